@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import fmean
 
 import allocopt
-from allocopt.report.bench import contenders, plan, run_tasks
+from allocopt.experiments.grids import compare
 from allocopt.report.rows import BenchRow
 from allocopt.report.summary import summary_table
 from allocopt.solving.budget import Budget
@@ -24,20 +24,8 @@ from papers.pages import write_page
 WINDOWS = 500
 LIMIT_S = 2.0
 CONTENDERS = (
-    ("sequential", "scas"),
-    ("best-fit", None),
-    ("greedy", None),
-    ("annealing-as-published", None),
-    ("annealing", "dcas"),
-    ("lns", None),
-    ("exact", None),
-    ("dp", "scas"),
-    ("dp", "dcas"),
-    ("highs", None),
-    ("scip", None),
-    ("cp-sat", None),
-    ("auto", "dcas"),
-    ("auto", "free"),
+    *("sequential:scas", "best-fit", "greedy", "annealing-as-published", "annealing:dcas", "lns", "exact"),
+    *("dp:scas", "dp:dcas", "highs", "scip", "cp-sat", "auto:dcas", "auto:free"),
 )
 
 
@@ -77,7 +65,7 @@ def cut(workload: Workload, data: Path, folder: Path) -> list[TopologyProblem]:
     return allocopt.read_problems(out)
 
 
-def compare(problems: list[TopologyProblem]) -> list[BenchRow]:
+def measured(problems: list[TopologyProblem]) -> list[BenchRow]:
     """Run every contender on every window; the optima that ``dp`` proves are the yardstick."""
     dp = allocopt.get_solver("dp")
     known = {}
@@ -86,18 +74,14 @@ def compare(problems: list[TopologyProblem]) -> list[BenchRow]:
             result = allocopt.solve(problem, "scas", dp, 60.0)
             proved = result.status is Status.OPTIMAL
             known[problem.name] = {"scas": BestKnown(float(result.objective or 0), proved)}
-    pairs = contenders([(allocopt.get_solver(name), only) for name, only in CONTENDERS], ["scas", "dcas", "free"])
-    tasks, refusals = plan(problems, pairs, [0])
-    for name, reasons in refusals.items():
-        print(f"{name} does not take {len(reasons)} windows, such as {reasons[0]}")
-    return list(run_tasks(tasks, Budget(LIMIT_S), known))
+    return compare(problems, CONTENDERS, budget=Budget(LIMIT_S), known=known)
 
 
 def section(workload: Workload, data: Path) -> str:
     """Cut, compare, and describe one workload."""
     with tempfile.TemporaryDirectory() as folder:
         problems = cut(workload, data, Path(folder))
-    rows = compare(problems)
+    rows = measured(problems)
     jobs = [len(problem.jobs) for problem in problems]
     idle = [len(problem.idle_nodes) for problem in problems]
     facts = (

@@ -2,21 +2,23 @@
 
 import json
 import sys
+from contextlib import closing
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from allocopt.cli.grids import Workers
 from allocopt.cli.options import LARGEST, Json
 from allocopt.cli.screen import screen_width
 from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, TableColumns, read_cluster, read_jobs
 
 if TYPE_CHECKING:
     from allocopt.cluster.topology import Topology
+    from allocopt.experiments.cells import Cell, Row
     from allocopt.report.html.what_if_page import WhatIfPage
     from allocopt.report.what_if import WhatIfRow
-    from allocopt.simulator.what_if import Outcome
     from allocopt.traces.workload import Workload
 
 Trace = Annotated[
@@ -67,6 +69,12 @@ Report = Annotated[
         help="Write a page of the comparison, with figures; needs the extra plot (matplotlib, Jinja).",
     ),
 ]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        readable=False, help="Write a row per combination to this .csv, .json or .jsonl, or what-if.csv in this folder."
+    ),
+]
 JobsCsv = Annotated[
     Path | None,
     typer.Option(
@@ -90,43 +98,58 @@ def command(
     time_limit: TimeLimit = None,
     iterations: Iterations = None,
     seed: Seed = 0,
+    workers: Workers = None,
+    out: Out = None,
     jobs_csv: JobsCsv = None,
     report: Report = None,
     as_json: Json = False,
 ) -> None:
     """Simulate a site's trace on its topology under every allocator and scheduler, and compare with the first.
 
-    Jobs larger than the machine are dropped and counted. Every job gets whole nodes.
+    Jobs larger than the machine are dropped and counted. Every job gets whole nodes. With --out, a run that was cut off
+    goes on where it was when it is called again.
     """
+    from allocopt.cli.grids import check_none_failed, executor_of, open_store, run_grid
     from allocopt.cli.outputs import check_files_differ
-    from allocopt.cli.streams import prints_on_stderr
-    from allocopt.report.what_if import WhatIfRow, what_if_tables
+    from allocopt.experiments.grids import schedule_of, what_if_grid, what_if_row
+    from allocopt.experiments.tables import check_suffix, write_table
+    from allocopt.report.schedule_csv import write_schedule_csv
+    from allocopt.report.what_if import what_if_tables
     from allocopt.simulator.rules import Rules
     from allocopt.simulator.what_if import Limits, WhatIf
 
     named = _names("--allocators", allocators), _names("--schedulers", schedulers)
-    pairs = [] if jobs_csv is None else [_schedule_file(jobs_csv, *pair) for pair in product(*named)]
-    check_files_differ(report, *pairs, read=[trace, topology])
+    schedules = {} if jobs_csv is None else {pair: jobs_csv / f"{pair[1]},{pair[0]}.csv" for pair in product(*named)}
+    if out is not None:
+        out = out if out.suffix and not out.is_dir() else out / "what-if.csv"
+        check_suffix(out, ".csv", ".json", ".jsonl")
+    check_files_differ(report, out, *schedules.values(), read=[trace, topology])
     page = None if report is None else _page(report, trace, topology)
     site = read_cluster(topology, labels)
-    cluster = site.tree
-    workload = _prepared(read_jobs(trace, columns), cluster, processors_per_node, max_jobs, load)
-    asked = WhatIf(
-        workload, cluster, Rules(kill_at_limit=kill_at_limit), Limits(time_limit, iterations), hop_slowdown, seed
-    )
+    workload = _prepared(read_jobs(trace, columns), site.tree, processors_per_node, max_jobs, load)
+    rules, limits = Rules(kill_at_limit=kill_at_limit), Limits(time_limit, iterations)
+    asked = WhatIf(workload, site.tree, rules, limits, hop_slowdown, seed)
+    grid = what_if_grid(asked, *named, with_schedules=bool(schedules) or page is not None)
     rows: list[WhatIfRow] = []
-    outcomes = asked.outcomes(*named)
-    while True:
-        with prints_on_stderr():
-            outcome = next(outcomes, None)
-        if outcome is None:
-            break
-        rows.append(WhatIfRow.of(outcome, rows[0] if rows else None))
-        _tell(rows[-1], len(rows), len(named[0]) * len(named[1]), as_json)
-        if jobs_csv is not None:
-            _write(jobs_csv, outcome)
+
+    def take(cell: "Cell", held: "Row") -> None:
+        row = what_if_row(held, rows[0] if rows else None)
+        rows.append(row)
+        name = f"{row.allocator} under {row.scheduler}"
+        print(f"allocopt: {len(rows)} of {len(grid.cells)}: {name}, {row.runtime_s:.1f} s", file=sys.stderr, flush=True)
+        if as_json:
+            print(json.dumps(row.as_dict(), allow_nan=False), flush=True)
+        if schedules:
+            write_schedule_csv(schedules[row.allocator, row.scheduler], schedule_of(asked, held))
         if page is not None:
-            page.add(rows[-1], outcome.schedule, site.nodes)
+            page.add(row, schedule_of(asked, held), site.nodes)
+
+    with closing(open_store(out, grid, {})) as store:
+        run_grid(grid, store, lambda: executor_of(grid, workers), take, "simulations")
+        check_none_failed(grid, store, "simulations")
+        if out is not None:
+            write_table(out, [row.as_dict() for row in rows])
+        store.remove()
     if not as_json:
         print(what_if_tables(rows, screen_width()))
     if page is not None:
@@ -168,23 +191,3 @@ def _page(path: Path, trace: Path, topology: Path) -> "WhatIfPage":
 
     check_installed()
     return WhatIfPage(path, f"{trace.name} on {topology.name}")
-
-
-def _tell(row: "WhatIfRow", number: int, of: int, as_json: bool) -> None:
-    """Print the row as an object, and the progress."""
-    progress = f"{number} of {of}: {row.allocator} under {row.scheduler}, {row.runtime_s:.1f} s"
-    print(f"allocopt: {progress}", file=sys.stderr, flush=True)
-    if as_json:
-        print(json.dumps(row.as_dict(), allow_nan=False), flush=True)
-
-
-def _write(folder: Path, outcome: "Outcome") -> None:
-    """Write when every job ran."""
-    from allocopt.report.schedule_csv import write_schedule_csv
-
-    write_schedule_csv(_schedule_file(folder, outcome.allocator, outcome.scheduler), outcome.schedule)
-
-
-def _schedule_file(folder: Path, allocator: str, scheduler: str) -> Path:
-    """Name the file of a combination."""
-    return folder / f"{scheduler},{allocator}.csv"

@@ -1,57 +1,58 @@
-"""Cells of a grid: what each of them is told apart by, and what runs it."""
+"""Cells of a grid: what each is told apart by, and how it is run, in this process or in another one."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
+from allocopt.errors import AllocoptError
+from allocopt.files.faults import printable
 from allocopt.files.writing import compact_json
 
 FAILED = "failed"
 """Status of a cell that could not be run."""
 
-NAMES = ("instance", "trace", "strategy", "solver", "policy", "backfill", "allocator")
-"""What people tell cells apart by, beside the seed."""
+NAMES = ("instance", "trace", "strategy", "solver", "policy", "scheduler", "backfill", "allocator", "artifact", "piece")
+"""Columns by which messages name a cell, beside its seed."""
+
+Row = dict[str, Any]
+"""A row by column; all values are those of JSON."""
 
 
-class Task(Protocol):
-    """What is to be done with an input; it is sent to another process, the input with it."""
+@dataclass(frozen=True, slots=True)
+class Task(ABC):
+    """Work to be done with an input; its fields are what is asked for. Both are sent to other processes."""
 
-    @property
-    def columns(self) -> Sequence[str]:
-        """Columns of its row."""
+    columns: ClassVar[Sequence[str]]
+    """Columns of its row."""
 
     @property
     def deadline_s(self) -> float | None:
-        """Seconds after which nobody waits for it any more; None for no end."""
+        """Seconds after which its worker is ended; None for no end."""
+        return None
 
-    def asked(self) -> dict[str, Any]:
+    def asked(self) -> Row:
         """Return what is asked for, by column."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def run(self, given: Any) -> dict[str, Any]:
-        """Do it; return what was measured, by column."""
+    @abstractmethod
+    def run(self, given: Any) -> Row:
+        """Return what was measured, by column."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One solve or simulation of a grid.
-
-    Parameters
-    ----------
-    task
-        What is to be done.
-    source
-        Digest of the content of its input.
-    """
+    """One row of a grid, to be measured: a task, and the digest of the content of its input."""
 
     task: Task
     source: str
 
     @cached_property
-    def identity(self) -> dict[str, Any]:
-        """What its row depends on: the content of the input and all settings."""
+    def identity(self) -> Row:
+        """All that its row depends on: the content of the input and all settings."""
         return {**self.task.asked(), "content": self.source}
 
     @cached_property
@@ -64,56 +65,55 @@ class Cell:
         """Name for messages."""
         return label_of(self.identity)
 
-    def row(self, measured: Mapping[str, Any]) -> dict[str, Any]:
+    def row(self, measured: Mapping[str, Any]) -> Row:
         """Join what was asked for and what was measured, in the order of the columns."""
         known = {**self.task.asked(), **measured}
         return {column: known.get(column) for column in self.task.columns}
 
     def is_row(self, row: Mapping[str, Any]) -> bool:
-        """Whether a row is one that this program could have written for the cell, which had a result."""
+        """Whether this version could have written a row for the cell."""
         asked = self.task.asked()
-        is_whole = row.keys() == set(self.task.columns) and row["status"] not in (None, FAILED)
+        is_whole = row.keys() == set(self.task.columns) and row.get("status", "") is not None
         return is_whole and all(row[name] == value for name, value in asked.items() if name in row)
-
-    def failed(self, reason: str) -> dict[str, Any]:
-        """Return the row of a cell that could not be run."""
-        return self.row({"status": FAILED, "error": reason})
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The cells of a sweep, each once, in their order.
-
-    Parameters
-    ----------
-    cells
-        The cells.
-    inputs
-        Instances or traces, by the digests of their contents.
-    attempts
-        How often a cell is tried whose worker dies.
-    files
-        All that was read, each once.
-    """
+    """Cells, each once, in the order of the rows of their table."""
 
     cells: tuple[Cell, ...]
-    inputs: Mapping[str, Any]
-    attempts: int
-    files: tuple[Path, ...] = ()
+    inputs: Mapping[str, Any]  # By the digests of their contents
+    attempts: int = 3  # How often a cell is tried whose worker dies
+    files: tuple[Path, ...] = ()  # All that was read, each once
 
     def finished(self, rows: Mapping[str, Mapping[str, Any]]) -> set[str]:
-        """Keys of the cells that have a row, one that this program could have written."""
+        """Return the keys of the cells that have a row, one that this version could have written."""
         return {cell.key for cell in self.cells if cell.key in rows and cell.is_row(rows[cell.key])}
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a cell: what it measured, or why it measured nothing."""
+
+    measured: Row | None
+    fault: str = ""
+    is_lost: bool = False  # Its worker died, so that another attempt may succeed
+
+
+def run_task(task: Task, given: Any) -> Answer:
+    """Run a cell, wherever that is: processes of this machine and of a Ray cluster call this function."""
+    try:
+        return Answer(task.run(given))
+    except AllocoptError as error:
+        return Answer(None, printable(str(error)))
+
+
 def digest(value: object) -> str:
-    """Digest of a JSON value."""
+    """Return the digest of a JSON value."""
     return sha256(compact_json(value).encode()).hexdigest()[:24]
 
 
 def label_of(identity: Mapping[str, Any]) -> str:
-    """Name a cell by what stands in its row."""
-    parts = (
-        identity.get(name) for name in ("instance", "trace", "strategy", "solver", "policy", "backfill", "allocator")
-    )
-    return f"{' '.join(str(part) for part in parts if part)} seed {identity.get('seed')}"
+    """Return the name of a cell for messages."""
+    parts = [str(identity[name]) for name in NAMES if identity.get(name)]
+    return " ".join([*parts, f"seed {identity['seed']}"] if "seed" in identity else parts)

@@ -83,8 +83,24 @@ def traces_of(path: Path, tables: Sequence[TraceModel]) -> Iterator[tuple[str, R
 
 
 def problem_digest(problem: Problem) -> str:
-    """Digest of an instance, wherever it stands."""
+    """Return a digest of an instance, wherever it stands."""
     return digest(object_from_problem(problem))
+
+
+def workload_digest(workload: Workload) -> str:
+    """Return a digest of the jobs of a workload."""
+    jobs = sha256()
+    for column in COLUMNS:
+        jobs.update(getattr(workload, column).tobytes())
+    return jobs.hexdigest()
+
+
+def topology_digest(topology: Topology | None) -> str | None:
+    """Return a digest of how the nodes are connected, from whatever files that was read."""
+    if topology is None:
+        return None
+    groups = sha256(topology.groups_of(np.arange(topology.size)).tobytes()).hexdigest()
+    return digest([groups, topology.hops, topology.pairs])
 
 
 def _files(folder: Path, name: str) -> list[Path]:
@@ -190,13 +206,10 @@ def _check_fits(workload: Workload, platform: Platform) -> None:
 
 def _replay_digest(replay: Replay, table: TraceModel) -> str:
     """Digest of the jobs, the machine and the rules."""
-    jobs = sha256()
-    for column in COLUMNS:
-        jobs.update(getattr(replay.workload, column).tobytes())
-    machine = [replay.platform.size, table.processors_per_node, _topology_digest(replay.platform.topology)]
+    machine = [replay.platform.size, table.processors_per_node, topology_digest(replay.platform.topology)]
     # Killing that is asked for also holds for jobs that share cores.
     kills = table.kill_at_limit is None or ("always" if table.kill_at_limit else False)
-    parts: list[object] = [jobs.hexdigest(), machine, [table.event_order, kills, table.dependencies]]
+    parts: list[object] = [workload_digest(replay.workload), machine, [table.event_order, kills, table.dependencies]]
     return digest(parts if table.profiles is None else [*parts, repr(replay.executables)])
 
 
@@ -206,11 +219,3 @@ def _task_digest(replay: TaskReplay) -> str:
     return digest(
         [repr([np.asarray(column).tolist() for column in columns]), repr((replay.platform, replay.execution))]
     )
-
-
-def _topology_digest(topology: Topology | None) -> str | None:
-    """Digest of how the nodes are connected, from whatever files that was read."""
-    if topology is None:
-        return None
-    groups = sha256(topology.groups_of(np.arange(topology.size)).tobytes()).hexdigest()
-    return digest([groups, topology.hops, topology.pairs])

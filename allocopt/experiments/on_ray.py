@@ -1,33 +1,28 @@
 """Cells on a Ray cluster."""
 
 import socket
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 from allocopt.errors import MissingPackageError, UsageError
-from allocopt.experiments.cells import Cell
-from allocopt.experiments.executor import Lost, News
-from allocopt.experiments.work import run_task
+from allocopt.experiments.cells import Answer, Grid, run_task
+from allocopt.interruption import interruption_held
 
-LAST_PORT = 65535
-
-CONNECT_S = 5.0
-"""Seconds that a cluster has to answer."""
+_LAST_PORT = 65535
+_CONNECT_S = 5.0  # That a cluster has to answer
 
 
-class RayExecutor:
-    """Tasks of one core each on a cluster; see `Executor`.
+class RayWorkers:
+    """Tasks of one core each on a Ray cluster; see `Executor`.
 
     Parameters
     ----------
     address
         Address of the cluster, ``auto`` for the one that runs here.
-    workers
+    count
         Number of cells at a time; None for as many as the cluster has cores when a cell begins.
-    inputs
-        Instances or traces by digest.
 
     Raises
     ------
@@ -37,29 +32,50 @@ class RayExecutor:
         If there is no cluster at the address.
     """
 
-    def __init__(self, address: str, workers: int | None, inputs: Mapping[str, Any]) -> None:
+    blocks: ClassVar[bool] = False
+
+    def __init__(self, grid: Grid, address: str, count: int | None) -> None:
         self._ray = _imported()
-        self._workers = workers
-        self._inputs = inputs
+        self._grid = grid
+        self._count = count
         self._numbers: dict[Any, int] = {}
         self._sent: dict[str, Any] = {}
+        self._stack = ExitStack()
         _join(self._ray, address)
-        # Cells whose worker dies come back as lost, as from processes of this machine.
+        # Ray itself would try again without telling; the engine counts attempts, as for processes of this machine.
         self._remote = self._ray.remote(num_cpus=1, max_retries=0)(run_task)
+
+    def __enter__(self) -> "RayWorkers":
+        """Let Ctrl-C wait for the end of a step."""
+        self._interrupted = self._stack.enter_context(interruption_held())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Cancel the tasks and leave the cluster."""
+        with self._stack:
+            # What is left of a cluster that is going down needs no cancelling.
+            with suppress(self._ray.exceptions.RayError):
+                for reference in self._numbers:
+                    self._ray.cancel(reference, force=True)
+            self._ray.shutdown()
 
     def has_room(self) -> bool:
         """Whether the cluster has a core for another cell."""
-        cores = int(self._ray.cluster_resources().get("CPU", 0)) if self._workers is None else self._workers
+        # Nodes join and leave while a grid runs.
+        cores = int(self._ray.cluster_resources().get("CPU", 0)) if self._count is None else self._count
         return len(self._numbers) < max(1, cores)
 
-    def submit(self, number: int, cell: Cell) -> None:
+    def submit(self, number: int) -> None:
         """Send a cell; its input once for all cells."""
+        cell = self._grid.cells[number]
         if cell.source not in self._sent:
-            self._sent[cell.source] = self._ray.put(self._inputs[cell.source])
+            self._sent[cell.source] = self._ray.put(self._grid.inputs[cell.source])
         self._numbers[self._remote.remote(cell.task, self._sent[cell.source])] = number
 
-    def news(self, timeout_s: float) -> Sequence[News]:
+    def news(self, timeout_s: float) -> Sequence[tuple[int, Answer]]:
         """Wait until a task has ended or was lost."""
+        if self._interrupted():
+            raise KeyboardInterrupt
         ready, _ = self._ray.wait(list(self._numbers), num_returns=1, timeout=timeout_s)
         return [self._hear(reference) for reference in ready]
 
@@ -69,35 +85,25 @@ class RayExecutor:
             del self._numbers[reference]
             self._ray.cancel(reference, force=True)
 
-    def close(self) -> None:
-        """Cancel the tasks and leave the cluster."""
-        # What is left of a cluster that is going down needs no cancelling.
-        with suppress(self._ray.exceptions.RayError):
-            for reference in self._numbers:
-                self._ray.cancel(reference, force=True)
-        self._ray.shutdown()
-
-    def _hear(self, reference: Any) -> News:
-        """Take the outcome of a task."""
+    def _hear(self, reference: Any) -> tuple[int, Answer]:
         number = self._numbers.pop(reference)
         try:
-            return News(number, self._ray.get(reference))
+            return number, self._ray.get(reference)
         except self._ray.exceptions.RayError as error:
-            return News(number, Lost(f"its worker was lost ({type(error).__name__})"))
+            return number, Answer(None, f"its worker was lost ({type(error).__name__})", is_lost=True)
 
 
 def _join(ray: Any, address: str) -> None:
-    """Connect to a cluster."""
     if address in ("", "local"):
         # Ray would start a cluster of its own, and leave behind what keeps others from being joined.
         raise UsageError(f"--ray {address!r}: must be HOST:PORT of a cluster that runs, or auto")
     host, colon, port = address.rpartition(":")
-    if colon and "/" not in host and not (port.isdecimal() and int(port) <= LAST_PORT):
-        raise UsageError(f"--ray {address}: the port is {port!r}, must be a number up to {LAST_PORT}")
+    if colon and "/" not in host and not (port.isdecimal() and int(port) <= _LAST_PORT):
+        raise UsageError(f"--ray {address}: the port is {port!r}, must be a number up to {_LAST_PORT}")
     try:
         if colon and "/" not in host:
             # Ray itself tries for the better part of a minute.
-            socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
+            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
         ray.init(address=address, log_to_driver=False, configure_logging=False)
     except (OSError, RuntimeError, ValueError) as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
@@ -105,7 +111,6 @@ def _join(ray: Any, address: str) -> None:
 
 
 def _imported() -> Any:
-    """Load Ray, which nothing else needs."""
     try:
         return import_module("ray")
     except ModuleNotFoundError as error:

@@ -1,15 +1,14 @@
-"""How far a sweep is, on standard error: one line that is rewritten on a terminal, now and then a line elsewhere."""
+"""How far a run is, on standard error: one line that is rewritten on a terminal, now and then a line elsewhere."""
 
 import os
 import time
 from datetime import timedelta
 from typing import TextIO
 
-EVERY_S = 10.0
-"""Seconds between two lines where they are kept, at least."""
+from allocopt.experiments.store import Status
 
-WIDTH = 79
-"""Columns of the line on a terminal, at most."""
+_EVERY_S = 10.0  # Between two lines where they are kept, at least
+_WIDTH = 79  # Columns of the line on a terminal, at most
 
 
 class Progress:
@@ -19,15 +18,16 @@ class Progress:
     ----------
     total, done
         Number of cells, and of those that earlier runs have finished.
-    out
-        Where it is told.
+    noun
+        The word for cells.
     """
 
-    def __init__(self, total: int, done: int, out: TextIO) -> None:
+    def __init__(self, total: int, done: int, out: TextIO, noun: str = "cells") -> None:
         self._total = total
         self._before = self._done = done
         self._failed = 0
         self._out = out
+        self._noun = noun
         self._is_terminal = out.isatty()
         self._begun = self._told = time.monotonic()
 
@@ -38,51 +38,62 @@ class Progress:
 
     def remark(self, text: str) -> None:
         """Tell something that stays."""
-        self._clear()
+        self.clear()
         print(f"allocopt: {text}", file=self._out, flush=True)
 
     def tell(self) -> None:
-        """Tell how far it is, unless that was told a moment ago."""
+        """Tell how far the run is, unless that was told a moment ago."""
         now = time.monotonic()
         if self._is_terminal:
             width = self._width()
             print(f"\r{self._line():{width}.{width}}", end="", file=self._out, flush=True)
-        elif now - self._told >= EVERY_S:
-            print(f"allocopt: {self._line()}", file=self._out, flush=True)
+        elif now - self._told >= _EVERY_S:
+            self.remark(self._line())
             self._told = now
 
     def close(self) -> None:
-        """Tell the last count."""
-        self._clear()
-        print(f"allocopt: {self._line()}", file=self._out, flush=True)
+        """Tell the last count, unless the run was too short for anything to be told."""
+        if self._is_terminal or self._told > self._begun:
+            self.remark(self._line())
 
-    def _line(self) -> str:
-        """Count, time gone and time left."""
-        gone = time.monotonic() - self._begun
-        now, left = self._done - self._before, self._total - self._done
-        parts = [f"{self._done} of {self._total} cells"]
-        if self._failed:
-            parts.append(f"{self._failed} failed")
-        parts.append(f"{_shown(gone)} gone")
-        if left:
-            parts.append(f"about {_shown(gone * left / now)} left" if now else "time left not known yet")
-        return ", ".join(parts)
-
-    def _clear(self) -> None:
+    def clear(self) -> None:
         """Make room for a line that stays."""
         if self._is_terminal:
-            print("\r" + " " * self._width() + "\r", end="", file=self._out)
+            print("\r" + " " * self._width() + "\r", end="", file=self._out, flush=True)
+
+    def _line(self) -> str:
+        gone_s = time.monotonic() - self._begun
+        return status_line(Status(self._total, self._done, self._failed, 0, self._before, gone_s), self._noun)
 
     def _width(self) -> int:
-        """Columns that do not break the line; the terminal may have become another since."""
+        # The terminal may have become another since.
         try:
             columns = os.get_terminal_size(self._out.fileno()).columns
         except (OSError, ValueError):
-            return WIDTH
+            return _WIDTH
         # Terminals that do not know say 0.
-        return max(1, min(WIDTH, columns - 1)) if columns else WIDTH
+        return max(1, min(_WIDTH, columns - 1)) if columns else _WIDTH
+
+
+def status_line(status: Status, noun: str = "cells") -> str:
+    """Return counts, the time gone, the rate and the time left in a line."""
+    parts = [f"{status.done} of {status.total} {noun}"]
+    parts += [f"{count} {name}" for name in ("failed", "running") if (count := getattr(status, name))]
+    parts.append(f"{_shown(status.gone_s)} gone")
+    new = status.done - status.before
+    if new:
+        parts.append(f"{new / max(status.gone_s, 1e-3):.3g}/s")
+    if status.left:
+        left_s = left_seconds(status)
+        parts.append("time left not known yet" if left_s is None else f"about {_shown(left_s)} left")
+    return ", ".join(parts)
+
+
+def left_seconds(status: Status) -> float | None:
+    """Estimate how long the cells that are left take, at the rate of those that this run has finished."""
+    new = status.done - status.before
+    return status.gone_s * status.left / new if new else None
 
 
 def _shown(seconds: float) -> str:
-    """Write a time as hours, minutes and seconds."""
     return str(timedelta(seconds=round(seconds)))

@@ -2,14 +2,15 @@
 
 import json
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.platform import Platform
 from allocopt.errors import UsageError
+from allocopt.experiments.cells import Row, Task
 from allocopt.report.simulate_row import SimulateRow
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.multicore.policies import Action, get_action
@@ -65,7 +66,7 @@ R = TypeVar("R", Replay, TaskReplay)
 
 
 @dataclass(frozen=True, slots=True)
-class SimulationTask(ABC, Generic[R]):
+class SimulationTask(Task, Generic[R]):
     """A policy on a trace, with one seed; ``R`` is what is simulated.
 
     Parameters
@@ -84,8 +85,6 @@ class SimulationTask(ABC, Generic[R]):
         What the allocator may spend on jobs that start together.
     """
 
-    columns: ClassVar[Sequence[str]]
-
     trace: str
     policy: str
     options: str
@@ -96,18 +95,6 @@ class SimulationTask(ABC, Generic[R]):
     seed: int
     time_limit_s: float | None
     iterations: int | None
-
-    @property
-    def deadline_s(self) -> None:
-        """None: how long a simulation takes is not known."""
-
-    def asked(self) -> dict[str, Any]:
-        """Return what is asked for, by column."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    @abstractmethod
-    def run(self, given: R) -> dict[str, Any]:
-        """Simulate the trace and measure the schedule."""
 
     @abstractmethod
     def check(self, given: R) -> None:
@@ -132,7 +119,7 @@ class SimulateTask(SimulationTask[Replay]):
         *("seed", "options", "backfill_order", "time_limit_s", "iterations", "error"),
     )
 
-    def run(self, given: Replay) -> dict[str, Any]:
+    def run(self, given: Replay) -> Row:
         """Simulate the trace and measure the schedule."""
         scheduler, allocator = self.scheduler(), self.allocator_on(given.platform)
         kills = not isinstance(scheduler, WithExecution) if given.kill_at_limit is None else given.kill_at_limit
@@ -192,7 +179,7 @@ class SimulateOnCoresTask(SimulationTask[TaskReplay]):
 
     columns: ClassVar[Sequence[str]] = (*SimulateTask.columns, "energy_j")
 
-    def run(self, given: TaskReplay) -> dict[str, Any]:
+    def run(self, given: TaskReplay) -> Row:
         """Simulate the trace, and measure the schedule and its energy."""
         started = time.perf_counter()
         made = simulate(given.workload, given.platform, self._policy(), seed=self.seed, execution=given.execution)
@@ -212,7 +199,7 @@ class SimulateOnCoresTask(SimulationTask[TaskReplay]):
         return get_action(self.policy)
 
 
-def _row(schedule: Schedule, started: float) -> dict[str, Any]:
+def _row(schedule: Schedule, started: float) -> Row:
     runtime_s = time.perf_counter() - started
     return {"status": DONE, **SimulateRow.of(schedule, measure(schedule), runtime_s).as_dict()}
 

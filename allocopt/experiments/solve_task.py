@@ -1,5 +1,6 @@
 """Cells that solve an instance."""
 
+import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -7,35 +8,23 @@ from functools import cache
 from typing import Any, ClassVar
 
 from allocopt.errors import AllocoptError, UsageError
+from allocopt.experiments.cells import Row, Task
 from allocopt.files.writing import compact_json
 from allocopt.problems.base import Problem
 from allocopt.problems.instances import shipped_problems
 from allocopt.report.rows import SolveRow
+from allocopt.report.trajectories import points_of
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
+from allocopt.solving.result import Result
 from allocopt.solving.solve import solve
 
-PATIENCE_S = 300.0
-"""Seconds that a cell may take beside its solve."""
+_PATIENCE_S = 300.0  # That a cell may take beside its solve
 
 
 @dataclass(frozen=True, slots=True)
-class SolveTask:
-    """A solver on an instance, with one seed.
-
-    Parameters
-    ----------
-    instance, kind
-        Name and kind of the instance.
-    strategy
-        The strategy; None where the kind has none.
-    solver, options
-        Name of the solver, and its options as JSON.
-    seed
-        The seed.
-    time_limit_s, iterations, gap_limit
-        What it may spend, and the gap at which it may stop.
-    """
+class SolveTask(Task):
+    """A solver on an instance, with one seed; options are JSON, ``strategy`` is None where the kind has none."""
 
     columns: ClassVar[Sequence[str]] = (
         *(field.name for field in fields(SolveRow)),
@@ -55,32 +44,42 @@ class SolveTask:
     @property
     def deadline_s(self) -> float | None:
         """Three times the time limit, and what loading and compiling may take; None without a limit."""
-        return None if self.time_limit_s is None else 3.0 * self.time_limit_s + PATIENCE_S
+        return None if self.time_limit_s is None else 3.0 * self.time_limit_s + _PATIENCE_S
 
-    def asked(self) -> dict[str, Any]:
-        """Return what is asked for, by column."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def run(self, given: Problem) -> dict[str, Any]:
+    def run(self, given: Problem) -> Row:
         """Solve the instance; the answer is verified."""
-        solver = _warm_solver(self.solver, self.options, self.kind, self.strategy)
-        result = solve(
-            given, self.strategy, solver, self.time_limit_s, self.seed, iterations=self.iterations, gap=self.gap_limit
-        )
+        result = self._result(given)
         row = SolveRow.of(given, result).as_dict()
         # The row's own names stay those that were asked for: a portfolio answers under its part's.
         return {**row, **self.asked(), "solver_version": result.version}
 
+    def _result(self, given: Problem) -> Result:
+        solver = _warm_solver(self.solver, self.options, self.kind, self.strategy)
+        return solve(
+            given, self.strategy, solver, self.time_limit_s, self.seed, iterations=self.iterations, gap=self.gap_limit
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BenchTask(SolveTask):
+    """A solve of a comparison, whose row names the part of a portfolio that answered, and has the trajectory."""
+
+    columns: ClassVar[Sequence[str]] = (*(field.name for field in fields(SolveRow)), "solver_version", "points")
+
+    def run(self, given: Problem) -> Row:
+        """Solve the instance; the answer is verified."""
+        result = self._result(given)
+        row = {**SolveRow.of(given, result).as_dict(), "strategy": self.strategy}
+        return {**row, "solver_version": result.version, "points": points_of(result)}
+
 
 def made_solver(name: str, options: str, kind: str) -> Solver:
-    """Make a solver of its name and its options as JSON."""
-    from json import loads
-
-    return get_solver(name, loads(options), kind)
+    """Return the solver of a name, with its options as JSON."""
+    return get_solver(name, json.loads(options), kind)
 
 
 def options_text(options: dict[str, Any]) -> str:
-    """Write options as JSON, the same for the same options.
+    """Return options as JSON, the same for the same options.
 
     Raises
     ------
@@ -95,7 +94,7 @@ def options_text(options: dict[str, Any]) -> str:
 
 @cache
 def _warm_solver(name: str, options: str, kind: str, strategy: str | None) -> Solver:
-    """Make a solver, and let it solve something small, so that no time includes loading kernels; kept for later."""
+    # It solves something small first, so that no time includes loading a kernel or starting a process.
     solver = made_solver(name, options, kind)
     with suppress(AllocoptError):
         for problem in shipped_problems(kind)[:1]:

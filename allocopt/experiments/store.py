@@ -1,117 +1,331 @@
-"""The journal of a sweep: finished cells, each on disk before the next one is waited for.
+"""Rows of finished cells in an SQLite file beside their table, so that a run that was cut off goes on.
 
-One line of JSON each: headers, which say who computed the cells behind them, and cells with their rows.
+Tables: ``meta`` (what the file is), ``runs`` (who computed, and how far it is) and ``cells`` (a row each).
 """
 
+import fcntl
 import json
-from collections.abc import Collection, Mapping
+import os
+import socket
+import sqlite3
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from allocopt.errors import BadFileError
-from allocopt.experiments.cells import FAILED, digest
-from allocopt.files.faults import bad_file, shown
-from allocopt.files.journal import LockedLines
+from allocopt.errors import BadFileError, UsageError
+from allocopt.experiments.cells import Cell, Grid, Row, label_of
+from allocopt.files.faults import bad_file, write_faults_named
 from allocopt.files.writing import compact_json
 
-FORMAT = "allocopt-sweep"
-VERSION = 1
+_FORMAT, _VERSION = "allocopt-cells", "1"
+_SCHEMA = f"""
+BEGIN;
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+INSERT INTO meta VALUES ('format', '{_FORMAT}'), ('version', '{_VERSION}');
+CREATE TABLE runs (
+    id INTEGER PRIMARY KEY, provenance TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL,
+    total INTEGER NOT NULL, kept INTEGER NOT NULL, running INTEGER NOT NULL, started REAL NOT NULL, seen REAL NOT NULL
+);
+CREATE TABLE cells (
+    key TEXT PRIMARY KEY, run INTEGER NOT NULL, times INTEGER NOT NULL, cell TEXT NOT NULL, row TEXT NOT NULL,
+    fault TEXT
+);
+COMMIT;
+"""
+_BEGIN = """
+INSERT INTO runs (provenance, host, pid, total, kept, running, started, seen)
+VALUES (:provenance, :host, :pid, :total, :kept, 0, :now, :now)
+"""
+_ADD = """
+INSERT INTO cells (key, run, times, cell, row, fault) VALUES (?, ?, 1, ?, ?, ?)
+ON CONFLICT (key) DO UPDATE
+SET run = excluded.run, times = times + 1, cell = excluded.cell, row = excluded.row, fault = excluded.fault
+"""
+_LAST = """
+SELECT host, pid, total, kept, running, started, seen,
+    (SELECT count(*) FROM cells WHERE run = id), (SELECT count(fault) FROM cells WHERE run = id)
+FROM runs ORDER BY id DESC LIMIT 1
+"""
+_BUSY_S = 60.0  # For which a reader and the writer wait for each other
+_TELL_S = 1.0  # Between two notes of how many cells run, at least
+_SPARE = 3.0  # Times as long as a writing took, for which the next one waits
 
 
 class Store:
-    """Finished cells by key, kept in ``FILE.journal``.
+    """Rows by cell, kept in ``OUTPUT.sqlite``, which belongs to one process at a time.
 
     Parameters
     ----------
     output
-        The table that the sweep writes at its end.
+        The table that is written at the end; None to keep the rows in memory.
     provenance
-        Who computes the cells from now on.
+        Who computes rows from now on.
+    setting
+        What all rows depend on; a store of another setting is refused. None refuses none.
 
     Raises
     ------
     BadFileError
-        If the journal cannot be read or written, or is none.
+        If the file cannot be read or written, is damaged, or is something else.
     UsageError
-        If another process has it.
+        If another process has it, or it is that of another run.
     """
 
-    def __init__(self, output: Path, provenance: Mapping[str, str]) -> None:
-        self.path = journal_of(output)
-        self.records: dict[str, dict[str, Any]] = {}
-        self.origins: list[dict[str, str]] = []
-        self._provenance = dict(provenance)
-        if output.is_dir():
-            raise bad_file(output, "cannot be written: is a directory, must be a file")
-        self._journal = LockedLines(self.path, f'{{"format": "{FORMAT}"', "a sweep's")
+    def __init__(
+        self, output: Path | None, provenance: Mapping[str, str], setting: Mapping[str, Any] | None = None
+    ) -> None:
+        self.path = Path(":memory:") if output is None else store_of(output)
+        self._provenance = compact_json(provenance)
+        self._run: int | None = None
+        self._told, self._written, self._writing_s = 0, 0.0, 0.0
+        self._pending: list[tuple[object, ...]] = []
+        self._faults: dict[str, str | None] = {}
+        self._rows: dict[str, Row] = {}
+        self._identities: dict[str, Row] = {}
+        self._lock = None if output is None else _locked(output)
         try:
-            for number, text in enumerate(self._journal.lines, start=1):
-                self._take(text, number)
-        except BadFileError:
-            self.close()
+            with _faults_named(self.path):
+                # Transactions begin and end where this class says so.
+                self._file = sqlite3.connect(self.path, _BUSY_S, isolation_level=None)
+                if not _has_tables(self._file, self.path):
+                    self._file.executescript(_SCHEMA)
+                # The rollback journal is emptied for every row, which is faster than to delete it.
+                self._file.execute("PRAGMA journal_mode = TRUNCATE")
+                self._read()
+                self._check_setting(setting)
+        except BaseException:
+            self._close()
             raise
 
-    def rows(self) -> dict[str, dict[str, Any]]:
-        """Rows of the cells that could be run, by key."""
-        return {key: held["row"] for key, held in self.records.items() if held["row"].get("status") != FAILED}
+    def rows(self) -> dict[str, Row]:
+        """Return the rows of the cells that did not fail, by key."""
+        return {key: row for key, row in self._rows.items() if self._faults[key] is None}
+
+    def faults(self) -> dict[str, str]:
+        """Return why cells failed, by key."""
+        return {key: fault for key, fault in self._faults.items() if fault is not None}
+
+    def begin(self, total: int, kept: int) -> None:
+        """Note that a run of a grid begins, and how many of its cells are finished."""
+        run = {"provenance": self._provenance, "host": socket.gethostname(), "pid": os.getpid(), "now": time.time()}
+        with _faults_named(self.path):
+            self._run = self._file.execute(_BEGIN, {**run, "total": total, "kept": kept}).lastrowid
+
+    def add(self, cell: Cell, row: Row, fault: str | None = None) -> None:
+        """Take the row of a cell, and why it failed, if it did; `commit` writes it."""
+        self._pending.append((cell.key, self._run, compact_json(cell.identity), compact_json(row), fault))
+        self._rows[cell.key], self._identities[cell.key], self._faults[cell.key] = row, cell.identity, fault
+
+    def commit(self, running: int, *, at_once: bool) -> bool:
+        """Write the rows that were added, and now and then how many cells run; return whether all rows are on disk.
+
+        Unless it is to be at once, rows wait until most of the time since the last writing was for other things: a disk
+        takes milliseconds for one row or for a hundred.
+        """
+        begun = time.monotonic()
+        is_news = running != self._told and begun - self._written > _TELL_S
+        if not is_news and (not self._pending or (not at_once and begun - self._written < _SPARE * self._writing_s)):
+            return not self._pending
+        with _faults_named(self.path), _transaction(self._file):
+            self._file.executemany(_ADD, self._pending)
+            self._file.execute("UPDATE runs SET running = ?, seen = ? WHERE id = ?", (running, time.time(), self._run))
+        self._pending, self._told, self._written = [], running, time.monotonic()
+        self._writing_s = self._written - begun
+        return True
 
     def is_of_another_program(self) -> bool:
-        """Whether cells were computed by another version or commit, or elsewhere."""
-        return any(origin != self._provenance for origin in self.origins)
+        """Whether rows were computed by another version or commit, or on another machine."""
+        with _faults_named(self.path):
+            found = self._file.execute("SELECT provenance FROM runs WHERE id IN (SELECT run FROM cells)")
+            return any(who != self._provenance for (who,) in found)
 
-    def add(self, key: str, identity: Mapping[str, Any], row: Mapping[str, Any]) -> None:
-        """Keep the row of a cell; it is on disk when this returns."""
-        if not self.origins or self.origins[-1] != self._provenance:
-            self._journal.append(compact_json({"format": FORMAT, "version": VERSION, "provenance": self._provenance}))
-            self.origins.append(self._provenance)
-        self._journal.append(compact_json({"cell": identity, "row": row}))
-        self.records[key] = {"cell": dict(identity), "row": dict(row)}
+    def stale(self, grid: Grid) -> list[str]:
+        """Return the keys of rows whose cells a grid does not have."""
+        current = {cell.key for cell in grid.cells}
+        return [key for key in self._rows if key not in current]
+
+    def stale_remark(self, grid: Grid, keys: Sequence[str]) -> str:
+        """Return a line that counts stale rows, and tells why the first of them is."""
+        old = self._identities[keys[0]]
+        label = label_of(old)
+        why = "is not in the grid any more"
+        new = next((cell.identity for cell in grid.cells if cell.label == label), None)
+        if new is not None:
+            changed = [name for name in dict.fromkeys([*new, *old]) if old.get(name) != new.get(name)]
+            words = {"content": "its input has another content"}
+            why = ", ".join(words.get(name, f"{name} was {old.get(name)}, is {new.get(name)}") for name in changed)
+        count = f"{len(keys)} cell{'' if len(keys) == 1 else 's'} in {self.path} left out"
+        return f"{count}, such as {label}: {why}; --drop-stale removes them"
 
     def drop(self, keys: Collection[str]) -> None:
-        """Write the journal anew without some cells."""
-        kept = [held for key, held in self.records.items() if key not in keys]
-        lines = [{"format": FORMAT, "version": VERSION, "provenance": origin} for origin in self.origins] + kept
-        self._journal.replace(map(compact_json, lines))
-        self.records = {key: held for key, held in self.records.items() if key not in keys}
+        """Remove rows."""
+        with _faults_named(self.path), _transaction(self._file):
+            self._file.executemany("DELETE FROM cells WHERE key = ?", [(key,) for key in keys])
+        for key in keys:
+            del self._rows[key], self._identities[key], self._faults[key]
+
+    def remove(self) -> None:
+        """Remove the file: the table is written."""
+        self._pending, self._rows = [], {}
 
     def close(self) -> None:
-        """Let another process have the journal."""
-        self._journal.close()
+        """Write what was added, and let another process have the file; one without rows is removed."""
+        with suppress(BadFileError):
+            self.commit(0, at_once=True)
+            with _faults_named(self.path):
+                self._file.execute("UPDATE runs SET running = 0 WHERE id = ?", (self._run,))
+                # This removes the rollback journal.
+                self._file.execute("PRAGMA journal_mode = DELETE")
+        self._close(is_kept=bool(self._rows))
 
-    def _take(self, text: bytes, number: int) -> None:
-        """Take a line; the later one of two about the same cell counts."""
-        try:
-            line = json.loads(text)
-        except (ValueError, RecursionError):
-            line = None
-        if not isinstance(line, dict):
-            raise bad_file(self.path, f"line {number}", "is not one of a sweep's journal; move the file away")
-        if line.get("format") == FORMAT:
-            self._take_header(line, number)
-        elif isinstance(line.get("cell"), dict) and isinstance(line.get("row"), dict):
-            self._take_cell(line, number)
-        else:
-            raise bad_file(self.path, f"line {number}", "is neither a header nor a cell; move the file away")
+    def _close(self, *, is_kept: bool = True) -> None:
+        if hasattr(self, "_file"):
+            self._file.close()
+        if self._lock is not None:
+            if not is_kept:
+                self.path.unlink(missing_ok=True)
+            _lock_of(self.path).unlink(missing_ok=True)
+            os.close(self._lock)
 
-    def _take_header(self, line: dict[str, Any], number: int) -> None:
-        """Take who computed what follows."""
-        version = line.get("version")
-        if version != VERSION:
-            fault = f"is {shown(version)}, this program reads version {VERSION}; move the file away"
-            raise bad_file(self.path, f"line {number}", "version", fault)
-        if not isinstance(line.get("provenance"), dict):
-            raise bad_file(self.path, f"line {number}", "does not say who computed what follows; move the file away")
-        self.origins.append(line["provenance"])
+    def _read(self) -> None:
+        for key, identity, row, fault in self._file.execute("SELECT key, cell, row, fault FROM cells ORDER BY rowid"):
+            try:
+                self._identities[key], self._rows[key] = dict(json.loads(identity)), dict(json.loads(row))
+            except (ValueError, TypeError, RecursionError):
+                raise bad_file(self.path, f"cell {key}", "is damaged; move the file away") from None
+            self._faults[key] = fault
 
-    def _take_cell(self, line: dict[str, Any], number: int) -> None:
-        """Take a cell and its row."""
-        try:
-            self.records[digest(line["cell"])] = line
-        except ValueError:
-            fault = "holds a value that no sweep writes, such as NaN; move the file away"
-            raise bad_file(self.path, f"line {number}", fault) from None
+    def _check_setting(self, setting: Mapping[str, Any] | None) -> None:
+        if setting is None:
+            return
+        held = self._file.execute("SELECT value FROM meta WHERE name = 'setting'").fetchone()
+        # JSON has no tuples.
+        new, old = json.loads(compact_json(setting)), {} if held is None else json.loads(held[0])
+        names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+        if self._rows and names:
+            raise UsageError(
+                f"{self.path} is that of another run (it differs in {', '.join(names)}): "
+                "finish that run, name another output, or remove the file"
+            )
+        self._file.execute("INSERT OR REPLACE INTO meta VALUES ('setting', ?)", (compact_json(new),))
 
 
-def journal_of(output: Path) -> Path:
-    """Return the journal of a table."""
-    return output.with_name(f"{output.name}.journal")
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How far the last run of a grid is."""
+
+    total: int  # Cells of the grid
+    done: int  # Cells that are finished, the failed ones included
+    failed: int
+    running: int  # 0 where the run has ended
+    before: int  # Cells that had been finished before the run began
+    gone_s: float  # Since the run began, up to now or its end
+
+    @property
+    def left(self) -> int:
+        """Number of cells that are not finished."""
+        return self.total - self.done
+
+
+def read_status(output: Path) -> Status:
+    """Return how far the run is that writes a table, whether it goes on or has ended; nothing is locked.
+
+    Raises
+    ------
+    BadFileError
+        If no run has begun, or the store is damaged or something else.
+    """
+    path = store_of(output)
+    if not path.is_file():
+        raise bad_file(path, "is not there: nothing has been run")
+    # Where a run was killed while it wrote a row, SQLite undoes that, for which it must be allowed to write.
+    with (
+        _faults_named(path),
+        closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", _BUSY_S, uri=True)) as file,
+    ):
+        found = file.execute(_LAST).fetchone() if _has_tables(file, path) else None
+    if found is None:
+        raise bad_file(path, "has no run yet")
+    host, pid, total, kept, running, started, seen, new, failed = found
+    is_on = running > 0 and (host != socket.gethostname() or _is_alive(pid))
+    return Status(total, kept + new, failed, running * is_on, kept, (time.time() if is_on else seen) - started)
+
+
+def store_of(output: Path) -> Path:
+    """Return where the rows of a table are kept."""
+    return output.with_name(f"{output.name}.sqlite")
+
+
+def _lock_of(path: Path) -> Path:
+    # SQLite's own locks end when any other handle of its file is closed.
+    return path.with_name(f"{path.name}.lock")
+
+
+def _locked(output: Path) -> int:
+    if output.is_dir():
+        raise bad_file(output, "cannot be written: is a directory, must be a file")
+    path = store_of(output)
+    lock = _lock_of(path)
+    with write_faults_named(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file():
+            raise bad_file(path, "is no regular file; move it away")
+        while True:
+            file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(file)
+                raise UsageError(f"{path} is in use: another run is writing it") from None
+            # Whoever had the lock may have removed its file in between.
+            with suppress(FileNotFoundError):
+                if os.fstat(file).st_ino == lock.stat().st_ino:
+                    return file
+            os.close(file)
+
+
+def _has_tables(file: sqlite3.Connection, path: Path) -> bool:
+    tables = {name for (name,) in file.execute("SELECT name FROM sqlite_master")}
+    if not tables:
+        return False
+    held = dict(file.execute("SELECT name, value FROM meta").fetchall()) if "meta" in tables else {}
+    if held.get("format") != _FORMAT:
+        raise bad_file(path, "is no store of rows; move the file away")
+    if held.get("version") != _VERSION:
+        fault = f"is {held.get('version')}, this program reads version {_VERSION}; move the file away"
+        raise bad_file(path, "version", fault)
+    return True
+
+
+@contextmanager
+def _transaction(file: sqlite3.Connection) -> Iterator[None]:
+    file.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        file.execute("ROLLBACK")
+        raise
+    file.execute("COMMIT")
+
+
+@contextmanager
+def _faults_named(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise bad_file(path, f"cannot be used: {error}") from None
+    except sqlite3.DatabaseError as error:
+        raise bad_file(path, f"is damaged or no store of rows ({error}); move the file away") from None
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # It is another user's
+    return True

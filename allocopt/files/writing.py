@@ -56,7 +56,7 @@ def json_by_line(value: Mapping[str, object]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n" if lines else "{}\n"
 
 
-def keep_mode(path: Path, successor: Path) -> None:
+def _keep_mode(path: Path, successor: Path) -> None:
     """Give a file that is to take the place of another one its permissions; does nothing where there is none."""
     with suppress(FileNotFoundError):
         successor.chmod(stat.S_IMODE(path.stat().st_mode))
@@ -68,7 +68,7 @@ def _write_beside(path: Path, data: bytes) -> None:
     try:
         with temporary.open("xb") as stream:
             stream.write(data)
-        keep_mode(path, temporary)
+        _keep_mode(path, temporary)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """The outcomes of combinations beside the first one: rows, tables for a terminal of 80 columns, and a verdict."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from textwrap import fill
 from typing import Any
@@ -57,25 +57,30 @@ class WhatIfRow:
     mean_hop_cost_change: float | None = None
 
     @classmethod
-    def of(cls, outcome: Outcome, first: "WhatIfRow | None") -> "WhatIfRow":
-        """Flatten an outcome; ``first`` is the row to compare with, None for the first itself."""
+    def of(cls, outcome: Outcome) -> "WhatIfRow":
+        """Flatten an outcome, which is compared with nothing yet."""
         jobs, machine = outcome.metrics.jobs, outcome.metrics.machine
-        wait, slowdown, cost = jobs.wait_s.mean, jobs.bounded_slowdown.mean, jobs.mean_hop_cost
         return cls(
             outcome.allocator,
             outcome.scheduler,
             jobs.jobs,
-            wait,
+            jobs.wait_s.mean,
             jobs.wait_s.maximum,
-            slowdown,
-            cost,
+            jobs.bounded_slowdown.mean,
+            jobs.mean_hop_cost,
             machine.fragmentation or (),
             machine.utilization,
             machine.makespan_s,
             outcome.runtime_s,
-            _change(wait, wait if first is None else first.mean_wait_s),
-            _change(slowdown, slowdown if first is None else first.mean_bounded_slowdown),
-            _change(cost, cost if first is None else first.mean_hop_cost),
+        )
+
+    def beside(self, first: "WhatIfRow") -> "WhatIfRow":
+        """Return the row with its changes relative to the first one."""
+        return replace(
+            self,
+            mean_wait_change=_change(self.mean_wait_s, first.mean_wait_s),
+            mean_bounded_slowdown_change=_change(self.mean_bounded_slowdown, first.mean_bounded_slowdown),
+            mean_hop_cost_change=_change(self.mean_hop_cost, first.mean_hop_cost),
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -62,6 +62,11 @@ class WhatIf:
     hop_slowdown: float = 0.0
     seed: int = 0
 
+    def check(self, allocators: Sequence[str], schedulers: Sequence[str]) -> None:
+        """Raise `UsageError` if there is no allocator or scheduler of a name, or it does not take the problem."""
+        for scheduler, name in product(schedulers, allocators):
+            self._parts(name, scheduler)
+
     def outcomes(self, allocators: Sequence[str], schedulers: Sequence[str]) -> Iterator[Outcome]:
         """Yield the outcome of every combination, one scheduler after the other.
 

@@ -4,28 +4,24 @@ import os
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from allocopt.errors import UsageError
-from allocopt.experiments.cells import Cell, Grid
+from allocopt.experiments.cells import Cell, Grid, Task
 
 COLUMNS = ("instance", "seed", "status", "value", "error")
 
 
 @dataclass(frozen=True, slots=True)
-class AnsweringTask:
+class AnsweringTask(Task):
     """Answers with its input and seed."""
 
     columns: ClassVar[Sequence[str]] = COLUMNS
-    deadline_s: ClassVar[float | None] = None
 
     instance: str
     seed: int
-
-    def asked(self) -> dict[str, Any]:
-        return asdict(self)
 
     def run(self, given: int) -> dict[str, Any]:
         return {"status": "done", "value": given + self.seed}
@@ -63,7 +59,9 @@ class DyingTask(AnsweringTask):
 class HangingTask(AnsweringTask):
     """Does not answer."""
 
-    deadline_s: ClassVar[float | None] = 0.1
+    @property
+    def deadline_s(self) -> float:
+        return 0.1
 
     def run(self, given: int) -> dict[str, Any]:
         time.sleep(600.0)
@@ -76,6 +74,18 @@ class ThreadsTask(AnsweringTask):
 
     def run(self, given: int) -> dict[str, Any]:
         return {"status": "done", "value": os.environ["OMP_NUM_THREADS"]}
+
+
+_ran = []
+
+
+@dataclass(frozen=True, slots=True)
+class CountingTask(AnsweringTask):
+    """Tells how many cells its process has run."""
+
+    def run(self, given: int) -> dict[str, Any]:
+        _ran.append(self)
+        return {"status": "done", "value": len(_ran)}
 
 
 def grid_of(*tasks: AnsweringTask, attempts: int = 3) -> Grid:

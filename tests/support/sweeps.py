@@ -6,17 +6,20 @@ import os
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import support
+from support.gated import CELLS, UNGATED
 from support.windows import paper_window
 
 from allocopt.problems.instances import write_problems
@@ -38,18 +41,18 @@ def write_sweep(path: Path, *, instances: list[str], solvers: list[str], seeds: 
     return path
 
 
-def plug_in(folder: Path, **solvers: str) -> None:
-    """Plug solvers in where a folder is in ``PYTHONPATH``, given by name as MODULE:CLASS."""
-    about = folder / "plug_in-1.dist-info"
+def plug_in(folder: Path, group: str = "allocopt.solvers.topology", **entries: str) -> None:
+    """Plug in where a folder is in ``PYTHONPATH`` what is given by name as MODULE:CLASS."""
+    about = folder / f"{group}-1.dist-info"
     about.mkdir(parents=True)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: plug-in\nVersion: 1\n", encoding="utf-8")
-    entries = "".join(f"{name} = {solver}\n" for name, solver in solvers.items())
-    (about / "entry_points.txt").write_text(f"[allocopt.solvers.topology]\n{entries}", encoding="utf-8")
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {group}\nVersion: 1\n", encoding="utf-8")
+    lines = "".join(f"{name} = {entry}\n" for name, entry in entries.items())
+    (about / "entry_points.txt").write_text(f"[{group}]\n{lines}", encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Grid of cells of which all but two wait until they may pass; see `support.gated`.
+    """Commands of `CELLS` cells, which wait until they may pass; see `support.gated`.
 
     Parameters
     ----------
@@ -61,48 +64,78 @@ class Gate:
 
     @property
     def grid(self) -> Path:
-        """Description of the grid."""
+        """Description of the grid of a sweep."""
         return self.folder / "gated.toml"
 
     @property
-    def path(self) -> str:
-        """Value of ``PYTHONPATH`` under which the solver is plugged in."""
-        return os.pathsep.join(map(str, [self.folder, *support.__path__, *sys.path]))
+    def variables(self) -> dict[str, str]:
+        """Environment in which all is plugged in."""
+        path = os.pathsep.join(map(str, [self.folder, *support.__path__, *sys.path]))
+        return {"PYTHONPATH": path, "ALLOCOPT_TEST_GATE": str(self.folder)}
 
-    def make(self, cells: int) -> None:
-        """Write the grid and what plugs the solver in."""
-        plug_in(self.folder, gated="gated:Gated")
+    @property
+    def solvers(self) -> list[str]:
+        """Names of the solvers that wait."""
+        return [f"gated{number}" for number in range(CELLS)]
+
+    def make(self) -> None:
+        """Write what the commands read."""
+        plug_in(self.folder, **{name: f"gated:{name.title()}" for name in self.solvers})
+        plug_in(self.folder, "allocopt.reproductions", gated="gated:GatedTable")
         write_problems(self.folder / "window.json", [paper_window(0)])
-        write_sweep(self.grid, instances=["window.json"], solvers=["gated:free"], seeds=cells)
-        with self.grid.open("a", encoding="utf-8") as file:
-            file.write(f'options = {{gate = "{self.folder / "open"}"}}\n')
+        write_sweep(self.grid, instances=["window.json"], solvers=[f"{name}:free" for name in self.solvers], seeds=1)
+        jobs = "".join(f"{job},{job // 3 * 100},{300 + 40 * (job % 7)},{1 + job * 5 % 6},900\n" for job in range(1, 20))
+        (self.folder / "jobs.csv").write_text(f"job_id,submit,run,nodes,estimate\n{jobs}", encoding="utf-8")
+        switches = "SwitchName=s1 Nodes=n[1-4]\nSwitchName=s2 Nodes=n[5-8]\nSwitchName=top Switches=s[1-2]\n"
+        (self.folder / "topology.conf").write_text(switches, encoding="utf-8")
+        self.open(UNGATED)
 
-    def open(self) -> None:
-        """Let all cells pass."""
-        (self.folder / "open").touch()
+    def open(self, number: int = CELLS) -> None:
+        """Let so many cells pass."""
+        (self.folder / "next").write_text(str(number), encoding="utf-8")
+        (self.folder / "next").replace(self.folder / "open")
 
-    def close(self) -> None:
-        """Let no cell pass any more."""
-        (self.folder / "open").unlink()
+    def passed(self) -> dict[str, int]:
+        """Return how often work of each number has passed since this was asked for last."""
+        path = self.folder / "passed"
+        counts = dict(sorted(Counter(path.read_text(encoding="utf-8").splitlines()).items()))
+        path.unlink()
+        return counts
 
 
-def start_sweep(*arguments: str | Path, **settings: Any) -> "subprocess.Popen[str]":
-    """Start ``allocopt sweep`` in a session of its own."""
-    command = [sys.executable, "-m", "allocopt", "sweep", *map(str, arguments)]
+def start(*arguments: str | Path, **settings: Any) -> "subprocess.Popen[str]":
+    """Start ``allocopt`` in a session of its own."""
+    command = [sys.executable, "-m", "allocopt", *map(str, arguments)]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **settings}
     return subprocess.Popen(command, text=True, start_new_session=True, **streams)
 
 
-def untimed(path: Path) -> list[dict[str, str]]:
+def start_sweep(*arguments: str | Path, **settings: Any) -> "subprocess.Popen[str]":
+    """Start ``allocopt sweep`` in a session of its own."""
+    return start("sweep", *arguments, **settings)
+
+
+def untimed(path: Path) -> list[dict[str, Any]]:
     """Rows of a table without what a clock has told."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return [{name: value for name, value in row.items() if name not in TIMINGS} for row in csv.DictReader(file)]
+    text = path.read_text(encoding="utf-8")
+    rows = json.loads(text) if path.suffix == ".json" else csv.DictReader(text.splitlines())
+    return [{name: value for name, value in row.items() if name not in TIMINGS} for row in rows]
+
+
+def times_kept(output: Path) -> list[int]:
+    """Return how often the row of each cell was kept; nothing where no run has begun."""
+    store = output.with_name(f"{output.name}.sqlite")
+    if not store.exists():
+        return []
+    with closing(sqlite3.connect(f"{store.absolute().as_uri()}?mode=rw", 60.0, uri=True)) as file:
+        if not file.execute("SELECT name FROM sqlite_master WHERE name = 'cells'").fetchone():
+            return []
+        return [times for (times,) in file.execute("SELECT times FROM cells")]
 
 
 def finished(output: Path) -> int:
-    """Whole lines of the journal but its header; a cell each as long as nothing fails."""
-    journal = output.with_name(f"{output.name}.journal")
-    return max(0, journal.read_bytes().count(b"\n") - 1) if journal.exists() else 0
+    """Return how many cells are finished."""
+    return len(times_kept(output))
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = SECONDS) -> bool:

@@ -4,7 +4,9 @@ import csv
 import json
 import os
 import pty
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,8 @@ from support.windows import paper_window, window
 
 from allocopt import __version__
 from allocopt.cluster.topology import FatTree
-from allocopt.problems.topology import TopologyProblem
-from allocopt.report import bench
-from allocopt.report.bench import Task
+from allocopt.experiments.solve_task import BenchTask
 from allocopt.report.provenance import commit
-from allocopt.solving.budget import Budget
-from allocopt.solving.result import Incumbent, Result
-from allocopt.solving.solve import solve
 
 COLUMNS = [
     "instance", "kind", "strategy", "solver", "status", "objective", "bound", "gap", "runtime_s", "seed",
@@ -79,7 +76,7 @@ def test_json_rows_reach_a_file_while_a_terminal_shows_the_progress(start: Start
     os.close(child)
     shown = read_terminal(parent)
     assert process.wait(600) == 0
-    assert "solving" in shown
+    assert "3 of 3 solves, 0:0" in shown
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [row["solver"] for row in rows] == ["dp"] * 3
 
@@ -190,77 +187,67 @@ def test_an_output_that_cannot_be_written_is_said_before_anything_is_solved(run:
         assert f"{path}" in answer.err
 
 
-class TestInterrupted:
-    """A run that was interrupted, its journal cut in the middle of the last line."""
+@contextmanager
+def interrupted_at(monkeypatch: pytest.MonkeyPatch, name: str, solver: str) -> Iterator[None]:
+    """Let Ctrl-C come within the first solve of an instance by a solver."""
+    ran = BenchTask.run
 
-    ARGUMENTS = ("bench", "@tiny", "--solvers", "simanneal:free", "--seeds", "0,1", "--iterations")
-
-    @pytest.fixture
-    def out(self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        """Where the rows go; the journal beside it has three rows, and half of one more."""
-        out = tmp_path / "rows.json"
-        journal = tmp_path / "rows.json.partial"
-
-        def ctrl_c(incumbent: Incumbent) -> None:
+    def run_task(task: BenchTask, given: Any) -> Any:
+        if (task.instance, task.solver) == (name, solver):
             raise KeyboardInterrupt
+        return ran(task, given)
 
-        def interrupted(problem: TopologyProblem, **how: Any) -> Result:
-            return solve(problem, **how, on_incumbent=ctrl_c if problem.name == "tiny-four-levels" else None)
+    with monkeypatch.context() as patched:
+        patched.setattr(BenchTask, "run", run_task)
+        yield
 
-        with monkeypatch.context() as patched:
-            patched.setattr("allocopt.report.bench.solve", interrupted)
-            answer = run(*self.ARGUMENTS, "30", "--out", out)
-        assert answer.code == 130
-        assert "4 of 6 solves done, kept in " in answer.err
-        assert not out.exists()
-        journal.write_bytes(journal.read_bytes()[:-20])
-        return out
 
-    def test_it_goes_on_where_it_was(self, run: Run, out: Path) -> None:
-        kept = [record["solve"] for record in journal_records(out)]
-        answer = run(*self.ARGUMENTS, "30", "--out", out)
-        assert answer.code == 0, answer.err
-        rows = json.loads(out.read_text(encoding="utf-8"))
-        # Running times and all: nobody solved these again.
-        assert [{key: row[key] for key in kept[0]} for row in rows[: len(kept)]] == kept
-        names = ["tiny-fat-tree-0", "tiny-fat-tree-1", "tiny-four-levels"]
-        assert [(row["instance"], row["seed"]) for row in rows] == [(name, seed) for name in names for seed in (0, 1)]
-        assert [path.name for path in out.parent.iterdir()] == ["rows.json"]
+def test_an_interrupted_run_goes_on_where_it_was(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "rows.json"
+    command = ("bench", "@tiny", "--solvers", "simanneal:free", "--seeds", "0,1", "--iterations", "30", "--out", out)
+    with interrupted_at(monkeypatch, "tiny-four-levels", "simanneal"):
+        answer = run(*command)
+    assert answer.code == 130
+    assert f"4 of 6 solves done, kept in {out}.sqlite; the same command goes on from there" in answer.err
+    assert not out.exists()
+    with closing(sqlite3.connect(f"{out}.sqlite")) as file:
+        kept = [json.loads(row) for (row,) in file.execute("SELECT row FROM cells ORDER BY rowid")]
+    answer = run(*command)
+    assert answer.code == 0, answer.err
+    assert answer.lines_of_error[0] == f"allocopt: 4 of 6 solves are in {out}.sqlite"
+    rows = json.loads(out.read_text(encoding="utf-8"))
+    # Running times and all: nobody solved these again.
+    assert [row["runtime_s"] for row in rows[:4]] == [row["runtime_s"] for row in kept]
+    names = ["tiny-fat-tree-0", "tiny-fat-tree-1", "tiny-four-levels"]
+    assert [(row["instance"], row["seed"]) for row in rows] == [(name, seed) for name in names for seed in (0, 1)]
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.json"]
 
 
 @pytest.mark.parametrize(
     ("change", "differs"),
-    [(("--iterations", "30"), "iterations"), (("--seeds", "1"), "solves"), (("--gap", "0.1"), "gap")],
+    [(("--iterations", "30"), "iterations"), (("--seeds", "1"), "cells"), (("--gap", "0.1"), "gap")],
 )
-def test_the_journal_of_another_run_is_refused_and_kept(
+def test_the_rows_of_another_run_are_refused_and_kept(
     run: Run, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: tuple[str, ...], differs: str
 ) -> None:
-    out, journal = tmp_path / "rows.json", tmp_path / "rows.json.partial"
+    out, store = tmp_path / "rows.json", tmp_path / "rows.json.sqlite"
     command = ("bench", tiny, "--solvers", "sequential:free,best-fit", "--iterations", "20", "--out", out)
-
-    def interrupted(task: Task, budget: Budget) -> dict[str, Any]:
-        if budget.iterations == 20 and task.contender.solver.name == "best-fit":
-            raise KeyboardInterrupt
-        return solved(task, budget)
-
-    solved = bench._solve
-    with monkeypatch.context() as patched:
-        patched.setattr(bench, "_solve", interrupted)
+    with interrupted_at(monkeypatch, "tiny-fat-tree-0", "best-fit"):
         assert run(*command).code == 130
-    kept = journal.read_bytes()
+    kept = store.read_bytes()
     answer = run(*command, *change)
     assert answer.code == 2
-    assert answer.lines_of_error[-1].startswith(
-        f"allocopt: {journal} is the journal of another run (it differs in {differs})"
-    )
-    assert (journal.read_bytes(), out.exists()) == (kept, False)
+    assert answer.lines_of_error[-1].startswith(f"allocopt: {store} is that of another run (it differs in {differs}")
+    assert (store.read_bytes(), out.exists()) == (kept, False)
     assert run(*command).code == 0
-    assert not journal.exists()
+    assert not store.exists()
 
 
-def journal_records(out: Path) -> list[dict[str, Any]]:
-    lines = out.with_name(f"{out.name}.partial").read_text(encoding="utf-8").splitlines()[1:-1]
-    return [json.loads(line)[1] for line in lines]
+@pytest.mark.slow
+def test_solves_side_by_side_give_the_same_rows_in_the_same_order(run: Run, tmp_path: Path) -> None:
+    command = ("bench", "@tiny", "--solvers", "dp:scas,annealing", "--iterations", "30", "--seeds", "0,1", "--json")
+    alone, together = (run(*command, *more).rows for more in ((), ("--workers", "2")))
+    assert [{**row, "runtime_s": 0} for row in alone] == [{**row, "runtime_s": 0} for row in together]
 
 
 @pytest.mark.slow

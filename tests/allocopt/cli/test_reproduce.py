@@ -12,6 +12,7 @@ import pytest
 
 from allocopt import reproduction
 from allocopt.errors import UsageError
+from allocopt.experiments import grids
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
 
 Run = Callable[..., Any]
@@ -58,11 +59,13 @@ def test_without_a_name_it_lists_all_with_their_titles(run: Run) -> None:
 
 def test_what_was_cut_off_goes_on_where_it_was(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     count = Count()
-    monkeypatch.setattr(reproduction, "get_reproduction", lambda name, options: count)
+    for module in (reproduction, grids):
+        monkeypatch.setattr(module, "get_reproduction", lambda name, options: count)
     command = ("reproduce", "count", "--seeds", "3,1,2", "--out", tmp_path / "rows.json", "--json")
     interrupted = run(*command)
     assert interrupted.code == 130
-    assert "interrupted; the same command goes on" in interrupted.err
+    kept = f"1 of 3 pieces done, kept in {tmp_path / 'rows.json'}.sqlite; the same command goes on from there"
+    assert f"interrupted; {kept}" in interrupted.err
     assert not (tmp_path / "rows.json").exists()
     count.fails = False
     answer = run(*command)
@@ -73,7 +76,7 @@ def test_what_was_cut_off_goes_on_where_it_was(run: Run, tmp_path: Path, monkeyp
     held = json.loads((tmp_path / "rows.json").read_text())
     assert [row["ours"] for row in held] == [1, 2, 3]
     assert {"commit", "machine", "version"} <= held[0].keys()
-    assert not (tmp_path / "rows.json.partial").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.json"]
 
 
 @pytest.mark.slow

@@ -4,31 +4,33 @@ import csv
 import json
 import os
 import pty
+import re
 import signal
+import sqlite3
 import sys
 import termios
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.gated import UNGATED
+from support.gated import CELLS, UNGATED
 from support.sweeps import (
     Gate,
     finished,
     kill,
     members,
-    one_of,
     plug_in,
     start_sweep,
     untimed,
     wait_for,
-    workers,
     write_sweep,
 )
 from support.windows import paper_window
 
+from allocopt.experiments.store import read_status
 from allocopt.problems.instances import write_problems
 
 Run = Callable[..., Any]
@@ -66,8 +68,6 @@ class Deadly(BestFit):
         return super().solve(problem, budget, seed, warm_start, on_incumbent)
 """
 
-CELLS = 6
-
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 
 
@@ -103,14 +103,14 @@ def test_the_table_has_a_row_per_cell_in_the_order_of_the_grid(run: Run, grid: P
 def test_a_finished_sweep_runs_nothing_again_and_more_seeds_only_what_is_new(run: Run, grid: Path) -> None:
     table = grid.with_suffix(".csv")
     assert run("sweep", grid, "--workers", "1").code == 0
-    first, journal = table.read_bytes(), (grid.parent / "grid.csv.journal").read_bytes()
+    first, store = table.read_bytes(), (grid.parent / "grid.csv.sqlite").read_bytes()
     table.unlink()
     answer = run("sweep", grid)
     assert (answer.code, answer.err, answer.out) == (0, "", f"{table}: rows written: 8\n")
-    assert (table.read_bytes(), (grid.parent / "grid.csv.journal").read_bytes()) == (first, journal)
+    assert (table.read_bytes(), (grid.parent / "grid.csv.sqlite").read_bytes()) == (first, store)
     grid.write_text(grid.read_text(encoding="utf-8").replace("[0, 1]", "[4, 0, 1]"), encoding="utf-8")
     answer = run("sweep", grid, "--workers", "1")
-    assert answer.lines_of_error[0] == f"allocopt: 8 of 12 cells are in {table}.journal"
+    assert answer.lines_of_error[0] == f"allocopt: 8 of 12 cells are in {table}.sqlite"
     assert finished(table) == 12
     kept = table.read_text(encoding="utf-8").splitlines()
     assert [line for line in kept if ",4,{}" not in line] == first.decode().splitlines()
@@ -120,16 +120,13 @@ def test_a_finished_sweep_runs_nothing_again_and_more_seeds_only_what_is_new(run
 def test_rows_that_are_none_of_this_program_are_computed_again(run: Run, grid: Path) -> None:
     assert run("sweep", grid, "--workers", "1").code == 0
     rows = untimed(grid.with_suffix(".csv"))
-    journal = grid.with_name("grid.csv.journal")
-    header, *lines = journal.read_text(encoding="utf-8").splitlines()
-    held = [json.loads(line) for line in lines]
-    changes: list[dict[str, Any]] = [{"more": 1}, {"seed": 9}, {"status": None}]
-    for line, change in zip(held, changes, strict=False):
-        line["row"].update(change)
-    journal.write_text("\n".join([header, *map(json.dumps, held), ""]), encoding="utf-8")
+    store = grid.with_name("grid.csv.sqlite")
+    with closing(sqlite3.connect(store, isolation_level=None)) as file:
+        for number, change in enumerate(("'$.more', 1", "'$.seed', 9", "'$.status', null"), start=1):
+            file.execute(f"UPDATE cells SET row = json_set(row, {change}) WHERE rowid = {number}")
     answer = run("sweep", grid, "--workers", "1")
     assert answer.code == 0
-    assert f"allocopt: {journal}: rows of another shape, which are computed again: 3" in answer.lines_of_error
+    assert f"allocopt: {store}: rows of another shape, which are computed again: 3" in answer.lines_of_error
     assert untimed(grid.with_suffix(".csv")) == rows
 
 
@@ -138,7 +135,7 @@ def test_a_changed_instance_is_another_cell_and_the_old_row_is_stale(run: Run, g
     assert run("sweep", grid, "--workers", "1").code == 0
     write_problems(tmp_path / "windows.jsonl", [paper_window(0)])
     answer = run("sweep", grid, "--workers", "1")
-    stale = f"allocopt: 4 cells in {tmp_path / 'grid.csv'}.journal left out, such as paper-1 free best-fit seed 0: "
+    stale = f"allocopt: 4 cells in {tmp_path / 'grid.csv'}.sqlite left out, such as paper-1 free best-fit seed 0: "
     assert answer.lines_of_error == [f"{stale}is not in the grid any more; --drop-stale removes them"]
     other = tmp_path / "other.toml"
     write_sweep(other, instances=["windows.jsonl"], solvers=["best-fit:free"], seeds=1, iterations=7)
@@ -146,7 +143,7 @@ def test_a_changed_instance_is_another_cell_and_the_old_row_is_stale(run: Run, g
     assert "such as paper-0 free best-fit seed 0: iterations was 50, is 7; --drop-stale removes them" in answer.err
     assert len(untimed(tmp_path / "grid.csv")) == 1
     answer = run("sweep", other, "-o", tmp_path / "grid.csv", "--drop-stale")
-    assert answer.lines_of_error == [f"allocopt: {tmp_path / 'grid.csv'}.journal: cells removed: 8"]
+    assert answer.lines_of_error == [f"allocopt: {tmp_path / 'grid.csv'}.sqlite: cells removed: 8"]
     assert finished(tmp_path / "grid.csv") == 1
 
 
@@ -254,9 +251,10 @@ def test_without_ray_it_is_5_and_named(run: Run, grid: Path, monkeypatch: pytest
 def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
     """Grid of which a test says when all but two cells end."""
     made = Gate(tmp_path)
-    made.make(CELLS)
-    monkeypatch.setenv("PYTHONPATH", made.path)
-    monkeypatch.setattr(sys, "path", made.path.split(os.pathsep))
+    made.make()
+    for name, value in made.variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "path", made.variables["PYTHONPATH"].split(os.pathsep))
     return made
 
 
@@ -266,49 +264,27 @@ def test_ctrl_c_keeps_what_is_done_says_how_to_go_on_and_no_second_driver_is_let
     table = gate.grid.with_suffix(".csv")
     process = start_sweep(gate.grid, "--workers", "1")
     assert wait_for(lambda: finished(table) == UNGATED)
+    assert wait_for(lambda: read_status(table).running == 1)
+    told = run("sweep", gate.grid, "--status")
+    assert re.fullmatch(
+        rf"{table}: {UNGATED} of {CELLS} cells, 1 running, 0:\d\d:\d\d gone, .*/s, about .* left\n", told.out
+    )
+    (status,) = run("sweep", gate.grid, "--status", "--json").rows
+    assert (status["total"], status["done"], status["failed"], status["left"]) == (CELLS, UNGATED, 0, CELLS - UNGATED)
     refused = run("sweep", gate.grid)
     assert (refused.code, refused.out) == (2, "")
-    assert refused.lines_of_error == [f"allocopt: {table}.journal is in use: another run is writing it"]
+    assert refused.lines_of_error == [f"allocopt: {table}.sqlite is in use: another run is writing it"]
     # As a terminal does: to all of the group.
     os.killpg(process.pid, signal.SIGINT)
     out, _ = process.communicate()
     assert process.returncode == 130
     # A slow machine says before that how far it is.
-    kept = f"{UNGATED} of {CELLS} cells done, kept in {table}.journal; the same command goes on from there"
+    kept = f"{UNGATED} of {CELLS} cells done, kept in {table}.sqlite; the same command goes on from there"
     assert out.splitlines()[-1] == f"allocopt: interrupted; {kept}"
     assert "Traceback" not in out
     assert wait_for(lambda: not members(process.pid))
     assert not table.exists()
-
-
-@linux
-@pytest.mark.slow
-def test_a_sweep_ends_with_the_rows_of_an_undisturbed_one_whichever_of_its_processes_are_killed(
-    run: Run, gate: Gate, tmp_path: Path
-) -> None:
-    gate.open()
-    assert run("sweep", gate.grid, "--workers", "2").code == 0
-    gate.close()
-    table = tmp_path / "killed.csv"
-    process = start_sweep(gate.grid, "-o", table, "--workers", "2")
-    assert process.stdout is not None
-    assert wait_for(lambda: finished(table) == UNGATED)
-    kill(one_of(workers, process.pid))
-    assert any("killed by SIGKILL, perhaps for want of memory; attempt 2 of 3" in line for line in process.stdout)
-    # All workers, and what starts them.
-    for pid in set(members(process.pid)) - {process.pid}:
-        kill(pid)
-    assert any("; attempt " in line for line in process.stdout)
-    one_of(workers, process.pid)
-    process.kill()
-    process.communicate()
-    assert wait_for(lambda: not members(process.pid)), "workers have outlived the driver"
-    assert not table.exists()
-    gate.open()
-    answer = run("sweep", gate.grid, "-o", table, "--workers", "2")
-    assert answer.lines_of_error[0] == f"allocopt: {UNGATED} of {CELLS} cells are in {table}.journal"
-    assert untimed(table) == untimed(gate.grid.with_suffix(".csv"))
-    assert finished(table) == CELLS
+    assert read_status(table).running == 0
 
 
 END = "\0"

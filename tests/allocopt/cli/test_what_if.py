@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from allocopt.cluster.hostlist import expand_hostlist
+from allocopt.experiments.grids import WhatIfTask
 
 Run = Callable[..., Any]
 
@@ -76,6 +77,50 @@ def test_load_limits_and_slowdown_change_what_is_simulated(
     answer = run(*common, "--columns", "estimate=run", "--jobs-csv", tmp_path / "out")
     assert answer.code == 0
     assert len((tmp_path / "out" / "easy,first.csv").read_text(encoding="utf-8").splitlines()) == 40
+
+
+@pytest.mark.parametrize(("out", "name"), [("rows.json", "rows.json"), ("folder", "folder/what-if.csv")])
+def test_an_interrupted_comparison_goes_on_where_it_was(
+    run: Run, jobs: Path, topology: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str, name: str
+) -> None:
+    site = ("--trace", jobs, "--topology", topology, "--schedulers", "easy,sjf+easy", "--allocators", "first,best-fit")
+    command = ("what-if", *site, "--jobs-csv", tmp_path / "jobs", "--out", tmp_path / out, "--json")
+    with monkeypatch.context() as patched:
+        patched.setattr(WhatIfTask, "run", run_two(WhatIfTask.run))
+        interrupted = run(*command)
+    assert interrupted.code == 130
+    table = tmp_path / name
+    kept = f"2 of 4 simulations done, kept in {table}.sqlite; the same command goes on from there"
+    assert interrupted.lines_of_error[-1] == f"allocopt: interrupted; {kept}"
+    answer = run(*command)
+    assert answer.code == 0
+    # Times and all: nobody simulated these again.
+    assert answer.rows[:2] == interrupted.rows
+    if table.suffix == ".json":
+        assert json.loads(table.read_text(encoding="utf-8")) == answer.rows
+    else:
+        header, *lines = table.read_text(encoding="utf-8").splitlines()
+        assert header.split(",") == list(answer.rows[0])
+        assert len(lines) == 4
+    assert not Path(f"{table}.sqlite").exists()
+    alone = run("what-if", *site, "--jobs-csv", tmp_path / "alone", "--workers", "2", "--json")
+    assert [{**row, "runtime_s": 0} for row in alone.rows] == [{**row, "runtime_s": 0} for row in answer.rows]
+    for path in (tmp_path / "alone").iterdir():
+        assert path.read_bytes() == (tmp_path / "jobs" / path.name).read_bytes()
+
+
+def run_two(ran: Callable[..., Any]) -> Callable[..., Any]:
+    """Let Ctrl-C come within the third simulation."""
+    count = 0
+
+    def run_task(task: WhatIfTask, given: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count == 3:
+            raise KeyboardInterrupt
+        return ran(task, given)
+
+    return run_task
 
 
 @pytest.mark.parametrize(

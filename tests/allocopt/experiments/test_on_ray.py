@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from support.gated import UNGATED
+from support.gated import CELLS, UNGATED
 from support.sweeps import (
     Gate,
     finished,
@@ -16,13 +16,12 @@ from support.sweeps import (
     ray_node,
     ray_workers,
     start_sweep,
+    times_kept,
     untimed,
     wait_for,
 )
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
-
-CELLS = 6
 
 
 def test_rows_are_those_of_this_machine_though_a_worker_the_driver_and_a_node_are_killed(
@@ -33,14 +32,16 @@ def test_rows_are_those_of_this_machine_though_a_worker_the_driver_and_a_node_ar
             pytest.fail("needs ray, which comes with allocopt[distributed]")
         pytest.skip("needs ray")
     gate = Gate(tmp_path)
-    gate.make(CELLS)
+    gate.make()
     gate.open()
-    monkeypatch.setenv("PYTHONPATH", gate.path)
+    for name, value in gate.variables.items():
+        monkeypatch.setenv(name, value)
     here = start_sweep(gate.grid, "--workers", "1")
     table = tmp_path / "rows.csv"
     with ray_cluster(2) as cluster:
         assert here.wait() == 0, here.communicate()
-        gate.close()
+        passed = gate.passed()
+        gate.open(UNGATED)
         sweep = (gate.grid, "-o", table, "--ray", cluster.address)
         first = start_sweep(*sweep)
         assert wait_for(lambda: finished(table) == UNGATED)
@@ -62,4 +63,5 @@ def test_rows_are_those_of_this_machine_though_a_worker_the_driver_and_a_node_ar
     assert f"{UNGATED} of {CELLS} cells are in " in out
     assert "its worker was lost (" in out
     assert untimed(table) == untimed(gate.grid.with_suffix(".csv"))
-    assert finished(table) == CELLS
+    assert times_kept(table) == [1] * CELLS
+    assert gate.passed() == passed

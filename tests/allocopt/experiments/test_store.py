@@ -1,142 +1,202 @@
-"""The journal: what is in it is not lost, wherever it is cut, and belongs to one process at a time."""
+"""The store: what is in it is not lost, it belongs to one process at a time, and nothing else is taken for one."""
 
-import json
 import os
+import signal
+import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from support.sweep_tasks import AnsweringTask
+from support.sweeps import wait_for
 
 from allocopt.errors import BadFileError, UsageError
-from allocopt.experiments.cells import digest
-from allocopt.experiments.store import Store, journal_of
+from allocopt.experiments.cells import Cell
+from allocopt.experiments.store import Store, read_status
 
 ME = {"version": "1", "commit": "a"}
 OTHER = {"version": "1", "commit": "b"}
-CELLS = [{"instance": "ä", "seed": seed} for seed in range(4)]
+CELLS = [Cell(AnsweringTask("i0", seed), "ä") for seed in range(4)]
 
 
-def fill(output: Path, count: int = len(CELLS), provenance: dict[str, str] = ME) -> None:
-    store = Store(output, provenance)
-    for cell in CELLS[:count]:
-        store.add(digest(cell), cell, {**cell, "status": "done"})
-    store.close()
+def fill(output: Path, count: int = len(CELLS), provenance: dict[str, str] = ME, setting: Any = None) -> None:
+    with closing(Store(output, provenance, setting)) as store:
+        store.begin(len(CELLS), 0)
+        for cell in CELLS[:count]:
+            store.add(cell, cell.row({"status": "done", "value": 1}))
 
 
-def kept(output: Path) -> list[dict[str, object]]:
-    store = Store(output, ME)
-    store.close()
-    return [held["cell"] for held in store.records.values()]
+def kept(output: Path) -> list[int]:
+    with closing(Store(output, ME)) as store:
+        return [row["seed"] for row in store.rows().values()]
 
 
-@given(st.data())
-def test_a_journal_that_is_cut_anywhere_keeps_its_whole_lines_and_goes_on(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    output = tmp_path_factory.mktemp("sweep") / "rows.csv"
+def columns(output: Path, query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(output.with_name(f"{output.name}.sqlite"))) as file:
+        return file.execute(query).fetchall()
+
+
+def test_rows_are_there_when_a_run_goes_on_and_nothing_is_left_beside_them(tmp_path: Path) -> None:
+    output = tmp_path / "folder" / "rows.csv"
+    fill(output, 2)
+    assert kept(output) == [0, 1]
     fill(output)
-    journal = journal_of(output)
-    whole = journal.read_bytes()
-    length = data.draw(st.integers(0, len(whole)))
-    journal.write_bytes(whole[:length])
-    lines = whole[:length].count(b"\n")
-    assert kept(output) == CELLS[: max(0, lines - 1)]
-    assert journal.read_bytes() == b"".join(whole.splitlines(keepends=True)[:lines])
-    fill(output)
-    assert kept(output) == CELLS
-    assert all(json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines())
+    assert kept(output) == [0, 1, 2, 3]
+    assert columns(output, "SELECT times FROM cells ORDER BY rowid") == [(2,), (2,), (1,), (1,)]
+    assert [path.name for path in output.parent.iterdir()] == ["rows.csv.sqlite"]
+
+
+def test_a_store_without_rows_leaves_no_file(tmp_path: Path) -> None:
+    Store(tmp_path / "rows.csv", ME, {"solvers": "a"}).close()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_second_store_is_refused_until_the_first_is_closed(tmp_path: Path) -> None:
-    first = Store(tmp_path / "rows.csv", ME)
-    with pytest.raises(UsageError, match=r"rows\.csv\.journal is in use: another run is writing it"):
-        Store(tmp_path / "rows.csv", ME)
-    first.close()
+    with closing(Store(tmp_path / "rows.csv", ME)) as first:
+        for cells in ([], CELLS[:1]):
+            first.drop([cell.key for cell in cells if cell.key in first.rows()])
+            with pytest.raises(UsageError, match=r"rows\.csv\.sqlite is in use: another run is writing it"):
+                Store(tmp_path / "rows.csv", ME)
     Store(tmp_path / "rows.csv", ME).close()
 
 
-def test_the_lock_outlives_the_dropping_of_cells(tmp_path: Path) -> None:
+def test_rows_are_dropped(tmp_path: Path) -> None:
     fill(tmp_path / "rows.csv")
-    store = Store(tmp_path / "rows.csv", ME)
-    store.drop([digest(CELLS[1])])
-    with pytest.raises(UsageError, match="in use"):
-        Store(tmp_path / "rows.csv", ME)
-    store.add(digest({"seed": 9}), {"seed": 9}, {"seed": 9})
-    store.close()
-    assert kept(tmp_path / "rows.csv") == [CELLS[0], CELLS[2], CELLS[3], {"seed": 9}]
-    assert [path.name for path in tmp_path.iterdir()] == ["rows.csv.journal"]
+    with closing(Store(tmp_path / "rows.csv", ME)) as store:
+        store.drop([CELLS[1].key])
+        assert CELLS[1].key not in store.rows()
+    assert kept(tmp_path / "rows.csv") == [0, 2, 3]
 
 
-def test_who_computed_is_written_once_for_each_program(tmp_path: Path) -> None:
+def test_rows_of_another_program_are_noticed(tmp_path: Path) -> None:
     output = tmp_path / "rows.csv"
-    for count, provenance in ((1, ME), (2, ME), (1, OTHER)):
+    for provenance, is_other in ((ME, False), (ME, False), (OTHER, True), (ME, True)):
         with closing(Store(output, provenance)) as store:
-            assert store.is_of_another_program() is (provenance is OTHER)
-        fill(output, count, provenance)
-    lines = [json.loads(line) for line in journal_of(output).read_text(encoding="utf-8").splitlines()]
-    assert [line.get("provenance") for line in lines] == [ME, None, None, None, OTHER, None]
-    with closing(Store(output, ME)) as store:
-        assert store.is_of_another_program()
+            assert store.is_of_another_program() is is_other
+        fill(output, 1 if provenance is OTHER else 4, provenance)
+        if provenance is OTHER:
+            fill(output, 0, ME)
 
 
-def test_a_later_row_of_the_same_cell_counts(tmp_path: Path) -> None:
-    store = Store(tmp_path / "rows.csv", ME)
-    for status in ("failed", "done"):
-        store.add(digest(CELLS[0]), CELLS[0], {"status": status})
-        assert (digest(CELLS[0]) in store.rows()) is (status == "done")
-    store.close()
-    with closing(Store(tmp_path / "rows.csv", ME)) as again:
-        assert again.rows() == {digest(CELLS[0]): {"status": "done"}}
+def test_a_store_of_another_setting_is_refused_and_kept(tmp_path: Path) -> None:
+    output = tmp_path / "rows.csv"
+    fill(output, setting={"solvers": "a,b", "seeds": (0, 1)})
+    fill(output, setting={"solvers": "a,b", "seeds": [0, 1]})
+    with pytest.raises(UsageError, match=r"rows\.csv\.sqlite is that of another run \(it differs in solvers\): finish"):
+        Store(output, ME, {"solvers": "a", "seeds": [0, 1]})
+    assert kept(output) == [0, 1, 2, 3]
+
+
+def test_a_failed_cell_has_no_row_until_it_is_run_again(tmp_path: Path) -> None:
+    for fault in ("it failed", None):
+        with closing(Store(tmp_path / "rows.csv", ME)) as store:
+            store.add(CELLS[0], {"status": "failed"}, fault)
+            assert (CELLS[0].key in store.rows()) is (fault is None)
+            assert store.faults() == ({} if fault is None else {CELLS[0].key: fault})
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from test_store import CELLS, ME, Store
+store = Store(Path(sys.argv[1]), ME)
+store.begin(4, 0)
+store.add(CELLS[0], {"seed": 0})
+store.commit(1, at_once=True)
+store._file.execute("BEGIN IMMEDIATE")
+store._file.execute("PRAGMA cache_spill = 1")
+store._file.execute("DELETE FROM cells")
+store._file.execute("CREATE TABLE large (text TEXT)")
+store._file.executemany("INSERT INTO large VALUES (?)", [("x" * 100_000,)] * 300)
+print("written", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_writer_killed_within_a_transaction_leaves_what_was_committed(tmp_path: Path) -> None:
+    output = tmp_path / "rows.csv"
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    command = [sys.executable, "-c", WRITER, str(output)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, text=True, **pipes) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "written\n"
+        assert (tmp_path / "rows.csv.sqlite-journal").stat().st_size > 0
+        process.send_signal(signal.SIGKILL)
+        assert wait_for(lambda: process.poll() is not None)
+    status = read_status(output)
+    assert (status.total, status.done, status.running) == (4, 1, 0)
+    assert kept(output) == [0]
+
+
+@pytest.mark.parametrize("content", ["instance,seed\n", "{}\n" * 400, "SQLite format 3\0" + "x" * 5000])
+def test_a_file_that_is_no_store_is_left_alone(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "rows.csv.sqlite"
+    path.write_text(content, encoding="utf-8")
+    for read in (read_status, lambda output: Store(output, ME)):
+        with pytest.raises(BadFileError, match=r"rows\.csv\.sqlite: is damaged or no store of rows .*; move the file"):
+            read(tmp_path / "rows.csv")
+    assert path.read_text(encoding="utf-8") == content
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize(
-    ("text", "place"),
-    [("instance,seed\n", "line 1"), ("{}\n", "line 1"), ("[1]\n", "line 1"), ('{"format": "x"}\n', "line 1")],
-)
-def test_a_file_that_is_no_journal_is_left_alone(tmp_path: Path, text: str, place: str) -> None:
-    journal = tmp_path / "rows.csv.journal"
-    journal.write_text(text, encoding="utf-8")
-    with pytest.raises(BadFileError, match=rf"rows\.csv\.journal: {place}: is not one of a sweep's journal"):
-        Store(tmp_path / "rows.csv", ME)
-    assert journal.read_text(encoding="utf-8") == text
-
-
-HEADER = '{"format": "allocopt-sweep", "version": 1'
-
-
-@pytest.mark.parametrize(
-    ("line", "fault"),
+    ("change", "fault"),
     [
-        ('{"cell": 3}', "is neither a header nor a cell"),
-        ("[" * 100_000, "is not one of a sweep's journal"),
-        ("9" * 5000, "is not one of a sweep's journal"),
-        ('{"cell": {"seed": NaN}, "row": {}}', "holds a value that no sweep writes, such as NaN"),
-        ('{"cell": {"instance": "\\ud800"}, "row": {}}', "holds a value that no sweep writes, such as NaN"),
-        (HEADER.replace("1", "2") + "}", "version: is 2, this program reads version 1"),
-        (HEADER + "}", "does not say who computed what follows"),
-        (HEADER + ', "provenance": [1]}', "does not say who computed what follows"),
+        ("UPDATE meta SET value = '2' WHERE name = 'version'", "version: is 2, this program reads version 1; move"),
+        ("UPDATE meta SET value = 'x' WHERE name = 'format'", "is no store of rows; move the file away"),
+        ("DROP TABLE meta", "is no store of rows; move the file away"),
+        ("DROP TABLE cells", "cannot be used: no such table: cells"),
+        ("UPDATE cells SET row = '[3]'", "is damaged; move the file away"),
+        ("UPDATE cells SET cell = '{'", "is damaged; move the file away"),
+        (f"UPDATE cells SET row = '{'[' * 100_000}'", "is damaged; move the file away"),
     ],
-    ids=["no cell", "deep", "long", "nan", "surrogate", "other version", "nobody", "list"],
+    ids=["version", "format", "other database", "no cells", "list", "half", "deep"],
 )
-def test_a_damaged_line_is_named(tmp_path: Path, line: str, fault: str) -> None:
+def test_what_is_damaged_or_of_another_program_is_named(tmp_path: Path, change: str, fault: str) -> None:
     fill(tmp_path / "rows.csv")
-    journal = tmp_path / "rows.csv.journal"
-    lines = journal.read_text(encoding="utf-8").splitlines(keepends=True)
-    lines[2] = f"{line}\n"
-    journal.write_text("".join(lines), encoding="utf-8")
-    with pytest.raises(BadFileError, match=f"line 3: {fault}"):
+    with closing(sqlite3.connect(tmp_path / "rows.csv.sqlite", isolation_level=None)) as file:
+        file.execute(change)
+    with pytest.raises(BadFileError, match=fault):
+        Store(tmp_path / "rows.csv", ME)
+    assert (tmp_path / "rows.csv.sqlite").exists()
+
+
+def test_a_store_that_was_cut_is_named(tmp_path: Path) -> None:
+    fill(tmp_path / "rows.csv")
+    path = tmp_path / "rows.csv.sqlite"
+    path.write_bytes(path.read_bytes()[:6000])
+    with pytest.raises(BadFileError, match=r"rows\.csv\.sqlite: is damaged or no store of rows"):
         Store(tmp_path / "rows.csv", ME)
 
 
-def test_a_journal_that_has_no_end_is_not_read(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "rows.csv.journal")
-    with pytest.raises(BadFileError, match=r"rows\.csv\.journal: is no regular file; move it away"):
-        Store(tmp_path / "rows.csv", ME)
+def test_what_cannot_be_a_table_or_a_store_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    os.mkfifo(tmp_path / "rows.csv.sqlite")
+    for name, fault in (
+        ("folder", "folder: cannot be written: is a directory, must be a file"),
+        ("file/rows.csv", "cannot be written"),
+        ("rows.csv", r"rows\.csv\.sqlite: is no regular file; move it away"),
+    ):
+        with pytest.raises(BadFileError, match=fault):
+            Store(tmp_path / name, ME)
 
 
-def test_a_folder_cannot_be_the_table(tmp_path: Path) -> None:
-    (tmp_path / "rows.csv").mkdir()
-    with pytest.raises(BadFileError, match="is a directory, must be a file"):
-        Store(tmp_path / "rows.csv", ME)
+def test_how_far_a_run_is_can_be_read_while_it_goes_on(tmp_path: Path) -> None:
+    output = tmp_path / "rows.csv"
+    with pytest.raises(BadFileError, match=r"rows\.csv\.sqlite: is not there: nothing has been run"):
+        read_status(output)
+    with closing(Store(output, ME)) as store:
+        with pytest.raises(BadFileError, match="has no run yet"):
+            read_status(output)
+        store.begin(4, 0)
+        store.add(CELLS[0], {"status": "done"})
+        store.add(CELLS[1], {"status": "failed"}, "it failed")
+        store.commit(2, at_once=True)
+        status = read_status(output)
+        assert (status.total, status.done, status.failed, status.running, status.left) == (4, 2, 1, 2, 2)
+    assert read_status(output).running == 0

@@ -2,26 +2,28 @@
 
 import io
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.sweep_tasks import AnsweringTask, DyingTask, HangingTask, RefusingTask, ThreadsTask, grid_of
+from support.sweep_tasks import AnsweringTask, CountingTask, DyingTask, HangingTask, RefusingTask, ThreadsTask, grid_of
 
-from allocopt.experiments.cells import Cell, Grid
-from allocopt.experiments.drive import Drive
-from allocopt.experiments.executor import Executor, Lost, News
-from allocopt.experiments.local import LocalExecutor
+from allocopt.errors import UsageError
+from allocopt.experiments.cells import Answer, Grid, Row, run_task
+from allocopt.experiments.engine import Executor, Here, run
 from allocopt.experiments.progress import Progress
-from allocopt.experiments.store import Store
-from allocopt.experiments.work import run_task
+from allocopt.experiments.store import Store, read_status
+from allocopt.experiments.workers import LocalWorkers
 
 ME = {"version": "1"}
 
 
 class DrawnExecutor:
     """Runs cells here, finishes them in a drawn order, and loses some."""
+
+    blocks = False
 
     def __init__(self, grid: Grid, slots: int, data: st.DataObject, losses: int) -> None:
         self.began: list[int] = []
@@ -31,38 +33,36 @@ class DrawnExecutor:
     def has_room(self) -> bool:
         return len(self._running) < self._slots
 
-    def submit(self, number: int, cell: Cell) -> None:
+    def submit(self, number: int) -> None:
         assert self.has_room()
         self.began.append(number)
         self._running.append(number)
 
-    def news(self, timeout_s: float) -> Sequence[News]:
+    def news(self, timeout_s: float) -> Sequence[tuple[int, Answer]]:
         number = self._running.pop(self._data.draw(st.integers(0, len(self._running) - 1)))
         if self._losses and self._data.draw(st.booleans()):
             self._losses -= 1
-            return [News(number, Lost("it was lost"))]
+            return [(number, Answer(None, "it was lost", is_lost=True))]
         cell = self._grid.cells[number]
-        return [News(number, run_task(cell.task, self._grid.inputs[cell.source]))]
+        return [(number, run_task(cell.task, self._grid.inputs[cell.source]))]
 
     def stop(self, number: int) -> None:
         """Nothing has begun."""
 
-    def close(self) -> None:
-        """Nothing is open."""
+
+def drive(grid: Grid, executor: Executor, folder: Path) -> tuple[list[Row], str]:
+    told, in_order = io.StringIO(), []
+    with closing(Store(folder / "rows.csv", ME)) as store:
+        progress = Progress(len(grid.cells), 0, told)
+        rows = run(grid, store, executor, progress=progress, on_row=lambda cell, row: in_order.append(row))
+        kept = store.rows()
+        assert rows == [kept.get(cell.key, row) for cell, row in zip(grid.cells, rows, strict=True)]
+        assert in_order == [row for row in rows if row["status"] != "failed"]
+    return rows, told.getvalue()
 
 
-def drive(grid: Grid, executor: Executor, folder: Path) -> tuple[Store, str]:
-    told = io.StringIO()
-    store = Store(folder / "rows.csv", ME)
-    Drive(grid, store, executor, Progress(len(grid.cells), 0, told), lambda: False).run()
-    store.close()
-    executor.close()
-    return store, told.getvalue()
-
-
-def rows(grid: Grid, store: Store) -> list[tuple[object, object]]:
-    held = [store.records[cell.key]["row"] for cell in grid.cells]
-    return [(row["status"], row["value"]) for row in held]
+def values(rows: Sequence[Row]) -> list[tuple[object, object]]:
+    return [(row["status"], row["value"]) for row in rows]
 
 
 @given(st.data(), st.integers(1, 12), st.integers(1, 4))
@@ -70,8 +70,8 @@ def test_rows_do_not_depend_on_the_order_of_finishing_nor_on_losses(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, count: int, slots: int
 ) -> None:
     grid = grid_of(*(AnsweringTask(f"i{number % 3}", number) for number in range(count)), attempts=5)
-    store, _ = drive(grid, DrawnExecutor(grid, slots, data, losses=4), tmp_path_factory.mktemp("sweep"))
-    assert rows(grid, store) == [("done", number % 3 + number) for number in range(count)]
+    rows, _ = drive(grid, DrawnExecutor(grid, slots, data, losses=4), tmp_path_factory.mktemp("sweep"))
+    assert values(rows) == [("done", number % 3 + number) for number in range(count)]
 
 
 @given(st.data())
@@ -83,18 +83,19 @@ def test_only_what_is_not_finished_is_run_again(tmp_path_factory: pytest.TempPat
     drive(part, DrawnExecutor(part, 2, data, losses=0), folder)
     for _ in range(2):
         executor = DrawnExecutor(grid, 2, data, losses=0)
-        store, told = drive(grid, executor, folder)
+        rows, told = drive(grid, executor, folder)
         # The cell that failed is tried again.
         assert set(executor.began) == set(range(7)) - first
         assert told == "allocopt: i0 seed 6 failed: cannot be run\n"
-        assert rows(grid, store)[6] == ("failed", None)
+        assert values(rows)[6] == ("failed", None)
         first = set(range(6))
 
 
 def test_processes_run_cells_with_one_thread_each(tmp_path: Path) -> None:
     grid = grid_of(*(AnsweringTask(f"i{number % 2}", number) for number in range(6)), ThreadsTask("i5", 0))
-    store, told = drive(grid, LocalExecutor(2, grid.inputs), tmp_path)
-    assert rows(grid, store) == [*(("done", number % 2 + number) for number in range(6)), ("done", "1")]
+    with LocalWorkers(grid, 2) as executor:
+        rows, told = drive(grid, executor, tmp_path)
+    assert values(rows) == [*(("done", number % 2 + number) for number in range(6)), ("done", "1")]
     assert told == ""
 
 
@@ -109,11 +110,11 @@ def test_processes_run_cells_with_one_thread_each(tmp_path: Path) -> None:
 def test_a_cell_whose_worker_dies_is_run_again_and_fails_in_the_end(tmp_path: Path, way: str, reason: str) -> None:
     dying = [DyingTask("i1", deaths, str(tmp_path / f"deaths{deaths}"), deaths, way) for deaths in (2, 3)]
     grid = grid_of(AnsweringTask("i1", 0), *dying, *(AnsweringTask("i1", seed) for seed in range(4, 8)))
-    store, told = drive(grid, LocalExecutor(2, grid.inputs), tmp_path)
+    with LocalWorkers(grid, 2) as executor:
+        rows, told = drive(grid, executor, tmp_path)
     expected = [("done", 1), ("done", 3), ("failed", None), *(("done", 1 + seed) for seed in range(4, 8))]
-    assert rows(grid, store) == expected
-    failed = store.records[grid.cells[2].key]["row"]
-    assert failed["error"] == f"{reason}, in the last of 3 attempts"
+    assert values(rows) == expected
+    assert rows[2]["error"] == f"{reason}, in the last of 3 attempts"
     assert (tmp_path / "deaths3").read_text(encoding="utf-8") == "xxx"
     assert f"allocopt: i1 seed 2: {reason}; attempt 3 of 3\n" in told
 
@@ -121,7 +122,24 @@ def test_a_cell_whose_worker_dies_is_run_again_and_fails_in_the_end(tmp_path: Pa
 @pytest.mark.slow
 def test_a_cell_that_hangs_fails_at_its_deadline_and_its_worker_is_replaced(tmp_path: Path) -> None:
     grid = grid_of(HangingTask("i1", 0), *(AnsweringTask("i1", seed) for seed in (1, 2)))
-    executor = LocalExecutor(1, grid.inputs)
-    store, told = drive(grid, executor, tmp_path)
-    assert rows(grid, store) == [("failed", None), ("done", 2), ("done", 3)]
+    with LocalWorkers(grid, 1) as executor:
+        rows, told = drive(grid, executor, tmp_path)
+    assert values(rows) == [("failed", None), ("done", 2), ("done", 3)]
     assert told == "allocopt: i1 seed 0 failed: it did not answer within 0.1 s, so its worker was ended\n"
+
+
+def test_a_fresh_process_knows_nothing_of_what_ran_before(tmp_path: Path) -> None:
+    grid = grid_of(*(CountingTask("i1", seed) for seed in range(3)))
+    for fresh, counts in ((False, [1, 2, 3]), (True, [1, 1, 1])):
+        folder = tmp_path / str(fresh)
+        with LocalWorkers(grid, 1, fresh=fresh) as executor:
+            rows, _ = drive(grid, executor, folder)
+        assert [row["value"] for row in rows] == counts
+
+
+def test_an_error_in_this_process_ends_the_run_and_keeps_what_is_finished(tmp_path: Path) -> None:
+    grid = grid_of(AnsweringTask("i0", 0), RefusingTask("i0", 1), AnsweringTask("i0", 2))
+    with pytest.raises(UsageError, match="cannot be run"):
+        drive(grid, Here(grid), tmp_path)
+    status = read_status(tmp_path / "rows.csv")
+    assert (status.total, status.done, status.failed, status.running, status.left) == (3, 1, 0, 0, 2)

@@ -1,66 +1,45 @@
-"""Cells on processes of this machine, each with one thread, that end with whoever started them."""
+"""Cells on processes of this machine, each with one thread, that end with the process that started them."""
 
 import fcntl
 import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import connection, get_context, parent_process
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, ClassVar
 
-from allocopt.experiments.cells import Cell
-from allocopt.experiments.executor import Lost, News
-from allocopt.experiments.work import run_task
+from allocopt.experiments.cells import Answer, Grid, run_task
+from allocopt.interruption import interruption_held
 
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-PRELOADED = ("allocopt.experiments.local", "allocopt.experiments.solve_task", "allocopt.experiments.simulate_task")
-"""What all workers need, which is imported once."""
-
-STARTS, RESTART_S = 5, 0.2
-"""How often the start of a process is tried, and the seconds in between."""
-
-LEAVE_S, PATIENCE_S = 1.0, 10.0
-"""Seconds that a process has to end by itself, and when it was killed."""
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+# Imported once, by the server that forks all workers.
+_PRELOADED = ("allocopt.experiments.workers", "allocopt.experiments.solve_task", "allocopt.experiments.simulate_task")
+_STARTS, _RESTART_S = 5, 0.2  # How often the start of a process is tried, and the seconds in between
+_LEAVE_S, _PATIENCE_S = 1.0, 10.0  # For a process to end by itself, and when it was killed
 
 
 @dataclass(slots=True)
-class Worker:
-    """A process.
-
-    Parameters
-    ----------
-    process
-        The process.
-    channel
-        Where it is sent cells, and sends what they gave.
-    number
-        Number of the cell that it runs; None for none.
-    source
-        Digest of the input that it has.
-    """
-
+class _Worker:
     process: ForkServerProcess
     channel: "Connection[Any, Any]"
-    number: int | None = None
-    source: str | None = None
+    number: int | None = None  # Of the cell that it runs
+    source: str | None = None  # Digest of the input that it has
 
     def end(self) -> str:
-        """End the process with all that it has started, and say what had become of it."""
         self.channel.close()
-        self.process.join(LEAVE_S)
+        self.process.join(_LEAVE_S)
         code = self.process.exitcode
         self.kill()
-        self.process.join(PATIENCE_S)
+        self.process.join(_PATIENCE_S)
         return _ended(code)
 
     def kill(self) -> None:
-        """Kill the process and its group."""
         assert self.process.pid is not None, "the process was started"
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
@@ -69,49 +48,69 @@ class Worker:
             self.process.kill()
 
 
-class LocalExecutor:
+class LocalWorkers:
     """Processes that are started when there is a cell for them, and again when one has died; see `Executor`.
 
     Parameters
     ----------
-    workers
+    count
         Number of processes.
-    inputs
-        Instances or traces by digest.
+    fresh
+        Whether each cell gets a process of its own, which nothing that ran before has changed.
     """
 
-    def __init__(self, workers: int, inputs: Mapping[str, Any]) -> None:
-        self._count = workers
-        self._inputs = inputs
-        self._workers: list[Worker] = []
-        self._idle: list[Worker] = []
-        self._busy: list[Worker] = []
-        self._lost: list[News] = []
+    blocks: ClassVar[bool] = False
+
+    def __init__(self, grid: Grid, count: int, *, fresh: bool = False) -> None:
+        self._grid = grid
+        self._count = count
+        self._fresh = fresh
+        self._workers: list[_Worker] = []
+        self._idle: list[_Worker] = []
+        self._busy: list[_Worker] = []
+        self._lost: list[tuple[int, Answer]] = []
         self._context = get_context("forkserver")
-        self._context.set_forkserver_preload(list(PRELOADED))
+        self._context.set_forkserver_preload(list(_PRELOADED))
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "LocalWorkers":
+        """Let Ctrl-C wait for the end of a step, so that no process is started and not known."""
+        self._interrupted = self._stack.enter_context(interruption_held())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Kill the processes."""
+        with self._stack:
+            started = [worker for worker in self._workers if worker.process.pid is not None]
+            for worker in started:
+                worker.kill()
+            for worker in started:
+                worker.end()
 
     def has_room(self) -> bool:
         """Whether a process is free."""
         return len(self._busy) < self._count
 
-    def submit(self, number: int, cell: Cell) -> None:
+    def submit(self, number: int) -> None:
         """Send a cell to a process that is free; its input only if it does not have that."""
+        cell = self._grid.cells[number]
         worker = self._idle.pop() if self._idle else self._started()
         if worker is None:
-            self._lost.append(News(number, Lost("no worker could be started")))
+            self._lost.append((number, _lost("no worker could be started")))
             return
-        worker.number = number
-        given = None if worker.source == cell.source else self._inputs[cell.source]
+        given = None if worker.source == cell.source else self._grid.inputs[cell.source]
         try:
             worker.channel.send((cell.task, given))
         except OSError:
-            self._lost.append(News(number, Lost(self._ended(worker))))
+            self._lost.append((number, _lost(self._ended(worker))))
             return
-        worker.source = cell.source
+        worker.number, worker.source = number, cell.source
         self._busy.append(worker)
 
-    def news(self, timeout_s: float) -> Sequence[News]:
-        """Wait until a process has answered or died."""
+    def news(self, timeout_s: float) -> Sequence[tuple[int, Answer]]:
+        """Wait until processes have answered or died."""
+        if self._interrupted():
+            raise KeyboardInterrupt
         if self._lost:
             news, self._lost = self._lost, []
             return news
@@ -127,22 +126,12 @@ class LocalExecutor:
             worker.kill()
             self._ended(worker)
 
-    def close(self) -> None:
-        """Kill the processes."""
-        started = [worker for worker in self._workers if worker.process.pid is not None]
-        for worker in started:
-            worker.kill()
-        for worker in started:
-            worker.end()
-        self._workers, self._busy, self._idle = [], [], []
-
-    def _started(self) -> Worker | None:
-        """Start a process; None if that fails time and again."""
-        for _ in range(STARTS):
+    def _started(self) -> _Worker | None:
+        for _ in range(_STARTS):
             ours, theirs = self._context.Pipe()
             # Not a daemon, for solvers may have processes of their own.
             process = self._context.Process(target=serve, args=(theirs,), daemon=False)
-            worker = Worker(process, ours)
+            worker = _Worker(process, ours)
             # Known before it runs, whatever interrupts this.
             self._workers.append(worker)
             with closing(theirs), suppress(EOFError, OSError), _one_thread():
@@ -151,34 +140,34 @@ class LocalExecutor:
             # The server that starts processes was killed; the next start makes another one.
             self._workers.remove(worker)
             ours.close()
-            time.sleep(RESTART_S)
+            time.sleep(_RESTART_S)
         return None
 
-    def _ended(self, worker: Worker) -> str:
-        """End a process that is of no use any more, and say what had become of it."""
+    def _ended(self, worker: _Worker) -> str:
         reason = worker.end()
         self._workers.remove(worker)
         return reason
 
-    def _hear(self, worker: Worker) -> News:
-        """Take the answer of a process, or its end."""
+    def _hear(self, worker: _Worker) -> tuple[int, Answer]:
         assert worker.number is not None, "only processes with a cell are listened to"
         self._busy.remove(worker)
-        number = worker.number
-        try:
+        number, worker.number = worker.number, None
+        answer: Answer | None = None
+        with suppress(EOFError, OSError):
             # Where the process is dead but had answered, the answer counts.
-            outcome = worker.channel.recv() if worker.channel.poll() else None
-        except (EOFError, OSError):
-            outcome = None
-        if outcome is None:
-            return News(number, Lost(self._ended(worker)))
-        worker.number = None
-        self._idle.append(worker)
-        return News(number, outcome)
+            answer = worker.channel.recv() if worker.channel.poll() else None
+        if answer is None:
+            return number, _lost(self._ended(worker))
+        if self._fresh:
+            worker.kill()
+            self._ended(worker)
+        else:
+            self._idle.append(worker)
+        return number, answer
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -203,7 +192,6 @@ def serve(channel: "Connection[Any, Any]") -> None:
 
 
 def _end_with_parent() -> None:
-    """Let the end of the process that started this one end this one's group, whatever that does then."""
     parent = parent_process()
     assert parent is not None, "a worker has a parent"
     if hasattr(os, "O_ASYNC"):
@@ -217,13 +205,15 @@ def _end_with_parent() -> None:
 
 
 def _wait_and_end(parent: BaseProcess) -> None:
-    """Wait for the end of a process, and end this one's group."""
     parent.join()
     os.killpg(0, signal.SIGKILL)
 
 
+def _lost(reason: str) -> Answer:
+    return Answer(None, reason, is_lost=True)
+
+
 def _ended(code: int | None) -> str:
-    """Say how a process has ended."""
     if code is None:
         return "its worker did not answer any more"
     if code >= 0:
@@ -234,9 +224,8 @@ def _ended(code: int | None) -> str:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Let what is started here compute with one thread."""
-    kept = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))
+    kept = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
     try:
         yield
     finally:

@@ -1,0 +1,107 @@
+"""Runs the grids of ``bench``, ``what-if``, ``reproduce`` and ``sweep``: executor, progress, and what is told."""
+
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from allocopt.experiments.cells import Cell, Grid, Row
+    from allocopt.experiments.engine import Executor
+    from allocopt.experiments.store import Store
+
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=4096, help="Processes of one thread each; if not given, one after the other in this process."
+    ),
+]
+
+
+def open_store(output: Path | None, grid: "Grid", setting: Mapping[str, Any]) -> "Store":
+    """Open the store of a table, whose rows depend on a grid, on a setting and on this version and machine."""
+    from allocopt.experiments.cells import digest
+    from allocopt.experiments.store import Store
+    from allocopt.report.provenance import provenance
+
+    facts = provenance().as_dict()
+    cells = {"inputs": sorted(grid.inputs), "cells": digest([cell.label for cell in grid.cells])}
+    return Store(output, facts, {**setting, **cells, **facts})
+
+
+def executor_of(grid: "Grid", workers: int | None, *, fresh: bool = False) -> "AbstractContextManager[Executor]":
+    """Make what runs cells: processes, or, with None, this process, in which nothing else prints on standard output."""
+    from allocopt.cli.streams import prints_on_stderr
+    from allocopt.experiments.engine import Here
+    from allocopt.experiments.workers import LocalWorkers
+
+    return nullcontext(Here(grid, prints_on_stderr)) if workers is None else LocalWorkers(grid, workers, fresh=fresh)
+
+
+def run_grid(
+    grid: "Grid",
+    store: "Store",
+    executor: "Callable[[], AbstractContextManager[Executor]]",
+    on_row: "Callable[[Cell, Row], None] | None" = None,
+    noun: str = "cells",
+) -> "list[Row]":
+    """Run what is not finished, with progress on standard error, and return all rows.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C; it tells how much is done and where it is kept.
+    """
+    from allocopt.experiments.engine import run
+    from allocopt.experiments.progress import Progress
+
+    total, done = len(grid.cells), len(grid.finished(store.rows()))
+    progress = Progress(total, done, sys.stderr, noun)
+
+    def tell(cell: "Cell", row: "Row") -> None:
+        progress.clear()
+        if on_row is not None:
+            on_row(cell, row)
+
+    if 0 < done < total:
+        progress.remark(f"{done} of {total} {noun} are in {store.path}")
+    try:
+        # Where all is finished, neither processes nor a cluster are asked for.
+        with executor() if done < total else executor_of(grid, None) as runs:
+            rows = run(grid, store, runs, progress=progress, on_row=tell)
+    except KeyboardInterrupt:
+        progress.clear()
+        is_kept = store.path != Path(":memory:")
+        kept = f", kept in {store.path}; the same command goes on from there" if is_kept else ""
+        raise KeyboardInterrupt(f"{len(grid.finished(store.rows()))} of {total} {noun} done{kept}") from None
+    if done < total:
+        progress.close()
+    return rows
+
+
+def check_none_failed(grid: "Grid", store: "Store", noun: str = "cells") -> None:
+    """Raise `AllocoptError` where cells have failed."""
+    from allocopt.errors import AllocoptError
+
+    faults = store.faults()
+    failed = [(cell.label, faults[cell.key]) for cell in grid.cells if cell.key in faults]
+    if failed:
+        label, reason = failed[0]
+        count = f"{len(failed)} of {len(grid.cells)} {noun} failed, such as {label}: {reason}"
+        raise AllocoptError(f"{count}; the same command tries them again")
+
+
+def whole_numbers(text: str) -> tuple[int, ...]:
+    """Return comma-separated seeds, each once."""
+    from allocopt.errors import UsageError
+
+    try:
+        numbers = tuple(dict.fromkeys(int(part) for part in text.split(",")))
+    except ValueError:
+        raise UsageError(f"--seeds must be whole numbers with commas between them, not {text!r}") from None
+    if min(numbers) < 0:
+        raise UsageError(f"--seeds must not be negative: {text}")
+    return numbers

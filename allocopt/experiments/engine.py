@@ -1,0 +1,177 @@
+"""The engine of all grids: runs the cells that have no row yet, and keeps each row as soon as it is there."""
+
+import io
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import ClassVar, Protocol
+
+from allocopt.experiments.cells import FAILED, Answer, Cell, Grid, Row
+from allocopt.experiments.progress import Progress
+from allocopt.experiments.store import Store
+
+_TICK_S = 0.5  # Between two looks at deadlines, at most
+_SOON_S = 0.01  # The same while rows wait to be written
+
+
+class Executor(Protocol):
+    """Runs cells of a grid, which are named by their places in it."""
+
+    @property
+    def blocks(self) -> bool:
+        """Whether `news` may take as long as a cell, whatever its time limit."""
+
+    def has_room(self) -> bool:
+        """Whether another cell can begin."""
+
+    def submit(self, number: int) -> None:
+        """Begin a cell."""
+
+    def news(self, timeout_s: float) -> Sequence[tuple[int, Answer]]:
+        """Wait for answers of cells that have begun; none if none comes in time.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            After Ctrl-C.
+        """
+
+    def stop(self, number: int) -> None:
+        """End a cell that has begun; it gives no answer."""
+
+
+class Here:
+    """Runs one cell after the other in this process.
+
+    An error of a cell ends the run. ``around`` makes a context in which each cell runs.
+    """
+
+    def __init__(self, grid: Grid, around: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        self._grid = grid
+        self._around = around
+        self._begun: list[int] = []
+
+    blocks: ClassVar[bool] = True
+
+    def has_room(self) -> bool:
+        """Whether no cell waits to be run."""
+        return not self._begun
+
+    def submit(self, number: int) -> None:
+        """Run a cell when its answer is asked for."""
+        self._begun.append(number)
+
+    def news(self, timeout_s: float) -> Sequence[tuple[int, Answer]]:
+        """Run the cell that waits."""
+        number = self._begun.pop()
+        cell = self._grid.cells[number]
+        with self._around():
+            return [(number, Answer(cell.task.run(self._grid.inputs[cell.source])))]
+
+    def stop(self, number: int) -> None:
+        """Do nothing: between two steps no cell runs."""
+
+
+def run(
+    grid: Grid,
+    store: Store,
+    executor: Executor,
+    *,
+    progress: Progress | None = None,
+    on_row: Callable[[Cell, Row], None] | None = None,
+) -> list[Row]:
+    """Run the cells that have no row in a store, and return the rows of all.
+
+    A cell whose worker dies is run again, and fails after as many attempts as the grid allows. A cell that takes longer
+    than its deadline fails. Cells that failed in an earlier run are tried again.
+
+    Parameters
+    ----------
+    progress
+        Counts finished cells, and tells of failures.
+    on_row
+        Called with every row but those of failed cells, in the order of the grid, once all before it are there.
+    """
+    return _Run(grid, store, executor, progress or Progress(len(grid.cells), 0, io.StringIO()), on_row).rows()
+
+
+class _Run:
+    def __init__(
+        self,
+        grid: Grid,
+        store: Store,
+        executor: Executor,
+        progress: Progress,
+        on_row: Callable[[Cell, Row], None] | None,
+    ) -> None:
+        self._grid, self._cells, self._store = grid, grid.cells, store
+        self._executor, self._progress, self._on_row = executor, progress, on_row
+        kept = store.rows()
+        finished = grid.finished(kept)
+        self._rows = {n: kept[cell.key] for n, cell in enumerate(grid.cells) if cell.key in finished}
+        self._waiting = deque(number for number in range(len(grid.cells)) if number not in self._rows)
+        self._begun: dict[int, float] = {}
+        self._tries: Counter[int] = Counter()
+        self._failed: set[int] = set()
+        self._n_told = 0
+
+    def rows(self) -> list[Row]:
+        if self._waiting:
+            self._store.begin(len(self._cells), len(self._rows))
+        self._tell()
+        while self._waiting or self._begun:
+            while self._waiting and self._executor.has_room():
+                number = self._waiting.popleft()
+                self._tries[number] += 1
+                self._begun[number] = time.monotonic()
+                self._executor.submit(number)
+            # Rows reach the disk while the next cells run.
+            is_written = self._store.commit(len(self._begun), at_once=self._executor.blocks)
+            for number, answer in self._executor.news(_TICK_S if is_written else _SOON_S):
+                del self._begun[number]
+                self._hear(number, answer)
+            self._stop_late()
+            self._tell()
+            self._progress.tell()
+        self._store.commit(0, at_once=True)
+        return [self._rows[number] for number in range(len(self._cells))]
+
+    def _hear(self, number: int, answer: Answer) -> None:
+        if answer.measured is not None:
+            self._keep(number, answer.measured)
+            return
+        tries, allowed = self._tries[number], self._grid.attempts
+        if answer.is_lost and tries < allowed:
+            attempt = f"attempt {tries + 1} of {allowed}"
+            self._progress.remark(f"{self._cells[number].label}: {answer.fault}; {attempt}")
+            self._waiting.append(number)
+        else:
+            last = f", in the last of {allowed} attempts" if answer.is_lost else ""
+            self._fail(number, f"{answer.fault}{last}")
+
+    def _stop_late(self) -> None:
+        now = time.monotonic()
+        for number, begun in list(self._begun.items()):
+            deadline_s = self._cells[number].task.deadline_s
+            if deadline_s is not None and now - begun > deadline_s:
+                self._executor.stop(number)
+                del self._begun[number]
+                self._fail(number, f"it did not answer within {deadline_s:g} s, so its worker was ended")
+
+    def _fail(self, number: int, fault: str) -> None:
+        self._progress.remark(f"{self._cells[number].label} failed: {fault}")
+        self._failed.add(number)
+        self._keep(number, {"status": FAILED, "error": fault}, fault)
+
+    def _keep(self, number: int, measured: Row, fault: str | None = None) -> None:
+        cell = self._cells[number]
+        self._rows[number] = cell.row(measured)
+        self._store.add(cell, self._rows[number], fault)
+        self._progress.finished(failed=fault is not None)
+
+    def _tell(self) -> None:
+        while self._n_told in self._rows:
+            number, self._n_told = self._n_told, self._n_told + 1
+            if self._on_row is not None and number not in self._failed:
+                self._on_row(self._cells[number], self._rows[number])

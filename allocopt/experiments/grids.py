@@ -1,0 +1,240 @@
+"""Grids of the commands ``bench``, ``what-if`` and ``reproduce``, and `compare` for Python."""
+
+import base64
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from allocopt.errors import UsageError
+from allocopt.experiments.cells import Cell, Grid, Row, Task, digest
+from allocopt.experiments.engine import Here, run
+from allocopt.experiments.inputs import problem_digest, topology_digest, workload_digest
+from allocopt.experiments.solve_task import BenchTask, options_text
+from allocopt.experiments.store import Store
+from allocopt.problems.base import Problem, Strategy
+from allocopt.problems.kind import get_kind, kind_names, kind_of
+from allocopt.report.rows import BenchRow, SolveRow
+from allocopt.report.what_if import WhatIfRow
+from allocopt.reproduction import ReproductionRequest, get_reproduction
+from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.what_if import WhatIf
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import Solver
+from allocopt.solving.registry import get_solver, kinds_of_solver
+from allocopt.solving.solution_files import NO_STRATEGY, BestKnown
+
+BestKnownValues = Mapping[str, Mapping[str, BestKnown]]
+"""Best-known values by instance and strategy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A solver under one strategy, or, with None, on problems of a kind that has none."""
+
+    solver: Solver
+    strategy: str | None
+
+
+def contenders(names: Sequence[str], strategies: Sequence[str], kinds: Sequence[str]) -> list[Contender]:
+    """Pair solvers with strategies, each pair once.
+
+    Parameters
+    ----------
+    names
+        Names of solvers; ``NAME:STRATEGY`` runs under that strategy alone, others under each that they take.
+    kinds
+        Kinds of the problems.
+
+    Raises
+    ------
+    UsageError
+        If there is no such solver or strategy, or a solver takes none of what it was given.
+    """
+    found: dict[tuple[str, str, str | None], Contender] = {}
+    parts = [tuple(part.strip() for part in name.partition(":")) for name in names]
+    known = [strategy for kind in kind_names() for strategy in get_kind(kind).strategies]
+    solvers = [(solver, only) for name, _, only in parts for solver in _solvers(name, only, kinds)]
+    for strategy in [*strategies, *(only for *_, only in parts if only)]:
+        if strategy not in known:
+            raise UsageError(f"there is no strategy {strategy!r}; there are scas, dcas and free")
+    for solver, only in solvers:
+        asked = [only] if only else strategies if get_kind(solver.kind).strategies else []
+        taken: list[str | None] = [strategy for strategy in asked if strategy in solver.capabilities.strategies]
+        if asked and not taken:
+            able = ", ".join(sorted(solver.capabilities.strategies)) or f"{solver.kind} problems"
+            raise UsageError(f"solver {solver.name!r} does not take {', '.join(asked)}; it takes {able}")
+        for each in taken or [None]:
+            found.setdefault((solver.kind, solver.name, each), Contender(solver, each))
+    return list(found.values())
+
+
+def _solvers(name: str, only: str, kinds: Sequence[str]) -> list[Solver]:
+    taken = kinds_of_solver(name)
+    if taken and not set(taken) & set(kinds):
+        raise UsageError(f"solver {name!r} does not take {', '.join(kinds)}; it takes {', '.join(taken)} problems")
+    made = [get_solver(name, None, kind) for kind in [kind for kind in kinds if kind in taken] or kinds]
+    return [solver for solver in made if not only or solver.capabilities.strategies]
+
+
+class Bench(NamedTuple):
+    """A comparison of solvers."""
+
+    grid: Grid
+    refusals: dict[str, list[str]]  # By solver, why it leaves out which instances
+    kernels: set[Callable[..., Any]]  # All entries that the solves may call
+
+
+def bench_grid(problems: Sequence[Problem], pairs: Sequence[Contender], seeds: Sequence[int], budget: Budget) -> Bench:
+    """Return the grid of instances, contenders and seeds."""
+    cells: list[Cell] = []
+    refusals: dict[str, list[str]] = {}
+    kernels: set[Callable[..., Any]] = set()
+    inputs = {problem_digest(problem): problem for problem in problems}
+    for source, problem in inputs.items():
+        for pair in pairs:
+            solver = pair.solver
+            if solver.kind == problem.kind:
+                asked = kind_of(problem).posed(problem, pair.strategy)
+                refusal = solver.refusal(asked) if solver.takes(asked) else "not its rules"
+            elif any((other.solver.name, other.solver.kind) == (solver.name, problem.kind) for other in pairs):
+                continue
+            else:
+                refusal = "not its kind"
+            if refusal is None:
+                kernels.update(solver.kernels(asked))
+                who = (problem.name, problem.kind, pair.strategy, solver.name, options_text({}))
+                limits = (budget.seconds, budget.iterations, budget.gap)
+                cells += [Cell(BenchTask(*who, seed, *limits), source) for seed in seeds]
+            elif (reason := f"{problem.name}: {refusal}") not in refusals.setdefault(solver.name, []):
+                refusals[solver.name].append(reason)
+    return Bench(Grid(tuple(cells), inputs), refusals, kernels)
+
+
+def bench_row(cell: Cell, row: Row, known: BestKnownValues) -> BenchRow:
+    """Return the row of a solve beside the best-known values of its instance."""
+    held = dict(row)
+    version, points = held.pop("solver_version"), tuple(map(tuple, held.pop("points")))
+    asked = cell.task.asked()
+    values = known.get(asked["instance"], {})
+    best, scas = values.get(asked["strategy"] or NO_STRATEGY), values.get(Strategy.SCAS)
+    return BenchRow(SolveRow(**held), version, best, scas, points)
+
+
+def compare(
+    problems: Sequence[Problem],
+    solvers: Sequence[str],
+    strategies: Sequence[str] = ("scas", "dcas", "free"),
+    *,
+    seeds: Sequence[int] = (0,),
+    budget: Budget | None = None,
+    known: BestKnownValues | None = None,
+) -> list[BenchRow]:
+    """Solve every problem with every solver and seed, one after the other in this process, as ``allocopt bench`` does.
+
+    A solver leaves out the problems and strategies that it does not take.
+
+    Parameters
+    ----------
+    solvers
+        Names of solvers; ``NAME:STRATEGY`` runs under that strategy alone.
+    budget
+        Limits of each solve; 10 s if not given.
+
+    Raises
+    ------
+    UsageError
+        If there is no such solver or strategy, or a solver takes none of what it was given.
+    """
+    pairs = contenders(solvers, strategies, sorted({problem.kind for problem in problems}))
+    grid = bench_grid(problems, pairs, seeds, budget or Budget(10.0)).grid
+    rows = run(grid, Store(None, {}), Here(grid))
+    return [bench_row(cell, row, known or {}) for cell, row in zip(grid.cells, rows, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfTask(Task):
+    """A scheduler and an allocator on a site's trace; its row has the schedule where it is to be shown."""
+
+    columns: ClassVar[Sequence[str]] = ("row", "schedule")
+
+    scheduler: str
+    allocator: str
+    has_schedule: bool
+
+    def run(self, given: WhatIf) -> Row:
+        """Simulate the trace."""
+        (outcome,) = given.outcomes([self.allocator], [self.scheduler])
+        packed = _packed(outcome.schedule) if self.has_schedule else None
+        return {"row": WhatIfRow.of(outcome).as_dict(), "schedule": packed}
+
+
+def what_if_grid(
+    asked: WhatIf, allocators: Sequence[str], schedulers: Sequence[str], *, with_schedules: bool = False
+) -> Grid:
+    """Return the grid of schedulers and allocators on a trace; all names are tried."""
+    asked.check(allocators, schedulers)
+    limits = [asked.limits.time_limit, asked.limits.iterations, asked.hop_slowdown, asked.seed]
+    machine = topology_digest(asked.topology)
+    rules = [asked.rules.event_order.name, asked.rules.kill_at_limit, asked.rules.dependencies]
+    source = digest([workload_digest(asked.workload), machine, rules, limits])
+    tasks = [WhatIfTask(scheduler, name, with_schedules) for scheduler, name in product(schedulers, allocators)]
+    return Grid(tuple(Cell(task, source) for task in tasks), {source: asked})
+
+
+def what_if_row(row: Row, first: WhatIfRow | None) -> WhatIfRow:
+    """Return the row of a combination, compared with the first one; None for the first itself."""
+    held = WhatIfRow(**{**row["row"], "fragmentation": tuple(row["row"]["fragmentation"])})
+    return held.beside(first or held)
+
+
+def schedule_of(asked: WhatIf, row: Row) -> Schedule:
+    """Return the schedule that a row has."""
+    with np.load(io.BytesIO(base64.b64decode(row["schedule"])), allow_pickle=False) as held:
+        return Schedule(
+            asked.workload,
+            asked.topology.size,
+            held["release"],
+            held["start"],
+            held["end"],
+            tuple(np.split(held["nodes"], held["ends"][:-1])),
+            asked.topology,
+        )
+
+
+def _packed(schedule: Schedule) -> str:
+    nodes = schedule.nodes
+    assert nodes is not None, "every job has whole nodes"
+    times = {"release": schedule.release, "start": schedule.start, "end": schedule.end}
+    file = io.BytesIO()
+    ends = np.cumsum([len(held) for held in nodes])
+    np.savez_compressed(file, allow_pickle=False, **times, nodes=np.concatenate(nodes), ends=ends)
+    return base64.b64encode(file.getvalue()).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class PieceTask(Task):
+    """A piece of a table or figure of a paper."""
+
+    columns: ClassVar[Sequence[str]] = ("record",)
+
+    artifact: str
+    options: str
+    piece: str
+
+    def run(self, given: ReproductionRequest) -> Row:
+        """Measure the piece."""
+        made = get_reproduction(self.artifact, json.loads(self.options))
+        return {"record": made.measure(given, self.piece)}
+
+
+def reproduction_grid(name: str, options: Mapping[str, Any], request: ReproductionRequest) -> Grid:
+    """Return the grid of the pieces of a table or figure."""
+    pieces = get_reproduction(name, options).pieces(request)
+    source = digest(request.as_dict())
+    tasks = [PieceTask(name, options_text(dict(options)), piece) for piece in pieces]
+    return Grid(tuple(Cell(task, source) for task in tasks), {source: request})

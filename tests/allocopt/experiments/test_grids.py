@@ -1,0 +1,74 @@
+"""Comparisons: who is asked for what, and the rows that come back."""
+
+import pytest
+from support.windows import paper_window, window
+
+from allocopt.cluster.topology import FatTree
+from allocopt.errors import UsageError
+from allocopt.experiments.grids import bench_grid, compare, contenders
+from allocopt.solving.budget import Budget
+from allocopt.solving.registry import get_solver
+from allocopt.solving.solution_files import BestKnown
+
+BUDGET = Budget(iterations=20)
+
+
+def test_a_solver_runs_under_each_strategy_that_it_takes() -> None:
+    pairs = contenders(["sequential", "dp", "annealing : dcas"], ["free", "scas", "dcas"], ["topology"])
+    assert [(pair.solver.name, pair.strategy) for pair in pairs] == [
+        ("sequential", "free"),
+        ("sequential", "scas"),
+        ("sequential", "dcas"),
+        ("dp", "scas"),
+        ("dp", "dcas"),
+        ("annealing", "dcas"),
+    ]
+
+
+@pytest.mark.parametrize(("name", "strategies"), [("csp", ["free", "dcas"]), ("csp:free", ["scas"])])
+def test_a_solver_that_takes_none_of_them_is_refused(name: str, strategies: list[str]) -> None:
+    with pytest.raises(UsageError, match=r"'csp' does not take free.*; it takes scas"):
+        contenders([name], strategies, ["topology"])
+
+
+def test_an_unknown_strategy_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"'sacs'.*there are scas, dcas and free"):
+        contenders(["dp"], ["sacs"], ["topology"])
+
+
+def test_a_refused_instance_is_left_out_and_its_reason_kept() -> None:
+    large = window(FatTree(10, 10, 10), range(300), list(range(1, 20)), name="large")
+    pairs = contenders(["dp", "sequential:scas"], ["scas"], ["topology"])
+    made = bench_grid([large, paper_window(0)], pairs, [0, 1], BUDGET)
+    assert [
+        tuple(cell.identity[name] for name in ("instance", "solver", "strategy", "seed")) for cell in made.grid.cells
+    ] == [
+        ("large", "sequential", "scas", 0),
+        ("large", "sequential", "scas", 1),
+        ("paper-0", "dp", "scas", 0),
+        ("paper-0", "dp", "scas", 1),
+        ("paper-0", "sequential", "scas", 0),
+        ("paper-0", "sequential", "scas", 1),
+    ]
+    assert list(made.refusals) == ["dp"]
+    assert len(made.refusals["dp"]) == 1
+    assert made.refusals["dp"][0].startswith("large: its tables")
+
+
+def test_every_row_has_its_figures_and_its_yardsticks() -> None:
+    problem, sequential = paper_window(0), get_solver("sequential")
+    known = {"paper-0": {"free": BestKnown(5.0, False), "scas": BestKnown(6.0, True)}}
+    free, dcas = compare([problem], ["sequential"], ["free", "dcas"], seeds=[3], budget=BUDGET, known=known)
+    assert (free.solve.instance, free.solve.strategy, free.solve.seed) == ("paper-0", "free", 3)
+    assert free.solve.objective == problem.objective(sequential.solve(problem, BUDGET, 0).solution)
+    assert (free.best_known, free.best_known_scas) == (BestKnown(5.0, False), BestKnown(6.0, True))
+    assert (dcas.best_known, dcas.best_known_scas) == (None, BestKnown(6.0, True))
+    (row,) = compare([problem], ["greedy:free"], budget=BUDGET)
+    assert (row.best_known, row.best_known_scas) == (None, None)
+
+
+def test_the_gap_at_which_a_solve_may_stop_reaches_the_solver() -> None:
+    problem = paper_window(1)
+    loose, tight = (compare([problem], ["exact:free"], budget=Budget(60.0, None, gap))[0].solve for gap in (0.9, 0.0))
+    assert tight.status == "OPTIMAL"
+    assert loose.status != "OPTIMAL"

@@ -1,0 +1,46 @@
+"""Tables as CSV, JSON and lines of JSON."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from allocopt.errors import UsageError
+from allocopt.experiments.tables import check_suffix, write_table
+
+ROWS = [
+    {"instance": "wä", "cost": 100.0, "bound": None, "parts": (0.25, None)},
+    {"instance": "v", "cost": 7.0, "bound": 7.0, "parts": ()},
+]
+
+
+def test_json_and_lines_of_json_have_a_record_per_row(tmp_path: Path) -> None:
+    write_table(tmp_path / "rows.json", ROWS)
+    write_table(tmp_path / "rows.jsonl", ROWS)
+    records = json.loads((tmp_path / "rows.json").read_text(encoding="utf-8"))
+    assert records == [{**row, "parts": list(row["parts"])} for row in ROWS]  # type: ignore[arg-type]
+    lines = (tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == records
+
+
+def test_csv_has_the_same_with_empty_cells_for_what_is_not_there(tmp_path: Path) -> None:
+    write_table(tmp_path / "rows.csv", ROWS)
+    with (tmp_path / "rows.csv").open(encoding="utf-8", newline="") as file:
+        records = list(csv.DictReader(file))
+    assert records == [
+        {"instance": "wä", "cost": "100.0", "bound": "", "parts": "[0.25, null]"},
+        {"instance": "v", "cost": "7.0", "bound": "7.0", "parts": "[]"},
+    ]
+
+
+@pytest.mark.parametrize(("name", "text"), [("rows.json", "[]\n"), ("rows.csv", ""), ("rows.jsonl", "")])
+def test_a_table_without_rows_is_written(tmp_path: Path, name: str, text: str) -> None:
+    write_table(tmp_path / name, [])
+    assert (tmp_path / name).read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize("name", ["rows.txt", "rows", "rows.csv.gz"])
+def test_another_suffix_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=r"must end in \.csv, \.json or \.jsonl"):
+        check_suffix(Path(name), ".csv", ".json", ".jsonl")
