@@ -1,10 +1,9 @@
 """What a simulation is made of: rules, queue orders, schedulers, allocators, execution models, measures."""
 
-from allocopt.simulator.allocators import Allocator
 from allocopt.simulator.execution import ExecutionModel, HopSlowdown
 from allocopt.simulator.metrics import Metrics
 from allocopt.simulator.optimization import OptimizationScheduler
-from allocopt.simulator.placement import Share
+from allocopt.simulator.placement import Allocator, Share
 from allocopt.simulator.rules import Backfill, EventOrder, OrderKind, QueueKeys, QueueOrder, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler, PlaceGuest, Reserve, Scheduler, SetQuota, Start, Wait

@@ -20,7 +20,7 @@ from allocopt.cluster.platform import Platform
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.report.table import Cell, aligned_table
-from allocopt.simulator.metrics import Trim, job_hop_costs, measure
+from allocopt.simulator.metrics import Trim, measure
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler
@@ -234,7 +234,7 @@ def outcome(workload: Workload, starts: Starts, contender: Contender, others: tu
     schedule = starts.simulate(workload, contender, watched)
     left_out = 1 / (BATCHES + 2)
     metrics = measure(schedule, Trim(left_out, left_out))
-    costs = job_hop_costs(schedule)
+    costs = schedule.hop_costs()
     fragmentation = metrics.machine.fragmentation
     assert costs is not None
     assert fragmentation is not None

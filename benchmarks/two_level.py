@@ -14,7 +14,7 @@ import numpy as np
 from allocopt.envs.dras.task import Episodes, ObservationName, Observing, Options
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.rules import Mode, Reservations
-from allocopt.simulator.schedule import Schedule, job_times, run_times
+from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.two_level import TwoLevelScheduler
@@ -82,7 +82,7 @@ def rules_section(week: Workload) -> str:
 
 def waits(schedule: Schedule, base: Schedule) -> list[Cell]:
     """Mean and longest wait in hours, each also over that of the base, and the mean bounded slowdown."""
-    times, known = job_times(schedule), job_times(base).wait_s
+    times, known = schedule.job_times, base.job_times.wait_s
     mean, longest = float(times.wait_s.mean()), float(times.wait_s.max())
     ratios = mean / float(known.mean()), longest / float(known.max())
     return [mean / 3600, ratios[0], longest / 3600, ratios[1], float(times.bounded_slowdown.mean())]
@@ -90,7 +90,7 @@ def waits(schedule: Schedule, base: Schedule) -> list[Cell]:
 
 def shares(schedule: Schedule, scheduler: TwoLevelScheduler) -> list[Cell]:
     """Shares of the node hours by mode."""
-    held = schedule.workload.processors * run_times(schedule)
+    held = schedule.workload.processors * schedule.run_s
     modes = (Mode.READY, Mode.RESERVED, Mode.BACKFILLED)
     return [float(held[scheduler.log.modes == mode].sum() / held.sum()) for mode in modes]
 

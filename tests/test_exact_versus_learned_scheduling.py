@@ -14,7 +14,6 @@ from allocopt.envs.dras.task import Episodes, Observing, Options
 from allocopt.problems.knapsack import Reward
 from allocopt.simulator.optimization import OptimizationScheduler, knapsack_of
 from allocopt.simulator.rules import Backfill, Mode, Reservations, Rules
-from allocopt.simulator.schedule import job_times
 from allocopt.simulator.scheduler import Decision, ListScheduler, Scheduler, Start
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.two_level import Choice, TwoLevelScheduler
@@ -125,7 +124,7 @@ def score(agent: str, weights: str) -> float:
             TwoLevelScheduler(Observing(loaded.policy(), options), options.window, options.reservations),
             ListScheduler(FirstComeFirstServed(), Backfill.EASY),
         )
-        ours, theirs = (job_times(simulate(jobs, MACHINE, scheduler)).wait_s for scheduler in schedulers)
+        ours, theirs = (simulate(jobs, MACHINE, scheduler).job_times.wait_s for scheduler in schedulers)
         scores.append(ours.mean() / theirs.mean() + max(0.0, ours.max() / theirs.max() - 1.25))
     return float(np.mean(scores))
 
@@ -174,7 +173,7 @@ def test_rewards_of_learned_schedulers_are_those_recomputed_from_their_schedules
     loaded = load_agent(agent, str(untrained[agent]) if weights == UNTRAINED else weights)
     options = options_of(agent, loaded)
     recording = Recording(Observing(loaded.policy(), options))
-    times = job_times(simulate(trace, MACHINE, TwoLevelScheduler(recording, options.window, options.reservations)))
+    times = simulate(trace, MACHINE, TwoLevelScheduler(recording, options.window, options.reservations)).job_times
     waits = times.wait_s / 3600
     gains = -waits.mean() - 0.25 * waits.max() - 0.1 * times.bounded_slowdown.mean()
     recomputed = ((CAPABILITY, sum(recording.capability)), (CAPACITY, sum(recording.capacity)), (GAINS, float(gains)))

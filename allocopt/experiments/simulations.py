@@ -18,13 +18,13 @@ from allocopt.experiments.specs import SimulationSpec
 from allocopt.files.faults import bad_file
 from allocopt.kernels.ready import make_ready
 from allocopt.report.simulate_row import SimulateRow
-from allocopt.simulator.allocators import Allocator
 from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.explain import Explanation
 from allocopt.simulator.metrics import Metrics
 from allocopt.simulator.multicore.policies import Action, get_action
 from allocopt.simulator.multicore.simulation import MulticoreSchedule, PlacedJobs, read_placed_jobs, replay
 from allocopt.simulator.multicore.state import IDLE, Execution, ExecutionKind, check_jobs
+from allocopt.simulator.placement import Allocator
 from allocopt.simulator.quota.execution import QuotaExecution
 from allocopt.simulator.quota.scheduler import QuotaScheduler
 from allocopt.simulator.registry import AnyScheduler, backfilled, get_policy

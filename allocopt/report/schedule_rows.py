@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from allocopt.simulator.schedule import Schedule, run_times
+from allocopt.simulator.schedule import Schedule
 from allocopt.traces.rows import Number, Row, plain, rows_of
 
 
@@ -43,6 +43,6 @@ def scheduled_rows(path: Path, schedule: Schedule) -> Iterator[ScheduledRow]:
     BadFileError
         If there are no jobs, or one could not be read again; it names the job.
     """
-    jobs = rows_of(path, replace(schedule.workload, run=run_times(schedule)))
+    jobs = rows_of(path, replace(schedule.workload, run=schedule.run_s))
     waits = schedule.start - schedule.workload.submit
     return map(ScheduledRow, jobs, plain(schedule.start), plain(schedule.end), plain(waits))

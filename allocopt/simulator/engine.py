@@ -1,20 +1,18 @@
 """A simulation that a scheduler written in Python, an allocator or an execution model takes part in."""
 
 import operator
-from collections.abc import Callable
 
 import numpy as np
 
 from allocopt.arrays import IntArray, frozen_integers
 from allocopt.cluster.platform import Platform
 from allocopt.errors import InvalidSolutionError
-from allocopt.simulator.allocators import Allocator
 from allocopt.simulator.execution import Change, ExecutionModel, StagedModel
 from allocopt.simulator.kernels.backfilling import list_pass, next_backfillable, shadow_of, start_waiting
 from allocopt.simulator.kernels.conservative import conservative_pass
 from allocopt.simulator.kernels.events import HAPPENED, advance, change_speed
 from allocopt.simulator.kernels.queue import place_in_queue
-from allocopt.simulator.placement import Guests, Placement, Share
+from allocopt.simulator.placement import Allocator, Guests, Placement, Share
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import (
     Blame,
@@ -31,18 +29,12 @@ from allocopt.simulator.state import ENDED, EVENTS, RUNNING, STARTED, State
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
 
-PATIENCE = 10_000  # calls at its own wish in which a scheduler may leave jobs waiting although nothing is to come
-IDLE_PATIENCE = 100_000
-"""Calls at its own wish in which it may leave jobs waiting although nothing runs, whoever is still to come."""
-LONG_PATIENCE = 1_000_000  # calls at its own wish between two starts or ends of jobs
+# Calls at its own wish in which a scheduler may leave jobs waiting: although nothing is to come, although nothing runs,
+# whoever is still to come, and between two starts or ends of jobs.
+_PATIENCE, _IDLE_PATIENCE, _LONG_PATIENCE = 10_000, 100_000, 1_000_000
 
+# Entries that a simulation calls from one scheduling point to the next under a scheduler written in Python.
 PYTHON_KERNELS = (advance, next_backfillable, place_in_queue, shadow_of, start_waiting)
-"""Entries that a simulation calls from one scheduling point to the next under a scheduler written in Python."""
-
-
-def built_in_pass(backfill: Backfill) -> Callable[[State], None]:
-    """Return the entry that lets a built-in scheduler decide, or do a part of that."""
-    return conservative_pass if backfill is Backfill.CONSERVATIVE else list_pass
 
 
 class Simulation:
@@ -75,32 +67,38 @@ class Simulation:
         if advance(self.state, until) != HAPPENED:
             if until == np.inf:
                 return False
+            # Nothing happens before speeds change; then, too, the scheduler is called.
             self.state.clock["now"][0] = until
             return True
-        if self.guests.of:
-            self.guests.leave(self._listed(ENDED, "n_ended").tolist())
-        if self.placement is not None:
-            for job in self._listed(ENDED, "n_ended").tolist():
-                self.placement.release(job)
+        if self.guests.of or self.placement is not None:
+            ended = self._listed(ENDED, "n_ended").tolist()
+            if self.placement is None:
+                self.guests.leave(ended)
+            else:
+                # Guests run on a pool only.
+                for job in ended:
+                    self.placement.release(job)
         return True
 
     def _next_change(self, model: StagedModel) -> float:
-        if not self.state.clock["n_running"][0]:
+        clock, now = self.state.clock, self.view.now
+        if not clock["n_running"][0]:
             return np.inf
         name = name_of(model)
-        with Blame(name, self.view.now):
+        with Blame(name, now):
             until = float(model.next_change())
-        if not until > self.view.now:
-            raise SchedulerError(f"{name} changes speeds at {until:g} s, which is not after {self.view.now:g} s")
-        happened = self.state.clock["n_started"][0] or self.state.clock["n_ended"][0]
+        if not until > now:
+            raise SchedulerError(f"{name} changes speeds at {until:g} s, which is not after {now:g} s")
+        happened = clock["n_started"][0] or clock["n_ended"][0]
         self._still_changes = 0 if happened else self._still_changes + 1
-        if self._still_changes > LONG_PATIENCE:
-            raise SchedulerError(never_ends(self.view))
+        if self._still_changes > _LONG_PATIENCE:
+            raise SchedulerError(self.never_ends())
         return until
 
     def built_in_pass(self) -> None:
         """Let the built-in scheduler decide."""
-        decide = built_in_pass(Backfill(self.state.rules["backfill"][0]))
+        decide = conservative_pass if self.state.rules["backfill"][0] == Backfill.CONSERVATIVE else list_pass
+        # A long pass stops now and then, so that Ctrl-C is seen between its parts.
         decide(self.state)
         while self.state.clock["unfinished"][0]:
             decide(self.state)
@@ -114,6 +112,7 @@ class Simulation:
         name = name_of(scheduler)
         with Blame(name, self.view.now):
             for decision in scheduler.schedule(self.view):
+                # Each is taken before the next one is asked for: a scheduler that yields sees what it has done.
                 try:
                     self._take(name, decision)
                 except InvalidSolutionError as error:
@@ -123,7 +122,15 @@ class Simulation:
 
     def _take(self, name: str, decision: Decision) -> None:
         if isinstance(decision, Start):
-            self._start(name, decision)
+            job = self._number(name, decision.job)
+            if not start_waiting(self.state, job):
+                raise InvalidSolutionError(self._start_fault(job))
+            if decision.nodes is None:
+                return
+            if self.placement is None:
+                raise SchedulerError(f"{name} chooses nodes for job {self._ids[job]}, but the platform is a pool")
+            share = self.placement.share_of(frozen_integers(decision.nodes), self.view.request[job])
+            self.placement.hold(job, share, self.view.request[job])
         elif isinstance(decision, Reserve):
             job = self._number(name, decision.job)
             if place_in_queue(self.state, job) < 0:
@@ -137,17 +144,6 @@ class Simulation:
         else:
             kinds = "Start, Reserve, Wait, PlaceGuest or SetQuota"
             raise SchedulerError(f"{name} returned {decision!r}, which is no decision: {kinds}")
-
-    def _start(self, name: str, decision: Start) -> None:
-        job = self._number(name, decision.job)
-        if not start_waiting(self.state, job):
-            raise InvalidSolutionError(self._start_fault(job))
-        if decision.nodes is None:
-            return
-        if self.placement is None:
-            raise SchedulerError(f"{name} chooses nodes for job {self._ids[job]}, but the platform is a pool")
-        share = self.placement.share_of(frozen_integers(decision.nodes), self.view.request[job])
-        self.placement.hold(job, share, self.view.request[job])
 
     def _share(self, name: str, decision: PlaceGuest | SetQuota) -> None:
         if self.placement is not None or self._execution is None:
@@ -182,14 +178,24 @@ class Simulation:
         return f"{who} is started twice, first at {start:g} s"
 
     def _settle(self) -> None:
+        """Give nodes to the jobs that have just started without, and change speeds."""
         if self.placement is None and self._execution is None:
             return
         started = self._listed(STARTED, "n_started")
         if self.placement is not None and self._allocator is not None:
             shares = self.placement.shares
             self._allocate(self._allocator, self.placement, [job for job in started.tolist() if shares[job] is None])
-        if self._execution is not None:
-            self._change_speeds(self._execution, started)
+        if self._execution is None:
+            return
+        running, ended = self._listed(RUNNING, "n_running"), self._listed(ENDED, "n_ended")
+        name = name_of(self._execution)
+        with Blame(name, self.view.now):
+            change = Change(self.view.now, started, ended, running, self.placement, self.guests.of)
+            speeds = [(self._number(name, job), float(speed)) for job, speed in self._execution.speeds(change)]
+        for job, speed in speeds:
+            if not 0 <= speed < np.inf or job not in running:
+                raise SchedulerError(f"{name} gives job {self._ids[job]} speed {speed}, must be a running job's, >= 0")
+            change_speed(self.state, job, speed)
 
     def _allocate(self, allocator: Allocator, placement: Placement, jobs: list[int]) -> None:
         if not jobs:
@@ -207,17 +213,6 @@ class Simulation:
         except InvalidSolutionError as error:
             raise SchedulerError(f"{name} at time {self.view.now:g} s: {error}") from None
 
-    def _change_speeds(self, execution: ExecutionModel, started: IntArray) -> None:
-        running = self._listed(RUNNING, "n_running")
-        change = Change(self.view.now, started, self._listed(ENDED, "n_ended"), running, self.placement, self.guests.of)
-        name = name_of(execution)
-        with Blame(name, self.view.now):
-            speeds = [(self._number(name, job), float(speed)) for job, speed in execution.speeds(change)]
-        for job, speed in speeds:
-            if not 0 <= speed < np.inf or job not in running:
-                raise SchedulerError(f"{name} gives job {self._ids[job]} speed {speed}, must be a running job's, >= 0")
-            change_speed(self.state, job, speed)
-
     def _listed(self, row: int, length: str) -> IntArray:
         return self.state.lists[row, : self.state.clock[length][0]].copy()
 
@@ -230,29 +225,28 @@ class Simulation:
             # Those who only join the queue change nothing for a scheduler that starts nobody.
             self._still_passes += 1
         self._n_queued = n_queued
-        if self._still_passes <= PATIENCE:
+        if self._still_passes <= _PATIENCE:
             return
         next_event = self.state.jobs["event"][self.state.lists[EVENTS, 0]] if clock["n_events"][0] else np.inf
         nothing_comes = next_event == np.inf and clock["next_submission"][0] == self.state.jobs.size
         if nothing_comes and n_running:
-            raise SchedulerError(never_ends(self.view))
-        if nothing_comes or self._still_passes > (LONG_PATIENCE if n_running else IDLE_PATIENCE):
-            raise SchedulerError(f"{name} waits for nothing: {stalled(self.view)}")
+            raise SchedulerError(self.never_ends())
+        if nothing_comes or self._still_passes > (_LONG_PATIENCE if n_running else _IDLE_PATIENCE):
+            raise SchedulerError(f"{name} waits for nothing: {self.stalled()}")
 
+    def never_ends(self) -> str:
+        """Return in words that a job runs for ever."""
+        return f"job {self._ids[self.view.running[0]]} never ends: the execution model gives it speed 0"
 
-def never_ends(view: View) -> str:
-    """Say that a job runs for ever."""
-    return f"job {view.ids[view.running[0]]} never ends: the execution model gives it speed 0"
-
-
-def stalled(view: View) -> str:
-    """Say who waits although nothing is left to happen."""
-    queue = view.queue
-    job = int(queue[0])
-    asked = ", ".join(f"{units} {name}" for units, name in zip(view.request[job], view.platform.resources, strict=True))
-    free = ", ".join(f"{units}" for units in view.free)
-    waiting = "1 job waits" if len(queue) == 1 else f"{len(queue)} jobs wait"
-    return f"{waiting}, the first is job {view.ids[job]}, which asks for {asked} where {free} are free"
+    def stalled(self) -> str:
+        """Return in words who waits although nothing is left to happen."""
+        view, queue = self.view, self.view.queue
+        job = int(queue[0])
+        resources = zip(view.request[job], view.platform.resources, strict=True)
+        asked = ", ".join(f"{units} {name}" for units, name in resources)
+        free = ", ".join(f"{units}" for units in view.free)
+        waiting = "1 job waits" if len(queue) == 1 else f"{len(queue)} jobs wait"
+        return f"{waiting}, the first is job {self._ids[job]}, which asks for {asked} where {free} are free"
 
 
 def name_of(part: object) -> str:

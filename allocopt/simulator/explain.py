@@ -15,7 +15,7 @@ from allocopt.traces.workload import Workload
 
 
 @dataclass(slots=True)
-class Reason:
+class _Reason:
     """One reason, for as long as it held."""
 
     # Times of the first and the last pass that passed the job over for it, in seconds.
@@ -34,7 +34,7 @@ class Explanation:
         if not len(found):
             raise UsageError(f"there is no job {job_id} to explain in {workload.name}; it may have been dropped")
         self.job = int(found[0])
-        self.reasons: list[Reason] = []
+        self.reasons: list[_Reason] = []
         self._scheduler = scheduler
 
     def __call__(self, simulation: Simulation) -> None:
@@ -47,54 +47,44 @@ class Explanation:
             self.reasons[-1].last = view.now
             self.reasons[-1].passes += 1
         else:
-            self.reasons.append(Reason(view.now, view.now, 1, text))
+            self.reasons.append(_Reason(view.now, view.now, 1, text))
 
     def _reason(self, simulation: Simulation) -> str:
-        view = simulation.view
+        view, job = simulation.view, self.job
         if not isinstance(self._scheduler, ListScheduler):
-            fits = "would fit, and" if view.fits(self.job) else _wants(view, self.job) + ", and"
+            fits = "would fit, and" if view.fits(job) else _wants(view, job) + ", and"
             return f"{fits} was not started by {name_of(self._scheduler)}"
-        queue = simulation.view.queue.tolist()
-        if self._scheduler.backfill is Backfill.CONSERVATIVE:
-            return _reserved(view, self.job)
-        if queue[0] == self.job:
-            return _at_the_head(view, self.job)
-        return _behind(view, self.job, queue.index(self.job), queue[0], self._scheduler.backfill)
-
-
-def _reserved(view: View, job: int) -> str:
-    needs = in_words(view, view.request[job])
-    reserved, estimate = seconds(view.reserved[job]), seconds(view.estimate[job])
-    return f"has a reservation for {reserved}, the first time that leaves {needs} for {estimate}"
-
-
-def _at_the_head(view: View, job: int) -> str:
-    (shadow, _), running = view.shadow(job), view.running
-    ends = running[np.maximum(view.expected_end[running], view.now) <= shadow]
-    shown = ", ".join(str(view.ids[other]) for other in ends[:5]) + (", ..." if len(ends) > 5 else "")
-    when = f"fits at {seconds(shadow)} by the estimates, after {shown}"
-    return f"first in the queue, {_wants(view, job)}; {when}"
-
-
-def _behind(view: View, job: int, ahead: int, head: int, backfill: Backfill) -> str:
-    where = f"number {ahead + 1} in the queue"
-    if backfill is Backfill.NONE:
-        return f"{where}, nobody overtakes its head, job {view.ids[head]}, which {_wants(view, head)}"
-    if not view.fits(job):
-        return f"{where}, {_wants(view, job)}"
-    shadow, spare = view.shadow(head)
-    return (
-        f"{where}, would fit, but run until {seconds(view.now + view.estimate[job])}, beyond {seconds(shadow)}, when "
-        f"the head, job {view.ids[head]}, is to start with {in_words(view, spare)} to spare"
-    )
+        backfill = self._scheduler.backfill
+        if backfill is Backfill.CONSERVATIVE:
+            needs = _in_words(view, view.request[job])
+            reserved, estimate = seconds(view.reserved[job]), seconds(view.estimate[job])
+            return f"has a reservation for {reserved}, the first time that leaves {needs} for {estimate}"
+        queue = view.queue.tolist()
+        head = queue[0]
+        if head == job:
+            (shadow, _), running = view.shadow(job), view.running
+            ends = running[np.maximum(view.expected_end[running], view.now) <= shadow]
+            shown = ", ".join(str(view.ids[other]) for other in ends[:5]) + (", ..." if len(ends) > 5 else "")
+            when = f"fits at {seconds(shadow)} by the estimates, after {shown}"
+            return f"first in the queue, {_wants(view, job)}; {when}"
+        where = f"number {queue.index(job) + 1} in the queue"
+        if backfill is Backfill.NONE:
+            return f"{where}, nobody overtakes its head, job {view.ids[head]}, which {_wants(view, head)}"
+        if not view.fits(job):
+            return f"{where}, {_wants(view, job)}"
+        shadow, spare = view.shadow(head)
+        return (
+            f"{where}, would fit, but run until {seconds(view.now + view.estimate[job])}, beyond {seconds(shadow)}, "
+            f"when the head, job {view.ids[head]}, is to start with {_in_words(view, spare)} to spare"
+        )
 
 
 def _wants(view: View, job: int) -> str:
-    return f"asks for {in_words(view, view.request[job])} with {in_words(view, view.free)} free"
+    return f"asks for {_in_words(view, view.request[job])} with {_in_words(view, view.free)} free"
 
 
-def in_words(view: View, units: IntArray) -> str:
-    """Write units of each resource with their names; of those after the first only what there is."""
+def _in_words(view: View, units: IntArray) -> str:
+    # Of the resources after the first only what there is.
     named = list(zip(units.tolist(), view.platform.resources, strict=True))
     shown = (named[0], *(pair for pair in named[1:] if pair[0]))
     return ", ".join(f"{count} {name.removesuffix('s') if count == 1 else name}" for count, name in shown)

@@ -18,9 +18,8 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import parse_json, read_text
-from allocopt.simulator.allocators import Allocator, BreadthFirst, DepthFirst
 from allocopt.simulator.execution import Change
-from allocopt.simulator.placement import Share
+from allocopt.simulator.placement import Allocator, BreadthFirst, DepthFirst, Share
 
 
 class _Named(IntEnum):

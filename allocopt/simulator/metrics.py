@@ -18,13 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.cluster.topology import hop_costs
 from allocopt.errors import UsageError
-from allocopt.simulator.schedule import JobTimes, Schedule, job_times
+from allocopt.simulator.schedule import HOP_COST, JobTimes, Schedule
 
 CLASS_RATIO = 4  # largest size of a class over that of the class before
 STARVATION_S = 86_400.0
-HOP_COST = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +260,7 @@ def measure(
     What is measured of the machine counts all jobs, trimmed ones too, but only while those that are kept are there:
     from their first submission to their last end.
     """
-    kept, times = trim.kept(len(schedule.workload)), job_times(schedule)
+    kept, times = trim.kept(len(schedule.workload)), schedule.job_times
     starved = times.wait_s > starvation_s
     window = _Window(float(schedule.workload.submit[kept].min()), float(schedule.end[kept].max()))
     held_from = schedule.start if schedule.held_from is None else schedule.held_from
@@ -273,7 +271,7 @@ def measure(
         _max_queue_length(schedule, window),
         _mean_fragmentation(schedule, window),
     )
-    measured = MeasuredJobs(schedule.workload.processors, times, starved, job_hop_costs(schedule, hop_cost))
+    measured = MeasuredJobs(schedule.workload.processors, times, starved, schedule.hop_costs(hop_cost))
     return Metrics(
         measured.statistics(kept),
         measured.by_size(kept),
@@ -281,11 +279,3 @@ def measure(
         starvation_s,
         schedule.workload.ids[kept][starved[kept]],
     )
-
-
-def job_hop_costs(schedule: Schedule, hop_cost: float = HOP_COST) -> FloatArray | None:
-    """Hop cost of every job, shape ``(n,)``, NaN for jobs of one node; None where nodes or topology are not known."""
-    if schedule.nodes is None or schedule.topology is None:
-        return None
-    several = np.array([len(nodes) > 1 for nodes in schedule.nodes])
-    return np.where(several, hop_costs(schedule.topology, hop_cost, schedule.nodes), np.nan)

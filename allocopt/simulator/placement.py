@@ -1,8 +1,9 @@
-"""Which job holds what on which node, and which jobs run as guests on units that others hold."""
+"""Which job gets and holds what on which node, and which jobs run as guests on units that others hold."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,14 +21,76 @@ class Share(NamedTuple):
     nodes: IntArray
     units: IntArray
 
+    @classmethod
+    def whole(cls, nodes: IntArray) -> "Share":
+        """Return whole nodes as a share."""
+        return cls(nodes, np.ones((len(nodes), 1), dtype=np.int64))
 
-def whole(nodes: IntArray) -> Share:
-    """Return whole nodes as a share."""
-    return Share(nodes, np.ones((len(nodes), 1), dtype=np.int64))
+
+class Allocator(Protocol):
+    """Decides where jobs go that start at the same time."""
+
+    def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
+        """Return what each job gets.
+
+        Jobs are named by their numbers, as text. They ask for ``request`` units of each resource, shape ``(jobs, R)``,
+        together no more than are ``free`` on the nodes, shape ``(nodes, R)``.
+        """
 
 
-def first_units(free: IntArray, asked: IntArray) -> IntArray:
-    """Units of each resource, shape ``(k, R)``, that come first among those that are free, as many as are asked for."""
+@dataclass(frozen=True, slots=True)
+class DepthFirst:
+    """Node by node in the order of their numbers, each filled before the next: few nodes, the sequential allocation.
+
+    Where nodes are shared this is CuSH's depth-first placement (section 3.2).
+    """
+
+    def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
+        """Give every job the first units that are left."""
+        left = free.copy()
+        return [_take(left, _first_units(left, asked)) for asked in request]
+
+
+@dataclass(frozen=True, slots=True)
+class BreadthFirst:
+    """One unit from every node in turn: as many nodes as there are (CuSH's breadth-first placement, section 3.2)."""
+
+    def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
+        """Spread every job over the nodes."""
+        left, shares = free.copy(), []
+        for asked in request:
+            units = np.zeros_like(left)
+            for resource, wanted in enumerate(asked.tolist()):
+                available = left[:, resource]
+                level = _level(available, wanted)
+                units[:, resource] = np.minimum(available, level)
+                # What is over comes from the first ones.
+                over = np.flatnonzero(available > level)[: wanted - units[:, resource].sum()]
+                units[over, resource] += 1
+            shares.append(_take(left, units))
+        return shares
+
+
+def _level(available: IntArray, wanted: int) -> int:
+    # The largest number of units such that taking as many from every node, or all it has, is not more than wanted.
+    low, high = 0, int(available.max(initial=0))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if np.minimum(available, middle).sum() <= wanted:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _take(left: IntArray, units: IntArray) -> Share:
+    left -= units
+    nodes = np.flatnonzero(units.any(axis=1))
+    return Share(nodes, units[nodes])
+
+
+def _first_units(free: IntArray, asked: IntArray) -> IntArray:
+    # Of each resource as many as are asked for, from the first ones that are free.
     before = np.cumsum(free, axis=0) - free
     return np.clip(asked - before, 0, free)
 
@@ -54,8 +117,8 @@ class Placement:
         if nodes.size and not (0 <= nodes.min() and nodes.max() < len(self.free)):
             return Share(nodes, np.zeros((len(nodes), len(request)), dtype=np.int64))
         if not self._is_shared:
-            return whole(nodes)
-        units = first_units(self.free[nodes], request)
+            return Share.whole(nodes)
+        units = _first_units(self.free[nodes], request)
         used = units.any(axis=1)
         return Share(nodes[used], units[used])
 

@@ -5,9 +5,37 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.cluster.topology import Topology
+from allocopt.cluster.topology import Topology, hop_costs
 from allocopt.notebook import html_table
 from allocopt.traces.workload import Workload
+
+# Run time below which jobs count as that long in the bounded slowdown, so that tiny jobs do not rule its mean.
+SLOWDOWN_BOUND_S = 10.0
+HOP_COST = 1000.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobTimes:
+    """Measures of jobs in the schedule's order, each of shape ``(n,)``.
+
+    Feitelson, "Metrics for parallel job scheduling and their convergence", JSSPP 2001, doi:10.1007/3-540-45540-X_11.
+    """
+
+    # Start and end minus release, in seconds.
+    wait_s: FloatArray
+    response_s: FloatArray
+    # Response over run time, at least 1; 1 for a job too short for its end to differ from its start.
+    slowdown: FloatArray
+    # ``max(1, (wait + run) / max(run, 10 s))``
+    bounded_slowdown: FloatArray
+
+    @classmethod
+    def of(cls, wait_s: FloatArray, run_s: FloatArray) -> "JobTimes":
+        """Measure jobs of which the waits and the times from start to end are known."""
+        response = wait_s + run_s
+        slowdown = np.divide(response, run_s, out=np.ones(len(run_s)), where=run_s > 0)
+        bounded: FloatArray = np.maximum(response / np.maximum(run_s, SLOWDOWN_BOUND_S), 1.0)
+        return cls(wait_s, response, slowdown, bounded)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,8 +72,12 @@ class Schedule:
 
     @property
     def run_s(self) -> FloatArray:
-        """Seconds from the start to the end of each job: a difference, with its rounding (see `run_times`)."""
-        return np.asarray(self.end - self.start)
+        """Seconds from the start to the end of each job."""
+        # Exact where a job ran as long as it was recorded or estimated to: the difference has a rounding error.
+        recorded, killed = self.workload.run, np.minimum(self.workload.run, self.workload.estimate)
+        difference = np.where(self.start + recorded == self.end, recorded, self.end - self.start)
+        run: FloatArray = np.where(self.start + killed == self.end, killed, difference)
+        return run
 
     @property
     def response_s(self) -> FloatArray:
@@ -56,6 +88,18 @@ class Schedule:
     def makespan_s(self) -> float:
         """Seconds from the first submission to the last end."""
         return float(self.end.max() - self.workload.submit.min())
+
+    @property
+    def job_times(self) -> JobTimes:
+        """Measures of every job; one that was killed has run until it was killed."""
+        return JobTimes.of(self.wait_s, self.run_s)
+
+    def hop_costs(self, hop_cost: float = HOP_COST) -> FloatArray | None:
+        """Return the hop cost of every job, NaN for jobs of one node; None where nodes or topology are not known."""
+        if self.nodes is None or self.topology is None:
+            return None
+        several = np.array([len(nodes) > 1 for nodes in self.nodes])
+        return np.where(several, hop_costs(self.topology, hop_cost, self.nodes), np.nan)
 
     def _repr_html_(self) -> str:
         waits = self.wait_s
@@ -68,46 +112,3 @@ class Schedule:
             ("makespan s", self.makespan_s if has_jobs else None),
         )
         return html_table(f"Schedule of {self.workload.name}", facts)
-
-
-SLOWDOWN_BOUND_S = 10.0
-"""Run time below which jobs count as that long in the bounded slowdown, so that tiny jobs do not rule its mean."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class JobTimes:
-    """Measures of jobs in the schedule's order, each of shape ``(n,)``.
-
-    Feitelson, "Metrics for parallel job scheduling and their convergence", JSSPP 2001, doi:10.1007/3-540-45540-X_11.
-    """
-
-    wait_s: FloatArray  # start minus release, in seconds
-    response_s: FloatArray  # end minus release, in seconds
-    # Response over run time, at least 1; 1 for a job too short for its end to differ from its start.
-    slowdown: FloatArray
-    bounded_slowdown: FloatArray  # ``max(1, (wait + run) / max(run, 10 s))``
-
-
-def job_times(schedule: Schedule) -> JobTimes:
-    """Measure every job of a schedule; a job that was killed has run until it was killed."""
-    return times_of(schedule.wait_s, run_times(schedule))
-
-
-def times_of(wait: FloatArray, run: FloatArray) -> JobTimes:
-    """Measure jobs of which the waits and the times from start to end are known, in seconds, shape ``(n,)``."""
-    response = wait + run
-    slowdown = np.divide(response, run, out=np.ones(len(run)), where=run > 0)
-    bounded: FloatArray = np.maximum(response / np.maximum(run, SLOWDOWN_BOUND_S), 1.0)
-    return JobTimes(wait, response, slowdown, bounded)
-
-
-def run_times(schedule: Schedule) -> FloatArray:
-    """Seconds from the start to the end of every job, shape ``(n,)``.
-
-    A job that ran as long as it was recorded or estimated to has exactly that time, not a difference with its rounding.
-    """
-    jobs, start, end = schedule.workload, schedule.start, schedule.end
-    killed = np.minimum(jobs.run, jobs.estimate)
-    difference = np.where(start + jobs.run == end, jobs.run, end - start)
-    run: FloatArray = np.where(start + killed == end, killed, difference)
-    return run

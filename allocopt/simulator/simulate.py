@@ -11,13 +11,13 @@ from allocopt.cluster.platform import Platform
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.interruption import run_in_slices
 from allocopt.kernels.ready import make_ready
-from allocopt.simulator.allocators import Allocator, DepthFirst
-from allocopt.simulator.engine import PYTHON_KERNELS, Simulation, built_in_pass, name_of, never_ends, stalled
+from allocopt.simulator.engine import PYTHON_KERNELS, Simulation, name_of
 from allocopt.simulator.execution import ExecutionModel, MeasuringModel
-from allocopt.simulator.kernels.backfilling import run
-from allocopt.simulator.kernels.conservative import run_conservative
+from allocopt.simulator.kernels.backfilling import list_pass, run
+from allocopt.simulator.kernels.conservative import conservative_pass, run_conservative
 from allocopt.simulator.kernels.events import advance
 from allocopt.simulator.multicore.policies import ACTION_NAMES, Action, get_action
+from allocopt.simulator.placement import Allocator, DepthFirst
 from allocopt.simulator.registry import AnyScheduler, Policy, get_policy
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, QueueOrder, Rules
 from allocopt.simulator.schedule import Schedule
@@ -31,11 +31,13 @@ if TYPE_CHECKING:
     from allocopt.simulator.multicore.state import Execution
     from allocopt.traces.tasks import TaskWorkload
 
-Observer = Callable[[Simulation], None]  # called after every scheduling pass
+# Called after every scheduling pass.
+Observer = Callable[[Simulation], None]
 
 S = TypeVar("S", bound=Schedule)
 
-Size = int | np.integer[Any]  # a number of processors, which stands for a pool of so many
+# A number of processors, which stands for a pool of so many.
+Size = int | np.integer[Any]
 
 
 @overload
@@ -171,7 +173,7 @@ def entries_of(
     has_nodes = isinstance(platform, Platform) and platform.has_nodes
     if not has_nodes and execution is None and observer is None:
         return (run_conservative if scheduler.backfill is Backfill.CONSERVATIVE else run,)
-    return advance, built_in_pass(scheduler.backfill)
+    return advance, conservative_pass if scheduler.backfill is Backfill.CONSERVATIVE else list_pass
 
 
 def new_simulation(
@@ -308,9 +310,9 @@ def _keys(order: QueueOrder, workload: Workload, rng: np.random.Generator) -> Qu
 def _finished(workload: Workload, simulation: Simulation, name: str) -> Schedule:
     clock = simulation.state.clock
     if clock["n_running"][0]:
-        raise SchedulerError(never_ends(simulation.view))
+        raise SchedulerError(simulation.never_ends())
     if clock["n_queued"][0]:
-        raise SchedulerError(f"{name} leaves jobs waiting for ever: {stalled(simulation.view)}")
+        raise SchedulerError(f"{name} leaves jobs waiting for ever: {simulation.stalled()}")
     platform = simulation.view.platform
     jobs, guests = simulation.state.jobs, simulation.guests.ended_at
     held_from = jobs["start"].copy() if guests else None

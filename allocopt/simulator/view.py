@@ -17,7 +17,7 @@ from allocopt.simulator.placement import Guest, Placement
 from allocopt.simulator.state import FREE, NOBODY, QUEUE, RUNNING, State
 from allocopt.traces.workload import Workload
 
-NO_GUESTS: Mapping[int, Guest] = MappingProxyType({})
+_NO_GUESTS: Mapping[int, Guest] = MappingProxyType({})
 
 
 class View:
@@ -48,7 +48,7 @@ class View:
         platform: Platform,
         state: State,
         placement: Placement | None,  # which job holds which nodes; None where nodes are not tracked
-        guests: Mapping[int, Guest] = NO_GUESTS,
+        guests: Mapping[int, Guest] = _NO_GUESTS,
         execution: ExecutionModel | None = None,
         rng: np.random.Generator | None = None,
     ) -> None:
@@ -160,6 +160,12 @@ class View:
             if not np.isnan(state.jobs["start"][job]) and self.now + self.estimate[job] > shadow:
                 left -= state.request[job]
 
+    def kernel_state(self) -> State:
+        """Return the simulation behind the view, its waiting jobs side by side, for kernels that read it."""
+        if self._state.clock["n_gone"][0]:
+            tidy_queue(self._state)
+        return self._state
+
     def waited(self, job: int) -> float:
         """Seconds for which a job has been waiting."""
         return self.now - float(self._state.jobs["release"][job])
@@ -183,10 +189,3 @@ def _read_only(values: NDArray[Any]) -> NDArray[Any]:
     view = values.view()
     view.flags.writeable = False
     return view
-
-
-def state_of(view: View) -> State:
-    """Return the simulation behind a view, its waiting jobs side by side, for kernels that read it."""
-    if view._state.clock["n_gone"][0]:
-        tidy_queue(view._state)
-    return view._state

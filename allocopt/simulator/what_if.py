@@ -9,9 +9,9 @@ from allocopt.cluster.platform import Platform
 from allocopt.cluster.topology import Topology
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
-from allocopt.simulator.allocators import Allocator, DepthFirst
 from allocopt.simulator.execution import HopSlowdown
 from allocopt.simulator.metrics import Metrics, measure
+from allocopt.simulator.placement import Allocator, DepthFirst
 from allocopt.simulator.registry import AnyScheduler
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule

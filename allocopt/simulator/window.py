@@ -18,7 +18,7 @@ from allocopt.cluster.topology import Topology
 from allocopt.errors import InvalidProblemError, MissingPackageError, NoSolutionError, UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
-from allocopt.simulator.placement import Share, whole
+from allocopt.simulator.placement import Share
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.scheduler import Decision, Start, Wait
 from allocopt.simulator.simulate import new_simulation
@@ -234,7 +234,7 @@ class TopologyAllocator:
             what, limits = f"the window of {window.problem.name}", (self.time_limit, self.iterations)
             allocation = _solved(window.problem, what, self.solver, self.strategy, self.seed, *limits)
         nodes = window.nodes(allocation)
-        return [whole(nodes[job]) for job in range(len(names))]
+        return [Share.whole(nodes[job]) for job in range(len(names))]
 
 
 def _solved(

@@ -20,7 +20,7 @@ from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.rules import Reservations
 from allocopt.simulator.scheduler import Decision
 from allocopt.simulator.two_level import TwoLevelLog, TwoLevelScheduler
-from allocopt.simulator.view import View, state_of
+from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
 from learned.dras.environment import JobsetEnvironment, Phase, Validator, Waits
 from learned.dras.jobsets import DAY_S, varied_jobset
@@ -159,7 +159,7 @@ def is_better(new: Waits, old: Waits) -> bool:
 
 def ended_jobs(view: View, since_s: float) -> Workload:
     """Return the jobs that have ended, submitted at some time or later, with the run times that they really had."""
-    jobs = state_of(view).jobs
+    jobs = view.kernel_state().jobs
     start, end, release = (np.asarray(jobs[name]) for name in ("start", "end", "release"))
     ended = np.isfinite(start) & (end <= view.now)
     rows = np.flatnonzero(ended & (release >= since_s))

@@ -19,7 +19,7 @@ from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.reproduction import Records
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.rules import Mode
-from allocopt.simulator.schedule import Schedule, job_times, run_times
+from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.two_level import TwoLevelOrders
@@ -216,7 +216,7 @@ def _placed(asked: Asked, piece: str) -> Placed:
         if isinstance(scheduler, TwoLevelOrders | AgentScheduler):
             mode, promised = scheduler.log.modes, scheduler.log.promised
         late = (mode == Mode.RESERVED) & (schedule.start > promised)
-        parts.append(Placed(size, size * run_times(schedule), job_times(schedule).wait_s, mode, late))
+        parts.append(Placed(size, size * schedule.run_s, schedule.job_times.wait_s, mode, late))
     return Placed(*map(np.concatenate, zip(*parts, strict=True)))
 
 
@@ -335,7 +335,7 @@ def _weeks(asked: Asked, piece: str) -> Record:
     seed, method = seed_and_name(piece)
     jobs, limits = surge(asked, seed)
     scheduler = schedulers(method, THETA, asked)[0]
-    wait_h = job_times(simulate(jobs, THETA.processors, scheduler)).wait_s / HOUR_S
+    wait_h = simulate(jobs, THETA.processors, scheduler).job_times.wait_s / HOUR_S
     week = (jobs.submit // WEEK_S).astype(np.int64)
     weeks = {f"week {number + 1}": week == number for number in np.unique(week).tolist()}
     in_surge = (jobs.submit >= limits[0]) & (jobs.submit < limits[0] + GAPS * (limits[1] - limits[0]))

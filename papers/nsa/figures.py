@@ -13,11 +13,8 @@ from allocopt.cluster.platform import Platform
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.reproduction import Records
-from allocopt.simulator.allocators import Allocator
-from allocopt.simulator.metrics import job_hop_costs
-from allocopt.simulator.placement import Share
+from allocopt.simulator.placement import Allocator, Share
 from allocopt.simulator.rules import Backfill
-from allocopt.simulator.schedule import job_times
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.window import TopologyAllocator, WindowScheduler
@@ -181,9 +178,9 @@ class Compared:
     def measure(self, workload: Workload) -> dict[str, float]:
         """Simulate an epoch; return the mean hop cost of the jobs of two or more nodes, and the mean wait of all."""
         schedule = simulate(workload, CLUSTER, self.scheduler, allocator=self.allocator)
-        costs = job_hop_costs(schedule)
+        costs = schedule.hop_costs()
         assert costs is not None
-        return {"cost": float(np.nanmean(costs)), "wait s": float(job_times(schedule).wait_s.mean())}
+        return {"cost": float(np.nanmean(costs)), "wait s": float(schedule.job_times.wait_s.mean())}
 
 
 def compared(seed: int = 0) -> Iterator[Compared]:

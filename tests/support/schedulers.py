@@ -11,7 +11,7 @@ from allocopt.simulator.registry import get_policy, policy_names
 from allocopt.simulator.rules import QueueOrder
 from allocopt.simulator.scheduler import Start
 from allocopt.simulator.state import QUEUE
-from allocopt.simulator.view import View, state_of
+from allocopt.simulator.view import View
 
 
 class PlainFcfs:
@@ -80,7 +80,7 @@ class Wavering:
             assert job == expected
             self.answers += 1
             if self.rng.random() < 0.3:
-                state = state_of(view)
+                state = view.kernel_state()
                 first = state.clock["first"][0]
                 assert state.lists[QUEUE, first : first + state.clock["n_queued"][0]].tolist() == view.queue.tolist()
             if self.rng.random() < 0.6:

@@ -29,7 +29,7 @@ from allocopt.simulator.rules import Backfill, Level, Reservations, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.state import NOBODY, QUEUE
 from allocopt.simulator.two_level import PAPER_WINDOW, Choice
-from allocopt.simulator.view import View, state_of
+from allocopt.simulator.view import View
 from allocopt.traces.generators import lublin_workload
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
@@ -238,7 +238,7 @@ class Observing:
         in_window = np.zeros(len(view.ids), dtype=np.bool_)
         in_window[choice.jobs] = True
         slots[: len(choice.jobs)] = np.flatnonzero(in_window[view.queue])
-        state, nothing, ladder = state_of(view), np.zeros(0, np.int64), np.empty(len(view.running), np.int64)
+        state, nothing, ladder = view.kernel_state(), np.zeros(0, np.int64), np.empty(len(view.running), np.int64)
         tallies = instance, LAYOUT.record("tally"), _terms(self.options), LAYOUT.record("weights")
         episode = Episode(state, *tallies, nothing, slots, known["traits"], ladder, state.clock, state.jobs)
         observation = np.empty(self.options.shape(machine), dtype=np.float32)

@@ -7,7 +7,7 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import Topology
-from allocopt.simulator.schedule import JobTimes, Schedule, times_of
+from allocopt.simulator.schedule import JobTimes, Schedule
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +69,7 @@ class Timeline:
 
     def times(self) -> JobTimes:
         """Return what each job experienced."""
-        return times_of(self.waits_s, self.end - self.start)
+        return JobTimes.of(self.waits_s, self.end - self.start)
 
     @property
     def makespan_s(self) -> float:

@@ -9,7 +9,7 @@ from support.workloads import workload
 
 from allocopt.cluster.platform import Platform
 from allocopt.errors import BadFileError, InvalidProblemError, UsageError
-from allocopt.simulator.allocators import DepthFirst
+from allocopt.simulator.placement import DepthFirst
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload

@@ -10,7 +10,6 @@ from support.simulations import machine_of, rules, slow_starts, small_workloads
 from support.workloads import workload
 
 from allocopt.simulator.rules import Backfill, EventOrder, QueueOrder, Rules
-from allocopt.simulator.schedule import job_times
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
@@ -80,7 +79,7 @@ def test_waits_are_counted_from_the_release() -> None:
     )
     made = simulate(jobs, 2)
     assert made.release.tolist() == [0.0, 6.0, 8.0]
-    assert job_times(made).wait_s.tolist() == [0.0, 0.0, 3.0]
+    assert made.job_times.wait_s.tolist() == [0.0, 0.0, 3.0]
 
 
 def test_a_killed_job_releases_those_that_follow_when_it_is_killed() -> None:

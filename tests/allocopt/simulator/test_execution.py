@@ -15,8 +15,8 @@ from support.workloads import workload
 
 from allocopt.cluster.platform import Part, Platform
 from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.simulator.allocators import BreadthFirst, DepthFirst
 from allocopt.simulator.execution import Change, Locality
+from allocopt.simulator.placement import BreadthFirst, DepthFirst
 from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate

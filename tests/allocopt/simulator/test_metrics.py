@@ -12,8 +12,8 @@ from support.workloads import workload
 
 from allocopt.cluster.topology import FatTree, Topology, Tree
 from allocopt.errors import UsageError
-from allocopt.simulator.metrics import NO_TRIM, Spread, Trim, job_hop_costs, measure
-from allocopt.simulator.schedule import Schedule, job_times, run_times
+from allocopt.simulator.metrics import NO_TRIM, Spread, Trim, measure
+from allocopt.simulator.schedule import Schedule
 from allocopt.traces.workload import Workload
 
 
@@ -36,7 +36,7 @@ FOUR = schedule_of([(0, 0, 10, 1), (5, 10, 30, 4), (10, 30, 35, 5), (10, 100, 20
 
 
 def test_times_of_a_job_are_as_defined() -> None:
-    times = job_times(FOUR)
+    times = FOUR.job_times
     assert times.wait_s.tolist() == [0, 5, 20, 90]
     assert times.response_s.tolist() == [10, 25, 25, 190]
     assert times.slowdown.tolist() == [1, 1.25, 5, 1.9]
@@ -44,12 +44,12 @@ def test_times_of_a_job_are_as_defined() -> None:
 
 
 def test_a_short_job_that_does_not_wait_has_a_bounded_slowdown_of_one() -> None:
-    assert job_times(schedule_of([(0, 0, 1, 1)])).bounded_slowdown.tolist() == [1]
+    assert schedule_of([(0, 0, 1, 1)]).job_times.bounded_slowdown.tolist() == [1]
 
 
 def test_a_job_waits_from_its_release_when_it_had_to_follow_another() -> None:
     late = replace(FOUR, release=np.array([0.0, 8.0, 30.0, 95.0]))
-    assert job_times(late).wait_s.tolist() == [0, 2, 0, 5]
+    assert late.job_times.wait_s.tolist() == [0, 2, 0, 5]
 
 
 def test_run_times_are_the_recorded_ones_where_the_clock_has_rounded() -> None:
@@ -57,15 +57,15 @@ def test_run_times_are_the_recorded_ones_where_the_clock_has_rounded() -> None:
     start = np.full(3, 0.1)
     end = np.array([0.1 + 0.2, 0.1 + 0.7, 5.1])
     assert (end - start).tolist() != [0.2, 0.7, 5.0]
-    assert run_times(Schedule(jobs, 1, start, start, end)).tolist() == [0.2, 0.7, 5.0]
+    assert Schedule(jobs, 1, start, start, end).run_s.tolist() == [0.2, 0.7, 5.0]
 
 
 def test_a_job_too_short_for_the_clock_has_a_slowdown_of_one() -> None:
     jobs = workload([(1, 0.0, 4.0, 1, 4.0)])
     instant = Schedule(jobs, 1, np.zeros(1), np.array([2.0**60]), np.array([2.0**60]))
-    assert run_times(instant).tolist() == [4.0]
+    assert instant.run_s.tolist() == [4.0]
     nothing = replace(instant, start=np.array([7.0]), end=np.array([7.0]))
-    assert job_times(nothing).slowdown.tolist() == [1.0]
+    assert nothing.job_times.slowdown.tolist() == [1.0]
     assert measure(replace(nothing, start=np.zeros(1), end=np.zeros(1))).machine.utilization == 0.0
 
 
@@ -211,14 +211,14 @@ def test_hop_costs_are_those_of_the_paper_and_single_nodes_are_left_out() -> Non
     made = schedule_of([(0, i, i + 1, len(held)) for i, held in enumerate(nodes)], 8, nodes, tree)
     # Two nodes: one ordered pair each way, over n = 2. Three: 2 (2 + 4 + 4) / 3.
     expected = [2000, 4000, 6000, 20000 / 3]
-    costs = job_hop_costs(made)
+    costs = made.hop_costs()
     assert costs is not None
     assert np.isnan(costs[0])
     assert costs[1:].tolist() == pytest.approx(expected)
     metrics = measure(made, hop_cost=1.0)
     assert metrics.jobs.mean_hop_cost == pytest.approx(sum(expected) / 4 / 1000)
     assert [each.statistics.mean_hop_cost for each in metrics.by_size] == [None, metrics.jobs.mean_hop_cost]
-    assert job_hop_costs(FOUR) is None
+    assert FOUR.hop_costs() is None
 
 
 def reference(path: Path, processors: int) -> Schedule:

@@ -10,7 +10,7 @@ from support.workloads import workload
 
 from allocopt.simulator.metrics import Metrics, measure
 from allocopt.simulator.rules import Backfill, EventOrder, Rules
-from allocopt.simulator.schedule import Schedule, job_times
+from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.reading import read_workload
@@ -82,7 +82,7 @@ def test_every_job_waits_as_in_the_schedules_of_gaussier_et_al(
     waits = dict(zip(made.workload.ids.tolist(), (made.start - made.release).tolist(), strict=True))
     assert waits == published_waits(path)
     assert len(waits) == n_jobs
-    assert f"{job_times(made).bounded_slowdown.mean():.8f}" == slowdown
+    assert f"{made.job_times.bounded_slowdown.mean():.8f}" == slowdown
 
 
 @pytest.mark.slow
@@ -93,7 +93,7 @@ def test_jobs_of_ctc_with_a_requested_time_wait_as_published(shared_data: Path, 
     asked.write_text("".join(kept), encoding="utf-8")
     made = simulate(read_workload(asked), 338, EASY, SEQUENTIAL)
     assert len(made.workload) == 77_199
-    assert f"{job_times(made).bounded_slowdown.mean():.8f}" == "49.57129022"
+    assert f"{made.job_times.bounded_slowdown.mean():.8f}" == "49.57129022"
 
 
 def test_of_ends_at_the_same_time_that_of_the_job_started_first_comes_first() -> None:

@@ -12,8 +12,8 @@ from support.workloads import workload
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.platform import Part, Platform
-from allocopt.simulator.allocators import Allocator, BreadthFirst, DepthFirst
 from allocopt.simulator.engine import Simulation
+from allocopt.simulator.placement import Allocator, BreadthFirst, DepthFirst
 from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate

@@ -128,8 +128,8 @@ def test_a_scheduler_that_waits_for_ever_after_some_jobs_is_stopped() -> None:
 
 
 def test_a_scheduler_that_only_waits_while_jobs_come_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "PATIENCE", 10)
-    monkeypatch.setattr(engine, "IDLE_PATIENCE", 100)
+    monkeypatch.setattr(engine, "_PATIENCE", 10)
+    monkeypatch.setattr(engine, "_IDLE_PATIENCE", 100)
     jobs = workload([(job, 20.0 * job, 5.0, 1, 5.0) for job in range(50)])
     with pytest.raises(SchedulerError, match="mine waits for nothing: 6 jobs wait, the first is job 0"):
         simulate(jobs, 2, Mine(lambda view: [Wait(view.now + 1)]))

@@ -6,7 +6,6 @@ import pytest
 from allocopt.envs.dras.dynamics import Weights
 from allocopt.envs.dras.task import Options
 from allocopt.simulator.rules import Backfill
-from allocopt.simulator.schedule import job_times
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
@@ -60,7 +59,7 @@ def test_a_network_that_has_imitated_it_schedules_nearly_as_the_rule_does() -> N
     model, unseen = fresh_model(0), jobs(99)
     validator = Validator([unseen], NODES, OPTIONS)
     usual = validator.reference.mean_h[0]
-    wait_s = job_times(simulate(unseen, NODES, ListScheduler(Wfp3(), Backfill.EASY))).wait_s
+    wait_s = simulate(unseen, NODES, ListScheduler(Wfp3(), Backfill.EASY)).job_times.wait_s
     rule = wait_s.mean() / 3600
     before = validator.waits(weights_of(model)).mean_h[0]
     imitate_wfp3(model, environment(), 0, steps=120)

@@ -7,7 +7,6 @@ import pytest
 
 from allocopt.simulator.registry import get_policy
 from allocopt.simulator.rules import Backfill, Mode
-from allocopt.simulator.schedule import job_times
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.reading import read_workload
@@ -45,7 +44,7 @@ def theta(shared_data: Path) -> Workload:
 
 
 def waits_h(jobs: Workload, scheduler: object) -> tuple[float, float]:
-    wait_s = job_times(simulate(jobs, THETA_NODES, scheduler)).wait_s  # type: ignore[arg-type]
+    wait_s = simulate(jobs, THETA_NODES, scheduler).job_times.wait_s  # type: ignore[arg-type]
     return float(wait_s.mean() / 3600), float(wait_s.max() / 3600)
 
 
@@ -80,5 +79,5 @@ def test_no_reserved_job_starts_after_its_reserved_time(theta: Workload) -> None
 def test_without_reservations_large_jobs_starve(theta: Workload) -> None:
     week = split_of(theta).evaluation()
     large = week.processors >= THETA_NODES // 4
-    two_level, one_level = (job_times(simulate(week, THETA_NODES, policy)).wait_s for policy in (DrasPpo(), DecimaPg()))
+    two_level, one_level = (simulate(week, THETA_NODES, policy).job_times.wait_s for policy in (DrasPpo(), DecimaPg()))
     assert one_level[large].mean() > 2 * two_level[large].mean()

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from allocopt.errors import BadFileError, UsageError
-from allocopt.simulator.schedule import job_times
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.two_level import TwoLevelScheduler
 from allocopt.traces.swf import write_swf
@@ -105,7 +104,7 @@ def test_an_agent_in_simulate_has_the_waits_of_the_validation(trace: Path, tmp_p
     _, weeks = training.jobsets(*training._traces()[0], 0)
     waits = Validator(weeks, NODES, training.options()).waits(read_weights(path)[0])
     for index, week in enumerate(weeks):
-        times = job_times(simulate(week, NODES, DrasPpoPolicy(weights=str(path))))
+        times = simulate(week, NODES, DrasPpoPolicy(weights=str(path))).job_times
         assert times.wait_s.mean() / 3600 == pytest.approx(waits.mean_h[index])
         assert times.wait_s.max() / 3600 == pytest.approx(waits.longest_h[index])
 
@@ -120,7 +119,7 @@ def test_validation_compares_with_easy_backfilling(trace: Path) -> None:
     from allocopt.simulator.scheduler import ListScheduler
     from heuristics.scheduling.queue_orders import FirstComeFirstServed
 
-    wait_s = job_times(simulate(workload, NODES, ListScheduler(FirstComeFirstServed(), Backfill.EASY))).wait_s
+    wait_s = simulate(workload, NODES, ListScheduler(FirstComeFirstServed(), Backfill.EASY)).job_times.wait_s
     assert reference.mean_h[0] == pytest.approx(wait_s.mean() / 3600)
     assert reference.longest_h[0] == pytest.approx(wait_s.max() / 3600)
 

@@ -14,7 +14,6 @@ from support.agents import AGENT_NAMES, write_agent
 from allocopt.errors import BadFileError, UsageError
 from allocopt.reproduction import ReproductionRequest, ReproductionRow, get_reproduction
 from allocopt.simulator.rules import Backfill
-from allocopt.simulator.schedule import job_times
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.swf import write_swf
@@ -153,7 +152,7 @@ def test_figure_seven_holds_every_method_against_first_come_first_served(
     assert {row for row, _ in rows} == {f"{place}: {method}" for method in (*PAPER_METHODS, *RULES)}
     jobs = jobsets_of(THETA, HELD_OUT, asked(request_for))[0]
     assert (jobs.submit < 7 * DAY_S).all()
-    waited = job_times(simulate(jobs, 4_360, ListScheduler(FirstComeFirstServed(), Backfill.EASY))).wait_s / 3600
+    waited = simulate(jobs, 4_360, ListScheduler(FirstComeFirstServed(), Backfill.EASY)).job_times.wait_s / 3600
     assert ours(rows, f"{place}: FCFS/B", "mean wait h") == pytest.approx(waited.mean())
     assert ours(rows, f"{place}: FCFS/B", "max wait h") == pytest.approx(waited.max())
     ppo = rows[f"{place}: DRAS-PPO", "mean wait / FCFS/B"]
@@ -215,7 +214,7 @@ def test_first_come_first_served_by_modes_is_easy_backfilling(request_for: Repro
         (ours(boxes, row, column)) * found.n for (row, column), found in boxes.items() if column == "wait h, mean"
     )
     jobs = jobsets_of(THETA, HELD_OUT, asked(request_for))[0]
-    waited = job_times(simulate(jobs, 4_360, ListScheduler(FirstComeFirstServed(), Backfill.EASY))).wait_s
+    waited = simulate(jobs, 4_360, ListScheduler(FirstComeFirstServed(), Backfill.EASY)).job_times.wait_s
     assert total * 3600 == pytest.approx(waited.sum())
 
 

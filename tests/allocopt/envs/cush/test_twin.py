@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from allocopt.envs.cush.dynamics import Weights
 from allocopt.envs.cush.jobsets import JobSet, Machine
 from allocopt.envs.cush.task import Episodes, Options
-from allocopt.simulator.allocators import BreadthFirst, DepthFirst
+from allocopt.simulator.placement import BreadthFirst, DepthFirst
 from allocopt.simulator.state import FREE
 
 

@@ -15,7 +15,6 @@ from allocopt.envs.dras.task import Episodes, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.rules import EventOrder, Level, Mode, Reservations, Rules
-from allocopt.simulator.schedule import job_times
 from allocopt.simulator.two_level import Choice
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.two_level import AtRandom
@@ -96,8 +95,8 @@ def test_rewards_are_those_of_the_equations_and_add_up(weights: Weights, reserva
         total, by_choice = total + rewards[0], by_choice + expected
         if is_all_paid:
             assert rewards[0] == pytest.approx(expected, rel=1e-12)
-    waits = job_times(episodes.schedule(0)).wait_s / weights.unit_s
-    slowdowns = job_times(episodes.schedule(0)).bounded_slowdown
+    waits = episodes.schedule(0).job_times.wait_s / weights.unit_s
+    slowdowns = episodes.schedule(0).job_times.bounded_slowdown
     objective = weights.mean_wait * waits.mean() + weights.mean_square_wait * (waits**2).mean()
     objective += weights.longest_wait * waits.max() + weights.bounded_slowdown * slowdowns.mean()
     assert total == pytest.approx(by_choice - objective, rel=1e-9)
@@ -107,7 +106,7 @@ def test_rewards_are_those_of_the_equations_and_add_up(weights: Weights, reserva
 def test_the_tally_is_that_of_the_schedule() -> None:
     episodes = played(random_workload(200, 4), MACHINE, AtRandom(), Options())
     schedule, tally = episodes.schedule(0), episodes.tally[0]
-    times, metrics = job_times(schedule), measure(schedule)
+    times, metrics = schedule.job_times, measure(schedule)
     assert tally["started"] == 200
     assert tally["wait_s"] == times.wait_s.sum()
     assert tally["longest_wait_s"] == times.wait_s.max()
