@@ -12,8 +12,8 @@ import numpy as np
 import allocopt
 from allocopt.files.writing import write_text
 from allocopt.problems.topology.generate import synthetic_problem
-from allocopt.report.html.palette import DARK, LIGHT
-from allocopt.report.html.svg import FONTS
+from allocopt.report.palette import DARK, LIGHT
+from allocopt.report.plot import FONTS
 from allocopt.topology import TopologyProblem
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "window.svg"

@@ -44,18 +44,18 @@ def command(
 ) -> None:
     """Make one page of results, with figures and tables, that needs no network.
 
-    What a file holds is told by its content. Needs the extra plot (matplotlib, Jinja).
+    What a file holds is told by its content. Needs the extra plot (vl-convert, Jinja).
     """
     from allocopt.cli.outputs import check_files_differ
     from allocopt.cli.topology_options import read_cluster
     from allocopt.problems.instances import instance_path
     from allocopt.report.html.contents import contents
-    from allocopt.report.html.page import check_installed, write_report
+    from allocopt.report.html.page import check_report_installed, write_report
 
     files = [instance_path(path) for path in results]
     named = [instance_path(path) for path in instance or ()]
     check_files_differ(out, *files, read=[*named, topology])
-    check_installed()
+    check_report_installed()
     cluster = None if topology is None else read_cluster(topology, labels)
     sections = contents(files, named, cluster)
     heading = title or (sections[0].title if len(sections) == 1 else f"{len(sections)} results")

@@ -48,7 +48,7 @@ def command(
     out: Out = None,
     option: Options = None,
 ) -> None:
-    """Train a network: writes weights.safetensors, curve.csv and curve.svg to a folder.
+    """Train a network: writes weights.safetensors, curve.csv and, with the extra plot, curve.svg to a folder.
 
     A training that was cut off goes on with --resume and ends with the same weights as one that was not. Needs the
     extra train (torch).

@@ -66,7 +66,7 @@ Report = Annotated[
     typer.Option(
         readable=False,
         metavar="FILE.html",
-        help="Write a page of the comparison, with figures; needs the extra plot (matplotlib, Jinja).",
+        help="Write a page of the comparison, with figures; needs the extra plot (vl-convert, Jinja).",
     ),
 ]
 Out = Annotated[
@@ -186,8 +186,8 @@ def _prepared(
 
 def _page(path: Path, trace: Path, topology: Path) -> "WhatIfPage":
     """Make an empty page; what it needs is there."""
-    from allocopt.report.html.page import check_installed
+    from allocopt.report.html.page import check_report_installed
     from allocopt.report.html.what_if_page import WhatIfPage
 
-    check_installed()
+    check_report_installed()
     return WhatIfPage(path, f"{trace.name} on {topology.name}")

@@ -1,15 +1,14 @@
 """A picture of a fit: measured over fitted values, and what is left over."""
 
-import io
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from allocopt.arrays import FloatArray
-from allocopt.errors import MissingPackageError, UsageError
-from allocopt.files.writing import write_bytes
+from allocopt.errors import UsageError
+from allocopt.report.plot import Axis, Colours, Figure, Panel
 
-SUFFIXES = (".svg", ".png", ".pdf")
+_SUFFIXES = (".svg", ".png", ".pdf")
 
 
 def write_residual_plot(path: Path, title: str, quantity: str, measured: FloatArray, predicted: FloatArray) -> None:
@@ -29,31 +28,25 @@ def write_residual_plot(path: Path, title: str, quantity: str, measured: FloatAr
     BadFileError
         If the file cannot be written.
     MissingPackageError
-        If matplotlib is not installed.
+        If vl-convert is not installed.
     UsageError
         If the ending is of another format.
     """
-    if path.suffix not in SUFFIXES:
-        raise UsageError(f"{path}: a plot's name ends in {', '.join(SUFFIXES)}")
-    figure = _figure()
-    left, right = figure.subplots(1, 2)
-    figure.suptitle(title)
-    ends = [float(min(measured.min(), predicted.min())), float(max(measured.max(), predicted.max()))]
-    left.plot(ends, ends, color="0.7", linewidth=1)
-    left.plot(predicted, measured, ".")
-    left.set(xlabel=f"fitted {quantity}", ylabel=f"measured {quantity}")
-    right.axhline(0.0, color="0.7", linewidth=1)
-    right.plot(predicted, measured - predicted, ".")
-    right.set(xlabel=f"fitted {quantity}", ylabel="residual")
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=path.suffix[1:], metadata={"Date": None} if path.suffix == ".svg" else None)
-    write_bytes(path, buffer.getvalue())
+    if path.suffix not in _SUFFIXES:
+        raise UsageError(f"{path}: a plot's name ends in {', '.join(_SUFFIXES)}")
+    ends = np.array([min(measured.min(), predicted.min()), max(measured.max(), predicted.max())])
 
+    def draw(colours: Colours) -> list[Panel]:
+        x = Axis.linear(ends, f"fitted {quantity}", is_tight=True)
+        panels = []
+        for y, values, ideal in (
+            (f"measured {quantity}", measured, ends),
+            ("residual", measured - predicted, np.zeros(2)),
+        ):
+            panel = Panel(colours, x, Axis.linear(np.append(values, ideal), y), 260)
+            panel.line(7, ends, ideal, is_faint=True)
+            panel.points(0, predicted, values)
+            panels.append(panel)
+        return panels
 
-def _figure() -> Any:
-    """Make an empty figure that needs no display."""
-    try:
-        module = import_module("matplotlib.figure")
-    except ModuleNotFoundError:
-        raise MissingPackageError("plots need matplotlib: pip install 'allocopt[plot]'") from None
-    return module.Figure(figsize=(9, 4), layout="constrained")
+    Figure("residuals", title, f"Measured and fitted {quantity}.", draw).write(path)

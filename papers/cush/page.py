@@ -21,9 +21,9 @@ import numpy as np
 from allocopt.envs.cush.jobsets import draw_jobsets
 from allocopt.envs.cush.task import Episodes, Options
 from allocopt.files.writing import write_text
+from allocopt.report.plot import line_figure
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.locality import SIERRA_TABLE
-from learned.rl.curve import line_plot
 from papers.artifact import read_curve
 from papers.cush.configuration import CUSH, MACHINES
 from papers.cush.figures import HORIZON_EPOCHS, HORIZON_NODES, RATIO, RIGHT, WAYS, Curve
@@ -142,7 +142,7 @@ def _draw_figure_four(rows: Sequence[Row], curve: Path) -> None:
         if row["column"] == "NTAT" and row["row"].startswith(("sjf", "fcfs")):
             lines[row["row"]] = (epochs[[0, -1]], np.array([row["ours"], row["ours"]]))
     title = "Normalized turnaround time while CuSH learns, Sierra"
-    write_text(RESULTS / "cush_figure4.svg", line_plot(title, "epoch", "NTAT", lines))
+    line_figure(title, "epoch", "NTAT", lines).write(RESULTS / "cush_figure4.svg")
 
 
 def main() -> None:

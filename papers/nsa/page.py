@@ -14,11 +14,10 @@ import numpy as np
 from numba import njit
 
 from allocopt.arrays import Float32Array
-from allocopt.files.writing import write_text
+from allocopt.report.plot import line_figure, smoothed
 from allocopt.report.table import Cell, aligned_table
 from learned.nsa.networks import NETWORKS, PRINTED_PARAMETERS, Buffers, PackedNetwork, buffers_for, forward
 from learned.nsa.solver import load_network, weights_path
-from learned.rl.curve import line_plot, smoothed
 from papers.artifact import read_curve
 from papers.nsa.tables import LEADER, OPTIMUM
 from papers.pages import RESULTS, Selection, selected_tables, write_template
@@ -91,7 +90,7 @@ def _networks(trained: Path | None) -> str:
             ends = [float(returns[:5].mean()), float(returns[-len(returns) // 20 :].mean())]
         rows.append([name, architecture.n_parameters, PRINTED_PARAMETERS[name], _forward_microseconds(name), *ends])
     if lines:
-        write_text(RESULTS / "nsa_figure4.svg", line_plot("Figure 4", "samples", "return", lines))
+        line_figure("Figure 4", "samples", "return", lines).write(RESULTS / "nsa_figure4.svg")
     header = ("network", "parameters", "printed", "forward pass, us", "return at first", "at the end")
     return aligned_table(header, rows, (None, 0, 0, 1, 3, 3))
 

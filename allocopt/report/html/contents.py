@@ -20,12 +20,10 @@ from allocopt.report.html.results import (
     rows_of,
 )
 from allocopt.report.html.sections.curves import curves_section
-from allocopt.report.html.sections.placed import placed_section
-from allocopt.report.html.sections.schedules import labels_of, schedules_section, timeline_of
+from allocopt.report.html.sections.schedules import labels_of, placed_section, schedules_section
 from allocopt.report.html.sections.solutions import instance_section, solution_section
-from allocopt.report.html.sections.solves import solves_section
+from allocopt.report.html.sections.solves import solves_section, trajectories_section
 from allocopt.report.html.sections.tables import energy_section, reproduction_section, simulations_section
-from allocopt.report.html.sections.trajectories import trajectories_section
 from allocopt.report.html.sections.what_if import Combination, what_if_section
 from allocopt.report.trajectories import TrajectoryRow
 from allocopt.report.what_if import WhatIfRow
@@ -84,7 +82,7 @@ def _sections(files: Sequence[ResultFile], pool: Instances, cluster: NamedTree |
             _sources(files), [Combination(row) for row in rows_of(files[0], WhatIfRow)]
         ),
         Kind.REPRODUCTION: lambda: reproduction_section(_sources(files), rows_of(files[0], ReproductionRow)),
-        Kind.SCHEDULE: lambda: _schedules(files, cluster),
+        Kind.SCHEDULE: lambda: schedules_section(files, cluster),
         Kind.PLACED: lambda: placed_section(files[0], cluster),
         Kind.ENERGY: lambda: energy_section(files[0]),
         Kind.CURVE: lambda: curves_section(files),
@@ -107,13 +105,6 @@ def _sections(files: Sequence[ResultFile], pool: Instances, cluster: NamedTree |
 def _solution(path: Path, pool: Instances, cluster: NamedTree | None) -> Section:
     """Show a solution."""
     return solution_section(path, pool.of(path, read_solution(path).instance), cluster)
-
-
-def _schedules(files: Sequence[ResultFile], cluster: NamedTree | None) -> Section:
-    """Show schedules."""
-    topology = None if cluster is None else cluster.tree
-    lines = {label: timeline_of(file, topology) for label, file in zip(labels_of(files), files, strict=True)}
-    return schedules_section(lines, _sources(files))
 
 
 def _simulations(files: Sequence[ResultFile]) -> Section:

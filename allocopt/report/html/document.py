@@ -1,38 +1,9 @@
 """What a page holds: sections of facts, figures and tables."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from allocopt.report.plot import Figure
 from allocopt.report.table import Cell
-
-if TYPE_CHECKING:
-    from allocopt.report.html.canvas import Canvas
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Figure:
-    """A figure, described once and drawn for the page and for files.
-
-    Parameters
-    ----------
-    name
-        Its name in files, unique in a section; letters, digits and hyphens.
-    title
-        What it shows, in a line.
-    description
-        The same in words, for those who do not see it.
-    draw
-        Draws it.
-    caption
-        How to read it; empty where that is plain.
-    """
-
-    name: str
-    title: str
-    description: str
-    draw: "Callable[[Canvas], None]"
-    caption: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +35,8 @@ class Table:
         What it holds.
     columns, rows
         The columns, and a cell for each in every row; None is shown as a dash.
-    swatches
-        Per row the name of the colour that stands for it in a figure; empty where there is none.
+    keys
+        Per row the number of the series that it is in the figures; empty where there is none.
     note
         What is to be said about it.
     """
@@ -73,7 +44,7 @@ class Table:
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    swatches: tuple[str, ...] = ()
+    keys: tuple[int, ...] = ()
     note: str = ""
 
 

@@ -1,9 +1,10 @@
-"""The page of a report, and the files of its figures."""
+"""The page of a report: one file that needs nothing but itself, and the files of its figures."""
 
 import base64
 import hashlib
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import files
@@ -12,32 +13,41 @@ from pathlib import Path
 from typing import Any
 
 from allocopt.errors import MissingPackageError
-from allocopt.files.writing import write_bytes, write_text
-from allocopt.report.html.canvas import drawn, matplotlib, pdf_bytes, svg_text
-from allocopt.report.html.document import Column, Figure, Section, Table
-from allocopt.report.html.palette import DARK, LIGHT, variables
-from allocopt.report.html.svg import file_text, page_element
-from allocopt.report.html.words import EN_DASH, number, slug
+from allocopt.files.writing import write_text
+from allocopt.report.html.document import Column, Section, Table
+from allocopt.report.palette import DARK, LIGHT, variables
+from allocopt.report.plot import WIDTH, Figure, Key, Panel, check_installed
 from allocopt.report.table import Cell, cell_text
+from allocopt.report.words import EN_DASH, number, printable, slug
 from allocopt.version import __version__
 
-UNIT = re.compile(r" (s|ms|%|J|J s)$")
-"""Units at the end of a title, which are not to stand alone in a line."""
+# Units at the end of a title are not to stand alone in a line.
+_UNIT = re.compile(r" (s|ms|%|J|J s)$")
 
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """A cell of a table on the page: its text, by what it is sorted, and the role of its swatch."""
+    """A cell of a table on the page: its text, by what it is sorted, and the series that it names."""
 
     text: str
     key: str
     is_text: bool
-    swatch: str = ""
+    series: Key | None = None
 
 
-def check_installed() -> None:
-    """Raise `MissingPackageError` unless what draws pages is installed."""
-    matplotlib()
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """A panel on the page."""
+
+    svg: str
+    title: str
+    is_wide: bool
+    axes: str
+
+
+def check_report_installed() -> None:
+    """Raise `MissingPackageError` unless what makes pages is installed."""
+    check_installed()
     _jinja()
 
 
@@ -60,12 +70,18 @@ def write_report(path: Path, title: str, sections: Sequence[Section], figures: P
     BadFileError
         If a file cannot be written.
     MissingPackageError
-        If matplotlib or Jinja is not installed.
+        If vl-convert or Jinja is not installed.
     """
     text = page(title, sections)
-    for name, content in _figure_files(sections) if figures is not None else ():
-        assert figures is not None, "there are files only where there is a folder"
-        write_bytes(figures / name, content)
+    taken: set[str] = set()
+    for section in sections if figures is not None else ():
+        for figure in section.figures():
+            name = slug(figure.name if len(sections) == 1 else f"{section.title}-{figure.name}")
+            free = next(each for each in chain((name,), (f"{name}-{n}" for n in count(2))) if each not in taken)
+            taken.add(free)
+            for ending in ("pdf", "svg"):
+                assert figures is not None, "there are files only where there is a folder"
+                figure.write(figures / f"{free}.{ending}")
     write_text(path, text)
 
 
@@ -75,75 +91,51 @@ def page(title: str, sections: Sequence[Section]) -> str:
     markup = import_module("markupsafe").Markup
     script = _data("report.js")
     style = _data("report.css").replace("/*light*/", variables(LIGHT)).replace("/*dark*/", variables(DARK))
-    # The template draws them in the same order.
-    names = iter([name for name, _ in _named(sections)])
     text: str = environment.from_string(_data("report.html.j2")).render(
         title=title,
         sections=sections,
         version=__version__,
         style=markup(style),
         script=markup(script),
+        # The page lets no script run but this one, whatever a name in it says.
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         is_figure=lambda part: isinstance(part, Figure),
-        drawings=lambda figure: [markup(each) for each in _drawings(figure, next(names))],
+        drawings=lambda figure: [_drawing(figure, panel, markup(svg)) for panel, svg in figure.svgs()],
+        key=Key,
         cells=_cells,
+        printable=printable,
         is_text=lambda column: column.digits is None,
-        heading=lambda column: UNIT.sub("\u00a0\\1", column.title),
+        heading=lambda column: _UNIT.sub("\u00a0\\1", column.title),
     )
     return text
 
 
-def _drawings(figure: Figure, name: str) -> list[str]:
-    """Draw a figure for wide and for narrow pages."""
-    elements = []
-    for is_narrow, css_class in ((False, "wide"), (True, "narrow")):
-        canvas = drawn(figure.draw, is_narrow)
-        text = svg_text(canvas)
-        said = figure.title, figure.description
-        elements.append(page_element(text, f"{name}-{css_class}", css_class, said, canvas.titles))
-    return elements
-
-
-def _figure_files(sections: Sequence[Section]) -> Iterator[tuple[str, bytes]]:
-    """Draw every figure for a file of its own."""
-    for name, figure in _named(sections):
-        canvas = drawn(figure.draw, is_narrow=False)
-        yield f"{name}.pdf", pdf_bytes(canvas)
-        yield f"{name}.svg", file_text(svg_text(canvas), figure.title, figure.description, canvas.titles).encode()
-
-
-def _named(sections: Sequence[Section]) -> list[tuple[str, Figure]]:
-    """Give every figure a name that is unique on the page."""
-    taken: set[str] = set()
-    named = []
-    for section in sections:
-        for figure in section.figures():
-            name = slug(figure.name if len(sections) == 1 else f"{section.title}-{figure.name}")
-            free = next(each for each in chain((name,), (f"{name}-{n}" for n in count(2))) if each not in taken)
-            taken.add(free)
-            named.append((free, figure))
-    return named
+def _drawing(figure: Figure, panel: Panel, svg: str) -> _Drawing:
+    axes = json.dumps({"x": panel.x.about(), "y": panel.y.about()}, separators=(",", ":"))
+    return _Drawing(
+        svg, printable(f"{figure.title}: {panel.title}" if panel.title else figure.title), panel.width > WIDTH, axes
+    )
 
 
 def _cells(table: Table) -> list[list[_Cell]]:
     """Return the cells of a table as the page has them."""
-    swatches = table.swatches or ("",) * len(table.rows)
+    keys: Sequence[Key | None] = [Key(key) for key in table.keys] or [None] * len(table.rows)
     rows = []
-    for row, swatch in zip(table.rows, swatches, strict=True):
+    for row, key in zip(table.rows, keys, strict=True):
         cells = [_cell(cell, column) for cell, column in zip(row, table.columns, strict=True)]
-        cells[0] = _Cell(cells[0].text, cells[0].key, cells[0].is_text, swatch)
+        cells[0] = _Cell(cells[0].text, cells[0].key, cells[0].is_text, key)
         rows.append(cells)
     return rows
 
 
 def _cell(cell: Cell, column: Column) -> _Cell:
-    """Return a cell; numbers have a minus sign of their own."""
     is_text = column.digits is None
     if cell is None:
         return _Cell(EN_DASH, "", is_text)
     if is_text or isinstance(cell, str):
         return _Cell(str(cell), str(cell), is_text)
     text = number(cell) if column.is_mixed else cell_text(cell, column.digits)
+    # A hyphen is narrower than a digit.
     return _Cell(text.replace("-", "\u2212"), str(cell), is_text)
 
 
@@ -153,7 +145,6 @@ def _data(name: str) -> str:
 
 
 def _jinja() -> Any:
-    """Return Jinja."""
     try:
         return import_module("jinja2")
     except ModuleNotFoundError:

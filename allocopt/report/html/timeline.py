@@ -123,3 +123,10 @@ def _integral(edges: FloatArray, since: FloatArray, weights: FloatArray) -> Floa
     moments = np.concatenate(([0.0], np.cumsum(kept * (instants - edges[0]))))
     integral: FloatArray = sums[count] * (edges - edges[0]) - moments[count]
     return integral
+
+
+def shared_bins(timelines: list[Timeline], bins: int) -> FloatArray:
+    """Return the edges of equal spans of time over all schedules, shape ``(bins + 1,)``."""
+    first = min(float(timeline.submit.min()) for timeline in timelines)
+    last = max(float(timeline.end.max()) for timeline in timelines)
+    return np.linspace(first, max(last, first + 1.0), bins + 1)

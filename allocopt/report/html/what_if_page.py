@@ -36,4 +36,4 @@ class WhatIfPage:
         BadFileError
             If the file cannot be written.
         """
-        write_report(self._path, f"What if: {self._source}", [what_if_section(self._source, self._combinations)])
+        write_report(self._path, f"What if: {self._source}", [what_if_section("", self._combinations)])

@@ -71,7 +71,7 @@ def test_without_measured_stalls_power_is_that_of_equation_5(run: Run, tmp_path:
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["contention", "power"])
 def test_residuals_are_drawn(run: Run, slowdowns: Path, powers: Path, tmp_path: Path, model: str) -> None:
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("vl_convert")
     plot = tmp_path / "plot.svg"
     answer = run("calibrate", model, slowdowns if model == "contention" else powers, "--plot", plot)
     assert answer.code == 0

@@ -1,151 +1,126 @@
 """Which nodes are held when: a rectangle per job, or, of many jobs, how much of each part of the machine is held."""
 
+import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import Tree
-from allocopt.report.html.canvas import POINTS, Canvas
-from allocopt.report.html.document import Figure
-from allocopt.report.html.figures.usage import shared_bins
-from allocopt.report.html.palette import LIGHT, N_STEPS, colour, step
-from allocopt.report.html.timeline import Timeline
-from allocopt.report.html.words import EN_DASH, duration, percent, shortened, time_unit
+from allocopt.report.html.timeline import Timeline, shared_bins
+from allocopt.report.palette import N_STEPS
+from allocopt.report.plot import WIDE, Axis, Colours, Figure, Key, Panel
+from allocopt.report.words import EN_DASH, duration, percent, shortened, time_unit
 
-MOST_RECTANGLES = 2_500
-MOST_JOBS_WITHOUT_NODES = 1_500
-MOST_PROCESSORS = 200_000
-MOST_LEAVES = 20
-BINS, BANDS = 200, 48
+_MOST_RECTANGLES, _MOST_JOBS_WITHOUT_NODES, _MOST_PROCESSORS, _MOST_ON_NODES = 2_500, 1_500, 200_000, 3_000
+_MOST_LEAVES, _MOST_NAMES = 20, 40
+_BINS, _BANDS = 120, 40
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Gantt:
-    """A schedule over time.
-
-    Parameters
-    ----------
-    timeline
-        The schedule.
-    name, title
-        Name of the figure, and what it shows.
-    """
-
-    timeline: Timeline
-    name: str = "gantt"
-    title: str = "Jobs over time"
-
-    def figure(self) -> Figure:
-        """Return the figure."""
-        line = self.timeline
-        many = f"{len(line.start):,} jobs over {duration(line.makespan_s)} on {line.size:,} " + (
-            "processors" if line.nodes is None else "nodes"
-        )
-        return Figure(
-            self.name,
-            self.title,
-            f"{many}, {percent(line.utilization)} of which is held.",
-            self._draw_jobs if self._is_small() else self._draw_shares,
-            self._caption(),
-        )
-
-    def _is_small(self) -> bool:
-        """Whether every job can be drawn."""
-        line = self.timeline
-        if line.nodes is None:
-            return len(line.start) <= MOST_JOBS_WITHOUT_NODES and line.size <= MOST_PROCESSORS
-        places = node_places(line)
-        return sum(1 + int((np.diff(np.sort(places[held])) > 1).sum()) for held in line.nodes) <= MOST_RECTANGLES
-
-    def _caption(self) -> str:
-        """Say how it is to be read."""
-        line = self.timeline
-        if self._is_small():
-            if line.nodes is None:
-                return (
-                    "A rectangle is a job: wide as it runs, high as it has processors. Which processors it had is not "
-                    "known; it is drawn on the lowest that are free. Point at it for its name."
-                )
-            return "A rectangle is a job on neighbouring nodes. Point at it for its name, nodes and times."
+def gantt_figure(line: Timeline, name: str = "gantt", title: str = "Jobs over time") -> Figure:
+    """Return the figure of a schedule over time."""
+    of_what = "processors" if line.nodes is None else "nodes"
+    held = f"{len(line.start):,} jobs over {duration(line.makespan_s)} on {line.size:,} {of_what}"
+    said = f"{held}, {percent(line.utilization)} of which is held."
+    if not _is_small(line):
         whole = (
             "the machine that jobs of each size hold" if line.nodes is None else "each part of the machine that is held"
         )
-        return f"Too much to draw job by job: the share of {whole}. The stronger the colour, the more."
+        caption = f"Too much to draw job by job: the share of {whole}. The stronger the colour, the more."
+        return Figure(name, title, said, lambda colours: [_shares_panel(line, colours)], caption)
+    caption = "A rectangle is a job on neighbouring nodes. Point at it for its name, nodes and times."
+    if line.nodes is None:
+        caption = (
+            "A rectangle is a job: wide as it runs, high as it has processors. Which processors it had is not known; "
+            "it is drawn on the lowest that are free. Point at it for its name."
+        )
+    return Figure(name, title, said, lambda colours: [_jobs_panel(line, colours)], caption)
 
-    def _draw_jobs(self, canvas: Canvas) -> None:
-        """Draw every job."""
-        line = self.timeline
-        seconds, unit = time_unit(line.makespan_s)
-        origin = float(line.submit.min())
-        boxes, roles, titles = [], [], []
-        for job, low, high in job_rectangles(line):
-            start, end = (line.start[job] - origin) / seconds, (line.end[job] - origin) / seconds
-            boxes.append((start, low, end - start, high - low))
-            roles.append(colour(job))
-            titles.append(self._said(job))
-        height = 3.6 if canvas.is_narrow else 3.9
-        (axes,) = canvas.panels(1, 1, height)
-        axes.grid(visible=False)
-        placed, across = np.array(boxes), max(line.makespan_s, 1.0) / seconds
-        widths = edge_widths(placed, canvas.width / across, height * POINTS / line.size)
-        canvas.boxes(axes, placed, roles, titles, edge="surface", line_width=widths)
-        axes.set_xlim(0.0, across)
-        axes.set_ylim(line.size, 0)
-        axes.set_xlabel(f"{unit} since the first submission")
-        axes.set_ylabel("processors" if line.nodes is None else "nodes")
-        _name_leaves(axes, line)
 
-    def _draw_shares(self, canvas: Canvas) -> None:
-        """Draw how much of each part of the machine is held."""
-        line = self.timeline
-        edges = shared_bins([line], BINS // 2 if canvas.is_narrow else BINS)
-        seconds, unit = time_unit(line.makespan_s)
-        shares, names = _by_size(line, edges) if line.nodes is None else _by_band(line, edges)
-        scale = max(float(shares.max()), 1e-9) if line.nodes is None else 1.0
-        (axes,) = canvas.panels(1, 1, 0.7 + (0.26 * len(shares) if line.nodes is None else 3.0))
-        axes.grid(visible=False)
-        times = (edges - edges[0]) / seconds
-        boxes, roles = _merged(np.minimum(shares / scale, 1.0), times)
-        canvas.boxes(axes, boxes, roles)
-        axes.set_xlim(0.0, times[-1])
-        axes.set_ylim(len(shares), 0)
-        ticks = np.unique(np.linspace(0, len(names) - 1, min(len(names), 16 if line.nodes is None else 9)).astype(int))
-        axes.set_yticks(ticks + 0.5, [names[tick] for tick in ticks])
-        axes.set_xlabel(f"{unit} since the first submission")
-        axes.set_ylabel("processors per job" if line.nodes is None else "nodes")
+def _is_small(line: Timeline) -> bool:
+    """Whether every job can be drawn."""
+    if line.nodes is None:
+        return len(line.start) <= _MOST_JOBS_WITHOUT_NODES and line.size <= _MOST_PROCESSORS
+    places = node_places(line)
+    return sum(1 + int((np.diff(np.sort(places[held])) > 1).sum()) for held in line.nodes) <= _MOST_RECTANGLES
 
-    def _said(self, job: int) -> str:
-        """Describe a job."""
-        line = self.timeline
-        wait, run = float(line.waits_s[job]), float(line.end[job] - line.start[job])
-        what = "processors" if line.nodes is None else "nodes"
+
+def _jobs_panel(line: Timeline, colours: Colours) -> Panel:
+    """Draw every job."""
+    seconds, unit = time_unit(line.makespan_s)
+    origin = float(line.submit.min())
+    what = "processors" if line.nodes is None else "nodes"
+    boxes, roles, titles = [], [], []
+    for job, low, high in job_rectangles(line):
+        start, end = (line.start[job] - origin) / seconds, (line.end[job] - origin) / seconds
+        boxes.append((start, low, end - start, high - low))
+        roles.append(Key(job).role)
+        waited, ran = duration(float(line.waits_s[job])), duration(float(line.end[job] - line.start[job]))
         size = int(line.processors[job])
-        return f"job {shortened(line.names[job], 40)}: {size:,} {what}, waited {duration(wait)}, ran {duration(run)}"
+        titles.append(f"job {shortened(line.names[job], 40)}: {size:,} {what}, waited {waited}, ran {ran}")
+    across = max(line.makespan_s, 1.0) / seconds
+    rows, limits = _node_axis(line)
+    x = Axis.linear(np.array([0.0, across]), f"{unit} since the first submission", is_tight=True, has_grid=False)
+    panel = Panel(colours, x, rows, 380, width=WIDE)
+    panel.boxes(
+        np.array(boxes), roles, titles, "surface", _edge_widths(np.array(boxes), WIDE / across, 380 / line.size)
+    )
+    panel.rules(limits, "muted")
+    return panel
 
 
-def edge_widths(boxes: FloatArray, points_across: float, points_down: float) -> FloatArray:
-    """Width of the edges of boxes, given the points of a unit: small boxes have none, as they would be hidden."""
-    is_large = (boxes[:, 2] * points_across > 3.0) & (boxes[:, 3] * points_down > 2.0)
-    return np.where(is_large, 0.4, 0.0)
+def _shares_panel(line: Timeline, colours: Colours) -> Panel:
+    """Draw how much of each part of the machine is held."""
+    edges = shared_bins([line], _BINS)
+    seconds, unit = time_unit(line.makespan_s)
+    shares, names = _by_size(line, edges) if line.nodes is None else _by_band(line, edges)
+    scale = max(float(shares.max()), 1e-9) if line.nodes is None else 1.0
+    times = (edges - edges[0]) / seconds
+    boxes, roles, titles = _merged(shares, scale, times, names, unit)
+    title = "processors per job" if line.nodes is None else "nodes"
+    # Beyond these, names would stand on each other.
+    kept = np.unique(np.linspace(0, len(names) - 1, min(len(names), 16)).astype(int)).tolist()
+    rows = Axis((len(shares), 0), [(row + 0.5, shortened(names[row], 16)) for row in kept], title, has_grid=False)
+    x = Axis(
+        (0.0, float(times[-1])),
+        Axis.linear(times, is_tight=True).ticks,
+        f"{unit} since the first submission",
+        has_grid=False,
+    )
+    panel = Panel(colours, x, rows, 25 * len(shares) if line.nodes is None else 340, width=WIDE)
+    panel.boxes(boxes, roles, titles)
+    return panel
 
 
-def _name_leaves(axes: Any, line: Timeline) -> None:
-    """Put the names of the leaf switches where their nodes stand, if there are few of them."""
-    if not isinstance(line.topology, Tree) or not len(line.topology.groups):
-        return
-    leaves = line.topology.groups[0][np.argsort(node_places(line))]
-    firsts = np.append(np.flatnonzero(np.diff(leaves, prepend=-1)), line.size)
-    if len(firsts) > MOST_LEAVES + 1 or np.diff(firsts).min() < line.size / 40:
-        return
-    for first in firsts[1:-1].tolist():
-        axes.axhline(first, color=LIGHT["muted"], linewidth=0.6)
-    names = [shortened(line.topology.names[0][leaf], 14) for leaf in leaves[firsts[:-1]].tolist()]
-    axes.set_yticks((firsts[:-1] + firsts[1:]) / 2, names)
-    for text in axes.get_yticklabels():
-        text.set_parse_math(False)
-    axes.set_ylabel("nodes by leaf switch")
+def _edge_widths(boxes: FloatArray, pixels_across: float, pixels_down: float) -> FloatArray:
+    """Return the widths of the edges of boxes: small boxes have none, as edges would hide them."""
+    is_large = (boxes[:, 2] * pixels_across > 3.0) & (boxes[:, 3] * pixels_down > 2.0)
+    return np.where(is_large, 0.5, 0.0)
+
+
+def _node_axis(line: Timeline) -> tuple[Axis, list[float]]:
+    """Return the axis of nodes by the best names that are known, and the limits of leaf switches if they are named."""
+    domain = (line.size, 0)
+    if isinstance(line.topology, Tree) and len(line.topology.groups):
+        leaves = line.topology.groups[0][np.argsort(node_places(line))]
+        firsts = np.append(np.flatnonzero(np.diff(leaves, prepend=-1)), line.size)
+        if len(firsts) <= _MOST_LEAVES + 1 and np.diff(firsts).min() >= line.size / 40:
+            names = [shortened(line.topology.names[0][leaf], 16) for leaf in leaves[firsts[:-1]].tolist()]
+            ticks = list(zip(((firsts[:-1] + firsts[1:]) / 2).tolist(), names, strict=True))
+            return Axis(domain, ticks, "nodes by leaf switch", has_grid=False), firsts[1:-1].tolist()
+    if line.nodes is None:
+        return Axis(
+            domain, Axis.linear(np.array([0.0, line.size]), is_tight=True).ticks, "processors", has_grid=False
+        ), []
+    shown = np.unique(np.linspace(0, line.size - 1, min(line.size, 18)).astype(int)).tolist()
+    names = _names_by_place(line)
+    return Axis(domain, [(place + 0.5, shortened(names[place], 16)) for place in shown], "nodes", has_grid=False), []
+
+
+def _names_by_place(line: Timeline) -> list[str]:
+    nodes = np.argsort(node_places(line)).tolist()
+    return [line.node_names[node] if line.node_names else f"{node:,}" for node in nodes]
 
 
 def node_places(line: Timeline) -> IntArray:
@@ -160,14 +135,17 @@ def node_places(line: Timeline) -> IntArray:
 
 def job_rectangles(line: Timeline) -> list[tuple[int, int, int]]:
     """Return job, first place and place behind the last of every run of neighbouring places that a job holds."""
-    if line.nodes is None:
-        return _packed(line)
-    places = node_places(line)
-    return [
-        (job, low, high)
-        for job, nodes in enumerate(line.nodes)
-        for low, high in _runs(np.sort(places[nodes]))
-    ]  # fmt: skip
+    if line.nodes is not None:
+        places = node_places(line)
+        return [(job, *run) for job, nodes in enumerate(line.nodes) for run in _runs(np.sort(places[nodes]))]
+    # Which processors a job had is not known: it takes the lowest that are free when it starts.
+    free_from = np.full(line.size, -np.inf)
+    rectangles = []
+    for job in np.lexsort((line.end, line.start)).tolist():
+        free = np.flatnonzero(free_from <= line.start[job])[: line.processors[job]]
+        free_from[free] = line.end[job]
+        rectangles += [(job, *run) for run in _runs(free)]
+    return rectangles
 
 
 def _runs(places: IntArray) -> list[tuple[int, int]]:
@@ -179,21 +157,10 @@ def _runs(places: IntArray) -> list[tuple[int, int]]:
     return list(zip(firsts.tolist(), (lasts + 1).tolist(), strict=True))
 
 
-def _packed(line: Timeline) -> list[tuple[int, int, int]]:
-    """Place jobs on the lowest processors that are free when they start."""
-    free_from = np.full(line.size, -np.inf)
-    rectangles = []
-    for job in np.lexsort((line.end, line.start)).tolist():
-        free = np.flatnonzero(free_from <= line.start[job])[: line.processors[job]]
-        free_from[free] = line.end[job]
-        rectangles += [(job, low, high) for low, high in _runs(free)]
-    return rectangles
-
-
 def _by_band(line: Timeline, edges: FloatArray) -> tuple[FloatArray, list[str]]:
-    """Share of the nodes in each band that is held between edges of time; names of the bands."""
+    """Share of the nodes in each band that is held between edges of time; the name of each band's first node."""
     assert line.nodes is not None, "bands are of nodes"
-    bands = min(BANDS, line.size)
+    bands = min(_BANDS, line.size)
     band_of = node_places(line) * bands // line.size
     jobs = np.repeat(np.arange(len(line.nodes)), [len(nodes) for nodes in line.nodes])
     bands_held = band_of[np.concatenate(line.nodes)]
@@ -201,12 +168,11 @@ def _by_band(line: Timeline, edges: FloatArray) -> tuple[FloatArray, list[str]]:
     rows = []
     for band in range(bands):
         own = jobs[bands_held == band]
-        part = Timeline(
-            (), line.submit[own], line.start[own], line.end[own], np.ones(len(own), dtype=np.int64), int(sizes[band])
-        )
+        ones = np.ones(len(own), dtype=np.int64)
+        part = Timeline((), line.submit[own], line.start[own], line.end[own], ones, int(sizes[band]))
         rows.append(part.held(edges) / sizes[band])
-    firsts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
-    return np.array(rows), [f"{first:,}" for first in firsts.tolist()]
+    names = _names_by_place(line)
+    return np.array(rows), [names[first] for first in np.concatenate(([0], np.cumsum(sizes)[:-1])).tolist()]
 
 
 def _by_size(line: Timeline, edges: FloatArray) -> tuple[FloatArray, list[str]]:
@@ -222,14 +188,109 @@ def _by_size(line: Timeline, edges: FloatArray) -> tuple[FloatArray, list[str]]:
     return np.array(rows), names
 
 
-def _merged(shares: FloatArray, times: FloatArray) -> tuple[FloatArray, list[str]]:
-    """Boxes of the spans of time in which a row has the same colour, and the colours."""
+def _merged(
+    shares: FloatArray, scale: float, times: FloatArray, names: Sequence[str], unit: str
+) -> tuple[FloatArray, list[str], list[str]]:
+    """Boxes of the spans of time in which a row has the same colour, the colours, and what is said of each."""
     # What is next to nothing is drawn as idle.
-    steps = np.where(shares < 0.01, -1, np.minimum((shares * N_STEPS).astype(int), N_STEPS - 1))
-    boxes, roles = [], []
+    scaled = np.minimum(shares / scale, 1.0)
+    steps = np.where(scaled < 0.01, -1, np.minimum((scaled * N_STEPS).astype(int), N_STEPS - 1))
+    boxes, roles, titles = [], [], []
     for row, values in enumerate(steps):
         firsts = np.flatnonzero(np.diff(values, prepend=-9))
         for first, last in zip(firsts.tolist(), np.append(firsts[1:], len(values)).tolist(), strict=True):
             boxes.append((times[first], row + 0.03, times[last] - times[first], 0.94))
-            roles.append("idle" if values[first] < 0 else step((values[first] + 0.5) / N_STEPS))
-    return np.array(boxes), roles
+            roles.append("idle" if values[first] < 0 else f"s{values[first] + 1}")
+            span = f"{times[first]:.3g}{EN_DASH}{times[last]:.3g} {unit}"
+            titles.append(f"{names[row]}, {span}: {percent(float(shares[row, first:last].mean()))}")
+    return np.array(boxes), roles, titles
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeGantt:
+    """Jobs on nodes that they may share; arrays have shape ``(n,)``, times are in seconds.
+
+    Parameters
+    ----------
+    jobs
+        Name of every job.
+    node
+        Number of its node, from top to bottom.
+    start, end
+        When it ran.
+    node_names
+        Name of every node.
+    """
+
+    jobs: list[str]
+    node: IntArray
+    start: FloatArray
+    end: FloatArray
+    node_names: list[str]
+
+    def figure(self) -> Figure:
+        """Return the figure, a row per node."""
+        span = duration(float(self.end.max() - self.start.min()))
+        cut = f" The first {_MOST_ON_NODES:,} of them are drawn." if len(self.jobs) > _MOST_ON_NODES else ""
+        return Figure(
+            "gantt-by-node",
+            "Jobs over time, by node",
+            f"{len(self.jobs):,} jobs on {len(self.node_names):,} nodes over {span}.",
+            lambda colours: [self._panel(colours)],
+            f"A rectangle is a job; jobs that share a node stand one below the other in its row.{cut} Point at one for "
+            "its name and times.",
+        )
+
+    def lanes(self, jobs: IntArray) -> tuple[IntArray, IntArray]:
+        """Put jobs that overlap on a node into different lanes.
+
+        Parameters
+        ----------
+        jobs
+            Numbers of the jobs, in the order in which they start.
+
+        Returns
+        -------
+        lane, lanes
+            The lane of each of them, and the number of lanes of every node.
+        """
+        lane = np.zeros(len(jobs), dtype=np.int64)
+        lanes = np.zeros(len(self.node_names), dtype=np.int64)
+        busy: list[list[tuple[float, int]]] = [[] for _ in self.node_names]
+        free: list[list[int]] = [[] for _ in self.node_names]
+        for place, job in enumerate(jobs.tolist()):
+            node = int(self.node[job])
+            while busy[node] and busy[node][0][0] <= self.start[job]:
+                heapq.heappush(free[node], heapq.heappop(busy[node])[1])
+            if not free[node]:
+                free[node].append(int(lanes[node]))
+                lanes[node] += 1
+            lane[place] = heapq.heappop(free[node])
+            heapq.heappush(busy[node], (float(self.end[job]), int(lane[place])))
+        return lane, lanes
+
+    def _panel(self, colours: Colours) -> Panel:
+        kept = np.argsort(self.start, kind="stable")[:_MOST_ON_NODES]
+        origin = float(self.start.min())
+        seconds, unit = time_unit(float(self.end[kept].max()) - origin)
+        lane, lanes = self.lanes(kept)
+        heights = 0.86 / np.maximum(lanes[self.node[kept]], 1)
+        left, width = (self.start[kept] - origin) / seconds, (self.end[kept] - self.start[kept]) / seconds
+        boxes = np.stack((left, self.node[kept] + 0.07 + lane * heights, width, heights), axis=1)
+        titles = []
+        for job in kept.tolist():
+            ran, after = duration(float(self.end[job] - self.start[job])), duration(float(self.start[job] - origin))
+            where = self.node_names[int(self.node[job])]
+            titles.append(f"job {shortened(self.jobs[job], 40)} on {where}: started after {after}, ran {ran}")
+        rows = len(self.node_names)
+        height = float(np.clip(22 * rows, 130, 560))
+        across = max(float((left + width).max()), 1e-9)
+        shown = np.unique(np.linspace(0, rows - 1, min(rows, _MOST_NAMES)).round().astype(int)).tolist()
+        y = Axis((rows, 0), [(row + 0.5, shortened(self.node_names[row], 16)) for row in shown], has_grid=False)
+        x = Axis.linear(np.array([0.0, across]), f"{unit} since the first start", is_tight=True, has_grid=False)
+        panel = Panel(colours, x, y, height, width=WIDE)
+        stripes = [(0.0, float(row), x.domain[1], 1.0) for row in range(0, rows, 2)]
+        panel.boxes(np.array(stripes), ["raised"] * len(stripes))
+        edges = _edge_widths(boxes, WIDE / across, height / rows)
+        panel.boxes(boxes, [Key(job).role for job in kept.tolist()], titles, "surface", edges)
+        return panel

@@ -1,92 +1,203 @@
 """Schedules: when every job ran, what it waited, and how the machine was used."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from allocopt.arrays import FloatArray
-from allocopt.cluster.topology import Topology
+from allocopt.cluster.named import NamedTree
 from allocopt.files.faults import bad_file, shown
-from allocopt.report.html.document import Column, Fact, Figure, Section, Table
-from allocopt.report.html.figures.distributions import Distributions
-from allocopt.report.html.figures.gantt import Gantt
-from allocopt.report.html.figures.usage import Usage
+from allocopt.report.html.document import Column, Fact, Section, Table
+from allocopt.report.html.figures.gantt import NodeGantt, gantt_figure
 from allocopt.report.html.results import ResultFile
-from allocopt.report.html.timeline import Timeline
-from allocopt.report.html.words import EN_DASH, duration, number, percent, slug
+from allocopt.report.html.timeline import Timeline, shared_bins
+from allocopt.report.plot import Axis, Colours, Figure, Panel
 from allocopt.report.table import Cell
+from allocopt.report.words import EN_DASH, duration, number, percent, slug, time_unit
 from allocopt.simulator.metrics import JobStatistics, MeasuredJobs
+from allocopt.simulator.multicore.simulation import DURATION
 
-MOST_GANTTS = 4
-MOST_PROCESSORS = 10**12
+_MOST_GANTTS = 4
+_MOST_PROCESSORS = 10**12
+_BINS, _MOST_POINTS = 160, 300
 
 
-def timeline_of(file: ResultFile, topology: Topology | None = None) -> Timeline:
-    """Make a timeline of a schedule file.
+def schedules_section(files: Sequence[ResultFile], cluster: NamedTree | None = None) -> Section:
+    """Show schedules, compared where there are several.
 
     Parameters
     ----------
-    file
-        The file.
-    topology
-        The cluster that it is about, for its size; else the machine is as large as what jobs held at once.
+    files
+        The files.
+    cluster
+        The cluster that they are about, for its size; else the machine is as large as what jobs held at once.
 
     Raises
     ------
     BadFileError
         If a number is wrong; it names line and column.
     """
+    lines = {label: _timeline(file, cluster) for label, file in zip(labels_of(files), files, strict=True)}
+    return timelines_section(lines, ", ".join(file.path.name for file in files))
+
+
+def timelines_section(lines: Mapping[str, Timeline], source: str = "") -> Section:
+    """Show schedules by their names."""
+    distinct = _without_equals(lines)
+    parts: list[Figure | Table] = []
+    if len(lines) > 1:
+        parts.append(_comparison(lines))
+    parts += [distributions_figure(distinct), usage_figure(distinct)]
+    for index, (name, line) in enumerate(list(distinct.items())[:_MOST_GANTTS]):
+        title = "Jobs over time" if len(distinct) == 1 else f"Jobs over time: {name}"
+        parts.append(gantt_figure(line, f"gantt-{slug(name)}-{index + 1}" if len(distinct) > 1 else "gantt", title))
+    if len(lines) == 1:
+        parts.append(_by_size(next(iter(lines.values()))))
+    title = "Schedules" if len(lines) > 1 else "Schedule"
+    facts = _facts(next(iter(lines.values()))) if len(lines) == 1 else ()
+    return Section(title, source, facts, parts=tuple(parts))
+
+
+def placed_section(file: ResultFile, cluster: NamedTree | None = None) -> Section:
+    """Show where and when jobs were started.
+
+    Raises
+    ------
+    BadFileError
+        If the file does not say how long they took, or a number is wrong.
+    """
+    if DURATION not in file.records[0].values:
+        raise bad_file(file.path, "line 1", f"has no column {DURATION}, without which jobs cannot be drawn")
+    start, run = numbers_of(file, "start_s"), numbers_of(file, DURATION)
+    for row in np.flatnonzero(run < 0).tolist():
+        raise bad_file(file.path, file.records[row].place, f"{DURATION} must not be negative")
+    named = [str(record.values["node"]) for record in file.records]
+    # As the cluster numbers them, else by name, with n2 before n10.
+    known = {} if cluster is None else {name: number for number, name in enumerate(cluster.nodes)}
+    order = sorted(set(named), key=lambda name: (known.get(name, len(known)), _natural(name)))
+    places = {name: place for place, name in enumerate(order)}
+    node = np.array([places[name] for name in named], dtype=np.int64)
+    jobs = [str(record.values["job_id"]) for record in file.records]
+    end = start + run
+    rows = tuple(
+        (name, int((node == place).sum()), float(run[node == place].sum()), float(end[node == place].max()))
+        for place, name in enumerate(order)
+    )
+    table = Table("Nodes", (Column("node"), Column("jobs", 0), Column("job seconds", 0), Column("last end s", 0)), rows)
+    facts = (
+        Fact("jobs", f"{len(jobs):,}"),
+        Fact("nodes", f"{len(order):,}"),
+        Fact("from first to last", duration(float(end.max() - start.min()))),
+        Fact("mean run", duration(float(run.mean()))),
+    )
+    parts = (NodeGantt(jobs, node, start, end, order).figure(), table)
+    return Section("Placed jobs", file.path.name, facts, parts=parts)
+
+
+def _natural(name: str) -> list[tuple[int, int, str]]:
+    """Split a name so that n2 stands before n10."""
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name)]
+
+
+def _timeline(file: ResultFile, cluster: NamedTree | None) -> Timeline:
     submit, start, end, processors = (numbers_of(file, name) for name in ("submit", "start", "end", "processors"))
     for before, after, first, second in (("submit", "start", submit, start), ("start", "end", start, end)):
         for row in np.flatnonzero(second < first - 1e-6 * np.maximum(np.abs(first), 1.0)).tolist():
             record = file.records[row]
             fault = f"{after} is {shown(record.values[after])}, before {before}, {shown(record.values[before])}"
             raise bad_file(file.path, record.place, fault)
-    for row in np.flatnonzero((processors < 1) | (processors > MOST_PROCESSORS) | (processors % 1 != 0)).tolist():
+    for row in np.flatnonzero((processors < 1) | (processors > _MOST_PROCESSORS) | (processors % 1 != 0)).tolist():
         record = file.records[row]
         value = shown(record.values["processors"])
         raise bad_file(
-            file.path, record.place, f"processors is {value}, must be a whole number from 1 to {MOST_PROCESSORS}"
+            file.path, record.place, f"processors is {value}, must be a whole number from 1 to {_MOST_PROCESSORS}"
         )
     whole = processors.astype(np.int64)
     names = [record.values["job_id"] for record in file.records]
     line = Timeline(names, submit, start, end, whole, 1)
-    size = most_held(line)
-    if topology is not None and topology.size >= size:
-        size = topology.size
+    size = max(int(whole[line.running(line.busiest())].sum()), int(whole.max()), 1)
+    if cluster is not None and cluster.tree.size >= size:
+        size = cluster.tree.size
     return Timeline(names, submit, start, end, whole, size)
 
 
-def most_held(line: Timeline) -> int:
-    """Return the most processors that are held at once."""
-    running = line.running(line.busiest())
-    return max(int(line.processors[running].sum()), int(line.processors.max()), 1)
+def distributions_figure(lines: Mapping[str, Timeline]) -> Figure:
+    """Return the figure of the shares of jobs that wait, or are slowed down, at most so much."""
+    said = []
+    for name, line in lines.items():
+        half, at_once = duration(float(np.median(line.waits_s))), percent(float((line.waits_s <= 0).mean()), 0)
+        said.append(f"{name}: half of the jobs wait at most {half}, {at_once} not at all")
+
+    def draw(colours: Colours) -> list[Panel]:
+        waits = {name: line.waits_s for name, line in lines.items()}
+        slowdowns = {name: line.slowdowns for name, line in lines.items()}
+        worst = max(float(values.max()) for values in slowdowns.values())
+        across = Axis.durations(max(float(values.max()) for values in waits.values()))
+        panels = []
+        for title, x, held in (
+            ("Share of the jobs by wait", across, waits),
+            ("Share of the jobs by bounded slowdown", Axis.log(1.0, max(worst * 1.1, 10.0)), slowdowns),
+        ):
+            panel = Panel(colours, x, Axis.shares(), 190, title)
+            for index, (name, values) in enumerate(held.items()):
+                panel.line(index, *_cumulative(values), name, is_step=True)
+            panels.append(panel)
+        return panels
+
+    return Figure(
+        "distributions",
+        "Waits and slowdowns",
+        f"Cumulative shares of jobs by wait and by bounded slowdown. {'. '.join(said)}.",
+        draw,
+        "Share of the jobs that wait, or are slowed down, at most so much. The higher a line, the better; where "
+        "it begins, jobs do not wait at all. Waits under a second are drawn as one second.",
+        tuple(lines),
+    )
 
 
-def schedules_section(lines: Mapping[str, Timeline], source: str = "") -> Section:
-    """Show schedules, compared where there are several."""
-    distinct = without_equals(lines)
-    parts: list[Figure | Table] = []
-    if len(lines) > 1:
-        parts.append(_comparison(lines))
-    parts += [distributions(distinct), Usage(distinct).figure()]
-    for index, (name, line) in enumerate(list(distinct.items())[:MOST_GANTTS]):
-        title = "Jobs over time" if len(distinct) == 1 else f"Jobs over time: {name}"
-        parts.append(Gantt(line, f"gantt-{slug(name)}-{index + 1}" if len(distinct) > 1 else "gantt", title).figure())
-    if len(lines) == 1:
-        parts.append(by_size(next(iter(lines.values()))))
-    title = "Schedules" if len(lines) > 1 else "Schedule"
-    facts = _facts(next(iter(lines.values()))) if len(lines) == 1 else ()
-    return Section(title, source, facts, parts=tuple(parts))
+def usage_figure(lines: Mapping[str, Timeline]) -> Figure:
+    """Return the figure of the share of the machine in use and the number of waiting jobs over time."""
+    said = [f"{name} {percent(line.utilization)}" for name, line in lines.items()]
+
+    def draw(colours: Colours) -> list[Panel]:
+        edges = shared_bins(list(lines.values()), _BINS)
+        seconds, unit = time_unit(edges[-1] - edges[0])
+        middles = ((edges[:-1] + edges[1:]) / 2 - edges[0]) / seconds
+        whole = np.array([0.0, (edges[-1] - edges[0]) / seconds])
+        x = Axis.linear(whole, f"{unit} since the first submission", unit, is_tight=True)
+        waiting = {name: line.waiting(edges) for name, line in lines.items()}
+        longest = max(float(values.max()) for values in waiting.values())
+        used = Panel(colours, x, Axis.shares(), 190, "Machine in use")
+        queue = Panel(colours, x, Axis.linear(np.array([0.0, max(longest, 1.0)]), unit="jobs"), 190, "Jobs waiting")
+        for index, (name, line) in enumerate(lines.items()):
+            share = 100 * line.held(edges) / line.size
+            if len(lines) == 1:
+                used.area("s2", middles, share)
+            used.line(index, middles, share, name)
+            queue.line(index, middles, waiting[name], name)
+        return [used, queue]
+
+    return Figure(
+        "utilization",
+        "Utilization over time",
+        f"Share of the machine that jobs hold over time, and number of jobs that wait. Means: {', '.join(said)}.",
+        draw,
+        "Means over equal spans of time, from the first submission to the last end.",
+        tuple(lines),
+    )
 
 
-def distributions(lines: Mapping[str, Timeline]) -> Figure:
-    """Return the figure of waits and slowdowns."""
-    waits = {name: line.waits_s for name, line in lines.items()}
-    return Distributions(waits, {name: line.slowdowns for name, line in lines.items()}).figure()
+def _cumulative(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return values from one on, and the per cent of all at or below each, at few points."""
+    ordered = np.sort(np.maximum(values, 1.0))
+    places = np.unique(np.linspace(0, len(ordered) - 1, _MOST_POINTS).round().astype(int))
+    shares = 100 * np.searchsorted(ordered, ordered[places], "right") / len(ordered)
+    least = 100 * float((ordered <= 1.0).mean())
+    return np.concatenate(([1.0], ordered[places])), np.concatenate(([least], shares))
 
 
-def without_equals(lines: Mapping[str, Timeline]) -> dict[str, Timeline]:
+def _without_equals(lines: Mapping[str, Timeline]) -> dict[str, Timeline]:
     """Bring schedules in which all jobs run at the same times under one name."""
     groups: list[tuple[list[str], Timeline]] = []
     for name, line in lines.items():
@@ -98,8 +209,7 @@ def without_equals(lines: Mapping[str, Timeline]) -> dict[str, Timeline]:
     return {", ".join(names): line for names, line in groups}
 
 
-def by_size(line: Timeline) -> Table:
-    """Return a line per class of size: waits and slowdowns."""
+def _by_size(line: Timeline) -> Table:
     nobody = np.zeros(len(line.start), dtype=np.bool_)
     measured = MeasuredJobs(line.processors, line.times(), nobody, None)
     every = slice(None)
@@ -115,13 +225,11 @@ def by_size(line: Timeline) -> Table:
 
 
 def _cells(jobs: JobStatistics) -> tuple[Cell, ...]:
-    """Return the cells of some jobs."""
     wait = jobs.wait_s
     return jobs.jobs, wait.mean, wait.median, wait.percentile_95, wait.maximum, jobs.bounded_slowdown.mean
 
 
 def _comparison(lines: Mapping[str, Timeline]) -> Table:
-    """Return a line per schedule."""
     rows = tuple(
         (
             name, len(line.start), float(line.waits_s.mean()), float(np.median(line.waits_s)),
@@ -138,7 +246,6 @@ def _comparison(lines: Mapping[str, Timeline]) -> Table:
 
 
 def _facts(line: Timeline) -> tuple[Fact, ...]:
-    """Return the numbers of a schedule."""
     return (
         Fact("jobs", f"{len(line.start):,}"),
         Fact("mean wait", duration(float(line.waits_s.mean()))),
@@ -164,7 +271,7 @@ def numbers_of(file: ResultFile, name: str) -> FloatArray:
 
 def labels_of(files: Sequence[ResultFile]) -> list[str]:
     """Name files by what tells them apart: their stems, or with the folders before them."""
-    stems = [_stem(file) for file in files]
+    stems = [file.path.name.removesuffix(".gz").rpartition(".")[0] or file.path.name for file in files]
     if len(set(stems)) == len(stems):
         return stems
     for depth in range(2, 7):
@@ -173,8 +280,3 @@ def labels_of(files: Sequence[ResultFile]) -> list[str]:
         if len(set(names)) == len(names):
             return names
     return [str(file.path) for file in files]
-
-
-def _stem(file: ResultFile) -> str:
-    """Return the name of a file without its endings."""
-    return file.path.name.removesuffix(".gz").rpartition(".")[0] or file.path.name

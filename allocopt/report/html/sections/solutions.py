@@ -7,6 +7,7 @@ import numpy as np
 from allocopt.arrays import IntArray
 from allocopt.cluster.hostlist import fold_hostlist
 from allocopt.cluster.named import NamedTree
+from allocopt.cluster.topology import FatTree
 from allocopt.errors import InvalidSolutionError
 from allocopt.files.faults import bad_file
 from allocopt.files.models import SolutionModel
@@ -14,8 +15,8 @@ from allocopt.problems.base import Problem
 from allocopt.problems.kind import AnswerTable, NodeMap, kind_of
 from allocopt.report.html.document import Column, Fact, Section, Table
 from allocopt.report.html.figures.tree import IDLE, TAKEN, TreePicture
-from allocopt.report.html.words import EN_DASH, number, percent
 from allocopt.report.table import Cell
+from allocopt.report.words import EN_DASH, number, percent
 from allocopt.solving.result import gap_between
 from allocopt.solving.solution_files import check_solution, read_solution, solution_of
 
@@ -58,7 +59,7 @@ def solution_section(path: Path, problem: Problem, cluster: NamedTree | None = N
     names = _names(nodes, cluster)
     picture = TreePicture(nodes.topology, owner, list(nodes.names), node_names=names)
     left = Fact("nodes left idle", f"{len(nodes.idle) - sum(nodes.sizes):,} of {len(nodes.idle):,}")
-    parts = (picture.figure(), _job_table(nodes, names, tuple(picture.roles)))
+    parts = (picture.figure(), _job_table(nodes, names, picture.keys))
     return Section(title, path.name, (*facts, left), _doubts(nodes, cluster), parts)
 
 
@@ -109,9 +110,12 @@ def _doubts(nodes: NodeMap, cluster: NamedTree | None) -> tuple[str, ...]:
     return (f"Nodes have numbers: this is not about the {len(cluster.nodes):,} nodes of the topology that was given.",)
 
 
-def _job_table(nodes: NodeMap, names: tuple[str, ...], roles: tuple[str, ...]) -> Table:
+def _job_table(nodes: NodeMap, names: tuple[str, ...], keys: tuple[int, ...]) -> Table:
     levels = len(nodes.topology.hops) - 1
-    titles = ["leaves", "pods"] if levels == 2 else [f"groups at level {level + 1}" for level in range(levels)]
+    # Only a fat tree has pods; what a site calls its switches is not known.
+    titles = ["leaf switches", *(f"switches of level {level}" for level in range(2, levels + 1))][:levels]
+    if isinstance(nodes.topology, FatTree):
+        titles = ["leaves", "pods"]
     rows: list[tuple[Cell, ...]] = []
     for job, held, cost in zip(nodes.names, nodes.held or (), nodes.costs, strict=True):
         groups = [len(np.unique(level)) for level in nodes.topology.groups_of(held)]
@@ -120,7 +124,7 @@ def _job_table(nodes: NodeMap, names: tuple[str, ...], roles: tuple[str, ...]) -
         Column("job"), Column("nodes", 0), Column("hop cost", 1), *(Column(title, 0) for title in titles),
         Column("on nodes"),
     )  # fmt: skip
-    return Table("Jobs and their nodes", columns, tuple(rows), roles)
+    return Table("Jobs and their nodes", columns, tuple(rows), keys)
 
 
 def _listed(nodes: IntArray, names: tuple[str, ...]) -> str:

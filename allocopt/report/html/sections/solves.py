@@ -1,129 +1,229 @@
-"""Rows of ``solve`` and ``bench``: gap against time, a summary per solver, and every solve."""
+"""Solves of several solvers: the gap against time, a line per solver, every solve; and how gaps close over time."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from statistics import fmean, median
+from typing import NamedTuple
 
 import numpy as np
 
+from allocopt.arrays import FloatArray
 from allocopt.problems.kind import is_maximized
-from allocopt.report.html.document import Column, Fact, Figure, Section, Table
-from allocopt.report.html.figures.gaps import GapsOverTime
-from allocopt.report.html.palette import colour
+from allocopt.report.html.document import Column, Fact, Section, Table
 from allocopt.report.html.results import SolveRecord
-from allocopt.report.html.words import contender, duration, number, percent
+from allocopt.report.plot import Axis, Colours, Figure, Panel
 from allocopt.report.table import Cell
+from allocopt.report.trajectories import TrajectoryRow
+from allocopt.report.words import duration, number, percent
 from allocopt.solving.result import EQUAL_RELATIVE
 
-MOST_ROWS = 1_000
-BEST_KNOWN, BOUND = "the best known", "the bound"
+_MOST_ROWS, _MOST_POINTS, _MOST_LINES, _MOST_MOMENTS = 1_000, 1_600, 40, 300
+_BEST_KNOWN, _BOUND = "the best known", "the bound"
+_BEST_BOUND, _BEST_FOUND = "the best bound", "the best objective found"
+_BEST_OF_ANY = "the best objective found under any strategy"
+_MOMENTS_S = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
+_SCALE = "The scale of gaps is logarithmic above 0.01 % and linear below."
+
+_Yardsticks = Mapping[tuple[str, str | None], float]
+"""What gaps are to, by instance and strategy."""
+
+
+class _Steps(NamedTuple):
+    """The gap of a solve, in per cent, from each of some rising times in seconds on; before the first it has none."""
+
+    times_s: FloatArray
+    gaps: FloatArray
+
+    def at(self, moments_s: FloatArray) -> FloatArray:
+        places = np.searchsorted(self.times_s, moments_s, side="right") - 1
+        return np.where(places >= 0, self.gaps[np.maximum(places, 0)], np.nan)
 
 
 def solves_section(source: str, rows: Sequence[SolveRecord]) -> Section:
     """Show solves."""
     if not rows:
         return Section("Solves", source)
-    order = {name: index for index, name in enumerate(dict.fromkeys(map(_contender, rows)))}
-    kept = sorted(rows, key=lambda row: order[_contender(row)])
-    yardstick = BEST_KNOWN if any(row.best_known is not None for row in rows) else BOUND
-    groups = {name: list(group) for name, group in groupby(kept, key=_contender)}
-    parts: list[Figure | Table] = _gap_figure(groups, yardstick)
+    yardstick = _BEST_KNOWN if any(row.best_known is not None for row in rows) else _BOUND
+    groups: dict[str, list[SolveRecord]] = {}
+    for row in rows:
+        groups.setdefault(_contender(row.solver, row.strategy), []).append(row)
+    in_ms = median(row.runtime_s for row in rows) < 1
+    verdict = _verdict(groups, in_ms)
+    gaps = np.array([gap for row in rows if (gap := _gap_percent(row, yardstick)) is not None])
+    parts: list[Figure | Table] = []
+    if gaps.any():
+        parts.append(_gap_figure(groups, yardstick))
+    elif len(gaps):
+        # An axis around nothing but zeros would show noise.
+        verdict.append(f"All {len(gaps):,} gaps to {yardstick} are 0.")
     if len(rows) > len(groups) or len(groups) > 1:
-        parts.append(_summary(groups, yardstick, bool(parts)))
-    parts.append(_table(rows, yardstick))
+        parts.append(_summary(groups, yardstick, in_ms, has_keys=bool(gaps.any())))
+    parts.append(_table(rows, yardstick, in_ms))
     proved = sum(row.status == "OPTIMAL" for row in rows)
+    contenders = ("solvers and strategies", str(len(groups))) if len(groups) > 1 else ("solver", next(iter(groups)))
     facts = (
         Fact("solves", f"{len(rows):,}"),
         Fact("instances", f"{len({row.instance for row in rows}):,}"),
-        Fact(
-            "solvers and strategies" if len(groups) > 1 else "solver",
-            str(len(groups)) if len(groups) > 1 else next(iter(groups)),
-        ),
+        Fact(*contenders),
         Fact("proved optimal", percent(proved / len(rows), 0)),
         Fact("time in all", duration(sum(row.runtime_s for row in rows))),
     )
     title = "Comparison of solvers" if len(groups) > 1 else "Solves"
-    return Section(title, source, facts, tuple(_verdict(groups)), tuple(parts))
+    return Section(title, source, facts, tuple(verdict), tuple(parts))
 
 
-def _contender(row: SolveRecord) -> str:
-    """Name the solver of a row and its strategy."""
-    return contender(row.solver, row.strategy)
+def trajectories_section(source: str, rows: Sequence[TrajectoryRow]) -> Section:
+    """Show how solvers come closer to the best bound known or, where a window has none, to the best objective.
+
+    Strategies have bounds of their own; where several are compared, all gaps are to the best objective of the window.
+    """
+    bounds, best = _best_bounds(rows), _best_objectives(rows)
+    windows = best.keys()
+    yardstick, values = (_BEST_BOUND, bounds) if bounds.keys() == windows else (_BEST_FOUND, best)
+    if len({strategy for _, strategy in windows}) > 1:
+        together = _best_objectives([replace(row, strategy=None) for row in rows])
+        yardstick, values = _BEST_OF_ANY, {(name, strategy): together[name, None] for name, strategy in windows}
+    solves: dict[str, list[_Steps]] = {}
+    for own in _split(rows):
+        objectives = np.array([row.objective for row in own])
+        known = values[own[0].instance, own[0].strategy]
+        gaps = _without_noise(100 * np.abs(objectives - known) / max(1e-9, abs(known)))
+        steps = _Steps(np.array([row.time_s for row in own]), gaps)
+        solves.setdefault(_contender(own[0].solver, own[0].strategy), []).append(steps)
+    facts = (
+        Fact("solves", f"{sum(map(len, solves.values())):,}"),
+        Fact("windows and strategies", f"{len(windows):,}"),
+        Fact("longest solve", duration(max(row.time_s for row in rows))),
+    )
+    has_gaps = any(each.gaps.any() for own in solves.values() for each in own)
+    table = _moments_table(yardstick, solves, has_gaps)
+    if not has_gaps:
+        return Section("Trajectories", source, facts, (f"All gaps to {yardstick} are 0 from the start.",), (table,))
+    return Section("Trajectories", source, facts, parts=(_trajectories_figure(yardstick, solves), table))
 
 
-def gap_percent(row: SolveRecord, yardstick: str) -> float | None:
+def _contender(solver: str, strategy: str | None) -> str:
+    return solver if strategy is None else f"{solver} ({strategy})"
+
+
+def _gap_percent(row: SolveRecord, yardstick: str) -> float | None:
     """Per cent by which an objective is worse than its yardstick; None where one of them is missing."""
-    if yardstick == BOUND:
-        return None if row.gap is None else 100 * row.gap
-    if row.objective is None or row.best_known is None or (row.best_known == 0 != row.objective):
-        return None
-    worse = row.objective - row.best_known
-    return 100 * (-worse if is_maximized(row.kind) else worse) / max(1e-9, abs(row.best_known))
+    if yardstick == _BOUND:
+        gap = None if row.gap is None else 100 * row.gap
+    elif row.objective is None or row.best_known is None or (row.best_known == 0 != row.objective):
+        gap = None
+    else:
+        worse = row.objective - row.best_known
+        gap = 100 * (-worse if is_maximized(row.kind) else worse) / max(1e-9, abs(row.best_known))
+    # What rounding leaves is 0.
+    return 0.0 if gap is not None and abs(gap) < 1e-4 else gap
 
 
-def _gap_figure(groups: dict[str, list[SolveRecord]], yardstick: str) -> list[Figure | Table]:
-    """Return the figure of gaps over time, if there are gaps."""
-    times, gaps = {}, {}
-    for name, rows in groups.items():
-        known = [(row.runtime_s, gap) for row in rows if (gap := gap_percent(row, yardstick)) is not None]
-        if known:
-            pairs = np.array(known)
-            times[name], gaps[name] = pairs[:, 0], _without_noise(pairs[:, 1])
-    numbers = {name: index for index, name in enumerate(groups)}
-    return [GapsOverTime(yardstick, times, gaps, numbers).figure()] if times else []
-
-
-def _without_noise(
-    gaps: "np.ndarray[tuple[int], np.dtype[np.float64]]",
-) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
-    """Take for 0 what rounding has left."""
+def _without_noise(gaps: FloatArray) -> FloatArray:
     return np.where(np.abs(gaps) < 1e-4, 0.0, gaps)
 
 
-def _summary(groups: dict[str, list[SolveRecord]], yardstick: str, is_drawn: bool) -> Table:
+def _gap_figure(groups: Mapping[str, Sequence[SolveRecord]], yardstick: str) -> Figure:
+    """Return a small point per solve and a large one per solver; the legend has solvers without gaps too."""
+    known = {
+        name: [
+            (max(row.runtime_s, 1e-6), gap, row) for row in rows if (gap := _gap_percent(row, yardstick)) is not None
+        ]
+        for name, rows in groups.items()
+    }
+    means = {
+        name: (median(time for time, _, _ in solves), fmean(gap for _, gap, _ in solves))
+        for name, solves in known.items()
+        if solves
+    }
+    said = [f"{name}: {gap:.3g} % in {time:.3g} s" for name, (time, gap) in means.items()]
+
+    def draw(colours: Colours) -> list[Panel]:
+        times = [time for solves in known.values() for time, _, _ in solves]
+        gaps = [gap for solves in known.values() for _, gap, _ in solves]
+        x = Axis.running_time(0.8 * min(times), 1.25 * max(times))
+        panel = Panel(colours, x, Axis.gaps(min(gaps), max(gaps)), 320)
+        most = max(1, _MOST_POINTS // len(means))
+        for index, (name, solves) in enumerate(known.items()):
+            kept = (
+                np.unique(np.linspace(0, len(solves) - 1, min(most, len(solves))).round().astype(int)) if solves else ()
+            )
+            own = [solves[place] for place in kept]
+            titles = [f"{name}, {row.instance}: {gap:.3g} % in {time:.3g} s" for time, gap, row in own]
+            x_own, y_own = np.array([time for time, _, _ in own]), np.array([gap for _, gap, _ in own])
+            panel.points(index, x_own, y_own, titles, size=1.8, opacity=0.4)
+        for index, name in enumerate(known):
+            if name in means:
+                time, gap = means[name]
+                title = f"{name}: mean gap {gap:.3g} %, median time {time:.3g} s"
+                look = {"stroke": colours["surface"], "strokeWidth": 1.0}
+                panel.points(index, np.array([time]), np.array([gap]), [title], size=5.0, **look)
+        return [panel]
+
+    absent = [name for name in groups if name not in means]
+    return Figure(
+        "gap-over-time",
+        f"Gap to {yardstick} against time",
+        f"Gap to {yardstick} over running time; mean gap and median time of each solver. {'; '.join(said)}.",
+        draw,
+        f"Small: one solve. Large: mean gap and median time. Down and left is better. {_SCALE}"
+        + (f" Not drawn, as their gaps are not known: {', '.join(absent)}." if absent else ""),
+        tuple(name if name in means else f"{name}: no gap known" for name in groups),
+    )
+
+
+def _summary(groups: Mapping[str, Sequence[SolveRecord]], yardstick: str, in_ms: bool, has_keys: bool) -> Table:
     """Return a line per solver and strategy."""
+    unit, factor = ("ms", 1e3) if in_ms else ("s", 1.0)
     rows: list[tuple[Cell, ...]] = []
     for name, solves in groups.items():
-        gaps = [gap for row in solves if (gap := gap_percent(row, yardstick)) is not None]
-        times = [1e3 * row.runtime_s for row in solves]
+        gaps = [gap for row in solves if (gap := _gap_percent(row, yardstick)) is not None]
+        times = [factor * row.runtime_s for row in solves]
         objectives = [row.objective for row in solves if row.objective is not None]
-        rows.append(
-            (
-                name, len(solves), fmean(objectives) if objectives else None, fmean(gaps) if gaps else None,
-                max(gaps) if gaps else None, 100 * fmean(row.status == "OPTIMAL" for row in solves), median(times),
-                max(times),
-            )
-        )  # fmt: skip
+        mean, worst = (fmean(gaps), max(gaps)) if gaps else (None, None)
+        proved = 100 * fmean(row.status == "OPTIMAL" for row in solves)
+        objective = fmean(objectives) if objectives else None
+        rows.append((name, len(solves), objective, mean, worst, proved, median(times), max(times)))
     columns = (
         Column("solver"), Column("solves", 0), Column("mean objective", 1), Column("mean gap %", 3),
-        Column("worst gap %", 3), Column("proved %", 0), Column("median ms", 2), Column("max ms", 2),
+        Column("worst gap %", 3), Column("proved %", 0), Column(f"median {unit}", 2), Column(f"max {unit}", 2),
     )  # fmt: skip
-    swatches = tuple(colour(index) for index in range(len(rows))) if is_drawn else ()
-    return Table("Solvers", columns, tuple(rows), swatches, f"Gaps are to {_described(yardstick)}.")
+    note = f"Gaps are to {_described(yardstick)}."
+    return Table("Solvers", columns, tuple(rows), tuple(range(len(rows))) if has_keys else (), note)
 
 
-def _table(rows: Sequence[SolveRecord], yardstick: str) -> Table:
+def _table(rows: Sequence[SolveRecord], yardstick: str, in_ms: bool) -> Table:
     """Return a line per solve, as many as a page can hold."""
+    unit, factor = ("ms", 1e3) if in_ms else ("s", 1.0)
     shown = tuple(
         (
-            row.instance, _contender(row), row.status.lower(), row.objective, row.bound, gap_percent(row, yardstick),
-            1e3 * row.runtime_s, row.seed,
+            row.instance, _contender(row.solver, row.strategy), row.status.lower(), row.objective, row.bound,
+            _gap_percent(row, yardstick), factor * row.runtime_s, row.seed,
         )
-        for row in rows[:MOST_ROWS]
+        for row in rows[:_MOST_ROWS]
     )  # fmt: skip
     columns = (
         Column("instance"), Column("solver"), Column("status"), Column("objective", 2), Column("bound", 2),
-        Column("gap %", 3), Column("ms", 2), Column("seed", 0),
+        Column("gap %", 3), Column(unit, 2), Column("seed", 0),
     )  # fmt: skip
-    cut = f" The first {MOST_ROWS:,} of {len(rows):,} are shown." if len(rows) > MOST_ROWS else ""
+    cut = f" The first {_MOST_ROWS:,} of {len(rows):,} are shown." if len(rows) > _MOST_ROWS else ""
     return Table("Every solve", columns, shown, note=f"The gap is to {_described(yardstick)}.{cut}")
 
 
-def _verdict(groups: dict[str, list[SolveRecord]]) -> list[str]:
-    """Say which solver has the best objectives, where they can be compared, and which is the fastest."""
-    if len(groups) < 2:
+def _verdict(groups: Mapping[str, Sequence[SolveRecord]], in_ms: bool) -> list[str]:
+    """Say which solver has the best objectives, where they can be compared, and which that answers is the fastest."""
+    times = {
+        name: median(row.runtime_s for row in rows)
+        for name, rows in groups.items()
+        if any(row.objective is not None for row in rows)
+    }
+    if len(groups) < 2 or not times:
         return []
-    times = {name: median(row.runtime_s for row in rows) for name, rows in groups.items()}
+
+    def time(name: str) -> str:
+        return f"{1e3 * times[name]:,.2f} ms" if in_ms else f"{times[name]:,.2f} s"
+
     lines = []
     means = _means(groups)
     if means:
@@ -133,14 +233,14 @@ def _verdict(groups: dict[str, list[SolveRecord]]) -> list[str]:
         fastest = min(equal, key=lambda name: times[name])
         also = f", the fastest of {len(equal)} that are equal" if len(equal) > 1 else ""
         what = "Highest" if is_max else "Lowest"
-        lines.append(f"{what} mean objective: {fastest}{also}, {number(best)} in {_time(times[fastest])}.")
+        lines.append(f"{what} mean objective: {fastest}{also}, {number(best)} in {time(fastest)}.")
     fastest = min(times, key=lambda name: times[name])
     worse = f", mean objective {number(means[fastest])}" if fastest in means else ""
-    lines.append(f"Fastest: {fastest}, {_time(times[fastest])}{worse}.")
+    lines.append(f"Fastest: {fastest}, {time(fastest)}{worse}.")
     return lines
 
 
-def _means(groups: dict[str, list[SolveRecord]]) -> dict[str, float]:
+def _means(groups: Mapping[str, Sequence[SolveRecord]]) -> dict[str, float]:
     """Mean objective of every solver; empty where they did not solve the same instances, or of several kinds."""
     solved = {
         name: sorted((row.kind, row.instance, row.seed) for row in rows if row.objective is not None)
@@ -149,14 +249,85 @@ def _means(groups: dict[str, list[SolveRecord]]) -> dict[str, float]:
     first = next(iter(solved.values()))
     if not first or any(each != first for each in solved.values()) or len({kind for kind, _, _ in first}) > 1:
         return {}
-    return {name: fmean(row.objective or 0.0 for row in rows) for name, rows in groups.items()}
+    return {name: fmean(row.objective for row in rows if row.objective is not None) for name, rows in groups.items()}
 
 
 def _described(yardstick: str) -> str:
-    """Say what the yardstick is."""
-    return f"{yardstick} of the instance under the same strategy" if yardstick == BEST_KNOWN else yardstick
+    return f"{yardstick} of the instance under the same strategy" if yardstick == _BEST_KNOWN else yardstick
 
 
-def _time(seconds: float) -> str:
-    """Write a running time."""
-    return f"{1e3 * seconds:.3g} ms" if seconds < 1 else duration(seconds)
+def _split(rows: Sequence[TrajectoryRow]) -> list[list[TrajectoryRow]]:
+    """Split rows into solves; those of one stand together, and in a repeated solve time begins anew."""
+    solves: list[list[TrajectoryRow]] = []
+    for _, group in groupby(rows, key=lambda row: (row.instance, row.kind, row.strategy, row.solver, row.seed)):
+        solves.append([])
+        for row in group:
+            if solves[-1] and row.time_s < solves[-1][-1].time_s:
+                solves.append([])
+            solves[-1].append(row)
+    return solves
+
+
+def _best_bounds(rows: Sequence[TrajectoryRow]) -> _Yardsticks:
+    """Return the closest bound of every window that has one."""
+    found: dict[tuple[str, str | None], float] = {}
+    for row in rows:
+        if row.bound is not None:
+            closer = min if is_maximized(row.kind) else max
+            found[row.instance, row.strategy] = closer(found.get((row.instance, row.strategy), row.bound), row.bound)
+    return found
+
+
+def _best_objectives(rows: Sequence[TrajectoryRow]) -> _Yardsticks:
+    """Return the best objective of every window."""
+    found: dict[tuple[str, str | None], float] = {}
+    for row in rows:
+        better = max if is_maximized(row.kind) else min
+        known = found.get((row.instance, row.strategy), row.objective)
+        found[row.instance, row.strategy] = better(known, row.objective)
+    return found
+
+
+def _trajectories_figure(yardstick: str, solves: Mapping[str, Sequence[_Steps]]) -> Figure:
+    """Return a strong line per solver, and a faint one per solve."""
+    said = [f"{name} ends at {fmean(each.gaps[-1] for each in own):.3g} % on average" for name, own in solves.items()]
+
+    def draw(colours: Colours) -> list[Panel]:
+        every = [each for own in solves.values() for each in own]
+        first = max(min(float(each.times_s[0]) for each in every), 1e-6)
+        last = max(max(float(each.times_s[-1]) for each in every), 1.01 * first)
+        moments = np.geomspace(first, last, _MOST_MOMENTS)
+        gaps = np.concatenate([each.gaps for each in every])
+        panel = Panel(colours, Axis.running_time(first, last), Axis.gaps(float(gaps.min()), float(gaps.max())), 320)
+        for index, (name, own) in enumerate(solves.items()):
+            for each in own if 1 < len(own) <= _MOST_LINES else ():
+                times = np.maximum(np.append(each.times_s, last), first)
+                panel.line(index, times, np.append(each.gaps, each.gaps[-1]), is_step=True, is_faint=True)
+            # One solve without an answer yet has no gap, and so has the mean none.
+            panel.line(index, moments, np.mean([each.at(moments) for each in own], axis=0), name, is_step=True)
+        return [panel]
+
+    return Figure(
+        "gap-trajectories",
+        f"Gap to {yardstick} over time",
+        f"Mean gap to {yardstick} over running time. {'; '.join(said)}.",
+        draw,
+        "Strong: mean over the solves of a solver, from the moment on at which all have an answer. Faint: each "
+        f"solve. {_SCALE}",
+        tuple(solves),
+    )
+
+
+def _moments_table(yardstick: str, solves: Mapping[str, Sequence[_Steps]], has_keys: bool) -> Table:
+    """Return a line per solver: its mean gap at some moments, and at the end."""
+    last = max(float(each.times_s[-1]) for own in solves.values() for each in own)
+    moments = [moment for moment in _MOMENTS_S if moment < last] or [last]
+    rows: list[tuple[Cell, ...]] = []
+    for name, own in solves.items():
+        means = np.mean([each.at(np.array(moments)) for each in own], axis=0)
+        end = fmean(float(each.gaps[-1]) for each in own)
+        rows.append((name, len(own), *(None if np.isnan(mean) else float(mean) for mean in means), end))
+    titles = [f"{1e3 * moment:g} ms" if moment < 1 else f"{moment:g} s" for moment in moments]
+    columns = (Column("solver"), Column("solves", 0), *(Column(title, 3) for title in titles), Column("at the end", 3))
+    note = f"Mean over the windows of the gap in per cent to {yardstick}; empty where a solve has no answer yet."
+    return Table("Gaps at some moments", columns, tuple(rows), tuple(range(len(rows))) if has_keys else (), note)

@@ -3,18 +3,16 @@
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from allocopt.report.html.canvas import Canvas
-from allocopt.report.html.document import Column, Fact, Figure, Section, Table
-from allocopt.report.html.figures.bars import Measure, draw_bars
-from allocopt.report.html.figures.published import Published, Value
+from allocopt.report.html.document import Column, Fact, Section, Table
+from allocopt.report.html.figures.bars import Measure, bars_figure, published_figure
 from allocopt.report.html.results import ResultFile, SimulationRecord
 from allocopt.report.html.sections.schedules import numbers_of
-from allocopt.report.html.words import duration, number, percent
 from allocopt.report.table import Cell
+from allocopt.report.words import duration, number, percent
 from allocopt.reproduction import ReproductionRow
 
-MOST_BARS = 24
-"""Simulations that are compared by bars."""
+# More bars than these are no figure.
+_MOST_BARS = 24
 
 
 def simulations_section(source: str, named: Sequence[tuple[str, SimulationRecord]]) -> Section:
@@ -34,7 +32,7 @@ def simulations_section(source: str, named: Sequence[tuple[str, SimulationRecord
     for label, row in zip(labels, rows, strict=True):
         groups.setdefault(label, []).append(row)
     parts = (bars_figure("Simulations side by side", list(groups), _measures(list(groups.values()))), table)
-    return Section("Simulations", source, parts=parts if len(groups) <= MOST_BARS else (table,))
+    return Section("Simulations", source, parts=parts if len(groups) <= _MOST_BARS else (table,))
 
 
 def _label(row: SimulationRecord, name: str, has_trace: bool) -> str:
@@ -89,29 +87,9 @@ def _measures(groups: Sequence[Sequence[SimulationRecord]]) -> tuple[Measure, ..
     )
 
 
-def bars_figure(title: str, labels: Sequence[str], measures: Sequence[Measure]) -> Figure:
-    """Return a figure of bars, a panel per measure."""
-    said = [
-        f"{measure.title}: "
-        + ", ".join(
-            f"{label} {measure.shown(value)}"
-            for label, value in zip(labels, measure.values, strict=True)
-            if value is not None
-        )
-        for measure in measures
-    ]
-
-    def draw(canvas: Canvas) -> None:
-        """Draw the panels."""
-        draw_bars(canvas, labels, measures)
-
-    return Figure("measures", title, f"{'. '.join(said)}.", draw, "The best of each stands out.")
-
-
 def reproduction_section(source: str, rows: Sequence[ReproductionRow]) -> Section:
     """Show the numbers of a table or figure of a paper beside ours."""
     artifact = rows[0].artifact
-    values = [Value(row.row, row.column, row.published, row.ours, row.spread) for row in rows]
     known = [row for row in rows if row.published is not None]
     table = Table(
         "Every number",
@@ -122,8 +100,8 @@ def reproduction_section(source: str, rows: Sequence[ReproductionRow]) -> Sectio
         tuple((row.row, row.column, row.published, row.ours, row.spread, row.n) for row in rows),
     )  # fmt: skip
     facts = (Fact("reproduction", artifact), Fact("numbers", f"{len(rows):,}"), Fact("published", f"{len(known):,}"))
-    published = Published(artifact, values)
-    parts = (published.figure(), table) if published.columns else (table,)
+    figure = published_figure(rows)
+    parts = (table,) if figure is None else (figure, table)
     return Section(f"Reproduction {artifact}", source, facts, parts=parts)
 
 

@@ -5,17 +5,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocopt.report.html.document import Column, Fact, Figure, Section, Table
-from allocopt.report.html.figures.bars import Measure
-from allocopt.report.html.figures.gantt import Gantt
+from allocopt.report.html.document import Column, Fact, Section, Table
+from allocopt.report.html.figures.bars import Measure, bars_figure
+from allocopt.report.html.figures.gantt import gantt_figure
 from allocopt.report.html.figures.tree import IDLE, TreePicture
-from allocopt.report.html.figures.usage import Usage
-from allocopt.report.html.sections.schedules import distributions
-from allocopt.report.html.sections.tables import bars_figure
+from allocopt.report.html.sections.schedules import distributions_figure, usage_figure
 from allocopt.report.html.timeline import Timeline
-from allocopt.report.html.words import duration, number, percent
+from allocopt.report.plot import Figure
 from allocopt.report.table import Cell
 from allocopt.report.what_if import WhatIfRow, verdict
+from allocopt.report.words import duration, number, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +26,17 @@ class Combination:
 
     @property
     def name(self) -> str:
-        """Its name."""
-        return f"{self.row.allocator}, {self.row.scheduler}"
+        """Its name, as the verdict has it."""
+        return f"{self.row.allocator} under {self.row.scheduler}"
 
 
 def what_if_section(source: str, combinations: Sequence[Combination]) -> Section:
-    """Show combinations beside the first."""
+    """Show combinations beside the first; ``source`` says what they were simulated of, where the title does not."""
     rows = [each.row for each in combinations]
-    lines = {each.name: each.timeline for each in combinations if each.timeline is not None}
-    parts: list[Figure | Table] = [_table(combinations)]
-    parts.append(_bars(combinations))
-    if lines:
+    parts: list[Figure | Table] = [_table(combinations), _bars(combinations)]
+    if any(each.timeline is not None for each in combinations):
         distinct = _distinct(combinations)
-        parts += [distributions(distinct), Usage(distinct).figure()]
+        parts += [distributions_figure(distinct), usage_figure(distinct)]
         for role, each in _shown(combinations):
             assert each.timeline is not None, "those that are shown have schedules"
             parts += _of_one(role, each.name, each.timeline)
@@ -49,37 +46,28 @@ def what_if_section(source: str, combinations: Sequence[Combination]) -> Section
         Fact("combinations", str(len(rows))),
         Fact("baseline", combinations[0].name),
         Fact("its utilization", percent(first.utilization)),
-        Fact("its mean wait", duration(first.mean_wait_s)),
+        Fact("its mean wait", f"{first.mean_wait_s:,.0f} s"),
     )
-    return Section("What if", source, facts, tuple(_sentences(rows)), tuple(parts))
-
-
-def _sentences(rows: Sequence[WhatIfRow]) -> list[str]:
-    """Return the verdict with the comparison last, as it explains the rest."""
-    compared, *best = (_typeset(line) for line in verdict(rows))
-    return [*(f"{line[:1].upper()}{line[1:]}." for line in best), f"{compared}."]
-
-
-def _typeset(line: str) -> str:
-    """Write signs as the tables of a page do."""
-    return line.replace("+/-", "±").replace("(-", "(\N{MINUS SIGN}")
+    # The comparison stands last, as it explains the rest.
+    compared, *best = (
+        line.replace("+/-", "±").replace("(-", "(\N{MINUS SIGN}") for line in verdict(rows)
+    )  # fmt: skip
+    sentences = (*(f"{line[:1].upper()}{line[1:]}." for line in best), f"{compared}.")
+    return Section("What if", source, facts, sentences, tuple(parts))
 
 
 def _table(combinations: Sequence[Combination]) -> Table:
-    """Return a line per combination."""
-    rows = tuple(_cells(each) for each in combinations)
     columns = (
         Column("allocator"), Column("scheduler"), Column("mean wait s", 0), Column("± %", 1), Column("slowdown", 2),
         Column("± %", 1), Column("hop cost", 0), Column("± %", 1), Column("fragmentation", 3),
         Column("utilization %", 1), Column("makespan s", 0),
     )  # fmt: skip
     note = "± % beside the first line. Slowdown is the mean bounded slowdown, hop cost the mean over jobs of several "
+    rows = tuple(_cells(each.row) for each in combinations)
     return Table("Combinations", columns, rows, note=f"{note}nodes, fragmentation that of the idle nodes over leaves.")
 
 
-def _cells(each: Combination) -> tuple[Cell, ...]:
-    """Return the cells of a combination."""
-    row = each.row
+def _cells(row: WhatIfRow) -> tuple[Cell, ...]:
     changes = (row.mean_wait_change, row.mean_bounded_slowdown_change, row.mean_hop_cost_change)
     wait, slowdown, cost = (None if change is None else 100 * change for change in changes)
     return (
@@ -90,15 +78,15 @@ def _cells(each: Combination) -> tuple[Cell, ...]:
 
 
 def _bars(combinations: Sequence[Combination]) -> Figure:
-    """Return the figure of bars."""
     rows = [each.row for each in combinations]
     measures = [
         Measure("Mean hop cost", tuple(row.mean_hop_cost for row in rows), number),
-        Measure("Mean wait", tuple(row.mean_wait_s for row in rows), duration),
-        Measure("Mean bounded slowdown", tuple(row.mean_bounded_slowdown for row in rows), number),
+        Measure("Mean wait", tuple(row.mean_wait_s for row in rows), lambda value: f"{value:,.0f} s"),
+        Measure(
+            "Mean bounded slowdown", tuple(row.mean_bounded_slowdown for row in rows), lambda value: f"{value:,.2f}"
+        ),
     ]
-    levels = min(len(row.fragmentation) for row in rows)
-    for level in range(levels):
+    for level in range(min(len(row.fragmentation) for row in rows)):
         where = "leaves" if level == 0 else f"groups of level {level + 1}"
         values = tuple(row.fragmentation[level] for row in rows)
         measures.append(Measure(f"Fragmentation over {where}", values, lambda value: f"{value:.3f}"))
@@ -108,8 +96,12 @@ def _bars(combinations: Sequence[Combination]) -> Figure:
 def _shown(combinations: Sequence[Combination]) -> list[tuple[str, Combination]]:
     """Return the first combination, and those with the lowest hop cost and the shortest wait if they are others."""
     known = [each for each in combinations if each.timeline is not None]
-    nearest = min(known, key=lambda each: _cost(each.row))
-    soonest = min(known, key=lambda each: (each.row.mean_wait_s, _cost(each.row)))
+
+    def cost(each: Combination) -> float:
+        return each.row.mean_wait_s if each.row.mean_hop_cost is None else each.row.mean_hop_cost
+
+    nearest = min(known, key=cost)
+    soonest = min(known, key=lambda each: (each.row.mean_wait_s, cost(each)))
     named = {
         each.name: (role, each) for role, each in (("soonest", soonest), ("nearest", nearest), ("first", known[0]))
     }
@@ -136,18 +128,13 @@ def _group_name(members: Sequence[Combination], every: Sequence[Combination]) ->
     for scheduler in dict.fromkeys(each.row.scheduler for each in members):
         own = [each.row.allocator for each in members if each.row.scheduler == scheduler]
         all_of_it = sum(each.row.scheduler == scheduler for each in every)
-        names.append(scheduler if len(own) == all_of_it > 1 else f"{', '.join(own)} under {scheduler}")
+        names.append(f"{'any' if len(own) == all_of_it > 1 else ', '.join(own)} under {scheduler}")
     return "; ".join(names)
-
-
-def _cost(row: WhatIfRow) -> float:
-    """Mean hop cost; without one, the mean wait."""
-    return row.mean_wait_s if row.mean_hop_cost is None else row.mean_hop_cost
 
 
 def _of_one(role: str, name: str, line: Timeline) -> list[Figure | Table]:
     """Show the schedule of one combination: nodes over time, and the tree at the busiest moment."""
-    parts: list[Figure | Table] = [Gantt(line, f"gantt-{role}", f"Nodes over time: {name}").figure()]
+    parts: list[Figure | Table] = [gantt_figure(line, f"gantt-{role}", f"Nodes over time: {name}")]
     if line.topology is None or line.nodes is None:
         return parts
     instant = line.busiest()
@@ -164,5 +151,4 @@ def _of_one(role: str, name: str, line: Timeline) -> list[Figure | Table]:
         f"The tree at the busiest moment, {when} after the first submission: {name}",
         line.node_names,
     )
-    parts.append(picture.figure())
-    return parts
+    return [*parts, picture.figure()]

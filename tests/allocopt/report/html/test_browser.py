@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.page import write_report
-from allocopt.report.html.sections.schedules import schedules_section
+from allocopt.report.html.sections.schedules import timelines_section
 from allocopt.report.html.timeline import Timeline
 
 TABLE = Table(
@@ -32,7 +33,7 @@ def page(tmp_path_factory: pytest.TempPathFactory, timeline: Callable[..., Timel
     others = {"a schedule with quite a long name": hostile, "another": timeline(40, seed=1)}
     rows = tuple((name, float(len(name))) for name in names)
     jobs = Table("Jobs", (Column("job"), Column("characters", 0)), rows)
-    sections = [Section("Tables", parts=(TABLE, jobs)), schedules_section(others)]
+    sections = [Section("Tables", parts=(TABLE, jobs)), timelines_section(others)]
     path = tmp_path_factory.mktemp("page") / "page.html"
     write_report(path, "A page", sections)
     return path
@@ -78,7 +79,7 @@ def test_the_page_opens_from_a_file_without_an_error_or_a_request(browser: Any, 
     asked = requests(browser, page)
     assert page.as_uri() in asked
     assert [url for url in asked if not url.startswith(("file://", "data:"))] == []
-    assert browser.execute_script("return document.querySelectorAll('figure svg.wide').length") == 4
+    assert browser.execute_script("return document.querySelectorAll('figure .scroll > svg').length") == 6
 
 
 def test_titles_of_columns_sort_the_table(browser: Any, page: Path) -> None:
@@ -101,22 +102,21 @@ def test_light_and_dark_differ_on_the_page_and_in_figures(browser: Any, page: Pa
     for mode in ("light", "dark"):
         with seen(browser, 1_000, mode):
             browser.get(page.as_uri())
-            found[mode] = style(browser, "body", "backgroundColor"), style(browser, "svg.wide text", "fill")
+            found[mode] = style(browser, "body", "backgroundColor"), style(browser, ".plot text", "fill")
     assert found["light"][0] == "rgb(255, 255, 255)"
     assert all(one != other for one, other in zip(found["light"], found["dark"], strict=True))
 
 
 @pytest.mark.parametrize("width", [320, 375, 640, 641, 1_400])
-def test_only_tables_scroll_sideways(browser: Any, page: Path, width: int) -> None:
+def test_only_boxes_that_say_so_scroll_sideways(browser: Any, page: Path, width: int) -> None:
     with seen(browser, width, "light"):
         browser.get(page.as_uri())
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
         assert browser.execute_script("return document.body.scrollWidth") <= width
         scrolls = "const box = document.querySelector('.scroll'); return box.scrollWidth > box.clientWidth"
-        assert browser.execute_script(scrolls)
-        shown = "narrow" if width <= 640 else "wide"
-        for name in ("narrow", "wide"):
-            assert (style(browser, f"svg.{name}", "display") != "none") is (name == shown)
+        hides = browser.execute_script(scrolls)
+        assert hides is (width < 1_400)
+        assert browser.execute_script("return document.querySelector('.table .hint').hidden") is not hides
 
 
 def test_a_printed_page_is_light_and_has_no_box_that_scrolls(browser: Any, page: Path) -> None:
@@ -128,3 +128,48 @@ def test_a_printed_page_is_light_and_has_no_box_that_scrolls(browser: Any, page:
         assert style(browser, ".scroll", "overflow") == "visible"
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+
+
+def test_a_series_is_toggled_by_its_name_in_the_legend(browser: Any, page: Path) -> None:
+    browser.get(page.as_uri())
+    button = browser.find_element("css selector", ".legend button")
+    lines = (
+        "return [...document.querySelector('.plot').querySelectorAll('.mark-line')].map(l => l.getClientRects().length)"
+    )
+    assert browser.execute_script(lines) == [1, 1, 1, 1]
+    browser.execute_script("arguments[0].click()", button)
+    assert browser.execute_script(lines) == [0, 1, 0, 1]
+    assert button.get_attribute("aria-pressed") == "false"
+
+
+def test_values_are_shown_where_a_reader_points(browser: Any, page: Path) -> None:
+    chains = import_module("selenium.webdriver").ActionChains
+    browser.get(page.as_uri())
+    for selector, begins in ((".over [aria-label^='job j1:']", "job j1: "), (".mark-line path", "a schedule with")):
+        element = browser.find_element("css selector", selector)
+        browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element)
+        x, y = browser.execute_script(
+            "const b = arguments[0].getBoundingClientRect(); return [b.right - 1, b.top + 1].map(Math.round)", element
+        )
+        actions = chains(browser)
+        actions.w3c_actions.pointer_action.move_to_location(x, y)
+        actions.perform()
+        assert browser.find_element("id", "value").text.startswith(begins)
+
+
+def test_the_wheel_with_control_zooms_and_a_double_click_goes_back(browser: Any, page: Path) -> None:
+    browser.get(page.as_uri())
+    seen_part = "return document.querySelector('.scroll > svg').viewBox.baseVal.width"
+    whole = browser.execute_script(seen_part)
+    wheel = (
+        "document.querySelector('.scroll > svg').dispatchEvent(new WheelEvent('wheel', "
+        "{ctrlKey: arguments[0], deltaY: -200, bubbles: true, cancelable: true}))"
+    )
+    browser.execute_script(wheel, False)
+    assert browser.execute_script(seen_part) == whole
+    browser.execute_script(wheel, True)
+    assert browser.execute_script(seen_part) < whole
+    browser.execute_script(
+        "document.querySelector('.scroll > svg').dispatchEvent(new MouseEvent('dblclick', {bubbles: true}))"
+    )
+    assert browser.execute_script(seen_part) == whole

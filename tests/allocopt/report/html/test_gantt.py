@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from allocopt.cluster.topology import Tree
-from allocopt.report.html.canvas import drawn, svg_text
-from allocopt.report.html.figures.gantt import Gantt, job_rectangles, node_places
-from allocopt.report.html.figures.node_gantt import NodeGantt
+from allocopt.report.html.figures.gantt import NodeGantt, gantt_figure, job_rectangles, node_places
 from allocopt.report.html.timeline import Timeline
 
 
@@ -38,16 +36,24 @@ def test_many_jobs_are_drawn_as_shares_in_a_small_figure(timeline: Callable[...,
     line = timeline(4_000)
     if has_nodes:
         line = replace(line, nodes=tuple(np.arange(size) for size in line.processors))
-    text = svg_text(drawn(Gantt(line).figure().draw, is_narrow=False))
-    assert len(text) < 1_000_000
-    assert "Too much to draw job by job" in Gantt(line).figure().caption
+    figure = gantt_figure(line)
+    ((_, svg),) = figure.svgs()
+    assert len(svg) < 1_000_000
+    assert "Too much to draw job by job" in figure.caption
 
 
 def test_a_job_is_named_when_it_is_pointed_at(timeline: Callable[..., Timeline]) -> None:
-    canvas = drawn(Gantt(timeline(3)).figure().draw, is_narrow=False)
-    ((titles),) = canvas.titles.values()
-    assert titles[0].startswith("job j0: ")
-    assert not drawn(Gantt(timeline(3)).figure().draw, is_narrow=True).titles
+    ((_, svg),) = gantt_figure(timeline(3)).svgs()
+    assert svg.count('aria-label="job j0: ') == 1
+
+
+def test_nodes_on_an_axis_have_their_names(timeline: Callable[..., Timeline]) -> None:
+    flat = replace(timeline(9, 4), nodes=tuple(np.arange(4) for _ in range(9)), node_names=("a1", "a2", "b1", "b2"))
+    ((panel, _),) = gantt_figure(flat).svgs()
+    assert [label for _, label in panel.y.ticks] == ["a1", "a2", "b1", "b2"]
+    switches = replace(flat, topology=Tree.from_levels([{"rack-a": [0, 1], "rack-b": [2, 3]}], (2, 4)))
+    ((panel, _),) = gantt_figure(switches).svgs()
+    assert [label for _, label in panel.y.ticks] == ["rack-a", "rack-b"]
 
 
 def test_jobs_that_share_a_node_have_lanes_of_their_own() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from allocopt.report.html.words import duration, number, shortened, slug, time_unit
+from allocopt.report.words import duration, number, shortened, slug, time_unit
 
 
 @pytest.mark.parametrize(

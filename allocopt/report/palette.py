@@ -64,16 +64,6 @@ N_COLOURS = 8
 N_STEPS = 5
 
 
-def colour(index: int) -> str:
-    """Return the role of the colour of a job or line, going round."""
-    return f"c{index % N_COLOURS + 1}"
-
-
-def step(share: float) -> str:
-    """Return the role of the colour of a share, 0 to 1."""
-    return f"s{min(int(share * N_STEPS), N_STEPS - 1) + 1}"
-
-
 def variables(colours: Mapping[str, str]) -> str:
     """Declare colours as variables of a style sheet."""
     return " ".join(f"--{role}: {value};" for role, value in colours.items())

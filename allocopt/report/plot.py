@@ -1,0 +1,525 @@
+"""The one plotting path: figures are Vega-Lite specifications, drawn as SVG, PDF or PNG without browser or network.
+
+A figure holds one or more panels, which a page puts side by side where there is room. Colours are named by their roles:
+on a page a role is a variable of its style sheet, so that one drawing serves light and dark; in files it is the light
+colour.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from allocopt.arrays import FloatArray
+from allocopt.errors import MissingPackageError
+from allocopt.files.writing import write_bytes
+from allocopt.report.palette import LIGHT, N_COLOURS
+from allocopt.report.words import number, printable, shortened
+
+Colours = Mapping[str, str]
+"""CSS colour by role."""
+Spec = dict[str, Any]
+"""A part of a Vega-Lite specification."""
+
+FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+WIDTH, WIDE = 480, 1_000
+"""Widths of panels in pixels: two beside each other, or one over the whole page."""
+ON_PAGE = {role: f"var(--{role})" for role in LIGHT}
+
+# The version is named, so that another release of the converter does not draw otherwise.
+_VERSION = "5.21"
+_FONT_SIZE = 12
+_DASHES = ((), (7, 3), (2, 2), (9, 3, 2, 3))
+_SHAPES = (
+    "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0Z",
+    "M-.9,-.9H.9V.9H-.9Z",
+    "M0,-1.1L1,.8H-1Z",
+    "M0,-1.25L1,0L0,1.25L-1,0Z",
+    "M-.35,-1.1H.35V-.35H1.1V.35H.35V1.1H-.35V.35H-1.1V-.35H-.35Z",
+    "M0,1.1L1,-.8H-1Z",
+    "M1.1,0L-.8,1V-1Z",
+    "M-1.1,0L.8,1V-1Z",
+)
+_DURATIONS = (
+    (1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min"), (3_600.0, "1 h"), (21_600.0, "6 h"),
+    (86_400.0, "1 d"), (604_800.0, "7 d"), (2_592_000.0, "30 d"), (31_536_000.0, "1 y"),
+)  # fmt: skip
+_LEAST_GAP = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """How the lines and points of a series look: sixteen series differ by colour together with dashes or shape.
+
+    Parameters
+    ----------
+    index
+        Number of the series.
+    """
+
+    index: int
+
+    @property
+    def role(self) -> str:
+        """Role of the colour."""
+        return f"c{self.index % N_COLOURS + 1}"
+
+    # The second eight have the colours of the first, and the dashes and shapes of the series beside them.
+    @property
+    def dash(self) -> tuple[int, ...]:
+        """Lengths of dashes and gaps in pixels; empty for a solid line."""
+        return _DASHES[(self.index + self.index // N_COLOURS) % len(_DASHES)]
+
+    @property
+    def shape(self) -> str:
+        """SVG path of a point, in a square from -1 to 1."""
+        return _SHAPES[(self.index + self.index // N_COLOURS) % len(_SHAPES)]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A scale with its ticks.
+
+    Parameters
+    ----------
+    domain
+        First and last value, from left to right or from bottom to top.
+    ticks
+        Values and their labels.
+    title
+        What it measures.
+    scale
+        ``symlog`` is linear up to 0.01 and logarithmic beyond.
+    unit
+        Written behind a value that a reader points at; ``duration`` for seconds that are written in larger units.
+    has_grid
+        Whether lines are drawn at the ticks.
+    """
+
+    domain: tuple[float, float]
+    ticks: Sequence[tuple[float, str]] = ()
+    title: str = ""
+    scale: Literal["linear", "log", "symlog"] = "linear"
+    unit: str = ""
+    has_grid: bool = True
+
+    @classmethod
+    def linear(
+        cls, values: FloatArray, title: str = "", unit: str = "", *, is_tight: bool = False, has_grid: bool = True
+    ) -> Self:
+        """Return an axis around the finite of some values, with round ticks; its ends are round too unless tight."""
+        known = values[np.isfinite(values)]
+        low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+        if high - low <= 1e-9 * max(abs(low), abs(high), 1e-300):
+            low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
+        # Parts, so that the span of the largest numbers does not overflow.
+        rough = (high / 5 - low / 5) or 1.0
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next((size * power for size in (1, 2, 5) if size * power >= rough), 10 * power)
+        first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+        ends = (low, high) if is_tight else (first * step, last * step)
+        ticks = [
+            (each * step, number(each * step)) for each in range(first, last + 1) if ends[0] <= each * step <= ends[1]
+        ]
+        return cls(ends, ticks, title, unit=unit, has_grid=has_grid)
+
+    @classmethod
+    def log(
+        cls, low: float, high: float, title: str = "", unit: str = "", shown: Callable[[float], str] = number
+    ) -> Self:
+        """Return a logarithmic axis with ticks at powers of ten."""
+        high = max(high, 1.01 * low)
+        powers = range(math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9) + 1)
+        ticks = [(10.0**power, shown(10.0**power)) for power in powers][:: 1 + len(powers) // 9]
+        return cls((low, high), ticks or [(low, shown(low))], title, "log", unit)
+
+    @classmethod
+    def durations(cls, longest_s: float) -> Self:
+        """Return a logarithmic axis of seconds from one second on, with the durations of clocks and calendars."""
+        longest = max(longest_s * 1.1, 60.0)
+        ticks = [(seconds, name) for seconds, name in _DURATIONS if seconds <= longest]
+        return cls((1.0, longest), ticks, scale="log", unit="duration")
+
+    @classmethod
+    def shares(cls) -> Self:
+        """Return an axis of shares in per cent."""
+        ticks = [(each, f"{each} %" if each == 100 else str(each)) for each in (0, 25, 50, 75, 100)]
+        return cls((0.0, 102.0), ticks, unit="%")
+
+    @classmethod
+    def gaps(cls, least: float, most: float) -> Self:
+        """Return an axis of gaps in per cent."""
+        low, high = min(least, 0.0) * 1.3 - _LEAST_GAP / 4, max(most * 1.6, 2 * _LEAST_GAP)
+        powers = [10.0**power for power in range(-2, max(-1, math.ceil(math.log10(max(high, -low)))))]
+        ticks = [
+            (each, f"{each:.6g} %") for each in (*(-power for power in powers), 0.0, *powers) if low <= each <= high
+        ]
+        return cls((low, high), ticks[:: 1 + len(ticks) // 10], scale="symlog", unit="%")
+
+    @classmethod
+    def running_time(cls, first_s: float, last_s: float) -> Self:
+        """Return a logarithmic axis of seconds that a program runs."""
+        return cls.log(first_s, last_s, "running time", "s", _seconds)
+
+    @classmethod
+    def names(cls, names: Sequence[str], longest: int = 26) -> Self:
+        """Return an axis of rows from top to bottom, the middle of the first at 0.5."""
+        ticks = [(row + 0.5, shortened(name, longest)) for row, name in enumerate(names)]
+        return cls((len(names), 0), ticks, has_grid=False)
+
+    def channel(self, colours: Colours) -> Spec:
+        """Return what encodes positions along it."""
+        low, high = sorted(self.domain)
+        scale: Spec = {"type": self.scale, "domain": [low, high], "nice": False, "zero": False}
+        if self.domain[0] > self.domain[1]:
+            scale["reverse"] = True
+        if self.scale == "symlog":
+            scale["constant"] = _LEAST_GAP
+        axis: Spec | None = None
+        if self.ticks or self.title:
+            places = [place for place, _ in self.ticks]
+            labels = [printable(label) for _, label in self.ticks]
+            axis = {
+                "title": printable(self.title) or None,
+                "values": places,
+                "labelExpr": f"{_literal(labels)}[indexof({_literal(places)}, datum.value)]",
+                "grid": self.has_grid,
+                "labelOverlap": self.has_grid,
+            }
+        return {"type": "quantitative", "scale": scale, "axis": axis}
+
+    def about(self) -> Spec:
+        """Return what a page needs to tell values from places."""
+        return {"domain": self.domain, "scale": self.scale, "constant": _LEAST_GAP, "unit": self.unit}
+
+
+class Panel:
+    """Axes, and what is drawn between them.
+
+    Parameters
+    ----------
+    colours
+        By role.
+    x, y
+        The axes.
+    height
+        In pixels, of the plane between the axes.
+    title
+        What it shows; empty where the figure says it.
+    width
+        In pixels, with the labels of the axes.
+    """
+
+    def __init__(self, colours: Colours, x: Axis, y: Axis, height: float, title: str = "", width: int = WIDTH) -> None:
+        self.colours, self.x, self.y, self.width = colours, x, y, width
+        self.height, self.title = height, title
+        self._layers: list[Spec] = []
+
+    def line(
+        self,
+        series: int,
+        x: FloatArray,
+        y: FloatArray,
+        name: str = "",
+        *,
+        is_step: bool = False,
+        is_faint: bool = False,
+    ) -> None:
+        """Draw a line of a series; NaN interrupts it, and a faint one has no dashes."""
+        key = Key(series)
+        mark: Spec = {
+            "type": "line",
+            "stroke": self.colours[key.role],
+            "strokeWidth": 0.7 if is_faint else 1.8,
+            "opacity": 0.3 if is_faint else 1.0,
+            "strokeDash": [] if is_faint else list(key.dash),
+            "interpolate": "step-after" if is_step else "linear",
+        }
+        values = [{"x": a, "y": b} for a, b in zip(x.tolist(), _without_nan(y), strict=True)]
+        self._add(mark, values, name="" if is_faint else name, series=series)
+
+    def area(self, role: str, x: FloatArray, y: FloatArray) -> None:
+        """Fill the plane between a line and zero."""
+        self._add(
+            {"type": "area", "fill": self.colours[role]},
+            [{"x": a, "y": b} for a, b in zip(x.tolist(), y.tolist(), strict=True)],
+        )
+
+    def points(
+        self, series: int, x: FloatArray, y: FloatArray, titles: Sequence[str] = (), *, size: float = 3.0, **look: Any
+    ) -> None:
+        """Draw points of a series, each with what is said of it when a reader points at it; ``size`` is in pixels."""
+        key = Key(series)
+        mark = {
+            "type": "point", "filled": True, "shape": key.shape, "size": size**2 * 4,
+            "fill": self.colours[key.role], "strokeWidth": 0, "opacity": 1.0, **look,
+        }  # fmt: skip
+        titles = titles or [""] * len(x)
+        values = [{"x": a, "y": b, "d": printable(d)} for a, b, d in zip(x.tolist(), y.tolist(), titles, strict=True)]
+        self._add(mark, values, ("d",) if any(titles) else (), series=series)
+
+    def boxes(
+        self,
+        boxes: FloatArray,
+        roles: Sequence[str],
+        titles: Sequence[str] = (),
+        edge: str = "",
+        edge_widths: FloatArray | None = None,
+    ) -> None:
+        """Draw rectangles.
+
+        Parameters
+        ----------
+        boxes
+            Left, upper, width and height of each in the units of the axes, shape ``(m, 4)``.
+        roles
+            The role of each one's colour.
+        titles
+            What is said of each when a reader points at it; empty for nothing.
+        edge
+            Role of the colour of their edges; empty for no edges.
+        edge_widths
+            In pixels, one each; None for 0.6 everywhere.
+        """
+        widths = np.full(len(boxes), 0.6) if edge_widths is None else edge_widths
+        values: list[Spec] = [
+            {"x": left, "x2": left + width, "y": upper, "y2": upper + height, "c": self.colours[role]}
+            for (left, upper, width, height), role in zip(np.asarray(boxes, dtype=float).tolist(), roles, strict=True)
+        ]
+        for value, title, stroke in zip(values, titles or [""] * len(values), widths.tolist(), strict=True):
+            value.update(d=printable(title), w=stroke)
+        mark = {"type": "rect", **({"stroke": self.colours[edge]} if edge else {})}
+        self._add(mark, values, ("x2", "y2", "c", *("w" if edge else ""), *("d" if any(titles) else "")))
+
+    def texts(
+        self, texts: Iterable[tuple[float, float, str]], role: str = "ink", size: float = 11, **look: Any
+    ) -> None:
+        """Write texts at places in the units of the axes; ``size`` is in pixels."""
+        values = [{"x": x, "y": y, "t": printable(text)} for x, y, text in texts]
+        mark = {"type": "text", "fill": self.colours[role], "fontSize": size, "baseline": "middle", **look}
+        self._add(mark, values, ("t",))
+
+    def rules(self, places: Iterable[float], role: str = "line") -> None:
+        """Draw horizontal lines over the whole width."""
+        low, high = self.x.domain
+        values = [{"x": low, "x2": high, "y": place} for place in places]
+        self._add({"type": "rule", "stroke": self.colours[role], "strokeWidth": 0.8}, values, ("x2",))
+
+    def spec(self) -> Spec:
+        """Return its specification, without the settings that all share."""
+        # What the y axis measures stands above it, where it needs no turned head and meets no label.
+        above = self.title or self.y.title
+        title = {"title": {"text": printable(above)}} if above else {}
+        channels = {"x": self.x.channel(self.colours), "y": replace(self.y, title="").channel(self.colours)}
+        if self.y.ticks:
+            # Browsers may set text wider than the converter, which has fonts of its own, expects.
+            channels["y"]["axis"]["minExtent"] = 7 * max(len(label) for _, label in self.y.ticks) + 4
+        encoding = {name: {"field": name, **channel} for name, channel in channels.items()}
+        return {**title, "width": self.width, "height": self.height, "encoding": encoding, "layer": self._layers}
+
+    def _add(
+        self, mark: Spec, values: list[Spec], fields: Sequence[str] = (), name: str = "", series: int | None = None
+    ) -> None:
+        if not values:
+            return
+        known: Mapping[str, tuple[str, Spec]] = {
+            "x2": ("x2", {}),
+            "y2": ("y2", {}),
+            # Values are colours and widths already, so no scale is between.
+            "c": ("fill", {"type": "nominal", "scale": None}),
+            "w": ("strokeWidth", {"type": "quantitative", "scale": None}),
+            "t": ("text", {"type": "nominal"}),
+            "d": ("description", {"type": "nominal"}),
+        }
+        encoding = {known[each][0]: {"field": each, **known[each][1]} for each in fields}
+        if name:
+            encoding["description"] = {"value": printable(name)}
+        # A label for screen readers at every mark that says nothing would be most of the page.
+        layer: Spec = {
+            "mark": {**mark, "aria": "description" in encoding},
+            "data": {"values": values},
+            "encoding": encoding,
+        }
+        if series is not None:
+            layer["name"] = f"series{series}_{len(self._layers)}"
+        self._layers.append(layer)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Figure:
+    """A figure, described once, for pages and for files.
+
+    Parameters
+    ----------
+    name
+        Its name in files, unique in a section; letters, digits and hyphens.
+    title
+        What it shows, in a line.
+    description
+        The same in words, for those who do not see it.
+    draw
+        Returns its panels in the given colours.
+    caption
+        How to read it; empty where that is plain.
+    series
+        Names of its series for the legend, which pages let readers toggle; empty for no legend.
+    """
+
+    name: str
+    title: str
+    description: str
+    draw: Callable[[Colours], Sequence[Panel]]
+    caption: str = ""
+    series: tuple[str, ...] = ()
+
+    def svgs(self, colours: Colours = ON_PAGE) -> list[tuple[Panel, str]]:
+        """Return its panels, each with its drawing as SVG."""
+        drawn = []
+        for panel in self.draw(colours):
+            fitted = {**panel.spec(), "autosize": {"type": "fit-x", "contains": "padding"}}
+            drawn.append((panel, str(_converted("svg", fitted, colours))))
+        return drawn
+
+    def write(self, path: Path) -> None:
+        """Write it on white, its panels and legend together; the ending says the format.
+
+        Parameters
+        ----------
+        path
+            The file, ``.svg``, ``.pdf`` or ``.png``.
+
+        Raises
+        ------
+        BadFileError
+            If the file cannot be written.
+        MissingPackageError
+            If the converter is not installed.
+        """
+        panels = self.draw(LIGHT)
+        across = 1 if panels[0].width > WIDTH else min(2, len(panels))
+        parts = [{**panel.spec(), "width": panel.width - 90} for panel in panels]
+        whole: Spec = {"concat": parts, "columns": across, "spacing": 28} if len(parts) > 1 else parts[0]
+        if len(self.series) > 1:
+            whole = {"vconcat": [self._legend(across * panels[0].width - 90), whole], "spacing": 16}
+        made = _converted(path.suffix[1:], {**whole, "background": LIGHT["surface"], "padding": 10}, LIGHT)
+        if isinstance(made, str):
+            # The converter has no place for what is said to those who do not see a figure.
+            head, rest = made.split(">", 1)
+            title, description = (escape(printable(text)) for text in (self.title, self.description))
+            made = f"{head}><title>{title}</title><desc>{description}</desc>{rest}\n".encode()
+        write_bytes(path, made)
+
+    def _legend(self, width: int) -> Spec:
+        column = 60 + 7 * max(map(len, self.series))
+        across = max(1, width // column)
+        rows = -(-len(self.series) // across)
+        panel = Panel(LIGHT, Axis((0.0, width)), Axis((20.0 * rows, 0.0)), 20.0 * rows, width=width)
+        for index, name in enumerate(self.series):
+            x, y = index % across * column, index // across * 20.0 + 10
+            panel.line(index, np.array([x, x + 26.0]), np.array([y, y]))
+            panel.points(index, np.array([x + 13.0]), np.array([y]), size=3.5)
+            panel.texts([(x + 33.0, y, name)], align="left", size=_FONT_SIZE)
+        return panel.spec()
+
+
+def check_installed() -> None:
+    """Raise `MissingPackageError` unless what draws figures is installed."""
+    _converter()
+
+
+def _converter() -> Any:
+    try:
+        return import_module("vl_convert")
+    except ModuleNotFoundError:
+        raise MissingPackageError("figures need vl-convert: pip install 'allocopt[plot]'") from None
+
+
+def _converted(ending: str, spec: Spec, colours: Colours) -> str | bytes:
+    """Return a drawing; nothing but what the specification holds is read."""
+    whole = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "background": None, **spec}
+    convert = getattr(_converter(), f"vegalite_to_{ending}")
+    settings = {"scale": 2} if ending == "png" else {}
+    made: str | bytes = convert(
+        {**whole, "config": _config(colours)}, vl_version=_VERSION, allowed_base_urls=[], **settings
+    )
+    return made
+
+
+def _config(colours: Colours) -> Spec:
+    return {
+        "font": FONTS,
+        "padding": {"left": 4, "right": 12, "top": 2, "bottom": 4},
+        "view": {"stroke": None},
+        "axis": {
+            "labelColor": colours["muted"], "titleColor": colours["muted"], "gridColor": colours["grid"],
+            "domainColor": colours["line"], "tickColor": colours["line"], "labelFontSize": _FONT_SIZE,
+            "titleFontSize": _FONT_SIZE, "titleFontWeight": "normal", "labelLimit": 220, "domain": False,
+        },
+        "axisX": {"ticks": True, "tickSize": 4, "labelFlush": True},
+        "axisY": {"ticks": False, "labelPadding": 6},
+        "title": {
+            "anchor": "start", "color": colours["ink"], "fontSize": _FONT_SIZE, "offset": 8, "frame": "group",
+        },
+    }  # fmt: skip
+
+
+def _literal(values: Sequence[object]) -> str:
+    """Write a list as an expression of Vega; texts are quoted, so that nothing in them is evaluated."""
+    return json.dumps(list(values))
+
+
+def _without_nan(values: FloatArray) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in values.tolist()]
+
+
+def _seconds(value: float) -> str:
+    if value < 1e-3:
+        return f"{1e6 * value:g} µs"
+    return f"{1e3 * value:g} ms" if value < 1 else f"{value:g} s"
+
+
+def smoothed(values: FloatArray, share: float) -> FloatArray:
+    """Return the moving average over the last values up to each.
+
+    Parameters
+    ----------
+    values
+        The values; those that are not finite are left out.
+    share
+        Share of all values over which is averaged.
+    """
+    span = max(1, round(share * len(values)))
+    known = np.isfinite(values)
+    sums, counts = (np.concatenate(([0.0], np.cumsum(part))) for part in (np.where(known, values, 0.0), known))
+    last = np.arange(1, len(values) + 1)
+    first = np.maximum(last - span, 0)
+    held = counts[last] - counts[first]
+    return np.where(held > 0, (sums[last] - sums[first]) / np.maximum(held, 1), np.nan)
+
+
+def line_figure(title: str, x: str, y: str, lines: Mapping[str, tuple[FloatArray, FloatArray]]) -> Figure:
+    """Return a figure of lines.
+
+    Parameters
+    ----------
+    title, x, y
+        Titles of the figure and of its axes.
+    lines
+        Abscissas and ordinates by the name of the line, two arrays of equal length each; NaN interrupts a line.
+    """
+    every_x, every_y = (np.concatenate([line[axis] for line in lines.values()]) for axis in (0, 1))
+
+    def draw(colours: Colours) -> list[Panel]:
+        panel = Panel(colours, Axis.linear(every_x, x, is_tight=True), Axis.linear(every_y, y), 280, width=700)
+        for index, (name, (xs, ys)) in enumerate(lines.items()):
+            kept = np.unique(np.linspace(0, len(xs) - 1, 500).round().astype(int))
+            panel.line(index, xs[kept], ys[kept], name)
+        return [panel]
+
+    return Figure("lines", title, f"{y} over {x}.", draw, series=tuple(lines))
