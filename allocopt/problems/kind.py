@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from allocopt.files.models import InstanceModel, SolutionModel
 
 GROUP = "allocopt.kinds"
+DATA = Path(str(files("allocopt.data")))  # files that come with the package
 
 P = TypeVar("P", bound="Problem")
 S = TypeVar("S")
@@ -143,6 +144,13 @@ class ProblemKind(ABC, Generic[P, S]):
         Raises `InvalidSolutionError` if a rule is broken; it names the job and the amount.
         """
 
+    def checked(self, solution: object) -> S:
+        """Return a solution of the kind's own class; raises `InvalidSolutionError` for anything else."""
+        if not isinstance(solution, self.solution):
+            given, right = type(solution).__name__, self.solution.__name__
+            raise InvalidSolutionError(f"the solution is a {given}, must be of class {right}")
+        return solution
+
     @abstractmethod
     def trivial(self, problem: P) -> S | None:
         """Return the solution that needs no search; None where there is none."""
@@ -207,25 +215,6 @@ def kind_name(problem: Problem) -> str:
     return name
 
 
-def checked_solution(kind: ProblemKind[P, S], solution: object) -> S:
-    """Return a solution of the kind's own class; raises `InvalidSolutionError` for anything else."""
-    if not isinstance(solution, kind.solution):
-        given, right = type(solution).__name__, kind.solution.__name__
-        raise InvalidSolutionError(f"the solution is a {given}, must be of class {right}")
-    return solution
-
-
 def is_maximized(kind: str) -> bool:
     """Whether the objective of a kind is maximized; of one that is not installed, in a file say, no."""
     return kind in kind_names() and get_kind(kind).sense == "max"
-
-
-def shipped_instances() -> dict[str, Path]:
-    """Return the files of the instances that come with the kinds, by name."""
-    kinds = (get_kind(name) for name in kind_names())
-    return dict(kind.shipped for kind in kinds if kind.shipped is not None)
-
-
-def data_file(name: str) -> Path:
-    """Return a file that comes with the package."""
-    return Path(str(files("allocopt.data").joinpath(name)))

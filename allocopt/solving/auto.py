@@ -39,13 +39,11 @@ class Auto(SearchSolver[Problem, Any]):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What it takes: every problem of its kind."""
         strategies = frozenset(get_kind(self.kind).strategies)
         promises = frozenset({Promise.ANYTIME, Promise.BOUND})
         return Capabilities(strategies, promises, get_kind(self.kind).largest, side_constraints=True)
 
     def takes(self, problem: Problem) -> bool:
-        """Whether some solver may take a problem as it is posed."""
         return get_kind(self.kind).misposed(problem) is None
 
     def solve(
@@ -56,26 +54,19 @@ class Auto(SearchSolver[Problem, Any]):
         warm_start: Any = None,
         on_incumbent: IncumbentCallback | None = None,
     ) -> Result[Any]:
-        """Load the solvers of likely stages before the clock starts, of all where it runs short; then run them."""
         self.kernels(problem)
         if budget.seconds is not None and budget.seconds < UNHURRIED_S:
             load_stored(self._entries(problem, math.inf))
         return super().solve(problem, budget, seed, warm_start, on_incumbent)
 
     def kernels(self, problem: Problem) -> Iterable[Callable[..., object]]:
-        """Compiled entries of the solvers that take the first problem of its like; others wait for their own.
-
-        A stage after one that may use all the time is seldom reached, and waits for its own, too.
-        """
         return self._entries(problem, 1.0)
 
     def is_ready(self, problem: Problem, run: Run) -> bool:
-        """Begin to compile what is missing; every stage waits for its own kernels."""
         begin_compiling(self.kernels(problem))
         return True
 
     def search(self, problem: Problem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Run the stages; see `SearchSolver.search`."""
         stopped_by = StopReason.COMPLETED
         stages = get_kind(self.kind).stages(problem)
         for number, stage in enumerate(stages):

@@ -2,7 +2,7 @@
 
 from allocopt.errors import InvalidSolutionError, WrongAnswerError
 from allocopt.problems.base import Problem
-from allocopt.problems.kind import checked_solution, kind_of
+from allocopt.problems.kind import kind_of
 from allocopt.solving.result import EQUAL_RELATIVE, Result, Status, sign_of, tolerance_of
 
 
@@ -15,7 +15,7 @@ def verify(problem: Problem, solution: object) -> float:
         If a rule is broken; it names the job, the node or the amount.
     """
     kind = kind_of(problem)
-    return kind.verify(problem, checked_solution(kind, solution))
+    return kind.verify(problem, kind.checked(solution))
 
 
 def verify_result(problem: Problem, result: Result) -> None:

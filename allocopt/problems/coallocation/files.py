@@ -30,7 +30,7 @@ class StageModel(FileModel):
     )
 
 
-class ProfiledJobModel(FileModel):
+class _ProfiledJobModel(FileModel):
     """A running or waiting job."""
 
     id: Annotated[Text, Field(description="Name of the job, unique among hosts or guests.")]
@@ -40,7 +40,7 @@ class ProfiledJobModel(FileModel):
     walltime_s: Annotated[Number, Field(description="Seconds from now, or from its start, to its limit.")]
 
 
-class GuestModel(ProfiledJobModel):
+class _GuestModel(_ProfiledJobModel):
     """A waiting job."""
 
     wait_s: Annotated[
@@ -48,7 +48,7 @@ class GuestModel(ProfiledJobModel):
     ] = None
 
 
-class InterferenceModel(FileModel):
+class _InterferenceModel(FileModel):
     """Coefficients of contention: extra seconds per second of work where demand and pressure are both 1."""
 
     cpu: Number = Interference().cpu
@@ -56,7 +56,7 @@ class InterferenceModel(FileModel):
     io: Number = Interference().io
 
 
-class MeasuredPairModel(FileModel):
+class _MeasuredPairModel(FileModel):
     """What was measured of two jobs that share."""
 
     host: Annotated[Text, Field(description="Id of the host.")]
@@ -69,8 +69,8 @@ class CoallocationInstanceModel(InstanceModel):
     """Running allocations, and waiting jobs that they may host."""
 
     kind: Literal["coallocation"]
-    hosts: Annotated[list[ProfiledJobModel], Field(min_length=1, description="The running allocations.")]
-    guests: Annotated[list[GuestModel], Field(min_length=1, description="The waiting jobs.")]
+    hosts: Annotated[list[_ProfiledJobModel], Field(min_length=1, description="The running allocations.")]
+    guests: Annotated[list[_GuestModel], Field(min_length=1, description="The waiting jobs.")]
     quotas: Annotated[
         list[ShareOfOne], Field(min_length=1, description="Shares of a host's cores that a guest may get, rising.")
     ]
@@ -87,14 +87,14 @@ class CoallocationInstanceModel(InstanceModel):
     sharing: Annotated[
         Literal["caps", "shares"], Field(description="Whether a job may use what the other one leaves.")
     ] = "caps"
-    interference: Annotated[InterferenceModel, Field(description="Coefficients of contention.")] = InterferenceModel()
+    interference: Annotated[_InterferenceModel, Field(description="Coefficients of contention.")] = _InterferenceModel()
     pairs: Annotated[
-        list[MeasuredPairModel] | None,
+        list[_MeasuredPairModel] | None,
         Field(description="Measured slowdowns, in place of what follows from profiles; others do not share."),
     ] = None
 
 
-class PlacementModel(FileModel):
+class _PlacementModel(FileModel):
     """A guest that is placed."""
 
     guest: Annotated[Text, Field(description="Id of the guest.")]
@@ -109,7 +109,7 @@ class CoallocationSolutionModel(SolutionModel):
     answer_key = "placements"
 
     placements: Annotated[
-        list[PlacementModel] | None, Field(description="The guests that are placed; null where no answer was found.")
+        list[_PlacementModel] | None, Field(description="The guests that are placed; null where no answer was found.")
     ]
 
 
@@ -119,7 +119,6 @@ class CoallocationCodec(Codec[CoallocationProblem, Coallocation]):
     instance_model, solution_model = CoallocationInstanceModel, CoallocationSolutionModel
 
     def problem_of(self, model: InstanceModel) -> CoallocationProblem:
-        """Make the problem of an instance file."""
         assert isinstance(model, CoallocationInstanceModel)
         return CoallocationProblem(
             hosts=tuple(_job(job) for job in model.hosts),
@@ -132,7 +131,6 @@ class CoallocationCodec(Codec[CoallocationProblem, Coallocation]):
         )
 
     def keys_of(self, problem: CoallocationProblem) -> dict[str, object]:
-        """Return the keys of a problem's instance file behind its name."""
         how = problem.interference
         keys: dict[str, object] = {
             "hosts": [_job_object(job) for job in problem.hosts],
@@ -155,17 +153,15 @@ class CoallocationCodec(Codec[CoallocationProblem, Coallocation]):
         return keys
 
     def solution_of(self, problem: CoallocationProblem, model: SolutionModel) -> Coallocation:
-        """Return the placements that a file holds."""
         assert isinstance(model, CoallocationSolutionModel)
         return Coallocation.from_list(problem, [(one.guest, one.host, one.quota) for one in model.placements or ()])
 
     def answer_of(self, problem: CoallocationProblem, solution: Coallocation) -> dict[str, object]:
-        """Return the key of a solution file that holds placements."""
         places = solution.as_list(problem)
         return {"placements": [{"guest": guest, "host": host, "quota": quota} for guest, host, quota in places]}
 
 
-def _job(model: ProfiledJobModel, wait_s: float | None = None) -> ProfiledJob:
+def _job(model: _ProfiledJobModel, wait_s: float | None = None) -> ProfiledJob:
     profile = tuple(
         Stage(stage.share, stage.cpu, stage.memory, stage.io, StageKind(stage.kind)) for stage in model.profile
     )
@@ -183,7 +179,7 @@ def _job_object(job: ProfiledJob) -> dict[str, object]:
     return {"id": job.id, "cores": int(job.cores), "profile": stages, **numbers}
 
 
-def _measured(pairs: list[MeasuredPairModel]) -> dict[tuple[str, str], tuple[float, float]]:
+def _measured(pairs: list[_MeasuredPairModel]) -> dict[tuple[str, str], tuple[float, float]]:
     measured: dict[tuple[str, str], tuple[float, float]] = {}
     for index, pair in enumerate(pairs):
         if (pair.host, pair.guest) in measured:

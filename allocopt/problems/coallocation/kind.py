@@ -6,7 +6,7 @@ from allocopt.problems.coallocation.interference import Sharing
 from allocopt.problems.coallocation.pairs import MOST_TERMS, MOST_TRIPLES
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem
 from allocopt.problems.coallocation.verify import verify_coallocation
-from allocopt.problems.kind import AnswerTable, Codec, Generator, ProblemKind, Stage, data_file
+from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage
 
 
 class CoallocationKind(ProblemKind[CoallocationProblem, Coallocation]):
@@ -16,32 +16,27 @@ class CoallocationKind(ProblemKind[CoallocationProblem, Coallocation]):
     problem, solution = CoallocationProblem, Coallocation
     answer = "co-allocation"
     largest = f"{MOST_TRIPLES:,} hosts x guests x quotas"
-    shipped = ("@coallocations", data_file("coallocations.jsonl"))
+    shipped = ("@coallocations", DATA / "coallocations.jsonl")
 
     @property
     def codec(self) -> Codec[CoallocationProblem, Coallocation]:
-        """Its files."""
         from allocopt.problems.coallocation.files import CoallocationCodec
 
         return CoallocationCodec()
 
     @property
     def generators(self) -> Mapping[str, Generator[CoallocationProblem]]:
-        """What draws co-allocations."""
         from allocopt.problems.coallocation.generate import synthetic_coallocation
 
         return {"coallocation": synthetic_coallocation}
 
     def verify(self, problem: CoallocationProblem, solution: Coallocation) -> float:
-        """Check a solution and return its objective."""
         return verify_coallocation(problem, solution)
 
     def trivial(self, problem: CoallocationProblem) -> Coallocation:
-        """Place nobody."""
         return Coallocation()
 
     def refusal(self, problem: CoallocationProblem) -> str | None:
-        """Return why the tables of pairs would be too large; None if they are not."""
         stages = problem.host_demands.shares.shape[1], problem.guest_demands.shares.shape[1]
         triples = len(problem.hosts) * len(problem.guests) * len(problem.percents)
         terms = triples * (stages[0] * stages[1] if problem.sharing is Sharing.SHARES else max(stages))
@@ -51,11 +46,9 @@ class CoallocationKind(ProblemKind[CoallocationProblem, Coallocation]):
         return f"it has {given}; {MOST_TRIPLES:,} and {MOST_TERMS:,} are taken"
 
     def stages(self, problem: CoallocationProblem) -> Sequence[Stage]:
-        """Return an assignment where a host takes one guest, integer programming otherwise."""
         return (Stage(("assignment", "cp-sat", "scip", "highs", "greedy")),)
 
     def table(self, problem: CoallocationProblem, solution: Coallocation | None) -> AnswerTable:
-        """Return a line per guest that is placed."""
         places = [] if solution is None else solution.as_list(problem)
         rows = tuple((guest, host, 100 * quota) for guest, host, quota in places)
         return AnswerTable("Guests and their hosts", (("guest", None), ("host", None), ("quota %", 0)), rows)

@@ -13,7 +13,7 @@ Units = dict[Text, Node]
 Seconds = Annotated[float | None, Field(ge=0)]
 
 
-class KnapsackJobModel(FileModel):
+class _KnapsackJobModel(FileModel):
     """A waiting job."""
 
     id: Annotated[Text, Field(description="Name of the job, unique in the instance.")]
@@ -30,7 +30,7 @@ class KnapsackInstanceModel(InstanceModel):
     capacity: Annotated[
         Units, Field(min_length=1, description="Free units by resource; the first one is what objectives count.")
     ]
-    jobs: Annotated[list[KnapsackJobModel], Field(min_length=1, description="The waiting jobs.")]
+    jobs: Annotated[list[_KnapsackJobModel], Field(min_length=1, description="The waiting jobs.")]
     objective: Annotated[
         Literal["capability", "capacity", "linear"],
         Field(description="What is maximized: Eq. 1 or Eq. 2 of the DRAS paper, or the sum of the values."),
@@ -74,7 +74,6 @@ class KnapsackCodec(Codec[KnapsackProblem, Selection]):
     instance_model, solution_model = KnapsackInstanceModel, KnapsackSolutionModel
 
     def problem_of(self, model: InstanceModel) -> KnapsackProblem:
-        """Make the problem of an instance file."""
         assert isinstance(model, KnapsackInstanceModel)
         return KnapsackProblem(
             capacity=model.capacity,
@@ -88,7 +87,6 @@ class KnapsackCodec(Codec[KnapsackProblem, Selection]):
         )
 
     def keys_of(self, problem: KnapsackProblem) -> dict[str, object]:
-        """Return the keys of a problem's instance file behind its name."""
         keys: dict[str, object] = {
             "capacity": dict(problem.capacity),
             "total": dict(problem.total),
@@ -103,12 +101,10 @@ class KnapsackCodec(Codec[KnapsackProblem, Selection]):
         return keys
 
     def solution_of(self, problem: KnapsackProblem, model: SolutionModel) -> Selection:
-        """Return the selection that a file holds."""
         assert isinstance(model, KnapsackSolutionModel)
         return Selection.from_ids(problem, model.selected or (), model.slots)
 
     def answer_of(self, problem: KnapsackProblem, solution: Selection) -> dict[str, object]:
-        """Return the keys of a solution file that hold a selection."""
         slots = solution.slot_of(problem)
         return {**({"slots": slots} if slots else {}), "selected": solution.ids(problem)}
 

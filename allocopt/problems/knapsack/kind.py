@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from allocopt.problems.kind import AnswerTable, Codec, Generator, ProblemKind, Stage, data_file
+from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage
 from allocopt.problems.knapsack.packing import MOST_JOBS, MOST_PLACES
 from allocopt.problems.knapsack.problem import KnapsackProblem, Selection
 from allocopt.problems.knapsack.verify import verify_selection
@@ -15,32 +15,27 @@ class KnapsackKind(ProblemKind[KnapsackProblem, Selection]):
     problem, solution = KnapsackProblem, Selection
     answer = "selection"
     largest = f"{MOST_JOBS:,} jobs"
-    shipped = ("@knapsacks", data_file("knapsacks.jsonl"))
+    shipped = ("@knapsacks", DATA / "knapsacks.jsonl")
 
     @property
     def codec(self) -> Codec[KnapsackProblem, Selection]:
-        """Its files."""
         from allocopt.problems.knapsack.files import KnapsackCodec
 
         return KnapsackCodec()
 
     @property
     def generators(self) -> Mapping[str, Generator[KnapsackProblem]]:
-        """What draws knapsacks."""
         from allocopt.problems.knapsack.generate import synthetic_knapsack
 
         return {"knapsack": synthetic_knapsack}
 
     def verify(self, problem: KnapsackProblem, solution: Selection) -> float:
-        """Check a selection and return its objective."""
         return verify_selection(problem, solution)
 
     def trivial(self, problem: KnapsackProblem) -> Selection:
-        """Select nobody."""
         return Selection(())
 
     def refusal(self, problem: KnapsackProblem) -> str | None:
-        """Return why packing the jobs would take too long; None if it does not."""
         n_jobs = len(problem.jobs)
         places = n_jobs * (len(problem.resources) + len(problem.slots or ()))
         if n_jobs > MOST_JOBS:
@@ -50,11 +45,9 @@ class KnapsackKind(ProblemKind[KnapsackProblem, Selection]):
         return None
 
     def stages(self, problem: KnapsackProblem) -> Sequence[Stage]:
-        """Return dynamic programming where there is one resource, integer programming otherwise."""
         return (Stage(("dp", "cp-sat", "scip", "highs", "greedy")),)
 
     def table(self, problem: KnapsackProblem, solution: Selection | None) -> AnswerTable:
-        """Return a line per job: whether it starts, and what it asks for."""
         chosen = set() if solution is None else set(solution.ids(problem))
         slots = {} if solution is None else solution.slot_of(problem)
         resources = problem.resources

@@ -41,7 +41,7 @@ _HOPS = "Hops between two nodes that meet at level 1 (leaf), ..., L (top); stric
 _PAIRS = "Whether a pair of nodes counts twice (ordered) or once."
 
 
-class FatTreeModel(FileModel):
+class _FatTreeModel(FileModel):
     """A pruned k-ary fat tree; nodes are numbered from left to right, from 0."""
 
     kind: Literal["fat-tree"]
@@ -64,7 +64,7 @@ Members = Annotated[
 Level = Annotated[dict[Text, Members], Field(min_length=1)]
 
 
-class TreeModel(FileModel):
+class _TreeModel(FileModel):
     """A tree of any number of levels, given by named groups per level."""
 
     kind: Literal["tree"]
@@ -100,7 +100,7 @@ Group = Annotated[Any, AfterValidator(_number_or_name(0)), _number_or_name_schem
 _LEVEL = "Level below the top: its number from 1 on, or leaf (1) or pod (2)."
 
 
-class GroupsModel(FileModel):
+class _GroupsModel(FileModel):
     """Groups of one level."""
 
     level: Annotated[LevelOfTree, Field(description=_LEVEL)]
@@ -109,7 +109,7 @@ class GroupsModel(FileModel):
     ]
 
 
-class PreferModel(FileModel):
+class _PreferModel(FileModel):
     """A level that a job would rather stay within one group of."""
 
     level: Annotated[LevelOfTree, Field(description=_LEVEL)]
@@ -118,45 +118,45 @@ class PreferModel(FileModel):
     ]
 
 
-class SegmentsModel(FileModel):
+class _SegmentsModel(FileModel):
     """Pieces in which a job comes, each within one group of a level."""
 
     nodes: Annotated[Positive, Field(description="Nodes of a segment; divides those of the job.")]
     level: Annotated[LevelOfTree, Field(description=_LEVEL)]
 
 
-class JobModel(FileModel):
+class _JobModel(FileModel):
     """A waiting job."""
 
     id: Annotated[Text, Field(description="Name of the job, unique in the instance.")]
     nodes: Annotated[Positive, Field(description="Number of nodes it asks for.")]
     only_in: Annotated[
-        list[GroupsModel],
+        list[_GroupsModel],
         Field(
             default_factory=list, description="Every node of the job lies in one of these groups; empty for anywhere."
         ),
     ]
     not_in: Annotated[
-        list[GroupsModel],
+        list[_GroupsModel],
         Field(default_factory=list, description="No node of the job lies in one of these groups."),
     ]
     within: Annotated[
         LevelOfTree | None, Field(description=f"All nodes of the job lie in one group of this level. {_LEVEL}")
     ] = None
-    prefer: Annotated[PreferModel | None, Field(description="A level that the job would rather stay within.")] = None
-    segments: Annotated[SegmentsModel | None, Field(description="Pieces in which the job comes.")] = None
+    prefer: Annotated[_PreferModel | None, Field(description="A level that the job would rather stay within.")] = None
+    segments: Annotated[_SegmentsModel | None, Field(description="Pieces in which the job comes.")] = None
 
 
 class TopologyInstanceModel(InstanceModel):
     """A window of waiting jobs, the nodes that are idle, and the cluster they belong to."""
 
     kind: Literal["topology"]
-    topology: Annotated[FatTreeModel | TreeModel, Field(discriminator="kind")]
+    topology: Annotated[_FatTreeModel | _TreeModel, Field(discriminator="kind")]
     idle_nodes: Annotated[
         list[Node], Field(min_length=1, description="Distinct numbers of the nodes that may be given away, any order.")
     ]
     jobs: Annotated[
-        list[JobModel], Field(min_length=1, description="The window; together no more nodes than are idle.")
+        list[_JobModel], Field(min_length=1, description="The window; together no more nodes than are idle.")
     ]
     hop_cost: Annotated[
         float,
@@ -198,7 +198,6 @@ class TopologyCodec(Codec[TopologyProblem, Allocation]):
     instance_model, solution_model = TopologyInstanceModel, TopologySolutionModel
 
     def problem_of(self, model: InstanceModel) -> TopologyProblem:
-        """Make the problem of an instance file."""
         assert isinstance(model, TopologyInstanceModel)
         return TopologyProblem(
             topology=_topology(model.topology),
@@ -210,7 +209,6 @@ class TopologyCodec(Codec[TopologyProblem, Allocation]):
         )
 
     def keys_of(self, problem: TopologyProblem) -> dict[str, object]:
-        """Return the keys of a problem's instance file behind its name; the strategy is no part of it."""
         optional = {"fragmentation_weight": float(problem.fragmentation_weight)} if problem.fragmentation_weight else {}
         return {
             "topology": _topology_object(problem.topology),
@@ -224,26 +222,23 @@ class TopologyCodec(Codec[TopologyProblem, Allocation]):
         }
 
     def solution_of(self, problem: TopologyProblem, model: SolutionModel) -> Allocation:
-        """Return the allocation that a file holds."""
         assert isinstance(model, TopologySolutionModel)
         return Allocation.from_dict(problem, model.allocation or {})
 
     def answer_of(self, problem: TopologyProblem, solution: Allocation) -> dict[str, object]:
-        """Return the keys of a solution file that hold an allocation, under DCAS with an order of placement."""
         keys: dict[str, object] = {"allocation": solution.as_dict(problem)}
         if problem.strategy is not Strategy.DCAS:
             return keys
         return {"order": [problem.jobs[job].id for job in allocation_order(problem, solution)], **keys}
 
     def check(self, problem: TopologyProblem, solution: Allocation, model: SolutionModel) -> None:
-        """Check the order of placement that a solution file states."""
         assert isinstance(model, TopologySolutionModel)
         if model.order is not None:
             check_order(problem, solution, model.order)
 
 
-def _topology(model: FatTreeModel | TreeModel) -> Topology:
-    if isinstance(model, TreeModel):
+def _topology(model: _FatTreeModel | _TreeModel) -> Topology:
+    if isinstance(model, _TreeModel):
         return Tree.from_levels(model.levels, model.hops, model.pairs)
     return FatTree(model.pods, model.leaves_per_pod, model.nodes_per_leaf, tuple(model.hops), model.pairs)
 
@@ -261,7 +256,7 @@ def _topology_object(topology: Topology) -> dict[str, object]:
     raise InvalidProblemError("topology", f"is a {type(topology).__name__}, which instance files cannot hold")
 
 
-def _placement_of(job: JobModel) -> Placement | None:
+def _placement_of(job: _JobModel) -> Placement | None:
     only_in, not_in = (
         tuple(Groups(groups.level, tuple(groups.groups)) for groups in listed) for listed in (job.only_in, job.not_in)
     )

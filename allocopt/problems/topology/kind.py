@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from allocopt.cluster.topology import hop_costs
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
-from allocopt.problems.kind import Codec, Generator, NodeMap, ProblemKind, Stage, data_file
+from allocopt.problems.kind import DATA, Codec, Generator, NodeMap, ProblemKind, Stage
 from allocopt.problems.topology.problem import Allocation, TopologyProblem
 from allocopt.problems.topology.verify import verify_allocation
 
@@ -26,38 +26,32 @@ class TopologyKind(ProblemKind[TopologyProblem, Allocation]):
     answer = "allocation"
     objective, decimals = "hop cost", 1
     strategies = tuple(map(str, Strategy))
-    shipped = ("@tiny", data_file("tiny.jsonl"))
+    shipped = ("@tiny", DATA / "tiny.jsonl")
 
     @property
     def codec(self) -> Codec[TopologyProblem, Allocation]:
-        """Its files."""
         from allocopt.problems.topology.files import TopologyCodec
 
         return TopologyCodec()
 
     @property
     def generators(self) -> Mapping[str, Generator[TopologyProblem]]:
-        """What draws windows."""
         from allocopt.problems.topology.generate import drawn_window
 
         return {"synthetic": drawn_window}
 
     def verify(self, problem: TopologyProblem, solution: Allocation) -> float:
-        """Check an allocation and return its cost."""
         return verify_allocation(problem, solution)
 
     def trivial(self, problem: TopologyProblem) -> Allocation | None:
-        """Return the sequential allocation if it keeps to the rules of the jobs."""
         return Allocation.trivial(problem)
 
     def misposed(self, problem: TopologyProblem) -> str | None:
-        """Return what is for strategy ``free`` alone, where a window under another one has it."""
         if problem.has_side_constraints and problem.strategy is not Strategy.FREE:
             return f"{SIDE_CONSTRAINTS} are for strategy free, not for {problem.strategy}"
         return None
 
     def posed(self, problem: TopologyProblem, strategy: str | None) -> TopologyProblem:
-        """Return the window under another strategy."""
         if strategy is None:
             return problem
         if strategy not in self.strategies:
@@ -65,15 +59,13 @@ class TopologyKind(ProblemKind[TopologyProblem, Allocation]):
         return problem.with_strategy(strategy)
 
     def strategy_of(self, problem: TopologyProblem) -> str:
-        """Return the strategy that a window is posed under."""
         return str(problem.strategy)
 
     def asked(self, problem: TopologyProblem) -> str:
-        """Return the strategy, or what there is beside the hops of the jobs."""
         return SIDE_CONSTRAINTS if problem.has_side_constraints else str(problem.strategy)
 
     def stages(self, problem: TopologyProblem) -> Sequence[Stage]:
-        """Return a few steps of a search, proofs, and bounds by wider strategies, by strategy and size."""
+        # A few steps of a search warm the proof up; where it runs out of time, wider strategies bound what is left.
         few = len(problem.jobs) <= FEW_JOBS
         if problem.strategy is Strategy.SCAS:
             return Stage(EXACT_SCAS), Stage(("greedy",), "free")
@@ -90,7 +82,6 @@ class TopologyKind(ProblemKind[TopologyProblem, Allocation]):
         return *warm_up, *proof, Stage(("prices", "exact", "lns", "greedy"))
 
     def node_map(self, problem: TopologyProblem, solution: Allocation | None) -> NodeMap:
-        """Return the idle nodes and the jobs."""
         names, sizes = tuple(job.id for job in problem.jobs), tuple(problem.sizes.tolist())
         held = None if solution is None else solution.nodes
         costs = () if held is None else tuple(hop_costs(problem.topology, problem.hop_cost, held).tolist())
