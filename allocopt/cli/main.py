@@ -31,6 +31,7 @@ COMMANDS = {
     "what-if": "Compare allocators and schedulers on a site's own files.",
     "report": "Make one page of results.",
     "sweep": "Run a grid of solves or simulations.",
+    "rerun": "Run again what a result file holds, and compare.",
     "fetch-trace": "Fetch a trace by name.",
     "convert": "Convert a workload or a topology.",
     "schema": "Print the JSON Schema of a file format.",

@@ -46,7 +46,7 @@ def command(
     A run that was cut off goes on where it was when it is called again.
     """
     from allocopt.cli.grids import check_none_failed, executor_of, open_store, run_grid, whole_numbers
-    from allocopt.cli.solver_options import parse_options
+    from allocopt.cli.spec_options import parse_options
     from allocopt.experiments.grids import reproduction_grid
     from allocopt.files.writing import write_text
     from allocopt.report.provenance import provenance

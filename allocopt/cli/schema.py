@@ -7,10 +7,14 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-SchemaName = Literal["instance", "solution", "best-known", "platform"]
+SchemaName = Literal["instance", "solution", "best-known", "platform", "simulation", "solve", "result"]
 
 
-def command(what: Annotated[SchemaName, typer.Argument(help="Which format.")] = "instance") -> None:
+def command(
+    what: Annotated[
+        SchemaName, typer.Argument(help="Format of files, or of the fields of --spec: simulation, solve.")
+    ] = "instance",
+) -> None:
     """Print the JSON Schema of a file format."""
     print(json.dumps(json_schema(what), indent=2))
 
@@ -23,6 +27,8 @@ def json_schema(what: SchemaName) -> dict[str, object]:
     from pydantic import TypeAdapter
 
     from allocopt.cluster.platform_files import PlatformFile
+    from allocopt.experiments.results import ResultModel
+    from allocopt.experiments.specs import SimulationSpec, SolveSpec
     from allocopt.problems.kind import get_kind, kind_names
     from allocopt.solving.solution_files import BestKnownFile
 
@@ -32,6 +38,9 @@ def json_schema(what: SchemaName) -> dict[str, object]:
         "solution": reduce(or_, (codec.solution_model for codec in codecs)),
         "best-known": BestKnownFile,
         "platform": PlatformFile,
+        "simulation": SimulationSpec,
+        "solve": SolveSpec,
+        "result": ResultModel,
     }
     descriptions = {
         "instance": f"One problem of a kind: {', '.join(kind_names())}.",

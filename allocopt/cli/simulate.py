@@ -61,7 +61,7 @@ def run(spec: SimulationSpec, asked: SimulateOptions) -> list[dict[str, Any]]:
     from allocopt.simulator.scheduler import Remarking, Remembering
 
     written = (asked.out, asked.jobs_csv, asked.swf, asked.energy_csv)
-    check_files_differ(*written, read=[path for _, path in spec.files()])
+    check_files_differ(*written, read=[path for _, _, path in spec.files()])
     if asked.energy_csv is not None and spec.platform is None:
         raise FieldError("energy_csv", "goes with platform, which is not given")
     simulation = Simulation.of(spec)

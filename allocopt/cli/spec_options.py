@@ -92,7 +92,8 @@ def _shorthand(spec: type[Specification], name: str, *, is_argument: bool) -> Pa
     metavar = "KIND" if choices else _METAVARS.get(get_origin(kind) or kind)
     settings: dict[str, Any] = {"help": field.description}
     if isinstance(field.default, str | int | float) and not isinstance(field.default, bool):
-        settings["show_default"] = str(field.default)
+        # typer puts a default that it is told into parentheses.
+        settings["help"] = f"{field.description}  [default: {field.default}]"
     if registry:
         settings["autocompletion"] = names_of(registry)
     elif choices:

@@ -53,7 +53,7 @@ def command(
     A training that was cut off goes on with --resume and ends with the same weights as one that was not. Needs the
     extra train (torch).
     """
-    from allocopt.cli.solver_options import parse_options
+    from allocopt.cli.spec_options import parse_options
     from allocopt.training import TrainingRequest, get_training, training_names
 
     if name is None:

@@ -129,16 +129,16 @@ class Specification(FileModel):
         files = [name for name in values if name in cls.model_fields and cls.about(name).is_file]
         return {name: value_with(value) if name in files else value for name, value in values.items()}
 
-    def files(self) -> Iterator[tuple[str, Path]]:
-        """Yield the files that are read, each with what the specification calls it."""
+    def files(self) -> Iterator[tuple[str, str, Path]]:
+        """Yield the files that are read and there: the place in the specification, their name in it, their path."""
         from allocopt.traces.fetch import cached_trace
 
         for name in type(self).model_fields:
             value = getattr(self, name) if self.about(name).is_file else None
-            for one in value if isinstance(value, list) else [value]:
+            for place, one in enumerate(value) if isinstance(value, list) else [(None, value)]:
                 path = None if one is None else _file_of(one) or (cached_trace(one) if name == "trace" else None)
                 if one is not None and path is not None:
-                    yield one, path
+                    yield name if place is None else f"{name}[{place}]", one, path
 
     @classmethod
     def _meant(cls, name: str) -> str:
@@ -188,8 +188,9 @@ def _value(kind: Any, text: str) -> Any:
 
 
 def path_seen_from(name: str, folder: Path) -> str:
-    """Return a path, which is relative to where we are, as seen from a folder."""
-    return name if os.path.isabs(name) else os.path.relpath(name, folder)
+    """Return a path, which is relative to where we are, as seen from a folder; a name of something else as it is."""
+    is_path = _is_path(name) or _file_of(name) is not None
+    return os.path.relpath(name, folder) if is_path and not os.path.isabs(name) else name
 
 
 def _file_of(name: str) -> Path | None:

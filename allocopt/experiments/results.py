@@ -26,6 +26,7 @@ KINDS: Mapping[str, type[Specification]] = {"simulation": SimulationSpec, "solve
 class InputModel(FileModel):
     """A file that was read."""
 
+    field: Annotated[Text, Field(description="Field that names it.")]
     file: Text
     sha256: Annotated[Text, Field(description="Digest of its content; of a folder, of all files in it.")]
 
@@ -72,7 +73,10 @@ def write_result(
         "version": VERSION,
         "kind": kind,
         "specification": spec.seen_from(path.parent),
-        "inputs": [{"file": name, "sha256": digest} for name, digest in _digests(spec, path.parent).items()],
+        "inputs": [
+            {"field": place, "file": path_seen_from(name, path.parent), "sha256": digest_of(file)}
+            for place, name, file in spec.files()
+        ],
         "made_by": provenance().as_dict(),
         "remarks": list(remarks),
         "rows": list(rows),
@@ -88,13 +92,8 @@ def read_result(path: Path) -> StoredResult:
         spec = kind(**kind.seen_from_here(model.specification, path.parent))
     except ValueError as error:
         raise bad_file(path, "specification", str(error)) from None
-    now = _digests(spec, path.parent)
-    return StoredResult(spec, model, tuple(one.file for one in model.inputs if now.get(one.file) != one.sha256))
-
-
-def _digests(spec: Specification, folder: Path) -> dict[str, str]:
-    """Return the digests of the files that a specification names, by path as seen from a folder."""
-    return {path_seen_from(name, folder): digest_of(path) for name, path in spec.files()}
+    now = {place: digest_of(file) for place, _, file in spec.files()}
+    return StoredResult(spec, model, tuple(one.file for one in model.inputs if now.get(one.field) != one.sha256))
 
 
 def digest_of(path: Path) -> str:

@@ -227,7 +227,7 @@ class SolveSpec(Specification):
         Literal["scas", "dcas", "free"] | None, Field(description="For topology problems; free if not given.")
     ] = None
     solver: Annotated[
-        Text, Field(description="Name of a solver; `allocopt solvers` lists them."), About(names="solvers")
+        str, Field(description="Name of a solver; `allocopt solvers` lists them."), About(names="solvers")
     ] = "auto"
     options: Annotated[dict[str, Any], Field(description="An option of the solver; repeatable.")] = Field(
         default_factory=dict
@@ -242,7 +242,7 @@ class SolveSpec(Specification):
     gap: Annotated[float, Field(ge=0.0, description="Stop at this gap between solution and bound (0.01 is 1 %).")] = 0.0
     seed: Annotated[Node, Field(description="Fixes every random choice.")] = 0
     warm_start: Annotated[
-        Text | None, Field(description="Solution file to begin with; for one instance."), About(is_file=True)
+        Text | None, Field(description="Solution to begin with; for one instance."), About(is_file=True)
     ] = None
     exclude_nodes: Annotated[
         Text | None,

@@ -28,13 +28,12 @@ INSTANCE = {
     [
         (["--solver", "dpp"], "there is no solver 'dpp'; did you mean 'dp'?"),
         (["--solver", ""], "there is no solver ''"),
-        (["--strategy", "sacs"], "there is no strategy 'sacs'; there are scas, dcas and free"),
-        (["--strategy", ""], "there is no strategy ''"),
+        (["--strategy", "sacs"], "strategy: is 'sacs', must be 'scas', 'dcas' or 'free'"),
         (["--solver", "dp", "--strategy", "free"], "solver 'dp' does not take free; solvers that do: annealing"),
         (["--time-limit", "0"], "the time limit is 0.0 s, must be positive"),
         (["--time-limit", "-1"], "the time limit is -1.0 s, must be positive"),
         (["--time-limit", "nan"], "the time limit is nan s, must be positive"),
-        (["--iterations", "0"], "the iteration limit is 0, must be within 1"),
+        (["--iterations", "0"], "iterations: is 0, must be greater than or equal to 1"),
         (["--option", "hottest"], "option 'hottest' must look like NAME=VALUE"),
     ],
 )

@@ -63,8 +63,8 @@ def test_a_warm_start_is_taken(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        (["--strategy", "free"], "--strategy: tiny-means: a knapsack problem takes none"),
-        (["--exclude-nodes", "1"], "--exclude-nodes: tiny-means: a knapsack problem takes none"),
+        (["--strategy", "free"], "strategy: tiny-means: a knapsack problem takes none"),
+        (["--exclude-nodes", "1"], "exclude_nodes: tiny-means: a knapsack problem takes none"),
         (["--solver", "lns"], "'lns' does not take knapsack problems; solvers that do: auto, cp-sat, dp, greedy"),
     ],
 )

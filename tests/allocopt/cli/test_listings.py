@@ -5,19 +5,21 @@ import re
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from allocopt import __version__
+from allocopt.cli.main import COMMANDS
+from allocopt.cli.schema import SchemaName
 from allocopt.solving.registry import solver_names
 from heuristics.topology.production_rules import Sequential
 
 Run = Callable[..., Any]
 
 
-@pytest.mark.parametrize("what", ["instance", "solution", "best-known"])
+@pytest.mark.parametrize("what", get_args(SchemaName))
 def test_a_schema_is_one(run: Run, what: str) -> None:
     answer = run("schema", what)
     assert (answer.code, answer.err) == (0, "")
@@ -101,9 +103,7 @@ def test_the_version_is_the_packages(run: Run) -> None:
     assert (answer.code, answer.out) == (0, f"allocopt {__version__}\n")
 
 
-@pytest.mark.parametrize(
-    "command", ["solve", "verify", "bench", "generate", "convert", "schema", "solvers", "doctor", "warmup"]
-)
+@pytest.mark.parametrize("command", list(COMMANDS))
 def test_every_command_has_help(run: Run, command: str) -> None:
     answer = run(command, "--help")
     assert answer.code == 0

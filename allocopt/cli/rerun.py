@@ -1,0 +1,55 @@
+"""``allocopt rerun``."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from allocopt.cli.options import Json
+
+_TIMES = ("runtime_s", "jobs_per_s")
+
+
+def command(
+    result: Annotated[Path, typer.Argument(readable=False, help="File that solve or simulate wrote with --out.")],
+    as_json: Json = False,
+) -> None:
+    """Run again what a result file holds, and compare the rows, their times of computing left out.
+
+    Exit code 0 when they are the same, 1 when they differ, 3 when an input has changed since.
+    """
+    from allocopt.cli import simulate, solve
+    from allocopt.errors import BadFileError
+    from allocopt.experiments.results import read_result
+    from allocopt.experiments.specs import SimulationSpec, SolveSpec
+    from allocopt.report.provenance import provenance
+
+    stored = read_result(result)
+    if stored.changed:
+        raise BadFileError(f"{result}: inputs: {', '.join(stored.changed)} changed since, or cannot be found")
+    was, now = stored.model.made_by, provenance().as_dict()
+    for name in ("version", "commit"):
+        if was.get(name) != now[name]:
+            print(f"allocopt: {result}: made by {name} {was.get(name)}, this is {now[name]}", file=sys.stderr)
+    if isinstance(stored.spec, SimulationSpec):
+        rows = simulate.run(stored.spec, simulate.SimulateOptions(as_json=as_json))
+    else:
+        assert isinstance(stored.spec, SolveSpec)
+        rows = solve.run(stored.spec, solve.SolveOptions(as_json=as_json))
+    before, after = [[_compared(row) for row in each] for each in (stored.model.rows, rows)]
+    columns = {name for pair in zip(before, after, strict=False) for name in _differing(*pair)}
+    if columns or len(before) != len(after):
+        print(
+            f"allocopt: {result}: other rows than before, in {', '.join(sorted(columns)) or 'number'}", file=sys.stderr
+        )
+        raise typer.Exit(1)
+    print(f"allocopt: {result}: the same rows as before", file=sys.stderr)
+
+
+def _compared(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in _TIMES}
+
+
+def _differing(one: dict[str, Any], other: dict[str, Any]) -> set[str]:
+    return {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
