@@ -61,17 +61,17 @@ def one_resource(count: int, few: int) -> str:
         for load in (0.0, 0.5, 0.9):
             problems = windows(count, objective=reward.value, load=load)
             times, objectives, proved = timed(problems, "dp", REPEAT)
-            line: list[Cell] = [str(reward), load, f"{proved} of {count}", float(np.mean(times)), max(times)]
-            largest = 0.0
+            assert proved == count, f"{reward}: {proved} of {count} are proved"
+            line: list[Cell] = [str(reward), load, float(np.mean(times)), max(times)]
             for name in INTEGER:
                 others, values, _ = timed(problems[:few], name)
                 line.append(float(np.mean(others)) / float(np.mean(times[:few])))
                 pairs = zip(values, objectives, strict=False)
-                largest = max(largest, *(abs(a - b) / max(1e-9, abs(b)) for a, b in pairs))
-            rows.append([*line, f"{largest:.0e}"])
+                assert all(abs(a - b) <= 1e-9 * abs(b) for a, b in pairs), f"{name} differs from dp"
+            rows.append(line)
     ratios = [f"{name} / dp" for name in INTEGER]
-    header = ["objective", "load", "proved", "mean ms", "max ms", *ratios, "largest difference"]
-    return aligned_table(header, rows, (None, 1, None, 2, 2, 0, 0, 0, None))
+    header = ["objective", "load", "mean ms", "max ms", *ratios]
+    return aligned_table(header, rows, (None, 1, 2, 2, 0, 0, 0))
 
 
 def whole_table(count: int) -> str:
@@ -104,20 +104,17 @@ def several(few: int) -> str:
     for what, options in (("three resources", {"resources": 3}), ("six slots", {"slots": 6, "load": 0.8})):
         for reward in allocopt.knapsack.Reward:
             problems = windows(few, objective=reward.value, **options)
-            values = []
+            values: list[list[float]] = []
+            line: list[Cell] = [f"{what}, {reward}"]
             for name in INTEGER:
                 times, objectives, proved = timed(problems, name)
+                assert proved == few, f"{name}: {proved} of {few} are proved"
                 values.append(objectives)
-                rows.append([what, str(reward), name, f"{proved} of {few}", float(np.median(times)), max(times)])
-            spread = np.ptp(values, axis=0) / np.maximum(1e-9, np.abs(values).max(axis=0))
-            rows[-1].append(f"{spread.max():.0e}")
-            for row in rows[-3:-1]:
-                row.append("")
-    return aligned_table(
-        ("problem", "objective", "solver", "proved", "median ms", "max ms", "largest difference"),
-        rows,
-        (None, None, None, None, 1, 1, None),
-    )
+                line += [float(np.median(times)), max(times)]
+            assert np.allclose(values, values[0], rtol=1e-9), "the programs differ"
+            rows.append(line)
+    header = ("problem", *(what for name in INTEGER for what in (f"{name}, ms", "max")))
+    return aligned_table(header, rows, (None, *(1 for _ in header[1:])))
 
 
 def policies(trace: Path) -> str:
@@ -157,11 +154,15 @@ def main() -> None:
     write_page(
         "knapsack",
         "Knapsacks of the size of Theta",
+        f"`dp` proves knapsacks of {WINDOW} jobs on {NODES:,} nodes in 0.2 to 1 ms, 11 to 123 times as fast as integer "
+        "programs, which come to the same values; several resources take these 6 to 117 ms. On Theta's trace the "
+        "paper's "
+        "Optimization waits longer than FCFS with EASY.",
+        tables,
         f"Synthetic problems ({WINDOW} jobs of log-uniform sizes; {NODES:,} nodes, of which a share, the load, is in "
         f"use), {count} for `dp` and the first {few} of them for integer programs, whose times stand as ratios of the "
-        f"means. `dp` is timed {REPEAT} times and the least time counts; verification included, kernels and child "
-        "processes are warm, one thread.",
-        tables,
+        f"means, or as median and largest. `dp` is timed {REPEAT} times and the least time counts; verification "
+        "included, kernels and child processes are warm, one thread.",
     )
 
 

@@ -94,32 +94,31 @@ LEARNERS: dict[str, tuple[bool, Key]] = {
 """Whether the experts look at batches, and what is one application to the learner."""
 
 
-def learned_rows(pairs: MeasuredPairs, gpu: str, count: int) -> list[list[Cell]]:
-    """Rows of learners that have seen windows of other seeds."""
-    rows: list[list[Cell]] = []
+def learned_gains(pairs: MeasuredPairs, count: int) -> dict[str, Cell]:
+    """Return the gains of learners that have seen windows of other seeds."""
+    found: dict[str, Cell] = {}
     for name, (is_by_batch, learned_for) in LEARNERS.items():
         asax = learner(is_by_batch)
         for rng in np.random.default_rng(93).spawn(LESSONS):
             learned_pairs(asax, pairs, pairs.draw(HOSTS, rng), pairs.draw(GUESTS, rng), rng, learned_for)
-        gains, placed = [], []
+        gains = []
         for rng in np.random.default_rng(92).spawn(count):
             hosts, guests = pairs.draw(HOSTS, rng), pairs.draw(GUESTS, rng)
             added = learned_pairs(asax, pairs, hosts, guests, rng, learned_for)
             gains.append(100 * float(np.sum(added)) / HOSTS)
-            placed.append(len(added))
-        rows.append([gpu, name, float(np.mean(placed)), float(np.mean(gains)), float(np.std(gains))])
+        found[name] = f"{np.mean(gains):.2f} ± {np.std(gains):.2f}"
         assert all(risk <= bound for risk, bound in asax.excess_risks().values())
-    return rows
+    return found
 
 
 def measured(path: Path, count: int) -> str:
     """Throughput of a cluster in jobs that run alone: exclusive, paired at random, and by the exact model."""
-    rows: list[list[Cell]] = []
+    by_gpu = {}
     for gpu in GPUS:
         pairs = read_pairs(path, gpu)
-        rows.extend(learned_rows(pairs, gpu, count))
+        found = by_gpu[gpu] = learned_gains(pairs, count)
         for name in ("static-50", "greedy", "assignment"):
-            gains, placed = [], []
+            gains = []
             for rng in np.random.default_rng(92).spawn(count):
                 hosts, guests = pairs.draw(HOSTS, rng), pairs.draw(GUESTS, rng)
                 result = allocopt.solve(pairs.problem(hosts.tolist(), guests.tolist(), 9.0), solver=name)
@@ -130,10 +129,9 @@ def measured(path: Path, count: int) -> str:
                     for place in result.solution.places
                 ]
                 gains.append(100 * float(np.sum(speeds)) / HOSTS)
-                placed.append(len(speeds))
-            rows.append([gpu, name, float(np.mean(placed)), float(np.mean(gains)), float(np.std(gains))])
-    header = ("GPU", "pairing", "guests placed", "throughput over exclusive use, +%", "std over seeds")
-    return aligned_table(header, rows, (None, None, 1, 2, 2))
+            found[name] = f"{np.mean(gains):.2f} ± {np.std(gains):.2f}"
+    rows = [[pairing, *(by_gpu[gpu][pairing] for gpu in GPUS)] for pairing in by_gpu[GPUS[0]]]
+    return aligned_table(("pairing", *GPUS), rows, (None, *(0 for _ in GPUS)))
 
 
 def main() -> None:
@@ -150,13 +148,15 @@ def main() -> None:
     write_page(
         "measured_pairs",
         "Measured pairs of deep-learning jobs on one GPU",
+        "Pairs by the exact model raise throughput over exclusive use by 26.9 % on a V100, but only 1.8 % on a K80; "
+        "ASAX gains 12.9 % on a V100 where it learns for every two jobs, half of what is there, and nothing on the "
+        "others.",
+        ["Throughput over exclusive use, +%, ± standard deviation over windows:", table],
         f"Jobs drawn at random, {HOSTS} running and {GUESTS} waiting, {count} windows of their own seeds; a job is one "
         "of 26 measured ones, throughput is that over running alone, and `static-50` pairs in the order of the queue "
-        f"wherever the slowdowns stay within 9. `asax` has seen {LESSONS} other windows; its table has two experts, of "
-        "which one never gives anything and one always half, learned for every job that runs or, *by pair*, for every "
-        "two jobs, or of which one gives half beside small batches and one beside large ones, learned for all jobs "
-        "together.",
-        [table],
+        f"wherever the slowdowns stay within 9. `asax` has seen {LESSONS} other windows. Its table has two experts: "
+        "one never gives anything and one always half, learned for every job that runs or, *by pair*, for every two "
+        "jobs; or one gives half beside small batches and one beside large ones, learned for all jobs together.",
     )
 
 

@@ -202,8 +202,7 @@ def compared(name: str, jobs: Workload, real: Execution, starts: FloatArray, oth
     measured = real.outcome
     near = 100 * float((np.abs(start - starts) <= 5).mean())
     percent = 100 * (ours.makespan / measured.makespan - 1)
-    times = [measured.makespan, ours.makespan, percent, measured.wait, ours.wait, ours.wait - measured.wait]
-    return [name, *times, near, other]
+    return [name, measured.makespan, ours.makespan, percent, measured.wait, ours.wait, near, other]
 
 
 def measured_section(data: Data) -> str:
@@ -218,14 +217,14 @@ def measured_section(data: Data) -> str:
         rows.append(compared(f"{seed}", jobs, real, real.start[order], other))
         if seed == 0:
             rows.append(compared("0 as executed", real.jobs, real, real.start, 0))
-    header = ["seed", "OAR makespan s", "ours s", "difference %", "OAR mean wait s", "ours s", "difference s"]
-    header += ["starts within 5 s, %", "jobs that were not run"]
+    header = ["seed", "OAR makespan s", "ours s", "difference %", "OAR mean wait s", "ours s"]
+    header += ["starts within 5 s, %", "not run"]
     longer = fmean(_longer(data.execution(seed)) for seed in MEASURED)
-    table = aligned_table(header, rows, (None, 0, 1, 2, 1, 1, 1, 1, 0))
+    table = aligned_table(header, rows, (None, 0, 1, 2, 1, 1, 1, 0))
     return (
-        f"## Measured and simulated\n\n{table}\n\nOAR starts jobs one or two seconds after the event that lets them, "
+        f"{table}\n\nOAR starts jobs one or two seconds after the event that lets them, "
         f"and they ran {longer:.1f} s longer than calibrated (mean of seeds 1 to 4); the simulation has neither, so "
-        "its waits are shorter. Jobs that were not run have another command in OAR's log than in the workload file."
+        "its waits are shorter. Jobs *not run* have another command in OAR's log than in the workload file."
     )
 
 
@@ -284,12 +283,7 @@ def what_if_section(data: Data) -> str:
         rows.append([name, *(value for outcome in outcomes for value in outcome)])
     rows.append(["OAR", None, None, *real.outcome])
     header = ["starts given", "makespan s", "mean wait s", "makespan s, measured run times", "mean wait s, measured"]
-    facts = [
-        [str(job), int(jobs.processors[row[job]]), jobs.submit[row[job]], real.start[row[job]], float(start[row[job]])]
-        for job in (*EARLY, *DRAIN, *LATE)
-    ]
-    table = aligned_table(["job", "nodes", "submitted s", "OAR starts it s", "ours s"], facts, (None, 0, 0, 0, 0))
-    return f"{table}\n\n{aligned_table(header, rows, (None, 0, 1, 0, 1))}"
+    return aligned_table(header, rows, (None, 0, 1, 0, 1))
 
 
 def _what_ifs() -> dict[str, dict[int, float]]:
@@ -321,26 +315,15 @@ def further_section(data: Data) -> str:
 EXPLANATION = """\
 ## Seed 0
 
-The workload file of seed 0 is not what OAR ran: it is dated a week after the execution, and nearly all of its jobs have
-another command than those in OAR's log, whose first jobs are those of an earlier version of the file in the authors'
-repository. So the jobs are taken from the log: submission, walltime, nodes, and the command, whose calibrated run time
-is known. That is the row *0 as executed*.
+The workload file of seed 0 is not what OAR ran: nearly all of its jobs have another command than those in OAR's log. So
+the jobs are taken from the log, with the calibrated run times of their commands: the row *0 as executed*.
 
 It is still further off than the other seeds, because it nearly fills the machine and has four jobs that need all 32
 nodes. Such a job lets the machine run empty first, and who may still start before it is decided by a second; OAR starts
-jobs one or two seconds after the event that lets them, the simulation at once. The table above says how far that
-reaches: it moves the makespan of the other seeds by a few seconds, that of seed 0 by some two hundred; what was
-measured lies just beyond.
-
-The first decision that differs is early: at 608 s OAR backfills job 845, whose walltime is over just when a reservation
-begins; the simulation misses that by less than a second. But it has no effect: with this start and the next one given,
-makespan and mean wait are the same, because a job of 32 nodes empties the machine at about 3,470 s anyway.
-
-Two later decisions make the difference. Job 1093 needs all nodes; OAR backfilled two more jobs before it and began it
-93 s later than the simulation, so that all who queue behind it wait longer. Near the end OAR backfilled job 1595 before
-job 1573, which needs all nodes. By its walltime it was over before 1573's reservation, but that moved forward when
-another job ended early, and 1595 was still there; 1573 and the last jobs behind it had to wait. With both starts given
-and the measured run times the simulation ends within seconds of OAR."""
+jobs one or two seconds after the event that lets them, the simulation at once. Two decisions make the difference: OAR
+backfilled two more jobs before job 1093, which needs all nodes, and 1595 before 1573, which needs all nodes too. With
+both starts given and the measured run times the simulation ends within seconds of OAR. Earlier starts that differ (jobs
+845 and 846) change nothing."""
 
 
 def main() -> None:
@@ -351,16 +334,20 @@ def main() -> None:
     write_page(
         "oar",
         "Real executions under OAR, and their simulation",
-        f"800 NPB jobs on {NODES} nodes of Grid'5000, given away whole, under OAR's conservative backfilling: measured "
-        "executions published with batsim-experiments (JSSPP 2016). Simulated: FCFS with conservative backfilling and "
-        "compression, default rules, run times as calibrated by the authors. Two executions of one seed differ by "
-        "about 4 s of makespan and 2 s of mean wait.",
+        "Simulated makespans are within 0.2 % of four measured executions under OAR, mean waits 3 to 5 s shorter, and "
+        "73 to "
+        "86 % of the jobs start within 5 s of their real start. A fifth execution, of a nearly full machine, is 1.8 % "
+        "off.",
         [
             measured_section(data),
             noise_section(data),
             f"{EXPLANATION}\n\n{what_if_section(data)}",
             further_section(data),
         ],
+        f"800 NPB jobs on {NODES} nodes of Grid'5000, given away whole, under OAR's conservative backfilling: measured "
+        "executions published with batsim-experiments (JSSPP 2016). Simulated: FCFS with conservative backfilling and "
+        "compression, default rules, run times as calibrated by the authors. Two executions of one seed differ by "
+        "about 4 s of makespan and 2 s of mean wait.",
     )
 
 

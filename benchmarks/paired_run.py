@@ -262,21 +262,16 @@ def outcomes(workload: Workload, starts: Starts, contenders: Sequence[Contender]
     return found
 
 
-HEADER = (
-    *("starts", "allocator", "hop cost", "under sequential %", "+/-", "under best-fit %", "+/-"),
-    *("fragm. leaf %", "pod %", "ms", "max ms"),
-)
-DIGITS = (None, None, 0, 2, 2, 2, 2, 1, 1, 2, 1)
+HEADER = ("starts", "allocator", "hop cost", "under sequential %", "+/-", "fragm. leaf %", "ms")
+DIGITS = (None, None, 0, 2, 2, 1, 2)
 
 
 def rows(starts: Starts, found: list[Outcome]) -> Iterator[list[Cell]]:
     """Yield the lines of the table."""
-    by_label = {one.contender.label: one for one in found}
+    sequential = next(one for one in found if one.contender.label == "sequential")
     for one in found:
-        against = [value for name in BARS for value in one.saving(by_label[name])]
-        milliseconds = 1e3 * np.array(one.watched.seconds)
-        speed = [float(milliseconds.mean()), float(milliseconds.max())]
-        yield [starts.label, one.contender.label, float(one.costs.mean()), *against, *one.fragmentation, *speed]
+        facts = one.fragmentation[0], 1e3 * float(np.mean(one.watched.seconds))
+        yield [starts.label, one.contender.label, float(one.costs.mean()), *one.saving(sequential), *facts]
 
 
 def table(runs: dict[Starts, list[Outcome]]) -> str:
@@ -297,23 +292,20 @@ def facts(runs: dict[Starts, list[Outcome]]) -> str:
 
 
 def verdict(runs: dict[Starts, list[Outcome]]) -> str:
-    """Compare `lns` with every other allocator, and hold the savings against what is asked of it."""
+    """Hold the savings of `lns` against what is asked of it."""
     lines: list[list[Cell]] = []
     for starts, found in runs.items():
         lns = next(one for one in found if one.contender.label == "lns")
-        for other in found:
-            if other is not lns:
-                saving, half = lns.saving(other)
-                bar = BARS.get(other.contender.label)
-                lines.append([starts.label, other.contender.label, saving, half, bar, judged(saving, half, bar)])
+        for other in (one for one in found if one.contender.label in BARS):
+            saving, half = lns.saving(other)
+            bar = BARS[other.contender.label]
+            lines.append([starts.label, other.contender.label, saving, half, bar, judged(saving, half, bar)])
     header = ("starts", "`lns` under", "%", "+/-", "asked %", "reached")
     return aligned_table(header, lines, (None, None, 2, 2, 0, None))
 
 
-def judged(saving: float, half: float, bar: float | None) -> str:
+def judged(saving: float, half: float, bar: float) -> str:
     """Say whether a saving reaches what is asked, and whether the whole interval does."""
-    if bar is None:
-        return "-"
     return "yes" if saving - half >= bar else "within the interval" if saving >= bar else "NO"
 
 
@@ -328,21 +320,22 @@ def fragments(workload: Workload, starts: Starts) -> str:
     return aligned_table(header, lines, (None, *(0 for _ in FAST)))
 
 
-def intent(workload: Workload) -> str:
-    """Say what is run."""
+def assumed(workload: Workload) -> str:
+    """Return what is run."""
     load = float((workload.run * workload.processors).sum()) / (workload.submit[-1] * TOPOLOGY.size)
     return (
         f"The first {len(workload):,} jobs of the NSA authors' workload (data_large_1800_40 of their repository "
         f"hpcschedule) on their 1,000 nodes, 10 pods of 10 leaves of 10; they offer a load of {load:.2f}, so that the "
-        "queue grows and the cluster stays full. Jobs start by the window rule of the NSA paper at multiples of a "
+        "queue grows. Jobs start by the window rule of the NSA paper at multiples of a "
         "period, or by EASY at every event, where the jobs that start together are a window; run times do not depend "
         "on the nodes, so that **every allocator gets the same jobs at the same times** (checked), but on the idle "
         f"nodes that it has left itself. `lns` takes {STEPS} steps a window, nothing has a time limit, seed 0. Hop "
         f"costs are means over the jobs of two or more nodes in {BATCHES} batches of "
         f"{len(workload) // (BATCHES + 2):,} jobs, one more batch before and after them left out; savings are means "
         f"over the batches, +/- half the width of the {100 * CONFIDENCE:.0f} % confidence interval (Student, batch "
-        "means). Fragmentation is that of docs/simulator.md, mean over time; ms is what the solver takes for a window, "
-        "without verification, one thread."
+        "means). Fragmentation is that of docs/simulator.md, mean over time; ms is what the solver takes for a window "
+        "on "
+        "average, without verification, one thread. `best-fit by level` places the largest job first and keeps to pods."
     )
 
 
@@ -362,26 +355,28 @@ def main() -> None:
     write_page(
         "paired_run",
         "What an allocator is worth in a long run",
-        intent(workload),
+        "Over 22,000 jobs that start at the same times, `lns` saves 10 to 19 % of the hop cost of sequential "
+        "allocation "
+        "and 8 to 14 % of that of best-fit, the more the longer the period; greedy in its place 9 to 16 % of the "
+        "former. "
+        "What is asked of 10 s and of EASY is not reached.",
         [
-            table(runs),
-            "`best-fit`: a job that no pod holds takes the leaves with most idle nodes, wherever "
-            "they are. `best-fit by level` keeps to pods there too and places the largest job first; it is no solver "
-            "of the package, but the strongest allocation job by job that is compared here.",
-            "## `lns` against the others",
+            table({starts: found for starts, found in runs.items() if starts.period_s in (60, None)}),
+            "## What is asked of `lns`",
             verdict(runs),
             "## The windows",
             facts(runs),
             f"## Do better windows leave better fragments? (period {longest.label})",
-            "Each row is a run with one allocator. Before it allocates a window, the others are asked what they "
-            "would do with it: mean hop cost per job, over all windows. Down a column the allocator stays the "
-            "same and only the idle nodes differ that it finds. `leftover counts`: the weighted squares of the "
-            "leftover nodes in each leaf and pod count 0.01 hops (docs/side_constraints.md), so that a window "
-            "leaves larger blocks to the next.",
+            "Each row is a run with one allocator; the others are asked what they would do with its windows: mean hop "
+            "cost "
+            "per job. Down a column only the idle nodes differ. `leftover counts`: the weighted squares of the "
+            "leftover "
+            "nodes in each leaf and pod count 0.01 hops, so that a window leaves larger blocks to the next.",
             fragments(workload, longest),
             f"## Every window to proof: the first {len(few):,} jobs, period {longest.label}",
             table({longest: outcomes(few, longest, PROOFS)}),
         ],
+        assumed(workload),
     )
 
 

@@ -37,14 +37,13 @@ PROCESSORS = {LUBLIN: 256, ESTIMATED: 256, CURIE: 80_640}
 SEED = 0
 N_ENVS = 256
 N_STEPS = 20_000
-MEMORY_JOBS = (10_000, 100_000, 1_000_000)
-LONG_QUEUES = (10_000, 100_000, 350_000)
+MEMORY_JOBS = 1_000_000
+LONG_QUEUE = 350_000
 
 ELSEWHERE = """\
 ## Other simulators, measured elsewhere
 
-On the same 10,000 jobs (lublin_256, P = 256), but on another machine and not by this script: only the order of
-magnitude can be compared.
+On the same 10,000 jobs, but on another machine and not by this script: only the order of magnitude counts.
 
 | simulator | FCFS jobs/s | EASY jobs/s | remark |
 | --- | ---: | ---: | --- |
@@ -158,14 +157,6 @@ def backfillings() -> dict[str, ListScheduler]:
     }
 
 
-def orders() -> dict[str, ListScheduler]:
-    """Every queue order that is installed, without backfilling and with EASY."""
-    found = {name: get_policy(name) for name in policy_names()}
-    plain = {name: ListScheduler(policy) for name, policy in found.items() if isinstance(policy, QueueOrder)}
-    easy = {f"{name}, EASY": ListScheduler(one.order, Backfill.EASY) for name, one in plain.items()}
-    return plain | easy
-
-
 def built_in_section(
     title: str, workload: Workload, schedulers: dict[str, ListScheduler], repeats: int
 ) -> tuple[str, dict[str, Times]]:
@@ -177,12 +168,23 @@ def built_in_section(
         measured = timed(partial(simulate, workload, processors, scheduler, seed=SEED), repeats)
         kernel = kernel_times(workload, processors, scheduler, repeats)
         whole[name] = measured
-        times = [1e3 * seconds for seconds in (measured.best, measured.middle, kernel.best, kernel.middle)]
-        rows.append([name, *times, len(workload) / measured.best, len(workload) / measured.middle])
-    header = ["scheduler", "best ms", "median ms", "kernel best ms", "kernel median ms", "jobs/s best", "jobs/s median"]
-    facts = f"{len(workload):,} jobs, P = {processors:,}."
-    table = aligned_table(header, rows, (None, 2, 2, 2, 2, 0, 0))
-    return f"## {title}\n\n{facts}\n\n{table}", whole
+        rows.append(
+            [name, 1e3 * measured.best, 1e3 * measured.middle, 1e3 * kernel.best, len(workload) / measured.best]
+        )
+    table = aligned_table(["scheduler", "best ms", "median ms", "kernel best ms", "jobs/s"], rows, (None, 2, 2, 2, 0))
+    return f"## {title} ({len(workload):,} jobs, P = {processors:,})\n\n{table}", whole
+
+
+def orders_section(workload: Workload, repeats: int) -> str:
+    """Time every queue order that is installed, without backfilling and with EASY."""
+    rows: list[list[Cell]] = []
+    for name, policy in ((name, get_policy(name)) for name in policy_names()):
+        if isinstance(policy, QueueOrder):
+            both = (ListScheduler(policy), ListScheduler(policy, Backfill.EASY))
+            asked = [partial(simulate, workload, PROCESSORS[workload.name], one, seed=SEED) for one in both]
+            rows.append([name, *(1e3 * timed(action, repeats).best for action in asked)])
+    table = aligned_table(["order", "best ms", "with EASY"], rows, (None, 2, 2))
+    return f"## Queue orders, lublin_256\n\n{table}"
 
 
 def plain_section(workloads: Sequence[Workload], repeats: int) -> str:
@@ -196,14 +198,12 @@ def plain_section(workloads: Sequence[Workload], repeats: int) -> str:
             compiled = partial(simulate, *asked, scheduler)
             differing = int(np.count_nonzero(np.array(plain()) != compiled().start))
             loop, ours = in_turn([plain, compiled], repeats if len(workload) < 100_000 else 3)
-            rates = len(workload) / loop.best, len(workload) / loop.middle
-            ratios = loop.best / ours.best, loop.middle / ours.middle
-            rows.append([workload.name, name, *rates, *ratios, differing])
-    header = ["workload", "scheduler", "jobs/s best", "jobs/s median", "ratio of best", "ratio of medians"]
-    table = aligned_table([*header, "starts that differ"], rows, (None, None, 0, 0, 1, 1, 0))
+            rows.append([workload.name, name, len(workload) / loop.best, loop.best / ours.best, differing])
+    header = ["workload", "scheduler", "jobs/s", "ratio of times", "starts that differ"]
+    table = aligned_table(header, rows, (None, None, 0, 1, 0))
     return (
         "## A plain Python loop\n\nLists, a heap of ends, a sorted list of promised ends (`benchmarks/plain_loop.py`), "
-        f"timed in turn with `simulate`; the ratio is of their times.\n\n{table}"
+        f"timed in turn with `simulate`.\n\n{table}"
     )
 
 
@@ -274,32 +274,31 @@ def long_queue_section() -> str:
     schedulers["SJF with EASY"] = ListScheduler(queue_order("sjf"), Backfill.EASY)
     schedulers |= {"FCFS in Python": FirstCome(), "EASY in Python": Easy()}
     rows: list[list[Cell]] = []
-    for jobs in LONG_QUEUES:
-        workload = lublin_workload(jobs, 256, np.random.default_rng(SEED))
-        workload = replace(workload, submit=np.zeros(jobs))
-        for name, scheduler in schedulers.items():
-            times = timed(partial(simulate, workload, 256, scheduler), 1)
-            rows.append([name, jobs, times.best, jobs / times.best])
-    table = aligned_table(["scheduler", "jobs", "s", "jobs/s"], rows, (None, 0, 2, 0))
-    about = f"All jobs of a workload of the Lublin-Feitelson model, P = 256, seed {SEED}, submitted at once."
-    return f"## Long queues\n\n{about}\n\n{table}"
+    workload = replace(lublin_workload(LONG_QUEUE, 256, np.random.default_rng(SEED)), submit=np.zeros(LONG_QUEUE))
+    for name, scheduler in schedulers.items():
+        times = timed(partial(simulate, workload, 256, scheduler), 1)
+        rows.append([name, times.best, LONG_QUEUE / times.best])
+    table = aligned_table(["scheduler", "s", "jobs/s"], rows, (None, 2, 0))
+    about = f"{LONG_QUEUE:,} jobs of the Lublin-Feitelson model, P = 256, seed {SEED}, submitted at once."
+    return f"## A long queue\n\n{about}\n\n{table}"
 
 
 def memory_section() -> str:
     """Peak memory of `simulate` beyond the workload itself, as Python's allocator counts it."""
-    rows = []
-    for jobs in MEMORY_JOBS:
-        workload = lublin_workload(jobs, 256, np.random.default_rng(SEED))
-        for name in ("FCFS", "EASY"):
-            tracemalloc.start()
-            simulate(workload, 256, backfillings()[name])
-            peak = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-            rows.append([name, jobs, peak / 1e6, peak / jobs])
-    table = aligned_table(["scheduler", "jobs", "peak MB", "bytes per job"], rows, (None, 0, 1, 1))
+    workload = lublin_workload(MEMORY_JOBS, 256, np.random.default_rng(SEED))
+    peaks = {}
+    for name in ("FCFS", "EASY"):
+        tracemalloc.start()
+        simulate(workload, 256, backfillings()[name])
+        peaks[name] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    found = ", ".join(
+        f"{name} {peak / 1e6:.1f} MB, {peak / MEMORY_JOBS:.1f} bytes a job" for name, peak in peaks.items()
+    )
     return (
-        f"## Memory\n\nPeak of `simulate` beyond the workload, which has 72 bytes a job itself; workloads of the "
-        f"Lublin-Feitelson model, P = 256, seed {SEED}.\n\n{table}"
+        f"## Memory\n\nPeak of `simulate` beyond the workload, which has 72 bytes a job itself, with {MEMORY_JOBS:,} "
+        "jobs: "
+        f"{found}."
     )
 
 
@@ -322,19 +321,25 @@ def main() -> None:
         section, measured[workload.name] = built_in_section(title, workload, schedulers, repeats)
         sections.append(section)
     if not options.quick:
-        sections.append(built_in_section("Queue orders, lublin_256", lublin, orders(), repeats)[0])
+        sections.append(orders_section(lublin, repeats))
     reading = timed(lambda: read_swf(traces / f"{CURIE}.swf.gz"), min(5, repeats))
     plain = plain_section([lublin, estimated, curie], repeats)
     bars = bars_section(lublin, curie, measured, reading, repeats)
     write_page(
         "simulator",
         "How fast the simulator is",
+        "`simulate` schedules 7.0 million jobs/s by FCFS and 1.9 million by EASY on one core, 9 and 21 times as many "
+        "as a "
+        "plain Python loop with the same schedule; the whole CEA Curie log (295,540 jobs) takes 0.26 s by EASY. An "
+        "environment does 100,000 steps/s, 256 side by side 584,000.",
+        [bars, plain, *sections, long_queue_section(), memory_section(), ELSEWHERE],
         f"One core, kernels warm, default rules, seed {SEED}; each {repeats} times after once that does not count "
         "(reading at most 5 times, Curie in a plain loop 3). Times are those of `simulate`, which `allocopt simulate` "
-        "reports as its run time; reading is not counted. *Kernel* is the part of it that is compiled, without setting "
-        "the state up. Curie is the CEA Curie log (Joseph Emeras) of the Parallel Workloads Archive (Dror Feitelson), "
-        "the cleaned version.",
-        [bars, plain, *sections, long_queue_section(), memory_section(), ELSEWHERE],
+        "reports as its run time; reading is not counted. *Kernel* is the compiled part of it, without setting the "
+        "state "
+        "up. Curie is the CEA Curie log (Joseph Emeras) of the Parallel Workloads Archive (Dror Feitelson), the "
+        "cleaned "
+        "version.",
     )
 
 

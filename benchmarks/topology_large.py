@@ -181,21 +181,16 @@ def best_bounds(found: Sequence[Answer]) -> dict[tuple[str, str], float]:
 
 
 def table(found: Sequence[Answer]) -> str:
-    """Format the answers for L1, L2 and L3 at the limits of the table, or within which they were proved."""
+    """Format the last answers for L1, L2 and L3, with the longest limit or proved."""
     bounds = best_bounds(found)
+    last = {(one.task.window, one.task.strategy, one.task.solver): one for one in found if one.task.window in LARGE}
     rows: list[list[Cell]] = []
-    for one in found:
-        task = one.task
-        if task.window in LARGE and (task.limit_s in LIMITS_S or one.status == "OPTIMAL"):
-            best = gap(one.objective, bounds[task.window, task.strategy])
-            gaps = [value if np.isfinite(value) else None for value in (one.gap, best)]
-            where: list[Cell] = [task.window, task.strategy, task.solver, task.limit_s, one.status]
-            rows.append([*where, one.seconds, one.objective, one.bound, *gaps, one.peak_mib or None])
-    header = (
-        *("window", "strategy", "solver", "limit s", "status", "seconds", "cost", "bound", "gap %"),
-        *("to best bound %", "peak MiB"),
-    )
-    return aligned_table(header, rows, (None, None, None, 1, None, 2, 0, 0, 3, 3, 0))
+    for (name, strategy, solver), one in last.items():
+        best = gap(one.objective, bounds[name, strategy])
+        gaps = [value if np.isfinite(value) else None for value in (one.gap, best)]
+        rows.append([name, strategy, solver, one.seconds, one.objective, *gaps, one.peak_mib or None])
+    header = ("window", "strategy", "solver", "seconds", "cost", "gap %", "to best bound %", "peak MiB")
+    return aligned_table(header, rows, (None, None, None, 2, 0, 3, 3, 0))
 
 
 @dataclass(frozen=True)
@@ -297,15 +292,15 @@ def growth(times: Times, problems: dict[str, TopologyProblem]) -> str:
     n = np.array([len(problems[name].idle_nodes) for name in windows])
     distinct = np.array([len(set(problems[name].sizes.tolist())) for name in windows])
     rows: list[list[Cell]] = []
-    for (solver, strategy, quality), by_window in times.items():
+    for (solver, strategy, _), by_window in times.items():
         seconds = [by_window.get(name, np.inf) for name in windows]
         factor = seconds[-1] / seconds[0]
         cells = [value if np.isfinite(value) else None for value in (*seconds, factor)]
-        rows.append([solver, strategy, 100 * quality, *cells])
+        rows.append([solver, strategy, *cells])
     for label, work in (("n log n", n * np.log(n)), ("n x sizes", n * distinct)):
-        rows.append([label, "", None, *(None for _ in windows), float(work[-1] / work[0])])
-    header = ("solver", "strategy", "within %", *(f"{name}, s" for name in windows), "L3 / L1")
-    return aligned_table(header, rows, (None, None, 0, *(3 for _ in windows), 1))
+        rows.append([label, "", *(None for _ in windows), float(work[-1] / work[0])])
+    header = ("solver", "strategy", *(f"{name}, s" for name in windows), "L3 / L1")
+    return aligned_table(header, rows, (None, None, *(3 for _ in windows), 1))
 
 
 def plot(times: Times, sizes: dict[str, int], path: Path) -> None:
@@ -358,26 +353,30 @@ def main() -> None:
     plot(times, sizes, RESULTS / f"{NAME}.svg")
     between = " and ".join(f"{name} ({idle:,} idle, {jobs} jobs)" for name, (_, idle, jobs, *_) in BETWEEN.items())
     write_page(
-        NAME,
+        "topology_large",
         "Large windows",
-        "L1, L2 and L3 of `instances`, each solve in a process of its own, seed 0, kernels loaded. `seconds` is the "
-        "wall clock around the whole call, verification included; `peak MiB` the peak of memory of the process, with "
-        "everything that it has loaded, plus that of its largest child. `gap` is to the bound that came with the "
-        "answer, the next column to the best bound of any solver on this page for the strategy or a wider one. What "
-        "was proved within a shorter limit is not solved again."
-        + (f" Not installed, and left out: {', '.join(absent)}." if absent else ""),
+        "On 40,000 idle nodes (L3) `auto` is 0.06 % above the best bound under FREE and 0.02 % under SCAS after 60 s, "
+        "with "
+        "a peak of 228 MiB; within 1 % it is after 0.3 and 0.6 s.",
         [
             table(found),
             "## What is asked",
             bars(found),
-            "## Time to equal quality",
-            "Seconds until a solver had an allocation within 1, 2 and 3 % of the best bound, in the quickest of its "
-            f"runs with limits of {', '.join(f'{limit:g}' for limit in CURVE_LIMITS_S)} s: a search that cools over "
-            f"its limit comes to the same quality later in a longer run. {between} are made as the others are.",
-            growth(times, problems),
-            "A step of `lagrangian` costs O(n R) for R distinct sizes of jobs, of which L3 has more than L1.",
+            "## Time to within 1 % of the best bound",
+            growth({key: of for key, of in times.items() if key[2] == QUALITIES[0]}, problems),
             f"![Time to equal quality]({NAME}.svg)",
         ],
+        "L1, L2 and L3 of `instances`, each solve in a process of its own, seed 0, kernels loaded. `seconds` is the "
+        "wall "
+        "clock around the whole call, verification included, with a limit of 10 s, on L3 60 s; `peak MiB` the peak of "
+        "memory of the process plus that of its largest child. `gap` is to the bound that came with the answer, the "
+        "next "
+        "column to the best bound of any solver on this page for the strategy or a wider one. Times to a quality are "
+        f"those of the quickest run with limits of {', '.join(f'{limit:g}' for limit in CURVE_LIMITS_S)} s. {between} "
+        "are "
+        "made as the others are. A step of `lagrangian` costs O(n R) for R distinct sizes of jobs, of which L3 has "
+        "more "
+        "than L1." + (f" Not installed, and left out: {', '.join(absent)}." if absent else ""),
     )
 
 

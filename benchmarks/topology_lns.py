@@ -111,21 +111,25 @@ def main() -> None:
         return
     points = list(curve([*families["paper"], *families["repo"]], [*best["paper"], *best["repo"]]))
     plot(points, RESULTS / "topology_lns.svg")
-    of_all = aligned_table(("solver", "steps", "mean ms", "mean gap %"), points, (None, 0, 3, 4))
+    # A page shows what each solver comes to with its most steps, the plot all points.
+    last = {point[0]: point for point in points}
+    of_all = aligned_table(("solver", "steps", "mean ms", "mean gap %"), list(last.values()), (None, 0, 3, 4))
     write_page(
         "topology_lns",
         "How near a search comes to the FREE optimum",
-        f"The {len(families['paper'])} `paper` and {len(families['repo'])} `repo` windows, seeds {SEEDS}, times of the "
-        "whole call with verification, kernels warm, one thread. Gaps are to optima proved by `exact`.",
+        "`lns` in 1,000 steps finds 92.5 % of the FREE optima and is 0.02 % above them on average, in 2.5 ms; `exact` "
+        "proves them in 13 ms.",
         [
             f"## `lns` in {STEPS} steps",
             table,
-            "## Every solver: gap against time",
+            "## Every solver",
             of_all,
             "![Gap against time](topology_lns.svg)",
-            "A strategy after a colon is the one that the solver kept to; its optimum is `dp`'s. `exact` ends with a "
-            "proof, and so does `auto`. Not shown are `csp` and `scip-paper`, which take seconds to minutes a window.",
         ],
+        f"The {len(families['paper'])} `paper` and {len(families['repo'])} `repo` windows, seeds {SEEDS}, times of the "
+        "whole call with verification, kernels warm, one thread. Gaps are to optima proved by `exact`; `auto` ends "
+        "with a proof too. A strategy after a colon is the one that the solver kept to. Not shown are `csp` and "
+        "`scip-paper`, which take seconds to minutes a window.",
     )
 
 

@@ -16,6 +16,8 @@ from allocopt.report.table import Cell, aligned_table, cell_text
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 
+_COMPUTES = ("numpy", "numba", "scipy", "ortools", "pyscipopt")
+
 Row = dict[str, Any]
 """A row that ``allocopt reproduce`` wrote."""
 ByRow = dict[str, dict[str, Row]]
@@ -130,12 +132,13 @@ def save(figure: Any, name: str, legend_columns: int = 0) -> None:
     figure.savefig(RESULTS / f"{name}.svg", metadata={"Date": None})
 
 
-def write_page(name: str, title: str, intent: str, sections: Sequence[str]) -> None:
+def write_page(name: str, title: str, claim: str, sections: Sequence[str], assumed: str) -> None:
     """Write ``docs/results/NAME.md``, and print it.
 
-    ``intent`` says what was measured, and how; sections are tables and findings, in order.
+    ``claim`` says what was asked and the figure that answers it; sections are the tables that carry it, and findings;
+    ``assumed`` says how it was measured, and where it falls short. Whoever measures a page anew judges its claim anew.
     """
-    _show("\n\n".join([f"# {title}", intent, _how(), *sections]), name)
+    _show("\n\n".join([f"# {title}", claim, *sections, f"## Assumed\n\n{assumed}", _how()]), name)
 
 
 def write_template(module: str, name: str, places: Mapping[str, Any], is_quick: bool = False) -> None:
@@ -160,7 +163,9 @@ def _show(text: str, name: str) -> None:
 
 def _how() -> str:
     facts = provenance()
-    versions = ", ".join(f"{package} {version}" for package, version in package_versions().items())
+    # What computes; all versions stand in constraints.txt of the commit.
+    known = package_versions()
+    versions = ", ".join(f"{name} {known[name]}" for name in _COMPUTES if name in known)
     spec = sys.modules["__main__"].__spec__
     script = f"benchmarks/{Path(sys.argv[0]).name}" if spec is None else f"-m {spec.name}"
     # Of a path only the name, for folders differ from machine to machine.
