@@ -12,8 +12,8 @@ from allocopt.arrays import IntArray
 from allocopt.problems.coallocation.generate import MeasuredPairs, read_pairs
 from allocopt.report.table import Cell, aligned_table
 from allocopt.traces.job_profile import StageKind
-from learned.asax.agent import Asax, Decision, performance_loss
-from learned.asax.trees import State, experts_of
+from learned.asax.agent import Asax, Decision
+from learned.asax.trees import Experts, State
 from papers.pages import write_page
 
 HOSTS, GUESTS = 200, 100
@@ -45,7 +45,7 @@ def learner(is_by_batch: bool) -> Asax:
         }
         for metric, (below, above) in (("cpu", small), ("memory", large))
     ]
-    return Asax.untrained(experts_of({"actions": [0, 50], "experts": experts}, "table"))
+    return Asax.untrained(Experts.of({"actions": [0, 50], "experts": experts}, "table"))
 
 
 def batch_of(name: str) -> float:
@@ -79,7 +79,7 @@ def learned_pairs(
             continue
         free.remove(found)
         slowdowns = pairs.slowdowns(hosts[found], guest)
-        loss = 1.0 if slowdowns is None else performance_loss(slowdowns[0], 1.0, asax.full_loss_at)
+        loss = 1.0 if slowdowns is None else asax.performance_loss(slowdowns[0], 1.0)
         asax.learn(asked(found, pairs.names[guest]), loss)
         # Where two jobs do not run together, the host goes on alone.
         added.append(0.0 if slowdowns is None else pairs.totals()[hosts[found], guest] - 1.0)

@@ -21,7 +21,7 @@ from allocopt.simulator.view import View
 from allocopt.solving.solve import solve
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
-from learned.dras.policies import Agent, load_agent
+from learned.dras.policies import Agent
 from learned.weights import find_weights, read_weights, shipped_weights, write_weights
 
 MACHINE, JOBS = 24, 90
@@ -100,7 +100,7 @@ def test_exact_schedulers_are_valid_and_select_what_is_optimal(trace: Workload, 
 def test_learned_schedulers_are_valid_and_select_nothing_better_than_the_optimum(
     trace: Workload, untrained: dict[str, Path], agent: str, weights: str, reward: Reward
 ) -> None:
-    loaded = load_agent(agent, str(untrained[agent]) if weights == UNTRAINED else weights)
+    loaded = Agent.load(agent, str(untrained[agent]) if weights == UNTRAINED else weights)
     options = options_of(agent, loaded)
     inner = TwoLevelScheduler(Observing(loaded.policy(), options), options.window, options.reservations)
     watched = Instances(inner, reward)
@@ -116,7 +116,7 @@ def test_learned_schedulers_are_valid_and_select_nothing_better_than_the_optimum
 
 def score(agent: str, weights: str) -> float:
     """Return what validations of trainings judge by, on jobs of two seeds: waits over those of FCFS with EASY."""
-    loaded, scores = load_agent(agent, weights), []
+    loaded, scores = Agent.load(agent, weights), []
     options = options_of(agent, loaded)
     for seed in (1, 2):
         jobs = jobs_of(seed, 300, 300_000)
@@ -170,7 +170,7 @@ GAINS = Weights(mean_wait=1.0, longest_wait=0.25, bounded_slowdown=0.1)
 def test_rewards_of_learned_schedulers_are_those_recomputed_from_their_schedules(
     trace: Workload, untrained: dict[str, Path], agent: str, weights: str
 ) -> None:
-    loaded = load_agent(agent, str(untrained[agent]) if weights == UNTRAINED else weights)
+    loaded = Agent.load(agent, str(untrained[agent]) if weights == UNTRAINED else weights)
     options = options_of(agent, loaded)
     recording = Recording(Observing(loaded.policy(), options))
     times = simulate(trace, MACHINE, TwoLevelScheduler(recording, options.window, options.reservations)).job_times

@@ -26,7 +26,7 @@ from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import check_header
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.writing import json_by_line, write_text
-from learned.asax.trees import Experts, State, read_experts
+from learned.asax.trees import Experts, State
 
 ROUND_RISK = 1.0  # Risk of an expert beyond which a round ends (line 3)
 FORMAT, VERSION = "allocopt-asax", 1
@@ -130,24 +130,24 @@ class Knowledge:
         told = {"update": str(self.update), "horizon": self.horizon, "applications": applications}
         write_text(Path(path), json_by_line({**header, **told}))
 
-
-def load_knowledge(path: Path | str, metrics: tuple[str, ...]) -> Knowledge:
-    """Read what was saved; raises `BadFileError` if the file is broken or of experts of other metrics than these."""
-    path = Path(path)
-    held = check_header(parse_json(read_text(path), path), path, FORMAT)
-    if held.get("metrics") != list(metrics):
-        raise bad_file(path, "metrics", f"are {held.get('metrics')}, the experts have {list(metrics)}")
-    update, horizon, applications = held.get("update"), held.get("horizon"), held.get("applications")
-    if not isinstance(update, str) or update not in list(Update):
-        raise bad_file(path, "update", f"is {shown(update)}, must be one of {', '.join(Update)}")
-    if type(horizon) is not int or horizon < 1:
-        raise bad_file(path, "horizon", f"is {shown(horizon)}, must be a whole number from 1 on")
-    if not isinstance(applications, dict):
-        raise bad_file(path, "applications", f"is {shown(applications)}, must be an object")
-    knowledge = Knowledge(metrics, Update(update), horizon)
-    for name, one in applications.items():
-        _fill(knowledge.of(name), one, f"applications.{name}", path)
-    return knowledge
+    @classmethod
+    def load(cls, path: Path | str, metrics: tuple[str, ...]) -> "Knowledge":
+        """Read what was saved; raises `BadFileError` if the file is broken or its experts have other metrics."""
+        path = Path(path)
+        held = check_header(parse_json(read_text(path), path), path, FORMAT)
+        if held.get("metrics") != list(metrics):
+            raise bad_file(path, "metrics", f"are {held.get('metrics')}, the experts have {list(metrics)}")
+        update, horizon, applications = held.get("update"), held.get("horizon"), held.get("applications")
+        if not isinstance(update, str) or update not in list(Update):
+            raise bad_file(path, "update", f"is {shown(update)}, must be one of {', '.join(Update)}")
+        if type(horizon) is not int or horizon < 1:
+            raise bad_file(path, "horizon", f"is {shown(horizon)}, must be a whole number from 1 on")
+        if not isinstance(applications, dict):
+            raise bad_file(path, "applications", f"is {shown(applications)}, must be an object")
+        knowledge = cls(metrics, Update(update), horizon)
+        for name, one in applications.items():
+            _fill(knowledge.of(name), one, f"applications.{name}", path)
+        return knowledge
 
 
 def _fill(weights: Weights, held: Any, place: str, path: Path) -> None:
@@ -221,18 +221,13 @@ class Loss(StrEnum):
     DEGRADATION = "degradation"
 
 
-def performance_loss(run_s: float, walltime_s: float, full_loss_at: float = 1.0) -> float:
-    """Loss of a job: the share of its limit by which it passes it, over ``full_loss_at``, at most 1 (3.2; errata)."""
-    return min(1.0, max(0.0, (run_s - walltime_s) / walltime_s) / full_loss_at)
-
-
 @dataclass
 class Asax:
     """The learner (Algorithm 1); raises `UsageError` if the knowledge is of other experts, or a number out of range."""
 
     experts: Experts  # The trees
     knowledge: Knowledge  # What is known of applications; it grows
-    full_loss_at: float = 1.0  # See `performance_loss`
+    full_loss_at: float = 1.0  # Share of its limit by which a job passes it at a loss of 1, positive
 
     def __post_init__(self) -> None:
         metrics = tuple(expert.metric for expert in self.experts.experts)
@@ -250,7 +245,7 @@ class Asax:
         full_loss_at: float = 1.0,
     ) -> "Asax":
         """Return a learner that knows nothing; without experts, with those of the package."""
-        trees = read_experts() if experts is None else experts
+        trees = Experts.read() if experts is None else experts
         metrics = tuple(expert.metric for expert in trees.experts)
         return cls(trees, Knowledge(metrics, Update(update), horizon), full_loss_at)
 
@@ -270,6 +265,10 @@ class Asax:
             likely[1] += likely.sum() <= LEAST_LIKELY
         action = int(rng.choice(len(likely), p=likely / likely.sum()))
         return Decision(application, self.experts.actions[action], table[:, action])
+
+    def performance_loss(self, run_s: float, walltime_s: float) -> float:
+        """Return the share of its limit by which a job passes it, over ``full_loss_at``, at most 1 (3.2; errata)."""
+        return min(1.0, max(0.0, (run_s - walltime_s) / walltime_s) / self.full_loss_at)
 
     def learn(self, decision: Decision, loss: float) -> bool:
         """Learn from the host's loss, in [0, 1] (lines 9 to 12); return whether a round ended."""

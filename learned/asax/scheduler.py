@@ -10,8 +10,8 @@ from allocopt.errors import UsageError
 from allocopt.simulator.quota.execution import Allocation, Progress, QuotaView
 from allocopt.simulator.quota.scheduler import QuotaScheduler, easy_starts
 from allocopt.simulator.scheduler import PlaceGuest, SetQuota, Start
-from learned.asax.agent import Asax, Asked, Decision, Loss, Offer, first_fit, load_knowledge, performance_loss
-from learned.asax.trees import Leaf, State, read_experts
+from learned.asax.agent import Asax, Asked, Decision, Knowledge, Loss, Offer, first_fit
+from learned.asax.trees import Experts, Leaf, State
 
 
 @dataclass
@@ -90,8 +90,8 @@ class AsaxScheduler(QuotaScheduler):
 
     def _loss(self, run_s: float, host: Progress) -> float:
         if self.loss is Loss.DEGRADATION:
-            return performance_loss(host.slowdown, 1.0, self.asax.full_loss_at)
-        return performance_loss(run_s, host.queued.job.walltime_s, self.asax.full_loss_at)
+            return self.asax.performance_loss(host.slowdown, 1.0)
+        return self.asax.performance_loss(run_s, host.queued.job.walltime_s)
 
 
 def _offer_of(host: Allocation, decision: Decision) -> Offer:
@@ -118,7 +118,7 @@ class AsaxPolicy(QuotaScheduler):
     # File that `remember` writes, the same or another one; one that is there must be such a file. Empty for
     # none.
     save_knowledge: str = ""
-    full_loss_at: float = 1.0  # See `performance_loss`
+    full_loss_at: float = 1.0  # See `Asax`
     period_s: float = 60.0  # Seconds between two looks at jobs that share, positive
     # See `AsaxScheduler`
     loss: str = Loss.LIMIT
@@ -135,12 +135,12 @@ class AsaxPolicy(QuotaScheduler):
             raise UsageError(f"loss is {self.loss!r}, must be one of {', '.join(Loss)}")
         if not 0 <= self.idle_weight < inf:
             raise UsageError(f"idle_weight is {self.idle_weight:g}, must not be negative")
-        asax = Asax.untrained(read_experts(self.experts or None), full_loss_at=self.full_loss_at)
+        asax = Asax.untrained(Experts.read(self.experts or None), full_loss_at=self.full_loss_at)
         if self.knowledge:
-            asax.knowledge = load_knowledge(self.knowledge, asax.knowledge.metrics)
+            asax.knowledge = Knowledge.load(self.knowledge, asax.knowledge.metrics)
         if self.save_knowledge and Path(self.save_knowledge).exists():
             # What would be lost is told before hours are simulated, and nothing else is overwritten.
-            load_knowledge(self.save_knowledge, asax.knowledge.metrics)
+            Knowledge.load(self.save_knowledge, asax.knowledge.metrics)
         self.inner = AsaxScheduler(asax, self.period_s, Loss(self.loss), self.idle_weight)
 
     def share(self, view: QuotaView) -> Iterable[PlaceGuest | SetQuota | Start]:

@@ -1,4 +1,4 @@
-"""Expert trees: what each state of a running job says about the quota of a guest. They are data, not code.
+"""_Expert trees: what each state of a running job says about the quota of a guest. They are data, not code.
 
 A table is a TOML file: ``actions``, the quotas in percent, 0 first, and ``experts``, each with a ``metric`` and its
 ``rows``. A row is a leaf: for which values of the metric and of the happiness it holds, and ``p``, how likely each
@@ -70,7 +70,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Expert:
+class _Expert:
     """A tree: the leaf that a state falls into says how likely each action is."""
 
     metric: str  # ``cpu``, ``memory``, ``stage`` or ``interval``
@@ -93,7 +93,31 @@ class Experts:
     """The trees of a site."""
 
     actions: tuple[int, ...]  # Quotas of the guest in percent of the host's cores, rising from 0
-    experts: tuple[Expert, ...]  # One for each metric
+    experts: tuple[_Expert, ...]  # One for each metric
+
+    @classmethod
+    def read(cls, path: Path | str | None = None) -> "Experts":
+        """Read a table, that of the package without a path; raises `BadFileError`, which names expert and row."""
+        where = Path(str(files("learned.asax").joinpath(SHIPPED))) if path is None else Path(path)
+        return cls.of(read_toml(where), where)
+
+    @classmethod
+    def of(cls, held: Mapping[str, Any], where: Path | str) -> "Experts":
+        """Make the experts of a table; see `read`."""
+        actions, listed = held.get("actions"), held.get("experts")
+        if not isinstance(actions, list) or not actions or not all(type(action) is int for action in actions):
+            raise bad_file(where, "actions", f"is {shown(actions)}, must be a list of whole percents")
+        rises = all(before < after for before, after in pairwise(actions))
+        if actions[0] != 0 or not rises or actions[-1] > LARGEST_PERCENT:
+            raise bad_file(where, "actions", f"are {actions}, must rise from 0 to at most {LARGEST_PERCENT}")
+        if not isinstance(listed, list) or not listed:
+            raise bad_file(where, "experts", "is missing or empty, must hold at least one expert")
+        experts = tuple(_expert(one, len(actions), f"experts[{index}]", where) for index, one in enumerate(listed))
+        metrics = [expert.metric for expert in experts]
+        for metric in metrics:
+            if metrics.count(metric) > 1:
+                raise bad_file(where, "experts", f"the metric {metric!r} has two experts")
+        return cls(tuple(actions), experts)
 
     def __len__(self) -> int:
         return len(self.experts)
@@ -108,35 +132,12 @@ class Experts:
         return np.asarray(table / table.sum(axis=1, keepdims=True))
 
 
-def read_experts(path: Path | str | None = None) -> Experts:
-    """Read a table, that of the package without a path; raises `BadFileError`, which names expert and row."""
-    where = Path(str(files("learned.asax").joinpath(SHIPPED))) if path is None else Path(path)
-    return experts_of(read_toml(where), where)
-
-
-def experts_of(held: Mapping[str, Any], where: Path | str) -> Experts:
-    """Make the experts of a table; see `read_experts`."""
-    actions, listed = held.get("actions"), held.get("experts")
-    if not isinstance(actions, list) or not actions or not all(type(action) is int for action in actions):
-        raise bad_file(where, "actions", f"is {shown(actions)}, must be a list of whole percents")
-    if actions[0] != 0 or any(after <= before for before, after in pairwise(actions)) or actions[-1] > LARGEST_PERCENT:
-        raise bad_file(where, "actions", f"are {actions}, must rise from 0 to at most {LARGEST_PERCENT}")
-    if not isinstance(listed, list) or not listed:
-        raise bad_file(where, "experts", "is missing or empty, must hold at least one expert")
-    experts = tuple(_expert(one, len(actions), f"experts[{index}]", where) for index, one in enumerate(listed))
-    metrics = [expert.metric for expert in experts]
-    for metric in metrics:
-        if metrics.count(metric) > 1:
-            raise bad_file(where, "experts", f"the metric {metric!r} has two experts")
-    return Experts(tuple(actions), experts)
-
-
 def _within(range_: Range, value: float) -> bool:
     # Open at its upper end, but infinity lies in a range up to infinity.
     return range_[0] <= value < range_[1] or value == range_[1] == math.inf
 
 
-def _expert(held: Any, n_actions: int, place: str, where: Path | str) -> Expert:
+def _expert(held: Any, n_actions: int, place: str, where: Path | str) -> _Expert:
     metric = held.get("metric") if isinstance(held, dict) else None
     if metric not in (*METRICS, STAGE):
         known = ", ".join((*METRICS, STAGE))
@@ -149,7 +150,7 @@ def _expert(held: Any, n_actions: int, place: str, where: Path | str) -> Expert:
         for number, row in enumerate(rows, start=1)
     )
     _check_cover(metric, leaves, where)
-    return Expert(metric, leaves)
+    return _Expert(metric, leaves)
 
 
 def _leaf(row: Any, metric: str, n_actions: int, place: str, where: Path | str) -> Leaf:

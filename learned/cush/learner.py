@@ -33,13 +33,11 @@ from learned.cush.policies import (
     LearnedPolicies,
     PolicySelector,
     Validator,
-    look,
     parts_of,
-    starts_of,
 )
 from learned.rl.algorithms import Choices, OptimizerName, PolicyGradient, cumulative_rewards
 from learned.rl.networks import dense, masked, masked_log_softmax, set_weights, slot_layers, slot_logits, weights_of
-from learned.rl.slots import CompactNetwork, SlotPolicy, pack_slots
+from learned.rl.slots import CompactNetwork, SlotPolicy
 from learned.rl.state import Stateful
 from learned.rl.workers import Workers
 
@@ -115,7 +113,7 @@ class CompactModule(SelectorModule):
 
     def acting(self) -> JobSelector:
         """Return what acts by the present weights."""
-        return SlotPolicy(pack_slots(weights_of(self)))
+        return SlotPolicy.of(weights_of(self))
 
 
 class ImageModule(SelectorModule):
@@ -200,6 +198,17 @@ class Allocations:
     penalties: FloatArray
     right: BoolArray
 
+    def choices(self, groups: IntArray, settings: Settings, workers: Workers) -> Choices:
+        """Return what the policy selector learns from: minus penalties, and if asked less their mean over a job."""
+        returns = -self.penalties
+        if settings.policy_baseline:
+            # Every job of every job set is started once in each simulation.
+            size = int(groups.max()) + 1, int(self.jobs.max()) + 1
+            returns = returns - _means_over(returns, groups[self.episodes], self.jobs, size, workers)
+        legal = torch.ones((len(returns), len(Policy)), dtype=torch.bool)
+        described, policies = torch.from_numpy(self.described), torch.from_numpy(self.policies)
+        return Choices(described, legal, policies, _advantages_of(returns, settings))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Played:
@@ -215,6 +224,17 @@ class Played:
     times: IntArray  # Timesteps passed before each step, shape ``(T, E)``
     turnaround: FloatArray  # Mean normalized turnaround time of each episode, shape ``(E,)``
     allocations: Allocations  # How all jobs were allocated
+
+    def returns(self, gamma: float, *, global_reward: bool) -> FloatArray:
+        """Return ``v_t`` of every step, shape ``(T, E)``, with or without the factor ``r_g``."""
+        returns = cumulative_rewards(self.rewards, np.zeros_like(self.runs), gamma)
+        return returns * self.turnaround if global_reward else returns
+
+    def times_by(self, clock: Clock) -> IntArray:
+        """Return the time of every step by a clock, shape ``(T, E)``."""
+        if clock == "timesteps":
+            return self.times
+        return np.broadcast_to(np.arange(len(self.times))[:, None], self.times.shape)
 
 
 class Simulations(Stateful):
@@ -239,21 +259,17 @@ class Simulations(Stateful):
         over = np.zeros(episodes.n_environments, dtype=np.bool_)
         steps = []
         while not over.all():
-            observations, legal = look(episodes)
             uniform = torch.rand((2, len(over)), dtype=torch.float64, generator=generator).numpy()
-            slots = agent.jobs.draw(observations, legal, uniform[0])
-            starts = starts_of(episodes, slots, over)
-            policies = np.zeros(len(slots), dtype=np.int64)
-            how = agent.policies.draw(starts.described, starts.penalties, uniform[1][starts.episodes])
-            policies[starts.episodes] = how
-            open_choice = ~over & (legal.sum(axis=1) > 1)
+            choice = agent.choose(episodes, over, uniform)
+            open_choice = ~over & (choice.legal.sum(axis=1) > 1)
             runs, now = ~over, episodes.now
-            reward, over = episodes.step(slots, policies)
-            acted = observations[open_choice], legal[open_choice], slots[open_choice]
-            steps.append((*acted, open_choice, runs, reward, now, starts, how))
-        seen, masks, chosen, *framed, begun, allocated = zip(*steps, strict=True)
-        numbers, jobs, described, penalties = (np.concatenate(parts) for parts in zip(*begun, strict=True))
-        drawn_policies = np.concatenate(allocated)
+            reward, over = episodes.step(choice.slots, choice.policies)
+            acted = choice.observations[open_choice], choice.legal[open_choice], choice.slots[open_choice]
+            # Not the whole choice: images of all steps would not fit in memory.
+            begun = choice.episodes, choice.jobs, choice.how, choice.described, choice.penalties
+            steps.append((*acted, open_choice, runs, reward, now, begun))
+        seen, masks, chosen, *framed, starts = zip(*steps, strict=True)
+        numbers, jobs, drawn_policies, described, penalties = map(np.concatenate, zip(*starts, strict=True))
         paid = penalties[np.arange(len(jobs)), drawn_policies]
         right = paid <= penalties.min(axis=1) + 1e-9
         allocations = Allocations(numbers, jobs, described, drawn_policies, paid, right)
@@ -261,19 +277,6 @@ class Simulations(Stateful):
         acts, runs, rewards, times = (np.array(parts) for parts in framed)
         turnaround = episodes.metrics()["normalized_turnaround"]
         return Played(observations, legal, slots, acts, runs, rewards, times, turnaround, allocations)
-
-
-def returns_of(played: Played, gamma: float, *, global_reward: bool) -> FloatArray:
-    """Return ``v_t`` of every step, shape ``(T, E)``, with or without the factor ``r_g``."""
-    returns = cumulative_rewards(played.rewards, np.zeros_like(played.runs), gamma)
-    return returns * played.turnaround if global_reward else returns
-
-
-def times_by(clock: Clock, played: Played) -> IntArray:
-    """Return the time of every step by a clock, shape ``(T, E)``."""
-    if clock == "timesteps":
-        return played.times
-    return np.broadcast_to(np.arange(len(played.times))[:, None], played.times.shape)
 
 
 def baseline(returns: FloatArray, times: IntArray, runs: BoolArray, groups: IntArray, workers: Workers) -> FloatArray:
@@ -394,8 +397,8 @@ class CushLearner(Stateful):
         agent, settings = self.agent(), self._settings
         for _ in range(settings.chunks):
             part = self._simulations.play(agent, self._generator)
-            returns = returns_of(part, settings.gamma, global_reward=settings.global_reward)
-            times = times_by(settings.clock, part)
+            returns = part.returns(settings.gamma, global_reward=settings.global_reward)
+            times = part.times_by(settings.clock)
             expected = baseline(returns, times, part.runs, self._simulations.groups, self._workers)
             advantages = _advantages_of((returns - expected)[part.acts], settings)
             self._samples += len(advantages)
@@ -408,7 +411,7 @@ class CushLearner(Stateful):
 
     def _improve_policies(self, found: Sequence[Allocations], ent_coef: float) -> None:
         groups, settings = self._simulations.groups, self._settings
-        parts = [policy_choices(part, groups, settings, self._workers) for part in found]
+        parts = [part.choices(groups, settings, self._workers) for part in found]
         if settings.policy_steps == 1:
             self._learners[POLICIES].improve(parts, ent_coef)
             return
@@ -421,18 +424,6 @@ class CushLearner(Stateful):
     def _average(self) -> None:
         for learner in self._learners.values():
             self._workers.average(learner.actor)
-
-
-def policy_choices(found: Allocations, groups: IntArray, settings: Settings, workers: Workers) -> Choices:
-    """Return what the policy selector learns from: minus penalties, less the mean over a job's simulations if asked."""
-    returns = -found.penalties
-    if settings.policy_baseline:
-        # Every job of every job set is started once in each simulation.
-        size = int(groups.max()) + 1, int(found.jobs.max()) + 1
-        returns = returns - _means_over(returns, groups[found.episodes], found.jobs, size, workers)
-    legal = torch.ones((len(returns), len(Policy)), dtype=torch.bool)
-    described, policies = torch.from_numpy(found.described), torch.from_numpy(found.policies)
-    return Choices(described, legal, policies, _advantages_of(returns, settings))
 
 
 def _advantages_of(differences: FloatArray, settings: Settings) -> torch.Tensor:

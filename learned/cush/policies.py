@@ -8,19 +8,20 @@ selector has 10 hidden neurons.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.cush.jobsets import JobSet, Machine
 from allocopt.envs.cush.observation import n_features
-from allocopt.envs.cush.task import DynamicTypes, Episodes, Kinds, LiveEpisode, Options
+from allocopt.envs.cush.task import DynamicTypes, Episodes, Options
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.locality import Policy, WorkloadType
 from allocopt.simulator.scheduler import Decision, Start, Wait
+from allocopt.simulator.state import FREE, NOBODY, RUNNING
 from allocopt.simulator.view import View
-from learned.rl.slots import SlotPolicy, pack_slots
+from learned.rl.slots import SlotPolicy
 from learned.rl.workers import Workers
 from learned.weights import Card, Weights, check_shapes, find_weights, load_weights, two_layers
 
@@ -52,12 +53,6 @@ class ImageNetwork:
         return (self.horizon - SIDE + 1) * (self.units - SIDE + 1)
 
 
-def policy_shapes(inputs: int) -> dict[str, tuple[int, ...]]:
-    """Shapes of the policy selector's parameters by name, for so many numbers that describe a job."""
-    first = {"0.weight": (HIDDEN, inputs), "0.bias": (HIDDEN,)}
-    return {**first, "2.weight": (len(Policy), HIDDEN), "2.bias": (len(Policy),)}
-
-
 def parts_of(weights: Mapping[str, Float32Array], prefix: str) -> dict[str, Float32Array]:
     """Return the parameters of one of the selectors."""
     return {name.removeprefix(prefix): values for name, values in weights.items() if name.startswith(prefix)}
@@ -81,7 +76,8 @@ class LearnedPolicies:
 
     def __post_init__(self) -> None:
         inputs = self.weights["0.weight"].shape[-1] if "0.weight" in self.weights else N_NUMBERS
-        check_shapes(policy_shapes(inputs), self.weights)
+        first = {"0.weight": (HIDDEN, inputs), "0.bias": (HIDDEN,)}
+        check_shapes({**first, "2.weight": (len(Policy), HIDDEN), "2.bias": (len(Policy),)}, self.weights)
 
     def draw(self, described: Float32Array, penalties: FloatArray, uniform: FloatArray) -> IntArray:
         """Draw policies of jobs that start by their probabilities and random numbers within 0 .. 1, shape ``(n,)``.
@@ -123,6 +119,21 @@ class FixedPolicies:
 PolicySelector = LearnedPolicies | FixedPolicies
 
 
+class Choice(NamedTuple):
+    """What an agent saw and chose in E episodes, and the n jobs that are about to start."""
+
+    observations: Float32Array
+    legal: BoolArray
+    slots: IntArray  # Shape ``(E,)``
+    policies: IntArray  # Shape ``(E,)``
+    # In which episodes jobs start, rising, their numbers in the job sets, and the `Policy` of each, shape ``(n,)``
+    episodes: IntArray
+    jobs: IntArray
+    how: IntArray
+    described: Float32Array  # What the policy selector is told of these jobs, shape ``(n, inputs)``
+    penalties: FloatArray  # Under each `Policy`, shape ``(n, 2)``
+
+
 @dataclass(frozen=True, slots=True)
 class Agent:
     """A job selector and a policy selector."""
@@ -130,62 +141,51 @@ class Agent:
     jobs: JobSelector
     policies: PolicySelector
 
+    def choose(self, episodes: Episodes, over: BoolArray, uniform: FloatArray | None = None) -> Choice:
+        """Choose in all episodes: the best, or by random numbers within 0 .. 1, shape ``(2, E)``."""
+        observations, legal = episodes.observe()
+        legal = _idling_forbidden(legal, episodes.running)
+        selector = self.jobs
+        slots = (
+            selector.best(observations, legal) if uniform is None else selector.draw(observations, legal, uniform[0])
+        )
+        starting = np.flatnonzero((slots < episodes.options.queue) & ~over)
+        places = starting, slots[starting]
+        told = episodes.descriptions()[places], episodes.penalties()[places]
+        how = self.policies.best(*told) if uniform is None else self.policies.draw(*told, uniform[1][starting])
+        policies = np.zeros(len(slots), dtype=np.int64)
+        policies[starting] = how
+        jobs = episodes.jobs()[places]
+        return Choice(observations, legal, slots, policies, starting, jobs, how, *told)
+
+    def run(self, episodes: Episodes) -> None:
+        """Play every job set in an episode of its own through, by the best choices."""
+        episodes.begin(np.arange(len(episodes.jobsets)))
+        over = np.zeros(episodes.n_environments, dtype=np.bool_)
+        while not over.all():
+            over = self._step(episodes, over)
+
+    def run_dynamic(self, types: DynamicTypes, episodes: Episodes, number: int) -> None:
+        """Play a job set of applications through by the best choices, whose types become known meanwhile."""
+        types.begin(number)
+        over = np.zeros(1, dtype=np.bool_)
+        while not over.all():
+            over = self._step(episodes, over)
+            types.look()
+
+    def _step(self, episodes: Episodes, over: BoolArray) -> BoolArray:
+        choice = self.choose(episodes, over)
+        return episodes.step(choice.slots, choice.policies)[1]
+
 
 MEANS = ("turnaround", "wait", "rewards", "penalty")  # Metrics of episodes that are told beside the score
 
 
-class _Starts(NamedTuple):
-    # The jobs that are about to start.
-
-    episodes: IntArray  # In which episode each does, rising, shape ``(n,)``
-    jobs: IntArray  # Their numbers in the job sets, shape ``(n,)``
-    described: Float32Array  # What the policy selector is told of them, shape ``(n, inputs)``
-    penalties: FloatArray  # Under each `Policy`, shape ``(n, 2)``
-
-
-def look(episodes: Episodes) -> tuple[Float32Array, BoolArray]:
-    """Return observations, and what agents may choose; see `idling_forbidden`."""
-    observations, legal = episodes.observe()
-    return observations, idling_forbidden(legal, episodes.running)
-
-
-def idling_forbidden(legal: BoolArray, running: IntArray) -> BoolArray:
-    """Return legal choices, to do nothing only where something runs or nothing can start: no agent waits for ever."""
+def _idling_forbidden(legal: BoolArray, running: IntArray) -> BoolArray:
+    # To do nothing is legal only where something runs or nothing can start: else an agent might wait for ever.
     allowed = legal.copy()
     allowed[:, -1] = (running > 0) | ~legal[:, :-1].any(axis=1)
     return allowed
-
-
-def starts_of(episodes: Episodes, slots: IntArray, over: BoolArray) -> _Starts:
-    """Return the jobs in the chosen slots of the episodes that are not over."""
-    chosen = np.flatnonzero((slots < episodes.options.queue) & ~over)
-    places = chosen, slots[chosen]
-    return _Starts(chosen, episodes.jobs()[places], episodes.descriptions()[places], episodes.penalties()[places])
-
-
-def _best_step(agent: Agent, episodes: Episodes, over: BoolArray) -> BoolArray:
-    slots = agent.jobs.best(*look(episodes))
-    starts = starts_of(episodes, slots, over)
-    policies = np.zeros(len(slots), dtype=np.int64)
-    policies[starts.episodes] = agent.policies.best(starts.described, starts.penalties)
-    return episodes.step(slots, policies)[1]
-
-
-def run_agent(agent: Agent, episodes: Episodes) -> None:
-    """Play every job set in an episode of its own through, by the best choices."""
-    episodes.begin(np.arange(len(episodes.jobsets)))
-    over = np.zeros(episodes.n_environments, dtype=np.bool_)
-    while not over.all():
-        over = _best_step(agent, episodes, over)
-
-
-def run_dynamic(agent: Agent, types: DynamicTypes, episodes: Episodes, number: int) -> None:
-    """Play a job set of applications through by the best choices, whose types become known meanwhile."""
-    types.begin(number)
-    over = np.zeros(1, dtype=np.bool_)
-    while not over.all():
-        over = _best_step(agent, episodes, over)
-        types.look()
 
 
 def right_share(episodes: Episodes) -> float:
@@ -209,7 +209,7 @@ class Validator:
         sums = np.zeros(3 + len(MEANS))
         episodes = self._episodes
         if episodes is not None:
-            run_agent(agent, episodes)
+            agent.run(episodes)
             metrics, n = episodes.metrics(), len(episodes.jobsets)
             sums[:2] = n, n * right_share(episodes)
             sums[2:] = [metrics[name].sum() for name in ("normalized_turnaround", *MEANS)]
@@ -225,6 +225,20 @@ class Trained:
     weights: dict[str, Float32Array]
     card: Card
 
+    @classmethod
+    def load(cls, weights: str) -> "Trained":
+        """Read an agent, shipped or from a file; raises `UsageError` or `BadFileError` if it is not there or broken."""
+        path = find_weights("cush", weights)
+        trained = cls(*load_weights(path, "cush"))
+        if trained.card.network != "compact":
+            fault = f"its job selector is {trained.card.network!r}; only compact ones act without torch"
+            raise BadFileError(f"{path}: {fault}")
+        try:
+            trained.agent()
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadFileError(f"{path}: {error}") from None
+        return trained
+
     @property
     def queue(self) -> int:
         """Slots of the queue that it was trained with."""
@@ -237,7 +251,7 @@ class Trained:
 
     def agent(self) -> Agent:
         """Return what acts; each caller needs its own."""
-        return Agent(SlotPolicy(pack_slots(parts_of(self.weights, JOBS))), self.policies())
+        return Agent(SlotPolicy.of(parts_of(self.weights, JOBS)), self.policies())
 
     def policies(self) -> PolicySelector:
         """Return the policy selector, or what stood in its place."""
@@ -245,17 +259,12 @@ class Trained:
         return FixedPolicies(how) if how in FIXED else LearnedPolicies(parts_of(self.weights, POLICIES))
 
 
-def load_trained(weights: str) -> Trained:
-    """Read an agent, shipped or from a file; raises `UsageError` if there is none, `BadFileError` if it is broken."""
-    path = find_weights("cush", weights)
-    trained = Trained(*load_weights(path, "cush"))
-    if trained.card.network != "compact":
-        raise BadFileError(f"{path}: its job selector is {trained.card.network!r}; only compact ones act without torch")
-    try:
-        trained.agent()
-    except (ValueError, KeyError, TypeError) as error:
-        raise BadFileError(f"{path}: {error}") from None
-    return trained
+@dataclass(frozen=True, slots=True, eq=False)
+class Kinds:
+    """What the policy selector is to know of the jobs of a workload, and what their placement costs."""
+
+    traits: FloatArray  # What is told of each job's kind, shape ``(n, K)``, as in `JobSet`
+    penalty_s: FloatArray  # Seconds that each takes longer under each `Policy`, shape ``(n, 2)``
 
 
 @dataclass(slots=True, eq=False)
@@ -263,7 +272,8 @@ class _Simulation:
     # As an agent sees it: jobs in the order of their arrival, the shorter first, times in timesteps.
 
     view: View
-    live: LiveEpisode
+    episodes: Episodes  # One, which is set by what is seen, never stepped
+    episode: Any  # Its arrays
     gpus: int  # Number of the platform's resource, 0 where there is none
     order: IntArray
     place: IntArray
@@ -303,7 +313,7 @@ class Cush:
             raise UsageError(f"the timestep is {self.timestep_s} s, must be positive")
         if self.queue < 0:
             raise UsageError(f"the queue is {self.queue}, must not be negative")
-        trained = load_trained(self.weights)
+        trained = Trained.load(self.weights)
         object.__setattr__(self, "_agent", trained.agent())
         object.__setattr__(self, "_options", Options(self.queue or trained.queue))
         object.__setattr__(self, "_traits", trained.traits)
@@ -316,16 +326,16 @@ class Cush:
         simulation = self._simulations[0]
         while len(view.queue):
             self._set(simulation)
-            observations, legal = simulation.live.look()
+            observations, legal = simulation.episodes.observe()
             if not legal[0, :-1].any():
                 return
-            legal = idling_forbidden(legal, np.array([len(view.running) if self.waits else 0]))
+            legal = _idling_forbidden(legal, np.array([len(view.running) if self.waits else 0]))
             slot = int(self._agent.jobs.best(observations, legal)[0])
             if slot == self._options.queue:
                 yield Wait((view.now // self.timestep_s + 1) * self.timestep_s)
                 return
-            job = int(simulation.order[simulation.live.slots()[slot]])
-            described = simulation.live.described(slot)
+            job = int(simulation.order[simulation.episodes.jobs()[0, slot]])
+            described = simulation.episodes.descriptions()[:, slot]
             how = int(self._agent.policies.best(described, simulation.penalty[[job]])[0])
             simulation.chosen[job] = how
             self.policies[str(job)] = Policy(how)
@@ -340,9 +350,19 @@ class Cush:
         ends = np.maximum(known, view.now // self.timestep_s + 1).astype(np.int64)
         sooner = np.lexsort((place[running], ends))
         free = view.free[[0, simulation.gpus]] if simulation.gpus else np.array([view.free[0], 1])
-        simulation.live.set(
-            int(view.now // self.timestep_s), np.sort(place[view.queue]), place[running[sooner]], ends[sooner], free
-        )
+        # The episode's queue is the first waiting jobs, its running jobs are in the order in which they end.
+        waiting, run = np.sort(place[view.queue]), place[running[sooner]]
+        episode = simulation.episode
+        shown = waiting[: episode.slots.size]
+        episode.slots[:] = NOBODY
+        episode.slots[: len(shown)] = shown
+        episode.tally["over"][:] = 0
+        state, clock = episode.state, episode.state.clock
+        state.lists[RUNNING, : len(run)] = run
+        state.jobs["expected_end"][run] = ends[sooner]
+        state.units[FREE] = free
+        clock["now"][:] = int(view.now // self.timestep_s)
+        clock["n_running"][:], clock["n_queued"][:] = len(run), len(waiting) - len(shown)
 
     def _begun(self, view: View) -> _Simulation:
         n = len(view.ids)
@@ -362,5 +382,14 @@ class Cush:
         order = np.lexsort((length, arrival))
         service = np.maximum(length[:, None] + kinds.penalty_s / self.timestep_s, 1e-9)
         jobs = JobSet(arrival, length, asked, service, kinds.traits)
-        live = LiveEpisode(jobs, machine, self._options)
-        return _Simulation(view, live, gpus, order, np.argsort(order), kinds.penalty_s, np.zeros(n, dtype=np.int64))
+        episodes = Episodes([jobs], machine, 1, self._options)
+        return _Simulation(
+            view,
+            episodes,
+            episodes.arrays(0),
+            gpus,
+            order,
+            np.argsort(order),
+            kinds.penalty_s,
+            np.zeros(n, dtype=np.int64),
+        )

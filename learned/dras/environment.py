@@ -11,9 +11,10 @@ from allocopt.envs.side_by_side import STAY
 from allocopt.simulator.rules import Reservations
 from allocopt.traces.workload import Workload
 from learned.dras.jobsets import HOUR_S
-from learned.rl.slots import SlotPolicy, pack_slots
+from learned.rl.slots import SlotPolicy
 from learned.rl.state import Stateful
 
+DOUBT = 2.0  # Standard errors by which waits must be shorter to be better
 MOST_WEIGHT = 4.0  # How much more the rewards of a quiet jobset may count than usual
 
 
@@ -155,6 +156,12 @@ class Waits:
     longest_h: FloatArray
     total_reward: float  # Mean sum of an episode's rewards
 
+    def are_better_than(self, old: "Waits") -> bool:
+        """Whether mean waits are shorter by more than `DOUBT` standard errors, longest ones no longer on average."""
+        gain = 1.0 - self.mean_h / old.mean_h
+        beyond_doubt = gain.mean() > DOUBT * gain.std(ddof=1) / np.sqrt(len(gain))
+        return bool(beyond_doubt and self.longest_h.mean() <= old.longest_h.mean())
+
 
 class Validator:
     """Plays jobsets by a policy's best actions; longest waits over ``tolerated`` times EASY's add to the score."""
@@ -166,11 +173,8 @@ class Validator:
 
     def waits(self, weights: Mapping[str, Float32Array]) -> Waits:
         """Play all jobsets through with the compact network of these weights."""
-        episodes, policy = self._episodes, SlotPolicy(pack_slots(weights))
-        episodes.begin(np.arange(len(episodes.jobsets)))
-        while not episodes.step(policy.best(*episodes.observe()))[1].all():
-            pass
-        return _waits(episodes)
+        self._episodes.play(SlotPolicy.of(weights).best)
+        return _waits(self._episodes)
 
     def measures(self, weights: Mapping[str, Float32Array]) -> dict[str, float]:
         """Compare a network's waits with those of FCFS and EASY.

@@ -22,8 +22,8 @@ from allocopt.envs.dras.observation import FEATURES, LOG_UNIT
 from learned.dras.environment import JobsetEnvironment, SeveralMachines
 from learned.dras.jobsets import HOUR_S
 from learned.rl.algorithms import Rollout, descend
-from learned.rl.networks import SlotActorCritic, SlotStates, slot_states, weights_of
-from learned.rl.slots import SlotPolicy, pack_slots
+from learned.rl.networks import SlotActorCritic, SlotStates, weights_of
+from learned.rl.slots import SlotPolicy
 from learned.rl.training import A2cSettings
 
 CHUNK = 8192  # Choices whose values and probabilities are computed together
@@ -85,7 +85,7 @@ class JobsetCollector:
 
 def drawing(model: SlotActorCritic, generator: torch.Generator) -> Act:
     """Return what draws actions as a model is at present, without torch but for the random numbers."""
-    policy = SlotPolicy(pack_slots(weights_of(model)))
+    policy = SlotPolicy.of(weights_of(model))
     return lambda states, legal: policy.draw(
         states, legal, torch.rand(len(states), dtype=torch.float64, generator=generator).numpy()
     )
@@ -104,7 +104,7 @@ def play(environment: JobsetEnvironment, act: Act) -> _PlayedEpisodes:
         over = ended
     rows, masks, taken, acts, rewards = zip(*steps, strict=True)
     legal_slots, chosen = np.concatenate(masks), torch.from_numpy(np.concatenate(taken))
-    seen, legal_then = slot_states(rows, legal_slots), torch.from_numpy(legal_slots)
+    seen, legal_then = SlotStates.joined(rows, legal_slots), torch.from_numpy(legal_slots)
     return _PlayedEpisodes(seen, legal_then, chosen, np.array(acts), np.array(rewards), np.array(times))
 
 

@@ -30,20 +30,19 @@ KNOWN = {"Theta-2018-01": range(7, 14)}
 """Held-out days of traces by the beginning of their names: days 8 to 14 of the Theta trace, its busiest week."""
 
 
-def held_out_of(name: str, n_days: int) -> range:
-    """Return which days of a trace are held out: its last fifth, begun at a whole week, unless its name is `KNOWN`."""
-    for known, days in KNOWN.items():
-        if name.startswith(known):
-            return days
-    return range(int(n_days * (1 - HELD_OUT_SHARE)) // WEEK_DAYS * WEEK_DAYS, n_days)
-
-
 @dataclass(frozen=True, slots=True)
 class Split:
     """A whole trace and which of its days, counted from 0, are held out."""
 
     workload: Workload
     held_out: range
+
+    @classmethod
+    def of(cls, workload: Workload) -> "Split":
+        """Hold out the last fifth of a trace, begun at a whole week, unless its name is `KNOWN`."""
+        n_days = int(workload.submit.max() // DAY_S) + 1
+        last = range(int(n_days * (1 - HELD_OUT_SHARE)) // WEEK_DAYS * WEEK_DAYS, n_days)
+        return cls(workload, next((days for known, days in KNOWN.items() if workload.name.startswith(known)), last))
 
     @property
     def days(self) -> IntArray:
@@ -75,12 +74,6 @@ class Split:
         return self.workload.subset(chosen, begin_s, f"{self.workload.name}, held-out days")
 
 
-def split_of(workload: Workload) -> Split:
-    """Return a trace with what its name says is held out."""
-    n_days = int(workload.submit.max() // DAY_S) + 1
-    return Split(workload, held_out_of(workload.name, n_days))
-
-
 def check_jobset_seed(seed: int) -> None:
     """Raise `UsageError` for a seed whose synthetic weeks evaluations own, or a negative one."""
     if seed < 0:
@@ -90,16 +83,12 @@ def check_jobset_seed(seed: int) -> None:
         raise UsageError(f"seed {seed} is reserved: synthetic weeks of seeds {first} to {last} are for evaluation")
 
 
-def mean_gap_s(workload: Workload) -> float:
-    """Mean time between arrivals on the days on which jobs arrived, in seconds."""
-    n_days = len(np.unique(workload.submit // DAY_S))
-    return n_days * DAY_S / len(workload)
-
-
 def sampled_jobset(workload: Workload, n_jobs: int, rng: np.random.Generator, name: str = "sampled") -> Workload:
     """Draw jobs of a trace's training days at random, with replacement; they arrive as a Poisson process."""
+    # The mean gap is that of days on which jobs arrived: traces have holes.
+    mean_gap_s = len(np.unique(workload.submit // DAY_S)) * DAY_S / len(workload)
     chosen = rng.integers(len(workload), size=n_jobs)
-    submit = np.cumsum(rng.exponential(mean_gap_s(workload), n_jobs))
+    submit = np.cumsum(rng.exponential(mean_gap_s, n_jobs))
     return _jobset(workload, submit - submit[0], chosen, workload.run[chosen], workload.estimate[chosen], name)
 
 

@@ -22,14 +22,13 @@ from allocopt.simulator.scheduler import Decision
 from allocopt.simulator.two_level import TwoLevelLog, TwoLevelScheduler
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
-from learned.dras.environment import JobsetEnvironment, Phase, Validator, Waits
+from learned.dras.environment import JobsetEnvironment, Phase, Validator
 from learned.dras.jobsets import DAY_S, varied_jobset
-from learned.rl.slots import CompactNetwork, SlotPolicy, pack_slots
+from learned.rl.slots import CompactNetwork, SlotPolicy
 from learned.rl.training import PpoSettings, check_torch
 from learned.weights import find_weights, load_weights
 
 LEAST_JOBS = 100  # Jobs that must have ended for the agent to learn from them
-DOUBT = 2.0  # Standard errors by which new weights must be better than the old ones
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,20 +39,20 @@ class Agent:
     window: int  # Waiting jobs among which it chooses
     reward: Weights  # What it was trained for
 
+    @classmethod
+    def load(cls, name: str, weights: str) -> "Agent":
+        """Read an agent, shipped or from a file; raises `UsageError` or `BadFileError` if it is not there or broken."""
+        path = find_weights(name, weights)
+        held, card = load_weights(path, name)
+        try:
+            SlotPolicy.of(held)
+            return cls(held, int(card.settings["window"]), Weights(**card.settings["reward"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadFileError(f"{path}: {error}") from None
+
     def policy(self) -> SlotPolicy:
         """Return what takes the choices that the agent likes best."""
-        return SlotPolicy(pack_slots(self.weights))
-
-
-def load_agent(name: str, weights: str) -> Agent:
-    """Read an agent, shipped or from a file; raises `UsageError` if there is none, `BadFileError` if it is broken."""
-    path = find_weights(name, weights)
-    held, card = load_weights(path, name)
-    try:
-        pack_slots(held)
-        return Agent(held, int(card.settings["window"]), Weights(**card.settings["reward"]))
-    except (ValueError, KeyError, TypeError) as error:
-        raise BadFileError(f"{path}: {error}") from None
+        return SlotPolicy.of(self.weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ class AgentScheduler:
     reservations: ClassVar[Reservations] = Reservations.KEPT
 
     def __post_init__(self) -> None:
-        agent = load_agent(self.name, self.weights)
+        agent = Agent.load(self.name, self.weights)
         object.__setattr__(self, "_scheduler", self._scheduler_of(agent, agent.policy()))
 
     @property
@@ -124,7 +123,7 @@ class Adaptation:
     def adapted(
         self, weights: Mapping[str, Float32Array], jobs: Workload, machine: int, options: Options, number: int
     ) -> dict[str, Float32Array]:
-        """Train an agent further on jobs that have ended; return the better weights, by `is_better`.
+        """Train an agent further on jobs that have ended; return the better weights, by `Waits.are_better_than`.
 
         The options have the reward that it was trained for; ``number`` is how often it was trained further before.
         """
@@ -147,14 +146,7 @@ class Adaptation:
         for update in range(self.updates):
             learner.update(update / self.updates)
         validator, new = Validator(judging, machine, options), weights_of(model)
-        return new if is_better(validator.waits(new), validator.waits(weights)) else dict(weights)
-
-
-def is_better(new: Waits, old: Waits) -> bool:
-    """Whether mean waits are shorter by more than `DOUBT` standard errors, and longest ones no longer on average."""
-    gain = 1.0 - new.mean_h / old.mean_h
-    beyond_doubt = gain.mean() > DOUBT * gain.std(ddof=1) / np.sqrt(len(gain))
-    return bool(beyond_doubt and new.longest_h.mean() <= old.longest_h.mean())
+        return new if validator.waits(new).are_better_than(validator.waits(weights)) else dict(weights)
 
 
 def ended_jobs(view: View, since_s: float) -> Workload:
@@ -199,7 +191,7 @@ class DrasPpo(AgentScheduler):
             raise UsageError("period_days and memory_days must be positive, the seed not negative")
         if self.dynamic:
             check_torch()
-        agent = load_agent(self.name, self.weights)
+        agent = Agent.load(self.name, self.weights)
         policy = agent.policy()
         object.__setattr__(self, "_agent", agent)
         object.__setattr__(self, "_operation", _Operation(agent.weights, policy))
@@ -236,4 +228,4 @@ class DrasPpo(AgentScheduler):
         self._follow(learned)
 
     def _follow(self, weights: dict[str, Float32Array]) -> None:
-        self._operation.weights, self._operation.policy.network = weights, pack_slots(weights)
+        self._operation.weights, self._operation.policy.network = weights, SlotPolicy.of(weights).network

@@ -16,7 +16,7 @@ from allocopt.simulator.rules import Reservations
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from learned.dras.environment import JobsetEnvironment, Phase, SeveralMachines, Validator
-from learned.dras.jobsets import EVALUATION_LOAD, SyntheticModel, check_jobset_seed, sampled_jobset, split_of
+from learned.dras.jobsets import EVALUATION_LOAD, Split, SyntheticModel, check_jobset_seed, sampled_jobset
 from learned.rl.slots import CompactNetwork
 from learned.rl.training import (
     A2cSettings,
@@ -196,7 +196,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
 
     def jobsets(self, workload: Workload, machine: int, seed: int) -> tuple[list[Phase], Sequence[Workload]]:
         """Return the phases, and the jobsets that validate, of a trace."""
-        split = split_of(workload)
+        split = Split.of(workload)
         training, real = split.training(), list(split.spans(self.weeks))
         model = SyntheticModel.fitted(training, machine)
         rng = np.random.default_rng((seed, 0))

@@ -24,7 +24,7 @@ def most_preferred(weights: Mapping[str, Float32Array], seen: Float32Array, lega
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class _Played:
     """What an agent did and what came out."""
 
     schedule: MulticoreSchedule  # When and where the jobs ran, and the energy
@@ -39,7 +39,21 @@ class Agent:
     weights: Mapping[str, Float32Array]  # Its parameters by name
     options: Options  # Level, reward and policies that it was trained with
 
-    def play(self, machine: Machine, jobs: TaskWorkload, execution: Execution | None = None, seed: int = 0) -> Played:
+    @classmethod
+    def load(cls, path: Path | str) -> "Agent":
+        """Read an agent that ``allocopt train irmasim`` wrote; raises `BadFileError` if the file is no such one."""
+        weights, card = load_weights(Path(path), "irmasim")
+        settings = card.settings
+        try:
+            options = Options(settings["level"], settings["objective"], tuple(settings["actions"]))
+            outputs = weights["2.weight"].shape[0]
+        except (KeyError, TypeError) as error:
+            raise BadFileError(f"{path}: holds no agent: {error}") from None
+        if outputs != len(options.actions):
+            raise BadFileError(f"{path}: has {outputs} outputs for {len(options.actions)} policies")
+        return cls(weights, options)
+
+    def play(self, machine: Machine, jobs: TaskWorkload, execution: Execution | None = None, seed: int = 0) -> _Played:
         """Simulate jobs, under contention if nothing else is said; the policy that the agent prefers is applied.
 
         The seed fixes what random policies choose. Raises `BadFileError` if the weights are for machines of another
@@ -49,26 +63,13 @@ class Agent:
         inputs = self.weights["0.weight"].shape[1]
         if inputs != episodes.size:
             raise BadFileError(f"the agent takes {inputs} values, of this machine it would be told {episodes.size}")
-        episodes.begin(np.zeros(1, dtype=np.int64))
         named = np.zeros(len(self.options.actions))
-        over = np.zeros(1, dtype=np.bool_)
-        while not over[0]:
-            action = most_preferred(self.weights, *episodes.observe())
+
+        def choose(seen: Float32Array, legal: BoolArray) -> IntArray:
+            action = most_preferred(self.weights, seen, legal)
             named[action] += 1
-            over = episodes.step(action)[1]
+            return action
+
+        episodes.play(choose)
         shares = zip(self.options.actions, (named / named.sum()).tolist(), strict=True)
-        return Played(episodes.schedule(0), {name: share for name, share in shares if share > 0})
-
-
-def load_agent(path: Path | str) -> Agent:
-    """Read an agent that ``allocopt train irmasim`` wrote; raises `BadFileError` if the file is no such one."""
-    weights, card = load_weights(Path(path), "irmasim")
-    settings = card.settings
-    try:
-        options = Options(settings["level"], settings["objective"], tuple(settings["actions"]))
-        outputs = weights["2.weight"].shape[0]
-    except (KeyError, TypeError) as error:
-        raise BadFileError(f"{path}: holds no agent: {error}") from None
-    if outputs != len(options.actions):
-        raise BadFileError(f"{path}: has {outputs} outputs for {len(options.actions)} policies")
-    return Agent(weights, options)
+        return _Played(episodes.schedule(0), {name: share for name, share in shares if share > 0})

@@ -91,6 +91,30 @@ class Architecture:
             raise ValueError(f"the last layer of {self.name} is {last}, must be dense")
         return Architecture(self.name, self.input, (*self.layers[:-1], last._replace(outputs=n)))
 
+    def pack(self, weights: Mapping[str, Float32Array]) -> "PackedNetwork":
+        """Arrange weights for the kernel; raises ValueError if a parameter is missing or has another shape."""
+        rows, parts, first = [], [], 0
+        for index, layer in enumerate(self.layers):
+            rows.append([*layer, first])
+            if layer.weight_shape:
+                # As torch's `Sequential` names them
+                weight, bias = f"{index}.weight", f"{index}.bias"
+                check_shapes({weight: layer.weight_shape, bias: (layer.outputs,)}, weights)
+                parts += [(weights[weight].T if layer.kind == DENSE else weights[weight]).ravel(), weights[bias]]
+                first += layer.n_parameters
+        return PackedNetwork(np.array(rows, dtype=np.int64), np.concatenate(parts, dtype=np.float32))
+
+    def buffers(self) -> "Buffers":
+        """Allocate the working space of the kernel."""
+        shapes = self.shapes()
+        most = max(channels * length for channels, length in shapes)
+        patches = [
+            layer.inputs * layer.width * length
+            for layer, (_, length) in zip(self.layers, shapes[1:], strict=True)
+            if layer.kind == CONVOLUTION
+        ]
+        return Buffers(*(np.zeros(size, dtype=np.float32) for size in (most, most, max(patches, default=0))))
+
 
 Q = 100  # Nodes of the idle sequence that a state shows, and actions (Table I)
 CONVOLUTIONAL_FEATURES, DENSE_FEATURES = 4, 5
@@ -145,32 +169,6 @@ class Buffers(NamedTuple):
     patches: Float32Array
 
 
-def pack(architecture: Architecture, weights: Mapping[str, Float32Array]) -> PackedNetwork:
-    """Arrange a network for the kernel; raises ValueError if a parameter is missing or has another shape."""
-    rows, parts, first = [], [], 0
-    for index, layer in enumerate(architecture.layers):
-        rows.append([*layer, first])
-        if layer.weight_shape:
-            # As torch's `Sequential` names them
-            weight, bias = f"{index}.weight", f"{index}.bias"
-            check_shapes({weight: layer.weight_shape, bias: (layer.outputs,)}, weights)
-            parts += [(weights[weight].T if layer.kind == DENSE else weights[weight]).ravel(), weights[bias]]
-            first += layer.n_parameters
-    return PackedNetwork(np.array(rows, dtype=np.int64), np.concatenate(parts, dtype=np.float32))
-
-
-def buffers_for(architecture: Architecture) -> Buffers:
-    """Allocate the working space of a network."""
-    shapes = architecture.shapes()
-    most = max(channels * length for channels, length in shapes)
-    patches = [
-        layer.inputs * layer.width * length
-        for layer, (_, length) in zip(architecture.layers, shapes[1:], strict=True)
-        if layer.kind == CONVOLUTION
-    ]
-    return Buffers(*(np.zeros(size, dtype=np.float32) for size in (most, most, max(patches, default=0))))
-
-
 SATURATED = np.float32(6.4)  # Beyond it the hyperbolic tangent is 1 to within 6e-6
 
 
@@ -191,8 +189,9 @@ def rational_tanh(x: np.float32) -> np.float32:
 
 
 @helper(allocates=True, fastmath=True, error_model="numpy")
-def add_product(weights: Float32Array, inputs: Float32Array, outputs: Float32Array) -> None:
-    """Add ``inputs @ weights`` to ``outputs``, the weights of an input lying side by side."""
+def _add_product(weights: Float32Array, inputs: Float32Array, outputs: Float32Array) -> None:
+    # Adds ``inputs @ weights``, the weights of an input lying side by side. By eight at once the outputs are read and
+    # written an eighth as often, and vector instructions have enough to do.
     n, m = inputs.size, outputs.size
     whole = n - n % 8
     for i in range(0, whole, 8):
@@ -210,10 +209,10 @@ def add_product(weights: Float32Array, inputs: Float32Array, outputs: Float32Arr
 
 
 @helper(allocates=True)
-def apply_convolution(
+def _apply_convolution(
     layer: IntArray, weights: Float32Array, inputs: Float32Array, patches: Float32Array, outputs: Float32Array
 ) -> int:
-    """Apply all filters, each a product of its weights with what each tap reads; return the size of the output."""
+    # Each filter is a product of its weights with what each tap reads. Returns the size of the output.
     n_filters, n_channels = int(layer[OUTPUTS]), int(layer[INPUTS])
     width, stride = int(layer[WIDTH]), int(layer[STRIDE])
     taps, length = n_channels * width, inputs.size // n_channels
@@ -228,7 +227,7 @@ def apply_convolution(
     for index in range(n_filters):
         channel = outputs[index * n : (index + 1) * n]
         channel[:] = weights[n_filters * taps + index]
-        add_product(patches[: taps * n], weights[index * taps : (index + 1) * taps], channel)
+        _add_product(patches[: taps * n], weights[index * taps : (index + 1) * taps], channel)
     return n * n_filters
 
 
@@ -241,11 +240,11 @@ def forward(network: PackedNetwork, buffers: Buffers, inputs: Float32Array) -> F
         layer = network.layers[index]
         weights = network.weights[layer[FIRST] :]
         if layer[KIND] == CONVOLUTION:
-            size = apply_convolution(layer, weights, source[:size], buffers.patches, target)
+            size = _apply_convolution(layer, weights, source[:size], buffers.patches, target)
         elif layer[KIND] == DENSE:
             n, m = layer[INPUTS], layer[OUTPUTS]
             put(weights[n * m : (n + 1) * m], target)
-            add_product(weights[: n * m], source[:size], target[:m])
+            _add_product(weights[: n * m], source[:size], target[:m])
             size = m
         else:
             for i in range(size):

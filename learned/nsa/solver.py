@@ -51,7 +51,7 @@ from heuristics.topology.annealing import (
     walk_from,
 )
 from heuristics.topology.schedule import Schedule
-from learned.nsa.networks import NETWORKS, Architecture, Buffers, PackedNetwork, buffers_for, forward, pack
+from learned.nsa.networks import NETWORKS, Architecture, Buffers, PackedNetwork, forward
 from learned.weights import load_weights, shipped_file
 
 LARGEST_JOB = 40.0  # Most nodes that a job of the paper's workload asks for: the scale of the third and fourth feature
@@ -75,7 +75,7 @@ def node_features(problem: TopologyProblem) -> Float32Array:
     return np.stack([(groups[level] + 1) / counts[level] for level in (0, -1)]).astype(np.float32)
 
 
-class Guide(NamedTuple):
+class _Guide(NamedTuple):
     """What the walk asks for first nodes."""
 
     # The policy, and working space for it
@@ -88,14 +88,14 @@ class Guide(NamedTuple):
     sharpness: float  # What logits are multiplied by before an action is drawn: 1 draws as the policy was trained
 
 
-GUIDE = record_type(Guide)
+GUIDE = record_type(_Guide)
 
 
 @helper(allocates=True)
 def write_state(
     nodes: Float32Array, idle: IntArray, size: float, others: float, n_features: int, state: Float32Array
 ) -> int:
-    """Write the state of a repair, shape ``(n_features * q,)``; return how many actions are legal. See `Guide`."""
+    """Write the state of a repair, shape ``(n_features * q,)``; return how many actions are legal. See `_Guide`."""
     q = state.size // n_features
     n = min(q, idle.size)
     for i in range(n):
@@ -137,7 +137,7 @@ def draw_action(logits: Float32Array, sharpness: float, rng: np.random.Generator
 def _repair(
     window: Encoding,
     walk: Walk,
-    guide: Guide,
+    guide: _Guide,
     jobs: IntArray,
     idle: IntArray,
     n_idle: int,
@@ -158,7 +158,7 @@ def _repair(
 
 @kernel(void(ENCODING, WALK, RULES, GUIDE, int64, int64, types.npy_rng), allocates=True)
 def anneal_guided(
-    window: Encoding, walk: Walk, rules: Rules, guide: Guide, first: int, last: int, rng: np.random.Generator
+    window: Encoding, walk: Walk, rules: Rules, guide: _Guide, first: int, last: int, rng: np.random.Generator
 ) -> None:
     """Take the steps ``first .. last - 1`` of neural simulated annealing (Algorithm 1); the walk changes in place.
 
@@ -242,10 +242,10 @@ class Nsa(TopologySolver):
     def _schedule(self) -> Schedule:
         return Schedule(self.hottest, self.coldest, self.steps, self.most_removed)
 
-    def _guide(self, problem: TopologyProblem) -> Guide:
+    def _guide(self, problem: TopologyProblem) -> _Guide:
         architecture, network = load_network(weights_path(self.network))
-        buffers, nodes = buffers_for(architecture), node_features(problem)
-        return Guide(network, buffers, nodes, *architecture.input, float(self.sharpness))
+        buffers, nodes = architecture.buffers(), node_features(problem)
+        return _Guide(network, buffers, nodes, *architecture.input, float(self.sharpness))
 
 
 def weights_path(network: str) -> Path:
@@ -265,6 +265,6 @@ def load_network(path: Path) -> tuple[Architecture, PackedNetwork]:
         raise bad_file(path, f"network is {card.network!r}, must be one of {', '.join(NETWORKS)}")
     architecture = NETWORKS[card.network]
     try:
-        return architecture, pack(architecture, weights)
+        return architecture, architecture.pack(weights)
     except ValueError as error:
         raise bad_file(path, str(error)) from None

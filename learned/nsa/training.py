@@ -71,8 +71,7 @@ class NsaTraining(DeclaredTraining["PpoLearner"]):
         return Trained(self.network, weights_of(learner.model.get_submodule("actor")), {})
 
     def _learner(self, seed: int, workers: Workers) -> "PpoLearner":
-        from learned.nsa.environment import RepairEnvironment
-        from learned.nsa.modules import FeedForward, sharpen_first_layer
+        from learned.nsa.learner import FeedForward, RepairEnvironment, sharpen_first_layer
         from learned.rl.algorithms import PpoLearner
         from learned.rl.networks import ActorCritic, scale_last_layer
 

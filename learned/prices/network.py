@@ -43,7 +43,7 @@ class Features(NamedTuple):
     unit: float  # Hops that a node saves at most per node of its job: the unit of prices
 
 
-class Tables(NamedTuple):
+class _Tables(NamedTuple):
     """What there is of every number x of nodes, ``0 .. most idle nodes of a pod``."""
 
     # Jobs of at most x nodes, and their nodes together
@@ -67,7 +67,7 @@ def _ratio(a: float, b: float) -> float:
 
 
 @inlined
-def _fill_sizes(tables: Tables, sizes: IntArray) -> None:
+def _fill_sizes(tables: _Tables, sizes: IntArray) -> None:
     most = tables.jobs.size - 1
     over = 0
     for size in sizes:
@@ -108,7 +108,14 @@ def _fill_supply(supply: FloatArray, idle: IntArray) -> None:
 
 @inlined
 def _write_value(
-    row: Float32Array, tables: Tables, supply: FloatArray, x: int, asked: float, n_jobs: int, total: float, largest: int
+    row: Float32Array,
+    tables: _Tables,
+    supply: FloatArray,
+    x: int,
+    asked: float,
+    n_jobs: int,
+    total: float,
+    largest: int,
 ) -> None:
     row[0] = (tables.nodes[x] + x * (n_jobs - tables.jobs[x])) / asked
     row[1] = tables.nodes[x] / asked
@@ -123,7 +130,7 @@ def _write_value(
 
 @inlined
 def _write_job(
-    row: Float32Array, tables: Tables, n: int, asked: float, total: float, largest: int, most_leaf: int
+    row: Float32Array, tables: _Tables, n: int, asked: float, total: float, largest: int, most_leaf: int
 ) -> None:
     most = tables.jobs.size - 1
     fits = n <= most
@@ -175,7 +182,7 @@ def features_of(tree: GroupTree, sizes: IntArray) -> Features:
     total, asked, largest = float(tree.idle[-1]), float(sizes.sum()), sizes.max()
     most, most_leaf = pod_idle.max(), leaf_idle.max()
     whole, real = np.zeros((4, most + 1), dtype=np.int64), np.zeros((3, most + 1))
-    tables = Tables(whole[0], real[0], whole[1], whole[2], whole[3], real[1], real[2])
+    tables = _Tables(whole[0], real[0], whole[1], whole[2], whole[3], real[1], real[2])
     _fill_sizes(tables, sizes)
     _fill_sums(tables.filled, sizes[stable_order(sizes)])
     _fill_supply(tables.leaves, leaf_idle)

@@ -124,7 +124,7 @@ class LnsPrices(Lns):
         return moves._replace(worse=WORSE, rivals=RIVALS, guidance=self.guidance, fading=self.fading)
 
 
-class Glance(NamedTuple):
+class _Glance(NamedTuple):
     """What is seen of a window at one glance."""
 
     prediction: Prediction  # Prices, worths and scores
@@ -137,7 +137,7 @@ class Glance(NamedTuple):
 
 
 @helper(allocates=True)
-def follow(tree: GroupTree, sizes: IntArray, prediction: Prediction, fading: float, is_bounded: bool) -> Glance:
+def _follow(tree: GroupTree, sizes: IntArray, prediction: Prediction, fading: float, is_bounded: bool) -> _Glance:
     """Insert jobs of these sizes as a prediction says, and compute the bounds, that of its prices if asked for."""
     largest = sizes.max()
     state = idle_state(tree, largest, 0.0)
@@ -160,13 +160,13 @@ def follow(tree: GroupTree, sizes: IntArray, prediction: Prediction, fading: flo
     holdings = no_holdings(sizes)
     for job in range(sizes.size):
         note_nodes(holdings, counts[job], job)
-    return Glance(prediction, alone[sizes], priced[sizes], most, saving, holdings)
+    return _Glance(prediction, alone[sizes], priced[sizes], most, saving, holdings)
 
 
 @helper(allocates=True)
-def glance(tree: GroupTree, sizes: IntArray, weights: Weights, fading: float, is_bounded: bool) -> Glance:
-    """Ask the network, and follow it; see `follow`."""
-    return follow(tree, sizes, predict(weights, features_of(tree, sizes)), fading, is_bounded)
+def glance(tree: GroupTree, sizes: IntArray, weights: Weights, fading: float, is_bounded: bool) -> _Glance:
+    """Ask the network, and follow it; see `_follow`."""
+    return _follow(tree, sizes, predict(weights, features_of(tree, sizes)), fading, is_bounded)
 
 
 @helper(allocates=True)
@@ -181,7 +181,7 @@ def begin_following(
     seed: int,
 ) -> tuple[State, float]:
     """Begin the guided search by a prediction; return its state, and what no allocation saves more than, in hops."""
-    seen = follow(tree, sizes, prediction, fading, True)
+    seen = _follow(tree, sizes, prediction, fading, True)
     state = begin_at(tree, sizes, seen.holdings, seen.priced, most_removed, moves, seed)
     put(prediction.worth, state.groups.worth)
     put(prediction.prices, state.groups.price)

@@ -123,7 +123,7 @@ class Environment(HasState, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class _Steps:
     """T steps of E environments; what is flat has a row for each of the N = T E samples, step after step."""
 
     # Flat: what was seen, what was legal, what was done, and the score of that action
@@ -139,14 +139,14 @@ class Steps:
     episode_return: float  # Mean sum of rewards of the episodes that ended; NaN if none did
 
 
-def take_steps(
+def _take_steps(
     judge: Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]],
     draw: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
     environment: Environment,
     n_steps: int,
     unfinished: FloatArray,
     beyond: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
-) -> Steps:
+) -> _Steps:
     """Act in all environments.
 
     ``judge`` takes states and legal actions to scores of all actions and values of the states, ``draw`` scores and
@@ -169,7 +169,7 @@ def take_steps(
         if beyond is not None:
             values = (*values, beyond(*(torch.from_numpy(array) for array in environment.observe())))
     ended_returns = np.concatenate(finished)
-    return Steps(
+    return _Steps(
         torch.cat(states),
         torch.cat(masks),
         torch.cat(actions),
@@ -208,8 +208,8 @@ Collector = Callable[[Any, Any, A2cSettings, FloatArray, torch.Generator], Rollo
 def collect(
     model: Policy, environment: Environment, settings: A2cSettings, unfinished: FloatArray, generator: torch.Generator
 ) -> Rollout:
-    """Let a policy act for some steps; see `take_steps`."""
-    steps = take_steps(
+    """Let a policy act for some steps; see `_take_steps`."""
+    steps = _take_steps(
         lambda states, legal: (model.log_probabilities(states, legal), model.values(states)),
         lambda log_probabilities, legal: drawn(log_probabilities, generator),
         environment,
@@ -228,7 +228,7 @@ def collect(
 def generalized_advantages(
     rewards: torch.Tensor, done: torch.Tensor, values: torch.Tensor, settings: A2cSettings
 ) -> torch.Tensor:
-    """Generalized advantage estimates, shape ``(T, E)``; see `Steps` for what they are made of."""
+    """Generalized advantage estimates, shape ``(T, E)``; see `_Steps` for what they are made of."""
     advantages = torch.zeros_like(rewards)
     later = torch.zeros_like(rewards[0])
     for t in range(len(rewards) - 1, -1, -1):
@@ -406,7 +406,7 @@ class PgLearner(EnvironmentLearner[nn.Module, PgSettings]):
 
     def _improve(self, share: float) -> tuple[int, float, dict[str, float]]:
         settings = self._settings
-        steps = take_steps(
+        steps = _take_steps(
             # A policy alone values all states the same.
             lambda states, legal: (masked_log_softmax(self.model(states), legal), torch.zeros(len(states))),
             lambda log_probabilities, legal: drawn(log_probabilities, self._generator),
@@ -441,7 +441,7 @@ class DqlLearner(EnvironmentLearner[nn.Module, DqlSettings]):
 
     def _improve(self, share: float) -> tuple[int, float, dict[str, float]]:
         settings = self._settings
-        steps = take_steps(
+        steps = _take_steps(
             self._judge,
             self._draw,
             self._environment,

@@ -24,7 +24,7 @@ from allocopt.interruption import interruption_held
 from allocopt.training import TrainingProgress, TrainingRequest
 from learned.rl.curve import write_curve
 from learned.rl.state import HasState
-from learned.rl.workers import ALONE, Workers, any_of, is_leader
+from learned.rl.workers import ALONE, Workers
 
 NAME = "checkpoint.pt"
 BETWEEN_CHECKPOINTS_S = 30.0
@@ -66,10 +66,10 @@ def run_updates(
         is_late = request.minutes is not None and now - started >= 60 * request.minutes
         # The first update shows that there is something to lose.
         is_due = now - saved >= BETWEEN_CHECKPOINTS_S or len(rows) == 1
-        is_late, stops, is_due = any_of(workers, is_late, interrupted(), is_due)
+        is_late, stops, is_due = workers.any_of(is_late, interrupted(), is_due)
         if is_due or len(rows) == total or is_late or stops:
             snapshot = learner.snapshot()
-            if is_leader(workers):
+            if workers.is_leader:
                 write_checkpoint(request.folder, identity, {"learner": snapshot, "rows": rows})
                 title = str(identity.get("title", request.folder.name))
                 write_curve(request.folder, rows, "samples", "mean_return", title)

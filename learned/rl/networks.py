@@ -126,6 +126,15 @@ class SlotStates:
     first: torch.Tensor  # Where each choice's rows begin, and where the last one's end, shape ``(n + 1,)``
     pooled: torch.Tensor  # Mean and greatest value of every feature over the rows of a choice, shape ``(n, 2 K)``
 
+    @classmethod
+    def joined(cls, rows: Sequence[Float32Array], legal: BoolArray) -> "SlotStates":
+        """Join features ``(r, K)`` of the legal slots of many choices, in order; every choice has a legal slot."""
+        whole, counts = np.concatenate(rows), legal.sum(axis=1)
+        first = np.concatenate(([0], np.cumsum(counts)))
+        means = np.add.reduceat(whole, first[:-1], axis=0) / counts[:, None].astype(np.float32)
+        pooled = np.concatenate((means, np.maximum.reduceat(whole, first[:-1], axis=0)), axis=1)
+        return cls(*(torch.from_numpy(array) for array in (whole, first, pooled)))
+
     def __len__(self) -> int:
         return len(self.pooled)
 
@@ -135,15 +144,6 @@ class SlotStates:
         first = torch.cat((counts.new_zeros(1), counts.cumsum(0)))
         places = torch.arange(int(first[-1])) + torch.repeat_interleave(begin - first[:-1], counts)
         return SlotStates(self.rows[places], first, self.pooled[chosen])
-
-
-def slot_states(rows: Sequence[Float32Array], legal: BoolArray) -> SlotStates:
-    """Join features ``(r, K)`` of the legal slots of many choices, in their order; every choice has a legal slot."""
-    whole, counts = np.concatenate(rows), legal.sum(axis=1)
-    first = np.concatenate(([0], np.cumsum(counts)))
-    means = np.add.reduceat(whole, first[:-1], axis=0) / counts[:, None].astype(np.float32)
-    pooled = np.concatenate((means, np.maximum.reduceat(whole, first[:-1], axis=0)), axis=1)
-    return SlotStates(*(torch.from_numpy(array) for array in (whole, first, pooled)))
 
 
 class SlotActorCritic(ActorCritic):

@@ -55,7 +55,7 @@ class CompactNetwork:
         return shapes
 
 
-class PackedSlots(NamedTuple):
+class _PackedSlots(NamedTuple):
     """Transposed weights of a compact network's actor, and its biases, as kernels take them."""
 
     one: Annotated[Float32Array, 2]
@@ -67,21 +67,11 @@ class PackedSlots(NamedTuple):
     hidden: Annotated[Float32Array, 2]  # Working space, shape ``(2, max(first, second))``
 
 
-PACKED_SLOTS = record_type(PackedSlots)
-
-
-def pack_slots(weights: Mapping[str, Float32Array]) -> PackedSlots:
-    """Arrange a compact network's actor, for one caller; raises ValueError if the weights are not those of one."""
-    network = CompactNetwork.of(weights)
-    arrays = [np.ascontiguousarray(weights[f"actor.{index}.weight"].T, dtype=np.float32) for index in (0, 2)]
-    biases = [np.array(weights[f"actor.{index}.bias"], dtype=np.float32) for index in (0, 2, 4)]
-    last = np.array(weights["actor.4.weight"][0], dtype=np.float32)
-    hidden = np.zeros((2, max(network.first, network.second)), dtype=np.float32)
-    return PackedSlots(arrays[0], biases[0], arrays[1], biases[1], last, biases[2], hidden)
+PACKED_SLOTS = record_type(_PackedSlots)
 
 
 @helper(allocates=True, fastmath=True, error_model="numpy")
-def slot_values(network: PackedSlots, features: Float32Array, n_slots: int, values: Float32Array) -> None:
+def slot_values(network: _PackedSlots, features: Float32Array, n_slots: int, values: Float32Array) -> None:
     """Write the network's value of every one of the first slots, whose features have shape ``(W, K)``."""
     n_features, n_first = network.one.shape
     n_second = network.two.shape[1]
@@ -115,7 +105,7 @@ def _best_slot(legal: BoolArray, values: Float32Array, end: int) -> int:
 
 
 @helper(allocates=True, error_model="numpy")
-def _write_values(network: PackedSlots, state: Float32Array, legal: BoolArray, values: Float32Array) -> int:
+def _write_values(network: _PackedSlots, state: Float32Array, legal: BoolArray, values: Float32Array) -> int:
     # Of all slots up to the last legal one, whose end is returned.
     end = legal.size
     while end > 0 and not legal[end - 1]:
@@ -128,11 +118,8 @@ _ARRAYS = (float32[:, :, ::1], boolean[:, ::1])
 
 
 @kernel(int64[::1](PACKED_SLOTS, *_ARRAYS, float64[::1]), allocates=True, error_model="numpy")
-def draw_actions(network: PackedSlots, states: Float32Array, legal: BoolArray, uniform: FloatArray) -> IntArray:
-    """Draw an action of every episode by the softmax of the network's values over the legal slots.
-
-    Every one of the states ``(E, W, K)`` has a legal slot, ``(E, W)``. Random numbers ``(E,)`` are within 0 .. 1.
-    """
+def _draw_actions(network: _PackedSlots, states: Float32Array, legal: BoolArray, uniform: FloatArray) -> IntArray:
+    # By the softmax of the network's values, of which the greatest is taken first: exponentials must not overflow.
     actions, values = np.zeros(legal.shape[0], dtype=np.int64), np.empty(legal.shape[1], dtype=np.float32)
     for e in range(actions.size):
         end = _write_values(network, states[e], legal[e], values)
@@ -153,8 +140,7 @@ def draw_actions(network: PackedSlots, states: Float32Array, legal: BoolArray, u
 
 
 @kernel(int64[::1](PACKED_SLOTS, *_ARRAYS), allocates=True, error_model="numpy")
-def best_actions(network: PackedSlots, states: Float32Array, legal: BoolArray) -> IntArray:
-    """Return the legal slot of the greatest value in every episode, the first of equals; see `draw_actions`."""
+def _best_actions(network: _PackedSlots, states: Float32Array, legal: BoolArray) -> IntArray:
     actions, values = np.zeros(legal.shape[0], dtype=np.int64), np.empty(legal.shape[1], dtype=np.float32)
     for e in range(actions.size):
         end = _write_values(network, states[e], legal[e], values)
@@ -166,16 +152,29 @@ def best_actions(network: PackedSlots, states: Float32Array, legal: BoolArray) -
 class SlotPolicy:
     """A compact network that acts: one choice at a time as an `allocopt.envs.dras.task.Policy`, or many at once."""
 
-    network: PackedSlots
+    network: _PackedSlots
+
+    @classmethod
+    def of(cls, weights: Mapping[str, Float32Array]) -> "SlotPolicy":
+        """Arrange a compact network's actor, for one caller; raises ValueError if the weights are not those of one."""
+        network = CompactNetwork.of(weights)
+        arrays = [np.ascontiguousarray(weights[f"actor.{index}.weight"].T, dtype=np.float32) for index in (0, 2)]
+        biases = [np.array(weights[f"actor.{index}.bias"], dtype=np.float32) for index in (0, 2, 4)]
+        last = np.array(weights["actor.4.weight"][0], dtype=np.float32)
+        hidden = np.zeros((2, max(network.first, network.second)), dtype=np.float32)
+        return cls(_PackedSlots(arrays[0], biases[0], arrays[1], biases[1], last, biases[2], hidden))
 
     def __call__(self, observation: Float32Array, legal: BoolArray) -> int:
         """Return the best legal slot."""
         return int(self.best(observation[np.newaxis], legal[np.newaxis])[0])
 
     def best(self, observations: Float32Array, legal: BoolArray) -> IntArray:
-        """Return the best legal slots of many choices; see `best_actions`."""
-        return np.asarray(best_actions(self.network, observations, legal))
+        """Return the legal slots of the greatest value, the first of equals; see `draw`."""
+        return np.asarray(_best_actions(self.network, observations, legal))
 
     def draw(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray) -> IntArray:
-        """Draw legal slots of many choices; see `draw_actions`."""
-        return np.asarray(draw_actions(self.network, observations, legal, uniform))
+        """Draw slots of many choices by the softmax of the network's values over the legal ones.
+
+        Every one of the states ``(E, W, K)`` has a legal slot, ``(E, W)``. Random numbers ``(E,)`` are within 0 .. 1.
+        """
+        return np.asarray(_draw_actions(self.network, observations, legal, uniform))

@@ -15,7 +15,7 @@ from allocopt.arrays import Float32Array
 from allocopt.errors import MissingPackageError, UsageError
 from allocopt.training import TrainingProgress, TrainingRequest
 from allocopt.version import __version__
-from learned.rl.workers import ALONE, Workers, is_leader
+from learned.rl.workers import ALONE, Workers
 from learned.weights import Card, write_weights
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class DeclaredTraining(ABC, Generic[L]):
             asked = {**self.card_settings(), **asdict(self), "updates": self.n_updates}
             identity = {"title": self.label, "seed": request.seed, **asked, "workers": workers.count}
             for progress in run_updates(learner, self.n_updates, request, identity, workers):
-                if is_leader(workers):
+                if workers.is_leader:
                     if progress.done == progress.total:
                         self._write(learner, request, begun_at)
                     yield progress

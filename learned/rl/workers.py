@@ -33,6 +33,15 @@ class Workers:
     rank: int = 0  # Number of this one, from 0; the first one writes files and speaks
     count: int = 1  # Their number P
 
+    @property
+    def is_leader(self) -> bool:
+        """Whether this process writes files and speaks."""
+        return self.rank == 0
+
+    def any_of(self, *flags: bool) -> tuple[bool, ...]:
+        """Return for each flag whether one of the processes has set it."""
+        return tuple((self.largest(np.array(flags, dtype=np.float64)) > 0).tolist())
+
     def total(self, values: FloatArray) -> FloatArray:
         """Return the sums over all of them."""
         return values
@@ -50,16 +59,6 @@ class Workers:
 
 
 ALONE = Workers()  # One process; it holds nothing
-
-
-def is_leader(workers: Workers) -> bool:
-    """Whether this process writes files and speaks."""
-    return workers.rank == 0
-
-
-def any_of(workers: Workers, *flags: bool) -> tuple[bool, ...]:
-    """Return for each flag whether one of the processes has set it."""
-    return tuple((workers.largest(np.array(flags, dtype=np.float64)) > 0).tolist())
 
 
 class _Joined(Workers):

@@ -11,7 +11,7 @@ from allocopt.envs.cush.jobsets import HELD_OUT, JobSet, Machine, draw_jobsets, 
 from allocopt.envs.cush.task import Episodes, Options
 from allocopt.simulator.locality import SIERRA_TABLE
 from heuristics.scheduling.job_selection import BACKFILLS, RULES, list_values, policies_of
-from learned.cush.policies import Agent, Trained, load_trained, run_agent
+from learned.cush.policies import Agent, Trained
 from learned.cush.training import CushTraining
 from papers.artifact import Asked, published
 
@@ -81,7 +81,7 @@ def of_baseline(jobsets: Sequence[JobSet], machine: Machine, method: str, seed: 
 def of_agent(agent: Agent, jobsets: Sequence[JobSet], machine: Machine, queue: int) -> Outcomes:
     """Schedule job sets by a trained agent."""
     episodes = Episodes(jobsets, machine, len(jobsets), Options(queue, skips_forced=True))
-    run_agent(agent, episodes)
+    agent.run(episodes)
     times = [episodes.times(number) for number in range(len(jobsets))]
     return _outcomes(jobsets, machine, episodes.metrics(), times)
 
@@ -123,7 +123,7 @@ def usual_trainings(folder: str, machine: str) -> list[Path]:
     usual = CushTraining(machine=machine)
     found = []
     for path in sorted(Path(folder).glob("cush-*/weights.safetensors")) if folder else ():
-        card = load_trained(str(path)).card
+        card = Trained.load(str(path)).card
         fields = ("machine", "nodes", "settings", "network", "policies", "measured", "unknown_share")
         if all(card.settings[name] == getattr(usual, name) for name in fields):
             found.append((card.seed, path.parent))
@@ -133,4 +133,4 @@ def usual_trainings(folder: str, machine: str) -> list[Path]:
 def agents_for(folder: str, machine: str) -> list[Trained]:
     """Return the agents in a folder for a machine, by their seeds, or the one that is shipped."""
     paths = usual_trainings(folder, machine)
-    return [load_trained(str(path / "weights.safetensors")) for path in paths] or [load_trained(machine)]
+    return [Trained.load(str(path / "weights.safetensors")) for path in paths] or [Trained.load(machine)]

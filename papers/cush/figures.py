@@ -25,7 +25,7 @@ from allocopt.reproduction import Records
 from allocopt.simulator.locality import SIERRA_TABLE, Policy, WorkloadType
 from allocopt.simulator.locality_fit import TypeClassifier
 from heuristics.scheduling.job_selection import RULES
-from learned.cush.policies import Agent, Validator, right_share, run_dynamic
+from learned.cush.policies import Agent, Validator, right_share
 from learned.cush.training import USUAL_EPOCHS, CushTraining
 from learned.rl.workers import ALONE
 from papers.artifact import Artifact, Asked, Number, Record, evenly, mean_of, read_curve, seed_and_name
@@ -331,7 +331,7 @@ def _right_by_set(asked: Asked, training: CushTraining) -> Record:
         classifier, row = TypeClassifier(SIERRA_TABLE), []
         for one in sets:
             episodes = Episodes([one.jobs], machine, 1, Options(training.queue, skips_forced=True))
-            run_dynamic(agent, DynamicTypes(classifier, episodes, [one]), episodes, 0)
+            agent.run_dynamic(DynamicTypes(classifier, episodes, [one]), episodes, 0)
             row.append(right_share(episodes))
         shares.append(row)
     return {"right": [float(share) for share in np.mean(shares, axis=0)], "campaigns": [float(len(shares))]}

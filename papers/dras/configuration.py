@@ -14,7 +14,7 @@ from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import F1, FirstComeFirstServed, ShortestJobFirst, Unicep, Wfp3
 from heuristics.scheduling.runnable import RandomRunnable, bin_packing
 from heuristics.scheduling.two_level import TwoLevelOrders
-from learned.dras.jobsets import DAY_S, EVALUATION_LOAD, EVALUATION_SEEDS, WEEK_DAYS, SyntheticModel, split_of
+from learned.dras.jobsets import DAY_S, EVALUATION_LOAD, EVALUATION_SEEDS, WEEK_DAYS, Split, SyntheticModel
 from learned.weights import read_weights, shipped_weights
 from papers.artifact import Asked
 
@@ -62,7 +62,7 @@ def trace_of(site: Site, asked: Asked) -> Workload:
 
 def jobsets_of(site: Site, kind: str, asked: Asked) -> tuple[Workload, ...]:
     """Return jobsets of a kind: the held-out days all together, or synthetic weeks that evaluations own."""
-    split = split_of(trace_of(site, asked))
+    split = Split.of(trace_of(site, asked))
     if kind == SYNTHETIC:
         model = SyntheticModel.fitted(split.training(), site.processors)
         return tuple(model.week(seed, 0, EVALUATION_LOAD) for seed in EVALUATION_SEEDS[: asked.size(None, QUICK_WEEKS)])

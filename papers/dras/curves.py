@@ -20,7 +20,7 @@ from allocopt.training import get_training
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from heuristics.scheduling.two_level import AtRandom, Following, InOrder, bin_packing
 from learned.dras.environment import Validator
-from learned.dras.policies import load_agent
+from learned.dras.policies import Agent
 from learned.dras.training import DrasTraining
 from learned.weights import find_weights, read_weights
 from papers.artifact import Artifact, Asked, Number, Record, evenly, mean_of, progress_of, read_curve, seed_and_name
@@ -129,7 +129,7 @@ def _mean_reward(method: str, weights: str, jobsets: Sequence[Workload], reward:
     if method in IN_ENVIRONMENT:
         maker, options = IN_ENVIRONMENT[method]
         return float(np.mean([_total_reward(jobs, maker(), replace(options, reward=reward)) for jobs in jobsets]))
-    agent = load_agent(AGENTS[method], weights)
+    agent = Agent.load(AGENTS[method], weights)
     kind = Reservations.NONE if method == "Decima-PG" else Reservations.KEPT
     validator = Validator(jobsets, THETA.processors, Options(window=agent.window, reservations=kind, reward=reward))
     return validator.waits(agent.weights).total_reward

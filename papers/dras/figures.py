@@ -23,7 +23,7 @@ from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.two_level import TwoLevelOrders
-from learned.dras.jobsets import EVALUATION_SEEDS, WEEK_S, SyntheticModel, split_of
+from learned.dras.jobsets import EVALUATION_SEEDS, WEEK_S, Split, SyntheticModel
 from learned.dras.policies import AgentScheduler, DrasPpo
 from papers.artifact import Artifact, Asked, Number, Record, mean_of, means_over, published, seed_and_name
 from papers.dras.configuration import (
@@ -317,7 +317,7 @@ def surge(asked: Asked, seed: int) -> tuple[Workload, FloatArray]:
 
     The weeks are drawn as the evaluation's synthetic weeks are, with an index of their own.
     """
-    model = SyntheticModel.fitted(split_of(trace_of(THETA, asked)).training(), THETA.processors)
+    model = SyntheticModel.fitted(Split.of(trace_of(THETA, asked)).training(), THETA.processors)
     n_weeks, first, end = asked.size(SPAN, QUICK_SPAN)
     jobs = model.week(EVALUATION_SEEDS[0], 1 + seed, asked.load, n_weeks)
     limits = np.array([first, end]) * WEEK_S

@@ -24,7 +24,7 @@ from torch import nn
 from allocopt.arrays import Float32Array
 from learned.rl.algorithms import Rollout, actor_critic_loss, descend
 from learned.rl.networks import Policy, SlotNetwork, masked_log_softmax, weights_of
-from learned.rl.slots import LEAK, CompactNetwork, SlotPolicy, pack_slots
+from learned.rl.slots import LEAK, CompactNetwork, SlotPolicy
 from learned.rl.training import A2cSettings
 from learned.weights import check_shapes
 
@@ -204,7 +204,7 @@ def decision_times(rng: np.random.Generator) -> Iterator[tuple[str, float, float
         rows = RowNetwork.of(network, weights)
         ms = _median_ms(partial(rows.outputs, given))
         yield f"decision, paper's network, {agent}", ms, 15.0 if agent == "dql" else 5.0
-    policy = SlotPolicy(pack_slots(weights_of(SlotNetwork(CompactNetwork(FEATURES)))))
+    policy = SlotPolicy.of(weights_of(SlotNetwork(CompactNetwork(FEATURES))))
     slots, legal = rng.random((WINDOW, FEATURES)).astype(np.float32), np.ones(WINDOW, dtype=np.bool_)
     yield "decision, compact network", _median_ms(lambda: policy(slots, legal), 300), 0.2
 

@@ -21,16 +21,17 @@ from allocopt.simulator.simulate import simulate
 from allocopt.traces.irmasim import TABLE_FOUR, npb_batch
 from allocopt.traces.tasks import TaskWorkload
 from learned.irmasim.agents import Agent
-from learned.irmasim.environment import (
+from learned.irmasim.training import (
     HETEROGENEOUS,
     HOMOGENEOUS,
     PAPERS,
+    SHARE,
     SUBSET,
+    IrmasimTraining,
     jobsets_of,
     machine_of,
     policy_rewards,
 )
-from learned.irmasim.training import SHARE, IrmasimTraining
 from papers.artifact import Artifact, Asked, Number, Record, evenly, mean_of, means_over, published, seed_and_name
 
 PUBLISHED = published("irmasim")

@@ -19,8 +19,7 @@ from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.multicore.policies import NodeSelection
 from allocopt.simulator.simulate import simulate
 from learned.irmasim.agents import Agent
-from learned.irmasim.environment import HETEROGENEOUS, PAPERS, SUBSET, jobsets_of, policy_rewards
-from learned.irmasim.training import IrmasimTraining
+from learned.irmasim.training import HETEROGENEOUS, PAPERS, SUBSET, IrmasimTraining, jobsets_of, policy_rewards
 from papers.irmasim.figures import BELOW, ENERGY, KINDS, MEASURES, OVER_BEST, UNTIL, WORST, WORST_OF_SUBSET
 from papers.pages import (
     ByRow,

@@ -18,7 +18,7 @@ from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE, PenaltyTable, Policy, WorkloadType
 from allocopt.simulator.locality_fit import Measured, TypeClassifier
 from allocopt.simulator.rules import Backfill, Rules
-from allocopt.simulator.state import FREE, NOBODY, RUNNING
+from allocopt.simulator.state import NOBODY
 from allocopt.traces.workload import Workload
 
 ObservationName = Literal["image", "slots"]
@@ -344,50 +344,6 @@ in an empty slot.""",
 
 
 CushEnv, CushVectorEnv = environments_of(Cush)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Kinds:
-    """What the policy selector is to know of the jobs of a workload, and what their placement costs."""
-
-    traits: FloatArray  # what is told of each job's kind, shape ``(n, K)``, as in `JobSet`
-    penalty_s: FloatArray  # seconds that each takes longer under each `Policy`, shape ``(n, 2)``
-
-
-class LiveEpisode:
-    """An episode that is set, not stepped; jobs are told by their numbers in the set."""
-
-    def __init__(self, jobs: JobSet, machine: Machine, options: Options) -> None:
-        self._episodes = Episodes([jobs], machine, 1, options)
-        self._episode = self._episodes.arrays(0)
-
-    def set(self, now: int, waiting: IntArray, running: IntArray, ends: IntArray, free: IntArray) -> None:
-        """Tell how things stand: the timestep, the jobs that wait and run, and the CPUs and GPUs that nobody holds.
-
-        Of the waiting jobs first things stand first, those beyond the queue are the backlog; of the running ones, those
-        that end first, ``ends`` being the timesteps by which they do.
-        """
-        episode, state, clock = self._episode, self._episode.state, self._episode.state.clock
-        shown = waiting[: episode.slots.size]
-        episode.slots[:] = NOBODY
-        episode.slots[: len(shown)] = shown
-        episode.tally["over"][:] = 0
-        state.lists[RUNNING, : len(running)] = running
-        state.jobs["expected_end"][running] = ends
-        state.units[FREE] = free
-        clock["now"][:], clock["n_running"][:], clock["n_queued"][:] = now, len(running), len(waiting) - len(shown)
-
-    def look(self) -> tuple[Float32Array, BoolArray]:
-        """Return what the job selector sees and what it may do, one episode in front."""
-        return self._episodes.observe()
-
-    def slots(self) -> IntArray:
-        """Return the jobs of the queue, `NOBODY` in an empty slot."""
-        return cast(IntArray, self._episode.slots.copy())
-
-    def described(self, slot: int) -> Float32Array:
-        """Return what the policy selector is told of the job in a slot, shape ``(1, inputs)``."""
-        return self._episodes.descriptions()[:, slot]
 
 
 class DynamicTypes:

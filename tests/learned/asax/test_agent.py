@@ -10,8 +10,8 @@ import pytest
 
 from allocopt.errors import BadFileError, UsageError
 from allocopt.traces.job_profile import StageKind
-from learned.asax.agent import Asax, Asked, Decision, Knowledge, Offer, first_fit, load_knowledge, performance_loss
-from learned.asax.trees import State, experts_of
+from learned.asax.agent import Asax, Asked, Decision, Knowledge, Offer, first_fit
+from learned.asax.trees import Experts, State
 
 BUSY = State(0.96, 0.44, StageKind.PARALLEL, 0.6, 1.5)
 IDLE = State(0.05, 0.10, StageKind.SEQUENTIAL, 0.6, 1.5)
@@ -23,14 +23,14 @@ def opposites() -> Asax:
     whole = {"happiness": [0.0, float("inf")]}
     never = {"metric": "cpu", "rows": [{"cpu": [0, 1], "p": [1, 0], **whole}]}
     always = {"metric": "memory", "rows": [{"memory": [0, 1], "p": [0, 1], **whole}]}
-    return Asax.untrained(experts_of({"actions": [0, 50], "experts": [never, always]}, "table"))
+    return Asax.untrained(Experts.of({"actions": [0, 50], "experts": [never, always]}, "table"))
 
 
 @pytest.mark.parametrize(
     ("run", "full", "loss"), [(140, 1.0, 0.4), (70, 1.0, 0.0), (100, 1.0, 0.0), (300, 1.0, 1.0), (125, 0.5, 0.5)]
 )
 def test_the_loss_is_that_of_the_paper(run: float, full: float, loss: float) -> None:
-    assert performance_loss(run, 100, full) == pytest.approx(loss)
+    assert Asax.untrained(full_loss_at=full).performance_loss(run, 100) == pytest.approx(loss)
 
 
 def test_quotas_are_drawn_from_the_mixture_of_the_experts() -> None:
@@ -95,7 +95,7 @@ def test_a_guest_that_is_there_is_given_something() -> None:
     assert {asax.decide("a", IDLE, rng).percent for _ in range(40)} == {0, 50}
     assert {asax.decide("a", IDLE, rng, is_shared=True).percent for _ in range(40)} == {50}
     never = Asax.untrained(
-        experts_of(
+        Experts.of(
             {
                 "actions": [0, 10, 50],
                 "experts": [
@@ -142,7 +142,7 @@ def trained() -> Asax:
 def test_what_was_learned_survives_its_file_and_goes_on(tmp_path: Path) -> None:
     path, asax = tmp_path / "k.json", trained()
     asax.knowledge.save(path)
-    again = Asax(asax.experts, load_knowledge(path, METRICS))
+    again = Asax(asax.experts, Knowledge.load(path, METRICS))
     assert again.knowledge.of("blast").rounds == asax.knowledge.of("blast").rounds > 0
     for one in (asax, again):
         rng = np.random.default_rng(5)
@@ -169,7 +169,7 @@ def test_a_wrong_file_is_refused(tmp_path: Path, change: dict[str, Any], fault: 
     trained().knowledge.save(path)
     path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **change}), encoding="utf-8")
     with pytest.raises(BadFileError) as caught:
-        load_knowledge(path, METRICS)
+        Knowledge.load(path, METRICS)
     assert f"k.json: {fault}" in str(caught.value)
 
 
@@ -189,5 +189,5 @@ def test_wrong_weights_are_refused(tmp_path: Path, change: dict[str, Any], fault
     held["applications"]["blast"].update(change)
     path.write_text(json.dumps(held), encoding="utf-8")
     with pytest.raises(BadFileError) as caught:
-        load_knowledge(path, METRICS)
+        Knowledge.load(path, METRICS)
     assert f"k.json: {fault}" in str(caught.value)

@@ -12,7 +12,7 @@ from allocopt.traces.applications import QueuedJob, asax_queue, queue_workload
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
 from learned.asax.agent import Asax, Loss
 from learned.asax.scheduler import AsaxScheduler, state_of
-from learned.asax.trees import experts_of
+from learned.asax.trees import Experts
 
 FULL = [0.0, float("inf")]
 
@@ -22,7 +22,7 @@ def always(percent: int, below: float = 1.0) -> Asax:
     rows = [{"cpu": [0, below], "happiness": FULL, "p": [0, 1]}]
     if below < 1:
         rows.append({"cpu": [below, 1], "happiness": FULL, "p": [1, 0]})
-    return Asax.untrained(experts_of({"actions": [0, percent], "experts": [{"metric": "cpu", "rows": rows}]}, "t"))
+    return Asax.untrained(Experts.of({"actions": [0, percent], "experts": [{"metric": "cpu", "rows": rows}]}, "t"))
 
 
 def queued(name: str, cores: int, cpu: float, memory: float = 0.1, run: float = 1000.0) -> QueuedJob:
@@ -59,7 +59,7 @@ def test_a_guest_that_an_offer_does_not_fulfil_waits(guest: QueuedJob) -> None:
 
 def test_a_refusal_holds_until_the_experts_see_another_state() -> None:
     asax = Asax.untrained()
-    asax.experts = experts_of(
+    asax.experts = Experts.of(
         {"actions": [0, 50], "experts": [{"metric": "interval", "rows": [
             {"interval": [0, 0.5], "happiness": FULL, "p": [1, 0]},
             {"interval": [0.5, 1], "happiness": FULL, "p": [0, 1]},

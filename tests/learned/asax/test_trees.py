@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from allocopt.errors import BadFileError
 from allocopt.traces.job_profile import StageKind
-from learned.asax.trees import METRICS, Experts, State, experts_of, read_experts
+from learned.asax.trees import METRICS, Experts, State
 
-SHIPPED = read_experts()
+SHIPPED = Experts.read()
 INFINITY = float("inf")
 
 
@@ -65,7 +65,7 @@ def test_a_happier_job_gives_no_less_in_the_shipped_table(state: State) -> None:
 
 
 def test_a_range_holds_its_lower_end_and_the_largest_value() -> None:
-    experts = experts_of(table("cpu", row("cpu", (0.0, 0.5), p=(1, 0)), row("cpu", (0.5, 1.0), p=(0, 1))), "table.toml")
+    experts = Experts.of(table("cpu", row("cpu", (0.0, 0.5), p=(1, 0)), row("cpu", (0.5, 1.0), p=(0, 1))), "table.toml")
     likely = [
         experts.probabilities(State(cpu, 0, StageKind.PARALLEL, 0, 1.0))[0, 1] for cpu in (0.0, 0.49, 0.5, 1.0, 1.7)
     ]
@@ -113,7 +113,7 @@ def test_a_range_holds_its_lower_end_and_the_largest_value() -> None:
 )
 def test_a_wrong_table_is_refused_by_name(held: dict[str, Any], fault: str) -> None:
     with pytest.raises(BadFileError) as caught:
-        experts_of(held, "table.toml")
+        Experts.of(held, "table.toml")
     assert str(caught.value).startswith(f"table.toml: {fault}")
 
 
@@ -124,7 +124,7 @@ def test_a_site_can_write_its_own_table(tmp_path: Path) -> None:
         "rows = [{ interval = [0, 1], happiness = [0, inf], p = [0.25, 0.75] }]\n",
         encoding="utf-8",
     )
-    experts: Experts = read_experts(path)
+    experts: Experts = Experts.read(path)
     assert experts.actions == (0, 30)
     assert experts.probabilities(State(0, 0, StageKind.PARALLEL, 0.3, 1.0)).tolist() == [[0.25, 0.75]]
     for text, fault in (
@@ -134,7 +134,7 @@ def test_a_site_can_write_its_own_table(tmp_path: Path) -> None:
     ):
         path.write_text(f"actions = {text}", encoding="utf-8")
         with pytest.raises(BadFileError, match=rf"mine\.toml: .*{fault}"):
-            read_experts(path)
+            Experts.read(path)
 
 
 def test_the_metrics_are_those_of_a_state() -> None:

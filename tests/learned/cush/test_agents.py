@@ -8,7 +8,7 @@ import pytest
 from allocopt.envs.cush.jobsets import HELD_OUT, Machine, draw_jobsets, sierra, summit
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.locality import SIERRA_TABLE
-from learned.cush.policies import load_trained
+from learned.cush.policies import Trained
 from learned.weights import Card, write_weights
 from papers.cush.configuration import best_turnaround, of_agent
 
@@ -18,7 +18,7 @@ def test_a_shipped_agent_is_a_fifth_better_than_every_baseline_and_chooses_the_b
     weights: str, machine: Machine
 ) -> None:
     jobsets = draw_jobsets(machine, SIERRA_TABLE, range(HELD_OUT, HELD_OUT + 100))
-    trained = load_trained(weights)
+    trained = Trained.load(weights)
     found = of_agent(trained.agent(), jobsets, machine, trained.queue)
     assert found.sets["normalized_turnaround"].mean() < 0.8 * best_turnaround(jobsets, machine)
     assert (found.policy == found.better).mean() > 0.99
@@ -26,14 +26,14 @@ def test_a_shipped_agent_is_a_fifth_better_than_every_baseline_and_chooses_the_b
 
 def test_a_file_of_another_agent_or_with_parameters_missing_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "weights.safetensors"
-    weights, card = load_trained("sierra").weights, load_trained("sierra").card
+    weights, card = Trained.load("sierra").weights, Trained.load("sierra").card
     fields = {name: getattr(card, name) for name in Card.__slots__}
     write_weights(path, weights, Card(**{**fields, "training": "dras-ppo"}))
     with pytest.raises(BadFileError, match="holds weights of 'dras-ppo', not of 'cush'"):
-        load_trained(str(path))
+        Trained.load(str(path))
     other = tmp_path / "other.safetensors"
     write_weights(other, {"policies.0.weight": np.zeros((10, 6), dtype=np.float32)}, card)
     with pytest.raises(BadFileError, match=r"'actor\.0\.weight' is missing"):
-        load_trained(str(other))
+        Trained.load(str(other))
     with pytest.raises(UsageError, match="must be one of sierra, summit"):
-        load_trained("fugaku")
+        Trained.load("fugaku")

@@ -27,9 +27,6 @@ from learned.cush.learner import (  # noqa: E402  # noqa: E402
     Settings,
     Simulations,
     baseline,
-    policy_choices,
-    returns_of,
-    times_by,
 )
 from learned.cush.policies import Agent, ImageNetwork, Validator  # noqa: E402
 from learned.rl.slots import CompactNetwork  # noqa: E402
@@ -77,8 +74,8 @@ def test_returns_are_discounted_local_rewards_times_the_global_reward() -> None:
     runs = np.array([[True, True], [True, True], [True, False]])
     both = played(rewards=rewards, runs=runs, turnaround=np.array([2.0, 3.0]))
     expected = [[2 * (-1 - 0.9 * 3 - 0.81 * 5), 3 * (-2 - 0.9 * 4)], [2 * (-3 - 0.9 * 5), 3 * -4], [2 * -5, 0]]
-    np.testing.assert_allclose(returns_of(both, 0.9, global_reward=True), expected)
-    assert returns_of(both, 1.0, global_reward=False)[0].tolist() == [-9.0, -6.0]
+    np.testing.assert_allclose(both.returns(0.9, global_reward=True), expected)
+    assert both.returns(1.0, global_reward=False)[0].tolist() == [-9.0, -6.0]
 
 
 def brute_baseline(returns: FloatArray, times: FloatArray, runs: FloatArray, groups: list[int]) -> FloatArray:
@@ -97,7 +94,7 @@ def test_the_baseline_is_the_mean_return_of_the_same_job_set_at_the_same_time(cl
     times = np.sort(rng.integers(0, 4, (5, 4)), axis=0)
     one = played(runs=runs, times=times)
     returns, groups = rng.normal(size=(5, 4)), np.array([0, 0, 1, 1])
-    when = times_by(clock, one)  # type: ignore[arg-type]
+    when = one.times_by(clock)  # type: ignore[arg-type]
     found = baseline(returns, when, runs, groups, ALONE)
     np.testing.assert_allclose(found, brute_baseline(returns, when, runs, groups.tolist()))
 
@@ -113,18 +110,18 @@ STARTED = Allocations(
 
 
 def test_the_return_of_the_policy_selector_is_minus_the_penalty_without_a_baseline_as_published() -> None:
-    choices = policy_choices(STARTED, np.array([0, 0, 1]), Settings(), ALONE)
+    choices = STARTED.choices(np.array([0, 0, 1]), Settings(), ALONE)
     assert choices.advantages.tolist() == [-3.0, -0.5, -7.0, -4.0]
     assert choices.legal.all()
 
 
 def test_the_baseline_of_the_policy_selector_is_the_mean_return_of_the_same_job() -> None:
-    choices = policy_choices(STARTED, np.array([0, 0, 1]), Settings(policy_baseline=True), ALONE)
+    choices = STARTED.choices(np.array([0, 0, 1]), Settings(policy_baseline=True), ALONE)
     assert choices.advantages.tolist() == [-1.25, 1.25, 0.0, 0.0]
 
 
 def test_scaled_advantages_have_a_standard_deviation_of_one() -> None:
-    choices = policy_choices(STARTED, np.array([0, 0, 1]), Settings(scaled=True), ALONE)
+    choices = STARTED.choices(np.array([0, 0, 1]), Settings(scaled=True), ALONE)
     assert float(choices.advantages.std()) == pytest.approx(1.0)
 
 

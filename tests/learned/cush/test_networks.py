@@ -6,7 +6,7 @@ import pytest
 from allocopt.envs.cush.jobsets import Machine, sierra, summit
 from allocopt.envs.cush.observation import n_features
 from allocopt.errors import UsageError
-from learned.cush.policies import ImageNetwork, LearnedPolicies, policy_shapes
+from learned.cush.policies import ImageNetwork, LearnedPolicies
 from learned.rl.slots import CompactNetwork
 
 torch = pytest.importorskip("torch")
@@ -75,7 +75,12 @@ def test_a_filter_that_has_no_place_in_the_image_is_refused() -> None:
 
 def test_the_policy_selector_has_ten_hidden_neurons() -> None:
     module = PolicyModule(3)
-    assert {name: tuple(values.shape) for name, values in module.named_parameters()} == policy_shapes(6)
+    assert {name: tuple(values.shape) for name, values in module.named_parameters()} == {
+        "0.weight": (10, 6),
+        "0.bias": (10,),
+        "2.weight": (2, 10),
+        "2.bias": (2,),
+    }
     assert n_learned(module) == 92
 
 

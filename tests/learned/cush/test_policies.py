@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from allocopt.cluster.platform import Platform
 from allocopt.envs.cush.jobsets import GPUS, Recipe, draw_jobsets, sierra
-from allocopt.envs.cush.task import Episodes, Kinds, Options
+from allocopt.envs.cush.task import Episodes, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.locality import SIERRA_TABLE, ByPolicy, PenalisedByPolicy
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
-from learned.cush.policies import Cush, load_trained, run_agent
+from learned.cush.policies import Cush, Kinds, Trained
 
 MACHINE = sierra(6)
 
@@ -29,9 +29,9 @@ def test_the_agent_makes_the_schedules_of_its_episodes_in_the_simulator(
 ) -> None:
     recipe = Recipe(jobs=12, unknown_share=unknown)
     (jobs,) = (one.in_whole_timesteps() for one in draw_jobsets(MACHINE, SIERRA_TABLE, [seed], recipe))
-    trained = load_trained(weights)
+    trained = Trained.load(weights)
     episodes = Episodes([jobs], MACHINE, 1, Options(trained.queue, skips_forced=True))
-    run_agent(trained.agent(), episodes)
+    trained.agent().run(episodes)
     starts, ends, policies = episodes.times(0)
     cush = Cush(weights, timestep_s=1.0, kinds=Kinds(jobs.traits, jobs.penalty))
     schedule = simulate(

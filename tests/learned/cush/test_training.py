@@ -11,7 +11,7 @@ from allocopt.envs.cush.jobsets import HELD_OUT
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.locality import Policy
 from allocopt.training import TrainingRequest, get_training
-from learned.cush.policies import load_trained
+from learned.cush.policies import Trained
 from learned.cush.training import VALIDATION_SEED, CushTraining
 from learned.rl.workers import ALONE
 from learned.weights import read_weights
@@ -29,7 +29,7 @@ def request(folder: Path, minutes: float | None = None, *, resumes: bool = False
 def test_a_training_writes_an_agent_that_acts(settings: str, tmp_path: Path) -> None:
     *_, last = replace(TINY, settings=settings).train(request(tmp_path))
     assert last.measures["score"] >= last.measures["best_score"] > 1
-    trained = load_trained(str(tmp_path / "weights.safetensors"))
+    trained = Trained.load(str(tmp_path / "weights.safetensors"))
     assert (trained.queue, trained.traits) == (5, 3)
     assert trained.card.settings["workers"] == 1
 
@@ -40,12 +40,12 @@ def test_the_published_network_trains_and_is_not_taken_for_one_that_acts_without
     assert card.network == "published"
     assert weights["jobs.output.weight"].shape == (6, 16 * 4 * 23)
     with pytest.raises(BadFileError, match="only compact ones act without torch"):
-        load_trained(str(tmp_path / "weights.safetensors"))
+        Trained.load(str(tmp_path / "weights.safetensors"))
 
 
 def test_without_a_policy_selector_all_jobs_get_the_policy_that_was_asked_for(tmp_path: Path) -> None:
     list(replace(TINY, policies="breadth-first", epochs=2).train(request(tmp_path)))
-    trained = load_trained(str(tmp_path / "weights.safetensors"))
+    trained = Trained.load(str(tmp_path / "weights.safetensors"))
     chosen = trained.policies().best(np.zeros((2, 6), dtype=np.float32), np.zeros((2, 2)))
     assert chosen.tolist() == [Policy.BREADTH_FIRST] * 2
 

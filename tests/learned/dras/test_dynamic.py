@@ -19,7 +19,7 @@ from allocopt.traces.workload import Workload
 from learned.dras import policies
 from learned.dras.environment import Validator, Waits
 from learned.dras.jobsets import varied_jobset
-from learned.dras.policies import Adaptation, DrasPpo, ended_jobs, is_better
+from learned.dras.policies import Adaptation, DrasPpo, ended_jobs
 from learned.rl.slots import CompactNetwork
 from learned.weights import Card, write_weights
 
@@ -73,10 +73,10 @@ def waits(mean_h: list[float], longest_h: list[float]) -> Waits:
 
 def test_better_is_shorter_beyond_doubt_and_never_longer_at_the_end() -> None:
     old = waits([2.0, 2.0, 2.0], [9.0, 9.0, 9.0])
-    assert is_better(waits([1.8, 1.7, 1.9], [9.0, 9.0, 9.0]), old)
-    assert not is_better(waits([1.8, 1.7, 1.9], [9.0, 9.0, 9.1]), old)
-    assert not is_better(waits([1.0, 2.1, 2.2], [8.0, 8.0, 8.0]), old)
-    assert not is_better(old, old)
+    assert waits([1.8, 1.7, 1.9], [9.0, 9.0, 9.0]).are_better_than(old)
+    assert not waits([1.8, 1.7, 1.9], [9.0, 9.0, 9.1]).are_better_than(old)
+    assert not waits([1.0, 2.1, 2.2], [8.0, 8.0, 8.0]).are_better_than(old)
+    assert not old.are_better_than(old)
 
 
 @dataclass(slots=True)

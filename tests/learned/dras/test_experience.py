@@ -8,12 +8,12 @@ from allocopt.envs.dras.dynamics import Weights
 from allocopt.envs.dras.task import Options
 from allocopt.traces.workload import Workload
 from learned.dras.environment import JobsetEnvironment, Phase, first_come_first_served, jobset_weights, mean_waits_s
-from learned.rl.slots import CompactNetwork, best_actions, draw_actions, pack_slots, slot_values
+from learned.rl.slots import CompactNetwork, SlotPolicy
 
 torch = pytest.importorskip("torch")
 
 from learned.dras.experience import JobsetCollector, drawing, play, relative_rewards, timed_advantages  # noqa: E402
-from learned.rl.networks import SlotActorCritic, slot_states, weights_of  # noqa: E402
+from learned.rl.networks import SlotActorCritic, SlotStates, weights_of  # noqa: E402
 from learned.rl.training import PpoSettings  # noqa: E402
 
 NODES, FEATURES = 16, 21
@@ -52,7 +52,7 @@ def some_states(n: int, seed: int = 0) -> tuple[Float32Array, np.ndarray]:  # ty
 def test_packed_states_say_what_dense_ones_say() -> None:
     states, legal = some_states(40)
     net = model()
-    several = slot_states([states[:15][legal[:15]], states[15:][legal[15:]]], legal)
+    several = SlotStates.joined([states[:15][legal[:15]], states[15:][legal[15:]]], legal)
     logits = net.actor(torch.from_numpy(states)).squeeze(-1)
     expected = torch.log_softmax(logits.masked_fill(~torch.from_numpy(legal), -1e30), dim=1)
     found = net.log_probabilities(several, torch.from_numpy(legal))
@@ -67,16 +67,16 @@ def test_packed_states_say_what_dense_ones_say() -> None:
 
 def test_actions_are_drawn_by_the_softmax_of_the_legal_values() -> None:
     states, legal = some_states(1)
-    network = pack_slots(weights_of(model()))
-    values = np.zeros(8, dtype=np.float32)
-    slot_values(network, states[0], 8, values)
+    policy = SlotPolicy.of(weights_of(model()))
+    with torch.no_grad():
+        values = model().actor(torch.from_numpy(states[0])).numpy()[:, 0]
     weights = np.exp(values) * legal[0]
     n = 4000
     uniform = (np.arange(n) + 0.5) / n
     dense = np.ascontiguousarray(np.broadcast_to(states, (n, 8, FEATURES)))
-    actions = draw_actions(network, dense, np.ascontiguousarray(np.broadcast_to(legal, (n, 8))), uniform)
+    actions = policy.draw(dense, np.ascontiguousarray(np.broadcast_to(legal, (n, 8))), uniform)
     np.testing.assert_allclose(np.bincount(actions, minlength=8) / n, weights / weights.sum(), atol=2 / n)
-    assert best_actions(network, states, legal)[0] == weights.argmax()
+    assert policy.best(states, legal)[0] == weights.argmax()
 
 
 def test_a_group_is_played_to_its_end_on_its_own_jobsets() -> None:

@@ -12,10 +12,7 @@ from learned.dras.jobsets import (
     Split,
     SyntheticModel,
     check_jobset_seed,
-    held_out_of,
-    mean_gap_s,
     sampled_jobset,
-    split_of,
     varied_jobset,
 )
 
@@ -35,7 +32,7 @@ def trace(name: str = "Theta-2018-01", n_days: int = 28, per_day: int = 40) -> W
 
 
 def test_nothing_of_the_held_out_week_is_in_any_jobset() -> None:
-    split = split_of(trace())
+    split = Split.of(trace())
     training = split.training()
     assert 777.0 not in training.run
     assert len(training) == 21 * 40
@@ -46,16 +43,16 @@ def test_nothing_of_the_held_out_week_is_in_any_jobset() -> None:
 
 
 def test_the_evaluation_part_is_the_held_out_days_alone() -> None:
-    held_out = split_of(trace()).evaluation()
+    held_out = Split.of(trace()).evaluation()
     assert set(held_out.run) == {777.0}
     assert 0 <= held_out.submit.min() < DAY_S
     assert len(held_out) == 7 * 40
 
 
 def test_the_last_fifth_of_other_traces_is_held_out() -> None:
-    assert held_out_of("Theta-2018-01.swf", 31) == range(7, 14)
-    assert held_out_of("SDSC-SP2-1998-4.2-cln", 71) == range(56, 71)
-    split = split_of(trace("other", n_days=70))
+    assert Split.of(trace("Theta-2018-01.swf", n_days=31)).held_out == range(7, 14)
+    assert Split.of(trace("SDSC-SP2-1998-4.2-cln", n_days=71)).held_out == range(56, 71)
+    split = Split.of(trace("other", n_days=70))
     assert split.training().submit.max() < 56 * DAY_S
     assert len(split.evaluation()) == 14 * 40
 
@@ -66,17 +63,19 @@ def test_no_week_left_is_a_usage_error() -> None:
 
 
 def test_a_sampled_jobset_arrives_at_the_mean_gap_of_the_trace() -> None:
-    training = split_of(trace()).training()
+    training = Split.of(trace()).training()
     jobs = sampled_jobset(training, 4000, np.random.default_rng(3))
     assert jobs.submit[0] == 0
-    assert np.diff(jobs.submit).mean() == pytest.approx(mean_gap_s(training), rel=0.06)
+    assert np.diff(jobs.submit).mean() == pytest.approx(
+        len(set(training.submit // DAY_S)) * DAY_S / len(training), rel=0.06
+    )
     # A Poisson process: gaps vary as much as they are long.
     assert np.diff(jobs.submit).std() == pytest.approx(np.diff(jobs.submit).mean(), rel=0.1)
 
 
 @pytest.mark.parametrize("load", [0.3, 0.85, 1.2])
 def test_a_synthetic_week_has_the_load_asked_for(load: float) -> None:
-    model = SyntheticModel.fitted(split_of(trace()).training(), N)
+    model = SyntheticModel.fitted(Split.of(trace()).training(), N)
     for index in range(5):
         week = model.week(0, index, load)
         area = (np.minimum(week.run, week.estimate) * week.processors).sum()
@@ -90,7 +89,7 @@ def test_a_synthetic_week_has_the_load_asked_for(load: float) -> None:
 
 
 def test_a_synthetic_week_follows_hours_run_times_and_accuracies() -> None:
-    training = split_of(trace()).training()
+    training = Split.of(trace()).training()
     model = SyntheticModel.fitted(training, N)
     weeks = [model.week(0, index, 0.9) for index in range(10)]
     submit, run, estimate = (
@@ -107,7 +106,7 @@ def test_a_synthetic_week_follows_hours_run_times_and_accuracies() -> None:
 
 
 def test_a_seed_fixes_a_week_and_evaluation_seeds_are_refused() -> None:
-    model = SyntheticModel.fitted(split_of(trace()).training(), N)
+    model = SyntheticModel.fitted(Split.of(trace()).training(), N)
     one, two, other = model.week(5, 1, 0.85), model.week(5, 1, 0.85), model.week(5, 2, 0.85)
     assert one.submit.tolist() == two.submit.tolist()
     assert one.submit.tolist() != other.submit.tolist()

@@ -12,7 +12,7 @@ from allocopt.simulator.simulate import simulate
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
-from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, SyntheticModel, split_of
+from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, Split, SyntheticModel
 from learned.dras.policies import DecimaPg, DrasA2c, DrasDql, DrasPg, DrasPpo
 from learned.weights import read_weights
 
@@ -49,7 +49,7 @@ def waits_h(jobs: Workload, scheduler: object) -> tuple[float, float]:
 
 
 def test_on_the_held_out_week_jobs_wait_a_fifth_less_and_none_half_as_long_again(theta: Workload) -> None:
-    week = split_of(theta).evaluation()
+    week = Split.of(theta).evaluation()
     mean_h, longest_h = waits_h(week, ListScheduler(FirstComeFirstServed(), Backfill.EASY))
     found = waits_h(week, DrasPpo())
     assert found[0] < 0.8 * mean_h
@@ -58,7 +58,7 @@ def test_on_the_held_out_week_jobs_wait_a_fifth_less_and_none_half_as_long_again
 
 @pytest.mark.slow
 def test_on_twenty_synthetic_weeks_too(theta: Workload) -> None:
-    model = SyntheticModel.fitted(split_of(theta).training(), THETA_NODES)
+    model = SyntheticModel.fitted(Split.of(theta).training(), THETA_NODES)
     weeks = [model.week(seed, 0, EVALUATION_LOAD) for seed in EVALUATION_SEEDS]
     easy = ListScheduler(FirstComeFirstServed(), Backfill.EASY)
     reference = np.array([waits_h(week, easy) for week in weeks])
@@ -69,7 +69,7 @@ def test_on_twenty_synthetic_weeks_too(theta: Workload) -> None:
 
 
 def test_no_reserved_job_starts_after_its_reserved_time(theta: Workload) -> None:
-    week = split_of(theta).evaluation()
+    week = Split.of(theta).evaluation()
     policy = DrasPpo()
     schedule = simulate(week, THETA_NODES, policy)
     assert (schedule.start <= policy.log.promised).all()
@@ -77,7 +77,7 @@ def test_no_reserved_job_starts_after_its_reserved_time(theta: Workload) -> None
 
 
 def test_without_reservations_large_jobs_starve(theta: Workload) -> None:
-    week = split_of(theta).evaluation()
+    week = Split.of(theta).evaluation()
     large = week.processors >= THETA_NODES // 4
     two_level, one_level = (simulate(week, THETA_NODES, policy).job_times.wait_s for policy in (DrasPpo(), DecimaPg()))
     assert one_level[large].mean() > 2 * two_level[large].mean()

@@ -10,9 +10,17 @@ from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 from allocopt.training import TrainingRequest, get_training
-from learned.irmasim.agents import HIDDEN, Agent, load_agent, most_preferred
-from learned.irmasim.environment import PAPERS, SUBSET, WholeEpisodes, jobsets_of, machine_of, policy_rewards
-from learned.irmasim.training import AGENTS, IrmasimTraining
+from learned.irmasim.agents import HIDDEN, Agent, most_preferred
+from learned.irmasim.training import (
+    AGENTS,
+    PAPERS,
+    SUBSET,
+    IrmasimTraining,
+    WholeEpisodes,
+    jobsets_of,
+    machine_of,
+    policy_rewards,
+)
 from learned.weights import Card, two_layers, write_weights
 
 torch = pytest.importorskip("torch")
@@ -37,7 +45,7 @@ def test_every_agent_is_trained_and_its_weights_act(agent: str, level: str, tmp_
     *_, last = training.train(request(tmp_path))
     assert last.measures["episodes"] == 12
     assert last.measures["mean_return"] < 0
-    trained = load_agent(tmp_path / "weights.safetensors")
+    trained = Agent.load(tmp_path / "weights.safetensors")
     assert (trained.options.level, trained.options.reward, trained.options.actions) == (level, "makespan", SUBSET)
     machine, jobs = PAPERS["heterogeneous"], jobsets_of("", 20, 7)[0]
     played = trained.play(machine, jobs, Execution(ExecutionKind.BASELINE))
@@ -53,7 +61,7 @@ def test_a_training_that_is_cut_off_ends_with_the_same_weights(agent: str, tmp_p
     while not (tmp_path / "cut" / "weights.safetensors").exists():
         list(training.train(request(tmp_path / "cut", 0.0, resumes=resumes)))
         resumes = True
-    whole, cut = (load_agent(tmp_path / name / "weights.safetensors").weights for name in ("whole", "cut"))
+    whole, cut = (Agent.load(tmp_path / name / "weights.safetensors").weights for name in ("whole", "cut"))
     assert all(np.array_equal(whole[name], cut[name]) for name in whole)
 
 
@@ -125,7 +133,7 @@ def test_an_agent_is_trained_on_the_examples_of_irmasim(shared_data: Path, tmp_p
     training = IrmasimTraining(platform, types, trace, episodes=8, environments=4, policies="all", level="normal")
     *_, last = training.train(request(tmp_path))
     assert last.measures["episodes"] == 8
-    agent = load_agent(tmp_path / "weights.safetensors")
+    agent = Agent.load(tmp_path / "weights.safetensors")
     played = agent.play(machine_of(platform, types), jobsets_of(trace, 0, 0)[0])
     assert len(played.schedule.jobs) == 38
     assert np.isfinite(played.schedule.end).all()
@@ -162,12 +170,12 @@ def test_weights_of_another_training_or_machine_are_refused(tmp_path: Path) -> N
         write_weights(tmp_path / "w.safetensors", weights, card)
         return tmp_path / "w.safetensors"
 
-    agent = load_agent(written("irmasim"))
+    agent = Agent.load(written("irmasim"))
     jobs = jobsets_of("", 5, 0)[0]
     assert agent.play(PAPERS["heterogeneous"], jobs).shares == {SUBSET[0]: 1.0}
     with pytest.raises(BadFileError, match="51 values, of this machine it would be told 25"):
         agent.play(homogeneous(2), jobs)
     with pytest.raises(BadFileError, match="not of 'irmasim'"):
-        load_agent(written("dras-pg"))
+        Agent.load(written("dras-pg"))
     with pytest.raises(BadFileError, match="6 outputs for 2 policies"):
-        load_agent(written("irmasim", actions=list(SUBSET[:2])))
+        Agent.load(written("irmasim", actions=list(SUBSET[:2])))

@@ -6,7 +6,7 @@ import pytest
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import hop_costs
 from allocopt.problems.topology import Allocation, TopologyProblem
-from learned.nsa.environment import (
+from learned.nsa.learner import (
     MOVES,
     N_IDLE,
     PLACED,

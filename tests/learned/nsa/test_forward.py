@@ -13,9 +13,7 @@ from learned.nsa.networks import (
     TANH,
     Architecture,
     Layer,
-    buffers_for,
     forward,
-    pack,
     rational_tanh,
 )
 
@@ -54,7 +52,7 @@ def twin(architecture: Architecture, weights: dict[str, Float32Array], values: n
 
 def kernel_outputs(architecture: Architecture, weights: dict[str, Float32Array], inputs: np.ndarray) -> np.ndarray:
     flat = np.ascontiguousarray(inputs, dtype=np.float32).ravel()
-    return forward(pack(architecture, weights), buffers_for(architecture), flat).copy()
+    return forward(architecture.pack(weights), architecture.buffers(), flat).copy()
 
 
 def test_the_rational_hyperbolic_tangent_is_within_a_hundred_thousandth() -> None:
@@ -66,7 +64,7 @@ def test_the_rational_hyperbolic_tangent_is_within_a_hundred_thousandth() -> Non
 @pytest.mark.parametrize("name", sorted(NETWORKS))
 def test_the_kernel_agrees_with_torch_on_all_networks(name: str) -> None:
     torch = pytest.importorskip("torch")
-    from learned.nsa.modules import FeedForward
+    from learned.nsa.learner import FeedForward
     from learned.rl.networks import set_weights, weights_of
 
     architecture, rng = NETWORKS[name], np.random.default_rng(1)
@@ -108,6 +106,6 @@ def test_parameters_that_do_not_fit_are_refused() -> None:
     architecture = Architecture("two", (1, 3), (Layer(DENSE, 3, 2),))
     weights = random_weights(architecture, np.random.default_rng(0))
     with pytest.raises(ValueError, match=r"'0.bias' is missing"):
-        pack(architecture, {"0.weight": weights["0.weight"]})
+        architecture.pack({"0.weight": weights["0.weight"]})
     with pytest.raises(ValueError, match=r"'0.weight' has shape \(2, 2\), must be \(2, 3\)"):
-        pack(architecture, {**weights, "0.weight": weights["0.weight"][:, :2]})
+        architecture.pack({**weights, "0.weight": weights["0.weight"][:, :2]})

@@ -7,7 +7,7 @@ from learned.nsa.networks import NETWORKS
 
 torch = pytest.importorskip("torch")
 
-from learned.nsa.modules import FeedForward, sharpen_first_layer  # noqa: E402
+from learned.nsa.learner import FeedForward, sharpen_first_layer  # noqa: E402
 
 
 @pytest.mark.parametrize("name", sorted(NETWORKS))

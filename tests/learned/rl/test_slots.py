@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from learned.rl.slots import CompactNetwork, pack_slots, slot_values
+from learned.rl.slots import CompactNetwork, SlotPolicy, slot_values
 
 
 @pytest.mark.parametrize("critic", [0, 8])
@@ -21,7 +21,7 @@ def test_a_compact_network_gives_without_torch_what_it_gives_with_it(critic: int
     assert {name: array.shape for name, array in weights.items()} == network.shapes()
     features = rng.normal(size=(9, 12)).astype(np.float32)
     values = np.zeros(9, dtype=np.float32)
-    slot_values(pack_slots(weights), features, 6, values)
+    slot_values(SlotPolicy.of(weights).network, features, 6, values)
     expected = module.actor(torch.from_numpy(features))[:, 0].detach().numpy()
     np.testing.assert_allclose(values[:6], expected[:6], atol=1e-5)
     assert not values[6:].any()
@@ -42,6 +42,6 @@ def test_an_empty_slot_is_worth_nothing() -> None:
 def test_a_missing_or_misshapen_parameter_is_named() -> None:
     weights = {name: np.zeros(shape, dtype=np.float32) for name, shape in CompactNetwork(4).shapes().items()}
     with pytest.raises(ValueError, match=r"actor\.0\.weight"):
-        pack_slots({name: array for name, array in weights.items() if name != "actor.0.weight"})
+        SlotPolicy.of({name: array for name, array in weights.items() if name != "actor.0.weight"})
     with pytest.raises(ValueError, match=r"actor\.2\.bias"):
-        pack_slots({**weights, "actor.2.bias": np.zeros(3, dtype=np.float32)})
+        SlotPolicy.of({**weights, "actor.2.bias": np.zeros(3, dtype=np.float32)})

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from learned.rl.workers import ALONE, any_of, is_leader
+from learned.rl.workers import ALONE
 from learned.weights import read_weights
 
 TRAIN = (
@@ -127,9 +127,9 @@ def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
 
 def test_one_alone_tells_itself_what_it_has() -> None:
     workers = ALONE
-    assert is_leader(workers)
+    assert workers.is_leader
     assert workers.total(np.array([2.0])).tolist() == workers.largest(np.array([2.0])).tolist() == [2.0]
-    assert any_of(workers, True, False) == (True, False)
+    assert workers.any_of(True, False) == (True, False)
     assert workers.gathered({"a": 1}) == [{"a": 1}]
 
 

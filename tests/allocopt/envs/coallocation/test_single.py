@@ -29,7 +29,7 @@ from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
 from heuristics.scheduling.static_sharing import StaticSharing
 from learned.asax.agent import Asax
 from learned.asax.scheduler import AsaxScheduler
-from learned.asax.trees import Experts, State, experts_of
+from learned.asax.trees import Experts, State
 
 Queue = tuple[QueuedJob, ...]
 Agent = Callable[[CoallocationEnv, Float32Array], int]
@@ -81,7 +81,7 @@ def sure_experts() -> Experts:
         {"cpu": [0.5, 0.9], "happiness": whole, "p": [0, 0, 1, 0]},
         {"cpu": [0.9, 1.0], "happiness": whole, "p": [1, 0, 0, 0]},
     ]
-    return experts_of({"actions": [0, 10, 30, 70], "experts": [{"metric": "cpu", "rows": rows}]}, "table")
+    return Experts.of({"actions": [0, 10, 30, 70], "experts": [{"metric": "cpu", "rows": rows}]}, "table")
 
 
 def asks_the_expert(env: CoallocationEnv, seen: Float32Array) -> int:

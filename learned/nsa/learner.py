@@ -1,10 +1,17 @@
-"""The repair of the NSA paper as an environment to train in (section V-B), many repairs in one compiled call."""
+"""What trains NSA: the repair as an environment (section V-B), many in one compiled call, and the networks in torch.
+
+What counts in numbers of switches is their change: numbers of neighbouring switches differ by a hundredth and drown in
+the numbers themselves. The filters of the first two features begin without a mean, so that they see changes alone, and
+large, so that these drive the hyperbolic tangent. Nothing else keeps the training from finding any other weights.
+"""
 
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 import numpy as np
+import torch
 from numba import boolean, float32, float64, int64, types, void
+from torch import nn
 
 from allocopt.arrays import BoolArray, Encoding, Float32Array, FloatArray, IntArray
 from allocopt.kernels.arrays import FloatMatrix, IntMatrix, put, record_type
@@ -21,16 +28,19 @@ from heuristics.topology.annealing import (
     insert_job,
     remove_jobs,
 )
-from learned.nsa.networks import Shape
+from learned.nsa.networks import CONVOLUTION, DENSE, Architecture, Layer, Shape
 from learned.nsa.solver import LARGEST_JOB, asked_by_others, node_features, write_state
 from learned.rl.state import Stateful
 
 REWARD_SCALE = 0.01  # What hops are multiplied by in a reward, so that most lie between -5 and 0
 WALK_STEPS, MOST_REMOVED = 100, 2  # Steps of walks to train on, and jobs that a move removes at most (n_D)
+GAINS = (200.0, 60.0, 2.0, 2.0, 2.0)  # Scales of torch's own initial weights, by feature
+N_NUMBERS = 2  # The first features are numbers of groups
+SPAN = 5  # Neighbours whose mean is taken from the weights of a dense layer
 HOTTEST, COLDEST = 2.5, 0.0025  # Their temperatures, as multiples of the cost of a hop
 
 
-class WindowPool(NamedTuple):
+class _WindowPool(NamedTuple):
     """Windows of one cluster, one after the other."""
 
     # Where those of each window begin, and where the last one ends, shape ``(W + 1,)``
@@ -61,11 +71,11 @@ class Repairs(NamedTuple):
 
 
 WINDOW, MOVES, REMOVED, PLACED, N_IDLE = range(5)
-WINDOW_POOL, REPAIRS = record_type(WindowPool), record_type(Repairs)
+WINDOW_POOL, REPAIRS = record_type(_WindowPool), record_type(Repairs)
 
 
 @helper(allocates=True)
-def _encoding_of(pool: WindowPool, window: int) -> Encoding:
+def _encoding_of(pool: _WindowPool, window: int) -> Encoding:
     first, last = pool.position_first[window], pool.position_first[window + 1]
     levels = pool.weights.size
     groups = pool.groups[levels * first : levels * last].reshape((levels, last - first))
@@ -81,7 +91,7 @@ def _walk_of(repairs: Repairs, e: int, m: int, n_jobs: int) -> Walk:
 
 
 @helper(allocates=True)
-def _start_window(pool: WindowPool, repairs: Repairs, e: int, counts: IntArray, rng: np.random.Generator) -> None:
+def _start_window(pool: _WindowPool, repairs: Repairs, e: int, counts: IntArray, rng: np.random.Generator) -> None:
     # A random window, from the sequential allocation.
     repairs.counters[WINDOW, e] = draw_below(pool.job_first.size - 1, rng)
     repairs.counters[MOVES, e] = 0
@@ -103,7 +113,7 @@ def _start_window(pool: WindowPool, repairs: Repairs, e: int, counts: IntArray, 
 
 
 @helper(allocates=True)
-def _start_move(pool: WindowPool, repairs: Repairs, rules: Rules, e: int, rng: np.random.Generator) -> None:
+def _start_move(pool: _WindowPool, repairs: Repairs, rules: Rules, e: int, rng: np.random.Generator) -> None:
     encoding = _encoding_of(pool, repairs.counters[WINDOW, e])
     m, n_jobs = encoding.groups.shape[1], encoding.sizes.size
     most = min(rules.most_removed, n_jobs)
@@ -115,7 +125,7 @@ def _start_move(pool: WindowPool, repairs: Repairs, rules: Rules, e: int, rng: n
 
 
 @kernel(void(WINDOW_POOL, REPAIRS, RULES, types.npy_rng), allocates=True)
-def _start_all(pool: WindowPool, repairs: Repairs, rules: Rules, rng: np.random.Generator) -> None:
+def _start_all(pool: _WindowPool, repairs: Repairs, rules: Rules, rng: np.random.Generator) -> None:
     counts = np.zeros(repairs.owners.shape[2], dtype=np.int64)
     for e in range(repairs.jobs.shape[0]):
         _start_window(pool, repairs, e, counts, rng)
@@ -125,7 +135,7 @@ def _start_all(pool: WindowPool, repairs: Repairs, rules: Rules, rng: np.random.
 
 
 @kernel(void(WINDOW_POOL, REPAIRS, int64, float32[:, ::1], int64[::1]), allocates=True)
-def _observe_all(pool: WindowPool, repairs: Repairs, n_features: int, states: Float32Array, n_legal: IntArray) -> None:
+def _observe_all(pool: _WindowPool, repairs: Repairs, n_features: int, states: Float32Array, n_legal: IntArray) -> None:
     for e in range(repairs.jobs.shape[0]):
         encoding = _encoding_of(pool, repairs.counters[WINDOW, e])
         m = encoding.groups.shape[1]
@@ -140,7 +150,7 @@ def _observe_all(pool: WindowPool, repairs: Repairs, n_features: int, states: Fl
 
 @kernel(void(WINDOW_POOL, REPAIRS, RULES, int64[::1], float64[::1], boolean[::1], types.npy_rng), allocates=True)
 def _step_all(
-    pool: WindowPool,
+    pool: _WindowPool,
     repairs: Repairs,
     rules: Rules,
     actions: IntArray,
@@ -187,7 +197,7 @@ class RepairEnvironment(Stateful):
         self._shape = shape
         encodings = [encode(problem) for problem in problems]
         first = encodings[0]
-        self._pool = WindowPool(
+        self._pool = _WindowPool(
             np.cumsum([0, *(encoding.n_idle for encoding in encodings)], dtype=np.int64),
             np.cumsum([0, *(len(encoding.sizes) for encoding in encodings)], dtype=np.int64),
             np.concatenate([encoding.groups.ravel() for encoding in encodings]),
@@ -225,3 +235,41 @@ class RepairEnvironment(Stateful):
         done = np.empty(self.n_environments, dtype=np.bool_)
         _step_all(self._pool, self._repairs, self._rules, actions, rewards, done, self._rng)
         return rewards * self._reward_scale, done
+
+
+class FeedForward(nn.Sequential):
+    """An architecture as a module; takes ``(batch, channels, length)``, returns ``(batch, outputs)``."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__(*(_module(layer) for layer in architecture.layers))
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Apply all layers."""
+        values = inputs
+        for module in self:
+            if isinstance(module, nn.Linear):
+                values = values.flatten(1)
+            values = module(values)
+        return values.flatten(1)
+
+
+def _module(layer: Layer) -> nn.Module:
+    if layer.kind == CONVOLUTION:
+        return nn.Conv1d(layer.inputs, layer.outputs, layer.width, layer.stride)
+    return nn.Linear(layer.inputs, layer.outputs) if layer.kind == DENSE else nn.Tanh()
+
+
+def sharpen_first_layer(network: FeedForward, n_features: int) -> None:
+    """Scale the first layer's weights, and make those of switches and pods see changes only."""
+    first = network[0]
+    assert isinstance(first, nn.Linear | nn.Conv1d)
+    with torch.no_grad():
+        weight = first.weight.view(len(first.weight), n_features, -1)
+        for feature in range(n_features):
+            values = weight[:, feature]
+            if feature < N_NUMBERS and isinstance(first, nn.Linear):
+                padded = nn.functional.pad(values[:, None], (SPAN // 2, SPAN // 2), mode="replicate")
+                values = values - nn.functional.avg_pool1d(padded, SPAN, 1)[:, 0]
+            elif feature < N_NUMBERS:
+                values = values - values.mean(1, keepdim=True)
+            weight[:, feature] = values * GAINS[feature]
