@@ -101,9 +101,7 @@ def _write_schedule(
     spec: SimulationSpec, rules: "Rules", schedule: "Schedule", row: dict[str, Any], asked: SimulateOptions
 ) -> None:
     from allocopt.files.writing import compact_json
-    from allocopt.report.energy_csv import write_energy_csv
-    from allocopt.report.schedule_csv import write_schedule_csv
-    from allocopt.report.schedule_swf import write_schedule_swf
+    from allocopt.report.schedule_files import write_energy_csv, write_schedule_csv, write_schedule_swf
     from allocopt.simulator.multicore.simulation import MulticoreSchedule
     from allocopt.version import __version__
 

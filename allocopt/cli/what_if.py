@@ -17,7 +17,7 @@ from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, TableColumns, r
 if TYPE_CHECKING:
     from allocopt.cluster.topology import Topology
     from allocopt.experiments.cells import Cell, Row
-    from allocopt.report.html.what_if_page import WhatIfPage
+    from allocopt.report.html.sections.what_if import WhatIfPage
     from allocopt.report.what_if import WhatIfRow
     from allocopt.traces.workload import Workload
 
@@ -113,7 +113,9 @@ def command(
     from allocopt.cli.outputs import check_files_differ
     from allocopt.experiments.grids import schedule_of, what_if_grid, what_if_row
     from allocopt.experiments.tables import check_suffix, write_table
-    from allocopt.report.schedule_csv import write_schedule_csv
+    from allocopt.report.assumptions import assumptions
+    from allocopt.report.provenance import provenance
+    from allocopt.report.schedule_files import write_schedule_csv
     from allocopt.report.what_if import what_if_tables
     from allocopt.simulator.rules import Rules
     from allocopt.simulator.what_if import Limits, WhatIf
@@ -153,7 +155,14 @@ def command(
     if not as_json:
         print(what_if_tables(rows, screen_width()))
     if page is not None:
-        page.write()
+        spec = {
+            "trace": trace.name, "topology": topology.name, "policy": ", ".join(named[1]),
+            "allocator": ", ".join(named[0]), "kill_at_limit": kill_at_limit, "time_limit": time_limit,
+            "iterations": iterations, "seed": seed, "skip_oversized": True,
+        }  # fmt: skip
+        spec |= {"max_jobs": max_jobs, "load": load, "hop_slowdown": hop_slowdown}
+        given = {name: value for name, value in spec.items() if value is not None}
+        page.write(assumptions(given, provenance().as_dict(), workload.remarks(site.tree.size)))
 
 
 def _names(option: str, text: str) -> list[str]:
@@ -187,7 +196,7 @@ def _prepared(
 def _page(path: Path, trace: Path, topology: Path) -> "WhatIfPage":
     """Make an empty page; what it needs is there."""
     from allocopt.report.html.page import check_report_installed
-    from allocopt.report.html.what_if_page import WhatIfPage
+    from allocopt.report.html.sections.what_if import WhatIfPage
 
     check_report_installed()
     return WhatIfPage(path, f"{trace.name} on {topology.name}")

@@ -11,7 +11,7 @@ from allocopt.cluster.multicore import Machine
 from allocopt.cluster.platform import Platform
 from allocopt.errors import UsageError
 from allocopt.experiments.cells import Row, Task
-from allocopt.report.simulate_row import SimulateRow
+from allocopt.report.rows import SimulateRow
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.multicore.policies import Action, get_action
 from allocopt.simulator.multicore.state import Execution

@@ -17,7 +17,7 @@ from allocopt.experiments.fields import FieldError
 from allocopt.experiments.specs import SimulationSpec
 from allocopt.files.faults import bad_file
 from allocopt.kernels.ready import make_ready
-from allocopt.report.simulate_row import SimulateRow
+from allocopt.report.rows import SimulateRow
 from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.explain import Explanation
 from allocopt.simulator.metrics import Metrics

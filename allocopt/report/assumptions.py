@@ -31,9 +31,14 @@ def assumptions(
     if others:
         sentences.append(f"Further settings: {_settings(others)}.")
     if made_by is not None:
-        parts = (f"{name} {made_by[name]}" for name in ("commit", "python", "machine") if name in made_by)
-        sentences.append(f"Made by allocopt {', '.join((made_by.get('version', 'of unknown version'), *parts))}.")
+        sentences.append(origin(made_by))
     return sentences
+
+
+def origin(made_by: Mapping[str, str]) -> str:
+    """Return a sentence of the fields of a provenance, as far as they are known."""
+    parts = (f"{name} {made_by[name]}" for name in ("commit", "python", "machine") if name in made_by)
+    return f"Made by allocopt {', '.join((made_by.get('version', 'of unknown version'), *parts))}."
 
 
 def _of_simulation(spec: Mapping[str, Any]) -> Iterator[str]:

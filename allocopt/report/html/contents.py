@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from importlib.resources import files as shipped_files
 from itertools import groupby
 from pathlib import Path
 
 from allocopt.cluster.named import NamedTree
+from allocopt.errors import BadFileError
+from allocopt.files.faults import bad_file, shown
+from allocopt.problems.base import Problem
 from allocopt.problems.instances import read_problems
 from allocopt.problems.kind import kind_of
 from allocopt.report.html.document import Section
-from allocopt.report.html.instances import Instances
 from allocopt.report.html.results import (
     Kind,
     ResultFile,
@@ -30,10 +33,13 @@ from allocopt.report.what_if import WhatIfRow
 from allocopt.reproduction import ReproductionRow
 from allocopt.solving.solution_files import read_solution
 
-COMPARED = (Kind.SCHEDULE, Kind.CURVE, Kind.SIMULATIONS, Kind.SOLVES, Kind.TRAJECTORIES)
-"""Kinds of which several files make one section."""
-MOST_WINDOWS = 8
-"""Windows of a file of instances that are drawn."""
+# Several files of these kinds make one section.
+_COMPARED = (Kind.SCHEDULE, Kind.CURVE, Kind.SIMULATIONS, Kind.SOLVES, Kind.TRAJECTORIES)
+# So many windows of a file of instances are drawn.
+_MOST_WINDOWS = 8
+# What is larger is not looked into in search of an instance.
+_LARGEST_BYTES = 64_000_000
+_ENDINGS = (".json", ".json.gz", ".jsonl", ".jsonl.gz")
 
 
 def contents(paths: Sequence[Path], instances: Sequence[Path] = (), cluster: NamedTree | None = None) -> list[Section]:
@@ -55,7 +61,7 @@ def contents(paths: Sequence[Path], instances: Sequence[Path] = (), cluster: Nam
     """
     known = [recognized(path) for path in paths]
     own = [file.path for file in known if file.kind is Kind.INSTANCE]
-    pool = Instances([*instances, *own])
+    pool = _Instances([*instances, *own])
     order = {key: place for place, key in reversed(list(enumerate(map(_key, known))))}
     grouped = groupby(sorted(known, key=lambda file: order[_key(file)]), key=_key)
     return [section for _, group in grouped for section in _sections(list(group), pool, cluster)]
@@ -65,10 +71,10 @@ def _key(file: ResultFile) -> tuple[str, ...]:
     """Say which files belong together."""
     if file.kind is Kind.CURVE:
         return (file.kind, *file.records[0].values)
-    return (file.kind,) if file.kind in COMPARED else (file.kind, str(file.path))
+    return (file.kind,) if file.kind in _COMPARED else (file.kind, str(file.path))
 
 
-def _sections(files: Sequence[ResultFile], pool: Instances, cluster: NamedTree | None) -> Iterator[Section]:
+def _sections(files: Sequence[ResultFile], pool: "_Instances", cluster: NamedTree | None) -> Iterator[Section]:
     """Show files that belong together."""
     makers: dict[Kind, Callable[[], Section]] = {
         Kind.SOLVES: lambda: solves_section(
@@ -91,18 +97,19 @@ def _sections(files: Sequence[ResultFile], pool: Instances, cluster: NamedTree |
     if files[0].kind is Kind.INSTANCE:
         problems = read_problems(files[0].path)
         maps = [(problem, nodes) for problem in problems if (nodes := kind_of(problem).node_map(problem, None))]
-        yield from (instance_section(files[0].path, *pair, cluster) for pair in maps[:MOST_WINDOWS])
+        yield from (instance_section(files[0].path, *pair, cluster) for pair in maps[:_MOST_WINDOWS])
         return
     section = makers[files[0].kind]()
-    failed = failures(files)
-    yield (
-        replace(section, verdict=(*section.verdict, f"Runs that failed and are left out: {failed:,}."))
-        if failed
-        else section
-    )
+    if failed := failures(files):
+        section = replace(section, verdict=(*section.verdict, f"Runs that failed and are left out: {failed:,}."))
+    # Of several files each sentence says whose it is, unless all say the same.
+    said = [tuple(file.made_by) for file in files]
+    if len(set(said)) > 1:
+        said = [tuple(f"{file.path.name}: {line}" for line in file.made_by) for file in files]
+    yield replace(section, made_by=tuple(dict.fromkeys(line for lines in said for line in lines)))
 
 
-def _solution(path: Path, pool: Instances, cluster: NamedTree | None) -> Section:
+def _solution(path: Path, pool: "_Instances", cluster: NamedTree | None) -> Section:
     """Show a solution."""
     return solution_section(path, pool.of(path, read_solution(path).instance), cluster)
 
@@ -122,3 +129,52 @@ def _simulations(files: Sequence[ResultFile]) -> Section:
 def _sources(files: Sequence[ResultFile]) -> str:
     """Name the files."""
     return ", ".join(file.path.name for file in files)
+
+
+class _Instances:
+    """The instances that solution files are about, by name: given, or found beside them."""
+
+    def __init__(self, given: Sequence[Path]) -> None:
+        self._problems: dict[str, Problem] = {}
+        self._read: set[Path] = set()
+        for path in given:
+            self._take(read_problems(path))
+
+    def of(self, solution: Path, name: str) -> Problem:
+        """Find an instance: among those given, then beside the solution and in the folder above, then as shipped."""
+        for path in _beside(solution, name):
+            if name in self._problems:
+                break
+            if path not in self._read:
+                self._read.add(path)
+                self._take(_problems(path))
+        if name not in self._problems:
+            fault = f"is {shown(name)}, of which there is no file here; --instance names it"
+            raise bad_file(solution, "instance", fault)
+        return self._problems[name]
+
+    def _take(self, problems: Sequence[Problem]) -> None:
+        # The first of a name stays.
+        for problem in problems:
+            self._problems.setdefault(problem.name, problem)
+
+
+def _beside(solution: Path, name: str) -> Iterator[Path]:
+    """Yield the files that may hold an instance, those named like it first."""
+    folder = solution.resolve().parent
+    for place in (folder, folder.parent, folder.parent / "instances"):
+        found = [path for ending in _ENDINGS for path in sorted(place.glob(f"*{ending}"))]
+        yield from sorted(found, key=lambda path: not path.name.startswith(f"{name}."))
+    for shipped in shipped_files("allocopt.data").iterdir():
+        if shipped.name.endswith(".jsonl"):
+            yield Path(str(shipped))
+
+
+def _problems(path: Path) -> list[Problem]:
+    """Read a file that may hold anything; what is no instance holds none, and what is very large is not looked into."""
+    if path.stat().st_size > _LARGEST_BYTES:
+        return []
+    try:
+        return read_problems(path)
+    except BadFileError:
+        return []

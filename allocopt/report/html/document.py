@@ -72,6 +72,8 @@ class Section:
         Sentences that say what it comes to.
     parts
         Figures and tables, in the order of the page.
+    made_by
+        Sentences on what was run, and by which version.
     """
 
     title: str
@@ -79,6 +81,7 @@ class Section:
     facts: tuple[Fact, ...] = ()
     verdict: tuple[str, ...] = ()
     parts: tuple[Figure | Table, ...] = ()
+    made_by: tuple[str, ...] = ()
 
     def figures(self) -> list[Figure]:
         """Return its figures."""

@@ -16,10 +16,9 @@ from allocopt.files.csv_rows import read_cell
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import INSTANCE_FORMAT, SOLUTION_FORMAT
 from allocopt.files.reading import parse_json, read_text
-from allocopt.report.energy_csv import HEADER as ENERGY_COLUMNS
-from allocopt.report.rows import SolveRow
-from allocopt.report.schedule_csv import HEADER as SCHEDULE_HEADER
-from allocopt.report.simulate_row import SimulateRow
+from allocopt.report.assumptions import assumptions, origin
+from allocopt.report.rows import SimulateRow, SolveRow
+from allocopt.report.schedule_files import ENERGY_COLUMNS, SCHEDULE_COLUMNS
 from allocopt.report.trajectories import TrajectoryRow
 from allocopt.report.what_if import WhatIfRow
 from allocopt.reproduction import ReproductionRow
@@ -33,8 +32,8 @@ ERROR = "error"
 """Column in which a sweep says why a run failed."""
 LARGEST = 1e300
 """Largest magnitude of a number: what is drawn must not overflow."""
+_RESULT_FORMAT = "allocopt-result"
 OTHER_DELIMITERS = ";\t|"
-SCHEDULE_COLUMNS = tuple(SCHEDULE_HEADER.split(","))
 
 
 class Kind(StrEnum):
@@ -115,11 +114,14 @@ class ResultFile:
         What it holds.
     records
         Its rows as they stand there; empty for solutions and instances.
+    made_by
+        Sentences on what was run, and by which version; empty where the file does not say it.
     """
 
     path: Path
     kind: Kind
     records: Sequence[Record] = ()
+    made_by: Sequence[str] = ()
 
 
 Row = TypeVar("Row")
@@ -145,7 +147,37 @@ def recognized(path: Path) -> ResultFile:
         return ResultFile(path, Kind.SOLUTION)
     if formats == {INSTANCE_FORMAT}:
         return ResultFile(path, Kind.INSTANCE)
-    return ResultFile(path, _row_kind(path, objects), objects)
+    if formats == {_RESULT_FORMAT}:
+        return _with_specification(path, objects)
+    return ResultFile(path, _row_kind(path, objects), objects, _origins(objects))
+
+
+def _with_specification(path: Path, objects: Sequence[Record]) -> ResultFile:
+    """Return the rows of a file that says what was run."""
+    if len(objects) > 1:
+        raise bad_file(path, objects[1].place, "is a second result, must be the only one in its file")
+    whole = objects[0].values
+    shapes = {"specification": dict, "made_by": dict, "remarks": list, "rows": list}
+    for name, shape in shapes.items():
+        if not isinstance(whole.get(name), shape):
+            raise bad_file(path, name, f"is {shown(whole.get(name))}, must be as allocopt writes it")
+    rows = [Record(f"row {number}", row) for number, row in enumerate(whole["rows"], 1)]
+    if not rows or not all(isinstance(row.values, dict) for row in rows):
+        raise bad_file(path, "rows", "must hold objects, at least one")
+    try:
+        sentences = assumptions(whole["specification"], whole["made_by"], whole["remarks"])
+    except (KeyError, TypeError, ValueError):
+        raise bad_file(path, "specification", "must be as allocopt writes it") from None
+    return ResultFile(path, _row_kind(path, rows), rows, sentences)
+
+
+def _origins(records: Sequence[Record]) -> list[str]:
+    """Say which versions made rows that hold their provenance, as those of `bench` do."""
+    names = ("version", "commit", "python", "machine")
+    found = dict.fromkeys(
+        tuple(str(row.values[name]) for name in names) for row in records if set(names) <= set(row.values)
+    )
+    return [origin(dict(zip(names, each, strict=True))) for each in found]
 
 
 def rows_of(file: ResultFile, row_type: type[Row]) -> list[Row]:
@@ -229,7 +261,7 @@ def _csv_file(path: Path, text: str) -> ResultFile:
     _check_widths(path, kind, len(header), records)
     if kind is Kind.CURVE and not _is_curve(records):
         raise bad_file(path, EXPECTED)
-    return ResultFile(path, kind, records)
+    return ResultFile(path, kind, records, _origins(records))
 
 
 def _read(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from support.workloads import workload
 
 from allocopt.cluster.topology import FatTree
 from allocopt.report.metrics_table import metrics_table
-from allocopt.report.simulate_row import SimulateRow
+from allocopt.report.rows import SimulateRow
 from allocopt.simulator.metrics import Trim, measure
 from allocopt.simulator.schedule import Schedule
 

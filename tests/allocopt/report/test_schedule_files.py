@@ -10,8 +10,7 @@ from hypothesis import given
 from support.workloads import jobs_of, workload, workloads
 
 from allocopt.errors import BadFileError
-from allocopt.report.schedule_csv import write_schedule_csv
-from allocopt.report.schedule_swf import write_schedule_swf
+from allocopt.report.schedule_files import write_schedule_csv, write_schedule_swf
 from allocopt.simulator.schedule import Schedule
 from allocopt.traces.swf import read_swf, swf_header
 from allocopt.traces.workload import Workload

@@ -1,7 +1,8 @@
 """A site's trace on its topology under other allocators and schedulers: the verdict first."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -9,12 +10,14 @@ from allocopt.report.html.document import Column, Fact, Section, Table
 from allocopt.report.html.figures.bars import Measure, bars_figure
 from allocopt.report.html.figures.gantt import gantt_figure
 from allocopt.report.html.figures.tree import IDLE, TreePicture
+from allocopt.report.html.page import write_report
 from allocopt.report.html.sections.schedules import distributions_figure, usage_figure
 from allocopt.report.html.timeline import Timeline
 from allocopt.report.plot import Figure
 from allocopt.report.table import Cell
 from allocopt.report.what_if import WhatIfRow, verdict
 from allocopt.report.words import duration, number, percent
+from allocopt.simulator.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,31 @@ class Combination:
     def name(self) -> str:
         """Its name, as the verdict has it."""
         return f"{self.row.allocator} under {self.row.scheduler}"
+
+
+class WhatIfPage:
+    """A page that takes one combination after the other, and is written when all are there.
+
+    Parameters
+    ----------
+    path
+        The file.
+    title
+        What was simulated, on what.
+    """
+
+    def __init__(self, path: Path, title: str) -> None:
+        self._path, self._title = path, title
+        self._combinations: list[Combination] = []
+
+    def add(self, row: WhatIfRow, schedule: Schedule, node_names: tuple[str, ...]) -> None:
+        """Take a combination: its row, its schedule, and what the nodes are called."""
+        self._combinations.append(Combination(row, Timeline.of(schedule, node_names)))
+
+    def write(self, made_by: Sequence[str]) -> None:
+        """Write the page with sentences on what was run; raise `BadFileError` if it cannot be written."""
+        section = replace(what_if_section("", self._combinations), made_by=tuple(made_by))
+        write_report(self._path, f"What if: {self._title}", [section])
 
 
 def what_if_section(source: str, combinations: Sequence[Combination]) -> Section:

@@ -287,3 +287,57 @@ def test_processors_that_no_machine_has_are_refused(tmp_path: Path) -> None:
         BadFileError, match="line 2: processors is '1e300', must be a whole number from 1 to 1000000000000"
     ):
         contents([tmp_path / "jobs.csv"])
+
+
+def test_a_page_says_what_was_run(tmp_path: Path, lines: Callable[..., Path]) -> None:
+    made_by = {"version": "1.0", "commit": "abc", "python": "3.11", "machine": "a, 2 cores"}
+    result = {
+        "format": "allocopt-result", "version": 1, "kind": "simulation", "inputs": [], "made_by": made_by,
+        "specification": {"trace": "a.swf", "policy": "sjf"}, "remarks": ["a: jobs dropped: 1"], "rows": [SIMULATION],
+    }  # fmt: skip
+    (section,) = contents([lines(result, name="result.json")])
+    assert section.title == "Simulation"
+    assert {"Policy: sjf.", "a: jobs dropped: 1."} <= set(section.made_by)
+    assert section.made_by[-1] == "Made by allocopt 1.0, commit abc, python 3.11, machine a, 2 cores."
+    assert "What was run" in page("title", [section])
+    (section,) = contents([lines({**SOLVE, **made_by}, {**SOLVE, **made_by}, name="bench.jsonl")])
+    assert section.made_by == ("Made by allocopt 1.0, commit abc, python 3.11, machine a, 2 cores.",)
+
+
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        ({"rows": []}, "rows: must hold objects, at least one"),
+        ({"made_by": 3}, "made_by: is 3, must be as allocopt writes it"),
+        ({"specification": {}}, "specification: must be as allocopt writes it"),
+    ],
+)
+def test_a_damaged_result_is_told(lines: Callable[..., Path], changed: dict[str, Any], fault: str) -> None:
+    sound = {"specification": {"trace": "a"}, "made_by": {}, "remarks": [], "rows": [SIMULATION]}
+    with pytest.raises(BadFileError, match=fault):
+        contents([lines({"format": "allocopt-result", **sound, **changed})])
+
+
+def test_solvers_without_a_gap_are_named_beside_the_figure(lines: Callable[..., Path]) -> None:
+    fast = {**SOLVE, "solver": "fast", "bound": None, "gap": None, "runtime_s": 0.01}
+    (section,) = contents([lines(SOLVE, fast)])
+    (figure,) = (part for part in section.parts if isinstance(part, Figure))
+    assert section.verdict[-1].startswith("Fastest: fast (free), 10.00 ms")
+    assert figure.series == ("lns (free)", "fast (free): no gap known")
+    assert "Not drawn, as their gaps are not known: fast (free)." in figure.caption
+
+
+def test_gaps_that_are_all_0_are_a_line(lines: Callable[..., Path]) -> None:
+    (section,) = contents([lines({**SOLVE, "gap": 0.0}, {**SOLVE, "instance": "b", "gap": 1e-9})])
+    assert figures(section) == []
+    assert section.verdict == ("All 2 gaps to the bound are 0.",)
+    (section,) = contents([lines(*trajectory((0.1, 100.0, 100.0), (0.2, 100.0, 100.0)))])
+    assert figures(section) == []
+    assert section.verdict == ("All gaps to the best bound are 0 from the start.",)
+
+
+def test_times_of_a_verdict_have_the_unit_of_its_table(lines: Callable[..., Path]) -> None:
+    slow = {**SOLVE, "runtime_s": 90.0}
+    (section,) = contents([lines(slow, {**slow, "solver": "b", "runtime_s": 70.0})])
+    assert section.verdict[-1].startswith("Fastest: b (free), 70.00 s")
+    assert column(tables(section)["Solvers"], "median s") == [90.0, 70.0]

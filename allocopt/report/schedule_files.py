@@ -1,0 +1,133 @@
+"""Files of schedules: one job a line as CSV or in the Standard Workload Format, and the energy of its parts."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from allocopt.files.csv_rows import csv_text
+from allocopt.files.faults import printable
+from allocopt.files.writing import write_text
+from allocopt.simulator.multicore.simulation import MulticoreSchedule
+from allocopt.simulator.schedule import Schedule
+from allocopt.traces.rows import Number, Row, plain, rows_of
+from allocopt.traces.swf import VERSION
+from allocopt.traces.workload import NO_JOB
+from allocopt.version import __version__
+
+SCHEDULE_COLUMNS = ("job_id", "submit", "start", "end", "processors", "run", "estimate")
+ENERGY_COLUMNS = ("part", "name", "energy_j", "energy_delay_js")
+_COMPLETED, _UNKNOWN = 1, -1
+
+
+class _ScheduledRow(NamedTuple):
+    """A job and when it ran, its run time being that from start to end; seconds, whole ones as integers."""
+
+    job: Row
+    start: Number
+    end: Number
+    wait: Number
+
+
+def write_schedule_csv(path: Path, schedule: Schedule) -> None:
+    """Write when every job ran, in the order of submission; times in seconds, whole ones as integers.
+
+    Column ``run`` is the time from start to end, so that of a job that was killed is the time until then.
+
+    Parameters
+    ----------
+    path
+        The file; ``.gz`` is compressed.
+    schedule
+        At least one job.
+
+    Raises
+    ------
+    BadFileError
+        If the file cannot be written, or would not be read again.
+    """
+    lines = (
+        f"{job.job},{job.submit},{start},{end},{job.processors},{job.run},{job.estimate}"
+        for job, start, end, _ in _rows(path, schedule)
+    )
+    write_text(path, "\n".join((",".join(SCHEDULE_COLUMNS), *lines, "")))
+
+
+def write_schedule_swf(path: Path, schedule: Schedule, notes: Sequence[str] = ()) -> None:
+    """Write a schedule in the Standard Workload Format; `read_swf` makes its jobs and machine of it.
+
+    Wait (column 3), run time (4) and status (11, completed) are those of the schedule, processors are written as
+    allocated and as requested (5, 8), applications keep their numbers (14), and what is not known is -1.
+
+    Parameters
+    ----------
+    path
+        The file; ``.gz`` is compressed.
+    schedule
+        At least one job.
+    notes
+        How it was made, such as the scheduler's name; each becomes a note in the header.
+
+    Raises
+    ------
+    BadFileError
+        If the file cannot be written, or would not be read again.
+    """
+    jobs = str(len(schedule.workload))
+    made = f"schedule of {schedule.workload.name} simulated by allocopt {__version__}: wait, run time and status"
+    fields = [("Version", VERSION), ("MaxJobs", jobs), ("MaxRecords", jobs), ("MaxProcs", str(schedule.processors))]
+    told = [made, "times in seconds, unknown values -1", *notes, *schedule.workload.remarks()]
+    fields += [("Note", printable(note)) for note in told]
+    header = (f"; {key}: {value}" for key, value in fields)
+    write_text(path, "\n".join((*header, *map(_swf_line, _rows(path, schedule)), "")))
+
+
+def write_energy_csv(path: Path, schedule: MulticoreSchedule) -> None:
+    """Write energy and energy-delay product of every job, node and cluster, and of the whole machine.
+
+    The delay of a job is the time from its submission to its end, that of the others the makespan.
+
+    Parameters
+    ----------
+    path
+        The file; ``.gz`` is compressed.
+    schedule
+        A schedule on a multicore machine.
+
+    Raises
+    ------
+    BadFileError
+        If the file cannot be written.
+    """
+    machine = schedule.machine
+    nodes, clusters = [node.name for node in machine.nodes()], [cluster.name for cluster in machine.clusters]
+    parts = (
+        ("job", schedule.jobs.names, schedule.job_energy_j, schedule.job_energy_delay_js),
+        ("node", nodes, schedule.node_energy_j, schedule.node_energy_delay_js),
+        ("cluster", clusters, schedule.cluster_energy_j, schedule.cluster_energy_delay_js),
+        ("machine", [machine.name], [schedule.energy_j], [schedule.energy_delay_js]),
+    )
+    rows = (
+        (part, name, f"{energy:.6f}", f"{product:.6f}")
+        for part, names, energies, products in parts
+        for name, energy, product in zip(names, energies, products, strict=True)
+    )
+    write_text(path, csv_text(ENERGY_COLUMNS, rows))
+
+
+def _rows(path: Path, schedule: Schedule) -> Iterator[_ScheduledRow]:
+    """Return the jobs in the order of submission; raise `BadFileError` for one that could not be read again."""
+    jobs = rows_of(path, replace(schedule.workload, run=schedule.run_s))
+    waits = schedule.start - schedule.workload.submit
+    return map(_ScheduledRow, jobs, plain(schedule.start), plain(schedule.end), plain(waits))
+
+
+def _swf_line(row: _ScheduledRow) -> str:
+    """Return the 18 columns of a job."""
+    job = row.job
+    think = _UNKNOWN if job.preceding == NO_JOB else job.think
+    used, memory, group, queue, partition = (_UNKNOWN,) * 5
+    return (
+        f"{job.job} {job.submit} {row.wait} {job.run} {job.processors} {used} {memory} {job.processors} {job.estimate} "
+        f"{memory} {_COMPLETED} {job.user} {group} {job.executable} {queue} {partition} {job.preceding} {think}"
+    )
