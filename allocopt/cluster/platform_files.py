@@ -35,7 +35,7 @@ PositiveNumber = Annotated[float, Field(gt=0)]
 Watts = Annotated[float, Field(ge=0)]
 
 
-class ContentionModel(FileModel):
+class _ContentionModel(FileModel):
     """Constants of the memory slowdown of a processor, rates in MB/s (IRMaSim, Eq. 2 and 3)."""
 
     b: Annotated[float, Field(lt=0, description="Speed factor lost per MB/s.")]
@@ -46,7 +46,7 @@ class ContentionModel(FileModel):
     dd: Annotated[float, Field(ge=0)]
 
 
-class PowerModel(FileModel):
+class _PowerModel(FileModel):
     """Power of a processor (IRMaSim, Eq. 5)."""
 
     core_w: Annotated[Watts, Field(description="Watts of an active core (pa).")]
@@ -57,7 +57,7 @@ class PowerModel(FileModel):
     ] = 1.0
 
 
-class ProcessorModel(FileModel):
+class _ProcessorModel(FileModel):
     """A type of processor."""
 
     cores: Count
@@ -66,18 +66,18 @@ class ProcessorModel(FileModel):
     bandwidth_mb_s: Annotated[
         PositiveNumber | None, Field(description="Bandwidth of the memory channels; contention.c if left out.")
     ] = None
-    contention: ContentionModel | None = None
-    power: PowerModel | None = None
+    contention: _ContentionModel | None = None
+    power: _PowerModel | None = None
 
 
-class NodeTypeModel(FileModel):
+class _NodeTypeModel(FileModel):
     """A type of node."""
 
     processors: Annotated[list[Text], Field(min_length=1, description="Types of its processors; one may come twice.")]
     memory_mb: Annotated[PositiveNumber | None, Field(description="Memory; if left out, it limits no job.")] = None
 
 
-class NodesModel(FileModel):
+class _NodesModel(FileModel):
     """Nodes of one type."""
 
     type: Text
@@ -85,11 +85,11 @@ class NodesModel(FileModel):
     names: Annotated[list[Text] | None, Field(description="One for each; TYPE-1, TYPE-2, ... if left out.")] = None
 
 
-class ClusterModel(FileModel):
+class _ClusterModel(FileModel):
     """A cluster."""
 
     name: Text
-    nodes: Annotated[list[NodesModel], Field(min_length=1)]
+    nodes: Annotated[list[_NodesModel], Field(min_length=1)]
 
 
 class PlatformFile(FileModel):
@@ -98,9 +98,9 @@ class PlatformFile(FileModel):
     format: Literal["allocopt-platform"]
     version: Literal[1]
     name: Text
-    processors: Annotated[dict[Text, ProcessorModel], Field(min_length=1, description="Types of processors by name.")]
-    nodes: Annotated[dict[Text, NodeTypeModel], Field(min_length=1, description="Types of nodes by name.")]
-    clusters: Annotated[list[ClusterModel], Field(min_length=1)]
+    processors: Annotated[dict[Text, _ProcessorModel], Field(min_length=1, description="Types of processors by name.")]
+    nodes: Annotated[dict[Text, _NodeTypeModel], Field(min_length=1, description="Types of nodes by name.")]
+    clusters: Annotated[list[_ClusterModel], Field(min_length=1)]
 
 
 def numbered(name: str, count: int) -> list[str]:
@@ -137,7 +137,7 @@ def machine_of(model: PlatformFile, where: Path) -> Machine:
         raise bad_file(where, place, str(error)) from None
 
 
-def _nodes(group: NodesModel, types: dict[str, NodeTypeModel], processors: dict[str, Processor]) -> Iterator[Node]:
+def _nodes(group: _NodesModel, types: dict[str, _NodeTypeModel], processors: dict[str, Processor]) -> Iterator[Node]:
     if group.type not in types:
         known = ", ".join(types)
         raise InvalidProblemError("nodes", f"type {shown(group.type)} is not among the types of nodes: {known}")

@@ -131,14 +131,14 @@ def _strategy(name: str) -> str:
     return name
 
 
-class BestKnownModel(FileModel):
+class _BestKnownModel(FileModel):
     """The best objective known of one instance (under one strategy)."""
 
     objective: Annotated[float, Field(description="Objective, such as total hop cost.")]
     proved: Annotated[bool, Field(description="Whether it is proved to be the optimum.")]
 
 
-class BestKnownFile(RootModel[dict[InstanceName, dict[Annotated[str, AfterValidator(_strategy)], BestKnownModel]]]):
+class BestKnownFile(RootModel[dict[InstanceName, dict[Annotated[str, AfterValidator(_strategy)], _BestKnownModel]]]):
     """The best objectives known, by instance name and strategy; an empty one where the kind has no strategies."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True, defer_build=True)
