@@ -1,19 +1,31 @@
-"""Machines: pools, whole nodes, and nodes of parts."""
+"""Platforms, and the files that describe them."""
 
+import json
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from allocopt.cli.schema import json_schema
+from allocopt.cluster.multicore import ContentionConstants, PowerConstants
 from allocopt.cluster.platform import Part, Platform
+from allocopt.cluster.reading import read_machine
 from allocopt.cluster.topology import FatTree
-from allocopt.errors import InvalidProblemError
+from allocopt.errors import BadFileError, InvalidProblemError
 
 CORE = Part(8, {"cores": 1}, {"clock_ghz": 2.4})
+
+
 CPU = Part(2, {"caches": 1}, parts=(CORE,))
+
+
 NODE = Part(3, {"memory_mb": 64_000}, parts=(CPU, Part(4, {"gpus": 1})))
+
+
 THIN = Part(2, {"cores": 16})
 
 
@@ -118,3 +130,274 @@ def test_what_a_platform_is_made_of_cannot_be_changed() -> None:
 def test_a_machine_that_makes_no_sense_is_refused(make: Any, message: str) -> None:
     with pytest.raises(InvalidProblemError, match=message):
         make()
+
+
+CONSTANTS = {"b": -1.85e-5, "c": 32000, "da": 1.75, "db": 3500, "dc": 45000, "dd": 3000}
+
+
+TOML = """
+format = "allocopt-platform"
+version = 1
+name = "two clusters"
+
+[processors.fast]
+cores = 4
+clock_ghz = 3.4
+bandwidth_mb_s = 38400
+contention = { b = -1.85e-5, c = 32000, da = 1.75, db = 3500, dc = 45000, dd = 3000 }
+power = { core_w = 6.14, processor_w = 5.59, idle_w = 0.28, stalled = 0.5 }
+
+[processors.slow]
+cores = 2
+clock_ghz = 1.7
+
+[nodes.twin]
+processors = ["fast", "fast"]
+memory_mb = 8000
+
+[nodes.small]
+processors = ["slow"]
+
+[[clusters]]
+name = "first"
+nodes = [{ type = "twin", count = 2 }, { type = "small", count = 1, names = ["login"] }]
+
+[[clusters]]
+name = "second"
+nodes = [{ type = "small" }]
+"""
+
+
+def own() -> dict[str, Any]:
+    """Return a small file of our own format."""
+    return {
+        "format": "allocopt-platform",
+        "version": 1,
+        "name": "p",
+        "processors": {"k": {"cores": 4, "clock_ghz": 3.4, "contention": dict(CONSTANTS)}},
+        "nodes": {"n": {"processors": ["k"]}},
+        "clusters": [{"name": "c", "nodes": [{"type": "n", "count": 2}]}],
+    }
+
+
+def irmasim() -> dict[str, Any]:
+    """Return a small file of IRMaSim's."""
+    return {
+        "platform": {"p": {"id": "p", "model_name": "modelV1", "clusters": [{"id": "c", "nodes": [{"type": "n"}]}]}},
+        "node": {"n": {"processors": [{"type": "k", "number": 2}], "memory": {"type": "DDR", "capacity": 32}}},
+        "processor": {"k": {"cores": 4, "clock_rate": 3.4, "dpflops_per_cycle": 4, **CONSTANTS, "pa": 6.14, "pb": 5.6}},
+    }
+
+
+def written(folder: Path, obj: object, name: str = "platform.json") -> Path:
+    path = folder / name
+    path.write_text(obj if isinstance(obj, str) else json.dumps(obj), encoding="utf-8")
+    return path
+
+
+def test_our_own_toml_is_read(tmp_path: Path) -> None:
+    machine = read_machine(written(tmp_path, TOML, "platform.toml"))
+    nodes = list(machine.nodes())
+    assert [cluster.name for cluster in machine.clusters] == ["first", "second"]
+    assert [node.name for node in nodes] == ["twin-1", "twin-2", "login", "small"]
+    assert [node.cores for node in nodes] == [8, 8, 2, 2]
+    assert (nodes[0].memory_mb, nodes[2].memory_mb) == (8000, None)
+    fast = nodes[0].processors[0]
+    assert fast.contention == ContentionConstants(**CONSTANTS)
+    assert fast.power == PowerConstants(6.14, 5.59, 0.28, 0.5)
+    assert machine.cores == 20
+    assert machine.platform().capacity[:, 0].tolist() == [8, 8, 2, 2]
+
+
+def test_json_of_ours_is_the_same_and_fits_the_schema(tmp_path: Path) -> None:
+    jsonschema.validate(own(), json_schema("platform"))
+    machine = read_machine(written(tmp_path, own()))
+    assert [node.name for node in machine.nodes()] == ["n-1", "n-2"]
+    assert next(machine.processors()).bandwidth == 32000
+
+
+def change(obj: dict[str, Any], *keys: str | int, to: object) -> dict[str, Any]:
+    """Set one value of a file."""
+    inside: Any = obj
+    for key in keys[:-1]:
+        inside = inside[key]
+    inside[keys[-1]] = to
+    return obj
+
+
+@pytest.mark.parametrize(
+    ("obj", "fault"),
+    [
+        (
+            change(own(), "processors", "k", "cores", to=0),
+            "processors.k.cores: is 0, must be greater than or equal to 1",
+        ),
+        (
+            change(own(), "processors", "k", "clock", to=1),
+            "processors.k.clock: is an unknown key",
+        ),
+        (
+            change(own(), "processors", "k", "contention", "b", to=1),
+            "processors.k.contention.b: is 1, must be less than 0",
+        ),
+        (change(own(), "nodes", "n", "processors", to=["x"]), "has processor 'x', there is none; there are k"),
+        (change(own(), "clusters", 0, "nodes", 0, "type", to="x"), "type 'x' is not among the types of nodes: n"),
+        (change(own(), "clusters", 0, "nodes", 0, "names", to=["a"]), "has 1 names for 2 nodes"),
+        (change(own(), "clusters", 0, "nodes", 0, "names", to=["a", "a"]), "has two nodes called 'a'"),
+        (change(own(), "version", to=2), "version: is 2, this program reads version 1"),
+        (
+            change(irmasim(), "processor", to={}),
+            "processor: type 'k' is not in the file; types = FOLDER names the folder",
+        ),
+        (
+            change(irmasim(), "processor", "k", "clock_rate", to=-1),
+            "processor.k: clock_rate: is -1, must be greater than 0",
+        ),
+        (change(irmasim(), "processor", "k", "dd", to=None), "processor.k: has b, c, da, db, dc, but no dd"),
+        (change(irmasim(), "processor", "k", "b", to=0.1), "processor.k: contention: b is 0.1, must be negative"),
+        (
+            change(own(), "processors", "k", "clock_ghz", to=1e-300),
+            "clock_ghz x operations_per_cycle is 1e-300, must be from 1e-09 to 1e",
+        ),
+        (
+            change(own(), "processors", "k", "power", to={"core_w": 1e300, "processor_w": 1}),
+            "processors.k: power: core_w is 1e.300, must be from 0 to 1e",
+        ),
+        (change(irmasim(), "platform", to={}), "platform: is missing, must be an object of platforms by name"),
+        (change(irmasim(), "platform", "q", to={}), "holds p, q; choose one as in"),
+        ([1], "top level: is a list, must be an object"),
+        (
+            change(own(), "clusters", 0, "nodes", to=[{"type": "old", "count": 1_000_000}] * 9),
+            "has 9000000 nodes, must be at most 1000000",
+        ),
+    ],
+    ids=[
+        "cores",
+        "key",
+        "slope",
+        "no such processor",
+        "no such node",
+        "names",
+        "names twice",
+        "version",
+        "no type",
+        "clock",
+        "constants",
+        "sign",
+        "speed",
+        "watts",
+        "no platform",
+        "two platforms",
+        "no object",
+        "many nodes",
+    ],
+)
+def test_a_wrong_file_is_told_in_one_line(tmp_path: Path, obj: object, fault: str) -> None:
+    with pytest.raises(BadFileError, match=fault) as raised:
+        read_machine(written(tmp_path, obj))
+    assert "\n" not in str(raised.value)
+    assert "platform.json" in str(raised.value)
+
+
+def test_toml_that_is_none_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BadFileError, match="is not TOML: "):
+        read_machine(written(tmp_path, "a = ", "platform.toml"))
+    with pytest.raises(BadFileError, match=r"is not TOML: .*digits"):
+        read_machine(written(tmp_path, f"a = {'9' * 5000}", "platform.toml"))
+
+
+def test_the_only_platform_of_a_file_may_be_named_and_no_other(tmp_path: Path) -> None:
+    assert read_machine(f"{written(tmp_path, own())}#p").cores == 8
+    for path in (written(tmp_path, own()), written(tmp_path, TOML, "a.toml"), written(tmp_path, "<a/>", "a.xml")):
+        with pytest.raises(BadFileError, match="'q' cannot be chosen"):
+            read_machine(f"{path}#q")
+
+
+def test_a_platform_of_irmasim_is_read(tmp_path: Path) -> None:
+    (node,) = read_machine(written(tmp_path, irmasim())).nodes()
+    assert (node.name, node.cores, node.memory_mb) == ("n", 8, 32000)
+    kind = node.processors[0]
+    assert kind.core_speed == pytest.approx(13.6)
+    assert kind.contention == ContentionConstants(**CONSTANTS)
+    assert kind.power == PowerConstants(6.14, 5.6, 0.05 * 5.6)
+
+
+def test_one_of_several_platforms_is_chosen_by_name(tmp_path: Path) -> None:
+    path = written(tmp_path, change(irmasim(), "platform", "q", to=irmasim()["platform"]["p"]))
+    assert read_machine(f"{path}#q").cores == 8
+    with pytest.raises(BadFileError, match="has no 'r'; it holds p, q"):
+        read_machine(f"{path}#r")
+
+
+def test_types_that_a_file_leaves_out_come_from_the_library(tmp_path: Path, shared_data: Path) -> None:
+    clusters = [{"id": "c", "nodes": [{"type": "n1112", "number": 2}, {"type": "n1143", "number": 1}]}]
+    path = written(tmp_path, {"platform": {"p": {"id": "p", "model_name": "modelV1", "clusters": clusters}}})
+    machine = read_machine(path, shared_data / "irmasim" / "irmasim" / "data")
+    assert [node.name for node in machine.nodes()] == ["n1112-1", "n1112-2", "n1143"]
+    assert [kind.clock_ghz for kind in machine.processors()] == [3.4, 3.4, 2.5]
+
+
+def test_the_whole_library_of_types_is_read(tmp_path: Path, shared_data: Path) -> None:
+    folder = shared_data / "irmasim" / "irmasim" / "data"
+    types = [name for name in json.loads((folder / "node_types.json").read_text()) if name.startswith("n1")]
+    clusters = [{"id": "c", "nodes": [{"type": name} for name in types]}]
+    path = written(tmp_path, {"platform": {"p": {"clusters": clusters}}})
+    assert read_machine(path, folder).cores == 4 * len(types)
+
+
+def test_nodes_of_one_name_in_two_clusters_are_told_apart(tmp_path: Path) -> None:
+    clusters = [{"id": name, "nodes": [{"type": "n"}]} for name in "cd"]
+    machine = read_machine(written(tmp_path, change(irmasim(), "platform", "p", "clusters", to=clusters)))
+    assert [node.name for node in machine.nodes()] == ["c.n-1", "d.n-1"]
+
+
+XML = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1"><zone id="AS0" routing="Full">
+  <host id="master_host" speed="1Gf"/>
+  <host id="alone" speed="2.5Gf" core="4"><prop id="wattage_per_state" value="10:15:35, 9:14:20"/></host>
+  <cluster id="c" prefix="n-" suffix=".x" radical="0-2,7" speed="16.673E9flops" core="8" bw="1Gbps" lat="0"/>
+</zone></platform>
+"""
+
+
+def test_a_platform_of_batsim_is_read(tmp_path: Path) -> None:
+    machine = read_machine(written(tmp_path, XML, "platform.xml"))
+    nodes = list(machine.nodes())
+    assert [node.name for node in nodes] == ["alone", "n-0.x", "n-1.x", "n-2.x", "n-7.x"]
+    assert [node.cores for node in nodes] == [4, 8, 8, 8, 8]
+    assert nodes[1].processors[0].core_speed == pytest.approx(16.673)
+    assert nodes[0].processors[0].power == PowerConstants(5.0, 15.0, 10.0)
+
+
+def test_a_real_platform_of_batsim_is_read(shared_data: Path) -> None:
+    machine = read_machine(shared_data / "g5k_oar" / "graphene.xml")
+    assert machine.cores == 144
+    assert [len(cluster.nodes) for cluster in machine.clusters] == [39, 35, 30, 40]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("<platform>", "is not XML: no element found: line 1, column 10$"),
+        ("<platform><host speed='1Gf'/></platform>", "host '': has no id, must have one"),
+        ("<html/>", "is XML of 'html', must be of 'platform'"),
+        ("<platform/>", "holds neither a host nor a cluster"),
+        ("<platform><host id='a'/></platform>", "host 'a': speed is '', must be as in 1.5Gf"),
+        ("<platform><host id='a' speed='1Gf' core='0'/></platform>", "host 'a': core is '0', must be a positive"),
+        ("<platform><cluster id='c' radical='5-1' speed='1Gf'/></platform>", "cluster 'c': radical has '5-1'"),
+        (
+            f"<platform><cluster id='c' radical='{','.join(['0-999999'] * 9)}' speed='1Gf'/></platform>",
+            "platform: has 9000000 nodes, must be at most 1000000",
+        ),
+        (f"<platform><host id='a' speed='1Gf' core='000000001{'9' * 5000}'/></platform>", "host 'a': core is '0"),
+        ("<!DOCTYPE p [<!ENTITY a 'b'>]><platform/>", "declares entities"),
+        (
+            "<platform><host id='a' speed='1Gf'><prop id='watt_per_state' value='9'/></host></platform>",
+            "host 'a': wattage_per_state is '9', must be IDLE:ALL or IDLE:PROCESSOR:ALL",
+        ),
+    ],
+)
+def test_a_wrong_xml_file_is_told(tmp_path: Path, text: str, fault: str) -> None:
+    with pytest.raises(BadFileError, match=fault):
+        read_machine(written(tmp_path, text, "platform.xml"))

@@ -1,4 +1,4 @@
-"""Fat trees: shape, groups, and what is refused."""
+"""Trees: their groups, hops and costs."""
 
 import dataclasses
 from typing import Any
@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
-from support.brute_force import switches_above
-from support.windows import fat_trees
+from hypothesis import strategies as st
+from support.brute_force import cost_of, hop_matrix, pairwise_cost, switches_above
+from support.windows import fat_trees, trees, window, windows
 
-from allocopt.cluster.topology import LARGEST_CLUSTER, FatTree
+from allocopt.cluster.topology import LARGEST_CLUSTER, FatTree, HopFormula, Tree, hop_costs
 from allocopt.errors import AllocoptError, InvalidProblemError
+from allocopt.problems.topology import Allocation, TopologyProblem
 
 
 @given(fat_trees)
@@ -58,3 +60,144 @@ def test_a_wrong_shape_is_refused_and_its_place_named(arguments: dict[str, Any],
 
 def test_the_largest_cluster_is_taken() -> None:
     assert FatTree(LARGEST_CLUSTER // 100, 10, 10).size == LARGEST_CLUSTER
+
+
+@given(trees())
+def test_named_groups_and_groups_say_the_same(tree: Tree) -> None:
+    again = Tree.from_levels(tree.to_levels(), tree.hops, tree.pairs)
+    assert again.groups.tolist() == tree.groups.tolist()
+    assert (again.names, again.hops, again.pairs) == (tree.names, tree.hops, tree.pairs)
+
+
+@given(trees())
+def test_nodes_share_a_group_where_their_named_switches_are_the_same(tree: Tree) -> None:
+    above = switches_above(tree)
+    groups = tree.groups_of(np.arange(tree.size))
+    for a in range(tree.size):
+        for b in range(tree.size):
+            same = [x == y for x, y in zip(above[a], above[b], strict=True)]
+            assert (groups[:, a] == groups[:, b]).tolist() == same
+
+
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3))
+def test_a_fat_tree_spelled_out_has_the_groups_of_a_fat_tree(pods: int, leaves: int, nodes: int) -> None:
+    fat = FatTree(pods, leaves, nodes)
+    leaf_groups = {f"leaf-{n}": list(range(n * nodes, (n + 1) * nodes)) for n in range(pods * leaves)}
+    pod_groups = {f"pod-{p}": [f"leaf-{p * leaves + n}" for n in range(leaves)] for p in range(pods)}
+    tree = Tree.from_levels([leaf_groups, pod_groups], (2, 4, 6))
+    assert tree.groups.tolist() == fat.groups_of(np.arange(fat.size)).tolist()
+
+
+def test_the_top_level_may_be_named_or_left_out() -> None:
+    leaves: dict[str, list[int | str]] = {"a": [0, 2], "b": [1]}
+    left_out = Tree.from_levels([leaves])
+    named = Tree.from_levels([leaves, {"top": ["a", "b"]}])
+    assert left_out.hops == named.hops == (2, 4)
+    assert left_out.groups.tolist() == named.groups.tolist() == [[0, 1, 0]]
+
+
+def test_a_single_level_is_the_top_itself() -> None:
+    tree = Tree.from_levels([{"top": [2, 0, 1]}])
+    assert (tree.hops, tree.size, tree.groups_of(np.array([0, 2])).shape) == ((2,), 3, (0, 2))
+
+
+def test_one_leaf_below_the_top_is_a_level_where_the_hops_say_so() -> None:
+    assert Tree.from_levels([{"a": [0, 1]}], (1, 5)).groups.tolist() == [[0, 0]]
+
+
+def test_groups_are_read_only() -> None:
+    tree = Tree.from_levels([{"a": [0], "b": [1]}])
+    with pytest.raises(ValueError, match="read-only"):
+        tree.groups[0, 0] = 1
+
+
+@pytest.mark.parametrize(
+    ("levels", "hops", "place", "fault"),
+    [
+        ([], None, "topology.levels", "empty"),
+        ([{}], None, "topology.levels", "empty"),
+        ([{"a": [0], "b": []}], None, "topology.levels[0].b", "empty"),
+        ([{"a": [0], "b": [2]}], None, "topology.levels[0].b", "holds 2"),
+        ([{"a": [0, 1], "b": [1]}], None, "topology.levels[0].b", "holds 1"),
+        ([{"a": [0, 0], "b": [1]}], None, "topology.levels[0].a", "another group already"),
+        ([{"a": [-1, 0]}], None, "topology.levels[0].a", "holds -1"),
+        ([{"a": [0], "b": [1]}, {"p": ["a", "c"]}], None, "topology.levels[1].p", "'c'"),
+        ([{"a": [0], "b": [1]}, {"p": ["a"], "q": ["a"]}], None, "topology.levels[1].q", "'a'"),
+        ([{"a": [0], "b": [1]}, {"p": ["a"]}], None, "topology.levels[1]", "'b'"),
+        ([{"a": [0], "b": [1]}], (2,), "topology.levels[0]", "2 groups"),
+        ([{"a": [0], "b": [1]}], (2, 4, 6), "topology.hops", "3 values"),
+        ([{"a": [0], "b": [1]}], (4, 2), "topology.hops", "rise"),
+        ([{"a": [0]}], (), "topology.hops", ""),
+    ],
+)
+def test_a_wrong_tree_is_refused_and_its_place_named(levels: Any, hops: Any, place: str, fault: str) -> None:
+    with pytest.raises(InvalidProblemError) as caught:
+        Tree.from_levels(levels, hops)
+    assert caught.value.place == place
+    assert fault in caught.value.fault
+
+
+def test_groups_that_do_not_nest_are_refused() -> None:
+    with pytest.raises(InvalidProblemError, match=r"levels\[1\].*splits"):
+        Tree(np.array([[0, 0, 1], [0, 1, 1]]), (("a", "b"), ("p", "q")), (2, 4, 6))
+
+
+@pytest.mark.parametrize("groups", [np.array([0, 0]), np.zeros((2, 3), int), np.zeros((1, 0), int)])
+def test_groups_of_a_wrong_shape_are_refused(groups: np.ndarray) -> None:
+    with pytest.raises(InvalidProblemError, match=r"topology\.levels"):
+        Tree(groups, (("a",),), (2, 4))
+
+
+@given(windows(most_idle=12), st.data())
+def test_a_cost_by_counts_is_the_cost_pair_by_pair(problem: TopologyProblem, data: st.DataObject) -> None:
+    positions = data.draw(
+        st.lists(st.lists(st.integers(0, len(problem.idle_nodes) - 1), min_size=1, unique=True), min_size=1, max_size=4)
+    )
+    hops = hop_matrix(problem)
+    costs = hop_costs(problem.topology, problem.hop_cost, [problem.idle_nodes[sorted(chosen)] for chosen in positions])
+    assert costs.tolist() == pytest.approx([pairwise_cost(problem, hops, chosen) for chosen in positions], rel=1e-12)
+
+
+@given(windows(most_idle=10), st.randoms(use_true_random=False))
+def test_the_objective_is_the_sum_of_the_jobs_pairwise_costs(problem: TopologyProblem, random: object) -> None:
+    owners = np.full(len(problem.idle_nodes), -1, dtype=np.int64)
+    jobs = np.repeat(np.arange(len(problem.jobs)), problem.sizes)
+    owners[: len(jobs)] = jobs
+    random.shuffle(owners)  # type: ignore[attr-defined]
+    expected = cost_of(problem, tuple(owners.tolist()), hop_matrix(problem))
+    assert problem.objective(Allocation.of_owners(problem, owners)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "cost"),
+    [([0], 0.0), ([0, 1], 2.0), ([0, 10], 4.0), ([0, 100], 6.0), ([0, 1, 10, 100], (2 * 2 + 4 * 4 + 6 * 6) / 4)],
+)
+def test_hops_of_two_four_six_give_the_papers_costs(nodes: list[int], cost: float) -> None:
+    assert hop_costs(FatTree(10, 10, 10), 1000.0, [np.array(nodes)])[0] == pytest.approx(1000 * cost)
+
+
+def test_the_order_of_the_nodes_of_a_job_is_of_no_account() -> None:
+    tree = FatTree(2, 2, 3)
+    rising, shuffled = np.array([0, 1, 4, 7, 11]), np.array([7, 0, 11, 4, 1])
+    assert hop_costs(tree, 3.0, [rising]) == hop_costs(tree, 3.0, [shuffled])
+
+
+@given(fat_trees | trees(), st.data())
+def test_a_pair_that_counts_once_costs_half(topology: FatTree, data: st.DataObject) -> None:
+    nodes = np.array(data.draw(st.lists(st.integers(0, topology.size - 1), min_size=1, unique=True)))
+    formula = HopFormula.of(topology, 8.0)
+    assert formula.scale == (8.0 if topology.pairs == "ordered" else 4.0)
+    twice = hop_costs(topology, 16.0, [nodes])
+    assert twice == pytest.approx(2 * hop_costs(topology, 8.0, [nodes]))
+
+
+def test_a_job_of_one_node_costs_nothing() -> None:
+    problem = window(FatTree(2, 2, 2, (5, 7, 9)), [0, 3, 7], [1, 1, 1])
+    assert hop_costs(problem.topology, 1000.0, [np.array([node]) for node in (0, 3, 7)]).tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.slow
+def test_the_largest_job_with_the_largest_hops_has_a_positive_cost() -> None:
+    tree = FatTree(4_000_000, 1, 1, (0, 1, 1_000_000))
+    cost = hop_costs(tree, 1.0, [np.arange(4_000_000)])[0]
+    assert cost == pytest.approx(1e6 * (4_000_000 - 1))

@@ -1,15 +1,19 @@
-"""Single jobs are inserted at the least cost there is, and the tables stay valid while they are."""
+"""Kernels of arrays: costs of blocks, insertion, orders and random words."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import njit
 from support.brute_force import hop_matrix, pairwise_cost, single_job_costs, switches_above
 from support.windows import fat_trees, paper_window, trees, window, windows
 
-from allocopt.arrays import IntArray
+from allocopt.arrays import FloatArray, IntArray, WordArray
 from allocopt.cluster.topology import FatTree, hop_costs
+from allocopt.kernels.arrays import stable_order
 from allocopt.kernels.insertion import insert_jobs, insertion_state, single_job_savings
+from allocopt.kernels.random import bell, below, folded, random_words, uniform
+from allocopt.kernels.tree import circular_block_costs
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import encode, group_tree
 
@@ -102,3 +106,99 @@ def test_no_swap_of_a_node_improves_an_insertion_of_the_papers_size(seed: int) -
 def test_of_two_leaves_that_cost_the_same_the_emptier_of_idle_nodes_is_taken() -> None:
     problem = window(FatTree(2, 1, 5), [0, 1, 2, 3, 5, 6, 7], [2])
     assert np.flatnonzero(inserted(problem, [2]) == 0).tolist() == [4, 5]
+
+
+def sliding_costs(problem: TopologyProblem, sizes: np.ndarray) -> np.ndarray:
+    e = encode(problem)
+    return circular_block_costs(e, sizes)
+
+
+def costs_on_their_own(problem: TopologyProblem, sizes: np.ndarray) -> np.ndarray:
+    m = len(problem.idle_nodes)
+    blocks = [problem.idle_nodes[(start + np.arange(size)) % m] for size in sizes.tolist() for start in range(m)]
+    return hop_costs(problem.topology, problem.hop_cost, blocks).reshape(len(sizes), m)
+
+
+@given(windows(most_idle=12))
+def test_a_sliding_block_costs_what_its_nodes_cost(problem: TopologyProblem) -> None:
+    sizes = np.arange(1, len(problem.idle_nodes) + 1)
+    assert sliding_costs(problem, sizes) == pytest.approx(costs_on_their_own(problem, sizes), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_blocks_of_a_window_of_the_papers_size(seed: int) -> None:
+    problem = paper_window(seed)
+    sizes = np.unique(problem.sizes)
+    assert sliding_costs(problem, sizes) == pytest.approx(costs_on_their_own(problem, sizes), rel=1e-9)
+
+
+def test_a_block_of_all_positions_costs_the_same_from_every_start() -> None:
+    problem = paper_window(0)
+    costs = sliding_costs(problem, np.array([len(problem.idle_nodes)]))
+    assert costs == pytest.approx(costs[0, 0])
+
+
+@given(keys=st.lists(st.integers(-3, 3)) | st.lists(st.floats(allow_nan=False)))
+def test_equal_keys_keep_their_order(keys: list[int] | list[float]) -> None:
+    array = np.array(keys)
+    assert stable_order(array).tolist() == np.argsort(array, kind="stable").tolist()
+
+
+MASK = 2**64 - 1
+
+
+@njit
+def drawn(words: WordArray, count: int) -> FloatArray:
+    numbers = np.empty((3, count))
+    for i in range(count):
+        numbers[0, i] = uniform(words)
+        numbers[1, i] = bell(words)
+        numbers[2, i] = below(words, 6)
+    return numbers
+
+
+def reference(seed: int, count: int) -> list[int]:
+    """Draw by the published programs, in whole numbers of Python."""
+    state = []
+    for i in range(1, 5):
+        z = (seed + i * 0x9E3779B97F4A7C15) & MASK
+        z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & MASK
+        z = ((z ^ z >> 27) * 0x94D049BB133111EB) & MASK
+        state.append(z ^ z >> 31)
+
+    def rotated(x: int, bits: int) -> int:
+        return (x << bits | x >> 64 - bits) & MASK
+
+    numbers = []
+    for _ in range(count):
+        numbers.append((rotated((state[0] + state[3]) & MASK, 23) + state[0]) & MASK)
+        t = (state[1] << 17) & MASK
+        state[2] ^= state[0]
+        state[3] ^= state[1]
+        state[1] ^= state[2]
+        state[0] ^= state[3]
+        state[2] ^= t
+        state[3] = rotated(state[3], 45)
+    return numbers
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2**62 + 3])
+def test_it_draws_what_the_published_generator_draws(seed: int) -> None:
+    numbers = drawn(random_words(seed), 10)
+    assert numbers[0].tolist() == [(x >> 11) / 2**53 for x in reference(seed, 30)[::3]]
+
+
+def test_numbers_are_even_and_nearly_normal() -> None:
+    numbers = drawn(random_words(7), 100_000)
+    assert 0.0 <= numbers[0].min() <= numbers[0].max() < 1.0
+    assert numbers[0].mean() == pytest.approx(0.5, abs=0.005)
+    assert numbers[1].mean() == pytest.approx(0.0, abs=0.015)
+    assert numbers[1].std() == pytest.approx(1.0, abs=0.01)
+    assert (np.abs(numbers[1]) < 1.0).mean() == pytest.approx(0.68, abs=0.02)
+    assert np.bincount(numbers[2].astype(int)) / 100_000 == pytest.approx(np.full(6, 1 / 6), abs=0.006)
+
+
+def test_seeds_of_any_size_are_taken() -> None:
+    assert folded(5) == 5
+    assert random_words(folded(2**200 + 1)).tolist() != random_words(folded(2)).tolist()

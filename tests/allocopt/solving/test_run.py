@@ -1,5 +1,7 @@
-"""The record of a solve: never worse, bounds only tighten, what was found is kept."""
+"""Budgets, clocks, the record of a running solve and its result."""
 
+import math
+import time
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -7,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from allocopt.errors import UsageError
 from allocopt.problems.base import Sense
-from allocopt.solving.budget import Budget
-from allocopt.solving.result import Incumbent, Status, StopReason
+from allocopt.solving.budget import Budget, Clock
+from allocopt.solving.result import Incumbent, Status, StopReason, gap_between
 from allocopt.solving.run import Run
 from heuristics.topology.production_rules import Sequential
 
@@ -151,3 +154,72 @@ def test_without_a_gap_asked_for_only_a_proof_ends_the_search() -> None:
     run.prove(99.999)
     assert not run.clock.expired()
     assert run.result(StopReason.COMPLETED).stopped_by is StopReason.COMPLETED
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, math.nan, -math.inf])
+def test_a_time_limit_that_is_not_positive_is_refused(seconds: float) -> None:
+    with pytest.raises(UsageError, match="time limit"):
+        Budget(seconds)
+
+
+@pytest.mark.parametrize("iterations", [0, -1])
+def test_an_iteration_limit_below_one_is_refused(iterations: int) -> None:
+    with pytest.raises(UsageError, match="iteration limit"):
+        Budget(iterations=iterations)
+
+
+def test_without_a_limit_no_time_runs_out() -> None:
+    clock = Budget().start()
+    assert clock.remaining() == math.inf
+    assert not clock.expired()
+
+
+def test_what_is_left_is_the_limit_less_what_has_passed_and_never_negative() -> None:
+    started = time.perf_counter()
+    assert Clock(10.0, started - 4.0).remaining() == pytest.approx(6.0, abs=1.0)
+    late = Clock(10.0, started - 40.0)
+    assert late.remaining() == 0.0
+    assert late.expired()
+    assert late.elapsed() >= 40.0
+
+
+def test_each_solve_starts_its_own_clock() -> None:
+    budget = Budget(5.0)
+    first = budget.start()
+    second = budget.start()
+    assert second.started >= first.started
+    assert budget == Budget(5.0)
+
+
+@pytest.mark.parametrize("seconds", [float("inf"), 1e308, 2e9])
+def test_a_limit_beyond_a_billion_seconds_is_none(seconds: float) -> None:
+    assert Budget(seconds).seconds is None
+
+
+def test_more_iterations_than_a_kernel_can_count_are_refused() -> None:
+    with pytest.raises(UsageError, match="iteration limit"):
+        Budget(iterations=2**63)
+
+
+@pytest.mark.parametrize("gap", [-0.1, 1.0, 5.0, float("nan")])
+def test_a_gap_that_is_no_fraction_is_refused(gap: float) -> None:
+    with pytest.raises(UsageError, match="fraction"):
+        Budget(gap=gap)
+
+
+@pytest.mark.parametrize(
+    ("objective", "bound", "gap"),
+    [
+        (100.0, 90.0, 0.1),
+        (100.0, 110.0, 0.1),
+        (-50.0, -75.0, 0.5),
+        (100.0, 100.0, 0.0),
+        (0.0, 0.0, 0.0),
+        (0.0, -1e-9, 1.0),
+        (None, 1.0, None),
+        (1.0, None, None),
+        (None, None, None),
+    ],
+)
+def test_a_gap_is_relative_to_the_objective(objective: float | None, bound: float | None, gap: float | None) -> None:
+    assert gap_between(objective, bound) == (None if gap is None else pytest.approx(gap))

@@ -1,15 +1,32 @@
-"""The interference of jobs on the same cores, as it is now, and its agreement with the excess of a problem."""
+"""How much jobs slow each other down: stage by stage, in the simulated truth, and as it was measured."""
+
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.coallocations import job, problem, solution
+from support.coallocations import job, problem, solution, stages
+from support.corun import finish_times
 
-from allocopt.problems.coallocation.interference import Interference, Sharing, Tenant, divided, in_steps, slowdowns
-from allocopt.traces.job_profile import Stage
+from allocopt.errors import BadFileError, UsageError
+from allocopt.problems.coallocation.generate import MeasuredPairs, read_pairs
+from allocopt.problems.coallocation.interference import (
+    STEPS,
+    Interference,
+    Sharing,
+    Tenant,
+    divided,
+    in_steps,
+    slowdowns,
+)
+from allocopt.solving.solve import solve
+from allocopt.traces.job_profile import ProfiledJob, Stage
 
 QUIET = Interference(0.0, 0.0, 0.0, 0.0)
+
+
 SHARES = st.floats(0.01, 1.0)
 
 
@@ -89,3 +106,146 @@ def test_a_problem_of_one_stage_each_counts_the_same_slowdown(
     # Two terms, each rounded down to a step, lose less than two.
     assert of_both[0] - of_host[0] in (0, 1)
     assert of_both[1] - of_guest[0] in (0, 1)
+
+
+BUSY = Stage(1.0, 1.0)
+
+
+def test_a_job_alone_takes_its_time() -> None:
+    assert finish_times([job("a", 4, Stage(0.5, 1.0), Stage(0.5, 0.1), remaining=70.0)], [0.2], 8).tolist() == [70.0]
+
+
+def test_the_quota_of_a_job_that_ended_goes_to_the_other() -> None:
+    both = [job("h", 8, BUSY, remaining=100.0), job("g", 8, BUSY, remaining=50.0)]
+    for sharing in Sharing:
+        assert finish_times(both, [0.5, 0.5], 8, sharing, QUIET).tolist() == pytest.approx([150.0, 100.0])
+
+
+def test_rates_change_when_a_job_moves_to_its_next_stage() -> None:
+    host = job("h", 8, Stage(0.5, 0.25), Stage(0.5, 1.0), remaining=100.0)
+    guest = job("g", 8, BUSY, remaining=90.0)
+    # 50 s with the guest at 3/4 of its speed, so that 52.5 s of its work are left; then half each, until the host has
+    # done its other 50 s and the guest goes on alone.
+    ends = finish_times([host, guest], [0.5, 0.5], 8, Sharing.SHARES, QUIET)
+    assert ends.tolist() == pytest.approx([50 + 100, 50 + 100 + 2.5])
+
+
+def by_small_steps(
+    jobs: list[ProfiledJob], quotas: list[float], cores: int, sharing: Sharing, dt: float
+) -> list[float]:
+    """Let time pass in small steps."""
+    done, ends, now = [0.0] * len(jobs), [0.0] * len(jobs), 0.0
+    while not all(ends):
+        there = [number for number in range(len(jobs)) if not ends[number]]
+        total = sum(quotas[number] for number in there)
+        tenants = []
+        for number in there:
+            edges = np.cumsum(jobs[number].column("share")) * jobs[number].remaining_s
+            place = min(int(np.searchsorted(edges, done[number], side="right")), len(edges) - 1)
+            tenants.append(Tenant(jobs[number].cores, jobs[number].profile[place], quotas[number] / total))
+        now += dt
+        for number, slow in zip(there, slowdowns(tenants, cores, sharing), strict=True):
+            done[number] += dt / slow
+            if done[number] >= jobs[number].remaining_s:
+                ends[number] = now
+    return ends
+
+
+@pytest.mark.parametrize("sharing", list(Sharing))
+@settings(max_examples=15, deadline=None)
+@given(first=stages(), second=stages(), third=stages(), quota=st.sampled_from([0.2, 0.4]))
+def test_the_ends_are_those_of_small_steps_of_time(
+    sharing: Sharing, first: tuple[Stage, ...], second: tuple[Stage, ...], third: tuple[Stage, ...], quota: float
+) -> None:
+    jobs = [job("h", 8, *first, remaining=9.0), job("g", 4, *second, remaining=7.0), job("i", 2, *third, remaining=5.0)]
+    quotas = [1.0 - 2 * quota, quota, quota]
+    expected = by_small_steps(jobs, quotas, 8, sharing, 0.02)
+    slack = 0.02 * (2 + max(expected)) * 2
+    assert finish_times(jobs, quotas, 8, sharing).tolist() == pytest.approx(expected, abs=slack)
+
+
+@given(stages(), stages(), st.sampled_from([10, 50, 90]))
+def test_nobody_ends_before_its_time_and_the_order_of_the_jobs_does_not_matter(
+    first: tuple[Stage, ...], second: tuple[Stage, ...], percent: int
+) -> None:
+    jobs = [job("h", 8, *first, remaining=60.0), job("g", 4, *second, remaining=40.0)]
+    quotas = [1 - percent / 100, percent / 100]
+    ends = finish_times(jobs, quotas, 8)
+    assert (ends >= np.array([60.0, 40.0]) - 1e-9).all()
+    assert finish_times(jobs[::-1], quotas[::-1], 8)[::-1].tolist() == pytest.approx(ends.tolist())
+
+
+def test_a_problem_counts_what_happens_while_both_run_in_one_stage() -> None:
+    host, guest = job("h", 8, Stage(1.0, 0.9, 0.2, 0.3), remaining=1e6), job("g", 8, Stage(1.0, 0.8, 0.1, 0.5))
+    case = problem([host], [guest], sharing=Sharing.SHARES)
+    _, of_guest = case.excess_steps(solution((0, 0, 40)))
+    ends = finish_times([host, guest], [0.6, 0.4], 8)
+    assert ends[1] / 100.0 - 1 == pytest.approx(of_guest[0] / STEPS, abs=2.01 / STEPS)
+
+
+A, B, C = (f"('{name}', 1)" for name in "ABC")
+
+
+TABLE = {
+    A: {"null": 10.0, A: [6.0, 6.0], B: [8.0, 2.0], C: [0.0, 0.0]},
+    B: {"null": 4.0, A: [2.0, 8.0], B: [4.4, 4.4], C: [1.0, 5.0]},
+    C: {"null": 5.0, A: [0.0, 0.0], B: [5.0, 1.0], C: [2.5, 2.5]},
+    "('A', 2)": {"null": 19.0},
+    "('D', 1)": {"null": 0.0},
+}
+
+
+FILE = Path("gpu_colocation") / "gavel_physical_cluster_throughputs.json.gz"
+
+
+def small(tmp_path: Path) -> MeasuredPairs:
+    (tmp_path / "t.json").write_text(json.dumps({"v100": TABLE}), encoding="utf-8")
+    return read_pairs(tmp_path / "t.json", "v100")
+
+
+def test_speeds_are_over_those_alone(tmp_path: Path) -> None:
+    pairs = small(tmp_path)
+    assert pairs.names == (A, B, C)
+    assert pairs.speeds.tolist() == [[0.6, 0.8, 0.0], [0.5, 1.1, 0.25], [0.0, 1.0, 0.5]]
+    assert pairs.totals()[0, 1] == pytest.approx(1.3)
+    assert pairs.slowdowns(0, 1) == (1.25, 2.0)
+    assert pairs.slowdowns(1, 1) == (1.0, 1.0)
+    assert pairs.slowdowns(0, 2) is None
+
+
+def test_the_exact_model_finds_the_pairs_of_most_throughput(tmp_path: Path) -> None:
+    pairs = small(tmp_path)
+    problem = pairs.problem([0, 1, 2], [1, 1, 0], max_slowdown=9.0)
+    result = solve(problem, time_limit=60.0)
+    # A beside A 1.2, B beside B 2 (speeds above 1 do not count), C beside B 1.25; slowdowns are in steps of 1e-4.
+    assert result.objective == pytest.approx(0.2 + 1.0 + 0.25, abs=3e-4)
+    assert result.solution.as_list(problem)[2] == ("guest-2", "host-0", 0.5)
+    assert solve(problem, solver="scip", time_limit=60.0).objective == pytest.approx(result.objective)
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "fault"),
+    [
+        ([], BadFileError, "top level: is an empty list, must be an object"),
+        ({"k80": {}}, UsageError, "no GPU 'v100' was measured; there are k80"),
+        ({"v100": {}}, UsageError, "no job was measured on 1 GPUs"),
+        ({"v100": {A: {"null": "x"}}}, BadFileError, "null is 'x', must be a throughput"),
+        ({"v100": {A: {"null": 1.0, A: [1.0]}}}, BadFileError, "is a list, must be two throughputs"),
+    ],
+)
+def test_what_holds_no_pairs_is_refused(tmp_path: Path, content: object, error: type[Exception], fault: str) -> None:
+    (tmp_path / "t.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(error, match=fault.replace("(", r"\(").replace(")", r"\)")):
+        read_pairs(tmp_path / "t.json", "v100")
+
+
+def test_real_jobs_gain_from_sharing_where_they_are_paired_well(shared_data: Path) -> None:
+    pairs = read_pairs(shared_data / FILE, "v100")
+    assert len(pairs.names) == 26
+    assert (pairs.speeds > 0).mean() > 0.9
+    rng = np.random.default_rng(0)
+    problem = pairs.problem(pairs.draw(20, rng).tolist(), pairs.draw(20, rng).tolist())
+    best, half = (solve(problem, solver=name, time_limit=60.0).objective for name in ("assignment", "static-50"))
+    assert best is not None
+    assert half is not None
+    assert best > max(half, 2.0)

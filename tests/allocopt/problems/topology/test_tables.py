@@ -1,6 +1,7 @@
-"""The plain arrays of a problem, and the ways from positions back to nodes."""
+"""A window as arrays: groups and their tree, blocks, and the ways from positions back to nodes."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from support.windows import window, windows
 
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.tables import encode
+from allocopt.problems.topology.tables import Blocks, encode, group_tree
 
 
 @given(windows(most_idle=12))
@@ -63,3 +64,54 @@ def test_owners_become_an_allocation_and_owners_again(problem: TopologyProblem) 
     assert [len(nodes) for nodes in allocation.nodes] == problem.sizes.tolist()
     assert all((np.diff(nodes) > 0).all() for nodes in allocation.nodes)
     assert allocation.owners(problem).tolist() == owners.tolist()
+
+
+@given(windows(most_idle=14))
+def test_every_vertex_but_the_top_has_one_parent_that_comes_later(problem: TopologyProblem) -> None:
+    tree = group_tree(encode(problem))
+    n_vertices = len(tree.idle)
+    assert sorted(tree.children.tolist()) == list(range(n_vertices - 1))
+    for vertex in range(n_vertices):
+        children = tree.children[tree.first_child[vertex] : tree.first_child[vertex + 1]]
+        assert (children < vertex).all()
+        assert len(children) == 0 or tree.idle[children].sum() == tree.idle[vertex]
+    assert tree.idle[-1] == len(problem.idle_nodes)
+    assert tree.idle.min() >= 1
+
+
+@given(windows(most_idle=14))
+def test_a_leaf_holds_the_positions_of_its_group(problem: TopologyProblem) -> None:
+    encoding = encode(problem)
+    tree = group_tree(encoding)
+    assert sorted(tree.leaf_positions.tolist()) == list(range(len(problem.idle_nodes)))
+    leaf_of = encoding.groups[0] if len(encoding.groups) else np.zeros(encoding.n_idle, dtype=np.int64)
+    for leaf, (first, last) in enumerate(pairwise(tree.leaf_first)):
+        assert set(leaf_of[tree.leaf_positions[first:last]].tolist()) == {leaf}
+        assert last - first == tree.idle[leaf]
+
+
+@given(windows(most_idle=14))
+def test_a_group_saves_what_its_level_saves_and_the_top_nothing(problem: TopologyProblem) -> None:
+    encoding = encode(problem)
+    weight = group_tree(encoding).weight
+    assert weight[-1] == 0
+    expected = [w for w, n in zip(encoding.weights, encoding.n_groups, strict=True) for _ in range(n)]
+    assert weight[:-1] == pytest.approx(expected)
+
+
+@given(windows(most_idle=12, most_jobs=6))
+def test_sizes_are_distinct_and_counts_add_up_to_the_jobs(problem: TopologyProblem) -> None:
+    blocks = Blocks.of(problem)
+    assert sorted(problem.sizes.tolist()) == [
+        size for size, count in zip(blocks.sizes.tolist(), blocks.counts.tolist(), strict=True) for _ in range(count)
+    ]
+    assert blocks.costs.shape == (len(blocks.sizes), len(problem.idle_nodes))
+
+
+def test_starts_go_to_the_jobs_of_their_size_in_order() -> None:
+    problem = window(FatTree(1, 2, 5), range(10), [2, 3, 2])
+    blocks = Blocks.of(problem)
+    starts = blocks.starts_of_jobs(problem, [[7, 0], [3]])
+    assert starts.tolist() == [0, 3, 7]
+    expected = blocks.costs[0, 0] + blocks.costs[0, 7] + blocks.costs[1, 3]
+    assert problem.objective(Allocation.of_blocks(problem, starts)) == pytest.approx(expected)
