@@ -17,8 +17,8 @@ from allocopt.cluster.irmasim import CONTENTION, cluster_of, heterogeneous, homo
 from allocopt.cluster.multicore import Cluster, Machine
 from allocopt.cluster.reading import read_machine
 from allocopt.report.table import Cell, aligned_table
+from allocopt.simulator.multicore.contention import speed_factor
 from allocopt.simulator.multicore.policies import ACTIONS, get_action
-from allocopt.simulator.multicore.rates import speed_factor
 from allocopt.simulator.multicore.simulation import MulticoreSimulation, PlacedJobs, read_placed_jobs, replay
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate

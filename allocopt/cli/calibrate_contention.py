@@ -29,12 +29,12 @@ def command(source: Source, sharing: Sharing = 1.0, out: Out = None, plot: Plot 
     from allocopt.errors import InvalidProblemError
     from allocopt.files.csv_rows import read_columns
     from allocopt.files.faults import bad_file
-    from allocopt.simulator.multicore.fitting import Slowdowns, fit_contention
+    from allocopt.simulator.multicore.fitting import Slowdowns
 
     check_files_differ(source, out, plot)
     columns = read_columns(source, COLUMNS)
     try:
-        fit = fit_contention(Slowdowns(*(columns[name] for name in COLUMNS)), sharing)
+        fit = Slowdowns(*(columns[name] for name in COLUMNS)).fit(sharing)
     except InvalidProblemError as error:
         raise bad_file(source, str(error)) from None
     show_fit("contention", fit, out, plot, "speed factor", as_json)

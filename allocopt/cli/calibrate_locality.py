@@ -10,7 +10,7 @@ from allocopt.cli.options import Json
 from allocopt.cli.screen import screen_width
 
 if TYPE_CHECKING:
-    from allocopt.simulator.locality_fit import FittedLine
+    from allocopt.simulator.locality import FittedLine
 
 Source = Annotated[
     Path,
@@ -31,7 +31,7 @@ def command(source: Source, out: Out = None, as_json: Json = False) -> None:
     from allocopt.cli.outputs import check_files_differ
     from allocopt.errors import InvalidProblemError
     from allocopt.files.faults import bad_file
-    from allocopt.simulator.locality_fit import fit, read_measured, table_of, write_table
+    from allocopt.simulator.locality import PenaltyTable, fit, read_measured
 
     check_files_differ(source, out)
     jobs = read_measured(source)
@@ -40,7 +40,7 @@ def command(source: Source, out: Out = None, as_json: Json = False) -> None:
     except InvalidProblemError as error:
         raise bad_file(source, str(error)) from None
     if out is not None:
-        write_table(out, table_of(fitted))
+        PenaltyTable({(one.workload, one.policy): one.line for one in fitted}).write(out)
     _print(fitted, as_json)
 
 

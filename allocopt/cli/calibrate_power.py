@@ -30,13 +30,13 @@ def command(source: Source, out: Out = None, plot: Plot = None, as_json: Json = 
     from allocopt.errors import InvalidProblemError
     from allocopt.files.csv_rows import read_columns
     from allocopt.files.faults import bad_file
-    from allocopt.simulator.multicore.fitting import Powers, fit_power
+    from allocopt.simulator.multicore.fitting import Powers
 
     check_files_differ(source, out, plot)
     columns = read_columns(source, COLUMNS, (STALLED,))
     active, power = (columns[name] for name in COLUMNS)
     try:
-        fit = fit_power(Powers(active, columns.get(STALLED, np.zeros(len(active))), power))
+        fit = Powers(active, columns.get(STALLED, np.zeros(len(active))), power).fit()
     except InvalidProblemError as error:
         raise bad_file(source, str(error)) from None
     show_fit("power", fit, out, plot, "watts", as_json)

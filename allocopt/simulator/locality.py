@@ -2,22 +2,28 @@
 
 Source of the penalties: CuSH (Domeniconi, Lee and Morari, DRL4KDD 2019), section 3.1: service time = requested time +
 penalty, and the penalty is a linear function of the GPUs asked for, one for each workload type and allocation policy.
+Its coefficients come with the package, are fitted to measured jobs, or are replaced by measured throughputs.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.errors import BadFileError, InvalidProblemError, UsageError
+from allocopt.files.csv_rows import csv_rows
 from allocopt.files.faults import bad_file, shown
+from allocopt.files.models import VERSION, FileModel, check_header, validated
 from allocopt.files.reading import parse_json, read_text
+from allocopt.files.writing import json_by_line, write_text
 from allocopt.simulator.execution import Change
 from allocopt.simulator.placement import Allocator, BreadthFirst, DepthFirst, Share
 
@@ -30,24 +36,43 @@ class _Named(IntEnum):
 
 
 class WorkloadType(_Named):
-    """What bounds the speed of a job."""
+    """What bounds the speed of a job; of an unknown type the mean of the two others is taken."""
 
-    COMPUTE = 0  # computation, as of dgemm, a product of matrices: faster on few nodes
-    NETWORK = 1  # the network, as of daxpy, a sum of vectors: faster on many nodes
-    UNKNOWN = 2  # not known: the mean of the two
+    # Computation, as of dgemm, a product of matrices: faster on few nodes.
+    COMPUTE = 0
+    # The network, as of daxpy, a sum of vectors: faster on many nodes.
+    NETWORK = 1
+    UNKNOWN = 2
 
 
 class Policy(_Named):
-    """On how many nodes a job is put."""
+    """Whether a job is put on as few nodes as possible, or on as many."""
 
-    DEPTH_FIRST = 0  # as few as possible
-    BREADTH_FIRST = 1  # as many as possible
+    DEPTH_FIRST = 0
+    BREADTH_FIRST = 1
 
 
-ALLOCATORS: Mapping[Policy, Allocator] = MappingProxyType(
+_ALLOCATORS: Mapping[Policy, Allocator] = MappingProxyType(
     {Policy.DEPTH_FIRST: DepthFirst(), Policy.BREADTH_FIRST: BreadthFirst()}
 )
-"""Who puts a job where its policy says."""
+
+
+_FORMAT = "allocopt-locality"
+_WORKLOADS = {kind.label: kind for kind in WorkloadType}
+_POLICIES = {policy.label: policy for policy in Policy}
+
+
+class _LineModel(FileModel):
+    workload: Literal["compute", "network", "unknown"]
+    policy: Literal["depth-first", "breadth-first"]
+    base_s: float
+    per_gpu_s: float
+
+
+class _TableModel(FileModel):
+    format: Literal["allocopt-locality"]
+    version: int
+    lines: list[_LineModel]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +116,30 @@ class PenaltyTable:
         """Return what copies and pickles are made of: a read-only mapping can be in neither."""
         return PenaltyTable, (dict(self.lines),)
 
+    @classmethod
+    def read(cls, path: Path | str) -> "PenaltyTable":
+        """Read coefficients, in seconds; a `BadFileError` tells why a file cannot be read, or what in it is wrong."""
+        path = Path(path)
+        model = validated(_TableModel, check_header(parse_json(read_text(path), path), path, _FORMAT), path)
+        lines: dict[tuple[WorkloadType, Policy], Line] = {}
+        for number, one in enumerate(model.lines):
+            key = _WORKLOADS[one.workload], _POLICIES[one.policy]
+            if key in lines:
+                raise bad_file(path, f"lines[{number}]", f"is the second of {one.workload} jobs, {one.policy}")
+            lines[key] = Line(one.base_s, one.per_gpu_s)
+        try:
+            return cls(lines)
+        except InvalidProblemError as error:
+            raise bad_file(path, str(error)) from None
+
+    def write(self, path: Path | str) -> None:
+        """Write coefficients, given in seconds. Raises `BadFileError` if the file cannot be written."""
+        lines = [
+            {"workload": kind.label, "policy": policy.label, "base_s": line.base, "per_gpu_s": line.per_gpu}
+            for (kind, policy), line in sorted(self.lines.items())
+        ]
+        write_text(Path(path), json_by_line({"format": _FORMAT, "version": VERSION, "lines": lines}))
+
     def in_unit(self, unit_s: float) -> "PenaltyTable":
         """Return a table in seconds as one in units of so many seconds."""
         if not unit_s > 0:
@@ -109,58 +158,42 @@ class PenaltyTable:
 
 @dataclass(frozen=True, slots=True)
 class Penalised:
-    """Every job takes longer by a penalty of its own, wherever its policy found room for it.
+    """Every job takes longer by a penalty of its own, or by that of the policy that was chosen for it.
 
     Raises `InvalidProblemError` if a penalty would make a job end before it starts.
     """
 
-    run: FloatArray  # requested times of the jobs in seconds, shape ``(n,)``
-    penalty_s: FloatArray  # seconds that they take longer, shape ``(n,)``; less where negative
+    # Requested times of the jobs in seconds, shape ``(n,)``.
+    run: FloatArray
+    # Seconds that they take longer, less where negative: shape ``(n,)``, or ``(n, 2)`` under each policy.
+    penalty_s: FloatArray
+    # The policy of each job, by its number as text, known when the job starts at the latest; None where penalties are
+    # the same wherever a job is put.
+    policies: Mapping[str, Policy] | None = None
 
     def __post_init__(self) -> None:
-        if (self.penalty_s <= -self.run).any():
+        if (self.penalty_s.T <= -self.run).any():
             raise InvalidProblemError("locality", "a penalty takes more than the whole run time away")
 
     def speeds(self, change: Change) -> Iterable[tuple[int, float]]:
         """Return the speeds of the jobs that have just started; they keep them."""
         for job in change.started.tolist():
-            yield job, float(self.run[job] / (self.run[job] + self.penalty_s[job]))
-
-
-@dataclass(frozen=True, slots=True)
-class PenalisedByPolicy:
-    """Every job takes longer by the penalty of the policy that was chosen for it.
-
-    Raises `InvalidProblemError` if a penalty would make a job end before it starts.
-    """
-
-    run: FloatArray  # requested times of the jobs in seconds, shape ``(n,)``
-    penalty_s: FloatArray  # seconds that they take longer under each policy, shape ``(n, 2)``; less where negative
-    # The policy of each job, by its number as text; known when the job starts at the latest.
-    policies: Mapping[str, Policy]
-
-    def __post_init__(self) -> None:
-        for policy in Policy:
-            Penalised(self.run, self.penalty_s[:, policy])
-
-    def speeds(self, change: Change) -> Iterable[tuple[int, float]]:
-        """Return the speeds of the jobs that have just started; they keep them."""
-        for job in change.started.tolist():
-            yield job, float(self.run[job] / (self.run[job] + self.penalty_s[job, self.policies[str(job)]]))
+            penalty = self.penalty_s[job] if self.policies is None else self.penalty_s[job, self.policies[str(job)]]
+            yield job, float(self.run[job] / (self.run[job] + penalty))
 
 
 @dataclass(frozen=True, slots=True)
 class ByPolicy:
-    """An allocator that puts every job where its own policy says."""
+    """An allocator that puts every job where its own policy says, known when the job starts at the latest."""
 
-    # The policy of each job, by its number as text; known when the job starts at the latest.
+    # By the number of the job, as text.
     policies: Mapping[str, Policy]
 
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
         """Place one job after the other."""
         left, shares = free.copy(), []
         for name, asked in zip(names, request, strict=True):
-            (share,) = ALLOCATORS[self.policies[name]].place([name], asked[np.newaxis], left)
+            (share,) = _ALLOCATORS[self.policies[name]].place([name], asked[np.newaxis], left)
             left[share.nodes] -= share.units
             shares.append(share)
         return shares
@@ -180,11 +213,13 @@ The paper prints no numbers (its Figure 2 is a picture). These are no measuremen
 sets only, so that the baselines come in the order of Table 1; see docs/cush.md. Fit your own with
 ``allocopt calibrate locality``.
 """
-SHARE = 0.7  # largest request of the paper's job sets as a share of the cluster, chosen together with the coefficients
+# Largest request of the paper's job sets as a share of the cluster, chosen together with the coefficients.
+SHARE = 0.7
 
-SPREAD, ALONE = "_unconsolidated", "null"
+_SPREAD, _ALONE = "_unconsolidated", "null"
 _JOB = re.compile(r"\('(?P<name>[^']*?(?: \(batch size \d+\))?)', (?P<gpus>\d+)\)")
-LOG_BATCH = 13.0  # doublings of a batch of one that count as 1
+# Doublings of a batch of one that count as 1.
+_LOG_BATCH = 13.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -245,7 +280,7 @@ class Measurements:
         types, families = [float(gpu_type == known) for known in self.gpu_types], self.families
         rows = []
         for family, batch in map(_parts, names):
-            size = min(1.0, np.log2(batch) / LOG_BATCH)
+            size = min(1.0, np.log2(batch) / _LOG_BATCH)
             rows.append([*(float(family == known) for known in families), size, *types])
         return np.array(rows)
 
@@ -261,18 +296,18 @@ def read_measurements(path: Path | str) -> Measurements:
     found = parse_json(read_text(path), path)
     if not isinstance(found, dict):
         raise bad_file(path, "top level", f"is {shown(found)}, must be an object")
-    types = sorted(name for name in found if f"{name}{SPREAD}" in found)
+    types = sorted(name for name in found if f"{name}{_SPREAD}" in found)
     if not types:
-        raise bad_file(path, f"holds no GPU type with its {SPREAD!r} counterpart")
+        raise bad_file(path, f"holds no GPU type with its {_SPREAD!r} counterpart")
     packed = {name: _throughputs(path, name, found[name]) for name in types}
-    spread = {name: _throughputs(path, name + SPREAD, found[name + SPREAD]) for name in types}
+    spread = {name: _throughputs(path, name + _SPREAD, found[name + _SPREAD]) for name in types}
     return Measurements(MappingProxyType({name: _curves(packed[name], spread[name]) for name in types}))
 
 
-Throughputs = dict[tuple[str, int], float]
+_Throughputs = dict[tuple[str, int], float]
 
 
-def _throughputs(path: Path, place: str, jobs: object) -> Throughputs:
+def _throughputs(path: Path, place: str, jobs: object) -> _Throughputs:
     if not isinstance(jobs, dict):
         raise bad_file(path, place, f"is {shown(jobs)}, must be an object")
     found = {}
@@ -280,14 +315,14 @@ def _throughputs(path: Path, place: str, jobs: object) -> Throughputs:
         match = _JOB.fullmatch(key)
         if match is None:
             raise bad_file(path, place, f"{shown(key)} is no job, must be like \"('LM (batch size 5)', 2)\"")
-        alone = partners.get(ALONE) if isinstance(partners, dict) else None
+        alone = partners.get(_ALONE) if isinstance(partners, dict) else None
         if not isinstance(alone, int | float) or isinstance(alone, bool) or alone < 0:
-            raise bad_file(path, place, key, f"{ALONE} is {shown(alone)}, must be a throughput")
+            raise bad_file(path, place, key, f"{_ALONE} is {shown(alone)}, must be a throughput")
         found[match["name"], int(match["gpus"])] = float(alone)
     return found
 
 
-def _curves(packed: Throughputs, spread: Throughputs) -> Mapping[str, Curve]:
+def _curves(packed: _Throughputs, spread: _Throughputs) -> Mapping[str, Curve]:
     both = sorted(key for key in packed if packed[key] > 0 and spread.get(key, 0.0) > 0 and key[1] > 1)
     curves = {}
     for name in sorted({name for name, _ in both}):
@@ -303,3 +338,138 @@ def _parts(name: str) -> tuple[str, int]:
     """Split the name of a job into its family and its batch size."""
     family, _, rest = name.partition(" (batch size ")
     return family, int(rest[:-1]) if rest else 1
+
+
+# Different numbers of GPUs that a line needs, runs after which an application is classified, and numbers refused.
+_FEWEST, _RUNS, _MOST = 2, 3, 2.0**53
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A job that ran."""
+
+    workload: WorkloadType
+    policy: Policy
+    gpus: int
+    # Seconds that it was requested for, and that it took.
+    requested_s: float
+    service_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class FittedLine:
+    """The line of a workload type and a policy, and how well it fits."""
+
+    workload: WorkloadType
+    policy: Policy
+    # Coefficients in seconds.
+    line: Line
+    jobs: int
+    # Root of the mean square of what the line leaves unexplained, in seconds, and the largest of it without its sign.
+    residual_s: float
+    largest_residual_s: float
+    # Share of the penalties' variance that the line explains; None where they are all equal.
+    explained: float | None
+
+
+def fit(jobs: Sequence[Measured]) -> list[FittedLine]:
+    """Fit a line to the penalties of each workload type and policy, by linear least squares.
+
+    Jobs of unknown type need not be among those measured. Raises `InvalidProblemError` if a type and policy,
+    ``UNKNOWN`` aside, has not been measured with at least two numbers of GPUs.
+    """
+    fitted = []
+    for workload, policy in product(WorkloadType, Policy):
+        chosen = [job for job in jobs if job.workload == workload and job.policy == policy]
+        if not chosen and workload is WorkloadType.UNKNOWN:
+            continue
+        gpus = np.array([job.gpus for job in chosen], dtype=np.int64)
+        different = len(np.unique(gpus))
+        if different < _FEWEST:
+            fault = f"measured with {different} numbers of GPUs, a line needs at least {_FEWEST}"
+            raise InvalidProblemError(f"{workload.label} jobs, {policy.label}", fault)
+        penalty = np.array([job.service_s - job.requested_s for job in chosen])
+        centred = gpus - gpus.mean()
+        per_gpu = float(centred @ penalty / (centred @ centred))
+        line = Line(float(penalty.mean() - per_gpu * gpus.mean()), per_gpu)
+        residual = penalty - line.at(gpus)
+        root, largest = float(np.sqrt((residual**2).mean())), float(np.abs(residual).max())
+        spread = float(((penalty - penalty.mean()) ** 2).sum())
+        explained = None if spread == 0 else 1.0 - float((residual**2).sum()) / spread
+        fitted.append(FittedLine(workload, policy, line, len(chosen), root, largest, explained))
+    return fitted
+
+
+@dataclass(slots=True)
+class TypeClassifier:
+    """Remembers how long applications took, and says which lines of a table they follow."""
+
+    # The locality model, in seconds, and runs of an application before it is classified, at least 1.
+    table: PenaltyTable
+    runs: int = _RUNS
+    _seen: dict[str, list[Measured]] = field(default_factory=lambda: defaultdict(list))
+
+    def observe(self, application: str, run: Measured) -> None:
+        """Take note of a run; the type that it says is not looked at."""
+        self._seen[application].append(run)
+
+    def type_of(self, application: str) -> WorkloadType:
+        """Return the type whose lines leave the least squares of the penalties; unknown before enough runs."""
+        seen = self._seen.get(application, [])
+        if len(seen) < self.runs:
+            return WorkloadType.UNKNOWN
+
+        def squares(kind: WorkloadType) -> float:
+            lines = [self.table.lines[kind, run.policy].at(np.array([run.gpus]))[0] for run in seen]
+            penalties = [run.service_s - run.requested_s for run in seen]
+            return float(np.square(np.subtract(penalties, lines)).sum())
+
+        return min((WorkloadType.COMPUTE, WorkloadType.NETWORK), key=squares)
+
+
+# Columns of measured jobs; others are ignored.
+_MEASURED = ("workload", "policy", "gpus", "requested_s", "service_s")
+
+
+def read_measured(path: Path | str) -> list[Measured]:
+    """Read measured jobs of a CSV file; ``.gz`` is decompressed.
+
+    Its columns are ``workload`` (compute, network, unknown), ``policy`` (depth-first, breadth-first), ``gpus``,
+    ``requested_s`` and ``service_s``. Raises `BadFileError` if the file cannot be read, or a row is wrong; it names
+    line and column.
+    """
+    path = Path(path)
+    return [
+        Measured(
+            _WORKLOADS[_choice(path, place, row, "workload", tuple(_WORKLOADS))],
+            _POLICIES[_choice(path, place, row, "policy", tuple(_POLICIES))],
+            int(_number(path, place, row, "gpus")),
+            _number(path, place, row, "requested_s"),
+            _number(path, place, row, "service_s"),
+        )
+        for place, row in csv_rows(path, _MEASURED, "jobs")
+    ]
+
+
+def _choice(path: Path, place: str, row: Mapping[str, str], name: str, known: Sequence[str]) -> str:
+    cell = row[name].strip()
+    if cell not in known:
+        raise _fault(path, place, name, cell, f"one of {', '.join(known)}")
+    return cell
+
+
+def _number(path: Path, place: str, row: Mapping[str, str], name: str) -> float:
+    cell = row[name].strip()
+    try:
+        number = float(cell)
+    except ValueError:
+        raise _fault(path, place, name, cell, "a number") from None
+    if name == "gpus" and not (0 <= number <= _MOST and number.is_integer()):
+        raise _fault(path, place, name, cell, "a whole number within 0 .. 2^53")
+    if name != "gpus" and not 0 < number <= _MOST:
+        raise _fault(path, place, name, cell, "a number of seconds, more than 0 and at most 2^53")
+    return number
+
+
+def _fault(path: Path, place: str, name: str, cell: str, right: str) -> BadFileError:
+    return bad_file(path, place, f"{name} is {shown(cell)}, must be {right}")

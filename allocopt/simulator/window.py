@@ -30,27 +30,29 @@ from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify
 from allocopt.traces.workload import Workload
 
-ROUNDING = 1e-9
-"""Part of a period by which a job may miss the multiple that it was submitted at because times are rounded."""
+# Part of a period by which a job may miss the multiple that it was submitted at because times are rounded.
+_ROUNDING = 1e-9
 
-SHORTEST_S, LONGEST_S = 1e-3, 1e9  # range of the period: beyond any that makes sense, and safe from rounding
+# Range of the period: beyond any that makes sense, and safe from rounding.
+_SHORTEST_S, _LONGEST_S = 1e-3, 1e9
 
-LARGEST_SEED = 2**31
+_LARGEST_SEED = 2**31
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class _Window:
     """Jobs that start together."""
 
-    single: dict[int, IntArray]  # the one-node jobs, each with its node
-    jobs: tuple[int, ...]  # the other jobs, in the order of priority
+    # The one-node jobs, each with its node, and the other jobs, in the order of priority.
+    single: dict[int, IntArray]
+    jobs: tuple[int, ...]
     # Where those go, a problem over the idle nodes that remain, strategy ``free``; None where there are none.
     problem: TopologyProblem | None
 
     @classmethod
     def of(
         cls, topology: Topology, idle: IntArray, asked: Mapping[int, Job], name: str, hop_cost: float = 1000.0
-    ) -> "Window":
+    ) -> "_Window":
         """Give the first idle nodes to the jobs that ask for one, at no cost, and pose the problem of the others."""
         single = [job for job, request in asked.items() if request.nodes == 1]
         several = {job: request for job, request in asked.items() if request.nodes > 1}
@@ -71,11 +73,12 @@ class WindowRule:
     and id, until one does not fit the idle nodes. Raises `UsageError` if the period is out of range.
     """
 
-    period_s: float  # the period tau in seconds, ``SHORTEST_S`` to ``LONGEST_S``
+    # The period tau in seconds, 1 ms to 1e9 s.
+    period_s: float
 
     def __post_init__(self) -> None:
-        if not SHORTEST_S <= self.period_s <= LONGEST_S:
-            raise UsageError(f"the period is {self.period_s} s, must be within {SHORTEST_S:g} and {LONGEST_S:g} s")
+        if not _SHORTEST_S <= self.period_s <= _LONGEST_S:
+            raise UsageError(f"the period is {self.period_s} s, must be within {_SHORTEST_S:g} and {_LONGEST_S:g} s")
 
     def due(self, time: float) -> float:
         """Return the first multiple of the period that is not before a time, in seconds."""
@@ -88,30 +91,32 @@ class WindowRule:
         """Return which multiple of the period a time is nearest to."""
         return round(time / self.period_s)
 
-    def window(self, view: View, topology: Topology, name: str, hop_cost: float = 1000.0) -> Window:
+    def window(self, view: View, topology: Topology, name: str, hop_cost: float = 1000.0) -> _Window:
         """Select jobs; the view is of a cluster whose nodes are given away whole, at a multiple of the period."""
         queue = view.queue
         waited = np.array([view.waited(job) for job in queue.tolist()])
-        periods = np.floor(waited / self.period_s + ROUNDING)
+        periods = np.floor(waited / self.period_s + _ROUNDING)
         order = queue[np.lexsort((view.ids[queue], view.submit[queue], view.processors[queue], -periods))]
         selected = order[np.cumsum(view.processors[order]) <= view.free_processors].tolist()
         asked = {job: Job(str(view.ids[job]), int(view.processors[job])) for job in selected}
-        return Window.of(topology, view.idle_nodes, asked, name, hop_cost)
+        return _Window.of(topology, view.idle_nodes, asked, name, hop_cost)
 
 
-class Fallback(NamedTuple):
+class _Fallback(NamedTuple):
     """A window that was allocated sequentially."""
 
-    time: float  # when, in seconds
-    reason: str  # why the solver gave no allocation
+    # In seconds, and why the solver gave no allocation.
+    time: float
+    reason: str
 
 
 @dataclass(slots=True)
-class WindowLog:
+class _WindowLog:
     """What a window scheduler has done so far, in all simulations that it took part in."""
 
-    n_windows: int = 0  # windows with jobs of several nodes, each of which was a problem
-    fallbacks: list[Fallback] = field(default_factory=list)  # those among them that the solver did not allocate
+    # Windows with jobs of several nodes, each of which was a problem, and those of them that were not allocated.
+    n_windows: int = 0
+    fallbacks: list[_Fallback] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +132,16 @@ class WindowScheduler:
 
     name: ClassVar[str] = "window"
 
-    period_s: float = 60.0  # the period tau in seconds, positive
-    solver: str | Solver = "auto"  # name of an installed solver, or a solver object
-    strategy: str | None = None  # ``scas``, ``dcas`` or ``free``; None for the widest that the solver takes
-    time_limit: float | None = None  # seconds that the solver may spend on a window; None for no limit
-    iterations: int | None = None  # steps that it may spend; None for its own default
+    period_s: float = 60.0
+    # Name of an installed solver, or a solver object.
+    solver: str | Solver = "auto"
+    # ``scas``, ``dcas`` or ``free``; None for the widest that the solver takes.
+    strategy: str | None = None
+    # What it may spend on a window, in seconds, None for no limit, and in steps, None for its own default.
+    time_limit: float | None = None
+    iterations: int | None = None
     seed: int = 0
-    log: WindowLog = field(init=False, repr=False, compare=False, default_factory=WindowLog)
+    log: _WindowLog = field(init=False, repr=False, compare=False, default_factory=_WindowLog)
     _rule: WindowRule = field(init=False, repr=False, compare=False)
     _solver: Solver = field(init=False, repr=False, compare=False)
     _strategy: Strategy = field(init=False, repr=False, compare=False)
@@ -177,7 +185,7 @@ class WindowScheduler:
         self.log.n_windows += 1
         solver = self._solver
         # A seed of its own for each window, whichever came before.
-        seed = int(np.random.default_rng((self.seed, self._rule.number(time))).integers(LARGEST_SEED))
+        seed = int(np.random.default_rng((self.seed, self._rule.number(time))).integers(_LARGEST_SEED))
         fault = f"{solver.name} found no allocation"
         if solver.refusal(problem) is not None:
             fault = f"{solver.name} takes {solver.capabilities.largest}"
@@ -188,7 +196,7 @@ class WindowScheduler:
                     return found
             except NoSolutionError as error:
                 fault = f"{solver.name}: {error}"
-        self.log.fallbacks.append(Fallback(time, fault))
+        self.log.fallbacks.append(_Fallback(time, fault))
         return Allocation.sequential(problem)
 
 
@@ -228,7 +236,7 @@ class TopologyAllocator:
             raise UsageError("a topology solver gives away whole nodes, this platform shares them")
         asked = {job: Job(name, int(size)) for job, (name, size) in enumerate(zip(names, request[:, 0], strict=True))}
         first = next((job.id for job in asked.values() if job.nodes > 1), None)
-        window = Window.of(self.topology, np.flatnonzero(free[:, 0]), asked, f"job {first} and others")
+        window = _Window.of(self.topology, np.flatnonzero(free[:, 0]), asked, f"job {first} and others")
         allocation = Allocation(())
         if window.problem is not None:
             what, limits = f"the window of {window.problem.name}", (self.time_limit, self.iterations)
@@ -279,7 +287,17 @@ def windows(
     than the cluster; `InvalidSolutionError` if ``allocate`` gives a node away that is not idle, or not as many as a job
     asks for.
     """
-    _check_limits(min_jobs, max_jobs, skip)
+    largest = len(workload) if max_jobs is None else max_jobs
+    for wrong, fault in (
+        (min_jobs < 1, f"the least number of jobs of a window is {min_jobs}, must be at least 1"),
+        (
+            max_jobs is not None and largest < min_jobs,
+            f"the greatest number of jobs of a window, {largest}, is below the least, {min_jobs}",
+        ),
+        (skip < 0, f"the number of windows to skip is {skip}, must not be negative"),
+    ):
+        if wrong:
+            raise UsageError(fault)
     rule = WindowRule(period_s)
     if not len(workload):
         return
@@ -289,7 +307,6 @@ def windows(
         raise InvalidProblemError(
             f"job {workload.ids[job]}", f"asks for {asked} nodes, the cluster has {topology.size}"
         )
-    largest = len(workload) if max_jobs is None else max_jobs
     rules = Rules(kill_at_limit=False, dependencies=False)
     simulation = new_simulation(workload, Platform.whole_nodes(topology), _Decided(()), rules)
     found = -skip
@@ -318,15 +335,6 @@ class _Decided(NamedTuple):
         return self.decisions
 
 
-def _check_limits(min_jobs: int, max_jobs: int | None, skip: int) -> None:
-    if min_jobs < 1:
-        raise UsageError(f"the least number of jobs of a window is {min_jobs}, must be at least 1")
-    if max_jobs is not None and max_jobs < min_jobs:
-        raise UsageError(f"the greatest number of jobs of a window, {max_jobs}, is below the least, {min_jobs}")
-    if skip < 0:
-        raise UsageError(f"the number of windows to skip is {skip}, must not be negative")
-
-
 def solver_allocator(name: str, strategy: str, iterations: int, rng: np.random.Generator) -> Allocate:
     """Make an allocator of windows of an installed solver, which takes them under a strategy.
 
@@ -340,7 +348,7 @@ def solver_allocator(name: str, strategy: str, iterations: int, rng: np.random.G
         raise UsageError(f"solver {name!r} does not take {strategy}; it takes {able}")
 
     def allocate(problem: TopologyProblem) -> Allocation:
-        seed = int(rng.integers(LARGEST_SEED))
+        seed = int(rng.integers(_LARGEST_SEED))
         return _solved(problem, f"window {problem.name!r}", solver, strategy, seed, None, iterations)
 
     return allocate

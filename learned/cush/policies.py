@@ -300,7 +300,7 @@ class Cush:
     kinds: Kinds | None = None  # What is known of the jobs of the workload, in its order; None for nothing
     policies: dict[str, Policy] = field(init=False, default_factory=dict, repr=False, compare=False)
     """What was chosen for the jobs that have started, by their numbers as text: for
-    `allocopt.simulator.locality.ByPolicy` and `PenalisedByPolicy`."""
+    `allocopt.simulator.locality.ByPolicy` and `Penalised`."""
     _agent: Agent = field(init=False, repr=False, compare=False)
     _options: Options = field(init=False, repr=False, compare=False)
     _traits: int = field(init=False, repr=False, compare=False)

@@ -12,8 +12,7 @@ from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, dr
 from allocopt.envs.cush.observation import n_features
 from allocopt.envs.cush.task import ObservationName, Options
 from allocopt.errors import UsageError
-from allocopt.simulator.locality import SIERRA_TABLE, read_measurements
-from allocopt.simulator.locality_fit import read_table
+from allocopt.simulator.locality import SIERRA_TABLE, PenaltyTable, read_measurements
 from learned.cush.policies import FIXED, LEARNED, FixedPolicies, ImageNetwork, Validator
 from learned.rl.slots import CompactNetwork
 from learned.rl.training import DeclaredTraining, Trained, file_names, option
@@ -114,7 +113,7 @@ class CushTraining(DeclaredTraining["CushLearner"]):
         recipe, machine = Recipe(unknown_share=self.unknown_share), self.cluster()
         if self.measured:
             return draw_measured(machine, read_measurements(self.measured), seeds, recipe)
-        table = read_table(self.table).in_unit(self.timestep_s) if self.table else SIERRA_TABLE
+        table = PenaltyTable.read(self.table).in_unit(self.timestep_s) if self.table else SIERRA_TABLE
         return draw_jobsets(machine, table, seeds, recipe)
 
     def validation_sets(self) -> list[JobSet]:

@@ -22,8 +22,7 @@ from allocopt.arrays import BoolArray, FloatArray
 from allocopt.envs.cush.jobsets import HELD_OUT, draw_application_sets
 from allocopt.envs.cush.task import DynamicTypes, Episodes, Options
 from allocopt.reproduction import Records
-from allocopt.simulator.locality import SIERRA_TABLE, Policy, WorkloadType
-from allocopt.simulator.locality_fit import TypeClassifier
+from allocopt.simulator.locality import SIERRA_TABLE, Policy, TypeClassifier, WorkloadType
 from heuristics.scheduling.job_selection import RULES
 from learned.cush.policies import Agent, Validator, right_share
 from learned.cush.training import USUAL_EPOCHS, CushTraining

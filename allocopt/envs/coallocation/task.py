@@ -13,7 +13,7 @@ from allocopt.envs.side_by_side import STAY, EpisodeTally, Layout, Own, SideBySi
 from allocopt.errors import UsageError
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT
 from allocopt.simulator.quota.execution import QuotaSchedule
-from allocopt.simulator.quota.questions import Asking, AskingSimulation, Question
+from allocopt.simulator.quota.scheduler import Asking, AskingSimulation, Question
 from allocopt.simulator.state import Records
 from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES, HOUR_S, QueuedJob, asax_queue
 from allocopt.traces.job_profile import StageKind

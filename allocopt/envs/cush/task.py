@@ -15,8 +15,7 @@ from allocopt.envs.cush.observation import CLUSTER_MEANINGS, JOB_MEANINGS, MOST,
 from allocopt.envs.environments import About, Task, environments_of
 from allocopt.envs.side_by_side import MOST_SLOTS, Compiled, first_state, whole_number
 from allocopt.errors import UsageError
-from allocopt.simulator.locality import SIERRA_TABLE, PenaltyTable, Policy, WorkloadType
-from allocopt.simulator.locality_fit import Measured, TypeClassifier
+from allocopt.simulator.locality import SIERRA_TABLE, Measured, PenaltyTable, Policy, TypeClassifier, WorkloadType
 from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.state import NOBODY
 from allocopt.traces.workload import Workload

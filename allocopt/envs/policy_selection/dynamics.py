@@ -23,8 +23,7 @@ from allocopt.envs.side_by_side import (
 from allocopt.kernels.arrays import FloatMatrix, IntMatrix
 from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.multicore.policies import VOID
-from allocopt.simulator.multicore.rates import count_energy
-from allocopt.simulator.multicore.run import OVER, STALLED, decide, to_decision
+from allocopt.simulator.multicore.run import OVER, STALLED, count_energy, decide, to_decision
 from allocopt.simulator.multicore.state import (
     IDLE,
     MULTICORE,

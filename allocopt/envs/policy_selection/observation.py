@@ -9,7 +9,7 @@ from allocopt.cluster.multicore import Machine
 from allocopt.envs.policy_selection.dynamics import LAYOUT, Episode, goes_on_by_itself, has_come
 from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.multicore.policies import VOID
-from allocopt.simulator.multicore.rates import core_power
+from allocopt.simulator.multicore.run import core_power
 from allocopt.simulator.multicore.state import IDLE
 from allocopt.traces.tasks import TaskWorkload
 

@@ -7,31 +7,37 @@ from enum import IntEnum
 
 from allocopt.errors import UsageError
 
-DEFAULT_NAME = "first-high_gflops"  # what ``fcfs`` is on a multicore machine
+# What ``fcfs`` is on a multicore machine.
+DEFAULT_NAME = "first-high_gflops"
 VOID_NAME = "void"
-VOID = -1  # the selection that selects nothing
+# The selection that selects nothing.
+VOID = -1
 
 
 class JobSelection(IntEnum):
     """Which waiting job is next; of equal ones, the one that was submitted first."""
 
-    RANDOM = 0  # any
-    FIRST = 1  # the one submitted first
-    SHORTEST = 2  # the one with the shortest estimate
-    SMALLEST = 3  # the one with the fewest tasks
-    LOW_MEM = 4  # the one whose tasks take the least memory
-    LOW_MEM_BW = 5  # the one whose tasks ask for the lowest memory bandwidth: volume over estimate
+    RANDOM = 0
+    FIRST = 1
+    # By estimate, number of tasks, memory of a task, and the bandwidth that one asks for: volume over estimate.
+    SHORTEST = 2
+    SMALLEST = 3
+    LOW_MEM = 4
+    LOW_MEM_BW = 5
 
 
 class NodeSelection(IntEnum):
     """Which idle core is next; of equal ones, that with the lowest number."""
 
-    RANDOM = 0  # any
-    HIGH_GFLOPS = 1  # the one with the most operations per second
-    HIGH_CORES = 2  # one of the node with the most idle cores
-    HIGH_MEM = 3  # one of the node with the most free memory
-    HIGH_MEM_BW = 4  # one of the processor with the most memory bandwidth that is not asked for
-    LOW_POWER = 5  # the one that draws least now: its share of an idle processor's power, or of what active cores share
+    RANDOM = 0
+    # By the operations per second of the core, and by the idle cores and the free memory of its node.
+    HIGH_GFLOPS = 1
+    HIGH_CORES = 2
+    HIGH_MEM = 3
+    # By the memory bandwidth of its processor that is not asked for.
+    HIGH_MEM_BW = 4
+    # By what it draws now: its share of an idle processor's power, or of what active cores share.
+    LOW_POWER = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +47,9 @@ class Action:
     Raises `UsageError` if one selection is given without the other.
     """
 
-    jobs: JobSelection | None = None  # which job; None for the void action
-    nodes: NodeSelection | None = None  # which cores; None for the void action
+    # None for the void action.
+    jobs: JobSelection | None = None
+    nodes: NodeSelection | None = None
 
     def __post_init__(self) -> None:
         if (self.jobs is None) != (self.nodes is None):

@@ -1,14 +1,17 @@
-"""What happens on a multicore machine: a policy selects jobs and cores, tasks end, time passes to the next decision."""
+"""What happens on a multicore machine: a policy selects jobs and cores, tasks end, time passes to the next decision.
+
+Processors draw power meanwhile, and their tasks slow each other down (`allocopt.simulator.multicore.contention`).
+"""
 
 import numpy as np
-from numba import int64
+from numba import float64, int64, void
 
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.random import STEP, mixed_bits, unit_interval
-from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
+from allocopt.simulator.kernels.events import HAPPENED, advance, change_speed, start_job
 from allocopt.simulator.kernels.queue import dequeue, queued
+from allocopt.simulator.multicore.contention import factor_of
 from allocopt.simulator.multicore.policies import VOID, JobSelection, NodeSelection
-from allocopt.simulator.multicore.rates import preview, settle, touch
 from allocopt.simulator.multicore.state import IDLE, MULTICORE, Multicore
 from allocopt.simulator.state import ENDED, FREE, STATE, State
 
@@ -18,6 +21,86 @@ HIGH_MEM, HIGH_MEM_BW = int(NodeSelection.HIGH_MEM), int(NodeSelection.HIGH_MEM_
 
 ROUNDING = 1e-9
 """What values must differ by to be different, as a share of 1 + value: sums depend on the order of the tasks."""
+
+
+@inlined
+def core_power(multicore: Multicore, processor: int, factor: float) -> float:
+    """Power in watts that an active core draws itself, at a speed factor."""
+    record = multicore.processors[processor]
+    return float(record.core_w * (record.stalled + (1.0 - record.stalled) * factor))
+
+
+@kernel(void(MULTICORE, int64, float64), forceinline=True)
+def count_energy(multicore: Multicore, processor: int, now: float) -> None:
+    """Count the energy of a processor and its tasks up to now: powers are constant since the last time."""
+    record = multicore.processors[processor]
+    seconds = now - record.changed
+    record.changed = now
+    if seconds <= 0.0:
+        return
+    record.energy += seconds * record.power
+    if record.active == 0:
+        return
+    shared = record.processor_w / record.active
+    for core in range(record.first_core, record.first_core + record.cores):
+        task = multicore.core_task[core]
+        if task != IDLE:
+            power = core_power(multicore, processor, multicore.tasks[task].factor) + shared
+            multicore.tasks[task].energy += seconds * power
+
+
+@inlined
+def _touch(multicore: Multicore, processor: int, now: float) -> None:
+    """Count a processor's energy before something changes there, and note that its speeds have to be set."""
+    count_energy(multicore, processor, now)
+    record, tally = multicore.processors[processor], multicore.tally[0]
+    if not record.dirty:
+        record.dirty = 1
+        multicore.dirty[tally.n_dirty] = processor
+        tally.n_dirty += 1
+
+
+@inlined
+def _set_factors(multicore: Multicore, processor: int) -> None:
+    """Set the speed factors of the tasks of a processor, and its power."""
+    record, sharing = multicore.processors[processor], multicore.tally[0].sharing
+    # Added up anew, so that no rounding error stays.
+    record.demand = 0.0
+    for core in range(record.first_core, record.first_core + record.cores):
+        task = multicore.core_task[core]
+        if task != IDLE:
+            record.demand += multicore.tasks[task].intensity * record.speed
+    if record.active == 0:
+        record.power = record.idle_w
+        return
+    record.power = record.processor_w
+    others = float(record.active - 1)
+    for core in range(record.first_core, record.first_core + record.cores):
+        task = multicore.core_task[core]
+        if task == IDLE:
+            continue
+        rate = multicore.tasks[task].intensity * record.speed
+        factor = factor_of(
+            rate, record.demand, others, sharing, record.b, record.c, record.da, record.db, record.dc, record.dd
+        )
+        multicore.tasks[task].factor = factor
+        record.power += core_power(multicore, processor, factor)
+
+
+@inlined
+def _settle(state: State, multicore: Multicore) -> None:
+    """Set speeds and powers wherever tasks have started or ended."""
+    tally = multicore.tally[0]
+    for at in range(tally.n_dirty):
+        processor = multicore.dirty[at]
+        multicore.processors[processor].dirty = 0
+        _set_factors(multicore, processor)
+        record = multicore.processors[processor]
+        for core in range(record.first_core, record.first_core + record.cores):
+            task = multicore.core_task[core]
+            if task != IDLE and state.jobs[task].speed != multicore.tasks[task].factor * record.speed:
+                change_speed(state, task, multicore.tasks[task].factor * record.speed)
+    tally.n_dirty = 0
 
 
 @inlined
@@ -127,7 +210,7 @@ OVER, DECISION, STALLED = 0, 1, 2
 @inlined
 def _put_task(state: State, multicore: Multicore, task: int, processor: int) -> None:
     now = state.clock[0].now
-    touch(multicore, processor, now)
+    _touch(multicore, processor, now)
     record, mine = multicore.processors[processor], multicore.tasks[task]
     core = record.idle_from
     while multicore.core_task[core] != IDLE:
@@ -175,7 +258,7 @@ def _free_ended(state: State, multicore: Multicore) -> None:
     for at in range(state.clock[0].n_ended):
         task = state.lists[ENDED, at]
         mine = multicore.tasks[task]
-        touch(multicore, mine.processor, now)
+        _touch(multicore, mine.processor, now)
         record, job = multicore.processors[mine.processor], multicore.jobs[mine.job]
         multicore.core_task[mine.core] = IDLE
         record.idle_from = min(record.idle_from, mine.core)
@@ -201,14 +284,14 @@ def decide(state: State, multicore: Multicore, jobs: int, nodes: int) -> int:
             break
         _start_at(state, multicore, place, nodes)
         started += 1
-    settle(state, multicore)
+    _settle(state, multicore)
     return started
 
 
 @helper()
 def _next_event(state: State, multicore: Multicore) -> bool:
     """Go on to the next time at which jobs come or tasks end; return False when nothing is left to happen."""
-    settle(state, multicore)
+    _settle(state, multicore)
     if advance(state, np.inf) != HAPPENED:
         return False
     _free_ended(state, multicore)
@@ -220,7 +303,10 @@ def to_decision(state: State, multicore: Multicore) -> int:
     """Go on until a job waits and a core is idle, with the speed factors of that time."""
     while _next_event(state, multicore):
         if state.clock[0].n_queued > 0 and state.units[FREE, 0] > 0:
-            preview(multicore)
+            # Factors and powers are set, but no speeds: others may start before time goes on, and a speed that changes
+            # and changes back would move the end by a rounding error, and no longer to that of its twins.
+            for at in range(multicore.tally[0].n_dirty):
+                _set_factors(multicore, multicore.dirty[at])
             return DECISION
     return STALLED if state.clock[0].n_queued > 0 else OVER
 
@@ -248,5 +334,5 @@ def run_placed(state: State, multicore: Multicore, nodes: int, events: int) -> i
                 _start_at(state, multicore, place, nodes)
             else:
                 place += 1
-        settle(state, multicore)
+        _settle(state, multicore)
     return events

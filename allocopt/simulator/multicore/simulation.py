@@ -15,8 +15,7 @@ from allocopt.files.csv_rows import csv_rows, number_at_least_0
 from allocopt.files.faults import bad_file, shown
 from allocopt.interruption import run_in_slices
 from allocopt.simulator.multicore.policies import Action, NodeSelection
-from allocopt.simulator.multicore.rates import count_energy
-from allocopt.simulator.multicore.run import decide, run_placed, run_policy, to_decision
+from allocopt.simulator.multicore.run import count_energy, decide, run_placed, run_policy, to_decision
 from allocopt.simulator.multicore.state import Execution, new_simulation
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import SchedulerError
@@ -88,14 +87,6 @@ class MulticoreSchedule(Schedule):
         return self.energy_j * self.makespan_s
 
 
-def nodes_of(machine: Machine, jobs: TaskWorkload, cores: IntArray) -> tuple[IntArray, ...]:
-    """Return the nodes of each job, rising, from the core of each task."""
-    nodes = list(machine.nodes())
-    node_of = np.repeat(np.arange(len(nodes)), [node.cores for node in nodes])
-    ends = np.cumsum(jobs.tasks)[:-1]
-    return tuple(np.unique(node_of[tasks]) for tasks in np.split(cores, ends))
-
-
 def _sums(values: FloatArray, counts: list[int]) -> FloatArray:
     firsts: Any = np.cumsum(counts) - counts
     return np.asarray(np.add.reduceat(values, firsts), dtype=np.float64)
@@ -152,13 +143,16 @@ class MulticoreSimulation:
         energy = np.add.reduceat(self.multicore.tasks["energy"], self.multicore.jobs["first_task"])
         start, end = self.multicore.jobs["start"].copy(), self.multicore.jobs["end"].copy()
         cores = self.multicore.tasks["core"].copy()
+        # The nodes of each job, rising, from the core of each task.
+        counts = [node.cores for node in self.machine.nodes()]
+        node_of, ends = np.repeat(np.arange(len(counts)), counts), np.cumsum(self.jobs.tasks)[:-1]
         return MulticoreSchedule(
             self.jobs.workload(start, end),
             self.machine.cores,
             self.jobs.submit,
             start,
             end,
-            nodes=nodes_of(self.machine, self.jobs, cores),
+            nodes=tuple(np.unique(node_of[tasks]) for tasks in np.split(cores, ends)),
             machine=self.machine,
             jobs=self.jobs,
             cores=cores,

@@ -1,22 +1,28 @@
 """Schedulers of shared allocations; ``space-sharing`` shares none, ``coallocation`` asks a solver for all guests.
 
 The first is FCFS with EASY backfilling, the other does the same, and then solves the co-allocation of waiting to
-running jobs at every scheduling point.
+running jobs at every scheduling point. `AskingSimulation` stops wherever somebody outside is to say a quota.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
+
+import numpy as np
 
 from allocopt.errors import UsageError
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import CoallocationObjective, CoallocationProblem
-from allocopt.simulator.quota.execution import Allocation, QuotaExecution, QuotaView
-from allocopt.simulator.scheduler import Decision, PlaceGuest, Start
+from allocopt.simulator.quota.execution import Allocation, QuotaExecution, QuotaSchedule, QuotaView
+from allocopt.simulator.rules import Rules
+from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.scheduler import Decision, PlaceGuest, SetQuota, Start
+from allocopt.simulator.simulate import new_simulation
 from allocopt.simulator.view import View
 from allocopt.solving.registry import get_solver
 from allocopt.solving.solve import solve
+from allocopt.traces.applications import QueuedJob, queue_workload
 from allocopt.traces.executables import WORKFLOWS, profiled_jobs
 from allocopt.traces.workload import Workload
 
@@ -24,8 +30,8 @@ from allocopt.traces.workload import Workload
 class QuotaScheduler(ABC):
     """A scheduler that sees the allocations besides the queue; it is simulated with `QuotaExecution`."""
 
+    # Seconds after which it is asked again while jobs share, though nothing happened; None for never.
     period_s: float | None = None
-    """Seconds after which it is asked again while jobs share, though nothing happened; None for never."""
 
     @property
     @abstractmethod
@@ -119,7 +125,8 @@ class SpaceSharing(QuotaScheduler):
         return easy_starts(view)
 
 
-SOON_S = 1.0  # seconds of work below which a job is about to end, and no longer a host
+# Seconds of work below which a job is about to end, and no longer a host.
+_SOON_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +136,10 @@ class CoallocationScheduler(QuotaScheduler):
     solver: str = "scip"
     objective: CoallocationObjective = CoallocationObjective.THROUGHPUT
     max_slowdown: float = 1.5
-    degradation_weight: float = 1.0  # weight of the excess
+    degradation_weight: float = 1.0
     interference: Interference = field(default_factory=Interference)
-    time_limit: float = 10.0  # seconds for each problem
+    # Seconds for each problem.
+    time_limit: float = 10.0
 
     @property
     def name(self) -> str:
@@ -141,7 +149,7 @@ class CoallocationScheduler(QuotaScheduler):
     def share(self, view: QuotaView) -> Iterator[Decision]:
         """Start what EASY starts, then place guests; see `QuotaScheduler.share`."""
         yield from easy_starts(view)
-        hosts = [one for one in view.allocations if one.guest is None and one.host.work_left_s >= SOON_S]
+        hosts = [one for one in view.allocations if one.guest is None and one.host.work_left_s >= _SOON_S]
         if not hosts or not view.queue:
             return
         queue = list(view.queue)
@@ -166,3 +174,111 @@ class CoallocationScheduler(QuotaScheduler):
             sharing=Sharing.SHARES,
             interference=self.interference,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Asks which quota a job gets on the cores of another one."""
+
+    view: QuotaView
+    # Where; its owner is the host.
+    allocation: Allocation
+    # Number of the guest, and whether it is there already, and gets another quota, or waits, and may be refused.
+    guest: int
+    is_there: bool
+
+    @property
+    def job(self) -> QueuedJob:
+        """The guest."""
+        return self.view.jobs[self.guest]
+
+
+@dataclass
+class Asking(QuotaScheduler):
+    """Starts what EASY starts, then puts one question after the other: every quota is somebody else's.
+
+    First the guests that are there, by the age of their hosts; then the jobs that wait, in the order of the queue, each
+    beside every running job that can take it, those with the most idle cores first, until one does. A question is put
+    once at every scheduling point.
+    """
+
+    # Waiting jobs that are looked at, None for all, and whether a guest may only go where it has the memory.
+    window: int | None = None
+    heeds_memory: bool = True
+    # Seconds after which is asked again while jobs share, though nothing happened; None for never.
+    period_s: float | None = None
+    # What is to be answered next; None if nothing is.
+    question: Question | None = field(init=False, default=None)
+    # The answer, in percent, 0 to leave everything as it is; None at a new scheduling point.
+    answer: int | None = field(init=False, default=None)
+    _put: set[tuple[int, int]] = field(init=False, default_factory=set)
+
+    name: ClassVar[str] = "asking"
+
+    def share(self, view: QuotaView) -> Iterator[Decision]:
+        """Do what the answer says, or begin a scheduling point, and ask; see `QuotaScheduler.share`."""
+        if self.answer is None or self.question is None:
+            self._put = set()
+            yield from easy_starts(view)
+        elif self.answer > 0:
+            asked, host = self.question, self.question.allocation.number
+            yield SetQuota(host, self.answer) if asked.is_there else PlaceGuest(asked.guest, host, self.answer)
+        new = (one for one in self._questions(view) if (one.allocation.number, one.guest) not in self._put)
+        self.question = next(new, None)
+        if self.question is not None:
+            self._put.add((self.question.allocation.number, self.question.guest))
+
+    def _questions(self, view: QuotaView) -> Iterator[Question]:
+        for one in view.allocations:
+            if one.guest is not None:
+                yield Question(view, one, one.guest.number, is_there=True)
+        hosts = sorted((one for one in view.allocations if one.guest is None), key=lambda one: -one.idle_cores())
+        for job in view.queue[: self.window]:
+            for one in hosts:
+                if one.takes(view.jobs[job].job, self.heeds_memory):
+                    yield Question(view, one, job, is_there=False)
+
+
+class AskingSimulation:
+    """A simulation from one question to the next.
+
+    Raises `InvalidProblemError` if a job asks for more cores than there are.
+    """
+
+    def __init__(self, jobs: Sequence[QueuedJob], cores: int, asking: Asking) -> None:
+        self.jobs = tuple(sorted(jobs, key=lambda one: one.submit_s))
+        self.cores = cores
+        self.execution = QuotaExecution(self.jobs)
+        self._asking = asking
+        self._workload = queue_workload(self.jobs)
+        rules = Rules(kill_at_limit=False)
+        self._simulation = new_simulation(self._workload, cores, asking, rules, execution=self.execution)
+        self._go_on()
+
+    @property
+    def question(self) -> Question | None:
+        """What is to be answered next; None at the end."""
+        return self._asking.question
+
+    def take(self, percent: int) -> None:
+        """Answer the question, and go on to the next one or to the end."""
+        self._asking.answer = percent
+        self._simulation.python_pass(self._asking)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        self._asking.answer = None
+        while self._asking.question is None and self._simulation.advance():
+            self._simulation.python_pass(self._asking)
+
+    @property
+    def now(self) -> float:
+        """Time in seconds."""
+        return self._simulation.view.now
+
+    def schedule(self) -> QuotaSchedule:
+        """Return what has happened so far; what is still to come is NaN."""
+        state = self._simulation.state.jobs
+        start, end = state["start"].copy(), state["end"].copy()
+        end[self._simulation.view.running] = np.nan
+        return self.execution.measured(Schedule(self._workload, self.cores, state["release"].copy(), start, end))

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from allocopt.simulator.locality import Policy, WorkloadType
-from allocopt.simulator.locality_fit import read_table
+from allocopt.simulator.locality import PenaltyTable, Policy, WorkloadType
 
 Run = Callable[..., Any]
 
@@ -38,7 +37,7 @@ def test_the_lines_are_printed_and_written(run: Run, measured: Path) -> None:
         ("compute", "depth-first", 3),
         ("compute", "breadth-first", 3),
     ]
-    assert read_table(out).lines[WorkloadType.NETWORK, Policy.DEPTH_FIRST].per_gpu == pytest.approx(5)
+    assert PenaltyTable.read(out).lines[WorkloadType.NETWORK, Policy.DEPTH_FIRST].per_gpu == pytest.approx(5)
     assert "explained" in run("calibrate", "locality", measured).out
 
 
@@ -103,4 +102,4 @@ def test_a_table_that_is_wrong_is_refused(tmp_path: Path, text: str, fault: str)
     path = tmp_path / "table.json"
     path.write_text(text)
     with pytest.raises(ValueError, match=fault):
-        read_table(path)
+        PenaltyTable.read(path)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from allocopt.cluster.irmasim import CONTENTION
-from allocopt.simulator.multicore.rates import speed_factor
+from allocopt.simulator.multicore.contention import speed_factor
 
 Run = Callable[..., Any]
 NAMES = ("b", "c", "da", "db", "dc", "dd")

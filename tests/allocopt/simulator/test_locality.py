@@ -4,8 +4,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.simulator.locality import SIERRA_TABLE, Line, Penalised, PenaltyTable, Policy, WorkloadType
-from allocopt.simulator.locality_fit import Measured, TypeClassifier, fit, table_of
+from allocopt.simulator.locality import (
+    SIERRA_TABLE,
+    Line,
+    Measured,
+    Penalised,
+    PenaltyTable,
+    Policy,
+    TypeClassifier,
+    WorkloadType,
+    fit,
+)
 
 KEYS = [(kind, policy) for kind in (WorkloadType.COMPUTE, WorkloadType.NETWORK) for policy in Policy]
 COEFFICIENT = st.floats(-100, 100, allow_nan=False)
@@ -91,5 +100,7 @@ def test_an_application_is_classified_by_its_first_runs() -> None:
 
 def test_what_was_fitted_makes_a_table() -> None:
     fitted = fit([measured(*key, gpus, 2.0 * gpus + 1.0) for key in KEYS for gpus in (1, 2)])
-    assert table_of(fitted).lines[KEYS[0]].per_gpu == pytest.approx(2.0)
+    assert PenaltyTable({(one.workload, one.policy): one.line for one in fitted}).lines[
+        KEYS[0]
+    ].per_gpu == pytest.approx(2.0)
     assert [one.explained for one in fitted] == [pytest.approx(1.0)] * 4

@@ -13,7 +13,7 @@ from allocopt.envs.cush.jobsets import GPUS, Recipe, draw_jobsets, sierra
 from allocopt.envs.cush.task import Episodes, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.engine import Simulation
-from allocopt.simulator.locality import SIERRA_TABLE, ByPolicy, PenalisedByPolicy
+from allocopt.simulator.locality import SIERRA_TABLE, ByPolicy, Penalised
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
@@ -41,7 +41,7 @@ def test_the_agent_makes_the_schedules_of_its_episodes_in_the_simulator(
         Rules(kill_at_limit=False),
         demands={"gpus": jobs.request[:, GPUS]},
         allocator=ByPolicy(cush.policies),
-        execution=PenalisedByPolicy(jobs.length, jobs.penalty, cush.policies),
+        execution=Penalised(jobs.length, jobs.penalty, cush.policies),
     )
     np.testing.assert_allclose(schedule.start, starts)
     np.testing.assert_allclose(schedule.end, ends)

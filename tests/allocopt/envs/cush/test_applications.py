@@ -6,8 +6,7 @@ import pytest
 from allocopt.envs.cush.jobsets import Machine, draw_application_sets
 from allocopt.envs.cush.task import DynamicTypes, Episodes
 from allocopt.errors import UsageError
-from allocopt.simulator.locality import SIERRA_TABLE, WorkloadType
-from allocopt.simulator.locality_fit import TypeClassifier
+from allocopt.simulator.locality import SIERRA_TABLE, TypeClassifier, WorkloadType
 
 SMALL = Machine(4, 2, 4)
 SETS = draw_application_sets(SMALL, SIERRA_TABLE, range(4), 6)

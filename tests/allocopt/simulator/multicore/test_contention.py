@@ -8,7 +8,7 @@ from support.slow_multicore import slow_factor, slow_step
 
 from allocopt.cluster.irmasim import CONTENTION
 from allocopt.cluster.multicore import ContentionConstants
-from allocopt.simulator.multicore.rates import falling_step, least_factor, speed_factor
+from allocopt.simulator.multicore.contention import falling_step, least_factor, speed_factor
 
 rates = st.floats(0, 2e5)
 numbers = st.integers(0, 70)

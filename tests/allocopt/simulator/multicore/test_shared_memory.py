@@ -10,7 +10,7 @@ from support.schedulers import PlainFcfs
 from allocopt.cluster.irmasim import homogeneous
 from allocopt.cluster.multicore import Cluster, Machine, Node, Processor
 from allocopt.errors import UsageError
-from allocopt.simulator.multicore.rates import SharedMemory
+from allocopt.simulator.multicore.contention import SharedMemory
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.simulate import simulate
