@@ -21,21 +21,14 @@ from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import rounded
 from allocopt.solving.budget import Budget
 from allocopt.topology import TopologySolver
-from formulations.topology.dcas.search import DCAS_KERNELS, dcas_refusal, search_dcas
-from formulations.topology.dcas.window import Multisets
+from formulations.topology.dcas.search import DCAS_KERNELS, search_dcas
+from formulations.topology.dcas.window import Multisets, dcas_refusal
 
 LARGEST_TABLE = 10_000_000
 MANY_JOBS = 9  # DCAS begins with the SCAS optimum from so many jobs on: with less it is found sooner without
 SLICE = 1_000_000  # table entries times sizes between two looks at the clock: a few milliseconds
 
 ChoiceArray = NDArray[np.int16]
-
-
-def number_of_multisets(sizes: IntArray) -> int:
-    """Count the multisets of jobs of these sizes, one per job, without enumerating them."""
-    _, counts = np.unique(sizes, return_counts=True)
-    # Python integers: the product overflows 64 bits for a few hundred jobs.
-    return math.prod((counts + 1).tolist())
 
 
 @kernel(
@@ -45,7 +38,7 @@ def number_of_multisets(sizes: IntArray) -> int:
     ),
     allocates=True,
 )
-def fill_positions(
+def _fill_positions(
     best: FloatArray,  # shape (m + 1, S), as the choices
     choice: ChoiceArray,  # the size placed last, or -1 for an idle node
     costs: FloatArray,  # of the block of size r that begins at each position, shape (R, m)
@@ -94,7 +87,7 @@ class _Straddle(NamedTuple):
     bound: float  # this plus the cheapest block of every other job
 
 
-class Circle:
+class _Circle:
     """Searches the placements of all jobs on the circle, and records what it finds and proves."""
 
     def __init__(self, problem: TopologyProblem, blocks: Blocks, run: Run) -> None:
@@ -156,7 +149,7 @@ class Circle:
                 return False
             last = min(self._m, first + rows - 1)
             of_multisets = multisets.digits, multisets.strides, multisets.used
-            fill_positions(self._best, self._choice, blocks.costs, blocks.sizes, *of_multisets, start, first, last)
+            _fill_positions(self._best, self._choice, blocks.costs, blocks.sizes, *of_multisets, start, first, last)
         return True
 
     def _starts(self, end: int, multiset: int) -> list[list[int]]:
@@ -188,14 +181,16 @@ class DynamicProgram(TopologySolver):
 
     def refusal(self, problem: TopologyProblem) -> str | None:
         """Why the window is too large, or None."""
-        entries = (len(problem.idle_nodes) + 1) * number_of_multisets(problem.sizes)
+        _, counts = np.unique(problem.sizes, return_counts=True)
+        # Python integers: the product of a few hundred jobs overflows 64 bits.
+        entries = (len(problem.idle_nodes) + 1) * math.prod((counts + 1).tolist())
         if entries > LARGEST_TABLE:
             return f"its tables would have {rounded(entries)} entries, the largest taken are {LARGEST_TABLE:,}"
         return dcas_refusal(problem) if problem.strategy is Strategy.DCAS else None
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         """Compiled entries that the search may call."""
-        scas = (*BLOCK_KERNELS, fill_positions)
+        scas = (*BLOCK_KERNELS, _fill_positions)
         return scas if problem.strategy is Strategy.SCAS else (*scas, *DCAS_KERNELS)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
@@ -212,7 +207,7 @@ class DynamicProgram(TopologySolver):
         run.prove(blocks.cheapest_total())
         if run.is_proved():
             return StopReason.PROVED
-        circle = Circle(problem, blocks, run)
+        circle = _Circle(problem, blocks, run)
         if circle.search_line() and circle.search_straddling() and run.objective is not None:
             run.prove(run.objective)
         return StopReason.TIME_LIMIT

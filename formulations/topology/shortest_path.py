@@ -57,7 +57,8 @@ class ConstrainedShortestPath(TopologySolver):
     def refusal(self, problem: TopologyProblem) -> str | None:
         """Why the window is too large, or None."""
         _, counts = np.unique(problem.sizes, return_counts=True)
-        arcs = number_of_arcs(counts.tolist(), len(problem.idle_nodes))
+        # At most one transition and one operation per size from every vertex.
+        arcs = (len(problem.idle_nodes) + 1) * math.prod((counts + 1).tolist()) * (len(counts) + 1)
         if arcs <= LARGEST_GRAPH:
             return None
         return f"its graph would have {rounded(arcs)} arcs, the largest taken has {LARGEST_GRAPH:,}"
@@ -73,7 +74,7 @@ class ConstrainedShortestPath(TopologySolver):
         run.prove(blocks.cheapest_total())
         if run.is_proved():
             return StopReason.PROVED
-        graph = product_graph(blocks)
+        graph = _product_graph(blocks)
         n_cases = int(blocks.sizes.max())
         cases = range(min(budget.iterations or n_cases, n_cases))
         longest = run.clock.elapsed()
@@ -118,7 +119,7 @@ def _starts_on(path: list[State]) -> list[list[int]]:
     return starts
 
 
-def product_graph(blocks: Blocks) -> "nx.DiGraph[State]":
+def _product_graph(blocks: Blocks) -> "nx.DiGraph[State]":
     """Build the product of the graph, without its backward arcs, and the multisets; arcs weigh what blocks cost."""
     graph: nx.DiGraph[State] = nx.DiGraph()
     n_idle = blocks.costs.shape[1]
@@ -130,11 +131,6 @@ def product_graph(blocks: Blocks) -> "nx.DiGraph[State]":
                 gaps, more = range(n_idle - size + 1), _changed(used, r, 1)
                 graph.add_weighted_edges_from(((gap, used), (gap + size, more), costs[r][gap]) for gap in gaps)
     return graph
-
-
-def number_of_arcs(counts: list[int], n_idle: int) -> int:
-    """Return the arcs of the product, at most: one transition and one operation per size from every vertex."""
-    return (n_idle + 1) * math.prod(count + 1 for count in counts) * (len(counts) + 1)
 
 
 def _changed(used: Used, r: int, by: int) -> Used:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.cluster.topology import hop_costs
+from allocopt.errors import UsageError
 from allocopt.kernels.arrays import IntMatrix, put, record_type
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.random import lehmer_state, lehmer_uniform
@@ -28,15 +29,35 @@ from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
 from allocopt.topology import Allocation, Strategy, TopologyProblem, TopologySolver
 from heuristics.topology.greedy import GREEDY_KERNELS, Greedy, insert_largest_first
-from heuristics.topology.schedule import Schedule
 
-MOST_JOBS = 20_000
+MOST_JOBS, MOST_REMOVED = 20_000, 100
 
 # Between two looks at the clock, some milliseconds: steps by the paper's move times the work of a step, and swaps.
 WALK_SLICE, SWAPS_SLICE = 2_000_000, 100_000
 OVERHEAD = 200  # work of a step by the paper's move on a window without nodes and jobs, counted in nodes
 LARGEST_TABLE = 50_000_000  # groups times jobs up to which the counts are kept, 4 bytes each
 DRAWS = 6  # how often a move is drawn at most until none cross: two of three do
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A geometric cooling schedule, in units that do not depend on the cost of a hop.
+
+    Raises `UsageError` if a value is out of range.
+    """
+
+    hottest: float  # temperature at the first step, as a multiple of the cost of one hop
+    coldest: float  # the same at the last step; positive, and not above the hottest
+    steps: int  # from the one to the other, at least 1
+    most_removed: int  # largest number of jobs that a move removes, 1 .. 100; n_D in the NSA paper
+
+    def __post_init__(self) -> None:
+        if not 0 < self.coldest <= self.hottest < float("inf"):
+            raise UsageError(f"temperatures must fall and be positive, not from {self.hottest} to {self.coldest}")
+        if self.steps < 1:
+            raise UsageError(f"steps is {self.steps}, must be at least 1")
+        if not 1 <= self.most_removed <= MOST_REMOVED:
+            raise UsageError(f"most_removed is {self.most_removed}, must be within 1 .. {MOST_REMOVED}")
 
 
 class Walk(NamedTuple):
@@ -48,6 +69,31 @@ class Walk(NamedTuple):
     working_costs: FloatArray  # hop cost of each job, shape (J,)
     accepted_costs: FloatArray
     totals: FloatArray  # cost of the accepted and of the best state, shape (2,)
+
+    @classmethod
+    def at(cls, problem: TopologyProblem, allocation: Allocation) -> "Walk":
+        """Return a walk that stands at an allocation."""
+        owners = allocation.owners(problem)
+        costs = hop_costs(problem.topology, problem.hop_cost, allocation.nodes)
+        totals = np.array([costs.sum(), costs.sum()])
+        return cls(owners, owners.copy(), owners.copy(), costs, costs.copy(), totals)
+
+    def follow(
+        self, problem: TopologyProblem, run: Run, steps: int, per_slice: int, advance: Callable[[int, int], None]
+    ) -> StopReason:
+        """Take all steps, or as many as the time allows; offer what a slice of them ends with if better.
+
+        ``advance(first, end)`` takes the steps ``first .. end - 1``.
+        """
+        best = float("inf")
+        for first in range(0, steps, per_slice):
+            if run.clock.expired():
+                return StopReason.TIME_LIMIT
+            advance(first, min(steps, first + per_slice))
+            if self.totals[1] < best:
+                best = float(self.totals[1])
+                run.offer(Allocation.of_owners(problem, self.best))
+        return StopReason.ITERATIONS
 
 
 class Rules(NamedTuple):
@@ -61,6 +107,12 @@ class Rules(NamedTuple):
     # Whether the next move starts from the accepted state after a rejection; the published walk goes on from the
     # rejected one.
     restores: bool
+
+    @classmethod
+    def of(cls, problem: TopologyProblem, schedule: Schedule, steps: int, *, restores: bool) -> "Rules":
+        """Return the rules for a problem: under ``dcas`` every state must be non-crossing."""
+        hottest, coldest = (float(hops * problem.hop_cost) for hops in (schedule.hottest, schedule.coldest))
+        return cls(hottest, coldest, steps, schedule.most_removed, problem.strategy is Strategy.DCAS, restores)
 
 
 WALK, RULES = record_type(Walk), record_type(Rules)
@@ -170,21 +222,6 @@ def insert_job(working: IntArray, job: int, first: int, idle: IntArray, n_idle: 
 
 
 @helper(allocates=True)
-def destroy_and_repair(
-    window: Encoding, walk: Walk, most: int, jobs: IntArray, idle: IntArray, blocks: IntArray, rng: np.random.Generator
-) -> int:
-    """Remove some jobs from the working state and re-insert each at a random first node of the idle sequence.
-
-    Their number is returned, they stand at the front of ``jobs``, and their positions in the rows of ``blocks``.
-    """
-    count, n_idle = remove_jobs(window, walk, most, jobs, idle, rng)
-    for i in range(count):
-        block = blocks[i, : window.sizes[jobs[i]]]
-        n_idle = insert_job(walk.working, jobs[i], draw_below(n_idle, rng), idle, n_idle, block)
-    return count
-
-
-@helper(allocates=True)
 def go_back(walk: Walk) -> None:
     """Let the next move start from the accepted state."""
     put(walk.accepted, walk.working)
@@ -226,7 +263,10 @@ def anneal(window: Encoding, walk: Walk, rules: Rules, first: int, last: int, rn
     counts = np.zeros(m, dtype=np.int64)
     for step in range(first, last):
         for _ in range(DRAWS):
-            count = destroy_and_repair(window, walk, most, jobs, idle, blocks, rng)
+            count, n_idle = remove_jobs(window, walk, most, jobs, idle, rng)
+            for i in range(count):
+                block = blocks[i, : window.sizes[jobs[i]]]
+                n_idle = insert_job(walk.working, jobs[i], draw_below(n_idle, rng), idle, n_idle, block)
             accepts = not rules.non_crossing or is_non_crossing(walk.working, window.sizes)
             if accepts:
                 break
@@ -250,6 +290,28 @@ class Swapping(NamedTuple):
     per_node: FloatArray  # one over the size of each job, and 0 for the last row, shape (J + 1,)
     saving: FloatArray  # hops that the present state saves more than the first one, shape (1,)
     random: IntArray  # state of Lehmer's generator
+
+    @classmethod
+    def at(cls, problem: TopologyProblem, allocation: Allocation, seed: int) -> "Swapping":
+        """Return a walk that stands at an allocation."""
+        encoding, n_jobs = encode(problem), len(problem.jobs)
+        first = np.cumsum(encoding.n_groups) - encoding.n_groups
+        groups = np.ascontiguousarray((encoding.groups + first[:, np.newaxis]).T)
+        owners = allocation.owners(problem)
+        owners[owners < 0] = n_jobs
+        counts = np.zeros((n_jobs + 1, int(encoding.n_groups.sum())), dtype=np.int32)
+        for of_level in groups.T:
+            np.add.at(counts, (owners, of_level), 1)
+        members = np.argsort(groups[:, 0], kind="stable")
+        ends, per_node = np.append(0, np.cumsum(np.bincount(groups[:, 0]))), np.append(1.0 / encoding.sizes, 0.0)
+        return cls(
+            *(owners, counts, groups, members, ends, encoding.weights, per_node, np.zeros(1), lehmer_state(seed))
+        )
+
+    def allocation(self, problem: TopologyProblem) -> Allocation:
+        """Return the allocation where the walk stands."""
+        n_jobs = len(problem.jobs)
+        return Allocation.of_owners(problem, np.where(self.owners == n_jobs, -1, self.owners))
 
 
 @inlined
@@ -303,38 +365,6 @@ def anneal_by_swaps(swapping: Swapping, steps: int, hottest: float, coldest: flo
             swapping.saving[0] += change
 
 
-def walk_from(problem: TopologyProblem, allocation: Allocation) -> Walk:
-    """Return a walk by the paper's move that stands at an allocation."""
-    owners = allocation.owners(problem)
-    costs = hop_costs(problem.topology, problem.hop_cost, allocation.nodes)
-    totals = np.array([costs.sum(), costs.sum()])
-    return Walk(owners, owners.copy(), owners.copy(), costs, costs.copy(), totals)
-
-
-def follow(
-    walk: Walk, problem: TopologyProblem, run: Run, steps: int, per_slice: int, advance: Callable[[int, int], None]
-) -> StopReason:
-    """Take all steps of a walk, or as many as the time allows; offer what a slice of them ends with if better.
-
-    ``advance(first, end)`` takes the steps ``first .. end - 1``.
-    """
-    best = float("inf")
-    for first in range(0, steps, per_slice):
-        if run.clock.expired():
-            return StopReason.TIME_LIMIT
-        advance(first, min(steps, first + per_slice))
-        if walk.totals[1] < best:
-            best = float(walk.totals[1])
-            run.offer(Allocation.of_owners(problem, walk.best))
-    return StopReason.ITERATIONS
-
-
-def rules_of(problem: TopologyProblem, schedule: Schedule, steps: int, *, restores: bool) -> Rules:
-    """Return the rules of that walk for a problem: under ``dcas`` every state must be non-crossing."""
-    hottest, coldest = (float(hops * problem.hop_cost) for hops in (schedule.hottest, schedule.coldest))
-    return Rules(hottest, coldest, steps, schedule.most_removed, problem.strategy is Strategy.DCAS, restores)
-
-
 @dataclass(frozen=True, slots=True)
 class WindowAnnealing(TopologySolver):
     """Annealing with the paper's move; O(m) a step."""
@@ -366,13 +396,13 @@ class WindowAnnealing(TopologySolver):
         return self.walk(problem, schedule, seed, run)
 
     def walk(self, problem: TopologyProblem, schedule: Schedule, seed: int, run: Run) -> StopReason:
-        """Walk from the incumbent; see `follow`."""
-        window, walk = encode(problem), walk_from(problem, run.solution)
-        rules = rules_of(problem, schedule, schedule.steps, restores=self.restores)
+        """Walk from the incumbent; see `Walk.follow`."""
+        window, walk = encode(problem), Walk.at(problem, run.solution)
+        rules = Rules.of(problem, schedule, schedule.steps, restores=self.restores)
         rng = np.random.default_rng(seed)
         per_slice = max(1, WALK_SLICE // (len(problem.idle_nodes) + len(problem.jobs) + OVERHEAD))
-        return follow(
-            walk, problem, run, rules.steps, per_slice, lambda first, end: anneal(window, walk, rules, first, end, rng)
+        return walk.follow(
+            problem, run, rules.steps, per_slice, lambda first, end: anneal(window, walk, rules, first, end, rng)
         )
 
 
@@ -396,43 +426,15 @@ class AnnealingAsPublished(WindowAnnealing):
     )
 
 
-def has_table(problem: TopologyProblem) -> bool:
-    """Whether the counts of the window are few enough to be kept, and there is a level that tells nodes apart."""
+def _has_table(problem: TopologyProblem) -> bool:
+    # Whether the counts are few enough to be kept, and a level tells nodes apart; the groups are counted only if the
+    # nodes, of which there are no fewer, are too many.
     levels = len(problem.topology.hops) - 1
     most = levels * len(problem.idle_nodes) * (len(problem.jobs) + 1)
     if 0 < most <= LARGEST_TABLE:
         return True
     n_groups = int(encode(problem).n_groups.sum())
     return levels > 0 and n_groups * (len(problem.jobs) + 1) <= LARGEST_TABLE
-
-
-def swapping_from(problem: TopologyProblem, allocation: Allocation, seed: int) -> Swapping:
-    """Return a walk on counts that stands at an allocation."""
-    encoding, n_jobs = encode(problem), len(problem.jobs)
-    first = np.cumsum(encoding.n_groups) - encoding.n_groups
-    groups = np.ascontiguousarray((encoding.groups + first[:, np.newaxis]).T)
-    owners = allocation.owners(problem)
-    owners[owners < 0] = n_jobs
-    counts = np.zeros((n_jobs + 1, int(encoding.n_groups.sum())), dtype=np.int32)
-    for of_level in groups.T:
-        np.add.at(counts, (owners, of_level), 1)
-    return Swapping(
-        owners,
-        counts,
-        groups,
-        np.argsort(groups[:, 0], kind="stable"),
-        np.append(0, np.cumsum(np.bincount(groups[:, 0]))),
-        encoding.weights,
-        np.append(1.0 / encoding.sizes, 0.0),
-        np.zeros(1),
-        lehmer_state(seed),
-    )
-
-
-def allocation_at(problem: TopologyProblem, swapping: Swapping) -> Allocation:
-    """Return the allocation where a walk on counts stands."""
-    n_jobs = len(problem.jobs)
-    return Allocation.of_owners(problem, np.where(swapping.owners == n_jobs, -1, swapping.owners))
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,13 +459,13 @@ class Annealing(WindowAnnealing):
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         """Compiled entries that the search may call."""
-        if problem.strategy is Strategy.DCAS or not has_table(problem):
+        if problem.strategy is Strategy.DCAS or not _has_table(problem):
             return WindowAnnealing.kernels(self, problem)
         return (*GREEDY_KERNELS, anneal_by_swaps)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Anneal from the warm start, or under ``free`` from the greedy one; see `TopologySolver.search`."""
-        if problem.strategy is Strategy.DCAS or not has_table(problem):
+        if problem.strategy is Strategy.DCAS or not _has_table(problem):
             return WindowAnnealing.search(self, problem, run, budget, seed)
         if run.solution is None:
             run.offer(Allocation.sequential(problem))
@@ -471,7 +473,7 @@ class Annealing(WindowAnnealing):
                 run.offer(insert_largest_first(problem, run)[0])
         if run.is_proved():
             return StopReason.PROVED
-        swapping, steps, offered = swapping_from(problem, run.solution, seed), budget.iterations or self.swaps, 0.0
+        swapping, steps, offered = Swapping.at(problem, run.solution, seed), budget.iterations or self.swaps, 0.0
         cooling = np.log(self.swap_coldest / self.swap_hottest) / steps
         for first in range(0, steps, SWAPS_SLICE):
             if run.clock.expired():
@@ -482,5 +484,5 @@ class Annealing(WindowAnnealing):
             # Sums of fractions: what is better by less than this is not better.
             if swapping.saving[0] > offered + 1e-9:
                 offered = float(swapping.saving[0])
-                run.offer(allocation_at(problem, swapping))
+                run.offer(swapping.allocation(problem))
         return StopReason.ITERATIONS

@@ -22,8 +22,8 @@ from allocopt.problems.topology.tables import TREE_KERNELS, encode, group_tree
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
+from heuristics.topology.annealing import Schedule
 from heuristics.topology.greedy import alone_bound
-from heuristics.topology.schedule import Schedule
 
 NOBODY = -1  # owner of a position that is left over
 MANY_GROUPS = 256  # of the lowest level, from which on a step draws new prices only where it removes jobs
@@ -42,7 +42,7 @@ SHARE, LONGEST_S = 0.1, 0.02  # share of the time left that a slice may take, an
 REPORTING = 0.05  # share of the time that may go into offering solutions on the way
 
 
-class Circle(NamedTuple):
+class _Circle(NamedTuple):
     """What does not change.
 
     Where no node is left over, a barrier keeps the ring from being empty: one position more, nobody's for ever. A block
@@ -56,7 +56,7 @@ class Circle(NamedTuple):
     barrier: int  # its position, or -1
 
 
-class Ring(NamedTuple):
+class _Ring(NamedTuple):
     """Who owns what."""
 
     owners: IntArray  # job of each position, or `NOBODY`, shape (M,)
@@ -66,7 +66,7 @@ class Ring(NamedTuple):
     idle: IntArray  # number of positions left over, shape (1,)
 
 
-class Slide(NamedTuple):
+class _Slide(NamedTuple):
     """Working space of the insertion."""
 
     counts: IntArray  # nodes of the window by group, all 0 between two insertions, shape (V,)
@@ -75,7 +75,7 @@ class Slide(NamedTuple):
     least: FloatArray  # its cost less what is the same for all windows, prices paid; and the squares it saves
 
 
-class Search(NamedTuple):
+class _Search(NamedTuple):
     """Where the search is."""
 
     savings: FloatArray  # what each job saves of its hop cost, in hops, shape (J,)
@@ -100,7 +100,7 @@ class Moves(NamedTuple):
     related: float  # share of the moves that remove neighbours on the circle
 
 
-CIRCLE, RING, SLIDE, SEARCH, MOVES = map(record_type, (Circle, Ring, Slide, Search, Moves))
+CIRCLE, RING, SLIDE, SEARCH, MOVES = map(record_type, (_Circle, _Ring, _Slide, _Search, Moves))
 
 
 @inlined
@@ -109,28 +109,28 @@ def _below(state: IntArray, limit: int) -> int:
 
 
 @inlined
-def _first_of(circle: Circle, ring: Ring, job: int) -> int:
+def _first_of(circle: _Circle, ring: _Ring, job: int) -> int:
     return int(ring.chains[circle.offset[job]])
 
 
 @inlined
-def _last_of(circle: Circle, ring: Ring, job: int) -> int:
+def _last_of(circle: _Circle, ring: _Ring, job: int) -> int:
     return int(ring.chains[circle.offset[job + 1] - 1])
 
 
 @inlined
-def _copy_chain(circle: Circle, source: IntArray, target: IntArray, job: int) -> None:
+def _copy_chain(circle: _Circle, source: IntArray, target: IntArray, job: int) -> None:
     for index in range(circle.offset[job], circle.offset[job + 1]):
         target[index] = source[index]
 
 
 @inlined
-def _left_of(ring: Ring, position: int) -> int:
+def _left_of(ring: _Ring, position: int) -> int:
     return position - 1 if position > 0 else ring.owners.size - 1
 
 
 @inlined
-def parent_of(circle: Circle, ring: Ring, job: int) -> int:
+def _parent_of(circle: _Circle, ring: _Ring, job: int) -> int:
     """Innermost job in a gap of which a job lies, or `NOBODY`.
 
     Leftwards from the job lie whole jobs until a node of the leftover, or of the parent: there it is not the last one.
@@ -147,14 +147,14 @@ def parent_of(circle: Circle, ring: Ring, job: int) -> int:
 
 
 @inlined
-def _left_over_before(circle: Circle, ring: Ring, position: int) -> int:
+def _left_over_before(circle: _Circle, ring: _Ring, position: int) -> int:
     while ring.owners[position] != NOBODY:
         position = _left_of(ring, _first_of(circle, ring, ring.owners[position]))
     return position
 
 
 @inlined
-def _link_chain(circle: Circle, ring: Ring, job: int, previous: int) -> None:
+def _link_chain(circle: _Circle, ring: _Ring, job: int, previous: int) -> None:
     following = ring.after[previous]
     for index in range(circle.offset[job], circle.offset[job + 1]):
         position = ring.chains[index]
@@ -168,7 +168,7 @@ def _link_chain(circle: Circle, ring: Ring, job: int, previous: int) -> None:
 
 
 @inlined
-def _unlink_chain(circle: Circle, ring: Ring, job: int) -> None:
+def _unlink_chain(circle: _Circle, ring: _Ring, job: int) -> None:
     previous = ring.before[_first_of(circle, ring, job)]
     following = ring.after[_last_of(circle, ring, job)]
     ring.after[previous] = following
@@ -179,12 +179,12 @@ def _unlink_chain(circle: Circle, ring: Ring, job: int) -> None:
 
 
 @inlined
-def _take_out(circle: Circle, ring: Ring, search: Search, job: int, count: int) -> int:
+def _take_out(circle: _Circle, ring: _Ring, search: _Search, job: int, count: int) -> int:
     """Remove a job and all in whose gaps it lies, outermost first, unless it is removed; return how many are."""
     while search.out[job] == 0:
-        outer, parent = job, parent_of(circle, ring, job)
+        outer, parent = job, _parent_of(circle, ring, job)
         while parent != NOBODY:
-            outer, parent = parent, parent_of(circle, ring, parent)
+            outer, parent = parent, _parent_of(circle, ring, parent)
         search.removed[count] = outer
         search.out[outer] = 1
         search.saved[outer] = search.savings[outer]
@@ -197,7 +197,7 @@ def _take_out(circle: Circle, ring: Ring, search: Search, job: int, count: int) 
 
 
 @inlined
-def _neighbour_of(circle: Circle, ring: Ring, search: Search, job: int) -> int:
+def _neighbour_of(circle: _Circle, ring: _Ring, search: _Search, job: int) -> int:
     # Behind a random number of nodes, to the left or to the right.
     found, steps = job, _below(search.random, 2 * circle.sizes[job] + 4)
     rightwards = lehmer_uniform(search.random) < 0.5
@@ -215,7 +215,7 @@ def _neighbour_of(circle: Circle, ring: Ring, search: Search, job: int) -> int:
 
 
 @inlined
-def _draw_removed(circle: Circle, ring: Ring, search: Search, moves: Moves) -> int:
+def _draw_removed(circle: _Circle, ring: _Ring, search: _Search, moves: Moves) -> int:
     n_jobs = circle.sizes.size
     wanted = 1 + _below(search.random, min(moves.most_removed, n_jobs))
     related = lehmer_uniform(search.random) < moves.related
@@ -232,7 +232,7 @@ def _draw_removed(circle: Circle, ring: Ring, search: Search, moves: Moves) -> i
 
 
 @inlined
-def _draw_prices(circle: Circle, search: Search, slide: Slide, n_groups: int, count: int, scale: float) -> None:
+def _draw_prices(circle: _Circle, search: _Search, slide: _Slide, n_groups: int, count: int, scale: float) -> None:
     if n_groups <= MANY_GROUPS:
         for group in range(n_groups):
             slide.price[group] = scale * (lehmer_uniform(search.random) - 0.5)
@@ -244,7 +244,7 @@ def _draw_prices(circle: Circle, search: Search, slide: Slide, n_groups: int, co
 
 
 @inlined
-def _scan_windows(circle: Circle, ring: Ring, slide: Slide, job: int, start: int, n_windows: int) -> None:
+def _scan_windows(circle: _Circle, ring: _Ring, slide: _Slide, job: int, start: int, n_windows: int) -> None:
     """Look at so many windows of the ring, from the one that begins at a position on; keep the best one.
 
     It ends before a window that holds the barrier.
@@ -286,13 +286,13 @@ def _scan_windows(circle: Circle, ring: Ring, slide: Slide, job: int, start: int
 
 
 @inlined
-def _scan_from_the_start(circle: Circle, ring: Ring, slide: Slide, job: int, most: int) -> None:
+def _scan_from_the_start(circle: _Circle, ring: _Ring, slide: _Slide, job: int, most: int) -> None:
     start = ring.after[circle.barrier] if circle.barrier >= 0 else _left_over_before(circle, ring, 0)
     _scan_windows(circle, ring, slide, job, start, min(most, ring.idle[0]))
 
 
 @inlined
-def _scan_near(circle: Circle, ring: Ring, slide: Slide, job: int, position: int, width: int) -> None:
+def _scan_near(circle: _Circle, ring: _Ring, slide: _Slide, job: int, position: int, width: int) -> None:
     """Look at the windows that begin within reach of a position, or before it by less than the job's nodes."""
     start = _left_over_before(circle, ring, position)
     back = circle.sizes[job] + width
@@ -306,7 +306,7 @@ def _scan_near(circle: Circle, ring: Ring, slide: Slide, job: int, position: int
 
 
 @inlined
-def _take_best(circle: Circle, ring: Ring, slide: Slide, job: int) -> None:
+def _take_best(circle: _Circle, ring: _Ring, slide: _Slide, job: int) -> None:
     position = slide.best[0]
     for index in range(circle.offset[job], circle.offset[job + 1]):
         ring.chains[index] = position
@@ -315,7 +315,7 @@ def _take_best(circle: Circle, ring: Ring, slide: Slide, job: int) -> None:
 
 
 @inlined
-def _insert(circle: Circle, ring: Ring, search: Search, slide: Slide, moves: Moves, job: int, count: int) -> float:
+def _insert(circle: _Circle, ring: _Ring, search: _Search, slide: _Slide, moves: Moves, job: int, count: int) -> float:
     """Give a job its best window, prices paid, of all or of those near the removed jobs and a random place."""
     slide.least[0] = np.inf
     if ring.idle[0] <= moves.few:
@@ -330,7 +330,7 @@ def _insert(circle: Circle, ring: Ring, search: Search, slide: Slide, moves: Mov
 
 
 @inlined
-def _undo(circle: Circle, ring: Ring, search: Search, count: int) -> None:
+def _undo(circle: _Circle, ring: _Ring, search: _Search, count: int) -> None:
     # Last in, first out, so that all links are as they were.
     for i in range(count - 1, -1, -1):
         job = search.order[i]
@@ -344,10 +344,10 @@ def _undo(circle: Circle, ring: Ring, search: Search, count: int) -> None:
 
 @kernel(void(CIRCLE, RING, SEARCH, SLIDE, MOVES, int64, int64, float64, float64))
 def search_partitions(
-    circle: Circle,
-    ring: Ring,
-    search: Search,
-    slide: Slide,
+    circle: _Circle,
+    ring: _Ring,
+    search: _Search,
+    slide: _Slide,
     moves: Moves,
     n_groups: int,
     steps: int,
@@ -389,7 +389,9 @@ def search_partitions(
 
 
 @kernel(void(CIRCLE, RING, SLIDE, int64[::1], int64, int64, int64))
-def place_in_order(circle: Circle, ring: Ring, slide: Slide, jobs: IntArray, first: int, last: int, most: int) -> None:
+def place_in_order(
+    circle: _Circle, ring: _Ring, slide: _Slide, jobs: IntArray, first: int, last: int, most: int
+) -> None:
     """Give the jobs ``jobs[first .. last - 1]``, one after the other, their best windows of what is left over.
 
     Those before the first have their nodes, the prices are 0, and at most ``most`` windows are looked at for each.
@@ -439,7 +441,7 @@ class Start:
     """A problem as the search takes it: between allocations and the chains that the search works on."""
 
     problem: TopologyProblem
-    circle: Circle
+    circle: _Circle
     n_groups: int  # groups of the lowest level that tells idle nodes apart
     n_vertices: int  # groups of all levels
 
@@ -453,7 +455,7 @@ class Start:
         groups = encoding.groups[telling] + (np.cumsum(counts) - counts)[:, np.newaxis]
         sizes = encoding.sizes.astype(np.int64)
         full = int(sizes.sum()) == encoding.n_idle
-        circle = Circle(
+        circle = _Circle(
             np.ascontiguousarray(np.hstack((groups, np.zeros((len(telling), int(full)), dtype=np.int64))).T),
             encoding.weights[telling],
             sizes,
@@ -462,15 +464,15 @@ class Start:
         )
         return cls(problem, circle, int(counts[0]) if len(counts) else 0, int(counts.sum()))
 
-    def slide(self) -> Slide:
+    def slide(self) -> _Slide:
         """Return working space of the insertion, without prices."""
         counts = np.zeros(self.n_vertices, dtype=np.int64)
-        return Slide(counts, np.zeros(self.n_vertices), np.zeros(1, dtype=np.int64), np.zeros(2))
+        return _Slide(counts, np.zeros(self.n_vertices), np.zeros(1, dtype=np.int64), np.zeros(2))
 
-    def empty_ring(self) -> Ring:
+    def empty_ring(self) -> _Ring:
         """Return the ring of all positions, all of them left over."""
         positions = np.arange(len(self.circle.groups))
-        return Ring(
+        return _Ring(
             np.full(len(positions), NOBODY, dtype=np.int64),
             np.roll(positions, -1),
             np.roll(positions, 1),
@@ -478,7 +480,7 @@ class Start:
             np.array([len(positions)]),
         )
 
-    def ring(self, allocation: Allocation) -> Ring:
+    def ring(self, allocation: Allocation) -> _Ring:
         """Return the ring of an allocation that is non-crossing."""
         ring = self.empty_ring()
         ring.owners[: len(self.problem.idle_nodes)] = allocation.owners(self.problem)
@@ -491,14 +493,14 @@ class Start:
         ring.chains[:] = turned[order[len(left) :]]
         return ring
 
-    def search(self, ring: Ring, seed: int) -> Search:
+    def search(self, ring: _Ring, seed: int) -> _Search:
         """Begin at a ring."""
         savings = self.savings(ring.chains)
         totals = np.full(2, savings.sum())
         changed, removed, order, out = np.zeros((4, len(savings)), dtype=np.int64)
         best, held = ring.chains.copy(), np.zeros_like(ring.chains)
         saved = np.zeros(len(savings))
-        return Search(savings, totals, best, changed, removed, order, out, held, saved, lehmer_state(seed))
+        return _Search(savings, totals, best, changed, removed, order, out, held, saved, lehmer_state(seed))
 
     def savings(self, chains: IntArray) -> FloatArray:
         """Return what each job saves of its hop cost, in hops, shape ``(J,)``."""

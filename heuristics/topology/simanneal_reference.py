@@ -17,8 +17,7 @@ from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.verify import check_non_crossing
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Clock
-from heuristics.topology.annealing import DRAWS, WindowAnnealing
-from heuristics.topology.schedule import Schedule
+from heuristics.topology.annealing import DRAWS, Schedule, WindowAnnealing
 
 LARGEST_WINDOW, MOST_JOBS = 20_000, 1_000
 
@@ -36,7 +35,7 @@ def destroy_and_repair(owners: IntArray, sizes: IntArray, most_removed: int, rng
     return owners
 
 
-class WindowAnnealer(Annealer):  # type: ignore[misc]
+class _WindowAnnealer(Annealer):  # type: ignore[misc]
     """A window as simanneal sees it; the state is the owner of every idle position."""
 
     copy_strategy = "method"
@@ -98,7 +97,7 @@ class SimannealReference(WindowAnnealing):
 
     def walk(self, problem: TopologyProblem, schedule: Schedule, seed: int, run: Run) -> StopReason:
         """Anneal from the incumbent; the global generator, which simanneal accepts moves by, is left as it was."""
-        annealer = WindowAnnealer(problem, run.solution, schedule, seed, run.clock)
+        annealer = _WindowAnnealer(problem, run.solution, schedule, seed, run.clock)
         state = random.getstate()
         random.seed(seed)
         try:

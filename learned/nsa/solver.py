@@ -39,18 +39,15 @@ from heuristics.topology.annealing import (
     RULES,
     WALK,
     Rules,
+    Schedule,
     Walk,
     accept_or_not,
     cost_at,
-    follow,
     go_back,
     insert_job,
     is_non_crossing,
     remove_jobs,
-    rules_of,
-    walk_from,
 )
-from heuristics.topology.schedule import Schedule
 from learned.nsa.networks import NETWORKS, Architecture, Buffers, PackedNetwork, forward
 from learned.weights import load_weights, shipped_file
 
@@ -230,14 +227,14 @@ class Nsa(TopologySolver):
         if run.solution is None:
             run.offer(Allocation.sequential(problem))
         steps = budget.iterations or self.steps
-        rules = rules_of(problem, self._schedule(), steps, restores=self.walk == "metropolis")
-        walk, window, guide = walk_from(problem, run.solution), encode(problem), self._guide(problem)
+        rules = Rules.of(problem, self._schedule(), steps, restores=self.walk == "metropolis")
+        walk, window, guide = Walk.at(problem, run.solution), encode(problem), self._guide(problem)
         rng = np.random.default_rng(seed)
 
         def advance(first: int, end: int) -> None:
             anneal_guided(window, walk, rules, guide, first, end, rng)
 
-        return follow(walk, problem, run, steps, STEPS_PER_SLICE, advance)
+        return walk.follow(problem, run, steps, STEPS_PER_SLICE, advance)
 
     def _schedule(self) -> Schedule:
         return Schedule(self.hottest, self.coldest, self.steps, self.most_removed)

@@ -20,17 +20,6 @@ def least_cost(problem: TopologyProblem, left: Sequence[int], size: int, barrier
     return min(pairwise_cost(problem, hops, window) for window in windows_of(left, size, barrier))
 
 
-def parent(owners: Sequence[int], job: int) -> int:
-    """Innermost job that separates a job from the leftover, or -1.
-
-    Those jobs enclose one another: the innermost is the one that none of the others separates from the job.
-    """
-    separating = [other for other in set(owners) - {-1, job} if _separates(owners, other, job)]
-    return next(
-        (other for other in separating if not any(_separates(owners, inner, job, other) for inner in separating)), -1
-    )
-
-
 def _separates(owners: Sequence[int], wall: int, job: int, outside: int = -1) -> bool:
     """Whether all nodes of a job lie in gaps of another one that hold nothing of a third, or of the leftover."""
     if wall == outside:

@@ -25,17 +25,24 @@ MOMENTUM, PATIENCE, SLOWER = 0.6, 4, 0.7
 """Part of the last direction in the next; steps without a better bound before they become shorter, and by what."""
 
 
-class _ReplySpace(NamedTuple):
+class _Ascent(NamedTuple):
+    price: FloatArray  # of the best bound so far, by leaf
+    replies: FloatArray  # saving less prices of the best reply of each class to them
+    trial: FloatArray  # prices to go on from
+    direction: FloatArray  # the last one
+    excess: FloatArray  # nodes asked for beyond the idle ones, by leaf, at the trial's prices
+    trial_replies: FloatArray
+    pace: FloatArray  # length of the steps relative to Polyak's, and steps since the bound rose last
     # Products over the leaves of a pod and over the pods, and what they chose.
     in_pod: FloatMatrix
     in_pod_choice: IntMatrix
     over_pods: FloatMatrix
     over_pods_choice: IntMatrix
-    counts: IntArray
+    counts: IntArray  # nodes of a reply by leaf
 
 
 @inlined
-def _fill_pod(window: Window, price: FloatArray, n: int, factor: float, space: _ReplySpace, pod: int) -> int:
+def _fill_pod(window: Window, space: _Ascent, n: int, factor: float, pod: int) -> int:
     reach = 0
     space.in_pod[window.pod_start[pod] + pod, 0] = 0.0
     for leaf in range(window.pod_start[pod], window.pod_start[pod + 1]):
@@ -45,7 +52,7 @@ def _fill_pod(window: Window, price: FloatArray, n: int, factor: float, space: _
         for k in range(reached + 1):
             best, choice = -np.inf, 0
             for t in range(max(0, k - reach), min(idle, k) + 1):
-                value = before[k - t] + t * (factor * window.weights[0] * t - price[leaf])
+                value = before[k - t] + t * (factor * window.weights[0] * t - space.trial[leaf])
                 if value > best:
                     best, choice = value, t
             after[k] = best
@@ -55,14 +62,14 @@ def _fill_pod(window: Window, price: FloatArray, n: int, factor: float, space: _
 
 
 @inlined
-def _best_reply(window: Window, price: FloatArray, n: int, factor: float, space: _ReplySpace) -> float:
+def _best_reply(window: Window, space: _Ascent, n: int, factor: float) -> float:
     """Largest saving, less prices, of a job of ``n`` nodes alone; its nodes by leaf go to ``space.counts``."""
     n_pods = window.pod_start.size - 1
     # A pod's rows of the leaf products begin with a row of their own, which is the pod's number further on.
     reach = 0
     space.over_pods[0, 0] = 0.0
     for pod in range(n_pods):
-        most = _fill_pod(window, price, n, factor, space, pod)
+        most = _fill_pod(window, space, n, factor, pod)
         values = space.in_pod[window.pod_start[pod + 1] + pod]
         reached = min(reach + most, n)
         for k in range(reached + 1):
@@ -86,9 +93,9 @@ def _best_reply(window: Window, price: FloatArray, n: int, factor: float, space:
 
 
 @inlined
-def _cheapest_nodes(window: Window, price: FloatArray, n: int, counts: IntArray) -> float:
-    """Return minus the least total price of ``n`` nodes; the nodes by leaf go to ``counts``."""
-    total, left = 0.0, n
+def _cheapest_nodes(window: Window, space: _Ascent, n: int) -> float:
+    # The leftover's reply: minus the least total price of n nodes.
+    price, counts, total, left = space.trial, space.counts, 0.0, n
     for leaf in range(counts.size):
         counts[leaf] = -1
     while left > 0:
@@ -105,58 +112,39 @@ def _cheapest_nodes(window: Window, price: FloatArray, n: int, counts: IntArray)
     return -total
 
 
-@inlined
-def _bound_and_excess(
-    window: Window, price: FloatArray, replies: FloatArray, excess: FloatArray, space: _ReplySpace
-) -> float:
-    """Bound by these prices; nodes asked for beyond the idle ones, by leaf, go to ``excess``."""
-    bound = 0.0
-    for leaf in range(price.size):
-        idle = window.leaf_start[leaf + 1] - window.leaf_start[leaf]
-        bound -= price[leaf] * idle
-        excess[leaf] = -idle
-    for c in range(window.sizes.size):
-        if window.factor[c] == 0.0:
-            replies[c] = _cheapest_nodes(window, price, window.sizes[c], space.counts)
-        else:
-            replies[c] = _best_reply(window, price, window.sizes[c], window.factor[c], space)
-        bound += window.counts[c] * (window.base[c] - replies[c])
-        for leaf in range(price.size):
-            excess[leaf] += window.counts[c] * space.counts[leaf]
-    return bound
+@kernel(float64(WINDOW, record_type(_Ascent), float64, float64, int64))
+def ascend(window: Window, space: _Ascent, best: float, upper: float, iterations: int) -> float:
+    """Raise the bound by subgradient steps; return it, with its prices and replies in place.
 
-
-@kernel(float64(WINDOW, *(float64[::1],) * 5, record_type(_ReplySpace), float64[::1], float64, float64, int64))
-def ascend(
-    window: Window,
-    price: FloatArray,  # of the best bound so far, by leaf
-    replies: FloatArray,  # saving less prices of the best reply of each class to them
-    trial: FloatArray,  # prices to go on from
-    direction: FloatArray,  # the last one
-    excess: FloatArray,
-    space: _ReplySpace,
-    pace: FloatArray,  # length of the steps relative to Polyak's, steps since the bound rose last; kept
-    best: float,  # the bound of `price`, or minus infinity
-    upper: float,  # a target no less than the optimum
-    iterations: int,
-) -> float:
-    """Raise the bound by subgradient steps from ``price``; return it, with its prices and replies in place.
-
-    All other arrays are working space.
+    ``best`` is the bound of the prices, or minus infinity, ``upper`` a target no less than the optimum.
     """
-    spare = excess[price.size :]
+    price, trial, direction, excess, pace = space.price, space.trial, space.direction, space.excess, space.pace
     for _ in range(iterations):
-        bound = _bound_and_excess(window, trial, spare, excess[: price.size], space)
+        bound = 0.0
+        for leaf in range(price.size):
+            idle = window.leaf_start[leaf + 1] - window.leaf_start[leaf]
+            bound -= trial[leaf] * idle
+            excess[leaf] = -idle
+        for c in range(window.sizes.size):
+            if window.factor[c] == 0.0:
+                reply = _cheapest_nodes(window, space, window.sizes[c])
+            else:
+                reply = _best_reply(window, space, window.sizes[c], window.factor[c])
+            space.trial_replies[c] = reply
+            bound += window.counts[c] * (window.base[c] - reply)
+            for leaf in range(price.size):
+                excess[leaf] += window.counts[c] * space.counts[leaf]
         if bound > best:
             best, pace[1] = bound, 0.0
             put(trial, price)
-            put(spare, replies)
+            put(space.trial_replies, space.replies)
         else:
             pace[1] += 1.0
         if pace[1] == PATIENCE:
             pace[0], pace[1] = pace[0] * SLOWER, 0.0
         norm = 0.0
         for leaf in range(price.size):
+            # Part of the last direction stays in it, which damps the zigzag of plain subgradients.
             direction[leaf] = excess[leaf] + MOMENTUM * direction[leaf]
             norm += direction[leaf] * direction[leaf]
         if norm == 0.0:
@@ -175,33 +163,32 @@ class Prices:
     best: FloatArray  # saving less prices of a block of each class alone
     bound: float  # on the cost of any disjoint node sets
 
+    @classmethod
+    def none(cls, window: Window) -> "Prices":
+        """Return prices of zero, whose bound is that of every block alone."""
+        return cls(np.zeros(len(window.pod)), np.zeros(len(window.sizes)), -np.inf)._raised(window, np.inf, [1])
 
-def no_prices(window: Window) -> Prices:
-    """Return the bound of every block alone."""
-    return _ascent(window, Prices(np.zeros(len(window.pod)), np.zeros(len(window.sizes)), -np.inf), np.inf, [1])
+    def raised(self, window: Window, upper: float, clock: Clock) -> "Prices":
+        """Raise the bound by some steps, fewer if time runs out; ``upper`` is the cost of an allocation."""
+        looks = itertools.repeat(ITERATIONS // LOOKS, LOOKS)
+        return self._raised(window, upper, itertools.takewhile(lambda _: not clock.expired(), looks))
 
-
-def good_prices(window: Window, prices: Prices, upper: float, clock: Clock) -> Prices:
-    """Raise the bound of some prices by some steps, fewer if time runs out; ``upper`` is the cost of an allocation."""
-    steps = itertools.takewhile(lambda _: not clock.expired(), itertools.repeat(ITERATIONS // LOOKS, LOOKS))
-    return _ascent(window, prices, upper, steps)
-
-
-def _ascent(window: Window, prices: Prices, upper: float, steps: Iterable[int]) -> Prices:
-    leaf, best, bound = prices.leaf.copy(), prices.best.copy(), prices.bound
-    trial, direction = leaf.copy(), np.zeros(len(leaf))
-    excess = np.zeros(len(leaf) + len(best))
-    pace = np.array([1.0, 0.0])
-    n_leaves, n_pods = len(window.pod), len(window.pod_start) - 1
-    width = int(window.sizes[window.factor > 0].max()) + 1
-    in_pod, over_pods = np.empty((n_leaves + n_pods, width)), np.empty((n_pods + 1, width))
-    in_pod_choice, over_pods_choice = (np.empty((length, width), dtype=np.int64) for length in (n_leaves, n_pods))
-    space = _ReplySpace(in_pod, in_pod_choice, over_pods, over_pods_choice, np.zeros(n_leaves, dtype=np.int64))
-    for number in steps:
-        if bound >= upper:
-            break
-        bound = ascend(window, leaf, best, trial, direction, excess, space, pace, bound, upper, number)
-    return Prices(leaf, best, bound)
+    def _raised(self, window: Window, upper: float, steps: Iterable[int]) -> "Prices":
+        leaf, best, bound = self.leaf.copy(), self.best.copy(), self.bound
+        n_leaves, n_pods = len(window.pod), len(window.pod_start) - 1
+        width = int(window.sizes[window.factor > 0].max()) + 1
+        direction, excess = np.zeros((2, n_leaves))
+        in_pod, over_pods = np.empty((n_leaves + n_pods, width)), np.empty((n_pods + 1, width))
+        in_pod_choice, over_pods_choice = (np.empty((length, width), dtype=np.int64) for length in (n_leaves, n_pods))
+        space = _Ascent(
+            *(leaf, best, leaf.copy(), direction, excess, np.zeros(len(best)), np.array([1.0, 0.0])),
+            *(in_pod, in_pod_choice, over_pods, over_pods_choice, np.zeros(n_leaves, dtype=np.int64)),
+        )
+        for number in steps:
+            if bound >= upper:
+                break
+            bound = ascend(window, space, bound, upper, number)
+        return Prices(leaf, best, bound)
 
 
 class Reach(NamedTuple):

@@ -66,49 +66,49 @@ class Tables(NamedTuple):
     saving_stamp: IntArray  # valid in the same way
     cursor: IntArray  # where the recursion stands
 
+    @classmethod
+    def empty(cls, window: Window, capacity: int) -> "Tables":
+        """Allocate room for ``capacity`` parts, and a quarter as many fillings."""
+        positions, n_states = len(window.leaf) + 1, len(window.used)
+        index = (len(window.sizes), positions, int(window.sizes.max()) + 1)
+        keys = int(window.sizes[window.factor > 0].max() + 1) ** 2
+        nested, in_leaf, in_pod, rest, gap, link = (np.empty(capacity, dtype=np.int32) for _ in range(6))
+        value, excess = np.empty(capacity), np.empty(capacity)
+        first, last = (np.zeros(index, dtype=np.int32) for _ in range(2))
+        parts = _Parts(nested, in_leaf, in_pod, value, excess, rest, gap, link, first, last)
+        blocks, part, rest, order = (np.empty(capacity // 4, dtype=np.int32) for _ in range(4))
+        begin, end = (np.zeros(positions, dtype=np.int32) for _ in range(2))
+        fillings = _Fillings(blocks, np.empty(capacity // 4), part, rest, order, begin, end)
+        return cls(
+            parts,
+            fillings,
+            head=np.zeros(n_states, dtype=np.int32),
+            stamp=np.zeros(n_states, dtype=np.int64),
+            saving=np.zeros(keys),
+            saving_stamp=np.zeros(keys, dtype=np.int64),
+            cursor=np.zeros(STAMP + 1, dtype=np.int64),
+        )
 
-def empty_tables(window: Window, capacity: int) -> Tables:
-    """Allocate room for ``capacity`` parts, and a quarter as many fillings."""
-    positions, n_states = len(window.leaf) + 1, len(window.used)
-    index = (len(window.sizes), positions, int(window.sizes.max()) + 1)
-    keys = int(window.sizes[window.factor > 0].max() + 1) ** 2
-    nested, in_leaf, in_pod, rest, gap, link = (np.empty(capacity, dtype=np.int32) for _ in range(6))
-    value, excess = np.empty(capacity), np.empty(capacity)
-    first, last = (np.zeros(index, dtype=np.int32) for _ in range(2))
-    parts = _Parts(nested, in_leaf, in_pod, value, excess, rest, gap, link, first, last)
-    blocks, part, rest, order = (np.empty(capacity // 4, dtype=np.int32) for _ in range(4))
-    begin, end = (np.zeros(positions, dtype=np.int32) for _ in range(2))
-    fillings = _Fillings(blocks, np.empty(capacity // 4), part, rest, order, begin, end)
-    return Tables(
-        parts,
-        fillings,
-        head=np.zeros(n_states, dtype=np.int32),
-        stamp=np.zeros(n_states, dtype=np.int64),
-        saving=np.zeros(keys),
-        saving_stamp=np.zeros(keys, dtype=np.int64),
-        cursor=np.zeros(STAMP + 1, dtype=np.int64),
-    )
+    def longer(self, capacity: int) -> "Tables":
+        """Copy the tables into longer ones."""
 
+        def longer(record: _Parts | _Fillings, length: int) -> dict[str, NDArray[Any]]:
+            entries = {}
+            for name, array in record._asdict().items():
+                # The indices of positions stay as they are.
+                if name not in ("first", "last"):
+                    entries[name] = np.empty(length, dtype=array.dtype)
+                    entries[name][: len(array)] = array
+            return entries
 
-def longer_tables(tables: Tables, capacity: int) -> Tables:
-    """Copy tables into longer ones."""
+        parts = self.parts._replace(**longer(self.parts, capacity))
+        return self._replace(parts=parts, fillings=self.fillings._replace(**longer(self.fillings, capacity // 4)))
 
-    def longer(record: _Parts | _Fillings, length: int) -> dict[str, NDArray[Any]]:
-        arrays = record._asdict()
-        entries = {name: np.empty(length, dtype=arrays[name].dtype) for name in arrays if name not in ("first", "last")}
-        for name, array in entries.items():
-            array[: len(arrays[name])] = arrays[name]
-        return entries
-
-    parts = tables.parts._replace(**longer(tables.parts, capacity))
-    return tables._replace(parts=parts, fillings=tables.fillings._replace(**longer(tables.fillings, capacity // 4)))
-
-
-def restart(window: Window, tables: Tables) -> None:
-    """Let the recursion begin: at the last position with the first class and one node."""
-    for array in (tables.stamp, tables.saving_stamp, tables.cursor):
-        array[:] = 0
-    tables.cursor[POSITION], tables.cursor[NODES], tables.cursor[NEXT] = len(window.leaf) - 1, 1, NOT_BEGUN
+    def restart(self, window: Window) -> None:
+        """Let the recursion begin: at the last position with the first class and one node."""
+        for array in (self.stamp, self.saving_stamp, self.cursor):
+            array[:] = 0
+        self.cursor[POSITION], self.cursor[NODES], self.cursor[NEXT] = len(window.leaf) - 1, 1, NOT_BEGUN
 
 
 @inlined
@@ -132,24 +132,6 @@ def _insert(tables: Tables, entry: int, leaf_slope: float, pod_slope: float) -> 
     tables.head[nested] = entry
     tables.stamp[nested] = stamp
     return True
-
-
-@inlined
-def _compact(parts: _Parts, first: int, last: int) -> int:
-    kept = first
-    for entry in range(first, last):
-        if parts.value[entry] == np.inf:
-            continue
-        if kept < entry:
-            parts.nested[kept] = parts.nested[entry]
-            parts.in_leaf[kept] = parts.in_leaf[entry]
-            parts.in_pod[kept] = parts.in_pod[entry]
-            parts.value[kept] = parts.value[entry]
-            parts.excess[kept] = parts.excess[entry]
-            parts.rest[kept] = parts.rest[entry]
-            parts.gap[kept] = parts.gap[entry]
-        kept += 1
-    return kept
 
 
 @inlined
@@ -275,7 +257,18 @@ def _make_parts(window: Window, reach: Reach, tables: Tables, limit: float, most
         cursor[NEXT] += 1
         if work + done >= most_work:
             return work + done
-    cursor[N_PARTS] = _compact(parts, cursor[BEGIN], cursor[N_PARTS])
+    # What later entries beat has an infinite value, and leaves the table.
+    kept = cursor[BEGIN]
+    for entry in range(cursor[BEGIN], cursor[N_PARTS]):
+        if parts.value[entry] == np.inf:
+            continue
+        if kept < entry:
+            parts.nested[kept], parts.value[kept] = parts.nested[entry], parts.value[entry]
+            parts.excess[kept] = parts.excess[entry]
+            parts.in_leaf[kept], parts.in_pod[kept] = parts.in_leaf[entry], parts.in_pod[entry]
+            parts.rest[kept], parts.gap[kept] = parts.rest[entry], parts.gap[entry]
+        kept += 1
+    cursor[N_PARTS] = kept
     _sort(parts.link, parts.excess, cursor[BEGIN], cursor[N_PARTS])
     parts.first[c, p, r], parts.last[c, p, r] = cursor[BEGIN], cursor[N_PARTS]
     cursor[NEXT] = NOT_BEGUN

@@ -1,32 +1,36 @@
 """The search for the best DCAS allocation: rounds with a rising limit on the excess over the Lagrangian bound.
 
-A round that finds nothing proves that the optimum exceeds the bound by its limit; the first that finds something has
-found the optimum. Most windows are settled by a limit far below the distance to the first incumbent.
+Incumbents place the jobs one after the other in random orders, each on the block of least excess, or nearly so. A round
+that finds nothing proves that the optimum exceeds the bound by its limit; the first that finds something has found the
+optimum. Most windows are settled by a limit far below the distance to the first incumbent.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numba import float64, int64
 
-from allocopt.arrays import IntArray
-from allocopt.problems.topology import TopologyProblem
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.arrays import put, record_type
+from allocopt.kernels.compiled import inlined, kernel
+from allocopt.kernels.random import lehmer_uniform
+from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import encode
 from allocopt.solving import Run, StopReason
-from allocopt.solving.base import rounded
 from allocopt.solving.budget import Clock
-from formulations.topology.dcas.bounds import Prices, Reach, ascend, fill_reach, good_prices, no_prices
-from formulations.topology.dcas.decoding import Decoder, decode
-from formulations.topology.dcas.kernels import FULL, N_PARTS, PAUSED, advance, empty_tables, longer_tables, restart
-from formulations.topology.dcas.window import MOST_LEVELS, Window, class_sizes, cuts, distinct_levels, window_of
+from formulations.topology.dcas.bounds import Prices, Reach, ascend, fill_reach
+from formulations.topology.dcas.kernels import FULL, N_PARTS, PAUSED, Tables, advance
+from formulations.topology.dcas.window import WINDOW, Window, cuts, distinct_levels
 
-DCAS_KERNELS = (fill_reach, advance, decode, ascend)  # entries that the search calls
+NOISE = 0.012  # largest noise on the cost of a block, relative to the bound of the window
+DECODING_SLICE = 100_000  # positions looked at between two looks at the clock: a few milliseconds
+
 SLICE = 100_000  # entries looked at between two looks at the clock: a few milliseconds
 
 FIRST_CAPACITY, LARGEST_CAPACITY = 1 << 17, 1 << 24
 """Parts that the tables have room for: at first, and at most (0.7 GB). Fillings have a quarter."""
 
-LARGEST_INDEX = 20_000_000  # entries of the tables whose size is known beforehand: 160 MB
-BITS = 62
 
 FIRST_LIMIT, GROWTH, LEAST_GROWTH = 0.004, 1.6, 1.1
 """Limit of the first round, relative to the bound, and by what it grows from round to round."""
@@ -41,24 +45,139 @@ LONG_ROUND, MORE_DECODES = 10_000, 250
 NEGLIGIBLE = 1e-9  # an incumbent that can be beaten by no more than this, relative to it, is not searched on
 
 
-def dcas_refusal(problem: TopologyProblem) -> str | None:
-    """Return why the window cannot be taken under DCAS, or None."""
-    encoding = encode(problem)
-    groups, _ = distinct_levels(encoding)
-    if len(groups) > MOST_LEVELS:
-        return f"{len(groups)} levels of switches below the top tell its idle nodes apart, dcas takes {MOST_LEVELS}"
-    if len(cuts(groups)) == 0:
-        return "idle nodes of a switch do not follow each other in the circular sequence, as dcas needs"
-    sizes, counts = class_sizes(encoding)
-    bits = sum(count.bit_length() + 1 for count in counts.tolist())
-    if bits > BITS:
-        return f"its jobs take {bits} bits to count by size, dcas takes {BITS}"
-    n_leaves = 1 if len(groups) == 0 else int(groups[0].max()) + 1
-    largest = int(encoding.sizes.max()) + 1
-    entries = len(sizes) * (n_leaves * largest * largest + encoding.n_idle * (int(sizes.max()) + 1))
-    if entries > LARGEST_INDEX:
-        return f"its dcas tables would have {rounded(entries)} entries, the largest taken are {LARGEST_INDEX:,}"
-    return None
+class _Decoding(NamedTuple):
+    price: FloatArray  # as in `Prices`
+    best: FloatArray
+    classes: IntArray  # of every job's block, shape (J,)
+    order: IntArray  # of the jobs
+    left: IntArray  # positions that are still idle, in order, shape (m,)
+    owners: IntArray  # block that owns each position, J for the leftover
+    best_owners: IntArray
+    in_leaf: IntArray  # nodes of a block by leaf and by pod; all 0 between two blocks
+    in_pod: IntArray
+    random: IntArray  # state of the random numbers, one entry
+
+
+@inlined
+def _count(window: Window, decoding: _Decoding, position: int, by: int, factor: float) -> float:
+    # By how much the block's cost less savings rises, prices paid, as a node is added or taken away.
+    leaf = window.leaf[position]
+    pod = window.pod[leaf]
+    x, y = decoding.in_leaf[leaf], decoding.in_pod[pod]
+    decoding.in_leaf[leaf] += by
+    decoding.in_pod[pod] += by
+    saving = window.weights[0] * (2 * by * x + 1) + window.weights[1] * (2 * by * y + 1)
+    return float(by * decoding.price[leaf] - factor * saving)
+
+
+@inlined
+def _best_start(
+    window: Window, decoding: _Decoding, n_left: int, n: int, factor: float, noise: float
+) -> tuple[int, float]:
+    """Block of n nodes of the circle of the positions left whose excess, plus noise, is least; and its value."""
+    value = 0.0
+    for index in range(n):
+        value += _count(window, decoding, decoding.left[index], 1, factor)
+    best, best_value, least = 0, value, np.inf
+    for start in range(n_left):
+        disturbed = value + noise * lehmer_uniform(decoding.random)
+        if disturbed < least:
+            best, best_value, least = start, value, disturbed
+        entering = start + n
+        if entering >= n_left:
+            entering -= n_left
+        value += _count(window, decoding, decoding.left[start], -1, factor)
+        value += _count(window, decoding, decoding.left[entering], 1, factor)
+    for leaf in range(decoding.in_leaf.size):
+        decoding.in_leaf[leaf] = 0
+    for pod in range(decoding.in_pod.size):
+        decoding.in_pod[pod] = 0
+    return best, best_value
+
+
+@inlined
+def _place(window: Window, decoding: _Decoding, noise: float, most: float) -> float:
+    # Returns the excess, or infinity once it reaches ``most``.
+    n_left, excess = window.leaf.size, 0.0
+    for position in range(n_left):
+        decoding.left[position] = position
+        decoding.owners[position] = decoding.order.size
+    for index in range(decoding.order.size):
+        block = decoding.order[index]
+        c = decoding.classes[block]
+        n = window.sizes[c]
+        start, value = _best_start(window, decoding, n_left, n, window.factor[c], noise)
+        excess += value + decoding.best[c]
+        if excess >= most:
+            return np.inf
+        for taken in range(start, start + n):
+            decoding.owners[decoding.left[taken % n_left]] = block
+        kept = 0
+        for place in range(n_left):
+            if decoding.owners[decoding.left[place]] != block:
+                decoding.left[kept] = decoding.left[place]
+                kept += 1
+        n_left = kept
+    if n_left > 0:
+        for index in range(n_left):
+            excess += decoding.price[window.leaf[decoding.left[index]]]
+        excess += decoding.best[decoding.best.size - 1]
+    return excess
+
+
+@kernel(float64(WINDOW, record_type(_Decoding), float64, float64, int64))
+def decode(window: Window, decoding: _Decoding, noise: float, most: float, times: int) -> float:
+    """Place the jobs so many times; return the least excess, with its allocation in ``best_owners``.
+
+    An excess of ``most`` is too much. Every time a random part of the noise is used, which is in the unit of cost.
+    """
+    for _ in range(times):
+        for index in range(decoding.order.size - 1, 0, -1):
+            other = int(lehmer_uniform(decoding.random) * (index + 1))
+            held = decoding.order[index]
+            decoding.order[index] = decoding.order[other]
+            decoding.order[other] = held
+        strength = lehmer_uniform(decoding.random)
+        excess = _place(window, decoding, noise * strength * strength, most)
+        if excess < most:
+            most = excess
+            put(decoding.owners, decoding.best_owners)
+    return most
+
+
+class Decoder:
+    """Places the jobs of a window, cut before a position, one after the other, and offers what it finds to the run."""
+
+    def __init__(self, problem: TopologyProblem, window: Window, cut: int) -> None:
+        self._problem, self._window, self._cut = problem, window, cut
+        m = len(window.leaf)
+        jobs = np.repeat(np.arange(len(window.sizes)), window.counts)[window.factor.repeat(window.counts) > 0]
+        left, owners, best_owners = (np.zeros(m, dtype=np.int64) for _ in range(3))
+        in_leaf, in_pod = np.zeros(len(window.pod), dtype=np.int64), np.zeros(len(window.pod_start) - 1, dtype=np.int64)
+        self.space = _Decoding(
+            *(np.zeros(len(window.pod)), np.zeros(len(window.sizes)), jobs, np.arange(len(jobs)), left, owners),
+            *(best_owners, in_leaf, in_pod, np.ones(1, dtype=np.int64)),
+        )
+
+    def improve(self, prices: Prices, times: int, run: Run) -> None:
+        """Place all jobs so many times under prices, or until the time runs out; offer what beats the incumbent."""
+        self.space.price[:], self.space.best[:] = prices.leaf, prices.best
+        per_slice = max(1, DECODING_SLICE // (len(self._problem.jobs) * len(self._window.leaf)))
+        for done in range(0, times, per_slice):
+            if run.clock.expired() or run.objective is None or run.is_proved():
+                return
+            most = run.objective - prices.bound
+            repeats = min(per_slice, times - done)
+            if decode(self._window, self.space, NOISE * abs(prices.bound), most, repeats) < most:
+                self.offer(self.space.best_owners, run)
+
+    def offer(self, owners: IntArray, run: Run) -> None:
+        """Offer an allocation given by the block that owns each position, blocks numbered by rising size."""
+        jobs = np.append(np.argsort(self._problem.sizes, kind="stable"), -1)
+        run.offer(Allocation.of_owners(self._problem, np.roll(jobs[owners], self._cut)))
+
+
+DCAS_KERNELS = (fill_reach, advance, decode, ascend)  # entries that the search calls
 
 
 def search_dcas(problem: TopologyProblem, run: Run) -> StopReason:
@@ -66,15 +185,15 @@ def search_dcas(problem: TopologyProblem, run: Run) -> StopReason:
     encoding = encode(problem)
     groups, weights = distinct_levels(encoding)
     cut = int(cuts(groups)[0])
-    window = window_of(encoding, groups, weights, cut)
+    window = Window.of(encoding, groups, weights, cut)
     decoder = Decoder(problem, window, cut)
-    prices = no_prices(window)
+    prices = Prices.none(window)
     run.prove(prices.bound)
     decoder.improve(prices, DECODES, run)
     for _ in range(1 if len(problem.jobs) < MANY_JOBS else 2):
         if run.objective is not None and not run.is_proved():
             # The better the incumbent, the better the steps of the prices, and the other way round.
-            prices = good_prices(window, prices, run.objective, run.clock)
+            prices = prices.raised(window, run.objective, run.clock)
             run.prove(prices.bound)
             decoder.improve(prices, DECODES, run)
     if not run.is_proved() and not run.clock.expired():
@@ -123,7 +242,7 @@ class _Rounds:
         ends = np.cumsum(len(window.pod) * (window.sizes + 1) * width)
         first = np.concatenate(([0], ends[:-1]))
         self._reach = Reach(prices.leaf, prices.best, np.empty(int(ends[-1])), first, width)
-        self._tables = empty_tables(window, FIRST_CAPACITY)
+        self._tables = Tables.empty(window, FIRST_CAPACITY)
         self.parts_by_limit: list[tuple[float, int]] = []
 
     def fill_reach(self, clock: Clock) -> bool:
@@ -136,7 +255,7 @@ class _Rounds:
 
     def fill(self, limit: float, clock: Clock) -> bool:
         """Fill the tables with all that stays below ``limit``; return False if time or room ran out."""
-        restart(self._window, self._tables)
+        self._tables.restart(self._window)
         ended = PAUSED
         while ended in (PAUSED, FULL):
             if clock.expired():
@@ -146,7 +265,7 @@ class _Rounds:
                 if len(self._tables.parts.nested) >= LARGEST_CAPACITY:
                     return False
                 # At once, for memory is taken only as it is written to, and there is little to copy yet.
-                self._tables = longer_tables(self._tables, LARGEST_CAPACITY)
+                self._tables = self._tables.longer(LARGEST_CAPACITY)
         self.parts_by_limit.append((limit, int(self._tables.cursor[N_PARTS])))
         return True
 

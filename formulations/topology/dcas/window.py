@@ -8,8 +8,13 @@ import numpy as np
 from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.kernels.arrays import record_type
 from allocopt.kernels.compiled import inlined
+from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.tables import encode
+from allocopt.solving.base import rounded
 
 MOST_LEVELS = 2  # levels of groups that tell nodes apart, below the top
+LARGEST_INDEX = 20_000_000  # entries of the tables whose size is known beforehand: 160 MB
+BITS = 62  # of a packed multiset: 64 less the sign and one that a sum may carry into
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +60,49 @@ class Window(NamedTuple):
     room: int  # the multiset of all blocks, packed, with its free bits set
     used: IntArray  # nodes of each multiset, shape (S,)
 
+    @classmethod
+    def of(cls, encoding: Encoding, groups: IntArray, weights: FloatArray, cut: int) -> "Window":
+        """Return a window with its `distinct_levels` whose circle is cut before position ``cut``, one of its `cuts`."""
+        m = groups.shape[1]
+        rolled = np.zeros((MOST_LEVELS, m), dtype=np.int64)
+        padded = np.zeros(MOST_LEVELS)
+        padded[: len(weights)] = weights
+        for level, row in enumerate(np.roll(groups, -cut, axis=1)):
+            rolled[level, 1:] = np.cumsum(row[1:] != row[:-1])
+        leaf, pod_of = rolled
+        leaf_start = np.concatenate(([0], np.flatnonzero(np.diff(leaf)) + 1, [m]))
+        pod = pod_of[leaf_start[:-1]]
+        pod_start = np.concatenate(([0], np.flatnonzero(np.diff(pod)) + 1, [len(pod)]))
+
+        sizes, counts = _class_sizes(encoding)
+        factor = encoding.scale / sizes
+        factor[len(np.unique(encoding.sizes)) :] = 0.0
+        # All nodes of a job lie in the only group of a level that has one: it saves the same for every allocation.
+        top = encoding.top - encoding.weights[encoding.n_groups == 1].sum()
+        base = factor * (top * sizes * sizes - encoding.bottom * sizes)
+        multisets = Multisets.of(sizes, counts)
+        packed = np.zeros(multisets.full + 1, dtype=np.int64)
+        free_bits, shift = 0, 0
+        for digit, count in zip(multisets.digits, counts.tolist(), strict=True):
+            packed += digit << shift
+            shift += count.bit_length() + 1
+            free_bits |= 1 << (shift - 1)
+        return cls(
+            *(
+                leaf,
+                leaf_start,
+                pod,
+                pod_start,
+                padded,
+                sizes,
+                counts,
+                factor,
+                base,
+                multisets.strides.astype(np.int64),
+            ),
+            *(packed, free_bits, int(packed[-1]) | free_bits, multisets.used.astype(np.int64)),
+        )
+
 
 WINDOW = record_type(Window)
 
@@ -88,8 +136,8 @@ def cuts(groups: IntArray) -> IntArray:
     return np.flatnonzero(begins[-1]).astype(np.int64)
 
 
-def class_sizes(encoding: Encoding) -> tuple[IntArray, IntArray]:
-    """Return sizes of the classes, and blocks of each: rising sizes of jobs, then the leftover if there is any."""
+def _class_sizes(encoding: Encoding) -> tuple[IntArray, IntArray]:
+    # Rising sizes of jobs, then the leftover if there is any, and the blocks of each.
     sizes, counts = np.unique(encoding.sizes, return_counts=True)
     left = encoding.n_idle - int(encoding.sizes.sum())
     if left > 0:
@@ -97,39 +145,30 @@ def class_sizes(encoding: Encoding) -> tuple[IntArray, IntArray]:
     return sizes, counts.astype(np.int64)
 
 
-def window_of(encoding: Encoding, groups: IntArray, weights: FloatArray, cut: int) -> Window:
-    """Return a window with its `distinct_levels` whose circle is cut before position ``cut``, one of its `cuts`."""
-    m = groups.shape[1]
-    rolled = np.zeros((MOST_LEVELS, m), dtype=np.int64)
-    padded = np.zeros(MOST_LEVELS)
-    padded[: len(weights)] = weights
-    for level, row in enumerate(np.roll(groups, -cut, axis=1)):
-        rolled[level, 1:] = np.cumsum(row[1:] != row[:-1])
-    leaf, pod_of = rolled
-    leaf_start = np.concatenate(([0], np.flatnonzero(np.diff(leaf)) + 1, [m]))
-    pod = pod_of[leaf_start[:-1]]
-    pod_start = np.concatenate(([0], np.flatnonzero(np.diff(pod)) + 1, [len(pod)]))
-
-    sizes, counts = class_sizes(encoding)
-    factor = encoding.scale / sizes
-    factor[len(np.unique(encoding.sizes)) :] = 0.0
-    # All nodes of a job lie in the group of a level that has one group only: it saves the same for every allocation.
-    top = encoding.top - encoding.weights[encoding.n_groups == 1].sum()
-    base = factor * (top * sizes * sizes - encoding.bottom * sizes)
-    multisets = Multisets.of(sizes, counts)
-    packed = np.zeros(multisets.full + 1, dtype=np.int64)
-    free_bits, shift = 0, 0
-    for digit, count in zip(multisets.digits, counts.tolist(), strict=True):
-        packed += digit << shift
-        shift += count.bit_length() + 1
-        free_bits |= 1 << (shift - 1)
-    return Window(
-        *(leaf, leaf_start, pod, pod_start, padded, sizes, counts, factor, base, multisets.strides.astype(np.int64)),
-        *(packed, free_bits, int(packed[-1]) | free_bits, multisets.used.astype(np.int64)),
-    )
+def dcas_refusal(problem: TopologyProblem) -> str | None:
+    """Return why the window cannot be taken under DCAS, or None."""
+    encoding = encode(problem)
+    groups, _ = distinct_levels(encoding)
+    if len(groups) > MOST_LEVELS:
+        return f"{len(groups)} levels of switches below the top tell its idle nodes apart, dcas takes {MOST_LEVELS}"
+    if len(cuts(groups)) == 0:
+        return "idle nodes of a switch do not follow each other in the circular sequence, as dcas needs"
+    sizes, counts = _class_sizes(encoding)
+    bits = sum(count.bit_length() + 1 for count in counts.tolist())
+    if bits > BITS:
+        return f"its jobs take {bits} bits to count by size, dcas takes {BITS}"
+    n_leaves = 1 if len(groups) == 0 else int(groups[0].max()) + 1
+    largest = int(encoding.sizes.max()) + 1
+    entries = len(sizes) * (n_leaves * largest * largest + encoding.n_idle * (int(sizes.max()) + 1))
+    if entries > LARGEST_INDEX:
+        return f"its dcas tables would have {rounded(entries)} entries, the largest taken are {LARGEST_INDEX:,}"
+    return None
 
 
 @inlined
 def fit(window: Window, one: int, other: int) -> bool:
-    """Whether the sum of two packed multisets is one."""
+    """Whether the sum of two packed multisets is one.
+
+    Taken from all, a count that is too large borrows the free bit above its field.
+    """
     return (window.room - one - other) & window.free_bits == window.free_bits

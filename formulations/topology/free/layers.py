@@ -10,21 +10,16 @@ from the bound to the best allocation known need to be looked at.
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from numba import int64, types, void
+from numpy.typing import NDArray
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import FloatArray, IntArray, WordArray
+from allocopt.kernels.arrays import BoolMatrix, FloatMatrix, IntMatrix, record_type
+from allocopt.kernels.compiled import inlined, kernel
 from allocopt.kernels.tree import GroupTree
-from formulations.topology.free.kernels import (
-    Jobs,
-    Kinds,
-    Layers,
-    Leaves,
-    States,
-    Work,
-    expand_states,
-    fill_completions,
-)
 from formulations.topology.free.pricing import Demand
 
 LARGEST_COMPLETION, LARGEST_FILLING = 20_000_000, 200_000_000
@@ -38,6 +33,9 @@ ORDERING_S, FILLING_S = 3e-4, 1.25e-9
 KEY_BITS = 128
 FIRST_TABLE = 1 << 10
 
+Int32Array = NDArray[np.int32]
+Int16Matrix = Annotated[NDArray[np.int16], 2]
+
 
 class Order(StrEnum):
     """In which order the pods come."""
@@ -47,16 +45,386 @@ class Order(StrEnum):
     SMALLEST_FIRST = "smallest"  # by their idle nodes, rising
 
 
-def takes(tree: GroupTree, demand: Demand) -> bool:
-    """Whether the search takes a problem: its levels, jobs, the bits of its states and the size of its tables."""
-    entries, filling = _work_to_fill(tree, demand)
-    fits = key_fields(demand.sizes) is not None and entries <= LARGEST_COMPLETION and filling <= LARGEST_FILLING
-    return fits and len(demand.of_job) <= MOST_JOBS and demand.classes.step.shape[1] <= 3
+class _Leaves(NamedTuple):
+    """The leaves in the order of the layers, pod by pod; what jobs are charged and save is in hops."""
+
+    idle: IntArray  # shape (N,)
+    charge: FloatMatrix  # for so many idle nodes of each leaf, shape (N, widest leaf + 1)
+    pod: IntArray  # of each leaf, shape (N,)
+    ends_pod: IntArray  # 1 where a leaf is the last one of its pod, shape (N,)
+    pod_charge: FloatMatrix  # for so many nodes of each pod, shape (pods, largest job + 1)
+    pod_income: FloatArray  # largest sum of these charges that jobs can pay for a pod
+    before: IntArray  # idle nodes of the leaves before each one, shape (N + 1,)
+    leaf_weight: float  # saving of the squared count of a job in a leaf, times nodes of the job
+    pod_weight: float  # and in a pod
 
 
-def seconds_to_fill(tree: GroupTree, demand: Demand) -> float:
-    """Return how long `layers_of` takes, about."""
-    return ORDERING_S + FILLING_S * _work_to_fill(tree, demand)[1]
+class Jobs(NamedTuple):
+    """The jobs in the order of a state's fields, those of a class side by side; all of shape ``(J,)``."""
+
+    sizes: IntArray
+    kind: IntArray  # class of each job
+    word: IntArray  # word of a state's key in which the field of a job lies
+    shift: IntArray  # bit at which it begins there
+    bits: IntArray  # half its bits
+
+    @classmethod
+    def of(cls, sizes: IntArray, kind: IntArray) -> "Jobs | None":
+        """Lay out the fields of jobs in the key of a state; None if they do not fit."""
+        word, shift, used, bits = [], [], 0, []
+        for size in sizes.tolist():
+            width = int(size).bit_length()
+            # No field straddles two words.
+            if used // 64 != (used + 2 * width - 1) // 64:
+                used = (used // 64 + 1) * 64
+            word.append(used // 64)
+            shift.append(used % 64)
+            bits.append(width)
+            used += 2 * width
+        return cls(sizes, kind, np.array(word), np.array(shift), np.array(bits)) if used <= KEY_BITS else None
+
+
+class _Kinds(NamedTuple):
+    """The classes of jobs on trees of up to three levels; see `allocopt.kernels.insertion.JobClasses`.
+
+    All but ``is_open`` and the flags are of shape ``(R,)``; bonuses are in hops.
+    """
+
+    sizes: IntArray  # nodes of a job
+    factor: FloatArray  # what its squared counts save besides the weights
+    leaf_step: IntArray  # of what its nodes in a leaf are a multiple
+    pod_step: IntArray  # and in a pod
+    leaf_bonus: FloatArray  # what it saves within one leaf
+    pod_bonus: FloatArray  # and within one pod
+    is_open: BoolMatrix  # whether it may have nodes of each leaf, shape (R, N)
+    ruled: int  # 1 if anything of this differs from plain jobs, else 0
+    is_forest: int  # 1 if no optimal allocation joins jobs in a circle, else 0
+
+
+class _States(NamedTuple):
+    """All states of all layers, one after the other."""
+
+    keys: Annotated[WordArray, 2]  # by job its nodes in earlier pods and in all earlier leaves, packed, shape (S, 2)
+    slack: FloatArray  # what a state may still lose against the bound, in hops
+    parent: Int32Array  # state of the layer before from which it was reached
+    taken: Int16Matrix  # what each job took of the leaf in between, in the order of the parent's fields, shape (S, J)
+    component: Int16Matrix  # see `_expand_states`, shape (S, J + 1)
+    table: Int32Array  # hash table of the newest layer: 1 + number of a state, older ones count as empty
+
+
+class _Work(NamedTuple):
+    """Working space of an expansion; row j is that of job j, and J stands for the end.
+
+    An option is what a job may take of the leaf, its loss the regret less what the job then pays for leaf and pod.
+    """
+
+    before: IntArray  # nodes in earlier pods
+    placed: IntArray  # and in all earlier leaves
+    option: IntMatrix  # shape (J, widest leaf + 1)
+    loss: FloatMatrix
+    n_options: IntArray
+    most: IntArray  # the most that the jobs j .. can take together
+    pod_most: FloatArray  # and pay for the pod that the leaf ends
+    chosen: IntArray  # option that is tried
+    room: IntArray  # nodes of the leaf that are left before job j
+    slack: FloatArray  # slack if it and the next ones paid nothing
+    met: IntArray  # components, one bit each, that have nodes of the leaf before job j chooses
+    field: IntArray  # fields of the new state
+    owner: IntArray  # old field of the job of each
+
+
+class Layers(NamedTuple):
+    """A problem as the search takes it."""
+
+    leaves: _Leaves  # in the order of the layers
+    jobs: Jobs  # in the order of the fields
+    kinds: _Kinds
+    completion: Annotated[FloatArray, 4]  # see `_fill_completions`
+    vertex: IntArray  # of the tree, of each leaf
+    order: IntArray  # index in the demand of each job
+
+    @staticmethod
+    def takes(tree: GroupTree, demand: Demand) -> bool:
+        """Whether the search takes a problem: its levels, jobs, the bits of its states and the size of its tables."""
+        entries, filling = _work_to_fill(tree, demand)
+        fits = (
+            Jobs.of(demand.sizes, demand.of_job) is not None
+            and entries <= LARGEST_COMPLETION
+            and filling <= LARGEST_FILLING
+        )
+        return fits and len(demand.of_job) <= MOST_JOBS and demand.classes.step.shape[1] <= 3
+
+    @staticmethod
+    def seconds_to_fill(tree: GroupTree, demand: Demand) -> float:
+        """Return how long `of` takes, about."""
+        return ORDERING_S + FILLING_S * _work_to_fill(tree, demand)[1]
+
+    @classmethod
+    def of(cls, tree: GroupTree, demand: Demand, charge: FloatArray, pod_order: Order) -> "Layers":
+        """Bring leaves and jobs into order, the largest first of jobs and of the leaves in a pod, and fill the tables.
+
+        ``charge`` is a `Charges.table`.
+        """
+        sizes = demand.sizes
+        order = np.lexsort((demand.of_job, -sizes))
+        jobs = Jobs.of(sizes[order], demand.of_job[order])
+        if jobs is None:
+            raise ValueError("the fields of the jobs do not fit a key")
+        largest = demand.largest
+        leaves, vertex = _leaves_of(tree, charge, largest, pod_order)
+        # On a tree without pods, every leaf is a pod without rules.
+        classes, has_pods = demand.classes, demand.classes.step.shape[1] == 3
+        ones = np.ones_like(classes.sizes)
+        # An exchange of single nodes would break segments; those of one node, and of the whole job, it keeps.
+        is_whole = (classes.step == 1) | (classes.step == classes.sizes[:, None])
+        kinds = _Kinds(
+            sizes=classes.sizes,
+            factor=classes.factor,
+            leaf_step=classes.step[:, 0].copy(),
+            pod_step=classes.step[:, 1].copy() if has_pods else ones,
+            leaf_bonus=classes.bonus[:, 0].copy(),
+            pod_bonus=classes.bonus[:, 1].copy() if has_pods else np.zeros(len(ones)),
+            is_open=np.ascontiguousarray(classes.is_open[classes.area][:, vertex]),
+            ruled=classes.ruled,
+            is_forest=int(is_whole.all()),
+        )
+        completion = np.empty((len(kinds.sizes), len(vertex) + 1, largest + 1, largest + 1))
+        layers = cls(leaves, jobs, kinds, completion, vertex, order)
+        _fill_completions(layers)
+        return layers
+
+
+LAYERS, STATES, WORK = map(record_type, (Layers, _States, _Work))
+
+
+@inlined
+def _value_of(leaves: _Leaves, kinds: _Kinds, leaf: int, kind: int, in_pod: int, taken: int, placed: int) -> float:
+    # What `taken` nodes gain a job with `in_pod` other ones in the pod that has then `placed` so many, charges taken
+    # off; minus infinity if it may not.
+    size, total = kinds.sizes[kind], in_pod + taken
+    squares = leaves.leaf_weight * taken * taken + leaves.pod_weight * taken * (total + in_pod)
+    of_pod = leaves.pod_charge[leaves.pod[leaf]]
+    saving = squares / size
+    if kinds.ruled:
+        if taken > 0 and not (kinds.is_open[kind, leaf] and taken % kinds.leaf_step[kind] == 0):
+            return -np.inf
+        if (placed == size or leaves.ends_pod[leaf]) and total % kinds.pod_step[kind] != 0:
+            return -np.inf
+        saving = kinds.factor[kind] * squares / size
+        if taken > 0:
+            saving += kinds.leaf_bonus[kind] if taken == size else 0.0
+            saving += kinds.pod_bonus[kind] if total == size else 0.0
+    value: float = saving - leaves.charge[leaf, taken] - of_pod[total] + of_pod[in_pod]
+    return value
+
+
+@kernel(void(LAYERS))
+def _fill_completions(layers: Layers) -> None:
+    """Fill ``layers.completion``: the most that each job alone can still gain from every leaf on, in hops.
+
+    It goes by class, leaf, nodes in earlier pods and nodes in all earlier leaves, and is minus infinity where the job
+    cannot be completed.
+    """
+    leaves, kinds, completion = layers.leaves, layers.kinds, layers.completion
+    n_leaves = leaves.idle.size
+    for r in range(kinds.sizes.size):
+        size = kinds.sizes[r]
+        for before in range(size + 1):
+            for placed in range(before, size + 1):
+                completion[r, n_leaves, before, placed] = 0.0 if placed == size else -np.inf
+        for leaf in range(n_leaves - 1, -1, -1):
+            for before in range(size + 1):
+                for placed in range(before, size + 1):
+                    best = -np.inf
+                    for taken in range(min(leaves.idle[leaf], size - placed) + 1):
+                        after = placed + taken
+                        following = completion[r, leaf + 1, after if leaves.ends_pod[leaf] else before, after]
+                        following += _value_of(leaves, kinds, leaf, r, placed - before, taken, after)
+                        best = max(best, following)
+                    completion[r, leaf, before, placed] = best
+
+
+@inlined
+def _list_options(layers: Layers, work: _Work, leaf: int, slack: float) -> None:
+    leaves, jobs, kinds = layers.leaves, layers.jobs, layers.kinds
+    n_jobs, ends_pod = jobs.sizes.size, leaves.ends_pod[leaf]
+    of_pod = leaves.pod_charge[leaves.pod[leaf]]
+    work.most[n_jobs] = 0
+    work.pod_most[n_jobs] = 0.0
+    for job in range(n_jobs - 1, -1, -1):
+        size, before, placed, kind = jobs.sizes[job], work.before[job], work.placed[job], jobs.kind[job]
+        table = layers.completion[kind]
+        best = table[leaf, before, placed]
+        count, paid_most = 0, 0.0
+        for taken in range(min(leaves.idle[leaf], size - placed) + 1):
+            after = placed + taken
+            following = table[leaf + 1, after if ends_pod else before, after]
+            regret = best - following - _value_of(leaves, kinds, leaf, kind, placed - before, taken, after)
+            if regret <= slack:
+                paid = of_pod[after - before] if ends_pod else 0.0
+                work.option[job, count] = taken
+                work.loss[job, count] = regret - paid - leaves.charge[leaf, taken]
+                paid_most = max(paid_most, paid)
+                count += 1
+        work.n_options[job] = count
+        work.most[job] = work.most[job + 1] + (work.option[job, count - 1] if count > 0 else 0)
+        work.pod_most[job] = work.pod_most[job + 1] + paid_most
+
+
+@inlined
+def _set_fields(leaves: _Leaves, jobs: Jobs, work: _Work, leaf: int) -> None:
+    # A job that is complete is the same wherever its nodes are, unless it has still to pay for the pod.
+    is_free = leaves.pod_income[leaves.pod[leaf]] == 0.0
+    for job in range(jobs.sizes.size):
+        placed = work.placed[job] + work.option[job, work.chosen[job]]
+        moved = leaves.ends_pod[leaf] or (is_free and placed == jobs.sizes[job])
+        field = ((placed if moved else work.before[job]) << jobs.bits[job]) | placed
+        i = job
+        while i > 0 and jobs.kind[i - 1] == jobs.kind[job] and work.field[i - 1] < field:
+            work.field[i], work.owner[i] = work.field[i - 1], work.owner[i - 1]
+            i -= 1
+        work.field[i], work.owner[i] = field, job
+
+
+@inlined
+def _slot_of(states: _States, mask: int, oldest: int, low: np.uint64, high: np.uint64) -> np.int64:
+    """Slot of a key among the states from ``oldest`` on, or the empty slot where it belongs."""
+    mixed = (low ^ (high * np.uint64(0x9E3779B97F4A7C15))) * np.uint64(0xD6E8FEB86659FD93)
+    slot = np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
+    while True:
+        state = states.table[slot] - 1
+        if state < oldest or (states.keys[state, 0] == low and states.keys[state, 1] == high):
+            return slot
+        slot = (slot + 1) & mask
+
+
+@inlined
+def _joined(component: int, met: int) -> int:
+    """Return a component's label after those of ``met`` are joined: the lowest of them."""
+    if not (met >> component) & 1:
+        return component
+    lowest = 0
+    while not (met >> lowest) & 1:
+        lowest += 1
+    return lowest
+
+
+@inlined
+def _keep_state(
+    jobs: Jobs, states: _States, work: _Work, parent: int, mask: int, oldest: int, end: int, slack: float, met: int
+) -> int:
+    """Record the state with the fields of ``work``, unless it is there with no less slack; return the new end."""
+    low, high = np.uint64(0), np.uint64(0)
+    for job in range(jobs.sizes.size):
+        field = np.uint64(work.field[job]) << np.uint64(jobs.shift[job])
+        if jobs.word[job] == 0:
+            low |= field
+        else:
+            high |= field
+    slot = _slot_of(states, mask, oldest, low, high)
+    state = int(states.table[slot]) - 1
+    if state < oldest:
+        state = end
+        end += 1
+        states.table[slot] = state + 1
+        states.keys[state, 0] = low
+        states.keys[state, 1] = high
+    elif states.slack[state] >= slack:
+        return end
+    states.slack[state] = slack
+    states.parent[state] = parent
+    for job in range(jobs.sizes.size):
+        states.taken[state, job] = work.option[job, work.chosen[job]]
+        states.component[state, job] = _joined(states.component[parent, work.owner[job]], met)
+    n_jobs = jobs.sizes.size
+    states.component[state, n_jobs] = _joined(states.component[parent, n_jobs], met)
+    return end
+
+
+@kernel(types.UniTuple(int64, 3)(LAYERS, STATES, WORK, *(int64,) * 7))
+def _expand_states(
+    layers: Layers,
+    states: _States,
+    work: _Work,
+    leaf: int,
+    first: int,
+    last: int,
+    oldest: int,  # the next layer's states are oldest .. end - 1 so far
+    end: int,
+    mask: int,  # size of the hash table in use, less one
+    most_tried: int,  # choices after which no other state is begun
+) -> tuple[int, int, int]:
+    """Share a leaf out among the jobs, from the states ``first .. last - 1`` on.
+
+    A component of the jobs, and last of the idle nodes that are left over, is one of the graph that joins two of them
+    for every leaf that they share. Returns the first state that is not expanded, or -1 if that state alone has far too
+    many choices; end and mask afterwards. Where the states' array is full, it stops before ``last``, too.
+    """
+    leaves, jobs, kinds = layers.leaves, layers.jobs, layers.kinds
+    n_jobs, n_leaves = jobs.sizes.size, leaves.idle.size
+    spare = leaves.before[n_leaves] - jobs.sizes.sum()
+    charge = leaves.charge[leaf]
+    income = charge[leaves.idle[leaf]] + (leaves.pod_income[leaves.pod[leaf]] if leaves.ends_pod[leaf] else 0.0)
+    tried = 0
+    for state in range(first, last):
+        if tried > most_tried:
+            return state, end, mask
+        wasted = leaves.before[leaf]
+        for job in range(n_jobs):
+            field = np.int64(states.keys[state, jobs.word[job]] >> np.uint64(jobs.shift[job]))
+            ones = (1 << jobs.bits[job]) - 1
+            work.placed[job], work.before[job] = field & ones, (field >> jobs.bits[job]) & ones
+            wasted -= work.placed[job]
+        _list_options(layers, work, leaf, states.slack[state])
+        work.slack[0], work.room[0], work.met[0] = states.slack[state] - income, leaves.idle[leaf], 0
+        job = 0
+        work.chosen[0] = -1
+        while job >= 0:
+            work.chosen[job] += 1
+            choice = work.chosen[job]
+            if choice == work.n_options[job] or work.option[job, choice] > work.room[job]:
+                job -= 1
+                continue
+            tried += 1
+            if tried > 200 * most_tried:
+                return -1, end, mask
+            taken = work.option[job, choice]
+            room = work.room[job] - taken
+            met = work.met[job]
+            if taken > 0:
+                own = 1 << states.component[state, job]
+                if met & own and kinds.is_forest:
+                    # Two jobs that are joined already would share this leaf, too.
+                    continue
+                met |= own
+            slack = work.slack[job] - work.loss[job, choice]
+            used = min(room, work.most[job + 1])
+            if slack + charge[used] + work.pod_most[job + 1] < 0.0 or wasted + room - used > spare:
+                continue
+            if job < n_jobs - 1:
+                job += 1
+                work.slack[job], work.room[job], work.met[job], work.chosen[job] = slack, room, met, -1
+                continue
+            if room > 0:
+                own = 1 << states.component[state, n_jobs]
+                if met & own and kinds.is_forest:
+                    continue
+                met |= own
+            if end == states.slack.size:
+                return state, end, mask
+            if 2 * (end - oldest) > mask and 2 * mask < states.table.size:
+                for empty in range(mask + 1):
+                    states.table[empty] = 0
+                mask = 2 * mask + 1
+                for known in range(oldest, end):
+                    slot = _slot_of(states, mask, oldest, states.keys[known, 0], states.keys[known, 1])
+                    states.table[slot] = known + 1
+            _set_fields(leaves, jobs, work, leaf)
+            end = _keep_state(jobs, states, work, state, mask, oldest, end, slack, met)
+    return last, end, mask
+
+
+LAYER_KERNELS = (_fill_completions, _expand_states)  # entries that the search over the leaves calls
 
 
 def _work_to_fill(tree: GroupTree, demand: Demand) -> tuple[int, int]:
@@ -65,58 +433,7 @@ def _work_to_fill(tree: GroupTree, demand: Demand) -> tuple[int, int]:
     return entries, entries * min(largest, int(tree.idle[: len(tree.leaf_first) - 1].max()))
 
 
-def key_fields(sizes: IntArray) -> tuple[IntArray, IntArray, IntArray] | None:
-    """Word, shift and half the bits of every job's field in the key of a state; None if they do not fit."""
-    word, shift, used, bits = [], [], 0, []
-    for size in sizes.tolist():
-        width = int(size).bit_length()
-        if used // 64 != (used + 2 * width - 1) // 64:
-            used = (used // 64 + 1) * 64
-        word.append(used // 64)
-        shift.append(used % 64)
-        bits.append(width)
-        used += 2 * width
-    if used > KEY_BITS:
-        return None
-    return np.array(word), np.array(shift), np.array(bits)
-
-
-def layers_of(tree: GroupTree, demand: Demand, charge: FloatArray, pod_order: Order) -> Layers:
-    """Bring leaves and jobs into order, the largest first of jobs and of the leaves in a pod, and fill the tables.
-
-    ``charge`` is a `Charges.table`.
-    """
-    sizes = demand.sizes
-    order = np.lexsort((demand.of_job, -sizes))
-    fields = key_fields(sizes[order])
-    if fields is None:
-        raise ValueError("the fields of the jobs do not fit a key")
-    jobs = Jobs(sizes[order], demand.of_job[order], *fields)
-    largest = demand.largest
-    leaves, vertex = _leaves_of(tree, charge, largest, pod_order)
-    # On a tree without pods, every leaf is a pod without rules.
-    classes, has_pods = demand.classes, demand.classes.step.shape[1] == 3
-    ones = np.ones_like(classes.sizes)
-    # An exchange of single nodes would break segments; those of one node, and of the whole job, it keeps.
-    is_whole = (classes.step == 1) | (classes.step == classes.sizes[:, None])
-    kinds = Kinds(
-        sizes=classes.sizes,
-        factor=classes.factor,
-        leaf_step=classes.step[:, 0].copy(),
-        pod_step=classes.step[:, 1].copy() if has_pods else ones,
-        leaf_bonus=classes.bonus[:, 0].copy(),
-        pod_bonus=classes.bonus[:, 1].copy() if has_pods else np.zeros(len(ones)),
-        is_open=np.ascontiguousarray(classes.is_open[classes.area][:, vertex]),
-        ruled=classes.ruled,
-        is_forest=int(is_whole.all()),
-    )
-    completion = np.empty((len(kinds.sizes), len(vertex) + 1, largest + 1, largest + 1))
-    layers = Layers(leaves, jobs, kinds, completion, vertex, order)
-    fill_completions(layers)
-    return layers
-
-
-def _leaves_of(tree: GroupTree, charge: FloatArray, largest: int, pod_order: Order) -> tuple[Leaves, IntArray]:
+def _leaves_of(tree: GroupTree, charge: FloatArray, largest: int, pod_order: Order) -> tuple[_Leaves, IntArray]:
     first = np.concatenate(([0], np.cumsum(tree.idle + 1)))
     n_leaves = len(tree.leaf_first) - 1
     # A leaf below the top is its own pod.
@@ -143,7 +460,7 @@ def _leaves_of(tree: GroupTree, charge: FloatArray, largest: int, pod_order: Ord
     leaf_charge = np.zeros((n_leaves, int(idle.max()) + 1))
     for leaf, v in enumerate(vertex.tolist()):
         leaf_charge[leaf, : idle[v] + 1] = charge[first[v] : first[v + 1]]
-    leaves = Leaves(
+    leaves = _Leaves(
         idle=idle[vertex],
         charge=leaf_charge,
         pod=pods[vertex],
@@ -174,7 +491,7 @@ class LayeredSearch:
     """
 
     def __init__(self, n_jobs: int, widest: int, most_states: int) -> None:
-        self._states = States(
+        self._states = _States(
             np.zeros((most_states, 2), dtype=np.uint64),
             np.zeros(most_states),
             np.zeros(most_states, dtype=np.int32),
@@ -187,7 +504,7 @@ class LayeredSearch:
         pod_most, slack = np.zeros((2, n_jobs + 1))
         option = np.zeros((n_jobs, widest + 1), dtype=np.int64)
         loss = np.zeros(option.shape)
-        self._work = Work(
+        self._work = _Work(
             *(before, placed, option, loss, n_options, most, pod_most, chosen, room, slack, met, field, owner)
         )
         self.most_states = most_states
@@ -209,7 +526,7 @@ class LayeredSearch:
             while first < last:
                 if not may_go_on():
                     return Outcome(False, most_left, limit)
-                first, end, mask = expand_states(
+                first, end, mask = _expand_states(
                     layers, states, self._work, leaf, first, last, oldest, end, mask, tried
                 )
                 if first < 0 or end >= limit:

@@ -112,7 +112,7 @@ class Charges:
 @kernel(
     void(GROUP_TREE, INSERTION_STATE, JOB_CLASSES, float64[::1], int64[::1], int64[:, ::1], float64[::1], float64[::1])
 )
-def best_patterns(
+def _best_patterns(
     tree: GroupTree,
     state: InsertionState,  # all nodes idle
     classes: JobClasses,
@@ -156,6 +156,38 @@ def best_patterns(
         values[r] = savings[r] - charged
 
 
+@kernel(void(GROUP_TREE, int64[:, ::1], float64[::1], int64, int64, float64[::1], int64[:, ::1]))
+def _most_violated(
+    tree: GroupTree,
+    counts: IntArray,  # nodes of each vertex by pattern, shape (P, V)
+    picked: FloatArray,  # how often each is picked, shape (P,)
+    largest: int,  # nodes of the largest job
+    largest_multiplier: int,  # largest q
+    violation: FloatArray,  # the largest by group, 0 at the top, shape (V,)
+    cuts: IntArray,  # and its q and d, shape (V, 2)
+) -> None:
+    """Find the cut ``sum_j floor(q a_j / d) <= floor(q c / d)`` of every group that patterns violate most."""
+    for vertex in range(tree.idle.size):
+        violation[vertex] = 0.0
+        idle = tree.idle[vertex]
+        if vertex == tree.idle.size - 1:
+            continue
+        for q in range(1, largest_multiplier + 1):
+            for d in range(q + 1, q * min(idle, largest) + 1):
+                if q > 1 and d % q == 0:
+                    continue
+                excess = -float(q * idle // d)
+                for pattern in range(picked.size):
+                    if counts[pattern, vertex] > 0:
+                        excess += picked[pattern] * (q * counts[pattern, vertex] // d)
+                if excess > violation[vertex]:
+                    violation[vertex] = excess
+                    cuts[vertex, 0], cuts[vertex, 1] = q, d
+
+
+PRICING_KERNELS = (insertion_state, _best_patterns, _most_violated)  # entries that pricing calls
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PricedPatterns:
     """The best pattern of every class of jobs under some charges, in hops."""
@@ -186,7 +218,7 @@ class Pricing:
         counts = np.empty((len(self.sizes), len(self.tree.idle)), dtype=np.int64)
         savings, values = np.empty(len(self.sizes)), np.empty(len(self.sizes))
         classes = self.demand.classes
-        best_patterns(self.tree, self._state, classes, charge, self.charges.first, counts, savings, values)
+        _best_patterns(self.tree, self._state, classes, charge, self.charges.first, counts, savings, values)
         if classes.ruled:
             self.is_possible = bool(np.isfinite(values).all())
             values = np.maximum(values, self.least_value)
@@ -211,31 +243,14 @@ class Pricing:
             savings = classes.factor[of_job] * savings + (bonus * (counts == sizes[:, None])).sum(axis=1)
         return savings
 
+    def most_violated(
+        self, counts: IntArray, picked: FloatArray, largest_multiplier: int
+    ) -> tuple[FloatArray, IntArray]:
+        """Find the cut of every group that patterns violate most.
 
-@kernel(void(GROUP_TREE, int64[:, ::1], float64[::1], int64, int64, float64[::1], int64[:, ::1]))
-def most_violated(
-    tree: GroupTree,
-    counts: IntArray,  # nodes of each vertex by pattern, shape (P, V)
-    picked: FloatArray,  # how often each is picked, shape (P,)
-    largest: int,  # nodes of the largest job
-    largest_multiplier: int,  # largest q
-    violation: FloatArray,  # the largest by group, 0 at the top, shape (V,)
-    cuts: IntArray,  # and its q and d, shape (V, 2)
-) -> None:
-    """Find the cut ``sum_j floor(q a_j / d) <= floor(q c / d)`` of every group that patterns violate most."""
-    for vertex in range(tree.idle.size):
-        violation[vertex] = 0.0
-        idle = tree.idle[vertex]
-        if vertex == tree.idle.size - 1:
-            continue
-        for q in range(1, largest_multiplier + 1):
-            for d in range(q + 1, q * min(idle, largest) + 1):
-                if q > 1 and d % q == 0:
-                    continue
-                excess = -float(q * idle // d)
-                for pattern in range(picked.size):
-                    if counts[pattern, vertex] > 0:
-                        excess += picked[pattern] * (q * counts[pattern, vertex] // d)
-                if excess > violation[vertex]:
-                    violation[vertex] = excess
-                    cuts[vertex, 0], cuts[vertex, 1] = q, d
+        Patterns have ``counts`` nodes of each vertex, shape ``(P, V)``, and are ``picked`` so often. Returns by how
+        much the cut is violated, 0 at the top, shape ``(V,)``, and its multiplier and divisor, shape ``(V, 2)``.
+        """
+        violation, cuts = np.empty(counts.shape[1]), np.empty((counts.shape[1], 2), dtype=np.int64)
+        _most_violated(self.tree, counts, picked, self.demand.largest, largest_multiplier, violation, cuts)
+        return violation, cuts

@@ -1,28 +1,32 @@
 """Solver ``exact``: FREE to proof.
 
-A search finds an allocation, column generation bounds it (`columns`), and a search over the leaves closes the gap
-(`layers`).
+A search finds an allocation, column generation bounds it (`pricing`), cuts strengthen the bound, and a search over the
+leaves closes the gap (`layers`).
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+from ortools.linear_solver import pywraplp
+
+from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import MissingPackageError, UsageError
-from allocopt.kernels.insertion import insertion_state
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.tables import TREE_KERNELS
+from allocopt.problems.topology.tables import TREE_KERNELS, constant_hops, encode, group_tree
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import ask
-from allocopt.solving.budget import MOST_ITERATIONS, Budget
+from allocopt.solving.budget import MOST_ITERATIONS, Budget, Clock
 from allocopt.solving.protocol import IncumbentCallback, Solver
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result
 from allocopt.topology import TopologySolver
-from formulations.topology.free.closing import Closing, seconds_to_set_up
-from formulations.topology.free.kernels import expand_states, fill_completions
-from formulations.topology.free.pricing import best_patterns, most_violated
+from formulations.topology.column_generation import Generation, RestrictedMaster
+from formulations.topology.free.layers import LAYER_KERNELS, LayeredSearch, Layers, Order, Outcome
+from formulations.topology.free.pricing import PRICING_KERNELS, Charges, Demand, PricedPatterns, Pricing, Row
 
 SEARCHES = ("lns", "greedy")  # who looks for allocations: the first that is installed
 
@@ -44,9 +48,278 @@ LARGEST, MOST_COUNTS = 20_000_000, 10_000_000
 """Idle nodes times levels times nodes of the largest job: one round of pricing then takes some tenths of a second. Idle
 nodes times jobs: the counts of all jobs are kept."""
 
+LARGEST_MULTIPLIER = 2  # cuts round the capacity times 1/2, 1/3, 1/4, .. and 2/3, 2/5, 2/7, ..
+LEAST_VIOLATION = 1e-3
+UNPLACED = 10.0  # what a job pays for getting no nodes, in all that the jobs could save if each was alone
 
-EXACT_KERNELS = (*TREE_KERNELS, insertion_state, best_patterns, most_violated, fill_completions, expand_states)
-"""Entries that bounding and closing calls."""
+SHARES = (0.15, 0.3, 0.45, 0.6, 0.8, 1.0)
+"""Shares of the distance between incumbent and bound that are searched one after the other: the regret of the optimum
+is mostly far below the distance, and the number of states grows exponentially with what is allowed."""
+
+NO_SAVING = -1.0  # less than any allocation saves, in hops
+TOLERANCE = 1e-10  # savings within this distance are equal, relative to the hops of all jobs without any saving
+
+TRIED, LEAST_TRIED, LONG_S = 100_000, 1000, 0.25
+"""Choices tried between two looks at the clock where so many seconds are left, some milliseconds, and at least."""
+
+FIRST_STATES, GROWTH = 10_000, 8
+"""States of the first attempt in every order of the pods, and how much more the next attempt may have."""
+
+
+SETUP_S, NODE_S, PRODUCT_S = 1e-3, 2e-6, 1e-8
+"""Seconds before the first bound: in any case, by idle node, and by product of idle nodes with levels and nodes of the
+largest job, or with a fifth of the jobs."""
+
+EXACT_KERNELS = (*TREE_KERNELS, *PRICING_KERNELS, *LAYER_KERNELS)  # entries that bounding and closing call
+
+
+class Master(RestrictedMaster[PricedPatterns]):
+    """The master problem, which takes over the rows of charges."""
+
+    def __init__(self, multiplicity: IntArray, charges: Charges) -> None:
+        super().__init__(multiplicity)
+        self._charges = charges
+        self._columns: list[pywraplp.Variable] = []
+        self._counts: list[IntArray] = []
+        self._rows: list[pywraplp.Constraint] = []
+        self.add_rows()
+
+    def add_rows(self) -> None:
+        """Take over the rows that are new."""
+        counts = np.array(self._counts)
+        for index in range(len(self._rows), len(self._charges.rows)):
+            row = self._solver.Constraint(-self._infinity, self._charges.right_side(index))
+            self._rows.append(row)
+            if not self._columns:
+                continue
+            values = self._charges.rows[index].values(counts[:, self._charges.rows[index].vertex])
+            for column in np.flatnonzero(values).tolist():
+                row.SetCoefficient(self._columns[column], float(values[column]))
+
+    def add(self, r: int, counts: IntArray, saving: float) -> bool:
+        """Add a pattern of class r that has so many nodes of each vertex; return False if it is there already."""
+        column = self._column(self._jobs[r], counts.tobytes(), float(saving))
+        if column is None:
+            return False
+        self._columns.append(column)
+        self._counts.append(counts)
+        taken = counts.tolist()
+        for constraint, row in zip(self._rows, self._charges.rows, strict=True):
+            value = row.multiplier * taken[row.vertex] // row.divisor
+            if value:
+                constraint.SetCoefficient(column, float(value))
+        return True
+
+    def add_answers(self, answer: PricedPatterns) -> bool:
+        """Add the patterns of all classes; return whether any is new."""
+        patterns = zip(answer.counts, answer.savings.tolist(), strict=True)
+        return any([self.add(r, counts, saving) for r, (counts, saving) in enumerate(patterns)])
+
+    def _duals(self) -> FloatArray:
+        duals: FloatArray = np.array([row.dual_value() for row in self._rows])
+        return np.maximum(duals, 0.0)
+
+    def patterns_in_use(self) -> tuple[IntArray, FloatArray]:
+        """Return the patterns that are picked, shape ``(P, V)``, and how often, after a solve."""
+        picked = np.array([column.solution_value() for column in self._columns])
+        use = np.flatnonzero(picked > 1e-9)
+        return np.array([self._counts[column] for column in use]), picked[use]
+
+
+class ColumnGeneration(Generation[PricedPatterns]):
+    """The bound of FREE: generates columns, and cuts after them, as long as it may.
+
+    A pattern says how many nodes a job takes of every group. The master problem picks one pattern for every job so that
+    no leaf gives more nodes than it has; jobs of equal size and equal rules share their patterns. Cuts are added to it
+    as further rows; all rows together charge a job for its nodes (`formulations.topology.free.pricing`). At any charges
+
+        sum_r e_r max_p (saving_r(p) - charge(p)) + largest income from charges
+
+    is at least the largest saving of any allocation (a Lagrangian bound), so that the generation can stop anywhere.
+    """
+
+    equal_relative = 1e-9
+
+    def __init__(self, pricing: Pricing, clock: Clock, may_go_on: Callable[[], bool]) -> None:
+        started = clock.elapsed()
+        self._pricing, self._clock, self._may_go_on = pricing, clock, may_go_on
+        self._master = Master(pricing.multiplicity, pricing.charges)
+        self._converged = False
+        super().__init__(pricing.at, self._master, pricing.at(np.zeros(pricing.n_leaves)))
+        if pricing.is_possible:
+            self._master.add_answers(self.best)
+        # What another round takes, about: as long as the one before.
+        self._round_s = clock.elapsed() - started
+
+    def add_allocation(self, counts: IntArray) -> None:
+        """Add the patterns of an allocation, shape ``(J, V)``, so that the master problem has a solution."""
+        classes = self._pricing.demand.of_job.tolist()
+        for r, job, saving in zip(classes, counts, self._pricing.savings_of(counts).tolist(), strict=True):
+            self._master.add(r, job, saving)
+
+    def allow_unplaced(self) -> None:
+        """Let jobs get no nodes at a price that no saving is worth, so that the master problem has a solution."""
+        self._pricing.least_value = -UNPLACED * (1.0 + abs(self.best.bound))
+        nothing = np.zeros(len(self._pricing.tree.idle), dtype=np.int64)
+        for r in range(len(self._pricing.sizes)):
+            self._master.add(r, nothing, self._pricing.least_value)
+
+    def converge(self) -> bool:
+        """Generate columns until the bound is the value of the master problem; return False if it had to stop."""
+        self._converged = False
+        while not self._converged and self._clock.remaining() >= self._round_s and self._may_go_on():
+            started = self._clock.elapsed()
+            converged = self._round(self._clock.remaining)
+            if converged is None:
+                return False
+            self._converged = converged
+            self._round_s = self._clock.elapsed() - started
+        return self._converged
+
+    def cut(self) -> bool:
+        """Add the most violated cut of every group; return whether there is one. First it must have converged."""
+        if not self._converged:
+            return False
+        violation, cuts = self._pricing.most_violated(*self._master.patterns_in_use(), LARGEST_MULTIPLIER)
+        found = np.flatnonzero(violation > LEAST_VIOLATION)
+        for vertex in found.tolist():
+            self._pricing.charges.add(Row(vertex, int(cuts[vertex, 0]), int(cuts[vertex, 1])))
+        self._master.add_rows()
+        self._converged = len(found) == 0
+        return len(found) > 0
+
+
+class Closing:
+    """Bounds the incumbent of a record, and closes the gap; without an incumbent, the search is for any allocation.
+
+    ``steps`` are the rounds of the column generation and slices of layers that may be spent; None for no limit.
+    """
+
+    def __init__(self, problem: TopologyProblem, run: Run, steps: int | None) -> None:
+        self._problem, self._run = problem, run
+        self._steps: float = math.inf if steps is None else steps
+        encoding = encode(problem)
+        self._tree = group_tree(encoding)
+        self._scale = encoding.scale
+        self._hops = constant_hops(problem, encoding)
+        self._tolerance = TOLERANCE * max(1.0, abs(self._hops))
+        self._demand = Demand.of(problem, encoding, self._tree)
+        self._pricing = Pricing(self._tree, self._demand)
+        self._generation = ColumnGeneration(self._pricing, run.clock, self._may_go_on)
+        if not self._pricing.is_possible:
+            run.prove_infeasible()
+        elif run.solution is None:
+            self._generation.allow_unplaced()
+        else:
+            self._generation.add_allocation(self._counts())
+
+    @staticmethod
+    def seconds_to_set_up(problem: TopologyProblem) -> float:
+        """Return how long it takes, about, until a window can be bounded."""
+        levels, largest, n_jobs = len(problem.topology.hops), int(problem.sizes.max()), len(problem.jobs)
+        return SETUP_S + len(problem.idle_nodes) * (NODE_S + PRODUCT_S * (levels * largest + 5 * n_jobs))
+
+    def bound(self) -> None:
+        """Generate columns, and record the bound."""
+        self._generation.converge()
+        self._prove(self._generation.best.bound)
+        if self._run.solution is None and self._generation.best.bound < -self._tolerance:
+            # No saving is negative: jobs go without nodes wherever the others get theirs.
+            self._run.prove_infeasible()
+
+    def strengthen(self, least_progress: float) -> None:
+        """Add cuts as long as a round closes at least this part of the distance, and record the bound."""
+        distance, before = self.distance(), math.inf
+        while 0.0 < distance < (1.0 - least_progress) * before and self._generation.cut():
+            before = distance
+            self.bound()
+            distance = self.distance()
+
+    def distance(self) -> float:
+        """Return what an allocation may at most save more than the incumbent, in hops; 0 if that is rounding alone."""
+        saved = NO_SAVING
+        if self._run.solution is not None:
+            saved = float(self._pricing.savings_of(self._counts()).sum())
+        distance = self._generation.best.bound - saved
+        return distance if distance > self._tolerance else 0.0
+
+    def close(self, most_states: int) -> bool:
+        """Search the leaves within growing shares of the distance, and record what is found and proved.
+
+        Gives up after ``most_states``; returns whether the incumbent is proved optimal.
+        """
+        distance, demand, best = self.distance(), self._demand, self._generation.best
+        if distance == 0.0:
+            return self._settle()
+        filling_s = len(Order) * Layers.seconds_to_fill(self._tree, demand)
+        if not Layers.takes(self._tree, demand) or self._run.clock.remaining() < filling_s:
+            return False
+        search = LayeredSearch(len(demand.of_job), int(self._pricing.idle.max()), most_states)
+        orders = [Layers.of(self._tree, demand, best.charge, order) for order in Order]
+        for share in SHARES:
+            slack = share * distance - (self._tolerance if share == SHARES[-1] else 0.0)
+            outcome, layers = self._race(search, orders, slack)
+            self._prove(best.bound - slack + max(0.0, outcome.most_left))
+            if outcome.counts is not None:
+                self._run.offer(self._allocation(outcome.counts))
+                return self._settle()
+            if not outcome.complete:
+                return False
+            orders = [layers]
+        return self._settle()
+
+    def _race(self, search: LayeredSearch, orders: list[Layers], slack: float) -> tuple[Outcome, Layers]:
+        """Search in several orders of the pods within growing numbers of states, until one is done.
+
+        Return the outcome with the fewest states, and its order; else that which leaves the least.
+        """
+        limit = min(FIRST_STATES, search.most_states)
+        while True:
+            outcomes = []
+            for layers in orders:
+                # Fewer choices between two looks at the clock where the time is short.
+                tried = int(max(LEAST_TRIED, min(1.0, self._run.clock.remaining() / LONG_S) * TRIED))
+                outcomes.append((search.run(layers, slack, self._may_go_on, limit, tried), layers))
+            done = [(outcome, layers) for outcome, layers in outcomes if outcome.complete]
+            if done:
+                return min(done, key=lambda pair: pair[0].n_states)
+            if limit == search.most_states or self._run.clock.expired() or self._steps <= 0:
+                return min(outcomes, key=lambda pair: pair[0].most_left)
+            limit = min(GROWTH * limit, search.most_states)
+
+    def _may_go_on(self) -> bool:
+        """Spend a step, and say whether steps and time are left."""
+        self._steps -= 1
+        return self._steps >= 0 and not self._run.clock.expired()
+
+    def _prove(self, saving: float) -> None:
+        self._run.prove(self._scale * (self._hops - saving))
+
+    def _settle(self) -> bool:
+        if self._run.objective is None:
+            self._run.prove_infeasible()
+        else:
+            self._run.prove(self._run.objective)
+        return True
+
+    def _counts(self) -> IntArray:
+        """Nodes of every vertex that each job of the demand has in the incumbent, shape ``(J, V)``."""
+        owners = self._run.solution.owners(self._problem)[self._tree.leaf_positions]
+        leaves = np.repeat(np.arange(self._pricing.n_leaves), self._pricing.idle)
+        counts = np.zeros((len(self._demand.of_job), self._pricing.n_leaves), dtype=np.int64)
+        np.add.at(counts, (owners[owners >= 0], leaves[owners >= 0]), 1)
+        if len(counts) > len(self._problem.jobs):
+            counts[-1] = self._pricing.idle - counts.sum(axis=0)
+        return self._pricing.counts_of_vertices(counts)
+
+    def _allocation(self, counts: IntArray) -> Allocation:
+        counts = counts[: len(self._problem.jobs)]
+        unused = self._pricing.idle - counts.sum(axis=0)
+        jobs = np.append(np.arange(len(counts)), -1)
+        owners = np.empty(len(self._problem.idle_nodes), dtype=np.int64)
+        given = np.vstack((counts, unused)).T
+        owners[self._tree.leaf_positions] = np.repeat(np.tile(jobs, len(given)), given.ravel())
+        return Allocation.of_owners(self._problem, owners)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +372,7 @@ class ExactFree(TopologySolver):
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Search, bound and close; see `TopologySolver.search`."""
-        bounding_s = seconds_to_set_up(problem)
+        bounding_s = Closing.seconds_to_set_up(problem)
         leaves_time = (1.0 - SEARCH_SHARE) * run.clock.remaining() >= bounding_s
         _improve(problem, run, budget, seed, STEPS if leaves_time else None)
         allocation = Allocation.trivial(problem) if run.solution is None else None

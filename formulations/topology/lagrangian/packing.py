@@ -47,7 +47,7 @@ def _gap_end(block_starts: IntArray, n_blocks: int, place: int, m: int) -> int:
 
 
 @inlined
-def turn(block_sizes: IntArray, block_starts: IntArray, n_blocks: int, first: int, m: int, spare: IntArray) -> None:
+def _turn(block_sizes: IntArray, block_starts: IntArray, n_blocks: int, first: int, m: int, spare: IntArray) -> None:
     """Let the sequence begin at block ``first``."""
     put(block_sizes[:n_blocks], spare[:n_blocks])
     for i in range(n_blocks):
@@ -78,7 +78,7 @@ def _push_in(
         if last - place < best:
             best, best_place = last - place, place
         room -= _gap_end(block_starts, n_blocks, place + 1, m) - block_starts[place] - sizes[block_sizes[place]]
-    turn(block_sizes, block_starts, n_blocks, best_place, m, spare)
+    _turn(block_sizes, block_starts, n_blocks, best_place, m, spare)
     _put_in(block_sizes, block_starts, n_blocks, 1, r, block_starts[0] + sizes[block_sizes[0]])
     i = 2
     while i <= n_blocks and block_starts[i] < block_starts[i - 1] + sizes[block_sizes[i - 1]]:
@@ -87,7 +87,7 @@ def _push_in(
 
 
 @kernel(int64(float64[:, ::1], int64[::1], int64[::1], int64[::1], int64, int64[::1], int64[::1]))
-def insert_blocks(
+def _insert_blocks(
     costs: FloatArray,
     sizes: IntArray,
     block_sizes: IntArray,  # the packing, written in place, with room for all blocks
@@ -122,7 +122,7 @@ def insert_blocks(
 
 
 @kernel(float64(float64[:, ::1], int64[::1], int64[::1]))
-def packing_cost(costs: FloatArray, block_sizes: IntArray, block_starts: IntArray) -> float:
+def _packing_cost(costs: FloatArray, block_sizes: IntArray, block_starts: IntArray) -> float:
     """Total cost of a packing."""
     total = 0.0
     for i in range(block_sizes.size):
@@ -141,48 +141,41 @@ class Packing:
     @classmethod
     def of(cls, blocks: Blocks, sizes: IntArray, starts: IntArray) -> "Packing":
         """Cost a sequence of blocks."""
-        return cls(sizes, starts, packing_cost(blocks.costs, sizes, starts))
+        return cls(sizes, starts, _packing_cost(blocks.costs, sizes, starts))
+
+    @classmethod
+    def of_path(cls, blocks: Blocks, path: Path, clock: Clock) -> "Packing | None":
+        """Keep the cheapest blocks of the path, as many of each size as there are jobs, and insert the others.
+
+        None if the time is over before the last one.
+        """
+        order = np.lexsort((blocks.costs[path.sizes, path.starts], path.sizes))
+        sizes, starts = path.sizes[order], path.starts[order]
+        rank = np.arange(len(sizes)) - np.searchsorted(sizes, sizes)
+        kept = rank < blocks.counts[sizes]
+        return cls.completed(blocks, sizes[kept], starts[kept], clock)
+
+    @classmethod
+    def completed(cls, blocks: Blocks, sizes: IntArray, starts: IntArray, clock: Clock) -> "Packing | None":
+        """Insert the jobs that some blocks, given in any order, lack, the largest first; None if time is over."""
+        n_jobs, n_kept = int(blocks.counts.sum()), len(sizes)
+        order = np.argsort(starts)
+        all_sizes, all_starts, spare = np.zeros((3, n_jobs), dtype=np.int64)
+        all_sizes[:n_kept], all_starts[:n_kept] = sizes[order], starts[order]
+        left = blocks.counts - np.bincount(sizes, minlength=len(blocks.sizes))
+        missing = np.repeat(np.arange(len(left)), left)[::-1].copy()
+        per_slice = max(1, SLICE // blocks.costs.shape[1])
+        for first in range(0, len(missing), per_slice):
+            if clock.expired():
+                return None
+            now = missing[first : first + per_slice]
+            _insert_blocks(blocks.costs, blocks.sizes, all_sizes, all_starts, n_kept + first, now, spare)
+        return cls.of(blocks, all_sizes, all_starts)
 
     def starts_by_size(self, blocks: Blocks) -> list[list[int]]:
         """First positions of the blocks of every distinct size."""
         starts = self.starts % blocks.costs.shape[1]
         return [starts[self.sizes == r].tolist() for r in range(len(blocks.sizes))]
-
-
-def packing_of_path(blocks: Blocks, path: Path, clock: Clock) -> Packing | None:
-    """Keep the cheapest blocks of the path, as many of each size as there are jobs, and insert the others.
-
-    The largest are inserted first. None if the time is over before the last one.
-    """
-    order = np.lexsort((blocks.costs[path.sizes, path.starts], path.sizes))
-    sizes, starts = path.sizes[order], path.starts[order]
-    rank = np.arange(len(sizes)) - np.searchsorted(sizes, sizes)
-    kept = rank < blocks.counts[sizes]
-    return insert_missing(blocks, sizes[kept], starts[kept], clock)
-
-
-def insert_missing(blocks: Blocks, sizes: IntArray, starts: IntArray, clock: Clock) -> Packing | None:
-    """Complete some blocks of a packing, given in any order, by the jobs that are missing; None if time is over."""
-    n_jobs, n_kept = int(blocks.counts.sum()), len(sizes)
-    order = np.argsort(starts)
-    all_sizes, all_starts = np.zeros(n_jobs, dtype=np.int64), np.zeros(n_jobs, dtype=np.int64)
-    all_sizes[:n_kept], all_starts[:n_kept] = sizes[order], starts[order]
-    left = blocks.counts - np.bincount(sizes, minlength=len(blocks.sizes))
-    missing = np.repeat(np.arange(len(left)), left)[::-1].copy()
-    spare = np.zeros_like(all_sizes)
-    per_slice = max(1, SLICE // blocks.costs.shape[1])
-    for first in range(0, len(missing), per_slice):
-        if clock.expired():
-            return None
-        now = missing[first : first + per_slice]
-        insert_blocks(blocks.costs, blocks.sizes, all_sizes, all_starts, n_kept + first, now, spare)
-    return Packing.of(blocks, all_sizes, all_starts)
-
-
-def imbalance(blocks: Blocks, path: Path) -> float:
-    """Nodes of the blocks that the path has too many or too few of."""
-    wrong: FloatArray = np.abs(blocks.counts - path.used)
-    return float(blocks.sizes @ wrong)
 
 
 class Stretches(NamedTuple):
@@ -207,19 +200,21 @@ class Stretches(NamedTuple):
     new_sizes: IntArray  # the one that is being made of it
     new_starts: IntArray
 
-
-def stretches(blocks: Blocks, most_blocks: int, most_entries: int) -> Stretches:
-    """Allocate the working space for moves of at most ``most_blocks`` blocks and ``most_entries`` table entries."""
-    m, n_blocks = blocks.costs.shape[1], int(blocks.counts.sum())
-    lengths = (*(MOST_STRETCHES,) * 4, *(most_blocks,) * 3, min(2**most_blocks, most_entries))
-    first, last, begin, length, distinct, copies, stride, used = (np.zeros(size, dtype=np.int64) for size in lengths)
-    packings = np.zeros((4, n_blocks), dtype=np.int64)
-    line_costs = np.zeros((most_blocks, min(m, most_blocks * int(blocks.sizes[-1]) + most_entries)))
-    labels, prices, best = np.zeros(m + 1), np.zeros(len(blocks.sizes)), np.zeros(most_entries)
-    return Stretches(
-        *(blocks.costs, blocks.sizes, labels, prices, first, last, begin, length, distinct, copies, stride),
-        *(line_costs, used, best, *packings),
-    )
+    @classmethod
+    def of(cls, blocks: Blocks, most_blocks: int, most_entries: int) -> "Stretches":
+        """Allocate the working space for moves of at most ``most_blocks`` blocks and ``most_entries`` table entries."""
+        m, n_blocks = blocks.costs.shape[1], int(blocks.counts.sum())
+        lengths = (*(MOST_STRETCHES,) * 4, *(most_blocks,) * 3, min(2**most_blocks, most_entries))
+        first, last, begin, length, distinct, copies, stride, used = (
+            np.zeros(size, dtype=np.int64) for size in lengths
+        )
+        packings = np.zeros((4, n_blocks), dtype=np.int64)
+        line_costs = np.zeros((most_blocks, min(m, most_blocks * int(blocks.sizes[-1]) + most_entries)))
+        labels, prices, best = np.zeros(m + 1), np.zeros(len(blocks.sizes)), np.zeros(most_entries)
+        return cls(
+            *(blocks.costs, blocks.sizes, labels, prices, first, last, begin, length, distinct, copies, stride),
+            *(line_costs, used, best, *packings),
+        )
 
 
 @inlined
@@ -407,7 +402,7 @@ def improve_packing(work: Stretches, most_taken: int, n_moves: int, rng: np.rand
     saved_in_all = 0.0
     for step in range(n_moves):
         if step % (1 + n_blocks // 4) == 0:
-            turn(work.block_sizes, work.block_starts, n_blocks, int(rng.random() * n_blocks), m, work.new_sizes)
+            _turn(work.block_sizes, work.block_starts, n_blocks, int(rng.random() * n_blocks), m, work.new_sizes)
         n_stretches = _draw_stretches(work, 2 + int(rng.random() * (most_taken - 1)), rng)
         while n_stretches > 0:
             n_sizes, n_states, slack = _measure(work, n_stretches)
@@ -430,3 +425,6 @@ def improve_packing(work: Stretches, most_taken: int, n_moves: int, rng: np.rand
             _place_anew(work, n_stretches, n_sizes, slack)
             saved_in_all += saved
     return saved_in_all
+
+
+PACKING_KERNELS = (_insert_blocks, _packing_cost, improve_packing)  # entries that packings and moves call

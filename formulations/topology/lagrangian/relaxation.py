@@ -28,7 +28,7 @@ EQUAL = 1e-12  # labels that differ by the same up to this share of the path's c
 
 
 @kernel(void(float64[:, ::1], int64[::1], float64[:, ::1]))
-def arrange_by_end(costs: FloatArray, sizes: IntArray, arrivals: FloatArray) -> None:
+def _arrange_by_end(costs: FloatArray, sizes: IntArray, arrivals: FloatArray) -> None:
     """Write the costs of the blocks by the position after their last: ``arrivals[i, r] = costs[r, i - n_r]``.
 
     Blocks that straddle the cut have no such position and stay away.
@@ -40,7 +40,7 @@ def arrange_by_end(costs: FloatArray, sizes: IntArray, arrivals: FloatArray) -> 
 
 
 @kernel(void(float64[:, ::1], int64[::1], float64[::1], int64, int64, int64, float64[::1]), fastmath=FAST)
-def fill_labels(
+def _fill_labels(
     arrivals: FloatArray, sizes: IntArray, prices: FloatArray, start: int, first: int, last: int, labels: FloatArray
 ) -> None:
     """Fill ``labels[first .. last]`` with the lengths of the shortest paths from position ``start <= first``.
@@ -61,7 +61,7 @@ def fill_labels(
 
 
 @kernel(void(float64[:, ::1], int64[::1], float64[::1], int64, float64[::1]), fastmath=FAST)
-def fill_labels_to_end(
+def _fill_labels_to_end(
     departures: FloatArray, sizes: IntArray, prices: FloatArray, first: int, labels: FloatArray
 ) -> None:
     """Fill ``labels[first .. m]`` with the lengths of the shortest paths to the end.
@@ -81,7 +81,7 @@ def fill_labels_to_end(
 
 
 @helper()
-def least_straddling(costs: FloatArray, sizes: IntArray, prices: FloatArray, k: int, labels: FloatArray) -> float:
+def _least_straddling(costs: FloatArray, sizes: IntArray, prices: FloatArray, k: int, labels: FloatArray) -> float:
     """Return the length of the shortest path of case k, if ``labels`` are the distances from position k."""
     m = costs.shape[1]
     least = np.inf
@@ -93,7 +93,7 @@ def least_straddling(costs: FloatArray, sizes: IntArray, prices: FloatArray, k: 
 
 
 @helper()
-def bound_labels_from(
+def _bound_labels_from(
     arrivals: FloatArray, sizes: IntArray, prices: FloatArray, k: int, line: FloatArray, labels: FloatArray
 ) -> None:
     """Fill ``labels[k .. m]`` with the distances from position k, or with bounds on them that are as good.
@@ -107,7 +107,7 @@ def bound_labels_from(
     first = k
     while first <= m:
         last = min(m, first + largest - 1)
-        fill_labels(arrivals, sizes, prices, k, first, last, labels)
+        _fill_labels(arrivals, sizes, prices, k, first, last, labels)
         least, most = np.inf, -np.inf
         for i in range(first, last + 1):
             least = min(least, labels[i] - line[i])
@@ -125,7 +125,7 @@ def bound_labels_from(
         *(int64, int64, int64),
     )
 )
-def solve_cases(
+def _solve_cases(
     costs: FloatArray,
     arrivals: FloatArray,
     sizes: IntArray,
@@ -144,7 +144,7 @@ def solve_cases(
     """
     m = costs.shape[1]
     if first == 0:
-        fill_labels(arrivals, sizes, prices, 0, 0, m, line)
+        _fill_labels(arrivals, sizes, prices, 0, 0, m, line)
         values[0] = line[m]
         first, shortest = 1, 0
     filled = 0
@@ -152,18 +152,18 @@ def solve_cases(
         if filled > most_filled:
             return k, shortest
         filled += sizes.size
-        values[k] = least_straddling(costs, sizes, prices, k, line) - line[k]
+        values[k] = _least_straddling(costs, sizes, prices, k, line) - line[k]
         if values[k] < values[shortest]:
-            bound_labels_from(arrivals, sizes, prices, k, line, labels)
+            _bound_labels_from(arrivals, sizes, prices, k, line, labels)
             filled += m * sizes.size
-            values[k] = least_straddling(costs, sizes, prices, k, labels)
+            values[k] = _least_straddling(costs, sizes, prices, k, labels)
             if values[k] < values[shortest]:
                 shortest = k
     return values.size, shortest
 
 
 @kernel(int64(float64[:, ::1], float64[:, ::1], int64[::1], float64[::1], int64, float64[::1], int64[::1], int64[::1]))
-def trace_path(
+def _trace_path(
     costs: FloatArray,
     arrivals: FloatArray,
     sizes: IntArray,
@@ -203,7 +203,7 @@ def trace_path(
 
 
 @kernel(void(*(float64[:, ::1], int64[::1], float64[::1], int64, float64[::1], float64[::1], float64), uint8[:, ::1]))
-def mark_survivors(
+def _mark_survivors(
     costs: FloatArray,
     sizes: IntArray,
     prices: FloatArray,
@@ -267,7 +267,7 @@ def balance_weights(
     return most_steps
 
 
-_OF_PATHS = (arrange_by_end, fill_labels, fill_labels_to_end, mark_survivors, solve_cases, trace_path)
+_OF_PATHS = (_arrange_by_end, _fill_labels, _fill_labels_to_end, _mark_survivors, _solve_cases, _trace_path)
 RELAXATION_KERNELS = (*_OF_PATHS, balance_weights)  # entries that a relaxation and its bundle call
 
 
@@ -285,6 +285,11 @@ class Path:
     used: IntArray  # number of blocks of each size, shape (R,)
     value: float  # of the relaxation: a bound on every packing
 
+    def imbalance(self, blocks: Blocks) -> float:
+        """Return the nodes of the blocks that the path has too many or too few of."""
+        wrong: FloatArray = np.abs(blocks.counts - self.used)
+        return float(blocks.sizes @ wrong)
+
 
 class Relaxation:
     """Prices in, bounds out; where the time of the clock is up, every method may raise `OutOfTime`."""
@@ -293,7 +298,7 @@ class Relaxation:
         self.blocks, self._clock = blocks, clock
         n_sizes, m = blocks.costs.shape
         self._arrivals = np.empty((m + 1, n_sizes))
-        arrange_by_end(blocks.costs, blocks.sizes, self._arrivals)
+        _arrange_by_end(blocks.costs, blocks.sizes, self._arrivals)
         self._line, self._labels = np.zeros(m + 1), np.zeros(m + 1)
         self._case_values = np.zeros(int(blocks.sizes[-1]))
         self._path_sizes, self._path_starts = np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.int64)
@@ -305,8 +310,8 @@ class Relaxation:
         labels = self._line
         if case > 0:
             labels = self._labels
-            fill_labels(self._arrivals, blocks.sizes, prices, case, case, m, labels)
-        n = trace_path(
+            _fill_labels(self._arrivals, blocks.sizes, prices, case, case, m, labels)
+        n = _trace_path(
             *(blocks.costs, self._arrivals, blocks.sizes, prices, case, labels), self._path_sizes, self._path_starts
         )
         sizes, starts = self._path_sizes[:n].copy(), self._path_starts[:n].copy()
@@ -318,7 +323,7 @@ class Relaxation:
     def labels(self, prices: FloatArray) -> FloatArray:
         """Shortest distances from position 0 for the prices of the sizes, shape ``(m + 1,)``."""
         labels = np.empty(len(self._line))
-        fill_labels(self._arrivals, self.blocks.sizes, prices, 0, 0, len(labels) - 1, labels)
+        _fill_labels(self._arrivals, self.blocks.sizes, prices, 0, 0, len(labels) - 1, labels)
         return labels
 
     def survivors(self, prices: FloatArray, most: float, limit: int) -> IntArray | None:
@@ -336,7 +341,7 @@ class Relaxation:
         survives: MaskArray = np.zeros(blocks.costs.shape, dtype=np.uint8)
         to_end = np.empty(m + 1)
         for case in np.flatnonzero(self._case_values <= longest).tolist():
-            fill_labels(self._arrivals, blocks.sizes, prices, case, case, m, self._labels)
+            _fill_labels(self._arrivals, blocks.sizes, prices, case, case, m, self._labels)
             to_end[:] = np.inf
             if case == 0:
                 to_end[m] = 0.0
@@ -344,8 +349,8 @@ class Relaxation:
                 crossing = np.flatnonzero(blocks.sizes > case)
                 ends = m - blocks.sizes[crossing] + case
                 to_end[ends] = blocks.costs[crossing, ends] - prices[crossing]
-            fill_labels_to_end(departures, blocks.sizes, prices, case, to_end)
-            mark_survivors(blocks.costs, blocks.sizes, prices, case, self._labels, to_end, longest, survives)
+            _fill_labels_to_end(departures, blocks.sizes, prices, case, to_end)
+            _mark_survivors(blocks.costs, blocks.sizes, prices, case, self._labels, to_end, longest, survives)
             nonzeros = int(survives.sum(axis=1, dtype=np.int64) @ (blocks.sizes + 1))
             if nonzeros > limit:
                 return None
@@ -356,7 +361,7 @@ class Relaxation:
         blocks, first, shortest = self.blocks, 0, 0
         while first < len(self._case_values):
             self._look()
-            first, shortest = solve_cases(
+            first, shortest = _solve_cases(
                 *(blocks.costs, self._arrivals, blocks.sizes, prices, self._line, self._labels, self._case_values),
                 *(first, shortest, SLICE),
             )

@@ -22,13 +22,10 @@ from formulations.backends.solver import HIGHS, ask_child, stop_reason
 from formulations.topology.integer import Pack, first_positions
 from formulations.topology.lagrangian.packing import (
     MOST_STRETCHES,
+    PACKING_KERNELS,
     Packing,
-    imbalance,
+    Stretches,
     improve_packing,
-    insert_blocks,
-    packing_cost,
-    packing_of_path,
-    stretches,
 )
 from formulations.topology.lagrangian.relaxation import RELAXATION_KERNELS, Bundle, OutOfTime, Path, Relaxation
 
@@ -79,7 +76,7 @@ class Lagrangian(TopologySolver):
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         """Compiled entries that the search may call."""
-        return (*BLOCK_KERNELS, *RELAXATION_KERNELS, insert_blocks, packing_cost, improve_packing)
+        return (*BLOCK_KERNELS, *RELAXATION_KERNELS, *PACKING_KERNELS)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Find prices, improve packings, close the gap; see `TopologySolver.search`.
@@ -147,7 +144,7 @@ class _Search:
         order = np.argsort(starts)
         self._candidates = [Packing.of(blocks, sizes[order], starts[order])]
         self._pack(self.bundle.path)
-        self._work = stretches(blocks, MOST_TAKEN + MOST_STRETCHES, MOST_ENTRIES)
+        self._work = Stretches.of(blocks, MOST_TAKEN + MOST_STRETCHES, MOST_ENTRIES)
         self._slices = max(LEAST_SLICES, MOVES_PER_BLOCK * len(problem.jobs) // SLICE)
 
     def find_prices(self, promise: float, most_steps: int) -> None:
@@ -177,7 +174,7 @@ class _Search:
         if packing is None:
             prices = self.bundle.prices
             prices = prices * (1.0 + NOISE * self._rng.standard_normal(len(prices)))
-            packing = packing_of_path(self._blocks, self.relaxation.path(prices), self._run.clock)
+            packing = Packing.of_path(self._blocks, self.relaxation.path(prices), self._run.clock)
         while packing is not None and not is_quiet and not self._is_over():
             packing, is_quiet = self._improved(packing)
 
@@ -196,11 +193,11 @@ class _Search:
         return self._run.clock.expired() or self._run.is_proved()
 
     def _pack(self, path: Path) -> None:
-        wrong = imbalance(self._blocks, path)
+        wrong = path.imbalance(self._blocks)
         if wrong > FAIR_IMBALANCE * self._least_imbalance:
             return
         self._least_imbalance = min(wrong, self._least_imbalance)
-        packing = packing_of_path(self._blocks, path, self._run.clock)
+        packing = Packing.of_path(self._blocks, path, self._run.clock)
         if packing is None or any(packing.cost == other.cost for other in self._candidates):
             return
         self._candidates.append(packing)

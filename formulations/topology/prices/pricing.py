@@ -49,52 +49,52 @@ class MergedTree(NamedTuple):
         """Number of rows."""
         return int(self.first[-1])
 
+    @classmethod
+    def of(cls, encoding: Encoding, level: int) -> "tuple[MergedTree, list[IntArray]]":
+        """Return a tree of merged groups, and the class of every group, level by level below the top.
 
-def merged(encoding: Encoding, level: int) -> tuple[MergedTree, list[IntArray]]:
-    """Return a tree of merged groups, and the class of every group, level by level below the top.
-
-    Groups of this level and above stay apart, groups below are merged. Levels count from 0, the leaves, where no group
-    is merged, to ``L - 1``, the top, under which all groups of a level are.
-    """
-    levels = np.vstack((encoding.groups, np.zeros((1, encoding.n_idle), dtype=np.int64)))
-    labels = levels.copy()
-    labels[:level] = levels[level]
-    counts = labels.max(axis=1) + 1
-    labels += np.concatenate(([0], np.cumsum(counts)[:-1]))[:, None]
-    class_of_group = []
-    for groups, of_position in zip(levels[:-1], labels[:-1], strict=True):
-        class_of = np.zeros(int(groups.max()) + 1, dtype=np.int64)
-        class_of[groups] = of_position
-        class_of_group.append(class_of)
-    n_classes, largest = int(counts.sum()), int(encoding.sizes.max())
-    parent = np.full(n_classes, -1, dtype=np.int64)
-    for lower, upper in itertools.pairwise(labels):
-        parent[lower] = upper
-    children = np.argsort(parent, kind="stable")[1:]
-    stocks = np.zeros((2, 0), dtype=np.int64)
-    if class_of_group:
-        idle_of_group = np.concatenate([np.bincount(groups) for groups in encoding.groups])
-        stocks = np.stack((np.concatenate(class_of_group), idle_of_group))
-    pairs, count = np.unique(stocks, axis=1, return_counts=True)
-    owner, idle = (np.ascontiguousarray(row) for row in pairs)
-    members, most_idle = np.zeros(n_classes, dtype=np.int64), np.zeros(n_classes, dtype=np.int64)
-    np.add.at(members, owner, count)
-    np.maximum.at(most_idle, owner, idle)
-    widest = np.minimum(most_idle, largest)
-    members[-1], widest[-1] = 1, largest
-    tree = MergedTree(
-        first_child=np.searchsorted(parent[children], np.arange(n_classes + 1)),
-        children=children,
-        weight=np.repeat(np.append(encoding.weights, 0.0), counts),
-        members=members,
-        widest=widest,
-        first=np.concatenate(([0], np.cumsum(np.append(widest[:-1] + 1, 0)))),
-        stock_class=owner,
-        stock_idle=idle,
-        stock_count=count,
-        worth_first=np.concatenate(([0], np.cumsum(most_idle + 1))),
-    )
-    return tree, class_of_group
+        Groups of this level and above stay apart, groups below are merged. Levels count from 0, the leaves, where no
+        group is merged, to ``L - 1``, the top, under which all groups of a level are.
+        """
+        levels = np.vstack((encoding.groups, np.zeros((1, encoding.n_idle), dtype=np.int64)))
+        labels = levels.copy()
+        labels[:level] = levels[level]
+        counts = labels.max(axis=1) + 1
+        labels += np.concatenate(([0], np.cumsum(counts)[:-1]))[:, None]
+        class_of_group = []
+        for groups, of_position in zip(levels[:-1], labels[:-1], strict=True):
+            class_of = np.zeros(int(groups.max()) + 1, dtype=np.int64)
+            class_of[groups] = of_position
+            class_of_group.append(class_of)
+        n_classes, largest = int(counts.sum()), int(encoding.sizes.max())
+        parent = np.full(n_classes, -1, dtype=np.int64)
+        for lower, upper in itertools.pairwise(labels):
+            parent[lower] = upper
+        children = np.argsort(parent, kind="stable")[1:]
+        stocks = np.zeros((2, 0), dtype=np.int64)
+        if class_of_group:
+            idle_of_group = np.concatenate([np.bincount(groups) for groups in encoding.groups])
+            stocks = np.stack((np.concatenate(class_of_group), idle_of_group))
+        pairs, count = np.unique(stocks, axis=1, return_counts=True)
+        owner, idle = (np.ascontiguousarray(row) for row in pairs)
+        members, most_idle = np.zeros(n_classes, dtype=np.int64), np.zeros(n_classes, dtype=np.int64)
+        np.add.at(members, owner, count)
+        np.maximum.at(most_idle, owner, idle)
+        widest = np.minimum(most_idle, largest)
+        members[-1], widest[-1] = 1, largest
+        tree = cls(
+            first_child=np.searchsorted(parent[children], np.arange(n_classes + 1)),
+            children=children,
+            weight=np.repeat(np.append(encoding.weights, 0.0), counts),
+            members=members,
+            widest=widest,
+            first=np.concatenate(([0], np.cumsum(np.append(widest[:-1] + 1, 0)))),
+            stock_class=owner,
+            stock_idle=idle,
+            stock_count=count,
+            worth_first=np.concatenate(([0], np.cumsum(most_idle + 1))),
+        )
+        return tree, class_of_group
 
 
 class _Space(NamedTuple):
@@ -195,7 +195,7 @@ def _trace_parts(tree: MergedTree, space: _Space, size: int, parts: IntArray) ->
 
 
 @kernel(void(_MERGED_TREE, _SPACE, int64[::1], float64[::1], int64[:, ::1], float64[::1], float64[::1]))
-def best_parts(
+def _best_parts(
     tree: MergedTree,
     space: _Space,
     sizes: IntArray,
@@ -217,7 +217,7 @@ def best_parts(
 
 
 @kernel(void(_MERGED_TREE, _SPACE, float64[::1], int64[:, ::1], float64[::1]))
-def best_sales(tree: MergedTree, space: _Space, prices: FloatArray, sales: IntArray, worth: FloatArray) -> None:
+def _best_sales(tree: MergedTree, space: _Space, prices: FloatArray, sales: IntArray, worth: FloatArray) -> None:
     """Find for every stock the parts of the largest price that fit into one of its groups together.
 
     ``sales``, of shape ``(stocks, rows)``, says how many of each part a group sells; ``worth`` is the largest price, in
@@ -257,10 +257,10 @@ class Priced:
 
 
 class Pricing:
-    """Finds the best answer of every size and every stock to given prices, on a tree that is `merged` below a level."""
+    """Finds the best answer of every size and every stock to given prices, on a tree merged below a level."""
 
     def __init__(self, encoding: Encoding, level: int) -> None:
-        self.tree, self.class_of_group = merged(encoding, level)
+        self.tree, self.class_of_group = MergedTree.of(encoding, level)
         self.sizes, self.multiplicity = np.unique(encoding.sizes, return_counts=True)
         self._most_saved = float(encoding.top) * self.sizes
         tree, largest, n_classes = self.tree, int(self.tree.widest[-1]), len(self.tree.widest)
@@ -280,10 +280,10 @@ class Pricing:
         tree, n_sizes = self.tree, len(self.sizes)
         job_parts = np.empty((n_sizes, tree.n_rows), dtype=np.int64)
         savings, values = np.empty(n_sizes), np.empty(n_sizes)
-        best_parts(tree, self._space, self.sizes, prices, job_parts, savings, values)
+        _best_parts(tree, self._space, self.sizes, prices, job_parts, savings, values)
         sales = np.empty((len(tree.stock_idle), tree.n_rows), dtype=np.int64)
         worth = np.empty(int(tree.worth_first[-1]))
-        best_sales(tree, self._space, prices, sales, worth)
+        _best_sales(tree, self._space, prices, sales, worth)
         income = float(tree.stock_count @ worth[tree.worth_first[tree.stock_class] + tree.stock_idle])
         # By how much additions of floats can have lowered the bound, generously: the terms of a job's value are its
         # savings, at most `_most_saved`, and prices, which make the difference.
@@ -347,6 +347,9 @@ def insert_at_prices(
                 owners[tree.leaf_positions[index]] = job
         for v in range(top + 1):
             state.idle[v] -= state.take[v]
+
+
+PRICE_KERNELS = (_best_parts, _best_sales, insert_at_prices)  # entries that pricing and rounding call
 
 
 class Rounding:

@@ -18,9 +18,8 @@ from allocopt.solving.protocol import IncumbentCallback
 from allocopt.solving.result import Result
 from allocopt.topology import TopologySolver
 from formulations.topology.column_generation import Generation, RestrictedMaster
-from formulations.topology.free.closing import Closing, seconds_to_set_up
-from formulations.topology.free.solver import EXACT_KERNELS, ExactFree, installed
-from formulations.topology.prices.pricing import Priced, Pricing, Rounding, best_parts, best_sales, insert_at_prices
+from formulations.topology.free.solver import EXACT_KERNELS, Closing, ExactFree, installed
+from formulations.topology.prices.pricing import PRICE_KERNELS, Priced, Pricing, Rounding
 
 MOST_SPLITS = 1500
 """Splits of parts up to which they are columns from the start; more would cost more than they save rounds."""
@@ -55,7 +54,7 @@ above which a single insertion may take a noticeable part of a second."""
 MOST_IDLE, MOST_JOBS = 1_000_000, 20_000
 
 
-class Master(RestrictedMaster[Priced]):
+class _Master(RestrictedMaster[Priced]):
     """Picks parts for every job and sales for every group."""
 
     def __init__(self, pricing: Pricing) -> None:
@@ -125,7 +124,7 @@ class Ascent(Generation[Priced]):
 
     def __init__(self, encoding: Encoding, pricing: Pricing, prices: FloatArray, owners: IntArray) -> None:
         self._pricing = pricing
-        self._master = Master(pricing)
+        self._master = _Master(pricing)
         super().__init__(pricing.at, self._master, pricing.at(prices))
         self._add_allocation(encoding, owners)
         self._master.add_answers(self.best)
@@ -174,7 +173,7 @@ def _by_owner(owners: IntArray, rows: IntArray) -> list[tuple[int, IntArray, Int
     return list(zip(distinct.tolist(), split_rows, split_amounts, strict=True))
 
 
-class OrderSearch:
+class _OrderSearch:
     """Tries orders of the sizes, random ones, then such as are close to the best one, and offers what they give."""
 
     def __init__(self, problem: TopologyProblem, run: Run, rounding: Rounding, seed: int) -> None:
@@ -247,7 +246,7 @@ class LeafPrices(TopologySolver):
         """Compiled entries that the search may call."""
         asked = (next(installed(STARTS), None), next(installed(SEARCHES), None))
         others = (entry for solver in asked for entry in (solver.kernels(problem) if solver else ()))
-        return (*EXACT_KERNELS, best_parts, best_sales, insert_at_prices, *others)
+        return (*EXACT_KERNELS, *PRICE_KERNELS, *others)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Bound, insert by prices, and improve; see `TopologySolver.search`."""
@@ -275,7 +274,7 @@ class _Bounding:
         pricing = Pricing(self._encoding, top)
         priced = self._climb(pricing, np.zeros(pricing.tree.n_rows))
         rounding = Rounding(self._problem, self._encoding, pricing, priced)
-        orders = OrderSearch(self._problem, self._run, rounding, seed)
+        orders = _OrderSearch(self._problem, self._run, rounding, seed)
         most = self._budget.iterations or (ORDERS if self._budget.seconds is None else MOST_ITERATIONS)
         most = most if self._insertion_work() <= LARGEST_INSERTION else 0
         orders.proceed(min(RANDOM_ORDERS, most), self._has_time)
@@ -300,7 +299,7 @@ class _Bounding:
         """Record what charges per node, and cuts, prove where `exact` takes the window."""
         if self._insertion_work() > MOST_CHARGED or ExactFree().refusal(self._problem) is not None:
             return
-        if not self._may_go_on() or self._remaining() < seconds_to_set_up(self._problem):
+        if not self._may_go_on() or self._remaining() < Closing.seconds_to_set_up(self._problem):
             return
         seconds = None if self._budget.seconds is None else max(LEAST_S, self._remaining())
         part = Run(ExactFree(), self._problem, Budget(seconds), 0, self._run.solution)

@@ -317,7 +317,7 @@ def _largest_of(search: Search, first: int, last: int) -> int:
 
 
 @inlined
-def insert_jobs(part: Open, groups: Groups, search: Search, count: int) -> float:
+def _insert_jobs(part: Open, groups: Groups, search: Search, count: int) -> float:
     """Insert the removed jobs one after the other, each exactly at the same charges; return what they save."""
     n_open, most, saved = search.counters[N_OPEN], _largest_of(search, 0, count), 0.0
     _set_prices(part, n_open, float(most))
@@ -330,7 +330,7 @@ def insert_jobs(part: Open, groups: Groups, search: Search, count: int) -> float
 
 
 @inlined
-def insert_guided(part: Open, groups: Groups, search: Search, moves: Moves, count: int) -> float:
+def _insert_guided(part: Open, groups: Groups, search: Search, moves: Moves, count: int) -> float:
     """Insert the removed jobs one after the other, each exactly at charges of its own; return what they save."""
     n_open = search.counters[N_OPEN]
     removed = 0.0
@@ -446,9 +446,9 @@ def _walk(
         change = -_remove_jobs(groups, search, 0.0, count)
         _open_part(groups, part, search, moves, words)
         if moves.guidance > 0.0:
-            change += insert_guided(part, groups, search, moves, count)
+            change += _insert_guided(part, groups, search, moves, count)
         else:
-            change += insert_jobs(part, groups, search, count)
+            change += _insert_jobs(part, groups, search, count)
         _settle(groups, search, change, temperature, count, words)
         temperature *= cooling
     return temperature

@@ -11,12 +11,12 @@ from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import MOST_ITERATIONS, Budget, Clock
 from allocopt.solving.result import tolerance_of
 from allocopt.topology import Strategy, TopologyProblem, TopologySolver
+from heuristics.topology.annealing import Schedule
 from heuristics.topology.greedy import RULED_KERNELS, RuledInsertion, insert_by_rules
 from heuristics.topology.lns.kernels import search_neighbourhoods, search_ruled_neighbourhoods
 from heuristics.topology.lns.state import RULED_START_KERNELS, START_KERNELS, Moves, Rules, State, Window, parts_of
 from heuristics.topology.nested import NESTED_KERNELS, search_nested
 from heuristics.topology.production_rules import BestFit
-from heuristics.topology.schedule import Schedule
 
 # Idle nodes times nodes of the largest job above which a single step may take a noticeable part of a second, and the
 # number of idle nodes above which reading the problem does.

@@ -347,14 +347,14 @@ def begin_at(
 
 
 @kernel(float64[::1](GROUP_TREE, int64[::1]), allocates=True)
-def savings_alone(tree: GroupTree, sizes: IntArray) -> FloatArray:
+def _savings_alone(tree: GroupTree, sizes: IntArray) -> FloatArray:
     """Return what each job would save if it had all idle nodes for itself, in hops, shape ``(J,)``."""
     largest = sizes.max()
     return single_job_savings(tree, insertion_state(tree, largest), largest)[sizes] / sizes
 
 
 @kernel(STATE(GROUP_TREE, int64[::1], int64, MOVES, int64), allocates=True)
-def begin_greedily(tree: GroupTree, sizes: IntArray, most_removed: int, moves: Moves, seed: int) -> State:
+def _begin_greedily(tree: GroupTree, sizes: IntArray, most_removed: int, moves: Moves, seed: int) -> State:
     """Insert the jobs exactly, the largest first, and begin the search there; see `begin_at`."""
     largest, n_leaves = sizes.max(), tree.leaf_first.size - 1
     state, holdings = insertion_state(tree, largest), no_holdings(sizes)
@@ -370,7 +370,7 @@ def begin_greedily(tree: GroupTree, sizes: IntArray, most_removed: int, moves: M
 
 
 @kernel(STATE(STATE, HOLDINGS, MOVES), allocates=True)
-def begin_elsewhere(state: State, holdings: Holdings, moves: Moves) -> State:
+def _begin_elsewhere(state: State, holdings: Holdings, moves: Moves) -> State:
     """Begin the search of a state that no step was taken from where the jobs hold other nodes."""
     search, groups = state.search, state.groups
     other = begin_at(state.tree, search.sizes, holdings, search.alone, search.removed.size, moves, 0)
@@ -382,7 +382,7 @@ def begin_elsewhere(state: State, holdings: Holdings, moves: Moves) -> State:
 
 
 @kernel(int64[::1](GROUP_TREE, HOLDINGS), allocates=True)
-def positions_of(tree: GroupTree, holdings: Holdings) -> IntArray:
+def _positions_of(tree: GroupTree, holdings: Holdings) -> IntArray:
     """Return the idle positions that the jobs get, job by job and rising: of every leaf, from the first one on."""
     next_of, owners = tree.leaf_first.copy(), np.full(tree.leaf_positions.size, -1)
     for job in range(holdings.length.size):
@@ -406,8 +406,8 @@ def parts_of(state: State) -> tuple[Groups, Open, Search]:
 
 
 # Entries that beginning and ending a search calls: of few jobs without rules, and of others.
-START_KERNELS = (*TREE_KERNELS, begin_greedily, begin_elsewhere, parts_of, positions_of)
-RULED_START_KERNELS = (*TREE_KERNELS, begin_at, savings_alone, parts_of, positions_of)
+START_KERNELS = (*TREE_KERNELS, _begin_greedily, _begin_elsewhere, parts_of, _positions_of)
+RULED_START_KERNELS = (*TREE_KERNELS, begin_at, _savings_alone, parts_of, _positions_of)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -434,11 +434,11 @@ class Window:
 
     def alone(self) -> FloatArray:
         """Return what each job would save if it had all idle nodes for itself, in hops, shape ``(J,)``."""
-        return savings_alone(self.tree, self.encoding.sizes)
+        return _savings_alone(self.tree, self.encoding.sizes)
 
     def greedily(self, most_removed: int, moves: Moves, seed: int) -> State:
         """Begin at the allocation that inserts the jobs exactly, the largest first."""
-        return begin_greedily(self.tree, self.encoding.sizes, most_removed, moves, folded(seed))
+        return _begin_greedily(self.tree, self.encoding.sizes, most_removed, moves, folded(seed))
 
     def begin(self, allocation: Allocation, alone: FloatArray, most_removed: int, moves: Moves, seed: int) -> State:
         """Begin at an allocation; ``alone`` as in `Search`."""
@@ -447,7 +447,7 @@ class Window:
 
     def moved(self, state: State, allocation: Allocation, moves: Moves) -> State:
         """Begin at an allocation in place of the one that a state begins at."""
-        return begin_elsewhere(state, self._holdings(allocation), moves)
+        return _begin_elsewhere(state, self._holdings(allocation), moves)
 
     def rules(self, allocation: Allocation, state: State) -> Rules:
         """Return the rules of the jobs, and add what they save to the savings of a state, which begins there."""
@@ -469,7 +469,7 @@ class Window:
 
     def allocation_of(self, holdings: Holdings) -> Allocation:
         """Return the allocation of what the jobs hold; see `allocation`."""
-        nodes = self.problem.idle_nodes[positions_of(self.tree, holdings)]
+        nodes = self.problem.idle_nodes[_positions_of(self.tree, holdings)]
         return Allocation(tuple(nodes[low:high] for low, high in itertools.pairwise(holdings.first.tolist())))
 
     def _holdings(self, allocation: Allocation) -> Holdings:

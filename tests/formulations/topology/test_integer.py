@@ -11,10 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from support.brute_force import optimum
-from support.oracle import ROUNDING, OracleWindow
-from support.windows import paper_window, window, windows
+from support.windows import paper_window, window
 
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
@@ -49,35 +46,6 @@ def solved(solver: ProgramSolver, problem: TopologyProblem, seconds: float | Non
     result = solver.solve(problem, Budget(seconds), seed=0)
     verify_result(problem, result)
     return result
-
-
-@pytest.mark.parametrize("name", EVERY)
-@given(problem=windows(strategy=Strategy.SCAS))
-def test_brute_force_agrees(name: str, problem: TopologyProblem) -> None:
-    result = solved(EVERY[name], problem)
-    assert result.status is Status.OPTIMAL
-    assert result.objective == pytest.approx(optimum(problem), rel=1e-9, abs=1e-9)
-
-
-@pytest.mark.slow
-def test_the_oracle_s_optima_are_reached_and_proved(
-    pack_solver: ProgramSolver, oracle_windows: list[OracleWindow]
-) -> None:
-    for oracle in oracle_windows[::3]:
-        result = solved(pack_solver, oracle.problem.with_strategy("scas"))
-        assert result.status is Status.OPTIMAL
-        assert abs(result.objective - oracle.optimum[Strategy.SCAS]) <= ROUNDING
-
-
-@pytest.mark.slow
-def test_the_paper_s_model_reaches_the_oracle_s_optima_of_three_jobs(oracle_windows: list[OracleWindow]) -> None:
-    # Those with more idle nodes take seconds each.
-    small = [one for one in oracle_windows if len(one.problem.jobs) <= 3 and len(one.problem.idle_nodes) < 60]
-    assert len(small) >= 3
-    for oracle in small:
-        result = solved(EVERY["scip-paper"], oracle.problem.with_strategy("scas"), 60.0)
-        assert result.status is Status.OPTIMAL
-        assert abs(result.objective - oracle.optimum[Strategy.SCAS]) <= ROUNDING
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """Solvers ``annealing`` and ``annealing-as-published``."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,11 +16,12 @@ from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.budget import Budget
+from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify_result
 from heuristics.topology import annealing
-from heuristics.topology.annealing import Annealing, AnnealingAsPublished
+from heuristics.topology.annealing import Annealing, AnnealingAsPublished, Schedule
 
 Searching = Annealing | AnnealingAsPublished
 TAKEN = [(Annealing(), Strategy.DCAS), (Annealing(), Strategy.FREE), (AnnealingAsPublished(), Strategy.FREE)]
@@ -101,13 +104,26 @@ def test_the_steps_of_the_options_count_where_the_budget_sets_none(solver: Annea
     assert by_option.solution.as_dict(problem) == by_budget.solution.as_dict(problem)
 
 
-def test_a_seed_fixes_the_answer_and_another_changes_it() -> None:
-    problem = paper_window(2)
-    first, again, other = (solved(Annealing(), problem, Budget(), seed) for seed in (1, 1, 2))
-    assert first.solution.as_dict(problem) == again.solution.as_dict(problem) != other.solution.as_dict(problem)
-    assert (first.seed, other.seed) == (1, 2)
+@pytest.mark.parametrize("solver", ["annealing", "annealing-as-published", "simanneal"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"hottest": 0.1, "coldest": 0.2},
+        {"coldest": 0.0},
+        {"coldest": -1.0},
+        {"hottest": math.inf},
+        {"hottest": math.nan},
+        {"coldest": math.nan},
+        {"steps": 0},
+        {"steps": -5},
+        {"most_removed": 0},
+        {"most_removed": 101},
+    ],
+)
+def test_an_option_out_of_range_is_refused(solver: str, options: dict[str, float]) -> None:
+    with pytest.raises(UsageError, match=r"temperatures|steps|most_removed"):
+        get_solver(solver, options)
 
 
-def test_scas_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"'annealing' does not take scas.*dp"):
-        solve(paper_window(0), "scas", "annealing")
+def test_a_constant_temperature_is_a_schedule() -> None:
+    assert Schedule(1.0, 1.0, 1, 1).hottest == 1.0

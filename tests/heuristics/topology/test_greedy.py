@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.brute_force import optimum, single_job_costs
+from support.brute_force import single_job_costs
 from support.clocks import LooksBudget
 from support.oracle import ROUNDING, OracleWindow
 from support.windows import paper_window, window, windows
@@ -24,17 +24,6 @@ def solved(problem: TopologyProblem, budget: Budget = Budget()) -> Result:  # no
     result = Greedy().solve(problem, budget, 0)
     verify_result(problem, result)
     return result
-
-
-@given(windows(most_idle=8, most_jobs=3))
-def test_the_optimum_lies_between_its_bound_and_its_cost(problem: TopologyProblem) -> None:
-    result = solved(problem)
-    best = optimum(problem)
-    assert result.bound is not None
-    assert result.objective is not None
-    assert result.bound <= best * (1 + 1e-9) + 1e-9
-    assert result.objective >= best * (1 - 1e-9) - 1e-9
-    assert result.status is not Status.OPTIMAL or result.objective == pytest.approx(best)
 
 
 @given(windows(most_idle=10, most_jobs=1))
@@ -84,12 +73,6 @@ def test_cut_off_anywhere_it_is_valid(problem: TopologyProblem, looks: int) -> N
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(greedy, "SLICE", 1)
         assert solved(problem, LooksBudget(looks=looks)).bound == solved(problem).bound
-
-
-def test_no_time_at_all_still_gives_an_allocation() -> None:
-    result = solved(paper_window(3), Budget(1e-9))
-    assert result.stopped_by is StopReason.TIME_LIMIT
-    assert result.status is Status.FEASIBLE
 
 
 def test_beyond_the_stated_size_it_says_so_at_once() -> None:

@@ -20,7 +20,7 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify_result
-from heuristics.topology.annealing import rules_of, walk_from
+from heuristics.topology.annealing import Rules, Walk
 from learned.nsa.networks import NETWORKS
 from learned.nsa.solver import Nsa, anneal_guided, draw_action, node_features, weights_path
 from learned.weights import Card, read_weights, write_weights
@@ -57,8 +57,8 @@ def test_the_answer_is_valid_on_any_tree(strategy: Strategy, problem: TopologyPr
 def test_costs_kept_by_the_guided_walk_are_those_of_a_full_count(walk: str, strategy: str, seed: int) -> None:
     problem = paper_window(seed).with_strategy(strategy)
     solver = Nsa("fcn-1", walk=walk)
-    state = walk_from(problem, Allocation.sequential(problem))
-    rules = rules_of(problem, solver._schedule(), 200, restores=walk == "metropolis")
+    state = Walk.at(problem, Allocation.sequential(problem))
+    rules = Rules.of(problem, solver._schedule(), 200, restores=walk == "metropolis")
     anneal_guided(encode(problem), state, rules, solver._guide(problem), 0, 200, np.random.default_rng(seed))
     for owners, total in ((state.accepted, state.totals[0]), (state.best, state.totals[1])):
         nodes = Allocation.of_owners(problem, owners).nodes

@@ -12,8 +12,8 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import encode
 from allocopt.solving.budget import Budget
-from formulations.topology.dcas.bounds import Prices, good_prices, no_prices
-from formulations.topology.dcas.window import MOST_LEVELS, cuts, distinct_levels, window_of
+from formulations.topology.dcas.bounds import Prices
+from formulations.topology.dcas.window import MOST_LEVELS, Window, cuts, distinct_levels
 
 
 def prices_of(problem: TopologyProblem, upper: float, cut: int = 0) -> Prices | None:
@@ -22,8 +22,8 @@ def prices_of(problem: TopologyProblem, upper: float, cut: int = 0) -> Prices | 
     if len(groups) > MOST_LEVELS or len(cuts(groups)) == 0:
         return None
     places = cuts(groups)
-    window = window_of(encoding, groups, weights, int(places[cut % len(places)]))
-    return good_prices(window, no_prices(window), upper, Budget().start())
+    window = Window.of(encoding, groups, weights, int(places[cut % len(places)]))
+    return Prices.none(window).raised(window, upper, Budget().start())
 
 
 @given(windows(most_idle=8, most_jobs=3, topologies=fat_trees | trees()), st.floats(0.5, 2.0), st.integers(0, 3))

@@ -10,10 +10,9 @@ from allocopt.problems.topology.tables import encode
 from allocopt.solving.budget import Budget
 from allocopt.solving.run import Run
 from allocopt.solving.verify import verify
-from formulations.topology.dcas.bounds import good_prices, no_prices
-from formulations.topology.dcas.decoding import Decoder, decode
-from formulations.topology.dcas.search import GROWTH, LEAST_GROWTH, growth
-from formulations.topology.dcas.window import cuts, distinct_levels, window_of
+from formulations.topology.dcas.bounds import Prices
+from formulations.topology.dcas.search import GROWTH, LEAST_GROWTH, Decoder, decode, growth
+from formulations.topology.dcas.window import Window, cuts, distinct_levels
 from formulations.topology.dynamic_program import DynamicProgram
 
 
@@ -24,12 +23,12 @@ def test_what_the_decoder_finds_is_valid_and_its_excess_is_its_cost_above_the_bo
     groups, weights = distinct_levels(encoding)
     places = cuts(groups)
     cut = int(places[seed % len(places)])
-    window = window_of(encoding, groups, weights, cut)
+    window = Window.of(encoding, groups, weights, cut)
     run = Run(DynamicProgram(), problem, Budget(), 0)
     run.offer(Allocation.sequential(problem))
     first = run.objective
     assert first is not None
-    prices = good_prices(window, no_prices(window), first, run.clock)
+    prices = Prices.none(window).raised(window, first, run.clock)
     decoder = Decoder(problem, window, cut)
     decoder.improve(prices, 0, run)
     excess = decode(window, decoder.space, 1000.0, np.inf, 30)

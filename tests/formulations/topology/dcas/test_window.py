@@ -8,7 +8,7 @@ from support.windows import fat_trees, resequenced, window, windows
 from allocopt.cluster.topology import FatTree, Tree
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import encode
-from formulations.topology.dcas.window import cuts, distinct_levels, window_of
+from formulations.topology.dcas.window import Window, cuts, distinct_levels
 
 
 def test_a_level_with_a_single_group_is_left_out_and_equal_levels_are_added() -> None:
@@ -26,7 +26,7 @@ def test_the_sequence_of_a_fat_tree_is_leaves_within_pods() -> None:
     encoding = encode(problem)
     groups, weights = distinct_levels(encoding)
     assert cuts(groups).tolist() == [0, 3]
-    cut_open = window_of(encoding, groups, weights, 3)
+    cut_open = Window.of(encoding, groups, weights, 3)
     assert cut_open.leaf.tolist() == [0, 0, 1, 1, 1, 2, 2, 3]
     assert cut_open.leaf_start.tolist() == [0, 2, 5, 7, 8]
     assert cut_open.pod.tolist() == [0, 0, 1, 1]

@@ -16,8 +16,8 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import encode, group_tree
 from allocopt.solving.budget import Budget
-from formulations.topology.free.closing import ColumnGeneration, Master
-from formulations.topology.free.pricing import Charges, Pricing, Row, most_violated
+from formulations.topology.free.pricing import Charges, Pricing, Row
+from formulations.topology.free.solver import ColumnGeneration, Master
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -125,9 +125,7 @@ def test_the_most_violated_cut_is_that_of_the_slow_twin(problem: TopologyProblem
     pricing = pricing_of(problem)
     counts = sequential_counts(problem, pricing)[rng.integers(len(problem.jobs), size=4)]
     picked = rng.choice([0.3, 0.5, 1.0, 2.5], size=4)
-    n_vertices = len(pricing.tree.idle)
-    violation, cuts = np.empty(n_vertices), np.empty((n_vertices, 2), dtype=np.int64)
-    most_violated(pricing.tree, counts, picked, int(problem.sizes.max()), 3, violation, cuts)
+    violation, cuts = pricing.most_violated(counts, picked, 3)
     assert violation[-1] == 0
     for vertex, idle in enumerate(pricing.tree.idle[:-1].tolist()):
         expected = 0.0

@@ -14,8 +14,7 @@ from allocopt.cluster.topology import FatTree
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import encode, group_tree
 from formulations.topology.free import layers as module
-from formulations.topology.free.kernels import Layers
-from formulations.topology.free.layers import LayeredSearch, Order, key_fields, layers_of, takes
+from formulations.topology.free.layers import Jobs, LayeredSearch, Layers, Order
 from formulations.topology.free.pricing import Pricing, Row
 
 ROOMY = 100_000
@@ -31,7 +30,7 @@ def prepared(problem: TopologyProblem, seed: int, order: Order) -> tuple[Layers,
         for _ in range(int(rng.integers(3))):
             pricing.charges.add(Row(vertex, int(rng.integers(1, 4)), int(rng.integers(1, 6))))
     priced = pricing.at(rng.choice([0.0, 0.3, 1.0, 2.5], size=len(pricing.charges.rows)))
-    return layers_of(pricing.tree, demand_of(problem), priced.charge, order), priced.bound
+    return Layers.of(pricing.tree, demand_of(problem), priced.charge, order), priced.bound
 
 
 def run(
@@ -155,7 +154,7 @@ def test_hash_tables_that_grow_lose_no_state(monkeypatch: pytest.MonkeyPatch) ->
     problem = paper_window(5)
     pricing = Pricing(group_tree(encode(problem)), demand_of(problem))
     priced = pricing.at(np.full(pricing.n_leaves, 1.5))
-    layers = layers_of(pricing.tree, demand_of(problem), priced.charge, Order.LARGEST_FIRST)
+    layers = Layers.of(pricing.tree, demand_of(problem), priced.charge, Order.LARGEST_FIRST)
     slack = priced.bound * 0.2
     found = []
     for first_table in (2, 16, 1024, 65536):
@@ -170,7 +169,7 @@ def test_looking_at_the_clock_often_changes_nothing(tried: int) -> None:
     problem = paper_window(5)
     pricing = Pricing(group_tree(encode(problem)), demand_of(problem))
     priced = pricing.at(np.full(pricing.n_leaves, 1.5))
-    layers = layers_of(pricing.tree, demand_of(problem), priced.charge, Order.LARGEST_FIRST)
+    layers = Layers.of(pricing.tree, demand_of(problem), priced.charge, Order.LARGEST_FIRST)
     expected = run(problem, layers, priced.bound * 0.2)
     outcome = run(problem, layers, priced.bound * 0.2, tried=tried)
     assert expected.complete
@@ -189,8 +188,9 @@ def test_a_state_with_far_too_many_choices_ends_the_search() -> None:
 
 def test_fields_of_a_key_do_not_overlap_and_none_straddles_two_words() -> None:
     sizes = np.array([40, 40, 31, 16, 3, 2, 1, 1, 1])
-    fields = key_fields(sizes)
-    assert fields is not None
+    jobs = Jobs.of(sizes, np.arange(9))
+    assert jobs is not None
+    fields = jobs.word, jobs.shift, jobs.bits
     used: set[int] = set()
     for size, word, shift, bits in zip(sizes.tolist(), *(field.tolist() for field in fields), strict=True):
         mine = {64 * word + bit for bit in range(shift, shift + 2 * bits)}
@@ -202,9 +202,9 @@ def test_fields_of_a_key_do_not_overlap_and_none_straddles_two_words() -> None:
 
 
 def test_jobs_that_do_not_fit_a_key_are_not_taken() -> None:
-    assert key_fields(np.full(10, 40)) is not None
-    assert key_fields(np.full(11, 40)) is None
+    assert Jobs.of(np.full(10, 40), np.zeros(10)) is not None
+    assert Jobs.of(np.full(11, 40), np.zeros(11)) is None
     problem = window(FatTree(5, 10, 10), range(500), [40] * 11)
-    assert not takes(group_tree(encode(problem)), demand_of(problem))
+    assert not Layers.takes(group_tree(encode(problem)), demand_of(problem))
     fewer = window(FatTree(5, 10, 10), range(500), [40] * 10)
-    assert takes(group_tree(encode(fewer)), demand_of(fewer))
+    assert Layers.takes(group_tree(encode(fewer)), demand_of(fewer))

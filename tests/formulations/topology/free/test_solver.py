@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.brute_force import optimum
-from support.clocks import LooksBudget, ScriptedBudget
+from support.clocks import ScriptedBudget
 from support.counts import optimum_by_counts
 from support.oracle import ROUNDING, OracleWindow
 from support.results import assert_proved
@@ -20,10 +20,10 @@ from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.run import Run
-from allocopt.solving.verify import verify, verify_result
+from allocopt.solving.verify import verify_result
 from formulations.topology.free import solver as module
-from formulations.topology.free.closing import Closing
-from formulations.topology.free.solver import LARGEST, MOST_COUNTS, ExactFree
+from formulations.topology.free.layers import Layers
+from formulations.topology.free.solver import LARGEST, MOST_COUNTS, Closing, ExactFree
 
 SHALLOW = fat_trees | trees(levels=1) | trees(levels=2) | trees(levels=3)
 
@@ -38,11 +38,6 @@ def solved(problem: TopologyProblem, budget: Budget = Budget(), solver: ExactFre
 def greedy_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let greedy be who looks for allocations, so that the layers have something to find."""
     monkeypatch.setattr(module, "SEARCHES", ("greedy",))
-
-
-@given(windows(most_idle=8, most_jobs=3, topologies=SHALLOW))
-def test_the_optimum_over_all_node_sets_is_proved(problem: TopologyProblem) -> None:
-    assert_proved(solved(problem), optimum(problem))
 
 
 @pytest.mark.usefixtures("greedy_alone")
@@ -61,25 +56,6 @@ def test_from_a_greedy_allocation_the_optimum_over_all_counts_is_proved(levels: 
     )
     problem = window(tree, range(14), rng.integers(1, 5, size=4).tolist())
     assert_proved(solved(problem), optimum_by_counts(problem))
-
-
-@pytest.mark.parametrize(
-    ("sizes", "idle"),
-    [([10], 10), ([1] * 7, 7), ([5, 5], 10), ([4, 4, 2], 10), ([2] * 5, 10), ([1], 1), ([1, 1, 3, 3], 10)],
-)
-def test_full_windows_and_equal_jobs_are_solved(sizes: list[int], idle: int) -> None:
-    problem = window(FatTree(2, 2, 4), range(3, 3 + idle), sizes)
-    assert_proved(solved(problem), optimum_by_counts(problem))
-
-
-@pytest.mark.slow
-def test_all_proven_optima_are_reached_and_proved(oracle_windows: list[OracleWindow]) -> None:
-    assert len(oracle_windows) == 36
-    for case in oracle_windows:
-        result = solved(case.problem.with_strategy(Strategy.FREE))
-        assert result.status is Status.OPTIMAL
-        assert result.objective == pytest.approx(case.optimum[Strategy.FREE], rel=0, abs=ROUNDING)
-        assert result.bound == result.objective
 
 
 @pytest.mark.slow
@@ -105,19 +81,6 @@ def test_within_few_states_the_bound_is_valid(oracle_windows: list[OracleWindow]
         assert result.gap <= 0.05
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("looks", range(0, 40, 3))
-def test_wherever_it_is_cut_off_allocation_and_bound_are_valid(looks: int) -> None:
-    problem = paper_window(4)
-    best = solved(problem).objective
-    result = solved(problem, LooksBudget(looks=looks))
-    assert best is not None
-    assert result.objective is not None
-    assert best <= result.objective * (1 + 1e-12)
-    assert result.bound is None or result.bound <= best * (1 + 1e-12)
-    assert result.stopped_by is (StopReason.PROVED if result.status is Status.OPTIMAL else StopReason.TIME_LIMIT)
-
-
 @given(windows(most_idle=8, most_jobs=3), st.integers(1, 12))
 def test_after_few_iterations_the_bound_never_passes_the_optimum(problem: TopologyProblem, iterations: int) -> None:
     result = solved(problem, Budget(iterations=iterations))
@@ -135,12 +98,6 @@ def test_trees_of_four_levels_get_a_valid_bound(problem: TopologyProblem) -> Non
     assert result.bound <= optimum(problem) * (1 + 1e-9) + 1e-9
 
 
-def test_cut_off_before_anything_it_has_an_allocation() -> None:
-    problem = paper_window(3)
-    result = solved(problem, Budget(1e-9))
-    assert verify(problem, result.solution) == result.objective
-
-
 @pytest.fixture
 def granted(monkeypatch: pytest.MonkeyPatch) -> list[Budget]:
     """Budgets of the searches, which find nothing."""
@@ -152,7 +109,7 @@ def granted(monkeypatch: pytest.MonkeyPatch) -> list[Budget]:
 def test_a_bound_that_does_not_fit_is_not_begun_and_the_search_gets_all_the_time(
     granted: list[Budget], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(module, "Closing")
+    monkeypatch.delattr(module.Closing, "bound")
     result = solved(paper_window(3), ScriptedBudget(0.0008))
     assert granted == [Budget(0.0008, MOST_ITERATIONS)]
     assert result.stopped_by is StopReason.TIME_LIMIT
@@ -168,8 +125,8 @@ def test_layers_that_do_not_fit_are_not_begun(monkeypatch: pytest.MonkeyPatch) -
     problem = paper_window(4)
     run = Run(ExactFree(), problem, ScriptedBudget(1.0), 0, Allocation.sequential(problem))
     closing = Closing(problem, run, None)
-    monkeypatch.setattr("formulations.topology.free.closing.seconds_to_fill", lambda *_: 0.4)
-    monkeypatch.delattr("formulations.topology.free.closing.layers_of")
+    monkeypatch.setattr(Layers, "seconds_to_fill", lambda *_: 0.4)
+    monkeypatch.delattr(Layers, "of")
     assert closing.distance() > 0.0
     assert not closing.close(1000)
 
@@ -182,12 +139,6 @@ def test_the_order_of_jobs_and_nodes_does_not_matter(seed: int) -> None:
     first, again = solved(problem), solved(shuffled)
     assert first.status is again.status is Status.OPTIMAL
     assert again.objective == pytest.approx(first.objective, rel=1e-9)
-
-
-def test_without_a_time_limit_the_answer_depends_on_the_seed_alone() -> None:
-    problem = paper_window(1)
-    first, again = solved(problem), solved(problem)
-    assert first.solution.as_dict(problem) == again.solution.as_dict(problem)
 
 
 def test_what_is_too_large_is_refused() -> None:

@@ -13,16 +13,7 @@ from allocopt.arrays import IntArray
 from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Budget
 from formulations.topology.lagrangian import packing as module
-from formulations.topology.lagrangian.packing import (
-    Packing,
-    excess,
-    imbalance,
-    improve_packing,
-    insert_blocks,
-    packing_cost,
-    stretches,
-    turn,
-)
+from formulations.topology.lagrangian.packing import Packing, Stretches, excess, improve_packing
 from formulations.topology.lagrangian.relaxation import Path, Relaxation
 
 
@@ -34,13 +25,13 @@ def is_packing(blocks: Blocks, sizes: IntArray, starts: IntArray) -> bool:
 
 
 def insert_missing(blocks: Blocks, sizes: IntArray, starts: IntArray) -> Packing:
-    packing = module.insert_missing(blocks, sizes, starts, Budget().start())
+    packing = Packing.completed(blocks, sizes, starts, Budget().start())
     assert packing is not None
     return packing
 
 
 def packing_of_path(blocks: Blocks, path: Path) -> Packing:
-    packing = module.packing_of_path(blocks, path, Budget().start())
+    packing = Packing.of_path(blocks, path, Budget().start())
     assert packing is not None
     return packing
 
@@ -93,48 +84,30 @@ def test_a_block_goes_to_its_cheapest_free_place_and_moves_no_other(seed: int) -
     if len(present) == 0:
         return
     starts = np.cumsum(blocks.sizes[present] + 1) - blocks.sizes[present]
-    all_sizes, all_starts = np.append(present, 0), np.append(starts, 0)
-    pushed = insert_blocks(
-        blocks.costs, blocks.sizes, all_sizes, all_starts, len(present), np.array([r]), np.zeros_like(all_sizes)
-    )
+    packing = insert_missing(blocks, present, starts)
     taken = {(i + x) % m for q, i in zip(present, starts, strict=True) for x in range(int(blocks.sizes[q]))}
     free = [i for i in range(m) if not taken & {(i + x) % m for x in range(int(blocks.sizes[r]))}]
-    assert pushed == 0
     least = min(blocks.costs[r, i] for i in free)
     before = blocks.costs[present, starts % m].sum()
-    assert packing_cost(blocks.costs, all_sizes, all_starts) == pytest.approx(before + least)
-    assert set(starts % m) <= set(all_starts % m)
+    assert packing.cost == pytest.approx(before + least)
+    assert set(starts % m) <= set(packing.starts % m)
 
 
 def test_a_block_that_fits_no_gap_is_pushed_in_where_the_fewest_move() -> None:
     sizes = np.array([2, 3])
     blocks = Blocks(sizes, np.array([4, 1]), np.ones((2, 14)))
     # Gaps of 2, 2, 1 and 1: one block must move by one, for no gap holds three.
-    block_sizes, block_starts = np.array([0, 0, 0, 0, 0]), np.array([0, 4, 8, 11, 0])
-    n = insert_blocks(blocks.costs, sizes, block_sizes, block_starts, 4, np.array([1]), np.zeros_like(block_sizes))
-    assert n == 1
-    assert is_packing(blocks, block_sizes, block_starts)
-    moved = {0, 4, 8, 11} - set((block_starts[block_sizes == 0] % 14).tolist())
+    packing = insert_missing(blocks, np.zeros(4, dtype=np.int64), np.array([0, 4, 8, 11]))
+    assert is_packing(blocks, packing.sizes, packing.starts)
+    moved = {0, 4, 8, 11} - set((packing.starts[packing.sizes == 0] % 14).tolist())
     assert len(moved) == 1
-
-
-@given(st.integers(0, 10**6), st.integers(0, 11))
-def test_turning_a_packing_changes_its_first_block_alone(seed: int, first: int) -> None:
-    blocks = random_blocks(seed, 40, 12, 5)
-    packing = insert_missing(blocks, *random_part(blocks, seed))
-    sizes, starts = packing.sizes.copy(), packing.starts.copy()
-    first %= len(sizes)
-    turn(sizes, starts, len(sizes), first, 40, np.zeros_like(sizes))
-    assert is_packing(blocks, sizes, starts)
-    assert (sizes[0], starts[0] % 40) == (packing.sizes[first], packing.starts[first] % 40)
-    assert np.array_equal(np.sort(starts % 40), np.sort(packing.starts % 40))
 
 
 def test_a_path_keeps_its_cheapest_blocks_of_every_size() -> None:
     costs = np.array([[5.0, 9, 1, 9, 3, 9, 7, 9]])
     blocks = Blocks(np.array([2]), np.array([2]), costs)
     path = Path(0, np.array([0, 0, 0, 0]), np.array([6, 4, 2, 0]), np.array([4]), 0.0)
-    assert imbalance(blocks, path) == 4
+    assert path.imbalance(blocks) == 4
     packing = packing_of_path(blocks, path)
     assert packing.starts_by_size(blocks) == [[2, 4]]
     assert packing.cost == 4
@@ -151,7 +124,7 @@ def test_every_path_becomes_a_packing(seed: int, m: int, full: bool) -> None:
 def improved(
     blocks: Blocks, packing: Packing, most_taken: int, moves: int, entries: int = 4096
 ) -> tuple[Packing, float]:
-    work = stretches(blocks, most_taken + 4, entries)
+    work = Stretches.of(blocks, most_taken + 4, entries)
     work.block_sizes[:], work.block_starts[:] = packing.sizes, packing.starts
     saved = improve_packing(work, most_taken, moves, np.random.default_rng(0))
     return Packing.of(blocks, work.block_sizes, work.block_starts), saved
@@ -208,8 +181,8 @@ def test_inserting_stops_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) 
     blocks = random_blocks(1, 60, 8, 5)
     nothing = np.zeros(0, dtype=np.int64)
     n_jobs = int(blocks.counts.sum())
-    assert module.insert_missing(blocks, nothing, nothing, LooksBudget(looks=n_jobs - 1).start()) is None
-    packing = module.insert_missing(blocks, nothing, nothing, LooksBudget(looks=n_jobs).start())
+    assert Packing.completed(blocks, nothing, nothing, LooksBudget(looks=n_jobs - 1).start()) is None
+    packing = Packing.completed(blocks, nothing, nothing, LooksBudget(looks=n_jobs).start())
     assert packing is not None
     assert packing.cost == insert_missing(blocks, nothing, nothing).cost
 
@@ -221,7 +194,7 @@ def test_the_excesses_of_a_packing_add_up_to_what_it_is_longer_than_the_shortest
     blocks = random_blocks(seed, m, 8, 6, full=full)
     order = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(blocks.sizes)), blocks.counts))
     starts = np.cumsum(blocks.sizes[order]) - blocks.sizes[order]
-    work = stretches(blocks, 8, 64)
+    work = Stretches.of(blocks, 8, 64)
     work.prices[:] = blocks.costs.mean(axis=1)
     work.labels[:] = Relaxation(blocks, Budget().start()).labels(work.prices)
     work.block_sizes[:], work.block_starts[:] = order, starts

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from support.brute_force import optimum
-from support.circles import Circle, circles, packings, prices_for
+from support.circles import Circle, circles, distances, packings, prices_for
 from support.clocks import LooksBudget
 from support.windows import paper_window, windows
 
@@ -60,6 +60,59 @@ def test_the_value_is_the_least_priced_cost_of_all_packings_of_any_counts(circle
     path = Relaxation(Blocks(circle.sizes, counts, circle.costs), Budget().start()).path(prices)
     # The value is lowered by 1e-11 of its terms, here some hundreds.
     assert least - 1e-8 <= path.value <= least
+    # It is that of the path's own blocks, which lie apart.
+    own = (circle.costs[path.sizes, path.starts] - prices[path.sizes]).sum() + prices @ counts
+    assert own == pytest.approx(least, abs=1e-8)
+    covered = [(i + x) % circle.m for r, i in zip(path.sizes, path.starts, strict=True) for x in range(circle.sizes[r])]
+    assert len(set(covered)) == len(covered)
+
+
+def case_values(circle: Circle, prices: FloatArray) -> FloatArray:
+    """Length of the shortest path of every case, from all distances."""
+    shortest = distances(circle, prices)
+    values = [shortest[0, circle.m]]
+    for k in range(1, int(circle.sizes[-1])):
+        ends = [(r, circle.m - n + k) for r, n in enumerate(circle.sizes.tolist()) if n > k]
+        values.append(min(shortest[k, end] + circle.costs[r, end] - prices[r] for r, end in ends))
+    return np.array(values)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("slice_", [0, 10**9])
+def test_on_a_long_circle_paths_that_have_met_have_the_same_value(
+    seed: int, slice_: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SLICE", slice_)
+    costs = np.random.default_rng(seed).uniform(10, 20, size=(3, 400)) * np.array([[2], [3], [5]])
+    circle, prices = Circle(costs, np.array([2, 3, 5])), np.array([31.0, 46.0, 74.0])
+    relaxation = Relaxation(Blocks(circle.sizes, np.zeros(3, dtype=np.int64), costs), Budget().start())
+    assert relaxation.path(prices).value == pytest.approx(case_values(circle, prices).min(), rel=1e-10)
+    assert relaxation.labels(prices) == pytest.approx(distances(circle, prices)[0], rel=1e-12)
+
+
+@given(circles(most_positions=9), st.data())
+def test_a_block_survives_where_a_path_through_it_is_short_enough(circle: Circle, data: st.DataObject) -> None:
+    prices = data.draw(prices_for(circle))
+    shortest, exact = distances(circle, prices), case_values(circle, prices)
+    longest = exact.min() + data.draw(st.integers(0, 60)) + 0.5
+    blocks = Blocks(circle.sizes, np.zeros(len(circle.sizes), dtype=np.int64), circle.costs)
+    kept = Relaxation(blocks, Budget().start()).survivors(prices, longest, NO_LIMIT)
+    expected = np.zeros(circle.costs.shape, dtype=bool)
+    for k in range(len(exact)):
+        ending = np.full(circle.m + 1, np.inf)
+        ending[circle.m] = 0.0 if k == 0 else np.inf
+        for r, n in enumerate(circle.sizes.tolist()):
+            if n > k > 0:
+                ending[circle.m - n + k] = circle.costs[r, circle.m - n + k] - prices[r]
+        for (r, i), cost in np.ndenumerate(circle.costs):
+            n, own = int(circle.sizes[r]), cost - prices[r]
+            if k <= i <= circle.m - n:
+                after = min(shortest[i + n, end] + ending[end] for end in range(i + n, circle.m + 1))
+                expected[r, i] |= shortest[k, i] + own + after <= longest
+            elif k > 0 and i + n == circle.m + k:
+                expected[r, i] |= shortest[k, i] + own <= longest
+    assert kept is not None
+    assert kept.tolist() == np.flatnonzero(expected).tolist()
 
 
 @given(small_blocks(), st.data())

@@ -9,7 +9,7 @@ from support.windows import paper_window, window, windows
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import encode, group_tree
-from formulations.topology.prices.pricing import merged
+from formulations.topology.prices.pricing import MergedTree
 
 
 def levels_of(problem: TopologyProblem) -> range:
@@ -19,7 +19,7 @@ def levels_of(problem: TopologyProblem) -> range:
 @given(windows(most_idle=12, most_jobs=4), st.data())
 def test_every_group_is_in_one_stock_of_its_class(problem: TopologyProblem, data: st.DataObject) -> None:
     encoding = encode(problem)
-    tree, class_of_group = merged(encoding, data.draw(st.sampled_from(levels_of(problem))))
+    tree, class_of_group = MergedTree.of(encoding, data.draw(st.sampled_from(levels_of(problem))))
     idle = [np.bincount(groups).tolist() for groups in encoding.groups]
     groups = [
         pair for nodes, classes in zip(idle, class_of_group, strict=True) for pair in zip(classes, nodes, strict=True)
@@ -38,7 +38,7 @@ def test_every_group_is_in_one_stock_of_its_class(problem: TopologyProblem, data
 @given(windows(most_idle=12, most_jobs=4))
 def test_without_merging_the_classes_are_the_groups(problem: TopologyProblem) -> None:
     encoding = encode(problem)
-    tree, groups = merged(encoding, 0)[0], group_tree(encoding)
+    tree, groups = MergedTree.of(encoding, 0)[0], group_tree(encoding)
     assert (tree.members == 1).all()
     assert tree.first_child.tolist() == groups.first_child.tolist()
     assert tree.children.tolist() == groups.children.tolist()
@@ -50,7 +50,7 @@ def test_without_merging_the_classes_are_the_groups(problem: TopologyProblem) ->
 def test_under_the_top_there_is_a_class_for_every_level(problem: TopologyProblem) -> None:
     encoding = encode(problem)
     top = len(encoding.groups)
-    tree = merged(encoding, top)[0]
+    tree = MergedTree.of(encoding, top)[0]
     assert tree.weight.tolist() == [*encoding.weights.tolist(), 0.0]
     assert tree.members.tolist() == [*encoding.n_groups.tolist(), 1]
     assert np.diff(tree.first_child).tolist() == [0, *[1] * top][: top + 1]
@@ -58,13 +58,13 @@ def test_under_the_top_there_is_a_class_for_every_level(problem: TopologyProblem
 
 @pytest.mark.parametrize(("level", "classes"), [(0, 9 + 3 + 1), (1, 3 + 3 + 1), (2, 3)])
 def test_a_level_says_which_groups_stay_apart(level: int, classes: int) -> None:
-    tree, _ = merged(encode(window(FatTree(3, 3, 4), range(36), [5, 3])), level)
+    tree, _ = MergedTree.of(encode(window(FatTree(3, 3, 4), range(36), [5, 3])), level)
     assert len(tree.widest) == classes
 
 
 def test_pods_keep_their_own_leaves_where_they_stay_apart() -> None:
     encoding = encode(paper_window(1))
-    _, class_of_group = merged(encoding, 1)
+    _, class_of_group = MergedTree.of(encoding, 1)
     pods = class_of_group[1][encoding.groups[1]]
     leaves = class_of_group[0][encoding.groups[0]]
     assert len(np.unique(np.stack((pods, leaves)), axis=1).T) == encoding.n_groups[1]

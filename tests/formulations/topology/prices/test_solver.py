@@ -16,8 +16,8 @@ from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
-from allocopt.solving.result import Result, StopReason
-from allocopt.solving.verify import verify, verify_result
+from allocopt.solving.result import Result
+from allocopt.solving.verify import verify_result
 from formulations.topology.free import solver as module
 from formulations.topology.prices.solver import LARGEST_PRICING, MOST_IDLE, LeafPrices
 
@@ -97,13 +97,6 @@ def test_without_a_time_limit_the_answer_depends_on_the_seed_alone() -> None:
     assert first.solution.as_dict(problem) == again.solution.as_dict(problem)
     assert first.bound == again.bound
     assert other.solution.as_dict(problem) != first.solution.as_dict(problem)
-
-
-def test_cut_off_before_anything_it_has_an_allocation() -> None:
-    problem = paper_window(3)
-    result = solved(problem, Budget(1e-9))
-    assert verify(problem, result.solution) == result.objective
-    assert result.stopped_by is StopReason.TIME_LIMIT
 
 
 @pytest.mark.slow
