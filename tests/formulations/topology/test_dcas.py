@@ -1,23 +1,136 @@
-"""The dynamic program proves the DCAS optimum, says what it does not take, and is valid wherever it is cut off."""
+"""DCAS to proof: windows, bounds, rounds, and the solver where nesting pays and wherever room runs out."""
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.brute_force import optimum
+from support.oracle import OracleWindow
 from support.results import assert_proved
-from support.windows import paper_window, window
+from support.windows import fat_trees, paper_window, resequenced, trees, window, windows
 
 from allocopt.cluster.topology import FatTree, Tree
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.tables import encode
 from allocopt.problems.topology.verify import allocation_order
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.run import Run
 from allocopt.solving.solve import solve
-from allocopt.solving.verify import verify_result
+from allocopt.solving.verify import verify, verify_result
 from formulations.topology.dcas import search
+from formulations.topology.dcas.bounds import Prices
+from formulations.topology.dcas.search import GROWTH, LEAST_GROWTH, Decoder, decode, growth
+from formulations.topology.dcas.window import MOST_LEVELS, Window, cuts, distinct_levels
 from formulations.topology.dynamic_program import DynamicProgram
+
+
+def test_a_level_with_a_single_group_is_left_out_and_equal_levels_are_added() -> None:
+    groups, weights = distinct_levels(encode(window(FatTree(3, 1, 4), range(12), [2])))
+    assert groups.tolist() == [[0] * 4 + [1] * 4 + [2] * 4]
+    assert weights.tolist() == [4.0]
+    groups, weights = distinct_levels(encode(window(FatTree(1, 3, 4), range(12), [2])))
+    assert weights.tolist() == [2.0]
+    groups, weights = distinct_levels(encode(window(FatTree(1, 1, 4), range(4), [2])))
+    assert (groups.shape, len(weights)) == ((0, 4), 0)
+
+
+def test_the_sequence_of_a_fat_tree_is_leaves_within_pods() -> None:
+    problem = window(FatTree(2, 2, 3), [0, 1, 3, 7, 8, 9, 10, 11], [2])
+    encoding = encode(problem)
+    groups, weights = distinct_levels(encoding)
+    assert cuts(groups).tolist() == [0, 3]
+    cut_open = Window.of(encoding, groups, weights, 3)
+    assert cut_open.leaf.tolist() == [0, 0, 1, 1, 1, 2, 2, 3]
+    assert cut_open.leaf_start.tolist() == [0, 2, 5, 7, 8]
+    assert cut_open.pod.tolist() == [0, 0, 1, 1]
+    assert cut_open.pod_start.tolist() == [0, 2, 4]
+    assert cut_open.weights.tolist() == [2.0, 2.0]
+
+
+@given(windows(most_idle=9, topologies=fat_trees))
+def test_a_fat_tree_can_always_be_cut_however_it_is_turned(problem: TopologyProblem) -> None:
+    m = len(problem.idle_nodes)
+    for shift in range(m):
+        assert len(cuts(distinct_levels(encode(resequenced(problem, np.roll(np.arange(m), shift))))[0])) > 0
+
+
+@pytest.mark.parametrize("order", [[0, 2, 1, 3], [0, 2, 3, 1]])
+def test_a_switch_whose_nodes_are_scattered_leaves_no_cut_unless_they_meet_around_the_end(order: list[int]) -> None:
+    tree = Tree.from_levels([{"a": [0, 1], "b": [2, 3]}])
+    problem = resequenced(window(tree, range(4), [2]), order)
+    assert len(cuts(distinct_levels(encode(problem))[0])) == (2 if order == [0, 2, 3, 1] else 0)
+
+
+def prices_of(problem: TopologyProblem, upper: float, cut: int = 0) -> Prices | None:
+    encoding = encode(problem)
+    groups, weights = distinct_levels(encoding)
+    if len(groups) > MOST_LEVELS or len(cuts(groups)) == 0:
+        return None
+    places = cuts(groups)
+    window = Window.of(encoding, groups, weights, int(places[cut % len(places)]))
+    return Prices.none(window).raised(window, upper, Budget().start())
+
+
+@given(windows(most_idle=8, most_jobs=3, topologies=fat_trees | trees()), st.floats(0.5, 2.0), st.integers(0, 3))
+def test_the_bound_never_passes_the_optimum_of_free(problem: TopologyProblem, factor: float, cut: int) -> None:
+    best = optimum(problem)
+    prices = prices_of(problem, best * factor + 1.0, cut)
+    assume(prices is not None)
+    assert prices is not None
+    assert prices.bound <= best * (1 + 1e-9) + 1e-9
+
+
+@given(windows(most_idle=8, most_jobs=1, topologies=fat_trees))
+def test_the_bound_of_a_single_job_is_its_optimum(problem: TopologyProblem) -> None:
+    best = optimum(problem)
+    prices = prices_of(problem, best)
+    assert prices is not None
+    assert prices.bound == pytest.approx(best, rel=1e-9, abs=1e-9)
+
+
+def test_the_bound_is_near_the_proven_optima(oracle_windows: list[OracleWindow]) -> None:
+    gaps = []
+    for case in oracle_windows:
+        best = case.optimum[Strategy.FREE]
+        prices = prices_of(case.problem, case.optimum[Strategy.SCAS])
+        assert prices is not None
+        assert prices.bound <= best * (1 + 1e-9)
+        gaps.append(1 - prices.bound / best)
+    assert np.mean(gaps) < 0.01
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_the_decoder_finds_is_valid_and_its_excess_is_its_cost_above_the_bound(seed: int) -> None:
+    problem = paper_window(seed, Strategy.DCAS)
+    encoding = encode(problem)
+    groups, weights = distinct_levels(encoding)
+    places = cuts(groups)
+    cut = int(places[seed % len(places)])
+    window = Window.of(encoding, groups, weights, cut)
+    run = Run(DynamicProgram(), problem, Budget(), 0)
+    run.offer(Allocation.sequential(problem))
+    first = run.objective
+    assert first is not None
+    prices = Prices.none(window).raised(window, first, run.clock)
+    decoder = Decoder(problem, window, cut)
+    decoder.improve(prices, 0, run)
+    excess = decode(window, decoder.space, 1000.0, np.inf, 30)
+    decoder.offer(decoder.space.best_owners, run)
+    assert run.objective is not None
+    assert run.objective < first
+    assert run.objective == verify(problem, run.solution) == pytest.approx(prices.bound + excess, rel=1e-9)
+
+
+def test_limits_grow_less_where_the_work_grows_more() -> None:
+    assert growth([(1.0, 50)]) == GROWTH
+    assert growth([(1.0, 100), (2.0, 200)]) == GROWTH
+    assert growth([(1.0, 100), (2.0, 1600)]) == pytest.approx(np.exp(1 / 4), rel=0.01)
+    assert growth([(1.0, 1), (1.1, 10**9)]) == LEAST_GROWTH
+    assert growth([(1.0, 0), (1.6, 0)]) == GROWTH
+
 
 DCAS = Strategy.DCAS
 

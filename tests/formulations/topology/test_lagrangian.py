@@ -1,0 +1,498 @@
+"""Relaxation and packings are what their slow twins say, and large windows are bounded, packed and proved."""
+
+import itertools
+import pathlib
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from support.brute_force import optimum
+from support.circles import Circle, circles, distances, packings, prices_for
+from support.clocks import LooksBudget
+from support.results import assert_proved
+from support.windows import paper_window, window, windows
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.cluster.topology import FatTree
+from allocopt.problems.base import Strategy
+from allocopt.problems.instances import read_problems
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.tables import Blocks
+from allocopt.solving.budget import Budget
+from allocopt.solving.result import Result, StopReason
+from allocopt.solving.verify import verify_result
+from formulations.topology.integer import Pack
+from formulations.topology.lagrangian import packing as packing_module
+from formulations.topology.lagrangian import relaxation as relaxation_module
+from formulations.topology.lagrangian import solver as solver_module
+from formulations.topology.lagrangian.packing import Packing, Stretches, excess, improve_packing
+from formulations.topology.lagrangian.relaxation import Bundle, OutOfTime, Path, Relaxation, balance_weights
+from formulations.topology.lagrangian.solver import LARGEST_BLOCKS, Lagrangian
+
+NO_LIMIT = 10**9
+
+
+@st.composite
+def small_blocks(draw: st.DrawFn) -> tuple[Circle, Blocks]:
+    """Draw a circle with jobs that fit on it: some have no gap left."""
+    circle = draw(circles(most_positions=7))
+    counts = np.zeros(len(circle.sizes), dtype=np.int64)
+    room = circle.m
+    for _ in range(draw(st.integers(1, 4))):
+        fitting = np.flatnonzero(circle.sizes <= room)
+        if len(fitting):
+            r = int(draw(st.sampled_from(fitting.tolist())))
+            counts[r] += 1
+            room -= int(circle.sizes[r])
+    used = counts > 0
+    circle = Circle(circle.costs[used], circle.sizes[used])
+    return circle, Blocks(circle.sizes, counts[used], circle.costs)
+
+
+def priced_packings(circle: Circle, counts: Iterator[tuple[int, ...]]) -> Iterator[tuple[FloatArray, float]]:
+    """How many blocks of each size, and the cost, of all packings with these counts."""
+    for used in counts:
+        for sizes, starts in packings(circle, np.array(used)):
+            yield np.array(used), float(circle.costs[sizes, starts].sum())
+
+
+@settings(max_examples=30)
+@given(circles(most_positions=6), st.data())
+def test_the_value_is_the_least_priced_cost_of_all_packings_of_any_counts(circle: Circle, data: st.DataObject) -> None:
+    prices = data.draw(prices_for(circle))
+    counts = np.ones(len(circle.sizes), dtype=np.int64)
+    ranges = (range(circle.m // n + 1) for n in circle.sizes.tolist())
+    fitting = (used for used in itertools.product(*ranges) if np.dot(used, circle.sizes) <= circle.m)
+    least = min(cost + prices @ (counts - used) for used, cost in priced_packings(circle, fitting))
+    path = Relaxation(Blocks(circle.sizes, counts, circle.costs), Budget().start()).path(prices)
+    # The value is lowered by 1e-11 of its terms, here some hundreds.
+    assert least - 1e-8 <= path.value <= least
+    # It is that of the path's own blocks, which lie apart.
+    own = (circle.costs[path.sizes, path.starts] - prices[path.sizes]).sum() + prices @ counts
+    assert own == pytest.approx(least, abs=1e-8)
+    covered = [(i + x) % circle.m for r, i in zip(path.sizes, path.starts, strict=True) for x in range(circle.sizes[r])]
+    assert len(set(covered)) == len(covered)
+
+
+def case_values(circle: Circle, prices: FloatArray) -> FloatArray:
+    """Length of the shortest path of every case, from all distances."""
+    shortest = distances(circle, prices)
+    values = [shortest[0, circle.m]]
+    for k in range(1, int(circle.sizes[-1])):
+        ends = [(r, circle.m - n + k) for r, n in enumerate(circle.sizes.tolist()) if n > k]
+        values.append(min(shortest[k, end] + circle.costs[r, end] - prices[r] for r, end in ends))
+    return np.array(values)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("slice_", [0, 10**9])
+def test_on_a_long_circle_paths_that_have_met_have_the_same_value(
+    seed: int, slice_: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relaxation_module, "SLICE", slice_)
+    costs = np.random.default_rng(seed).uniform(10, 20, size=(3, 400)) * np.array([[2], [3], [5]])
+    circle, prices = Circle(costs, np.array([2, 3, 5])), np.array([31.0, 46.0, 74.0])
+    relaxation = Relaxation(Blocks(circle.sizes, np.zeros(3, dtype=np.int64), costs), Budget().start())
+    assert relaxation.path(prices).value == pytest.approx(case_values(circle, prices).min(), rel=1e-10)
+    assert relaxation.labels(prices) == pytest.approx(distances(circle, prices)[0], rel=1e-12)
+
+
+@given(circles(most_positions=9), st.data())
+def test_a_block_survives_where_a_path_through_it_is_short_enough(circle: Circle, data: st.DataObject) -> None:
+    prices = data.draw(prices_for(circle))
+    shortest, exact = distances(circle, prices), case_values(circle, prices)
+    longest = exact.min() + data.draw(st.integers(0, 60)) + 0.5
+    blocks = Blocks(circle.sizes, np.zeros(len(circle.sizes), dtype=np.int64), circle.costs)
+    kept = Relaxation(blocks, Budget().start()).survivors(prices, longest, NO_LIMIT)
+    expected = np.zeros(circle.costs.shape, dtype=bool)
+    for k in range(len(exact)):
+        ending = np.full(circle.m + 1, np.inf)
+        ending[circle.m] = 0.0 if k == 0 else np.inf
+        for r, n in enumerate(circle.sizes.tolist()):
+            if n > k > 0:
+                ending[circle.m - n + k] = circle.costs[r, circle.m - n + k] - prices[r]
+        for (r, i), cost in np.ndenumerate(circle.costs):
+            n, own = int(circle.sizes[r]), cost - prices[r]
+            if k <= i <= circle.m - n:
+                after = min(shortest[i + n, end] + ending[end] for end in range(i + n, circle.m + 1))
+                expected[r, i] |= shortest[k, i] + own + after <= longest
+            elif k > 0 and i + n == circle.m + k:
+                expected[r, i] |= shortest[k, i] + own <= longest
+    assert kept is not None
+    assert kept.tolist() == np.flatnonzero(expected).tolist()
+
+
+@given(small_blocks(), st.data())
+def test_the_value_never_passes_the_optimum(case: tuple[Circle, Blocks], data: st.DataObject) -> None:
+    circle, blocks = case
+    best = min(circle.costs[sizes, starts].sum() for sizes, starts in packings(circle, blocks.counts))
+    assert Relaxation(blocks, Budget().start()).path(data.draw(prices_for(circle))).value <= best
+
+
+@given(windows(most_idle=8, most_jobs=3, strategy=Strategy.SCAS))
+def test_the_bound_of_a_window_never_passes_its_optimum_and_never_falls(problem: TopologyProblem) -> None:
+    blocks = Blocks.of(problem)
+    bundle = bundle_of(blocks)
+    best = optimum(problem)
+    for _ in range(30):
+        before = bundle.value
+        bundle.step()
+        assert before <= bundle.value <= best + 1e-9 * abs(best)
+
+
+@given(small_blocks(), st.data())
+def test_fixing_keeps_every_block_of_every_packing_that_is_good_enough(
+    case: tuple[Circle, Blocks], data: st.DataObject
+) -> None:
+    circle, blocks = case
+    prices = data.draw(prices_for(circle))
+    every = list(packings(circle, blocks.counts))
+    most = sorted(circle.costs[sizes, starts].sum() for sizes, starts in every)[
+        data.draw(st.integers(0, 2)) % len(every)
+    ]
+    kept = Relaxation(blocks, Budget().start()).survivors(prices, float(most), NO_LIMIT)
+    assert kept is not None
+    for sizes, starts in every:
+        if circle.costs[sizes, starts].sum() <= most:
+            assert np.isin(sizes * circle.m + starts, kept).all()
+
+
+def test_fixing_removes_most_blocks_of_a_window_like_the_papers() -> None:
+    problem = paper_window(3, Strategy.SCAS)
+    blocks = Blocks.of(problem)
+    bundle = settled(bundle_of(blocks))
+    kept = bundle_survivors(bundle, blocks, bundle.value * 1.002)
+    assert kept is not None
+    assert len(kept) < blocks.costs.size / 4
+
+
+def test_fixing_gives_up_beyond_the_limit_and_when_the_time_is_over() -> None:
+    problem = paper_window(3, Strategy.SCAS)
+    blocks = Blocks.of(problem)
+    most = problem.objective(Allocation.sequential(problem))
+    relaxation = Relaxation(blocks, Budget().start())
+    prices = np.median(blocks.costs, axis=1)
+    assert relaxation.survivors(prices, most, 10) is None
+    with pytest.raises(OutOfTime):
+        Relaxation(blocks, LooksBudget(looks=0).start()).survivors(prices, most, NO_LIMIT)
+
+
+def test_the_clock_is_looked_at_between_the_cases_of_one_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = Blocks.of(paper_window(3, Strategy.SCAS))
+    prices = np.median(blocks.costs, axis=1)
+    path = Relaxation(blocks, LooksBudget(looks=1).start()).path(prices)
+    monkeypatch.setattr(relaxation_module, "SLICE", 0)
+    sliced = Relaxation(blocks, LooksBudget(looks=len(blocks.costs[0])).start()).path(prices)
+    assert sliced.value == path.value
+    with pytest.raises(OutOfTime):
+        Relaxation(blocks, LooksBudget(looks=2).start()).path(prices)
+
+
+def bundle_of(blocks: Blocks, most_cuts: int = 30) -> Bundle:
+    prices = np.quantile(blocks.costs, 0.3, axis=1)
+    return Bundle(Relaxation(blocks, Budget().start()), prices, blocks.sizes.astype(np.float64) ** 1.5, most_cuts)
+
+
+def settled(bundle: Bundle) -> Bundle:
+    for _ in range(1000):
+        bundle.step()
+        if bundle.promise <= 1e-9 * bundle.value:
+            return bundle
+    raise AssertionError("the bundle did not settle")
+
+
+def bundle_survivors(bundle: Bundle, blocks: Blocks, most: float) -> object:
+    kept = Relaxation(blocks, Budget().start()).survivors(bundle.prices, most, NO_LIMIT)
+    return kept
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("most_cuts", [6, 100])
+def test_the_bundle_ends_at_the_linear_relaxation_of_the_pack_model(seed: int, most_cuts: int) -> None:
+    problem = paper_window(seed, Strategy.SCAS)
+    blocks = Blocks.of(problem)
+    program = Pack(problem, blocks).program()
+    n_sizes = len(blocks.sizes)
+    rows = program.matrix.tocsr()
+    answer = linprog(
+        program.costs, rows[n_sizes:], np.ones(len(problem.idle_nodes)), rows[:n_sizes], blocks.counts, (0, None)
+    )
+    assert settled(bundle_of(blocks, most_cuts)).value == pytest.approx(answer.fun, rel=1e-6)
+
+
+@given(st.integers(0, 10**6))
+def test_balanced_weights_are_optimal_on_the_simplex(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, radius = int(rng.integers(1, 8)), float(rng.uniform(0.1, 3))
+    gradients = rng.integers(-5, 6, size=(n, 3)).astype(np.float64)
+    gram, errors = gradients @ gradients.T, rng.uniform(0, 10, size=n)
+    weights, slopes = np.zeros(n), np.zeros(n)
+    weights[0] = 1.0
+    steps = balance_weights(gram, errors, radius, weights, slopes, n, 1e-9, 100_000)
+    assert steps < 100_000
+    assert weights.min() >= 0
+    assert weights.sum() == pytest.approx(1)
+    slope = radius * gram @ weights + errors
+    # Karush, Kuhn and Tucker: no cut has a smaller slope than those that weigh something.
+    assert slope[weights > 0].max() <= slope.min() + 1e-6
+
+
+def is_packing(blocks: Blocks, sizes: IntArray, starts: IntArray) -> bool:
+    ends = starts + blocks.sizes[sizes]
+    following = np.append(starts[1:], starts[0] + blocks.costs.shape[1])
+    counts: IntArray = np.bincount(sizes, minlength=len(blocks.sizes))
+    return bool((ends <= following).all() and (counts == blocks.counts).all())
+
+
+def insert_missing(blocks: Blocks, sizes: IntArray, starts: IntArray) -> Packing:
+    packing = Packing.completed(blocks, sizes, starts, Budget().start())
+    assert packing is not None
+    return packing
+
+
+def packing_of_path(blocks: Blocks, path: Path) -> Packing:
+    packing = Packing.of_path(blocks, path, Budget().start())
+    assert packing is not None
+    return packing
+
+
+def random_blocks(seed: int, m: int, most_jobs: int, largest: int, *, full: bool = False) -> Blocks:
+    """Random costs, and random jobs that fit; with ``full`` no gap is left."""
+    rng = np.random.default_rng(seed)
+    jobs: list[int] = []
+    while len(jobs) < most_jobs and sum(jobs) < m:
+        jobs.append(min(int(rng.integers(1, largest + 1)), m - sum(jobs)))
+    if full:
+        jobs[-1] += m - sum(jobs)
+    sizes, counts = np.unique(jobs, return_counts=True)
+    return Blocks(sizes, counts, rng.integers(1, 100, size=(len(sizes), m)).astype(np.float64) * sizes[:, None])
+
+
+def random_part(blocks: Blocks, seed: int) -> tuple[IntArray, IntArray]:
+    """Draw some blocks of a packing, apart."""
+    rng = np.random.default_rng(seed)
+    m = blocks.costs.shape[1]
+    free, left = np.ones(m, dtype=bool), blocks.counts.copy()
+    sizes, starts = [], []
+    for _ in range(50):
+        r, i = int(rng.integers(len(left))), int(rng.integers(m))
+        covered = (i + np.arange(blocks.sizes[r])) % m
+        if left[r] and free[covered].all():
+            free[covered] = False
+            left[r] -= 1
+            sizes.append(r)
+            starts.append(i)
+    keep = rng.random(len(sizes)) < 0.7
+    return np.array(sizes, dtype=np.int64)[keep], np.array(starts, dtype=np.int64)[keep]
+
+
+@given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 12), st.integers(1, 9), st.booleans())
+def test_what_is_missing_is_always_inserted(seed: int, m: int, most_jobs: int, largest: int, full: bool) -> None:
+    blocks = random_blocks(seed, m, most_jobs, largest, full=full)
+    packing = insert_missing(blocks, *random_part(blocks, seed))
+    assert is_packing(blocks, packing.sizes, packing.starts)
+    assert packing.cost == pytest.approx(blocks.costs[packing.sizes, packing.starts % m].sum())
+
+
+@given(st.integers(0, 10**6))
+def test_a_block_goes_to_its_cheapest_free_place_and_moves_no_other(seed: int) -> None:
+    blocks = random_blocks(seed, 30, 4, 4)
+    m, r = 30, 0
+    left = blocks.counts.copy()
+    left[r] -= 1
+    present = np.repeat(np.arange(len(left)), left)
+    if len(present) == 0:
+        return
+    starts = np.cumsum(blocks.sizes[present] + 1) - blocks.sizes[present]
+    packing = insert_missing(blocks, present, starts)
+    taken = {(i + x) % m for q, i in zip(present, starts, strict=True) for x in range(int(blocks.sizes[q]))}
+    free = [i for i in range(m) if not taken & {(i + x) % m for x in range(int(blocks.sizes[r]))}]
+    least = min(blocks.costs[r, i] for i in free)
+    before = blocks.costs[present, starts % m].sum()
+    assert packing.cost == pytest.approx(before + least)
+    assert set(starts % m) <= set(packing.starts % m)
+
+
+def test_a_block_that_fits_no_gap_is_pushed_in_where_the_fewest_move() -> None:
+    sizes = np.array([2, 3])
+    blocks = Blocks(sizes, np.array([4, 1]), np.ones((2, 14)))
+    # Gaps of 2, 2, 1 and 1: one block must move by one, for no gap holds three.
+    packing = insert_missing(blocks, np.zeros(4, dtype=np.int64), np.array([0, 4, 8, 11]))
+    assert is_packing(blocks, packing.sizes, packing.starts)
+    moved = {0, 4, 8, 11} - set((packing.starts[packing.sizes == 0] % 14).tolist())
+    assert len(moved) == 1
+
+
+def test_a_path_keeps_its_cheapest_blocks_of_every_size() -> None:
+    costs = np.array([[5.0, 9, 1, 9, 3, 9, 7, 9]])
+    blocks = Blocks(np.array([2]), np.array([2]), costs)
+    path = Path(0, np.array([0, 0, 0, 0]), np.array([6, 4, 2, 0]), np.array([4]), 0.0)
+    assert path.imbalance(blocks) == 4
+    packing = packing_of_path(blocks, path)
+    assert packing.starts_by_size(blocks) == [[2, 4]]
+    assert packing.cost == 4
+
+
+@given(st.integers(0, 10**6), st.integers(2, 40), st.booleans())
+def test_every_path_becomes_a_packing(seed: int, m: int, full: bool) -> None:
+    blocks = random_blocks(seed, m, 10, 6, full=full)
+    prices = np.random.default_rng(seed).uniform(0.0, 1.0, size=len(blocks.sizes)) * blocks.costs.max(axis=1)
+    packing = packing_of_path(blocks, Relaxation(blocks, Budget().start()).path(prices))
+    assert is_packing(blocks, packing.sizes, packing.starts)
+
+
+def improved(
+    blocks: Blocks, packing: Packing, most_taken: int, moves: int, entries: int = 4096
+) -> tuple[Packing, float]:
+    work = Stretches.of(blocks, most_taken + 4, entries)
+    work.block_sizes[:], work.block_starts[:] = packing.sizes, packing.starts
+    saved = improve_packing(work, most_taken, moves, np.random.default_rng(0))
+    return Packing.of(blocks, work.block_sizes, work.block_starts), saved
+
+
+@given(st.integers(0, 10**6), st.integers(2, 60), st.integers(2, 6), st.booleans(), st.sampled_from([8, 64, 4096]))
+def test_moves_keep_a_packing_and_save_what_they_say(
+    seed: int, m: int, most_taken: int, full: bool, entries: int
+) -> None:
+    blocks = random_blocks(seed, m, 14, 6, full=full)
+    start = insert_missing(blocks, *random_part(blocks, seed))
+    if len(start.sizes) < 2:
+        return
+    packing, saved = improved(blocks, start, most_taken, 40, entries)
+    assert is_packing(blocks, packing.sizes, packing.starts)
+    assert saved >= 0
+    assert start.cost - packing.cost == pytest.approx(saved, abs=1e-6)
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 10**6), st.booleans())
+def test_after_enough_moves_no_block_can_be_held_and_the_others_placed_better(seed: int, full: bool) -> None:
+    blocks = random_blocks(seed, 9, 4, 4, full=full)
+    start = insert_missing(blocks, *random_part(blocks, seed))
+    if len(start.sizes) < 2:
+        return
+    packing, _ = improved(blocks, start, 6, 600)
+    m = blocks.costs.shape[1]
+    held = set(zip(packing.sizes.tolist(), (packing.starts % m).tolist(), strict=True))
+    for sizes, starts in packings(Circle(blocks.costs, blocks.sizes), blocks.counts):
+        if held & set(zip(sizes.tolist(), starts.tolist(), strict=True)):
+            assert packing.cost <= blocks.costs[sizes, starts].sum() + 1e-9
+
+
+def test_stretches_exchange_blocks_across_the_circle() -> None:
+    # Blocks of 2 are cheap in the first half and blocks of 3 in the second; each lies where it is dear, and there is
+    # no gap to move through.
+    sizes, m = np.array([2, 3]), 30
+    costs = np.array([np.where(np.arange(m) < 15, 1.0, 50.0), np.where(np.arange(m) < 15, 50.0, 1.0)])
+    blocks = Blocks(sizes, np.array([6, 6]), costs)
+    order = np.array([1] * 5 + [0] * 6 + [1])
+    start = Packing.of(blocks, order, np.cumsum(sizes[order]) - sizes[order])
+    packing, _ = improved(blocks, start, 8, 2000)
+    assert is_packing(blocks, packing.sizes, packing.starts)
+    best = min(
+        Packing.of(blocks, ordered, turn + np.cumsum(sizes[ordered]) - sizes[ordered]).cost
+        for turn, ordered in itertools.product(range(m), (np.array([0] * 6 + [1] * 6), np.array([1] * 6 + [0] * 6)))
+    )
+    assert packing.cost <= best
+
+
+def test_inserting_stops_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing_module, "SLICE", 1)
+    blocks = random_blocks(1, 60, 8, 5)
+    nothing = np.zeros(0, dtype=np.int64)
+    n_jobs = int(blocks.counts.sum())
+    assert Packing.completed(blocks, nothing, nothing, LooksBudget(looks=n_jobs - 1).start()) is None
+    packing = Packing.completed(blocks, nothing, nothing, LooksBudget(looks=n_jobs).start())
+    assert packing is not None
+    assert packing.cost == insert_missing(blocks, nothing, nothing).cost
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10**6), st.booleans())
+def test_the_excesses_of_a_packing_add_up_to_what_it_is_longer_than_the_shortest_path(seed: int, full: bool) -> None:
+    m = 40
+    blocks = random_blocks(seed, m, 8, 6, full=full)
+    order = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(blocks.sizes)), blocks.counts))
+    starts = np.cumsum(blocks.sizes[order]) - blocks.sizes[order]
+    work = Stretches.of(blocks, 8, 64)
+    work.prices[:] = blocks.costs.mean(axis=1)
+    work.labels[:] = Relaxation(blocks, Budget().start()).labels(work.prices)
+    work.block_sizes[:], work.block_starts[:] = order, starts
+    excesses = [excess(work, i) for i in range(len(order))]
+    length = Packing.of(blocks, order, starts).cost - float(work.prices @ blocks.counts)
+    assert min(excesses) >= -1e-9
+    assert sum(excesses) == pytest.approx(length - work.labels[m])
+    work.block_starts[-1] = m - blocks.sizes[order[-1]] + 1
+    across = excess(work, len(order) - 1)
+    assert blocks.sizes[order[-1]] == 1 or across == 0.0
+
+
+SCAS = Strategy.SCAS
+SOLVER = Lagrangian()
+"""One for all tests, so that they share its child process."""
+
+RELATIVE = 1e-6
+"""Distance of an objective from the expected one that counts as none."""
+
+LARGE = pathlib.Path(__file__).parents[3] / "instances"
+
+
+def solved(problem: TopologyProblem, budget: Budget = Budget(), seed: int = 0) -> Result:  # noqa: B008 (immutable)
+    result = SOLVER.solve(problem, budget, seed)
+    verify_result(problem, result)
+    return result
+
+
+def random_window(seed: int, idle: int, load: float, largest: int, topology: FatTree) -> TopologyProblem:
+    """Idle nodes in runs, and jobs of 2 nodes or more that ask for a share of them."""
+    rng = np.random.default_rng(seed)
+    nodes: set[int] = set()
+    while len(nodes) < idle:
+        first = int(rng.integers(topology.size))
+        nodes.update(range(first, min(topology.size, first + int(rng.geometric(0.1)))))
+    wanted = int(load * idle)
+    sizes: list[int] = []
+    while sum(sizes) < wanted:
+        sizes.append(min(int(rng.integers(2, largest)), wanted - sum(sizes)))
+    idle_nodes: IntArray = np.array(sorted(nodes)[:idle])
+    return window(topology, idle_nodes, sizes, strategy=SCAS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("load", [1.0, 0.97, 0.5])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_large_window_has_a_near_packing_before_any_program(
+    seed: int, load: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(solver_module, "LARGEST_NONZEROS", -1)
+    result = solved(random_window(seed, 1000, load, 40, FatTree(10, 16, 25)))
+    assert result.gap is not None
+    assert result.gap < 0.015
+    assert result.stopped_by in (StopReason.COMPLETED, StopReason.PROVED)
+
+
+@pytest.mark.slow
+def test_l1_is_proved_optimal() -> None:
+    assert_proved(solved(read_problems(LARGE / "L1.json.gz")[0].with_strategy(SCAS)), 2246918.0529387025, RELATIVE)
+
+
+@pytest.mark.slow
+def test_l2_comes_near_its_bound_in_one_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solver_module, "ROUNDS", 1)
+    monkeypatch.setattr(solver_module, "LARGEST_NONZEROS", -1)
+    result = solved(read_problems(LARGE / "L2.json.gz")[0].with_strategy(SCAS))
+    assert result.gap is not None
+    assert result.gap < 0.003
+
+
+def test_beyond_the_stated_number_of_blocks_it_says_so_at_once() -> None:
+    topology = FatTree(100, 100, 100)
+    sizes = list(range(1, 101))
+    problem = window(topology, range(topology.size // 2), sizes, strategy=SCAS)
+    assert len(problem.idle_nodes) * len(sizes) > LARGEST_BLOCKS
+    refusal = SOLVER.refusal(problem)
+    assert refusal is not None
+    assert "50,000,000" in refusal

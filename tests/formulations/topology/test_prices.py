@@ -1,0 +1,504 @@
+"""Prices of parts: classes, answers and bounds against slow twins, insertion at prices, and the solver."""
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from support.brute_force import optimum
+from support.clocks import LooksBudget
+from support.counts import counts_of_vertices, largest_saving, leaf_groups, patterns, saving
+from support.oracle import ROUNDING, OracleWindow
+from support.part_prices import SlowPricing
+from support.windows import paper_window, trees, window, windows
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.cluster.topology import FatTree
+from allocopt.errors import UsageError
+from allocopt.kernels.insertion import insertion_state
+from allocopt.problems.base import Strategy
+from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.tables import encode, group_tree
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import Solver
+from allocopt.solving.registry import get_solver
+from allocopt.solving.result import Result
+from allocopt.solving.verify import verify, verify_result
+from formulations.topology.free import solver as module
+from formulations.topology.prices.pricing import MergedTree, Pricing, Rounding, insert_at_prices
+from formulations.topology.prices.solver import LARGEST_PRICING, MOST_IDLE, Ascent, LeafPrices
+
+
+def levels_of(problem: TopologyProblem) -> range:
+    return range(len(problem.topology.hops))
+
+
+@given(windows(most_idle=12, most_jobs=4), st.data())
+def test_every_group_is_in_one_stock_of_its_class(problem: TopologyProblem, data: st.DataObject) -> None:
+    encoding = encode(problem)
+    tree, class_of_group = MergedTree.of(encoding, data.draw(st.sampled_from(levels_of(problem))))
+    idle = [np.bincount(groups).tolist() for groups in encoding.groups]
+    groups = [
+        pair for nodes, classes in zip(idle, class_of_group, strict=True) for pair in zip(classes, nodes, strict=True)
+    ]
+    stocks = zip(tree.stock_class.tolist(), tree.stock_idle.tolist(), tree.stock_count.tolist(), strict=True)
+    assert sorted(groups) == sorted(pair for *pair_, count in stocks for pair in [tuple(pair_)] * count)
+    assert tree.members[:-1].sum() == len(groups)
+    for v in range(len(tree.widest) - 1):
+        most = max(nodes for owner, nodes in groups if owner == v)
+        assert tree.widest[v] == min(most, problem.sizes.max())
+        assert tree.worth_first[v + 1] - tree.worth_first[v] == most + 1
+        assert tree.first[v + 1] - tree.first[v] == tree.widest[v] + 1
+    assert tree.n_rows == (tree.widest[:-1] + 1).sum()
+
+
+@given(windows(most_idle=12, most_jobs=4))
+def test_without_merging_the_classes_are_the_groups(problem: TopologyProblem) -> None:
+    encoding = encode(problem)
+    tree, groups = MergedTree.of(encoding, 0)[0], group_tree(encoding)
+    assert (tree.members == 1).all()
+    assert tree.first_child.tolist() == groups.first_child.tolist()
+    assert tree.children.tolist() == groups.children.tolist()
+    assert tree.weight.tolist() == groups.weight.tolist()
+    assert tree.stock_idle.tolist() == groups.idle[:-1].tolist()
+
+
+@given(windows(most_idle=12, most_jobs=4))
+def test_under_the_top_there_is_a_class_for_every_level(problem: TopologyProblem) -> None:
+    encoding = encode(problem)
+    top = len(encoding.groups)
+    tree = MergedTree.of(encoding, top)[0]
+    assert tree.weight.tolist() == [*encoding.weights.tolist(), 0.0]
+    assert tree.members.tolist() == [*encoding.n_groups.tolist(), 1]
+    assert np.diff(tree.first_child).tolist() == [0, *[1] * top][: top + 1]
+
+
+@pytest.mark.parametrize(("level", "classes"), [(0, 9 + 3 + 1), (1, 3 + 3 + 1), (2, 3)])
+def test_a_level_says_which_groups_stay_apart(level: int, classes: int) -> None:
+    tree, _ = MergedTree.of(encode(window(FatTree(3, 3, 4), range(36), [5, 3])), level)
+    assert len(tree.widest) == classes
+
+
+def test_pods_keep_their_own_leaves_where_they_stay_apart() -> None:
+    encoding = encode(paper_window(1))
+    _, class_of_group = MergedTree.of(encoding, 1)
+    pods = class_of_group[1][encoding.groups[1]]
+    leaves = class_of_group[0][encoding.groups[0]]
+    assert len(np.unique(np.stack((pods, leaves)), axis=1).T) == encoding.n_groups[1]
+
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def random_prices(tree: MergedTree, seed: int) -> FloatArray:
+    """Prices of any kind: none, many equal, or anything."""
+    rng = np.random.default_rng(seed)
+    kinds = (np.zeros(tree.n_rows), rng.choice([0.0, 0.5, 1.0, 3.7], tree.n_rows), rng.exponential(3.0, tree.n_rows))
+    prices: FloatArray = kinds[int(rng.integers(3))]
+    prices[tree.first[:-1][np.diff(tree.first) > 0]] = 0.0
+    return prices
+
+
+@st.composite
+def priced_windows(draw: st.DrawFn) -> tuple[TopologyProblem, Pricing, FloatArray]:
+    problem = draw(windows(most_idle=9, most_jobs=4))
+    pricing = Pricing(encode(problem), draw(st.integers(0, len(problem.topology.hops) - 1)))
+    return problem, pricing, random_prices(pricing.tree, draw(seeds))
+
+
+@given(priced_windows())
+def test_answers_and_bound_are_those_of_the_slow_twin(case: tuple[TopologyProblem, Pricing, FloatArray]) -> None:
+    problem, pricing, prices = case
+    tree, found = pricing.tree, pricing.at(prices)
+    slow = SlowPricing(tree, prices)
+    top = len(tree.widest) - 1
+    for r, size in enumerate(pricing.sizes.tolist()):
+        value = found.savings[r] - found.job_parts[r] @ prices
+        assert value == pytest.approx(float(slow.value(size, top, size)), abs=1e-9)
+    for v in range(top):
+        for c in range(int(tree.worth_first[v + 1] - tree.worth_first[v])):
+            assert found.worth[tree.worth_first[v] + c] == pytest.approx(float(slow.worth(v, c)), abs=1e-9)
+    exact = slow.bound(problem.sizes.tolist())
+    assert found.bound >= exact
+    assert found.bound == pytest.approx(float(exact), rel=1e-9, abs=1e-9)
+
+
+@given(priced_windows())
+def test_answers_are_made_of_parts_that_are_there(case: tuple[TopologyProblem, Pricing, FloatArray]) -> None:
+    _, pricing, prices = case
+    tree, found = pricing.tree, pricing.at(prices)
+    lengths = np.diff(tree.first)
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    nodes = np.arange(tree.n_rows) - tree.first[owner]
+    for r, size in enumerate(pricing.sizes.tolist()):
+        taken = np.bincount(owner, found.job_parts[r] * nodes, len(tree.widest))
+        taken[-1] = size
+        for v in range(len(tree.widest)):
+            children = tree.children[tree.first_child[v] : tree.first_child[v + 1]]
+            assert len(children) == 0 or taken[children].sum() == taken[v]
+            assert tree.members[v] > 1 or found.job_parts[r, owner == v].sum() <= 1
+        squares = found.job_parts[r] @ (tree.weight[owner] * nodes**2)
+        assert found.savings[r] == pytest.approx(squares / size, abs=1e-12)
+    for stock, (v, idle) in enumerate(zip(tree.stock_class.tolist(), tree.stock_idle.tolist(), strict=True)):
+        assert found.sales[stock, owner != v].sum() == 0
+        assert found.sales[stock] @ nodes <= idle
+        assert found.sales[stock] @ prices == pytest.approx(found.worth[tree.worth_first[v] + idle], abs=1e-9)
+
+
+@given(windows(most_idle=9, most_jobs=3), seeds)
+def test_without_merging_jobs_choose_among_all_patterns(problem: TopologyProblem, seed: int) -> None:
+    encoding = encode(problem)
+    pricing, tree = Pricing(encoding, 0), group_tree(encoding)
+    prices = random_prices(pricing.tree, seed)
+    found = pricing.at(prices)
+    idle, _ = leaf_groups(encoding)
+
+    def value(pattern: tuple[int, ...]) -> float:
+        counts = counts_of_vertices(tree, pattern)[:-1]
+        return saving(encoding, pattern) - float(prices[pricing.tree.first[:-2] + counts].sum())
+
+    if len(encoding.groups) == 0:
+        assert found.bound == pytest.approx(0.0, abs=1e-9)
+        return
+    for r, size in enumerate(pricing.sizes.tolist()):
+        best = max(value(pattern) for pattern in patterns(idle, size))
+        assert found.savings[r] - found.job_parts[r] @ prices == pytest.approx(best, abs=1e-9)
+
+
+@given(priced_windows())
+def test_no_allocation_saves_more_than_the_bound_at_any_prices(
+    case: tuple[TopologyProblem, Pricing, FloatArray],
+) -> None:
+    problem, pricing, prices = case
+    assert pricing.at(prices).bound >= largest_saving(problem)
+
+
+@given(windows(most_idle=12, most_jobs=4), seeds)
+def test_finer_classes_at_the_same_prices_prove_as_much_or_more(problem: TopologyProblem, seed: int) -> None:
+    encoding = encode(problem)
+    coarse = Pricing(encoding, len(encoding.groups))
+    prices = random_prices(coarse.tree, seed)
+    bound = coarse.at(prices).bound
+    for level in range(len(encoding.groups) - 1, -1, -1):
+        finer = Pricing(encoding, level)
+        prices = finer.inherited(coarse, prices)
+        assert finer.at(prices).bound <= bound * (1 + 1e-9) + 1e-9
+        coarse, bound = finer, finer.at(prices).bound
+
+
+def test_no_prices_bound_the_known_optima(oracle_windows: list[OracleWindow]) -> None:
+    for case in oracle_windows:
+        encoding = encode(case.problem)
+        hops = float((encoding.top * encoding.sizes - encoding.bottom).sum())
+        for level in range(3):
+            pricing = Pricing(encoding, level)
+            for seed in range(3):
+                bound = pricing.at(random_prices(pricing.tree, seed)).bound
+                assert encoding.scale * (hops - bound) <= case.optimum[Strategy.FREE] + ROUNDING
+
+
+def test_the_same_prices_get_the_same_answer() -> None:
+    pricing = Pricing(encode(paper_window(2)), 1)
+    prices = random_prices(pricing.tree, 5)
+    first, _, again = pricing.at(prices), pricing.at(2 * prices), pricing.at(prices)
+    assert again.bound == first.bound
+    assert again.job_parts.tolist() == first.job_parts.tolist()
+    assert again.sales.tolist() == first.sales.tolist()
+
+
+def ascent_of(problem: TopologyProblem, level: int, rounds: int) -> tuple[Pricing, Ascent, bool]:
+    encoding = encode(problem)
+    pricing = Pricing(encoding, level)
+    owners = np.full(len(problem.idle_nodes), -1)
+    owners[: problem.sizes.sum()] = np.repeat(np.arange(len(problem.jobs)), problem.sizes)
+    ascent = Ascent(encoding, pricing, np.zeros(pricing.tree.n_rows), owners)
+    left = itertools.chain([True] * rounds, itertools.repeat(False))
+    return pricing, ascent, ascent.climb(lambda: 60.0, lambda: next(left))
+
+
+def bound_of(problem: TopologyProblem, level: int) -> float:
+    _, ascent, done = ascent_of(problem, level, 10_000)
+    assert done
+    return ascent.best.bound
+
+
+def below(tree: MergedTree, v: int, k: int) -> Iterator[tuple[float, IntArray]]:
+    """All ways in which k nodes of one group of a class are split below it: weighted squares and parts."""
+    children = tree.children[tree.first_child[v] : tree.first_child[v + 1]].tolist()
+    if not children:
+        yield 0.0, np.zeros(tree.n_rows, dtype=np.int64)
+        return
+    for split in itertools.product(*[range(k + 1)] * len(children)):
+        if sum(split) == k:
+            ways = [list(of_class(tree, child, a, a)) for child, a in zip(children, split, strict=True)]
+            for chosen in itertools.product(*ways):
+                yield sum(way[0] for way in chosen), np.sum([way[1] for way in chosen], axis=0)
+
+
+def of_class(tree: MergedTree, v: int, k: int, largest: int) -> Iterator[tuple[float, IntArray]]:
+    """All ways to take k nodes of groups of a class in parts of falling size."""
+    if k == 0:
+        yield 0.0, np.zeros(tree.n_rows, dtype=np.int64)
+        return
+    for a in range(1, min(k, largest, int(tree.widest[v])) + 1):
+        if a < k and tree.members[v] == 1:
+            continue
+        for squares, parts in below(tree, v, a):
+            for more, others in of_class(tree, v, k - a, a):
+                taken = parts + others
+                taken[tree.first[v] + a] += 1
+                yield squares + more + tree.weight[v] * a * a, taken
+
+
+def sales_of(tree: MergedTree, v: int, idle: int, largest: int) -> Iterator[IntArray]:
+    """All parts that fit into one group of a class together."""
+    yield np.zeros(tree.n_rows, dtype=np.int64)
+    for a in range(1, min(idle, largest) + 1):
+        for others in sales_of(tree, v, idle - a, a):
+            sold = others.copy()
+            sold[tree.first[v] + a] += 1
+            yield sold
+
+
+def master_value(problem: TopologyProblem, level: int) -> float:
+    """Value of the master problem with every column, by another solver."""
+    pricing = Pricing(encode(problem), level)
+    tree, top = pricing.tree, len(pricing.tree.widest) - 1
+    columns, savings, rows = [], [], []
+    for r, size in enumerate(pricing.sizes.tolist()):
+        for squares, parts in below(tree, top, size):
+            columns.append(parts)
+            savings.append(squares / size)
+            rows.append(r)
+    for stock, (v, idle) in enumerate(zip(tree.stock_class.tolist(), tree.stock_idle.tolist(), strict=True)):
+        for sold in sales_of(tree, v, idle, int(tree.widest[v])):
+            columns.append(-sold)
+            savings.append(0.0)
+            rows.append(len(pricing.sizes) + stock)
+    picks = np.zeros((len(pricing.sizes) + len(tree.stock_idle), len(columns)))
+    picks[rows, np.arange(len(columns))] = 1.0
+    result = linprog(
+        -np.array(savings),
+        A_ub=np.array(columns).T if tree.n_rows else None,
+        b_ub=np.zeros(tree.n_rows) if tree.n_rows else None,
+        A_eq=picks,
+        b_eq=np.concatenate((pricing.multiplicity, tree.stock_count)),
+    )
+    assert result.success
+    return -float(result.fun)
+
+
+@given(windows(most_idle=7, most_jobs=3), st.data())
+def test_at_the_end_the_bound_is_the_value_of_the_master_problem_with_every_column(
+    problem: TopologyProblem, data: st.DataObject
+) -> None:
+    level = data.draw(st.integers(0, len(problem.topology.hops) - 1))
+    assert bound_of(problem, level) == pytest.approx(master_value(problem, level), rel=1e-6, abs=1e-6)
+
+
+@given(windows(most_idle=9, most_jobs=4), st.data(), st.integers(0, 6))
+def test_it_can_stop_anywhere(problem: TopologyProblem, data: st.DataObject, rounds: int) -> None:
+    level = data.draw(st.integers(0, len(problem.topology.hops) - 1))
+    pricing, ascent, _ = ascent_of(problem, level, rounds)
+    best = ascent.best
+    assert best.prices.min(initial=0.0) >= 0
+    assert best.bound == pricing.at(best.prices).bound
+    assert best.bound >= largest_saving(problem)
+
+
+@pytest.mark.slow
+def test_rounds_never_worsen_the_bound_and_mostly_improve_it() -> None:
+    improved = 0
+    for seed, level in itertools.product(range(2), range(3)):
+        bounds = [ascent_of(paper_window(seed), level, rounds)[1].best.bound for rounds in (0, 1, 3, 9, 27)]
+        assert bounds == sorted(bounds, reverse=True)
+        improved += bounds[-1] < bounds[0] - 1e-6
+    assert improved >= 3
+
+
+@pytest.mark.slow
+def test_finer_classes_prove_as_much_and_sometimes_more() -> None:
+    improved = 0
+    for seed in (1, 2, 4):
+        bounds = [bound_of(paper_window(seed), level) for level in (2, 1, 0)]
+        assert bounds[2] <= bounds[1] * (1 + 1e-7)
+        assert bounds[1] <= bounds[0] * (1 + 1e-7)
+        improved += bounds[2] < bounds[0] * (1 - 1e-6)
+    assert improved >= 1
+
+
+@pytest.mark.parametrize("sizes", [[3, 3, 5, 2, 2], [5, 5, 5], [4, 4, 4, 4, 1], [1] * 6, [8, 7, 6, 3]])
+def test_pods_with_the_same_idle_nodes_can_share_their_prices(sizes: list[int]) -> None:
+    idle = [
+        node for pod in range(4) for node in (12 * pod, 12 * pod + 4, 12 * pod + 5, *range(12 * pod + 8, 12 * pod + 12))
+    ]
+    problem = window(FatTree(4, 3, 4), idle, sizes)
+    assert bound_of(problem, 1) == pytest.approx(bound_of(problem, 2), rel=1e-7)
+
+
+@given(windows(most_idle=9, most_jobs=4), st.integers(0, 2**32 - 1))
+def test_every_job_is_inserted_best(problem: TopologyProblem, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    encoding = encode(problem)
+    tree = group_tree(encoding)
+    worth_of = np.concatenate(([0], np.cumsum(tree.idle + 1)))[:-1]
+    worth = rng.exponential(1.0, int((tree.idle + 1).sum()))
+    worth[worth_of[-1] :] = 0.0
+    state = insertion_state(tree, int(problem.sizes.max()))
+    owners = np.full(len(problem.idle_nodes), -1)
+    _, groups = leaf_groups(encoding)
+    leaf_of = encoding.groups[0] if groups else np.zeros(encoding.n_idle, dtype=np.int64)
+    n_leaves = len(tree.leaf_first) - 1
+    for job, size in enumerate(problem.sizes.tolist()):
+        idle = state.idle.copy()
+
+        def value(pattern: tuple[int, ...], idle: np.ndarray = idle) -> float:
+            left = idle - counts_of_vertices(tree, pattern)
+            return saving(encoding, pattern) - float((worth[worth_of + idle] - worth[worth_of + left]).sum())
+
+        insert_at_prices(tree, state, problem.sizes, worth, worth_of, job, job + 1, owners)
+        taken = tuple(np.bincount(leaf_of[owners == job], minlength=n_leaves).tolist())
+        assert sum(taken) == size
+        assert (idle - state.idle).tolist() == counts_of_vertices(tree, taken).tolist()
+        best = max(value(pattern) for pattern in patterns(idle[:n_leaves], size))
+        # Ties of the kernel itself are broken by far less.
+        assert value(taken) == pytest.approx(best, abs=1e-6)
+
+
+def rounding_of(problem: TopologyProblem) -> Rounding:
+    encoding = encode(problem)
+    pricing = Pricing(encoding, len(encoding.groups))
+    return Rounding(problem, encoding, pricing, pricing.at(np.zeros(pricing.tree.n_rows)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_in_any_order_all_jobs_get_their_nodes(seed: int) -> None:
+    problem = paper_window(seed)
+    rounding, rng = rounding_of(problem), np.random.default_rng(seed)
+    ranks = rounding.random_ranks(rng)
+    for _ in range(3):
+        allocation = rounding.allocation(ranks, Budget().start())
+        assert allocation is not None
+        verify(problem, allocation)
+        ranks = rounding.moved(ranks, rng)
+
+
+@pytest.mark.parametrize(("ranks", "leaves"), [((0.3, 0.2, 0.1), 1), ((0.1, 0.2, 0.3), 2)])
+def test_the_sizes_of_least_rank_are_inserted_first(ranks: tuple[float, ...], leaves: int) -> None:
+    problem = window(FatTree(2, 2, 4), [0, 1, 2, 3, 4, 5, 8, 9, 10], [2, 4, 3])
+    allocation = rounding_of(problem).allocation(np.array(ranks), Budget().start())
+    assert allocation is not None
+    # The job of 4 nodes finds the only leaf with so many if the others do not choose before it.
+    assert len(set((allocation.nodes[1] // 4).tolist())) == leaves
+
+
+def test_a_move_changes_one_to_three_ranks() -> None:
+    rounding, rng = rounding_of(paper_window(1)), np.random.default_rng(0)
+    ranks = rounding.random_ranks(rng)
+    changes = {int((rounding.moved(ranks, rng) != ranks).sum()) for _ in range(50)}
+    assert changes == set(range(1, 1 + min(3, len(ranks))))
+
+
+def test_it_stops_when_the_time_is_over() -> None:
+    rounding = rounding_of(paper_window(0))
+    assert rounding.allocation(rounding.random_ranks(np.random.default_rng(0)), Budget(1e-9).start()) is None
+
+
+def solved(problem: TopologyProblem, budget: Budget = Budget(), seed: int = 0) -> Result:  # noqa: B008
+    result = LeafPrices().solve(problem, budget, seed)
+    verify_result(problem, result)
+    return result
+
+
+def crowded_window(seed: int) -> TopologyProblem:
+    """Jobs of 2 to 40 nodes that take 95 % of the idle nodes, about a half of 2,000."""
+    rng = np.random.default_rng(seed)
+    idle = np.flatnonzero(rng.random(2000) < np.repeat(rng.random(100), 20))
+    sizes = rng.integers(2, 41, size=200)
+    return window(FatTree(10, 10, 20), idle, sizes[np.cumsum(sizes) <= 0.95 * len(idle)].tolist())
+
+
+@given(windows(most_idle=8, most_jobs=3), st.integers(1, 12))
+def test_after_few_iterations_the_bound_never_passes_the_optimum(problem: TopologyProblem, iterations: int) -> None:
+    result = solved(problem, Budget(iterations=iterations))
+    best = optimum(problem)
+    assert result.bound is not None
+    assert result.objective is not None
+    assert result.bound <= best * (1 + 1e-9) + 1e-9
+    assert result.objective >= best * (1 - 1e-9) - 1e-9
+
+
+@given(windows(most_idle=8, most_jobs=3, topologies=trees(levels=4)))
+def test_trees_of_four_levels_get_a_valid_bound(problem: TopologyProblem) -> None:
+    result = solved(problem, Budget(iterations=40))
+    assert result.bound is not None
+    assert result.bound <= optimum(problem) * (1 + 1e-9) + 1e-9
+
+
+@pytest.mark.slow
+def test_the_known_optima_lie_between_bound_and_objective(oracle_windows: list[OracleWindow]) -> None:
+    for case in oracle_windows:
+        result = solved(case.problem.with_strategy(Strategy.FREE), Budget(iterations=20))
+        best = case.optimum[Strategy.FREE]
+        assert result.bound is not None
+        assert result.objective is not None
+        assert result.bound <= best + ROUNDING
+        assert result.objective >= best - ROUNDING
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("looks", range(0, 60, 4))
+def test_wherever_it_is_cut_off_allocation_and_bound_are_valid(looks: int) -> None:
+    problem = paper_window(4)
+    best = get_solver("exact").solve(problem, Budget(), 0).objective
+    result = solved(problem, LooksBudget(looks=looks))
+    assert best is not None
+    assert result.objective is not None
+    assert best <= result.objective * (1 + 1e-12)
+    assert result.bound is None or result.bound <= best * (1 + 1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_crowded_windows_are_bounded_and_solved_well(seed: int) -> None:
+    problem = crowded_window(seed)
+    result = solved(problem, Budget(iterations=60))
+    greedy = get_solver("greedy").solve(problem, Budget(), 0)
+    assert result.gap is not None
+    assert greedy.gap is not None
+    assert result.gap < 0.02 < greedy.gap
+    assert greedy.bound is not None
+    assert greedy.objective is not None
+    assert greedy.bound < (result.bound or 0.0) <= (result.objective or 0.0) < greedy.objective
+
+
+@pytest.mark.slow
+def test_without_a_time_limit_the_answer_depends_on_the_seed_alone() -> None:
+    problem = crowded_window(3)
+    first, again, other = (solved(problem, Budget(iterations=20), seed) for seed in (1, 1, 2))
+    assert first.solution.as_dict(problem) == again.solution.as_dict(problem)
+    assert first.bound == again.bound
+    assert other.solution.as_dict(problem) != first.solution.as_dict(problem)
+
+
+@pytest.mark.slow
+def test_where_no_other_solver_is_installed_it_works_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(name: str) -> Solver:
+        raise UsageError(f"there is no solver {name!r}")
+
+    problem = crowded_window(0)
+    monkeypatch.setattr(module, "get_solver", nothing)
+    result = solved(problem, Budget(iterations=60))
+    assert result.gap is not None
+    assert result.gap < 0.03
+
+
+def test_what_is_too_large_is_refused() -> None:
+    many = window(FatTree(1, 101, 10_000), range(MOST_IDLE + 1), [2])
+    assert f"{MOST_IDLE:,}" in str(LeafPrices().refusal(many))
+    large = window(FatTree(2, 20, 5_000), range(200_000), [15_000, 14_000, 13_000])
+    assert f"{LARGEST_PRICING:,}" in str(LeafPrices().refusal(large))
+    assert LeafPrices().refusal(paper_window(0)) is None
