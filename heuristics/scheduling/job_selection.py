@@ -23,7 +23,7 @@ from heuristics.scheduling.queue_orders import FirstComeFirstServed, RandomOrder
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SmallestDominantShare:
+class _SmallestDominantShare:
     """``drf``: the job first whose dominant share, the largest of its shares of the machine's resources, is smallest.
 
     CuSH calls this dominant resource fairness: every job stands for a user who holds nothing yet.
@@ -39,8 +39,8 @@ class SmallestDominantShare:
 
 def order_of(rule: str, jobs: JobSet, machine: Machine) -> QueueOrder:
     """Return the queue order of a rule for a job set; raise `UsageError` where there is no such rule."""
-    if rule == SmallestDominantShare.name:
-        return SmallestDominantShare((jobs.request / np.array(machine.total)).max(axis=1))
+    if rule == _SmallestDominantShare.name:
+        return _SmallestDominantShare((jobs.request / np.array(machine.total)).max(axis=1))
     if rule not in RULES:
         raise UsageError(f"there is no rule {rule!r}; there are {', '.join(RULES)}")
     orders: dict[str, QueueOrder] = {"fcfs": FirstComeFirstServed(), "sjf": ShortestJobFirst(), "random": RandomOrder()}

@@ -11,8 +11,15 @@ from allocopt.simulator.rules import Backfill, QueueOrder
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import F1, FirstComeFirstServed, ShortestJobFirst, Unicep, Wfp3
-from heuristics.scheduling.runnable import RandomRunnable, bin_packing
+from heuristics.scheduling.queue_orders import (
+    F1,
+    FirstComeFirstServed,
+    RandomRunnable,
+    ShortestJobFirst,
+    Unicep,
+    Wfp3,
+    bin_packing,
+)
 from heuristics.scheduling.two_level import TwoLevelOrders
 from learned.dras.jobsets import DAY_S, EVALUATION_LOAD, EVALUATION_SEEDS, WEEK_DAYS, Split, SyntheticModel
 from learned.weights import read_weights, shipped_weights

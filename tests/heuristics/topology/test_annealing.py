@@ -1,27 +1,332 @@
-"""Solvers ``annealing`` and ``annealing-as-published``."""
+"""Annealing: moves and costs of both walks, temperatures, and the same move through the simanneal package."""
 
 import math
+import signal
+import threading
+from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.brute_force import optimum
+from support.brute_force import dcas_allocations, free_allocations, optimum
 from support.clocks import LooksBudget
-from support.counts import optimum_by_counts
 from support.oracle import ROUNDING, OracleWindow
-from support.windows import paper_window, windows
+from support.windows import fat_trees, paper_window, trees, window, windows
 
-from allocopt.errors import UsageError
+from allocopt.arrays import IntArray
+from allocopt.cluster.topology import FatTree, hop_costs
+from allocopt.errors import InvalidSolutionError, UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.tables import encode
+from allocopt.problems.topology.verify import check_non_crossing
 from allocopt.solving.budget import Budget
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import solve
-from allocopt.solving.verify import verify_result
+from allocopt.solving.verify import verify, verify_result
 from heuristics.topology import annealing
-from heuristics.topology.annealing import Annealing, AnnealingAsPublished, Schedule
+from heuristics.topology import simanneal_reference as reference
+from heuristics.topology.annealing import (
+    Annealing,
+    AnnealingAsPublished,
+    Rules,
+    Schedule,
+    Swapping,
+    Walk,
+    WindowAnnealing,
+    anneal,
+    anneal_by_swaps,
+    is_non_crossing,
+)
+from heuristics.topology.simanneal_reference import LARGEST_WINDOW, SimannealReference, destroy_and_repair
+
+
+def walked(problem: TopologyProblem, schedule: Schedule, *, restores: bool = True, seed: int = 0) -> Walk:
+    """Return where the walk stands after all steps from the sequential allocation."""
+    walk = Walk.at(problem, Allocation.sequential(problem))
+    rules = Rules.of(problem, schedule, schedule.steps, restores=restores)
+    anneal(encode(problem), walk, rules, 0, schedule.steps, np.random.default_rng(seed))
+    return walk
+
+
+def move(problem: TopologyProblem, owners: IntArray, most: int, rng: np.random.Generator) -> IntArray:
+    """Return the owners after one move of the kernel."""
+    walk = Walk.at(problem, Allocation.of_owners(problem, owners))
+    # So hot that every move is accepted.
+    anneal(encode(problem), walk, Rules(1e12, 1e12, 1, most, False, True), 0, 1, rng)
+    return walk.working
+
+
+def costs_at(problem: TopologyProblem, owners: IntArray) -> np.ndarray:
+    return hop_costs(problem.topology, problem.hop_cost, Allocation.of_owners(problem, owners).nodes)
+
+
+def crosses(problem: TopologyProblem, owners: IntArray) -> bool:
+    try:
+        check_non_crossing(problem, owners)
+    except InvalidSolutionError:
+        return True
+    return False
+
+
+owner_arrays = windows(most_idle=12, most_jobs=4).flatmap(
+    lambda problem: st.tuples(
+        st.just(problem),
+        st.permutations(
+            [job for job, size in enumerate(problem.sizes.tolist()) for _ in range(size)]
+            + [-1] * (len(problem.idle_nodes) - int(problem.sizes.sum()))
+        ),
+    )
+)
+
+
+@given(owner_arrays)
+def test_the_kernel_and_the_verifier_agree_on_what_crosses(case: tuple[TopologyProblem, list[int]]) -> None:
+    problem, owners = case[0], np.array(case[1], dtype=np.int64)
+    assert is_non_crossing(owners, problem.sizes) is not crosses(problem, owners)
+
+
+@pytest.mark.parametrize(
+    ("idle", "sizes"),
+    [
+        (4, [2]),
+        (5, [2, 2]),
+        (6, [2, 3]),
+        (6, [2, 2, 1]),
+        (7, [2, 2, 2]),
+        (7, [3, 2, 2]),
+        (8, [2, 3, 3]),
+        (6, [2, 2, 2]),
+    ],
+)
+def test_what_does_not_cross_is_what_dcas_can_reach_and_kreweras_counts_it(idle: int, sizes: list[int]) -> None:
+    problem = window(FatTree(2, 2, 2), range(idle), sizes)
+    passing = {owners for owners in free_allocations(problem) if is_non_crossing(np.array(owners), problem.sizes)}
+    assert passing == dcas_allocations(problem)
+    factors = len(sizes) if sum(sizes) < idle else len(sizes) - 1
+    assert len(passing) == np.prod([idle - factor for factor in range(factors)])
+
+
+@given(owner_arrays, st.integers(1, 4), st.integers(0, 2**32))
+def test_a_move_always_yields_a_partition_of_the_right_sizes(
+    case: tuple[TopologyProblem, list[int]], most: int, seed: int
+) -> None:
+    problem, before = case[0], np.array(case[1], dtype=np.int64)
+    after = move(problem, before, most, np.random.default_rng(seed))
+    counts = np.bincount(after + 1, minlength=len(problem.jobs) + 1)
+    assert counts[1:].tolist() == problem.sizes.tolist()
+    moved = set(before[before != after].tolist()) | set(after[before != after].tolist())
+    assert len(moved - {-1}) <= most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sizes", "most"), [([2, 1], 1), ([2, 1], 2), ([2, 2], 2), ([3, 2], 2), ([2, 1, 1], 3)])
+def test_the_kernel_moves_as_often_to_each_state_as_its_obvious_twin(sizes: list[int], most: int) -> None:
+    problem = window(FatTree(1, 3, 2), range(5), sizes)
+    start = Allocation.sequential(problem).owners(problem)
+    draws, rng = 3_000, np.random.default_rng(1)
+    kernel = Counter(tuple(move(problem, start, most, rng).tolist()) for _ in range(draws))
+    twin = Counter(tuple(reference.destroy_and_repair(start, problem.sizes, most, rng).tolist()) for _ in range(draws))
+    assert set(kernel) == set(twin)
+    for state, count in kernel.items():
+        # Five standard deviations of the difference of two counts.
+        assert abs(count - twin[state]) <= 5 * np.sqrt(count + twin[state])
+
+
+@pytest.mark.parametrize(
+    ("strategy", "restores"), [(Strategy.DCAS, True), (Strategy.FREE, True), (Strategy.FREE, False)]
+)
+@given(problem=windows(most_idle=14, most_jobs=5, topologies=fat_trees | trees()), steps=st.integers(1, 60))
+def test_costs_kept_by_the_walk_are_those_of_a_full_count(
+    strategy: Strategy, restores: bool, problem: TopologyProblem, steps: int
+) -> None:
+    walk = walked(problem.with_strategy(strategy), Schedule(5.0, 0.25, steps, 3), restores=restores)
+    assert walk.working_costs == pytest.approx(costs_at(problem, walk.working), rel=1e-9, abs=1e-9)
+    assert walk.accepted_costs == pytest.approx(costs_at(problem, walk.accepted), rel=1e-9, abs=1e-9)
+    assert walk.totals[0] == pytest.approx(costs_at(problem, walk.accepted).sum(), rel=1e-9, abs=1e-9)
+    assert walk.totals[1] == pytest.approx(costs_at(problem, walk.best).sum(), rel=1e-9, abs=1e-9)
+    assert walk.totals[1] <= walk.totals[0]
+
+
+def test_costs_do_not_drift_in_a_long_walk() -> None:
+    problem = paper_window(1)
+    walk = walked(problem, Schedule(5.0, 0.25, 20_000, 3))
+    assert walk.accepted_costs == pytest.approx(costs_at(problem, walk.accepted), rel=1e-12)
+    assert walk.totals[1] == pytest.approx(costs_at(problem, walk.best).sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_under_dcas_no_state_of_the_walk_crosses(seed: int) -> None:
+    problem = paper_window(seed, Strategy.DCAS)
+    walk = walked(problem, Schedule(5.0, 0.25, 300, 3), seed=seed)
+    for owners in (walk.working, walk.accepted, walk.best):
+        assert not crosses(problem, owners)
+
+
+def test_under_free_the_walk_leaves_dcas() -> None:
+    crossing = [
+        crosses(problem, walked(problem, Schedule(5.0, 0.25, 300, 3)).accepted)
+        for problem in (paper_window(seed) for seed in range(10))
+    ]
+    assert any(crossing)
+
+
+def test_a_proper_walk_starts_every_move_from_the_accepted_state_and_the_published_one_does_not() -> None:
+    problem = paper_window(4)
+    frozen = Schedule(1e-6, 1e-6, 50, 2)
+    proper, published = walked(problem, frozen), walked(problem, frozen, restores=False)
+    assert proper.working.tolist() == proper.accepted.tolist()
+    assert published.working.tolist() != published.accepted.tolist()
+    assert proper.totals[1] != published.totals[1]
+
+
+def test_at_no_temperature_only_what_is_not_worse_is_accepted() -> None:
+    problem = paper_window(5)
+    walk = Walk.at(problem, Allocation.sequential(problem))
+    rules = Rules.of(problem, Schedule(1e-9, 1e-9, 500, 3), 500, restores=True)
+    rng, kernel_window = np.random.default_rng(3), encode(problem)
+    totals = [float(walk.totals[0])]
+    for step in range(500):
+        anneal(kernel_window, walk, rules, step, step + 1, rng)
+        totals.append(float(walk.totals[0]))
+    assert totals == sorted(totals, reverse=True)
+    assert totals[-1] < totals[0]
+    assert walk.totals[1] == walk.totals[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+def test_at_a_constant_temperature_states_are_visited_as_boltzmann_says(temperature: float) -> None:
+    # A single job: a move puts it on any of the m circular blocks, each as likely, so that Metropolis' rule makes
+    # the share of each block proportional to exp(-cost / temperature).
+    problem = window(FatTree(2, 2, 3), [0, 1, 2, 3, 6, 7, 9], [3], hop_cost=1.0)
+    m, steps = len(problem.idle_nodes), 15_000
+    walk = Walk.at(problem, Allocation.sequential(problem))
+    rules = Rules.of(problem, Schedule(temperature, temperature, steps, 1), steps, restores=True)
+    rng, kernel_window = np.random.default_rng(7), encode(problem)
+    visits: Counter[float] = Counter()
+    for step in range(steps):
+        anneal(kernel_window, walk, rules, step, step + 1, rng)
+        visits[round(float(walk.totals[0]), 9)] += 1
+    blocks = [problem.idle_nodes[(start + np.arange(3)) % m] for start in range(m)]
+    costs = hop_costs(problem.topology, problem.hop_cost, blocks).round(9)
+    weights = np.exp(-costs / temperature)
+    assert len(set(costs)) >= 3
+    for cost in set(costs):
+        expected = weights[costs == cost].sum() / weights.sum()
+        assert visits[float(cost)] / steps == pytest.approx(expected, abs=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("step", "temperature"), [(0, 4.0), (50, 1.0), (75, 0.5), (25, 2.0)])
+def test_the_temperature_falls_geometrically_and_a_worse_state_is_accepted_by_metropolis_rule(
+    step: int, temperature: float
+) -> None:
+    problem = window(FatTree(2, 2, 3), [0, 1, 2, 3, 6, 7, 9], [3], hop_cost=1.0)
+    m, draws = len(problem.idle_nodes), 4000
+    rules = Rules.of(problem, Schedule(4.0, 0.25, 100, 1), 100, restores=True)
+    rng, kernel_window = np.random.default_rng(11), encode(problem)
+    worse = 0
+    for _ in range(draws):
+        walk = Walk.at(problem, Allocation.sequential(problem))
+        before = float(walk.totals[0])
+        anneal(kernel_window, walk, rules, step, step + 1, rng)
+        worse += float(walk.totals[0]) > before
+    blocks = [problem.idle_nodes[(start + np.arange(3)) % m] for start in range(m)]
+    rises = hop_costs(problem.topology, problem.hop_cost, blocks) - before
+    expected = np.exp(-rises[rises > 0] / temperature).sum() / m
+    assert worse / draws == pytest.approx(expected, abs=0.025)
+
+
+several_levels = windows(most_idle=14, most_jobs=5, topologies=st.just(FatTree(2, 2, 4)) | trees(levels=3))
+
+
+def walked_swaps(problem: TopologyProblem, steps: int, seed: int, temperature: float = 1.0) -> Swapping:
+    """Return where the walk stands after some steps from the sequential allocation."""
+    swapping = Swapping.at(problem, Allocation.sequential(problem), seed)
+    anneal_by_swaps(swapping, steps, temperature, temperature)
+    return swapping
+
+
+def cost_of_a_hop(problem: TopologyProblem) -> float:
+    return encode(problem).scale
+
+
+@given(problem=several_levels, steps=st.integers(1, 60), seed=st.integers(0, 2**40))
+def test_the_saving_kept_by_the_walk_is_that_of_a_full_count(problem: TopologyProblem, steps: int, seed: int) -> None:
+    swapping = walked_swaps(problem, steps, seed, 5.0)
+    before = problem.objective(Allocation.sequential(problem))
+    after = verify(problem, swapping.allocation(problem))
+    assert before - after == pytest.approx(swapping.saving[0] * cost_of_a_hop(problem), rel=1e-9, abs=1e-6)
+
+
+@given(problem=several_levels, seed=st.integers(0, 2**40))
+def test_every_single_move_saves_what_its_allocation_saves(problem: TopologyProblem, seed: int) -> None:
+    swapping = Swapping.at(problem, Allocation.sequential(problem), seed)
+    before = problem.objective(Allocation.sequential(problem))
+    for _ in range(10):
+        saving = float(swapping.saving[0])
+        anneal_by_swaps(swapping, 1, 1e12, 1e12)
+        after = problem.objective(swapping.allocation(problem))
+        change = (swapping.saving[0] - saving) * cost_of_a_hop(problem)
+        assert before - after == pytest.approx(change, rel=1e-9, abs=1e-6)
+        before = after
+
+
+def test_at_no_temperature_nothing_is_accepted_that_is_worse() -> None:
+    problem = paper_window(5)
+    swapping = Swapping.at(problem, Allocation.sequential(problem), 3)
+    savings = [0.0]
+    for _ in range(300):
+        anneal_by_swaps(swapping, 1, 1e-12, 1e-12)
+        savings.append(float(swapping.saving[0]))
+    assert savings == sorted(savings)
+    assert savings[-1] > 0
+
+
+def test_costs_do_not_drift_in_a_long_walk_swaps() -> None:
+    problem = paper_window(1)
+    swapping = walked_swaps(problem, 200_000, 1)
+    saved = problem.objective(Allocation.sequential(problem)) - problem.objective(swapping.allocation(problem))
+    assert swapping.saving[0] * cost_of_a_hop(problem) == pytest.approx(saved, rel=1e-9)
+
+
+@given(problem=windows(most_idle=12, most_jobs=4), iterations=st.integers(1, 200), seed=st.integers(0, 2**40))
+def test_the_answer_is_never_worse_than_greedy_or_the_warm_start(
+    problem: TopologyProblem, iterations: int, seed: int
+) -> None:
+    greedy = solve(problem, "free", "greedy").objective
+    warm = Allocation.sequential(problem)
+    cold_started = solve(problem, "free", Annealing(), None, seed, iterations=iterations).objective
+    warm_started = solve(problem, "free", Annealing(), None, seed, iterations=iterations, warm_start=warm).objective
+    assert cold_started is not None
+    assert warm_started is not None
+    assert greedy is not None
+    assert cold_started <= greedy
+    assert warm_started <= problem.objective(warm)
+
+
+def test_by_default_it_comes_within_a_percent_of_proven_optima_and_never_below(
+    oracle_windows: list[OracleWindow],
+) -> None:
+    gaps = []
+    for case in oracle_windows:
+        objective = solve(case.problem, "free", Annealing(), None).objective
+        assert objective is not None
+        assert objective >= case.optimum[Strategy.FREE] - ROUNDING
+        gaps.append(objective / case.optimum[Strategy.FREE] - 1)
+    assert np.mean(gaps) < 0.01
+
+
+def test_without_a_table_of_counts_the_papers_move_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = paper_window(3)
+    monkeypatch.setattr(annealing, "LARGEST_TABLE", 10)
+    result = Annealing(steps=50).solve(problem, Budget(), 0)
+    assert (result.stopped_by, result.bound) == (StopReason.ITERATIONS, None)
+    verify(problem, result.solution)
+
 
 Searching = Annealing | AnnealingAsPublished
 TAKEN = [(Annealing(), Strategy.DCAS), (Annealing(), Strategy.FREE), (AnnealingAsPublished(), Strategy.FREE)]
@@ -31,21 +336,6 @@ def solved(solver: Searching, problem: TopologyProblem, budget: Budget, seed: in
     result = solver.solve(problem, budget, seed)
     verify_result(problem, result)
     return result
-
-
-@pytest.mark.parametrize(("solver", "strategy"), TAKEN)
-@given(problem=windows(most_idle=12, most_jobs=5), iterations=st.integers(1, 50), seed=st.integers(0, 2**63))
-def test_the_answer_obeys_the_strategy_and_is_never_worse_than_sequential(
-    solver: Searching, strategy: Strategy, problem: TopologyProblem, iterations: int, seed: int
-) -> None:
-    problem = problem.with_strategy(strategy)
-    result = solved(solver, problem, Budget(iterations=iterations), seed)
-    sequential = solve(problem, solver="sequential").objective
-    assert result.objective is not None
-    assert sequential is not None
-    assert result.objective <= sequential
-    assert result.stopped_by in (StopReason.ITERATIONS, StopReason.PROVED)
-    assert result.status is Status.FEASIBLE or optimum_by_counts(problem) == pytest.approx(result.objective)
 
 
 @settings(max_examples=30)
@@ -127,3 +417,59 @@ def test_an_option_out_of_range_is_refused(solver: str, options: dict[str, float
 
 def test_a_constant_temperature_is_a_schedule() -> None:
     assert Schedule(1.0, 1.0, 1, 1).hottest == 1.0
+
+
+class PapersMove(WindowAnnealing):
+    """The kernel's walk with the paper's move under either strategy."""
+
+    name = Annealing.name
+    capabilities = Annealing.capabilities
+    restores = True
+
+
+BOTH = [Strategy.DCAS, Strategy.FREE]
+
+
+def solved_simanneal(problem: TopologyProblem, budget: Budget, seed: int = 0) -> Result:
+    result = SimannealReference().solve(problem, budget, seed)
+    verify_result(problem, result)
+    return result
+
+
+@given(windows(most_idle=12, most_jobs=4), st.integers(1, 4), st.integers(0, 2**32))
+def test_a_move_keeps_the_sizes(problem: TopologyProblem, most: int, seed: int) -> None:
+    owners = np.repeat(np.arange(len(problem.jobs)), problem.sizes)
+    owners = np.append(owners, np.full(len(problem.idle_nodes) - len(owners), -1))
+    moved = destroy_and_repair(owners, problem.sizes, most, np.random.default_rng(seed))
+    assert np.bincount(moved + 1, minlength=len(problem.jobs) + 1)[1:].tolist() == problem.sizes.tolist()
+
+
+def test_the_handler_of_ctrl_c_is_left_as_it_was() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    solved_simanneal(paper_window(1), Budget(iterations=50))
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_it_works_off_the_main_thread() -> None:
+    results: list[Result] = []
+    problem = paper_window(1)
+    thread = threading.Thread(target=lambda: results.append(solved_simanneal(problem, Budget(iterations=50))))
+    thread.start()
+    thread.join()
+    assert results[0].objective == solved_simanneal(problem, Budget(iterations=50)).objective
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", BOTH)
+def test_it_is_as_good_as_the_kernel_on_average(strategy: Strategy) -> None:
+    problems = [paper_window(seed, strategy) for seed in range(8)]
+    ours = np.mean([PapersMove(steps=500).solve(problem, Budget(), 0).objective for problem in problems])
+    theirs = np.mean([solved_simanneal(problem, Budget(iterations=500)).objective for problem in problems])
+    assert ours == pytest.approx(theirs, rel=0.03)
+
+
+def test_beyond_the_stated_size_it_says_so_at_once() -> None:
+    problem = window(FatTree(100, 10, 100), range(LARGEST_WINDOW + 1), [2])
+    with pytest.raises(UsageError, match="20,001 idle nodes"):
+        solve(problem, solver="simanneal")
+    assert SimannealReference().refusal(window(FatTree(100, 10, 100), range(LARGEST_WINDOW), [2])) is None

@@ -1,4 +1,4 @@
-"""Greedy inserts exactly, largest first; its bound holds, and so does its answer wherever it is cut off."""
+"""Greedy inserts exactly, largest first; its bound holds, with rules or without, wherever it is cut off."""
 
 import pytest
 from hypothesis import given
@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from support.brute_force import single_job_costs
 from support.clocks import LooksBudget
 from support.oracle import ROUNDING, OracleWindow
+from support.side import ruled_optimum, ruled_windows
 from support.windows import paper_window, window, windows
 
 from allocopt.cluster.topology import FatTree
@@ -84,3 +85,29 @@ def test_beyond_the_stated_size_it_says_so_at_once() -> None:
     with pytest.raises(UsageError, match="idle nodes x levels x nodes of the largest job"):
         solve(problem, solver="greedy")
     assert Greedy().refusal(window(FatTree(10, 10, 100), range(8000), [2083])) is None
+
+
+@given(ruled_windows())
+def test_under_rules_the_optimum_lies_between_its_bound_and_its_cost(problem: TopologyProblem) -> None:
+    result = Greedy().solve(problem, Budget(), 0)
+    verify_result(problem, result)
+    best = ruled_optimum(problem)
+    if best is None:
+        assert result.status in (Status.INFEASIBLE, Status.UNKNOWN)
+        return
+    assert result.status is not Status.INFEASIBLE
+    assert result.bound is not None
+    assert result.bound <= best * (1 + 1e-9) + 1e-9
+    assert result.status is not Status.UNKNOWN or result.objective is None
+    if result.objective is not None:
+        assert result.objective >= best * (1 - 1e-9) - 1e-9
+
+
+@given(ruled_windows(most_jobs=1))
+def test_under_rules_a_job_that_is_alone_gets_the_best_nodes_that_its_rules_allow(problem: TopologyProblem) -> None:
+    result = Greedy().solve(problem, Budget(), 0)
+    best = ruled_optimum(problem)
+    if best is None:
+        assert result.status is Status.INFEASIBLE
+    else:
+        assert result.objective == pytest.approx(best, rel=1e-9, abs=1e-9)

@@ -26,11 +26,11 @@ from heuristics.scheduling.queue_orders import (
     FirstComeFirstServed,
     LargestFirst,
     RandomOrder,
+    RandomRunnable,
     ShortestJobFirst,
     Unicep,
     Wfp3,
 )
-from heuristics.scheduling.runnable import RandomRunnable
 from heuristics.scheduling.two_level import AtRandom, Following, InOrder, bin_packing
 
 FCFS = FirstComeFirstServed()

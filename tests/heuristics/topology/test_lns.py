@@ -1,6 +1,7 @@
-"""What the large neighbourhood search keeps true in every step, and how near it comes to proven optima."""
+"""What the large neighbourhood search keeps true in every step, how it cools, and how near it comes to optima."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,16 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.counts import counts_of_vertices, patterns
 from support.oracle import read_oracle
+from support.side import ruled_optimum, ruled_windows
 from support.windows import paper_window, trees, window, windows
 
 from allocopt.arrays import IntArray
-from allocopt.cluster.topology import FatTree, Topology
+from allocopt.cluster.topology import FatTree
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology import Allocation, Job, TopologyProblem
+from allocopt.problems.topology.placement import Placement, Preference, Segments
+from allocopt.solving.budget import Budget
+from allocopt.solving.result import Result, Status
 from allocopt.solving.solve import solve
-from allocopt.solving.verify import verify
-from heuristics.topology.lns.kernels import search_neighbourhoods
-from heuristics.topology.lns.solver import Lns
+from allocopt.solving.verify import verify, verify_result
+from heuristics.topology.greedy import Greedy
+from heuristics.topology.lns.kernels import search_neighbourhoods, search_ruled_neighbourhoods
+from heuristics.topology.lns.solver import Cooling, Lns, Pace
 from heuristics.topology.lns.state import N_OPEN, Groups, Holdings, Moves, Open, Search, State, Window, parts_of
 
 MOVES = Lns().moves(5)
@@ -180,13 +186,6 @@ def test_the_answer_is_valid_never_worse_than_the_start_and_fixed_by_the_seed(
     assert again.solution.as_dict(problem) == first.solution.as_dict(problem)
 
 
-@pytest.mark.parametrize("topology", [FatTree(1, 1, 60), FatTree(1, 60, 1), FatTree(3, 4, 5)], ids=str)
-def test_flat_and_narrow_trees_are_taken(topology: Topology) -> None:
-    problem = window(topology, range(topology.size), [7, 13, 1, 20, 3])
-    result = solve(problem, "free", Lns(), None, 0, iterations=200)
-    assert result.objective == verify(problem, result.solution)
-
-
 def test_with_a_time_limit_alone_the_search_gives_up_where_cycles_find_nothing_more() -> None:
     problem = window(FatTree(4, 4, 4), range(0, 64, 2), [5, 9, 11])
     result = solve(problem, "free", Lns(steps=10), 3600.0, 0)
@@ -206,14 +205,6 @@ def test_a_large_window_is_searched_sparsely(seed: int) -> None:
     assert start.cost(search.savings[1]) < problem.objective(Allocation.sequential(problem))
 
 
-def test_a_window_like_the_papers_gets_better_with_steps() -> None:
-    problem = paper_window(3)
-    few, many = (solve(problem, "free", Lns(), None, 0, iterations=steps).objective for steps in (1, 1000))
-    assert few is not None
-    assert many is not None
-    assert many < few
-
-
 @pytest.mark.slow
 def test_with_a_thousand_steps_proven_optima_are_missed_by_a_twentieth_of_a_percent(shared_data: Path) -> None:
     gaps = []
@@ -231,3 +222,131 @@ def test_a_window_whose_steps_would_be_slow_is_refused() -> None:
     problem = window(FatTree(1, 2, 5000), range(10_000), [9000, 100])
     assert "90,000,000 is the product" in str(Lns().refusal(problem))
     assert Lns().refusal(window(FatTree(1, 2, 5000), range(10_000), [4000, 100])) is None
+
+
+def solved(problem: TopologyProblem, steps: int = 300, seed: int = 0) -> Result:
+    result = Lns().solve(problem, Budget(iterations=steps), seed)
+    verify_result(problem, result)
+    return result
+
+
+@given(ruled_windows(most_idle=9, most_jobs=4), st.integers(0, 3))
+def test_the_optimum_lies_between_its_bound_and_its_cost(problem: TopologyProblem, seed: int) -> None:
+    result = solved(problem, seed=seed)
+    best = ruled_optimum(problem)
+    if best is None:
+        assert result.status in (Status.INFEASIBLE, Status.UNKNOWN)
+        return
+    assert result.status is not Status.INFEASIBLE
+    assert result.bound is None or result.bound <= best * (1 + 1e-9) + 1e-9
+    if result.objective is not None:
+        assert result.objective >= best * (1 - 1e-9) - 1e-9
+
+
+@given(ruled_windows(most_idle=10, most_jobs=4), st.integers(1, 200), st.integers(0, 99))
+def test_the_saving_it_counts_is_that_of_its_allocation(problem: TopologyProblem, steps: int, seed: int) -> None:
+    begin = Greedy().solve(problem, Budget(), 0).solution
+    if begin is None:
+        return
+    start, solver = Window.of(problem), Lns()
+    moves = solver.moves(len(problem.jobs))
+    state = start.begin(begin, start.alone(), solver.most_removed, moves, seed)
+    rules = start.rules(begin, state)
+    search_ruled_neighbourhoods(state, moves, rules, 1.0, 0.99, steps)
+    _, _, search = parts_of(state)
+    for holdings, saving in zip((search.present, search.best), search.savings.tolist(), strict=True):
+        allocation = start.allocation_of(holdings)
+        assert problem.objective(allocation) == pytest.approx(start.cost(saving), rel=1e-9, abs=1e-6)
+    assert search.savings[1] >= search.savings[0] - 1e-9
+
+
+def paper_with_rules(seed: int) -> TopologyProblem:
+    problem = paper_window(seed)
+    rules = [Placement(prefer=Preference("pod", 4000.0)), None, Placement()]
+    jobs = [Job(job.id, job.nodes, rules[index % 3]) for index, job in enumerate(problem.jobs)]
+    if jobs[1].nodes % 2 == 0:
+        jobs[1] = replace(jobs[1], placement=Placement(segments=Segments(2, "leaf")))
+    return replace(problem, jobs=tuple(jobs), fragmentation_weight=0.3)
+
+
+def test_windows_of_the_paper_are_never_worse_than_greedy_and_mostly_better() -> None:
+    better = 0
+    for seed in range(6):
+        problem = paper_with_rules(seed)
+        begin, result = Greedy().solve(problem, Budget(), 0), solved(problem, steps=2000)
+        assert begin.objective is not None
+        assert result.objective is not None
+        assert result.objective <= begin.objective
+        again = Lns().solve(problem, Budget(iterations=10), 5, result.solution).objective
+        assert again is not None
+        assert again <= result.objective
+        better += result.objective < 0.999 * begin.objective
+    assert better >= 3
+
+
+def cooled(cooling: Cooling, total: int, per_slice: int) -> list[tuple[int, float, float]]:
+    """Return steps, first and last temperature of each cycle of a search that never gets better."""
+    cycles, done, begun, first = [], 0, 0, None
+    while done < total:
+        rest = cooling.rest(total - done)
+        steps = min(rest, per_slice)
+        before = cooling.temperature(rest)
+        first = before if first is None else first
+        after = before * cooling.factor(rest) ** steps
+        cooling.took(steps, after, rest, 0.0)
+        done += steps
+        if steps == rest:
+            cycles.append((done - begun, first, after))
+            begun, first = done, None
+    assert begun == done
+    return cycles
+
+
+@given(total=st.integers(1, 3000), per_slice=st.integers(1, 400), cycle=st.integers(1, 500), full=st.integers(1, 2000))
+def test_every_cycle_ends_at_the_coldest_temperature_and_the_last_one_with_the_search(
+    total: int, per_slice: int, cycle: int, full: int
+) -> None:
+    cycles = cooled(Cooling(2.0, 0.1, cycle, full), total, per_slice)
+    assert sum(steps for steps, _, _ in cycles) == total
+    for index, (steps, first, last) in enumerate(cycles):
+        assert first == pytest.approx(max(0.1, 2.0 * min(1.0, steps / full)))
+        assert last == pytest.approx(0.1)
+        assert steps >= min(total, cycle * 2**index)
+        assert index == len(cycles) - 1 or steps == cycle * 2**index
+
+
+def test_how_the_steps_are_cut_up_does_not_change_the_temperatures() -> None:
+    whole, cut = (cooled(Cooling(1.0, 0.1, 10, 1), 100, per_slice) for per_slice in (100, 3))
+    assert [cycle[0] for cycle in whole] == [cycle[0] for cycle in cut] == [10, 20, 70]
+
+
+def test_cycles_that_find_nothing_better_are_counted() -> None:
+    cooling = Cooling(1.0, 0.1, 1, 1)
+    idle = []
+    for best in (1.0, 2.0, 2.0, 2.0, 3.0):
+        cooling.took(cooling.cycle, 0.1, cooling.cycle, best)
+        idle.append(cooling.idle_cycles)
+    assert idle == [0, 0, 1, 2, 0]
+
+
+def test_without_a_time_limit_the_steps_are_those_asked_for_in_slices_of_a_fixed_length() -> None:
+    pace = Pace(Budget().start(), 25, 10, 0.0)
+    assert pace.first_slice() == 0
+    taken = []
+    while (left := pace.left()) > 0:
+        taken.append(pace.slice(left))
+        pace.took(taken[-1])
+    assert taken == [10, 10, 5]
+
+
+def test_with_a_time_limit_steps_are_foretold_by_those_that_are_done() -> None:
+    pace = Pace(Budget(3600.0).start(), 2**62, 10, 0.0)
+    pace.took(pace.first_slice())
+    assert 0 < pace.left() <= 3600 / 1e-7
+    assert 0 < pace.slice(pace.left()) < pace.left()
+
+
+def test_no_step_is_left_when_only_the_time_to_end_is() -> None:
+    pace = Pace(Budget(5.0).start(), 100, 10, 6.0)
+    assert pace.first_slice() == 0
+    assert pace.left() == 0

@@ -1,0 +1,282 @@
+"""Rules that place one job after the other: hand-made windows, obvious twins, and what Slurm itself gives."""
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from support.clocks import LooksBudget
+from support.slurm import chosen_by_slurm, missing, slurm_window
+from support.windows import window, windows
+
+from allocopt.cluster.topology import FatTree, Tree
+from allocopt.problems.base import Strategy
+from allocopt.problems.topology import TopologyProblem
+from allocopt.solving.budget import Budget
+from allocopt.solving.result import StopReason
+from allocopt.solving.solve import solve
+from allocopt.solving.verify import verify_result
+from heuristics.topology.production_rules import BestFit
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+@given(windows(most_idle=14, most_jobs=6))
+def test_jobs_take_the_idle_nodes_one_after_the_other(strategy: Strategy, problem: TopologyProblem) -> None:
+    nodes = solve(problem, strategy, "sequential").solution.nodes
+    assert np.concatenate(nodes).tolist() == problem.idle_nodes[: problem.sizes.sum()].tolist()
+
+
+TREE = FatTree(2, 2, 4)
+"""Leaves 0-3, 4-7 (pod 0) and 8-11, 12-15 (pod 1)."""
+
+
+def best_fit(problem: TopologyProblem) -> list[list[int]]:
+    return [nodes.tolist() for nodes in solve(problem, "free", "best-fit").solution.nodes]
+
+
+@pytest.mark.parametrize(
+    ("idle", "sizes", "nodes"),
+    [
+        # The leaf with the fewest idle nodes that fits: 3 idle in leaf 1, 4 in leaf 2.
+        ([0, 1, 4, 5, 6, 8, 9, 10, 11], [3], [[4, 5, 6]]),
+        # No leaf fits 5, pod 0 has 5 idle and pod 1 has 6: pod 0, first its fullest leaf, then what is missing.
+        ([0, 1, 4, 5, 6, 8, 9, 10, 12, 13, 14], [5], [[0, 1, 4, 5, 6]]),
+        # In pod 1 the leaf with the most idle nodes (12-15) gives all, then the fewest that hold the rest (2 of 3).
+        ([0, 8, 9, 10, 12, 13, 14, 15], [6], [[8, 9, 12, 13, 14, 15]]),
+        # No pod fits 7: the whole machine; 4 from 8-11, then 3 missing fit exactly into 4-6 rather than into 12-15.
+        ([0, 4, 5, 6, 8, 9, 10, 11], [7], [[4, 5, 6, 8, 9, 10, 11]]),
+        # The jobs come in their order, not the largest first: the small one spoils the full leaf.
+        ([0, 1, 2, 3, 8], [1, 4], [[8], [0, 1, 2, 3]]),
+        ([0, 1, 2, 3], [1, 3], [[0], [1, 2, 3]]),
+        # A tie goes to the first leaf.
+        ([0, 1, 4, 5], [2], [[0, 1]]),
+    ],
+)
+def test_hand_made_windows_follow_the_rule(idle: list[int], sizes: list[int], nodes: list[list[int]]) -> None:
+    assert best_fit(window(TREE, idle, sizes)) == nodes
+
+
+def test_under_a_switch_the_last_leaf_is_the_one_that_fits_best() -> None:
+    # Five are wanted under one switch with leaves of 4, 3 and 2 idle nodes: 4, then the leaf with the fewest for 1.
+    tree = Tree.from_levels([{"a": [0, 1, 2, 3], "b": [4, 5, 6], "c": [7, 8]}])
+    assert best_fit(window(tree, range(9), [5])) == [[0, 1, 2, 3, 7]]
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3, 4])
+def test_on_any_depth_the_lowest_switch_that_fits_is_taken(levels: int) -> None:
+    # 16 nodes in leaves of 2, rows of 4, halls of 8, as far as there are levels below the top.
+    spans = [2**depth for depth in range(1, levels)]
+    groups = np.array([np.arange(16) // span for span in spans], dtype=np.int64).reshape(levels - 1, 16)
+    names = tuple(tuple(f"{span}-{group}" for group in range(16 // span)) for span in spans)
+    tree = Tree(groups, names, tuple(range(2, 2 * levels + 1, 2)))
+    for size in (1, 2, 3, 4, 5, 8, 9, 16):
+        lowest = next((span for span in spans if span >= size), 16)
+        assert {node // lowest for node in best_fit(window(tree, range(16), [size]))[0]} == {0}
+
+
+@given(windows(most_idle=14, most_jobs=6))
+def test_every_job_stays_under_the_lowest_switch_that_had_room(problem: TopologyProblem) -> None:
+    left = set(problem.idle_nodes.tolist())
+    for nodes, size in zip(best_fit(problem), problem.sizes.tolist(), strict=True):
+        switches = [[tuple(sorted(left))]]
+        levels = problem.topology.groups_of(problem.idle_nodes)
+        for row in levels[::-1]:
+            groups: dict[int, list[int]] = {}
+            for node, group in zip(problem.idle_nodes.tolist(), row.tolist(), strict=True):
+                if node in left:
+                    groups.setdefault(group, []).append(node)
+            switches.append([tuple(members) for members in groups.values()])
+        lowest = next(level for level in switches[::-1] if max(map(len, level)) >= size)
+        fewest = min(len(members) for members in lowest if len(members) >= size)
+        assert any(set(nodes) <= set(members) and len(members) == fewest for members in lowest)
+        left -= set(nodes)
+
+
+@pytest.mark.parametrize("looks", [0, 1, 2, 3])
+def test_jobs_that_are_late_take_the_first_idle_nodes(looks: int) -> None:
+    problem = window(FatTree(2, 2, 4), [0, 1, 4, 5, 6, 8, 9, 10, 11, 12], [3, 2, 2, 2])
+    cut_off = BestFit().solve(problem, LooksBudget(looks=looks), 0)
+    verify_result(problem, cut_off)
+    whole = BestFit().solve(problem, Budget(), 0)
+    for placed, late in zip(whole.solution.nodes[:looks], cut_off.solution.nodes[:looks], strict=True):
+        assert placed.tolist() == late.tolist()
+    taken = {node for nodes in cut_off.solution.nodes[:looks] for node in nodes.tolist()}
+    left = [node for node in problem.idle_nodes.tolist() if node not in taken]
+    rest = [node for nodes in cut_off.solution.nodes[looks:] for node in nodes.tolist()]
+    assert rest == left[: len(rest)]
+    assert cut_off.stopped_by is StopReason.TIME_LIMIT
+
+
+@pytest.mark.parametrize(("idle", "jobs"), [(1_000_001, 1), (30_000, 20_001)])
+def test_beyond_the_stated_size_it_says_so_at_once(idle: int, jobs: int) -> None:
+    problem = window(FatTree(100, 100, 101), range(idle), [1] * jobs)
+    assert "1,000,000 idle nodes, 20,000 jobs are taken" in (BestFit().refusal(problem) or "")
+
+
+"""Leaves 0-3, 4-7 (pod 0) and 8-11, 12-15 (pod 1)."""
+
+Paths = dict[int, tuple[int, ...]]
+"""By idle node the switches above it, from the top downwards."""
+
+
+def by_level(problem: TopologyProblem) -> list[list[int]]:
+    return [sorted(nodes.tolist()) for nodes in solve(problem, "free", "best-fit-by-level").solution.nodes]
+
+
+@pytest.mark.parametrize(
+    ("idle", "sizes", "nodes"),
+    [
+        # Pod 0 holds 3 with fewer idle nodes than pod 1; in it leaf 4-7 fits.
+        ([0, 1, 4, 5, 6, 8, 9, 10, 11, 12, 13], [3], [[4, 5, 6]]),
+        # No pod holds 7: pod 1 is emptied, and the missing node comes from the leaf of pod 0 with the fewest.
+        ([0, 4, 5, 8, 9, 10, 12, 13, 14], [7], [[0, 8, 9, 10, 12, 13, 14]]),
+        # The largest job comes first: the full leaf is for it.
+        ([0, 1, 2, 3, 8], [1, 4], [[8], [0, 1, 2, 3]]),
+    ],
+)
+def test_hand_made_windows_follow_the_rule_by_level(idle: list[int], sizes: list[int], nodes: list[list[int]]) -> None:
+    assert by_level(window(TREE, idle, sizes)) == nodes
+
+
+def taken(paths: Paths, left: list[int], size: int) -> list[int]:
+    """Nodes that a job takes under one switch, looked up one by one."""
+    if not paths[left[0]]:
+        return left[:size]
+    children: dict[int, list[int]] = {}
+    for node in left:
+        children.setdefault(paths[node][0], []).append(node)
+    below = {node: path[1:] for node, path in paths.items()}
+    found: list[int] = []
+    while len(found) < size:
+        missing = size - len(found)
+        fitting = [child for child in sorted(children) if len(children[child]) >= missing]
+        emptied = max(sorted(children), key=lambda child: len(children[child]))
+        child = min(fitting, key=lambda child: len(children[child])) if fitting else emptied
+        found += taken(below, children[child], min(missing, len(children[child])))
+        del children[child]
+    return found
+
+
+@given(windows(most_idle=14, most_jobs=6))
+def test_it_takes_what_an_obvious_twin_takes(problem: TopologyProblem) -> None:
+    idle = problem.idle_nodes.tolist()
+    levels = problem.topology.groups_of(problem.idle_nodes)[::-1].T.tolist()
+    paths = {node: tuple(path) for node, path in zip(idle, levels, strict=True)}
+    left, expected = idle, {}
+    sizes = problem.sizes.tolist()
+    for job in sorted(range(len(sizes)), key=lambda job: -sizes[job]):
+        expected[job] = taken(paths, left, sizes[job])
+        left = [node for node in left if node not in expected[job]]
+    assert by_level(problem) == [sorted(expected[job]) for job in range(len(sizes))]
+
+
+"""Leaves 0-3, 4-7 (pod 0) and 8-11, 12-15 (pod 1)."""
+
+
+def slurm_tree(problem: TopologyProblem) -> list[list[int]]:
+    return [sorted(nodes.tolist()) for nodes in solve(problem, "free", "slurm-tree").solution.nodes]
+
+
+@pytest.mark.parametrize(
+    ("idle", "sizes", "nodes"),
+    [
+        # The leaf with the fewest idle nodes that holds the job.
+        ([0, 1, 4, 5, 6, 8, 9, 10, 11], [3], [[4, 5, 6]]),
+        # No leaf holds it: the pod with the fewest that does, from its fuller leaf on.
+        ([0, 1, 4, 5, 6, 8, 9, 10, 12, 13, 14], [5], [[0, 1, 4, 5, 6]]),
+        # After 4-7, leaf 0-3 is nearer than 8-11, but has too few for what is missing: it comes first, and stays.
+        ([0, 4, 5, 6, 7, 8, 9, 10], [6], [[0, 4, 5, 6, 7, 8]]),
+        # Mirrored, the far leaf comes first, and the near one with too few does not take its place.
+        ([0, 1, 2, 8, 9, 10, 11, 12], [6], [[0, 1, 8, 9, 10, 11]]),
+    ],
+)
+def test_hand_made_windows_follow_the_rule_slurm(idle: list[int], sizes: list[int], nodes: list[list[int]]) -> None:
+    assert slurm_tree(window(TREE, idle, sizes)) == nodes
+
+
+def test_a_pod_counts_as_full_as_it_was_before_the_job() -> None:
+    # 13 are wanted of pods with 4 + 3 and 5 + 3 idle nodes. After the 5, 8 are missing: the second pod, which had 8,
+    # still seems to hold them, so that its other leaf is emptied too.
+    idle = [0, 1, 2, 3, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17]
+    assert slurm_tree(window(FatTree(2, 2, 5), idle, [13])) == [[0, 1, 2, 3, 5, *range(10, 18)]]
+
+
+def obvious(problem: TopologyProblem) -> list[list[int]]:
+    """Walk along the leaves switch by switch, every step by itself."""
+    levels = problem.topology.groups_of(problem.idle_nodes)
+    paths = [(*path, -1) for path in levels.T.tolist()] if len(levels) else [(-1,)] * len(problem.idle_nodes)
+    left = dict(zip(problem.idle_nodes.tolist(), paths, strict=True))
+    placed = []
+    for size in problem.sizes.tolist():
+        counts: dict[tuple[int, int], int] = {}
+        for path in left.values():
+            for switch in enumerate(path):
+                counts[switch] = counts.get(switch, 0) + 1
+        taken: list[tuple[int, ...]] = []
+        nodes: list[int] = []
+        while len(nodes) < size:
+            leaf = walk(sorted(set(left.values()) - set(taken)), taken, counts, size - len(nodes))
+            nodes += [node for node, path in left.items() if path == leaf][: size - len(nodes)]
+            taken.append(leaf)
+        left = {node: path for node, path in left.items() if node not in nodes}
+        placed.append(sorted(nodes))
+    return placed
+
+
+def walk(
+    leaves: Sequence[tuple[int, ...]], taken: Sequence[tuple[int, ...]], counts: dict[tuple[int, int], int], size: int
+) -> tuple[int, ...]:
+    """Return the best leaf at the end of a walk along all of them."""
+    leaves = sorted(leaves, key=lambda path: path[0])
+    best = leaves[0]
+    for leaf in leaves[1:]:
+        far, farthest = (sum(meeting(path, other) for other in taken) for path in (leaf, best))
+        fit = compared(leaf, best, counts, size)
+        if (far < farthest and fit >= 0) or (far == farthest and fit > 0):
+            best = leaf
+    return best
+
+
+def meeting(path: tuple[int, ...], other: tuple[int, ...]) -> int:
+    """Return the lowest level at which two leaves have the same switch above them."""
+    return next(level for level in range(len(path)) if path[level] == other[level])
+
+
+def compared(path: tuple[int, ...], other: tuple[int, ...], counts: dict[tuple[int, int], int], size: int) -> int:
+    """Return what is positive if the first leaf fits better, negative if the second one does."""
+    for level in range(meeting(path, other)):
+        first, second = counts[level, path[level]], counts[level, other[level]]
+        if first >= size and second >= size:
+            return second - first
+        if first >= size or second >= size:
+            break
+    return first - second
+
+
+@given(windows(most_idle=14, most_jobs=6))
+def test_it_takes_what_an_obvious_twin_takes_slurm(problem: TopologyProblem) -> None:
+    assert slurm_tree(problem) == obvious(problem)
+
+
+def scattered_window() -> TopologyProblem:
+    """Return a window on leaves of several sizes, whose nodes and whose own numbers lie anywhere."""
+    rng = np.random.default_rng(0)
+    pods = rng.permutation(np.repeat(np.arange(5), 4))
+    leaves = rng.permutation(np.repeat(np.arange(20), rng.integers(2, 10, size=20)))
+    halls = np.array([0, 1, 0, 1, 1])[pods]
+    groups = np.stack((leaves, pods[leaves], halls[leaves]))
+    names = tuple(tuple(f"{depth}-{group}" for group in range(row.max() + 1)) for depth, row in enumerate(groups))
+    idle = np.flatnonzero(rng.random(len(leaves)) < 0.8)
+    return window(Tree(groups, names, (2, 4, 6, 8)), idle, [13, 4, 17, 9, 11, 2, 1])
+
+
+@pytest.mark.slow
+def test_every_job_gets_the_nodes_that_slurm_gives_it() -> None:
+    if (fault := missing()) is not None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(fault)
+        pytest.skip(fault)
+    problems = [*(slurm_window(seed) for seed in range(5)), scattered_window()]
+    for problem, nodes in zip(problems, chosen_by_slurm(problems), strict=True):
+        assert slurm_tree(problem) == nodes
