@@ -12,7 +12,7 @@ from allocopt.problems.coallocation.pairs import Pairs
 from allocopt.problems.coallocation.problem import CoallocationObjective
 from allocopt.report.table import Cell, aligned_table
 from formulations.backends import cp_sat, highs, scip
-from formulations.backends.protocol import Request
+from formulations.backends.program import Request
 from formulations.coallocation import CoallocationModel
 from papers.pages import write_page
 

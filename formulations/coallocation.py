@@ -274,6 +274,7 @@ class _IntegerCoallocation(BackEndSolver, CoallocationSolver):
     def refusal(self, problem: CoallocationProblem) -> str | None:
         """Why the problem is too large, or None."""
         too_many = super().refusal(problem)
+        # The model need not be built to know that it is small.
         few = problem.max_guests == 1 and 2 * len(problem.hosts) * len(problem.guests) <= self.largest_nonzeros
         if too_many is not None or few:
             return too_many
@@ -293,6 +294,7 @@ class _IntegerCoallocation(BackEndSolver, CoallocationSolver):
         """
         pairs = Pairs.of(problem)
         run.offer(Coallocation())
+        # With one guest a host both meet, and no program is built.
         if not run.clock.expired():
             run.offer(_best_assignment(problem, pairs))
             run.prove(assignment_bound(problem, pairs))

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 
 from allocopt.errors import AllocoptError
 from allocopt.solving.budget import Clock
-from formulations.backends.protocol import Outcome, Progress, Request, read_frame, write_frame
+from formulations.backends.program import Outcome, Progress, Request, read_frame, write_frame
 
 
 class BackEndDiedError(AllocoptError):

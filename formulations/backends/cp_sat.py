@@ -11,8 +11,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from allocopt.arrays import IntArray
-from formulations.backends.program import BinaryProgram
-from formulations.backends.protocol import Outcome, Progress, Report, Request
+from formulations.backends.program import BinaryProgram, Outcome, Progress, Report, Request
 
 ROUNDING = 1e-9  # rounding that is aimed at, all costs of a solution together, relative to the least they can be
 LARGEST_COEFFICIENT = 2.0**50
@@ -99,7 +98,7 @@ def _add_rows(model: cp_model.CpModel, program: BinaryProgram, literals: list[cp
         entries = slice(rows.indptr[row], rows.indptr[row + 1])
         held = [literals[column] for column in rows.indices[entries].tolist()]
         values = rows.data[entries]
-        # Cliques said as such are cut and propagated better than as sums.
+        # Said as such: without presolve nothing else would find the cliques among the sums.
         if upper == 1 and (values == 1).all():
             add = model.add_exactly_one if lower == 1 else model.add_at_most_one
             add(held)

@@ -17,7 +17,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import vstack
 
 from allocopt.arrays import FloatArray, IntArray
-from formulations.backends.protocol import Outcome, Progress, Report, Request
+from formulations.backends.program import Outcome, Progress, Report, Request
 
 SMALLEST_CORE = 100
 COLUMNS_PER_ROW = 2

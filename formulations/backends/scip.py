@@ -9,7 +9,7 @@ from pyscipopt import Eventhdlr, ExprCons, Model
 from pyscipopt.scip import PY_SCIP_EVENTTYPE, PY_SCIP_STAGE, Variable
 
 from allocopt.arrays import IntArray
-from formulations.backends.protocol import Outcome, Progress, Report, Request
+from formulations.backends.program import Outcome, Progress, Report, Request
 
 _LARGEST_SEED = 2**31 - 1
 _EVENTS = (PY_SCIP_EVENTTYPE.BESTSOLFOUND, PY_SCIP_EVENTTYPE.LPSOLVED)
@@ -89,7 +89,7 @@ class _Reporter(Eventhdlr):
         if not self.on:
             return
         better = event.getType() == PY_SCIP_EVENTTYPE.BESTSOLFOUND
-        # In presolve and at the end the bound is not one of the whole problem.
+        # Before and after that stage the bound that SCIP names is none.
         bound = _bound(self.model) if self.model.getStage() == PY_SCIP_STAGE.SOLVING else None
         if better or (bound is not None and bound > self._best_bound):
             self._best_bound = self._best_bound if bound is None else bound

@@ -13,8 +13,7 @@ from allocopt.problems.base import Strategy
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget, Clock
 from formulations.backends.child import BackEndDiedError, pool_of
-from formulations.backends.program import BinaryProgram
-from formulations.backends.protocol import Formulation, Outcome, Progress, Request
+from formulations.backends.program import BinaryProgram, Formulation, Outcome, Progress, Request
 
 LOGGER = logging.getLogger(__name__)
 
@@ -92,6 +91,7 @@ def ask_child(
         # The program is built while the child starts.
         program = formulation.program()
         warm = None if warm_start is None else formulation.encode(warm_start)
+        # The version is what a child says first, so that it is known even if there is no time left to solve.
         ready = child.wait_until_ready(run.clock)
         seconds = run.clock.remaining() - _margin(run.clock)
         if not ready or seconds <= 0:

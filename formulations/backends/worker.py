@@ -17,7 +17,7 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from allocopt.interruption import SIGNALS
-from formulations.backends.protocol import BackEnd, Progress, Request, read_frame, write_frame
+from formulations.backends.program import BackEnd, Progress, Request, read_frame, write_frame
 
 LARGEST_COST_EXPONENT = 16
 """Costs are scaled by a power of two, so without rounding, until the largest is below two to this power."""

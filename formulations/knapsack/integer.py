@@ -41,6 +41,7 @@ class KnapsackModel:
     def __init__(self, problem: KnapsackProblem, least: float = -math.inf) -> None:
         self._problem, self._gains, self._least = problem, Gains.of(problem), least
         self._is_counted = self._gains.shared is not None
+        # Jobs without a gain of their own, and numbers of jobs that cannot be worth more, are left out.
         self._jobs, self._counts = problem.fitting, np.empty(0, dtype=np.int64)
         if self._is_counted:
             worth_it = np.flatnonzero(self._gains.count_bounds() > least)
@@ -126,6 +127,7 @@ class KnapsackModel:
         for column, free in zip(problem.requests[self._jobs].T, problem.capacity.values(), strict=True):
             asking = np.flatnonzero(column)
             units, room = _reduced(column[asking], free)
+            # A resource that is no constraint gets no row.
             if not len(asking) or units.sum() <= room:
                 continue
             if self._is_counted:

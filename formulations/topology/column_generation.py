@@ -33,6 +33,7 @@ class RestrictedMaster(ABC, Generic[Answered]):
 
     def __init__(self, counts: IntArray) -> None:
         self._solver = pywraplp.Solver.CreateSolver("GLOP")
+        # With preprocessing GLOP does not begin at the last basis.
         self._solver.SetSolverSpecificParametersAsString("use_preprocessing:false")
         self._infinity = self._solver.infinity()
         self._jobs = [self._solver.Constraint(float(count), float(count)) for count in counts]
@@ -62,6 +63,7 @@ class RestrictedMaster(ABC, Generic[Answered]):
     def solve(self, remaining: Callable[[], float]) -> tuple[float, FloatArray] | None:
         """Return the value and the prices of the rows; None if GLOP fails or runs out of time, in seconds."""
         of_parameters = pywraplp.MPSolverParameters
+        # From the last basis first; where that fails, from scratch.
         for incremental in (of_parameters.INCREMENTALITY_ON, of_parameters.INCREMENTALITY_OFF):
             seconds = remaining()
             if seconds <= 0.0:
@@ -98,6 +100,7 @@ class Generation(Generic[Answered]):
         value, prices = solved
         if self.best.bound - value <= self.equal_relative * max(1.0, abs(self.best.bound)):
             return True
+        # Rows that were added since then had no price.
         best = np.zeros(len(prices))
         best[: len(self.best.prices)] = self.best.prices
         for smoothing in (SMOOTHING, 0.0):

@@ -65,6 +65,7 @@ def _fill_positions(
         for state in range(n_states):
             best[position, state] = best[position - 1, state]
             choice[position, state] = -1
+        # Sizes outside, states inside: the row that is read and the row that is written are each in order.
         for r in range(n_sizes):
             before = position - sizes[r]
             if before < start:
@@ -107,8 +108,7 @@ class _Circle:
     def search_straddling(self) -> bool:
         """Solve the cases that may beat the incumbent, the most promising first; return False if the time ran out.
 
-        All cases with the same number of nodes behind the cut share the tables of one line. The least bound of the
-        cases that are left bounds the whole problem.
+        All cases with the same number of nodes behind the cut share the tables of one line.
         """
         total, cases = self._blocks.cheapest_total(), []
         for r, size in enumerate(self._blocks.sizes.tolist()):
@@ -117,6 +117,7 @@ class _Circle:
                 start = self._m - size + behind
                 cost = float(self._blocks.costs[r, start])
                 cases.append(_Straddle(r, behind, start, cost, others + cost))
+        # Of the cases that are left the first has the least bound, which is one of the whole problem.
         cases = self._promising(sorted(cases, key=lambda case: case.bound))
         while cases:
             self._run.prove(cases[0].bound)

@@ -34,8 +34,7 @@ from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks
 from allocopt.solving import Run, StopReason
 from allocopt.solving.budget import Budget
 from allocopt.topology import TopologySolver
-from formulations.backends.program import BinaryProgram, Names, Rows
-from formulations.backends.protocol import Formulation
+from formulations.backends.program import BinaryProgram, Formulation, Names, Rows
 from formulations.backends.solver import CP_SAT, HIGHS, SCIP, BackEndSolver, ask_child, stop_reason
 
 LOGGER = logging.getLogger(__name__)
@@ -43,6 +42,7 @@ LOGGER = logging.getLogger(__name__)
 
 def first_positions(problem: TopologyProblem, allocation: Allocation) -> IntArray:
     """Idle position at which each job's circular block begins, shape ``(J,)``; 0 for a job that has all positions."""
+    # A block begins where its owner is not that of the position before; a job that has all positions begins nowhere.
     owners = allocation.owners(problem)
     starts = np.zeros(len(problem.jobs), dtype=np.int64)
     begins = np.flatnonzero((owners != np.roll(owners, 1)) & (owners >= 0))
@@ -208,6 +208,7 @@ class ProgramSolver(BackEndSolver, TopologySolver):
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Solve the program; see `TopologySolver.search`. Iterations are branch-and-bound nodes, CP-SAT's conflicts."""
+        # A back end begins at a warm start that was given, not at the sequential allocation.
         warm_start: Allocation | None = run.solution
         run.offer(Allocation.sequential(problem))
         blocks = Blocks.of(problem)

@@ -11,7 +11,7 @@ from allocopt.problems.coallocation.problem import Coallocation, CoallocationPro
 from allocopt.solving.result import Status
 from allocopt.solving.solve import solve
 from formulations.backends import cp_sat, highs, scip
-from formulations.backends.protocol import Request
+from formulations.backends.program import Request
 from formulations.coallocation import CoallocationModel, ScipCoallocation, assignment_bound
 
 BACK_ENDS = {"cp-sat": cp_sat, "highs": highs, "scip": scip}

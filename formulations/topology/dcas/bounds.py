@@ -66,6 +66,7 @@ def _best_reply(window: Window, space: _Ascent, n: int, factor: float) -> float:
     """Largest saving, less prices, of a job of ``n`` nodes alone; its nodes by leaf go to ``space.counts``."""
     n_pods = window.pod_start.size - 1
     # A pod's rows of the leaf products begin with a row of their own, which is the pod's number further on.
+    # No more nodes are reached than the pods so far have: entries beyond are never read, and need not be set.
     reach = 0
     space.over_pods[0, 0] = 0.0
     for pod in range(n_pods):

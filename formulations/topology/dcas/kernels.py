@@ -113,10 +113,9 @@ class Tables(NamedTuple):
 
 @inlined
 def _insert(tables: Tables, entry: int, leaf_slope: float, pod_slope: float) -> bool:
-    """Put an entry on the list of its multiset, unless another is as good for every continuation; drop what it beats.
-
-    A node more in the leaf is worth no more than ``leaf_slope``, a node more in the pod no more than ``pod_slope``.
-    """
+    """Put an entry on the list of its multiset, unless another is as good however it goes on; drop what it beats."""
+    # A node more in the leaf is worth no more than `leaf_slope`, a node more in the pod no more than `pod_slope`, in
+    # whatever way the block goes on.
     parts, stamp = tables.parts, tables.cursor[STAMP]
     nested, x, y, value = parts.nested[entry], parts.in_leaf[entry], parts.in_pod[entry], parts.value[entry]
     head = tables.head[nested] if tables.stamp[nested] == stamp else -1
@@ -210,6 +209,7 @@ def _extend(
     same_pod = window.pod[window.leaf[after]] == window.pod[window.leaf[p]]
     for place in range(first, last):
         rest = parts.link[place]
+        # Parts come by rising excess, so that none of those that follow stays below the limit.
         if parts.excess[rest] + gap_excess >= limit:
             break
         if inside > 0 and not fit(window, taken, window.packed[parts.nested[rest]]):
@@ -245,6 +245,7 @@ def _make_parts(window: Window, reach: Reach, tables: Tables, limit: float, most
     unit = window.packed[window.strides[c]]
     while r > 1 and cursor[NEXT] < fillings.last[p + 1]:
         gap = fillings.order[cursor[NEXT]]
+        # These, too, come by rising excess.
         if fillings.excess[gap] >= limit:
             break
         work += done

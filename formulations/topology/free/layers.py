@@ -279,6 +279,7 @@ def _set_fields(leaves: _Leaves, jobs: Jobs, work: _Work, leaf: int) -> None:
         placed = work.placed[job] + work.option[job, work.chosen[job]]
         moved = leaves.ends_pod[leaf] or (is_free and placed == jobs.sizes[job])
         field = ((placed if moved else work.before[job]) << jobs.bits[job]) | placed
+        # Equal jobs may change places: their fields are kept falling, so that states that differ in nothing else meet.
         i = job
         while i > 0 and jobs.kind[i - 1] == jobs.kind[job] and work.field[i - 1] < field:
             work.field[i], work.owner[i] = work.field[i - 1], work.owner[i - 1]
@@ -289,6 +290,7 @@ def _set_fields(leaves: _Leaves, jobs: Jobs, work: _Work, leaf: int) -> None:
 @inlined
 def _slot_of(states: _States, mask: int, oldest: int, low: np.uint64, high: np.uint64) -> np.int64:
     """Slot of a key among the states from ``oldest`` on, or the empty slot where it belongs."""
+    # Open addressing. States of older layers need not be deleted: their numbers tell that their slots are empty.
     mixed = (low ^ (high * np.uint64(0x9E3779B97F4A7C15))) * np.uint64(0xD6E8FEB86659FD93)
     slot = np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
     while True:
@@ -356,10 +358,11 @@ def _expand_states(
 ) -> tuple[int, int, int]:
     """Share a leaf out among the jobs, from the states ``first .. last - 1`` on.
 
-    A component of the jobs, and last of the idle nodes that are left over, is one of the graph that joins two of them
-    for every leaf that they share. Returns the first state that is not expanded, or -1 if that state alone has far too
-    many choices; end and mask afterwards. Where the states' array is full, it stops before ``last``, too.
+    Returns the first state that is not expanded, or -1 if that state alone has far too many choices; end and mask
+    afterwards. Where the states' array is full, it stops before ``last``, too.
     """
+    # A component of the jobs, and last of the idle nodes that are left over, is one of the graph that joins two of them
+    # for every leaf that they share. The cost is concave, so that an optimum is at a vertex, whose graph is a forest.
     leaves, jobs, kinds = layers.leaves, layers.jobs, layers.kinds
     n_jobs, n_leaves = jobs.sizes.size, leaves.idle.size
     spare = leaves.before[n_leaves] - jobs.sizes.sum()
@@ -399,6 +402,8 @@ def _expand_states(
                 met |= own
             slack = work.slack[job] - work.loss[job, choice]
             used = min(room, work.most[job + 1])
+            # What the jobs after this one can pay and take at most must keep the regret within the slack, and the idle
+            # nodes that nobody takes within those that are left over in the end.
             if slack + charge[used] + work.pod_most[job + 1] < 0.0 or wasted + room - used > spare:
                 continue
             if job < n_jobs - 1:
@@ -412,6 +417,7 @@ def _expand_states(
                 met |= own
             if end == states.slack.size:
                 return state, end, mask
+            # The part of the table that is in use is doubled when it is half full.
             if 2 * (end - oldest) > mask and 2 * mask < states.table.size:
                 for empty in range(mask + 1):
                     states.table[empty] = 0

@@ -159,6 +159,7 @@ class ColumnGeneration(Generation[PricedPatterns]):
 
     def allow_unplaced(self) -> None:
         """Let jobs get no nodes at a price that no saving is worth, so that the master problem has a solution."""
+        # Finite, for it is what a column of the master problem saves.
         self._pricing.least_value = -UNPLACED * (1.0 + abs(self.best.bound))
         nothing = np.zeros(len(self._pricing.tree.idle), dtype=np.int64)
         for r in range(len(self._pricing.sizes)):
@@ -257,6 +258,7 @@ class Closing:
         search = LayeredSearch(len(demand.of_job), int(self._pricing.idle.max()), most_states)
         orders = [Layers.of(self._tree, demand, best.charge, order) for order in Order]
         for share in SHARES:
+            # Of the last share rounding is taken off: what is no better than the incumbent is not looked for.
             slack = share * distance - (self._tolerance if share == SHARES[-1] else 0.0)
             outcome, layers = self._race(search, orders, slack)
             self._prove(best.bound - slack + max(0.0, outcome.most_left))
@@ -265,6 +267,7 @@ class Closing:
                 return self._settle()
             if not outcome.complete:
                 return False
+            # The order that came through is the one to go on with.
             orders = [layers]
         return self._settle()
 

@@ -96,10 +96,7 @@ def _insert_blocks(
     missing: IntArray,  # index of the size of each block to insert, in order; all have room on the circle
     spare: IntArray,  # working space, one number per block
 ) -> int:
-    """Insert blocks one by one where they cost least among the gaps that hold them; where none does, push.
-
-    Returns the number of blocks that were pushed in.
-    """
+    """Insert blocks one by one where they cost least among the gaps that hold them; return how many were pushed in."""
     m = costs.shape[1]
     pushed = 0
     for index in range(missing.size):
@@ -112,6 +109,7 @@ def _insert_blocks(
                 cost = costs[r, start % m]
                 if cost < least:
                     least, best_place, best_start = cost, place, start
+        # Where no gap holds it there is room in several: blocks between them are moved together.
         if best_place >= 0:
             _put_in(block_sizes, block_starts, n_blocks, best_place, r, best_start)
         else:
@@ -279,6 +277,7 @@ def _fill_table(work: Stretches, n_sizes: int, n_states: int, slack: int) -> Non
             start = work.used[other]
             below = work.best[other * width : (other + 1) * width]
             along = work.line_costs[j, start : start + width]
+            # The first block is written, the others compared: the table need not be cleared before.
             if not filled:
                 work.used[state] = start + work.sizes[work.distinct[j]]
                 filled = True
@@ -401,6 +400,7 @@ def improve_packing(work: Stretches, most_taken: int, n_moves: int, rng: np.rand
     m, n_blocks = work.costs.shape[1], work.block_sizes.size
     saved_in_all = 0.0
     for step in range(n_moves):
+        # No stretch reaches around block 0, so that the sequence is turned now and then.
         if step % (1 + n_blocks // 4) == 0:
             _turn(work.block_sizes, work.block_starts, n_blocks, int(rng.random() * n_blocks), m, work.new_sizes)
         n_stretches = _draw_stretches(work, 2 + int(rng.random() * (most_taken - 1)), rng)

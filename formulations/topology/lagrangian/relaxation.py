@@ -29,10 +29,8 @@ EQUAL = 1e-12  # labels that differ by the same up to this share of the path's c
 
 @kernel(void(float64[:, ::1], int64[::1], float64[:, ::1]))
 def _arrange_by_end(costs: FloatArray, sizes: IntArray, arrivals: FloatArray) -> None:
-    """Write the costs of the blocks by the position after their last: ``arrivals[i, r] = costs[r, i - n_r]``.
-
-    Blocks that straddle the cut have no such position and stay away.
-    """
+    """Write the costs of the blocks by the position after their last: ``arrivals[i, r] = costs[r, i - n_r]``."""
+    # So the inner loops over sizes read memory in order. Blocks that straddle the cut have no such position.
     m = costs.shape[1]
     for i in range(m + 1):
         for r in range(sizes.size):
@@ -96,12 +94,10 @@ def _least_straddling(costs: FloatArray, sizes: IntArray, prices: FloatArray, k:
 def _bound_labels_from(
     arrivals: FloatArray, sizes: IntArray, prices: FloatArray, k: int, line: FloatArray, labels: FloatArray
 ) -> None:
-    """Fill ``labels[k .. m]`` with the distances from position k, or with bounds on them that are as good.
-
-    Once the distances from k and from 0, which are ``line``, differ by d or more on n_R consecutive positions, they do
-    so everywhere after; once they differ by d just there, the two kinds of paths have met, and differ by d everywhere
-    after.
-    """
+    """Fill ``labels[k .. m]`` with the distances from position k, or with bounds on them that are as good."""
+    # Once the distances from k and from 0, which are `line`, differ by d or more on n_R consecutive positions, they do
+    # so everywhere after: no block is longer. Once they differ by d just there, the two kinds of paths have met, and
+    # differ by d everywhere after.
     m = line.size - 1
     largest = sizes[-1]
     first = k
@@ -139,8 +135,7 @@ def _solve_cases(
 ) -> tuple[int, int]:
     """Find the shortest path of every case, or of some from ``first`` on, before which ``shortest`` is the shortest.
 
-    By the triangle inequality the distance from k to e is at least ``line[e] - line[k]``; a case whose path is no
-    shorter than the line's even so is left at that bound. Returns ``first`` and ``shortest`` as they are at the end.
+    Returns ``first`` and ``shortest`` as they are at the end.
     """
     m = costs.shape[1]
     if first == 0:
@@ -152,6 +147,8 @@ def _solve_cases(
         if filled > most_filled:
             return k, shortest
         filled += sizes.size
+        # By the triangle inequality the distance from k to e is at least line[e] - line[k]; a case whose path is no
+        # shorter than the line's even so is left at that bound, which is most of them.
         values[k] = _least_straddling(costs, sizes, prices, k, line) - line[k]
         if values[k] < values[shortest]:
             _bound_labels_from(arrivals, sizes, prices, k, line, labels)
@@ -257,6 +254,7 @@ def balance_weights(
         if gain <= tolerance:
             return step
         curvature = radius * (gram[giver, giver] - 2.0 * gram[giver, taker] + gram[taker, taker])
+        # The minimum along the line between the two, or all that the giver has.
         moved = weights[giver]
         if curvature > 0.0:
             moved = min(moved, gain / curvature)
@@ -425,6 +423,7 @@ class Bundle:
         if gain >= FAIR_SHARE * self.promise:
             n = self._n_cuts
             self._errors[:n] = np.maximum(0.0, self._errors[:n] + self._gradients[:n] @ moved - gain)
+            # Errors of linearization are measured at the centre, which moves.
             self.prices, self.path = prices, path
             if gain >= LARGE_SHARE * self.promise:
                 self._radius *= 2.0
@@ -433,6 +432,7 @@ class Bundle:
             return path
         error = max(0.0, path.value - float(gradient @ moved) - self.value)
         self._nulls += 1
+        # Cuts that are far off at the centre say that the step was too long.
         if error > self.promise and self._nulls >= 3:
             self._radius *= 0.5
             self._nulls = 0

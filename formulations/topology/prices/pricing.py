@@ -176,6 +176,7 @@ def _trace_parts(tree: MergedTree, space: _Space, size: int, parts: IntArray) ->
         for i in range(n_children - 1, -1, -1):
             child = tree.children[first + i]
             start = space.offset[child]
+            # The products are made anew, and the first split that gives the value is it: no choice was kept.
             a = 0
             if i == 0:
                 a = nodes
@@ -218,11 +219,12 @@ def _best_parts(
 
 @kernel(void(_MERGED_TREE, _SPACE, float64[::1], int64[:, ::1], float64[::1]))
 def _best_sales(tree: MergedTree, space: _Space, prices: FloatArray, sales: IntArray, worth: FloatArray) -> None:
-    """Find for every stock the parts of the largest price that fit into one of its groups together.
+    """Find for every stock the parts of the largest price, none negative, that fit into one of its groups together.
 
     ``sales``, of shape ``(stocks, rows)``, says how many of each part a group sells; ``worth`` is the largest price, in
-    hops, of parts that fit into so many idle nodes of a group of each class. Prices are not negative.
+    hops, of parts that fit into so many idle nodes of a group of each class.
     """
+    # An unbounded knapsack per class, whose table serves the stocks of all numbers of idle nodes.
     for v in range(tree.widest.size - 1):
         start, row, widest = tree.worth_first[v], tree.first[v], tree.widest[v]
         worth[start], space.piece[start] = 0.0, 0
@@ -329,6 +331,7 @@ def insert_at_prices(
     for job in range(first, last):
         size = sizes[job]
         for v in range(top):
+            # Of a job of the same size nothing changes in groups that the one before took nothing of.
             if job > 0 and size == sizes[job - 1] and state.take[v] == 0:
                 continue
             table, idle, row = state.offset[v], state.idle[v], worth_of[v]

@@ -62,6 +62,7 @@ class _Master(RestrictedMaster[Priced]):
         self._n_rows = pricing.tree.n_rows
         self._stocks = [self._solver.Constraint(0.0, float(count)) for count in pricing.tree.stock_count]
         self._rows: dict[int, pywraplp.Constraint] = {}
+        # They save the rounds that would find them out.
         if (pricing.tree.widest[:-1] ** 2 // 4).sum() <= MOST_SPLITS:
             for first, widest in zip(pricing.tree.first[:-2].tolist(), pricing.tree.widest[:-1].tolist(), strict=True):
                 self._add_splits(first, widest)
@@ -302,6 +303,7 @@ class _Bounding:
         if not self._may_go_on() or self._remaining() < Closing.seconds_to_set_up(self._problem):
             return
         seconds = None if self._budget.seconds is None else max(LEAST_S, self._remaining())
+        # A record of its own, for its clock ends with this part's share of the time.
         part = Run(ExactFree(), self._problem, Budget(seconds), 0, self._run.solution)
         closing = Closing(self._problem, part, self._budget.iterations)
         closing.bound()

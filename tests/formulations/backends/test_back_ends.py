@@ -14,8 +14,7 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import Blocks
 from formulations.backends import cp_sat, highs, scip
-from formulations.backends.program import BinaryProgram
-from formulations.backends.protocol import Progress, Request
+from formulations.backends.program import BinaryProgram, Progress, Request
 from formulations.topology.integer import Pack, Paper
 
 NO_LIMIT = float("inf")

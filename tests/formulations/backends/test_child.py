@@ -9,7 +9,7 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Budget, Clock
 from formulations.backends.child import BackEndDiedError, ChildPool
-from formulations.backends.protocol import Outcome, Request, read_frame, write_frame
+from formulations.backends.program import Outcome, Request, read_frame, write_frame
 from formulations.topology.integer import Pack, Paper
 
 

@@ -29,8 +29,7 @@ from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify_result
 from formulations.backends.child import pool_of
-from formulations.backends.program import BinaryProgram
-from formulations.backends.protocol import Formulation
+from formulations.backends.program import BinaryProgram, Formulation
 from formulations.topology.integer import CpSatPack, HighsPack, Pack, Paper, ProgramSolver, ScipPack, ScipPaper
 
 scas_windows = windows(most_idle=6, strategy=Strategy.SCAS)
