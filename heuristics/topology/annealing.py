@@ -182,6 +182,7 @@ def remove_jobs(
     front of ``jobs``, the largest first.
     """
     count = 1 + draw_below(most, rng)
+    # The first steps of a shuffle: as many jobs as are removed, none twice.
     for i in range(count):
         j = i + draw_below(jobs.size - i, rng)
         jobs[i], jobs[j] = jobs[j], jobs[i]
@@ -343,6 +344,7 @@ def anneal_by_swaps(swapping: Swapping, steps: int, hottest: float, coldest: flo
         temperature *= cooling
         p, q = int(lehmer_uniform(swapping.random) * m), int(lehmer_uniform(swapping.random) * m)
         a, b, leaf_p, leaf_q = owners[p], owners[q], groups[p, 0], groups[q, 0]
+        # Within a group nothing changes, and so between nodes of one owner.
         if a == b or leaf_p == leaf_q:
             continue
         k = 1 + int(lehmer_uniform(swapping.random) * min(counts[a, leaf_p], counts[b, leaf_q]))

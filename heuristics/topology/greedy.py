@@ -97,6 +97,7 @@ class RuledInsertion:
             if not may_go_on():
                 return None
             r = int(self._of_job[job])
+            # `insert_ruled_job` keeps the tables of its class up to date; another class needs its own.
             if r != last:
                 size = int(self._classes.sizes[r])
                 if prices is not None:
@@ -117,6 +118,7 @@ class RuledInsertion:
         order = self.largest_first()
         n_leaves = len(self._tree.leaf_first) - 1
         for attempt in range(tries):
+            # Moving failures to the front can go in circles.
             if attempt % 16 == 15:
                 order = [int(job) for job in rng.permutation(order)]
             order = [failed, *(job for job in order if job != failed)]

@@ -156,6 +156,7 @@ class BestFitByLevel(JobByJob):
 
     def take(self, switches: IdleSwitches, size: int) -> IntArray:
         """Take positions from the top switch down; see `JobByJob.take`."""
+        # Level by level: what every switch has to give to the job.
         counts = {0: size}
         for children, idle in reversed(list(zip(switches.children, switches.idle, strict=False))):
             above, counts = counts, {}

@@ -295,6 +295,8 @@ def _place(groups: Groups, part: Open, search: Search, number: int, size: int) -
 
 @inlined
 def _hold(part: Open, n_open: int, most: int) -> None:
+    # Only vertices on the ways from the leaves taken to the top change, and of their products those from the first
+    # child that gave nodes on.
     for i in range(n_open - 1, -1, -1):
         if part.take[i] == 0:
             continue
@@ -424,6 +426,7 @@ def _settle(groups: Groups, search: Search, change: float, temperature: float, c
                 for entry in range(holdings.first[job], holdings.first[job] + holdings.length[job]):
                     best.leaf[entry], best.nodes[entry] = holdings.leaf[entry], holdings.nodes[entry]
             search.counters[CHANGED] = 0
+    # New or old, what the removed jobs hold now is taken from the idle nodes again.
     for i in range(count):
         hold_nodes(groups, holdings, search.removed[i])
 

@@ -168,6 +168,7 @@ class Lns(TopologySolver):
         try:
             if journal.is_proved():
                 return StopReason.PROVED
+            # At the coldest temperature, for the length of the cycles is not known before the speed is.
             if (steps := pace.first_slice()) > 0:
                 walk(self.coldest, 1.0, steps)
             while (left := pace.left()) > 0 and cooling.idle_cycles < most_idle_cycles:
