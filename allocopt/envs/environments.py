@@ -124,7 +124,8 @@ class _Environment(Generic[E, Seen]):
         return seen, {"action_mask": self._mask, **self._episodes.told()}
 
     def _named(self, options: object, drawn: IntArray, n_jobsets: int) -> IntArray:
-        """Return the jobsets that a reset names, one for all episodes or one for each, or those that were drawn."""
+        # One for all episodes or one for each; those that were drawn where a reset names none. They are drawn in any
+        # case, so that the next reset draws the same whether this one named some.
         name = self._task.jobset_option
         if options is not None and not isinstance(options, Mapping):
             raise UsageError(f"the options of a reset are {options!r}, must be a dictionary or None")

@@ -132,6 +132,7 @@ class Layout(Generic[E]):
             leaf.name: leaf.type.copy(ndim=leaf.type.ndim + (leaf.is_own or leaf.place == "[jobset]"))
             for leaf in self._leaves
         }
+        # The jobset that follows an episode is owned by its place, not by the episode, which is cleared at its end.
         kinds["following"] = types.Array(types.int64, 1, "C")
         kinds |= {f"{name}_at": types.Array(types.int64, 2, "C") for name in counted}
         # Class of a batch; pickles and stored kernels find it by the name of this layout.
@@ -145,13 +146,14 @@ class Layout(Generic[E]):
         for name in counted:
             lines.append(f"    first_{name}, end_{name} = batch.{name}_at[jobset, 0], batch.{name}_at[jobset, 1]")
         lines.append(f"    return {source}")
+        # Written out as source: numba cannot go through the fields of a tuple in a loop, for their types differ.
         exec("\n".join(lines), classes)
         self.one = cast(Callable[[Batch, int], E], classes["episode_of"])
         """Returns an episode of a batch, as arrays that are parts of it; `episode_of` does so in kernels."""
         self.episode_of = inlined(self.one)
 
     def _read(self, record: Any, classes: dict[str, Any], path: tuple[str, ...] = (), *inner: Any) -> tuple[Any, str]:
-        """Note the fields of a named tuple; return numba's type of it, and Python that takes one out of a batch."""
+        # Notes the fields of a named tuple; returns numba's type of it, and Python that takes one out of a batch.
         classes[record.__name__] = record
         found, parts = [], []
         for number, (name, hint) in enumerate(get_type_hints(record, include_extras=True).items()):
@@ -254,7 +256,7 @@ class Layout(Generic[E]):
 
 
 def _with_room(values: list[NDArray[Any]], count: int) -> NDArray[Any]:
-    """Return the first arrays behind each other, with zeros where one is smaller than another."""
+    # One behind the other, with zeros where an array is smaller than the largest.
     room = np.zeros((count, *np.max([value.shape for value in values], axis=0)), values[0].dtype)
     for place, value in zip(room, values, strict=False):
         place[tuple(map(slice, value.shape))] = value
@@ -420,6 +422,7 @@ class Compiled(SideBySide[Float32Array]):
         self.describe(self._batch, seen, legal)
         return seen, legal
 
+    # Only what changes is taken: jobs, requests and the state before the first event are the same in every run.
     def snapshot(self) -> dict[str, Any]:
         """Return all that changes, as arrays of numbers that every checkpoint can hold."""
         return {name: values.copy() for name, values in self._changing().items()}
@@ -452,7 +455,7 @@ class Compiled(SideBySide[Float32Array]):
 
 
 def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array, records as their bytes and words as integers, so that snapshots hold plain numbers."""
+    # Records as their bytes, words as integers: checkpoints are read as tensors, which know neither.
     if array.dtype == np.uint64:
         return array.view(np.int64)
     return array if array.dtype.names is None else array.view(np.uint8)

@@ -144,11 +144,9 @@ class AsaxPolicy(QuotaScheduler):
         self.inner = AsaxScheduler(asax, self.period_s, Loss(self.loss), self.idle_weight)
 
     def share(self, view: QuotaView) -> Iterable[PlaceGuest | SetQuota | Start]:
-        """Decide; see `QuotaScheduler.share`."""
         return self.inner.share(view)
 
     def ended(self, view: QuotaView, allocation: Allocation) -> None:
-        """Learn; see `QuotaScheduler.ended`."""
         self.inner.ended(view, allocation)
 
     def remember(self) -> None:

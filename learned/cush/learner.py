@@ -104,15 +104,12 @@ class CompactModule(SelectorModule):
         self.actor = slot_layers(network)
 
     def forward(self, states: SlotRows) -> torch.Tensor:
-        """Return logits, the smallest there are for illegal choices."""
         return slot_logits(self.actor, *states)
 
     def states(self, observations: Float32Array, legal: BoolArray) -> SlotRows:
-        """Keep the features of what is legal."""
         return torch.from_numpy(observations[legal]), torch.from_numpy(legal)
 
     def acting(self) -> JobSelector:
-        """Return what acts by the present weights."""
         return SlotPolicy.of(weights_of(self))
 
 
@@ -133,7 +130,6 @@ class ImageModule(SelectorModule):
         self.output = nn.Linear(FILTERS * network.positions, choices)
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
-        """Return logits."""
         found = torch.relu(self.filters(states))
         norm = self.norm
         assert norm.running_mean is not None
@@ -150,11 +146,9 @@ class ImageModule(SelectorModule):
         return logits
 
     def states(self, observations: Float32Array, legal: BoolArray) -> torch.Tensor:
-        """Return the images."""
         return torch.from_numpy(observations)
 
     def acting(self) -> JobSelector:
-        """Return itself."""
         return self
 
     def draw(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray) -> IntArray:
@@ -373,11 +367,9 @@ class CushLearner(Stateful):
         }
 
     def snapshot(self) -> dict[str, Any]:
-        """Return all that later epochs depend on, of every worker."""
         return {"workers": list(self._workers.gathered(super().snapshot()))}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot of as many workers."""
         if len(snapshot["workers"]) != self._workers.count:
             raise ValueError(f"the snapshot is of {len(snapshot['workers'])} workers")
         super().restore(snapshot["workers"][self._workers.rank])

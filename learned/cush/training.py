@@ -73,7 +73,6 @@ class CushTraining(DeclaredTraining["CushLearner"]):
 
     @property
     def label(self) -> str:
-        """Name and machine."""
         return f"{self.name}-{self.machine}"
 
     @property
@@ -124,11 +123,9 @@ class CushTraining(DeclaredTraining["CushLearner"]):
         """Take every seed: those that are drawn from it are never those of validations."""
 
     def workers(self) -> AbstractContextManager[Workers]:
-        """Join the processes that train together."""
         return joined_workers()
 
     def result(self, learner: "CushLearner") -> Trained:
-        """Return the best parameters of both selectors, and how they were trained."""
         told = {
             "table": file_names(self.table),
             "measured": file_names(self.measured),

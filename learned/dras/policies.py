@@ -203,7 +203,6 @@ class DrasPpo(AgentScheduler):
         return self._operation.trained, self._operation.changed
 
     def schedule(self, view: View) -> Iterator[Decision]:
-        """Learn if that is due, and decide what starts; see `TwoLevelScheduler.schedule`."""
         if self.dynamic:
             operation = self._operation
             if operation.view is not view:

@@ -109,13 +109,11 @@ class DrasTraining(DeclaredTraining["BestKept"]):
 
     @property
     def label(self) -> str:
-        """Name and traces."""
         traces = [Path(path).name.split(".swf")[0] for path in self.trace.split(",")]
         return f"{self.name}-{'generic' if len(traces) > 1 else traces[0]}"
 
     @property
     def n_updates(self) -> int:
-        """Number of updates."""
         return self.updates or self.usual_updates
 
     @property
@@ -167,7 +165,6 @@ class DrasTraining(DeclaredTraining["BestKept"]):
         return Validated(inner, inner.model, self.every or self.usual_every)
 
     def result(self, learner: "BestKept") -> Trained:
-        """Return the best policy's weights, and how it was trained."""
         traces = file_names(self.trace).split(",")
         thanks = [text for name, text in ACKNOWLEDGEMENTS.items() if any(one.startswith(name) for one in traces)]
         told = {

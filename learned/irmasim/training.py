@@ -196,7 +196,6 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
 
     @property
     def label(self) -> str:
-        """Name, agent, objective and model."""
         return f"{self.name}-{self.agent}-{self.objective}-{self.model}"
 
     @property
@@ -257,7 +256,6 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
         return Watched(inner, actor, EVERY)
 
     def result(self, learner: "BestKept") -> Trained:
-        """Return the best actor's weights, and how it was trained."""
         told = {
             "trace": file_names(self.trace),
             "platform": Path(self.platform).name,

@@ -244,7 +244,6 @@ class FeedForward(nn.Sequential):
         super().__init__(*(_module(layer) for layer in architecture.layers))
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Apply all layers."""
         values = inputs
         for module in self:
             if isinstance(module, nn.Linear):

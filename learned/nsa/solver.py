@@ -214,16 +214,13 @@ class Nsa(TopologySolver):
         weights_path(self.network)
 
     def refusal(self, problem: TopologyProblem) -> str | None:
-        """Why the window is too large, or None."""
         n_jobs = len(problem.jobs)
         return None if n_jobs <= MOST_JOBS else f"it has {n_jobs:,} jobs, at most {MOST_JOBS:,} are taken"
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
-        """Compiled entries that the search may call."""
         return (anneal_guided,)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Anneal from the warm start or the sequential allocation; see `TopologySolver.search`."""
         if run.solution is None:
             run.offer(Allocation.sequential(problem))
         steps = budget.iterations or self.steps

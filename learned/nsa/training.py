@@ -50,22 +50,18 @@ class NsaTraining(DeclaredTraining["PpoLearner"]):
 
     @property
     def label(self) -> str:
-        """Name and network."""
         return f"{self.name}-{self.network}"
 
     @property
     def n_updates(self) -> int:
-        """Number of updates."""
         return self.updates or UPDATES[self.network]
 
     def card_settings(self) -> dict[str, Any]:
-        """Return all settings by name, those of PPO among them."""
         own = asdict(self)
         del own["updates"]
         return {**own, "ppo": asdict(self._ppo())}
 
     def result(self, learner: "PpoLearner") -> Trained:
-        """Return the policy's weights."""
         from learned.rl.networks import weights_of
 
         return Trained(self.network, weights_of(learner.model.get_submodule("actor")), {})

@@ -115,7 +115,6 @@ class PriceNetwork(nn.Module):
         self.parts = nn.ParameterDict({name: _initial(name, shape, generator) for name, shape in SHAPES.items()})
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """Return prices and worths of all leaves, in units, and both scores of all jobs."""
         parts = self.parts
         n_windows, n_pods = int(batch.window_of_job[-1]) + 1, len(batch.window_of_pod)
         leaves = torch.relu(batch.leaves @ parts["leaf_in"] + parts["leaf_in_bias"])
@@ -255,13 +254,11 @@ class PriceLearner(ModelLearner):
         return prediction
 
     def snapshot(self) -> dict[str, Any]:
-        """Return all that changes, the best known allocations of large windows among it."""
         large = {str(index): self._large[index] for index in sorted(self._improved)}
         owners = {index: case.allocation.owners(case.problem) for index, case in large.items()}
         return {**super().snapshot(), "owners": owners}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
         super().restore(snapshot)
         for index, owners in snapshot["owners"].items():
             self._improved.add(int(index))

@@ -100,7 +100,6 @@ class LnsPrices(Lns):
         return TopologySolver.solve(self, problem, budget, seed, warm_start, on_incumbent)
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
-        """Compiled entries that the search may call."""
         return (network_of, _begin_guided, *START_KERNELS, search_neighbourhoods)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
@@ -119,7 +118,6 @@ class LnsPrices(Lns):
         return self._walk(window, self._better(window, state, moves, run), run, budget, cooling)
 
     def moves(self, n_jobs: int) -> Moves:
-        """Say how to move with so many jobs, guided."""
         moves = Lns.moves(self, n_jobs)
         return moves._replace(worse=WORSE, rivals=RIVALS, guidance=self.guidance, fading=self.fading)
 

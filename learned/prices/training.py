@@ -42,7 +42,6 @@ class LnsPricesTraining(DeclaredTraining["PriceLearner"]):
 
     @property
     def n_updates(self) -> int:
-        """Number of updates."""
         return self.updates
 
     def check_seed(self, seed: int) -> None:
@@ -52,13 +51,11 @@ class LnsPricesTraining(DeclaredTraining["PriceLearner"]):
             raise UsageError(f"seed {seed} is reserved for evaluation: take one below {EVALUATION_SEEDS.start}")
 
     def card_settings(self) -> dict[str, Any]:
-        """Return all settings by name, those of the learner among them."""
         from learned.prices.learner import Settings
 
         return {**asdict(self), **asdict(Settings())}
 
     def result(self, learner: "PriceLearner") -> Trained:
-        """Return the network."""
         return Trained("prices", learner.network.weights()._asdict(), {})
 
     def _learner(self, seed: int, workers: Workers) -> "PriceLearner":

@@ -54,11 +54,9 @@ class ActorCritic(Policy):
         self.critic = critic
 
     def log_probabilities(self, states: Any, legal: torch.Tensor) -> torch.Tensor:
-        """Logarithms of the probabilities of all actions; see `Policy`."""
         return masked_log_softmax(self.actor(states), legal)
 
     def values(self, states: Any) -> torch.Tensor:
-        """Values of states; see `Policy`."""
         values: torch.Tensor = self.critic(states).squeeze(1)
         return values
 
@@ -111,7 +109,6 @@ class SlotNetwork(nn.Module):
         self.actor = slot_layers(network)
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
-        """Apply the network to every slot that is not empty."""
         occupied = states[:, :, 0] != 0
         values = states.new_zeros(states.shape[:2])
         values[occupied] = self.actor(states[occupied]).squeeze(-1)
@@ -154,9 +151,7 @@ class SlotActorCritic(ActorCritic):
         super().__init__(slot_layers(network), dense(*critic, activation=nn.LeakyReLU(LEAK)))
 
     def log_probabilities(self, states: SlotStates, legal: torch.Tensor) -> torch.Tensor:
-        """Logarithms of the probabilities of all actions; see `Policy`."""
         return torch.log_softmax(slot_logits(self.actor, states.rows, legal), dim=1)
 
     def values(self, states: SlotStates) -> torch.Tensor:
-        """Values of states; see `Policy`."""
         return super().values(states.pooled)

@@ -103,6 +103,7 @@ episode_of = LAYOUT.episode_of
 @helper()
 def _count_started(state: State, total: _Tally) -> None:
     clock = state.clock[0]
+    # The simulator lists the jobs that started since it was last asked; the list is emptied here.
     for i in range(clock.n_started):
         job = state.lists[STARTED, i]
         record = state.jobs[job]
@@ -134,6 +135,7 @@ def _backfill(state: State) -> None:
 def _serve(state: State, total: _Tally, place: int) -> None:
     # The job at that place starts before all others, except those that may be backfilled.
     clock = state.clock[0]
+    # The chosen job is moved to the head of the queue, where the kernels of EASY look for the reserved one.
     job = queued(state, place)
     insert(state.lists[QUEUE], clock.first, clock.first + place, job)
     while not fits(state, job, FREE):

@@ -72,6 +72,7 @@ class Episodes(Compiled):
         )
         first = np.arange(len(workload) - self.n_jobs + 1)
         batch = LAYOUT.side_by_side(count, [one], jobs=np.stack([first, first + self.n_jobs], axis=1))
+        # A jobset is a window into one array of jobs, so that no job is copied for each episode that holds it.
         super().__init__(len(first), task.n_actions, batch, task.shape)
         self._play(self._stay, self._stay)
 
@@ -80,7 +81,6 @@ class Episodes(Compiled):
         return self._seen
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
         super().restore(snapshot)
         self._play(self._stay, self._stay)
 
@@ -200,7 +200,6 @@ print(info["mean_bounded_slowdown"])
             check_sizes(self.workload, machine, "processors")
 
     def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
-        """Return episodes that have not begun, of a workload that is drawn where none is given."""
         workload = self.workload
         if workload is None:
             workload = lublin_workload(max(LUBLIN_JOBS, 2 * self.n_jobs), self.machine, rng)

@@ -215,6 +215,7 @@ class Episodes(SideBySide[Float32Array]):
         question = simulation.question
         tally["invalid"] = int(question is not None and question.is_there and percent == 0)
         simulation.take(percent)
+        # Rewards are differences of a running total, so that they add up to it.
         before, now = float(tally["total_reward"]), self.options.reward.so_far(simulation)
         tally["over"] = int(simulation.question is None)
         tally["decisions"] += 1
@@ -334,7 +335,6 @@ print(info["mean_response_h"], info["cpu_utilization"])
         self.shape, self.n_actions = (_size(names),), len(self.options.percents)
 
     def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
-        """Return episodes that have not begun."""
         jobsets = self.jobsets
         if jobsets is None:
             lines = self.cores if self.cores in CLUSTER_SIZES else CLUSTER_SIZES[0]

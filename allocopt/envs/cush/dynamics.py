@@ -127,6 +127,7 @@ def _spread(episode: Episode, job: int, first: int, width: int, wanted: int) -> 
         for unit in range(first + node * width, first + (node + 1) * width):
             free += until[unit] <= now
         count[node] = free
+    # ``level`` units come from every node that has as many; ``over`` are left when a level more is too much.
     level, over = 0, wanted
     while level < width:
         more = 0
@@ -172,6 +173,7 @@ def _is_forced(episode: Episode) -> bool:
 
 @inlined
 def _fill_slots(episode: Episode) -> None:
+    # Jobs leave the backlog in the order of their arrival, each for the first empty slot.
     state, slot = episode.state, 0
     while state.clock[0].n_queued > 0 and slot < episode.slots.size:
         if episode.slots[slot] == NOBODY:
@@ -224,6 +226,7 @@ def _start(episode: Episode, slot: int, policy: int) -> float:
 
 @helper()
 def _go_on_to(state: State, time: float) -> None:
+    # All events up to that time happen before an agent looks again.
     while advance(state, time) == HAPPENED:
         pass
     state.clock[0].now = time
@@ -310,6 +313,7 @@ def follow_list(batch: Batch, e: int, jobset: int, values: FloatArray, policies:
         _plan(episode, job, policies[job])
     while not episode.tally[0].over:
         row = values[state.clock[0].n_begun % values.shape[0]]
+        # Without EASY a job that does not fit is passed over (first fit), or waited for.
         slot = _first_slot(episode, row, FIRST_FIT if backfill == FIRST_FIT else NONE)
         if slot != NOBODY and not may_start(episode, slot):
             find_shadow(state, episode.slots[slot])

@@ -107,7 +107,7 @@ class Episodes(Compiled):
         self.describe = describe_all if self.options.observation == "slots" else draw_all
 
     def _episode(self) -> Episode:
-        """Return one before its first event, with the jobs of all sets behind each other."""
+        # Before its first event, with the jobs of all sets behind each other.
         machine, options = self.machine, self.options
         jobs = {one.name: np.concatenate([getattr(jobs, one.name) for jobs in self.jobsets]) for one in fields(JobSet)}
         arrival, request, length = jobs.pop("arrival"), jobs.pop("request"), jobs["length"]
@@ -163,7 +163,7 @@ class Episodes(Compiled):
         return np.where((jobs != NOBODY)[..., np.newaxis], described, 0.0).astype(np.float32)
 
     def _rows(self) -> IntArray:
-        """Return where the jobs in the slots stand among those of all sets."""
+        # Where the jobs in the slots stand among those of all sets.
         return cast(IntArray, np.maximum(self._batch.slots, 0) + self._batch.jobs_at[self.tally["jobset"], :1])
 
     def tell(self, jobset: int, traits: FloatArray) -> None:
@@ -295,7 +295,6 @@ in an empty slot.""",
         self.options = options or Options(observation="image")
 
     def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
-        """Return episodes that have not begun."""
         jobsets = self.jobsets
         if jobsets is None:
             seeds = rng.integers(0, 2**63, DRAWN_JOBSETS).tolist()
@@ -316,7 +315,6 @@ in an empty slot.""",
         )
 
     def action_space(self) -> MultiDiscrete:
-        """Return the space of actions: a slot, or their number to do nothing; and a policy."""
         return MultiDiscrete([self.options.n_actions, len(Policy)])
 
     def look(self, episodes: Episodes) -> tuple[Observation, BoolArray]:

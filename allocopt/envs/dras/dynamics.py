@@ -172,6 +172,7 @@ def _open_instance(episode: Episode) -> None:
     holder = instance.holder
     if episode.terms[0].reservations != KEPT or holder == NOBODY:
         return
+    # A kept reservation comes before every choice: its job starts as soon as it fits, else the second level is next.
     if fits(state, holder, FREE):
         _start(episode, place_in_queue(state, holder), RESERVED)
     else:
@@ -230,6 +231,7 @@ def _accrue(episode: Episode, before: float) -> None:
 def _await_choice(episode: Episode) -> None:
     state, instance, total = episode.state, episode.instance[0], episode.tally[0]
     instance.n_slots = 0
+    # Events may open an instance in which nothing can be chosen: time goes on until there is a choice.
     while total.started < state.jobs.size:
         if instance.level == FIRST and _fill_with_first(episode):
             return
@@ -277,6 +279,7 @@ def _choose(episode: Episode, slot: int) -> None:
     elif fits(state, job, FREE):
         _start(episode, place, RESERVED if job == holder else READY)
     else:
+        # Another job held the reservation before: it has no promise any more.
         if holder != NOBODY and holder != job:
             state.jobs[holder].reserved = np.inf
         instance.holder, instance.level = job, SECOND
@@ -364,6 +367,7 @@ def _act(episode: Episode, action: int) -> None:
 @helper()
 def _begin(batch: Batch, e: int, jobset: int) -> None:
     total, instance = batch.tally[e, 0], batch.instance[e, 0]
+    # The count of episodes in this place outlives the tally: views are told apart by it.
     before = total.episode
     cleared(batch, e, jobset)
     total.episode = before + 1
@@ -375,6 +379,7 @@ def _begin(batch: Batch, e: int, jobset: int) -> None:
         episode.modes[job] = 0
     _await_choice(episode)
     _make_forced_choices(episode)
+    # What forced choices gained before the first own action belongs to no action.
     total.reward = 0.0
 
 

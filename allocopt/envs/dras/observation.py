@@ -74,6 +74,7 @@ def _delay(state: State, ladder: IntArray, size: int) -> float:
     clock = state.clock[0]
     if size <= state.units[FREE, 0]:
         return 0.0
+    # The ladder rises, so that the first step of enough processors is found by bisection.
     first, end = 0, clock.n_running - 1
     while first < end:
         middle = (first + end) // 2
@@ -105,6 +106,7 @@ def describe_slots(episode: Episode, observation: Float32Array) -> None:
     if instance.n_slots == 0:
         return
     _climb(state, episode.ladder)
+    # What is the same in all slots is computed once, for the queue may be long.
     area = 0.0
     for at in range(clock.n_queued):
         job = queued(state, at)
@@ -162,6 +164,7 @@ def describe_state(episode: Episode, observation: Float32Array) -> None:
         observation[2 * slot, 0] = state.request[job, 0] / machine
         observation[2 * slot, 1] = _days(state.jobs[job].estimate)
         observation[2 * slot + 1, 1] = _days(clock.now - state.jobs[job].release)
+    # Nodes are alike: idle ones first, then those of each running job, in the order of the expected ends.
     for _ in range(free):
         observation[row, 0], observation[row, 1] = 1.0, 0.0
         row += 1

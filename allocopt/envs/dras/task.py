@@ -142,7 +142,6 @@ class Episodes(Compiled):
         return cast(FloatArray, self._batch.clock["now"][:, 0].copy())
 
     def told(self) -> dict[str, NDArray[Any]]:
-        """Return the level at which each episode stands."""
         return {"level": self.level}
 
     def metrics(self) -> dict[str, FloatArray]:
@@ -194,7 +193,7 @@ class Episodes(Compiled):
         return np.asarray(self.arrays(episode).state.jobs)
 
     def _view(self, episode: int) -> View:
-        """Return the cluster of an episode; the same object as long as it lasts."""
+        # The same object as long as an episode lasts: selectors tell by it whether a simulation is a new one.
         key = int(self.tally["jobset"][episode]), int(self.tally["episode"][episode])
         known = self._views.get(episode)
         if known is None or known[0] != key:
@@ -327,7 +326,6 @@ by that time: nodes are alike here, only their number is known. Times are in day
         self.most_seen = MOST if observation == "slots" else MOST_DAYS
 
     def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
-        """Return episodes that have not begun."""
         jobsets = self.jobsets or [lublin_workload(DRAWN_JOBS, self.machine, rng)]
         return Episodes(jobsets, self.machine, count, self.options)
 

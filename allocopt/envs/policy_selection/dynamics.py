@@ -144,6 +144,7 @@ def _measure(episode: Episode) -> None:
         count_energy(multicore, processor, now)
         tally.energy_j += multicore.processors[processor].energy
     for job in range(multicore.jobs.size):
+        # Jobs are sorted by submission: those behind the first that has not come have not come either.
         if not has_come(episode, job):
             break
         record = multicore.jobs[job]
@@ -192,6 +193,7 @@ def _act(episode: Episode, action: int) -> None:
         while actions[action, 0] == VOID:
             action += 1
     tally.decisions += 1
+    # A reward is the change of what the episode is worth: rewards add up to the objective.
     before = _worth(tally, kind)
     episode.multicore.tally[0].last_queue = episode.state.clock[0].n_queued
     decide(episode.state, episode.multicore, actions[action, 0], actions[action, 1])

@@ -91,6 +91,7 @@ def _describe_cores(episode: Episode, seen: Float32Array) -> None:
         record = multicore.processors[processor]
         for core in range(record.first_core, record.first_core + record.cores):
             task, at = multicore.core_task[core], PER_CORE * core
+            # An idle core draws its share of the idle power of its processor.
             factor, power, left = 1.0, record.idle_w / record.cores, 0.0
             if task != IDLE:
                 factor = multicore.tasks[task].factor

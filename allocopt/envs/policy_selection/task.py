@@ -146,7 +146,6 @@ class Episodes(Compiled):
         return self.shape[0]
 
     def seed(self, rng: np.random.Generator) -> None:
-        """Draw anew what the random policies of each episode draw from."""
         self._batch.word[:, 0] = rng.integers(0, 2**64, self.n_environments, dtype=np.uint64)
 
     def metrics(self) -> dict[str, FloatArray]:
@@ -226,7 +225,6 @@ paper's sizes count one value per processor but list none; the bandwidth is what
         self.shape, self.n_actions = (self.options.size(machine),), len(self.options.actions)
 
     def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
-        """Return episodes that have not begun."""
         jobsets = self.jobsets or [npb_batch(DRAWN_JOBS, rng) for _ in range(DRAWN_JOBSETS)]
         return Episodes(jobsets, self.machine, count, self.execution, self.options)
 

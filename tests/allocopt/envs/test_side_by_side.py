@@ -1,10 +1,15 @@
 """Episodes of every task end, begin anew and go back by the same rules."""
 
+import copy
+import pickle
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from support.environments import ARGUMENTS, action_of, task_of
 
@@ -37,6 +42,9 @@ def play(episodes: Episodes, name: str) -> None:
 
 def parts_of(observation: Any) -> list[Any]:
     return list(observation.values()) if isinstance(observation, dict) else [observation]
+
+
+COPIES: tuple[Callable[[Any], Any], ...] = (copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env)))
 
 
 def make(name: str, count: int | None = None) -> Any:
@@ -191,3 +199,48 @@ def test_one_of_many_is_the_single_environment(name: str) -> None:
             (one, *single, told), (many, *several, info) = env.step(action), envs.step(np.array([action]))
             assert single == [values[0] for values in several]
         ended += ended_now
+
+
+@every_task
+def test_gymnasium_finds_no_fault(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(make(name))
+
+
+@every_task
+def test_many_environments_behave_as_one_each(name: str) -> None:
+    envs, singles, rng = make(name, 3), [make(name) for _ in range(3)], np.random.default_rng(7)
+    option = envs.task.jobset_option
+    seen, info = envs.reset(seed=3, options={option: np.arange(3)})
+    for number, env in enumerate(singles):
+        one = env.reset(options={option: number})[0]
+        assert all((a == b[number]).all() for a, b in zip(parts_of(one), parts_of(seen), strict=True))
+    running = np.ones(3, dtype=bool)
+    while running.any():
+        actions = np.array([action_of(name, mask, rng) for mask in info["action_mask"]])
+        seen, rewards, over, _, info = envs.step(actions)
+        for number in np.flatnonzero(running):
+            one, reward, ended, _, told = singles[number].step(actions[number])
+            assert (reward, ended) == (rewards[number], over[number])
+            assert all((a == b[number]).all() for a, b in zip(parts_of(one), parts_of(seen), strict=True))
+            assert (told["action_mask"] == info["action_mask"][number]).all()
+            if ended:
+                assert all(info[metric][number] == told[metric] for metric in envs.episodes.metrics())
+        running &= ~over
+
+
+@pytest.mark.parametrize("duplicate", COPIES, ids=["copy", "pickle"])
+@pytest.mark.parametrize("name", [name for name in TASKS if name != COALLOCATION], ids=lambda name: TASKS[name][0])
+def test_a_copy_goes_its_own_way(name: str, duplicate: Callable[[Any], Any]) -> None:
+    env, rng = make(name), np.random.default_rng(8)
+    _, info = env.reset(seed=3)
+    for _ in range(3):
+        info = env.step(action_of(name, info["action_mask"], rng))[-1]
+    twin = duplicate(env)
+    for _ in range(4):
+        action = action_of(name, info["action_mask"], rng)
+        (one, reward, _, _, info), (same, equal, *_) = env.step(action), twin.step(action)
+        assert all((a == b).all() for a, b in zip(parts_of(one), parts_of(same), strict=True))
+        assert reward == equal
+    assert all((a == b).all() for a, b in zip(parts_of(env.reset()[0]), parts_of(twin.reset()[0]), strict=True))

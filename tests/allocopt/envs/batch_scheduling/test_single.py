@@ -1,6 +1,5 @@
 """The environment of one episode at a time, against plain Python and against the simulator."""
 
-import copy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -183,19 +182,6 @@ def test_an_empty_slot_stands_for_the_first_one() -> None:
     assert wrong
 
 
-def test_masks_tell_the_same_in_both_conventions_and_stay_as_they_were_given() -> None:
-    env = BatchSchedulingEnv(random_workload(60, 4), n_jobs=60, window=10)
-    observation, info = env.reset()
-    kept, mask = observation.copy(), info["action_mask"].copy()
-    assert env.action_masks().dtype == np.bool_
-    assert info["action_mask"].dtype == np.int8
-    assert (env.action_masks() == mask).all()
-    assert (env.action_masks() == (observation[:, 0] == 1)).all()
-    env.step(0)
-    assert (observation == kept).all()
-    assert (info["action_mask"] == mask).all()
-
-
 @pytest.mark.parametrize("drawn", [True, False])
 def test_a_seed_fixes_everything(drawn: bool) -> None:
     jobs = None if drawn else random_workload(300, 5)
@@ -208,15 +194,6 @@ def test_a_seed_fixes_everything(drawn: bool) -> None:
         assert [gain for gain, _ in again[0]] == [gain for gain, _ in again[1]]
     other = list(play(first, np.random.default_rng(1), seed=8))
     assert [gain for gain, _ in other] != [gain for gain, _ in runs[0]]
-
-
-def test_a_copy_goes_its_own_way() -> None:
-    env = BatchSchedulingEnv(random_workload(60, 6), n_jobs=60)
-    env.reset(seed=0)
-    env.step(0)
-    twin = copy.deepcopy(env)
-    rewards = [[step[1] for step in map(each.step, [0] * 20)] for each in (twin, env)]
-    assert rewards[0] == rewards[1]
 
 
 def test_a_workload_may_be_a_file(shared_data: Path) -> None:

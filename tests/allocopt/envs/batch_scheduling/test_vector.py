@@ -39,28 +39,6 @@ def test_one_environment_is_the_single_one_with_the_same_seed(jobs: object) -> N
         assert all(alone[-1][name] == side[-1][name][0] for name in alone[-1] if name != "action_mask")
 
 
-def test_many_environments_are_as_many_single_ones() -> None:
-    offsets = np.array([0, 470, 3, 100])
-    singles = [BatchSchedulingEnv(JOBS, n_jobs=30, window=8) for _ in offsets]
-    vector = BatchSchedulingVectorEnv(4, JOBS, n_jobs=30, window=8)
-    for env, offset in zip(singles, offsets, strict=True):
-        env.reset(options={"offset": offset})
-    _, info = vector.reset(options={"offset": offsets})
-    rng = np.random.default_rng(0)
-    running = np.ones(4, dtype=bool)
-    while running.any():
-        actions = slots(info["action_mask"], rng)
-        observations, rewards, over, _, info = vector.step(actions)
-        for number in np.flatnonzero(running):
-            observation, reward, ended, _, _ = singles[number].step(actions[number])
-            assert (observation == observations[number]).all()
-            assert (reward, ended) == (rewards[number], over[number])
-            if ended:
-                start = vector.episodes.schedule(int(number)).start
-                assert (singles[number].episodes.schedule().start == start).all()
-        running &= ~over
-
-
 def test_rewards_of_an_episode_add_up_to_what_its_last_step_tells() -> None:
     vector = BatchSchedulingVectorEnv(5, JOBS, n_jobs=20, window=8)
     _, info = vector.reset(seed=0)

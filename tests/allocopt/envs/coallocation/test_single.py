@@ -1,13 +1,9 @@
 """The environment of co-allocation: Gymnasium's checks, schedulers copied in it, rewards, what is refused."""
 
-import os
-import warnings
 from collections.abc import Callable
 
-import gymnasium
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 
 import allocopt.envs  # noqa: F401 - registers the environments
 from allocopt.arrays import Float32Array
@@ -15,7 +11,6 @@ from allocopt.envs.coallocation.task import (
     MEANINGS,
     Capacity,
     CoallocationEnv,
-    CoallocationVectorEnv,
     MeanResponse,
     Options,
 )
@@ -122,14 +117,6 @@ def test_an_agent_that_copies_a_scheduler_gets_its_schedule_job_by_job(name: str
 
 
 @pytest.mark.slow
-def test_gymnasium_finds_no_fault() -> None:
-    env = gymnasium.make("allocopt/Coallocation-v0", cores=64)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_env(env.unwrapped)
-
-
-@pytest.mark.slow
 def test_the_same_seed_gives_the_same_queue_and_every_number_is_within_0_and_1() -> None:
     found = []
     for _ in range(2):
@@ -229,26 +216,6 @@ def test_a_window_asks_about_the_first_waiting_jobs_only() -> None:
         _, _, over, _, _ = env.step(np.int64(3))
 
 
-def test_many_environments_behave_as_one_each() -> None:
-    queues = [paper_queue(seed)[:12] for seed in range(3)]
-    envs = CoallocationVectorEnv(3, 64, queues)
-    singles = [CoallocationEnv(64, queues) for _ in range(3)]
-    seen, _ = envs.reset(seed=3, options={"jobset": np.arange(3)})
-    for number, env in enumerate(singles):
-        np.testing.assert_array_equal(env.reset(options={"jobset": number})[0], seen[number])
-    rng, running = np.random.default_rng(0), np.ones(3, dtype=bool)
-    while running.any():
-        actions = rng.integers(1, 10, 3)
-        seen, rewards, over, _, info = envs.step(actions)
-        for number in np.flatnonzero(running):
-            alone, reward, ended, _, told = singles[number].step(actions[number])
-            assert (reward, ended) == (rewards[number], over[number])
-            np.testing.assert_array_equal(alone, seen[number])
-            if ended:
-                assert told["makespan_h"] == info["makespan_h"][number]
-        running &= ~over
-
-
 def test_what_is_not_right_is_refused() -> None:
     queue = paper_queue(0)
     for wrong, said in (
@@ -280,24 +247,3 @@ def test_what_is_not_right_is_refused() -> None:
     env.reset(seed=0)
     with pytest.raises(UsageError, match=r"within 0 \.\. 9"):
         env.step(np.int64(10))
-
-
-@pytest.mark.slow
-def test_maskable_ppo_trains() -> None:
-    if os.environ.get("CI") != "true":
-        pytest.importorskip("sb3_contrib")
-    from sb3_contrib import MaskablePPO
-
-    env = CoallocationEnv(64)
-    model = MaskablePPO("MlpPolicy", env, n_steps=64, batch_size=64, gamma=1.0, seed=0, device="cpu")
-    before = {name: values.clone() for name, values in model.policy.state_dict().items()}
-    model.learn(64)
-    after = model.policy.state_dict()
-    assert all(bool((values != before[name]).any()) for name, values in after.items())
-    assert all(bool(np.isfinite(values.numpy()).all()) for values in after.values())
-
-    def learned(env: CoallocationEnv, seen: Float32Array) -> int:
-        return int(model.predict(seen, action_masks=env.action_masks())[0])
-
-    done, _ = played(CoallocationEnv(64, paper_queue(0)[:10]), learned)
-    assert np.isfinite(done.end).all()

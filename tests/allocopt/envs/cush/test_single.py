@@ -1,7 +1,4 @@
-import copy
-import pickle
 import warnings
-from collections.abc import Callable
 
 import gymnasium
 import numpy as np
@@ -70,39 +67,6 @@ def test_a_job_that_cannot_start_lets_time_pass_and_is_told() -> None:
     assert env.episodes.now[0] == now + 1
 
 
-def test_many_environments_behave_as_one_each() -> None:
-    sets = small_sets(4)
-    envs = CushVectorEnv(3, SMALL, sets, options=Options())
-    singles = [CushEnv(SMALL, sets, options=Options()) for _ in range(3)]
-    seen, _ = envs.reset(seed=3, options={"jobset": np.array([0, 1, 2])})
-    for number, env in enumerate(singles):
-        np.testing.assert_array_equal(env.reset(options={"jobset": number})[0]["slots"], seen["slots"][number])
-    rng = np.random.default_rng(0)
-    running = np.ones(3, dtype=bool)
-    while running.any():
-        actions = np.stack([rng.integers(0, 6, 3), rng.integers(0, 2, 3)], axis=1)
-        seen, rewards, over, _, info = envs.step(actions)
-        for number in np.flatnonzero(running):
-            alone, reward, ended, _, told = singles[number].step(actions[number])
-            assert (reward, ended) == (rewards[number], over[number])
-            np.testing.assert_array_equal(alone["jobs"], seen["jobs"][number])
-            if ended:
-                assert told["normalized_turnaround"] == info["normalized_turnaround"][number]
-        running &= ~over
-
-
-def test_an_episode_that_is_over_begins_anew_in_the_next_step() -> None:
-    envs = CushVectorEnv(2, SMALL, small_sets(), options=Options())
-    envs.reset(seed=0)
-    over, rng = np.zeros(2, dtype=bool), np.random.default_rng(0)
-    while not over.any():
-        _, _, over, _, _ = envs.step(np.stack([rng.integers(0, 6, 2), rng.integers(0, 2, 2)], axis=1))
-    _, rewards, again, _, info = envs.step(np.array([[0, 0], [5, 0]]))
-    assert rewards[over].tolist() == [0.0] * int(over.sum())
-    assert not again[over].any()
-    assert info["action_mask"][over].any()
-
-
 def test_what_is_not_an_option_is_refused() -> None:
     with pytest.raises(UsageError, match="queue is 0"):
         Options(queue=0)
@@ -154,20 +118,6 @@ def test_jobs_that_cannot_be_are_refused() -> None:
         JobSet(np.zeros(1, dtype=int), one, np.zeros((1, 2), dtype=int), np.ones((1, 2)), np.ones((1, 3)))
     with pytest.raises(UsageError, match="share"):
         Recipe(share=1.5)
-
-
-@pytest.mark.parametrize("make", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["copy", "pickle"])
-def test_a_copy_goes_on_alike(make: Callable[[CushEnv], CushEnv]) -> None:
-    env = CushEnv(SMALL, options=Options())
-    env.reset(seed=3)
-    for slot in (0, 5, 5):
-        env.step(np.array([slot, 1]))
-    twin = make(env)
-    for slot in (0, 1, 5, 5):
-        (seen, reward, *_), (same, equal, *_) = env.step(np.array([slot, 0])), twin.step(np.array([slot, 0]))
-        np.testing.assert_array_equal(seen["slots"], same["slots"])
-        assert reward == equal
-    np.testing.assert_array_equal(env.reset()[0]["slots"], twin.reset()[0]["slots"])
 
 
 def test_numbers_are_whole() -> None:

@@ -170,26 +170,3 @@ def test_one_action_is_no_list_of_them() -> None:
 def test_a_jobset_is_a_whole_number() -> None:
     with pytest.raises(UsageError, match=r"the jobset is 0\.5, must be a whole number within 0 \.\. 0"):
         TwoLevelEnv(JOBS).reset(options={"jobset": 0.5})
-
-
-def test_environments_side_by_side_are_single_ones() -> None:
-    """Each of three environments, one action after the other, as an environment of its own over the same jobs."""
-    jobsets = [random_workload(30, seed) for seed in range(3)]
-    many = gymnasium.make_vec("allocopt/DRAS-v0", 3, workload=jobsets, processors=MACHINE, window=4)
-    seen, told = many.reset(seed=1, options={"jobset": [0, 1, 2]})
-    alone = [TwoLevelEnv([jobs], MACHINE, window=4) for jobs in jobsets]
-    for env in alone:
-        env.reset(seed=1)
-    assert {name: values.shape for name, values in told.items()} == {"action_mask": (3, 4), "level": (3,)}
-    rng, over = np.random.default_rng(2), np.zeros(3, dtype=bool)
-    while not over.all():
-        actions = rng.integers(0, 4, 3)
-        seen, rewards, ended, _, told = many.step(actions)
-        for number in np.flatnonzero(~over).tolist():
-            one = alone[number].step(actions[number])
-            np.testing.assert_array_equal(seen[number], one[0])
-            assert (rewards[number], bool(ended[number])) == one[1:3]
-            np.testing.assert_array_equal(told["action_mask"][number], one[4]["action_mask"])
-            if ended[number]:
-                assert told["mean_wait_s"][number] == one[4]["mean_wait_s"]
-        over |= ended

@@ -12,7 +12,7 @@ from gymnasium.utils.env_checker import check_env
 
 import allocopt.envs  # noqa: F401 - registers the environments
 from allocopt.cluster.irmasim import homogeneous
-from allocopt.envs.policy_selection.task import Options, PolicySelectionEnv, PolicySelectionVectorEnv
+from allocopt.envs.policy_selection.task import Options, PolicySelectionEnv
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES
 from allocopt.simulator.simulate import simulate
@@ -131,36 +131,3 @@ def test_a_step_outside_an_episode_or_the_actions_is_refused() -> None:
         _, _, over, _, _ = env.step(np.int64(0))
     with pytest.raises(UsageError, match="over"):
         env.step(np.int64(0))
-
-
-def test_many_environments_behave_as_one_each() -> None:
-    sets = small_sets(3)
-    options = Options("normal", "makespan", ("first-high_gflops", "shortest-low_power", "low_mem_bw-high_cores"))
-    envs = PolicySelectionVectorEnv(3, SMALL, sets, options=options)
-    singles = [PolicySelectionEnv(SMALL, sets, options=options) for _ in range(3)]
-    seen, _ = envs.reset(seed=3, options={"jobset": np.arange(3)})
-    for number, env in enumerate(singles):
-        np.testing.assert_array_equal(env.reset(options={"jobset": number})[0], seen[number])
-    rng, running = np.random.default_rng(0), np.ones(3, dtype=bool)
-    while running.any():
-        actions = rng.integers(0, 3, 3)
-        seen, rewards, over, _, info = envs.step(actions)
-        for number in np.flatnonzero(running):
-            alone, reward, ended, _, told = singles[number].step(actions[number])
-            assert (reward, ended) == (rewards[number], over[number])
-            np.testing.assert_array_equal(alone, seen[number])
-            if ended:
-                assert told["energy_j"] == info["energy_j"][number]
-        running &= ~over
-
-
-def test_an_episode_that_is_over_begins_anew_in_the_next_step() -> None:
-    envs = gymnasium.make_vec("allocopt/PolicySelection-v0", 2, machine=SMALL, jobs=small_sets())
-    envs.reset(seed=0)
-    over = np.zeros(2, dtype=bool)
-    while not over.any():
-        _, _, over, _, _ = envs.step(np.array([0, 6]))
-    _, rewards, again, _, info = envs.step(np.array([0, 6]))
-    assert rewards[over].tolist() == [0.0] * int(over.sum())
-    assert not again[over].any()
-    assert info["action_mask"][over].any()
