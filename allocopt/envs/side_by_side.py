@@ -329,12 +329,20 @@ class SideBySide(ABC, Generic[Seen]):
         self.n_actions = n_actions
         self._batch = batch
         self._stay = np.full(self.n_environments, STAY)
-        self.tally: NDArray[np.void] = batch.tally[:, 0]
+        self._look_into_batch()
+
+    def _look_into_batch(self) -> None:
+        self.tally: NDArray[np.void] = self._batch.tally[:, 0]
         """Where each present episode stands, and what it has come to: records, shape ``(E,)``."""
-        self.last: NDArray[np.void] = batch.tally[:, 1]
+        self.last: NDArray[np.void] = self._batch.tally[:, 1]
         """The same of the episode that was over last in each place, whether another began after it; zeros before."""
         self.invalid: IntArray = self.tally["invalid"]
         """1 where the last action could not be done, and another was taken instead, shape ``(E,)``."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        # A copy has arrays of its own, of which these must be parts.
+        self._look_into_batch()
 
     def begin(self, jobsets: IntArray) -> None:
         """Begin an episode wherever a jobset is named instead of ``STAY``, whether the one there is over or not."""
