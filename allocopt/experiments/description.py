@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from allocopt.errors import AllocoptError, MissingPackageError
+from allocopt.experiments.specs import BackfillName, Seconds, SettingFields
 from allocopt.files.faults import bad_file
 from allocopt.files.models import FileModel, Node, Positive, Text, validated
 from allocopt.files.reading import read_toml
@@ -18,9 +19,7 @@ DEFAULT_TIME_LIMIT_S = 10.0
 TABLES = ("instances", "solvers", "traces", "policies")
 
 Seeds = Annotated[list[Node], Field(min_length=1)]
-Seconds = Annotated[float, Field(gt=0.0)]
 Texts = Annotated[list[Text], Field(min_length=1)]
-BackfillName = Literal["none", "first-fit", "easy", "conservative"]
 
 
 class LimitsModel(FileModel):
@@ -46,28 +45,13 @@ class SolverModel(LimitsModel):
     gap: Annotated[float, Field(ge=0.0, lt=1.0)] | None = None
 
 
-class TraceModel(FileModel):
-    """A trace, its machine and the rules of its simulation; as the options of ``allocopt simulate``."""
+class TraceModel(SettingFields):
+    """A trace, its machine and the rules of its simulation."""
 
     file: Text
-    name: Text | None = None
-    processors: Positive | None = None
-    processors_per_node: Positive = 1
-    fat_tree: Annotated[list[Positive], Field(min_length=3, max_length=3)] | None = None
-    topology: Text | None = None
-    labels: Texts | None = None
-    columns: Text | None = None
-    max_jobs: Positive | None = None
-    skip_oversized: bool = False
-    exact_estimates: bool = False
-    kill_at_limit: bool | None = None
-    dependencies: bool = True
-    event_order: Literal["batched", "sequential"] = "batched"
-    profiles: Text | None = None
-    platform: Text | None = None
-    types: Text | None = None
-    execution: Literal["contention", "baseline"] = "contention"
-    sharing: Annotated[float, Field(gt=0.0)] = 1.0
+    name: Annotated[Text | None, Field(description="What the column `trace` holds; that of the file if not given.")] = (
+        None
+    )
 
 
 class PolicyModel(LimitsModel):

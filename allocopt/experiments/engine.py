@@ -47,12 +47,12 @@ class Here:
     An error of a cell ends the run. ``around`` makes a context in which each cell runs.
     """
 
+    blocks: ClassVar[bool] = True
+
     def __init__(self, grid: Grid, around: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
         self._grid = grid
         self._around = around
         self._begun: list[int] = []
-
-    blocks: ClassVar[bool] = True
 
     def has_room(self) -> bool:
         """Whether no cell waits to be run."""

@@ -14,8 +14,8 @@ from allocopt.errors import UsageError
 from allocopt.experiments.cells import Cell, Grid, Row, Task, digest
 from allocopt.experiments.engine import Here, run
 from allocopt.experiments.inputs import problem_digest, topology_digest, workload_digest
-from allocopt.experiments.solve_task import BenchTask, options_text
 from allocopt.experiments.store import Store
+from allocopt.experiments.tasks import BenchTask, options_text
 from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.kind import get_kind, kind_names, kind_of
 from allocopt.report.rows import BenchRow, SolveRow

@@ -16,17 +16,18 @@ from allocopt.experiments.description import (
     placed,
     read_description,
 )
-from allocopt.experiments.inputs import files_of, instances_of, problem_digest, traces_of
-from allocopt.experiments.simulate_task import R, Replay, SimulateOnCoresTask, SimulateTask, SimulationTask
-from allocopt.experiments.solve_task import SolveTask, made_solver, options_text
+from allocopt.experiments.inputs import files_of, instances_of, problem_digest, trace_of
+from allocopt.experiments.simulations import Simulation, SimulationInputs
+from allocopt.experiments.specs import SimulationSpec
+from allocopt.experiments.tasks import SimulateOnCoresTask, SimulateTask, SolveTask, made_solver, options_text
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import kind_of
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.solving.solve import check_takes
 
-Planned = Iterator[tuple[str, Any, Sequence[Task]]]
-"""Inputs with the digests of their contents, and what is to be done with them."""
+Planned = Iterator[tuple[str, Any, Sequence[Task], Sequence[Path]]]
+"""Digests and contents of inputs, what is to be done with them, and their files."""
 
 
 def plan(path: Path) -> Grid:
@@ -45,15 +46,18 @@ def plan(path: Path) -> Grid:
     described = read_description(path)
     inputs: dict[str, Any] = {}
     cells: dict[str, Cell] = {}
-    for source, given, tasks in (_solves if described.instances else _simulations)(path, described):
+    files = [path]
+    for source, given, tasks, read in (_solves if described.instances else _simulations)(path, described):
         inputs[source] = given
+        files += read
         for cell in (Cell(task, source) for task in tasks):
             cells.setdefault(cell.key, cell)
-    return Grid(tuple(cells.values()), inputs, described.attempts, (path, *files_of(path, described)))
+    files += files_of(path, described.instances)
+    read_once = tuple(dict.fromkeys(file.resolve() for file in files))
+    return Grid(tuple(cells.values()), inputs, described.attempts, read_once)
 
 
 def _solves(path: Path, described: SweepModel) -> Planned:
-    """Yield the instances with their solves."""
     solvers: dict[tuple[int, str], Solver] = {}
     for problem in instances_of(path, described.instances):
         source = problem_digest(problem)
@@ -63,7 +67,7 @@ def _solves(path: Path, described: SweepModel) -> Planned:
                     solvers[number, problem.kind] = made_solver(table.name, options_text(table.options), problem.kind)
                 strategies = _strategies(problem, table, solvers[number, problem.kind])
                 tasks = _solve_tasks(problem, table, strategies, described)
-            yield source, problem, tasks
+            yield source, problem, tasks, ()
 
 
 def _strategies(problem: Problem, table: SolverModel, solver: Solver) -> Sequence[str | None]:
@@ -80,7 +84,6 @@ def _strategies(problem: Problem, table: SolverModel, solver: Solver) -> Sequenc
 def _solve_tasks(
     problem: Problem, table: SolverModel, strategies: Sequence[str | None], described: SweepModel
 ) -> list[Task]:
-    """List the solves of an instance by a solver."""
     seeds, seconds, iterations = limits_of(table, described)
     if seconds is None and iterations is None:
         seconds = DEFAULT_TIME_LIMIT_S
@@ -94,35 +97,36 @@ def _solve_tasks(
 
 
 def _simulations(path: Path, described: SweepModel) -> Planned:
-    """Yield the traces with their simulations."""
     names: dict[str, str] = {}
-    for number, (source, replay) in enumerate(traces_of(path, described.traces)):
+    for number, trace in enumerate(described.traces):
+        with placed(path, f"traces[{number}]"):
+            setting, inputs, source = trace_of(path, trace)
+        name = inputs.workload.name
         with placed(path, f"traces[{number}].name"):
-            if names.setdefault(replay.workload.name, source) != source:
-                raise UsageError(f"{replay.workload.name!r} is the name of another trace too: give it one of its own")
+            if names.setdefault(name, source) != source:
+                raise UsageError(f"{name!r} is the name of another trace too: give it one of its own")
         for place, table in enumerate(described.policies):
             with placed(path, f"policies[{place}]"):
-                Budget(*limits_of(table, described)[1:])
-                if isinstance(replay, Replay):
-                    tasks: Sequence[Task] = _simulate_tasks(SimulateTask, replay, table, described)
-                else:
-                    tasks = _simulate_tasks(SimulateOnCoresTask, replay, table, described)
-            yield source, replay, tasks
+                tasks = _simulate_tasks(setting, inputs, table, described)
+            yield source, inputs, tasks, [file for _, file in setting.files()]
 
 
 def _simulate_tasks(
-    kind: type[SimulationTask[R]], replay: R, table: PolicyModel, described: SweepModel
-) -> list[SimulationTask[R]]:
-    """List the simulations of a trace under a policy."""
+    setting: SimulationSpec, inputs: SimulationInputs, table: PolicyModel, described: SweepModel
+) -> list[SimulateTask]:
+    kind = SimulateTask if setting.platform is None else SimulateOnCoresTask
     seeds, seconds, iterations = limits_of(table, described)
+    Budget(seconds, iterations)
+    asked = {name: getattr(table, name) for name in ("backfill_order", "allocator", "strategy")}
+    if table.allocator is not None:
+        asked |= {"time_limit": seconds, "iterations": iterations}
+    fields = {**setting.model_dump(exclude_unset=True), **asked, "policy": table.name, "options": table.options}
+    options_text(table.options)
+    tasks = []
     backfills: Sequence[str | None] = table.backfill or [None]
-    options, name = options_text(table.options), replay.workload.name
-    who = (table.backfill_order, table.allocator, table.strategy)
-    tasks = [
-        kind(name, table.name, options, backfill, *who, seed, seconds, iterations)
-        for backfill, seed in product(backfills, seeds)
-    ]
-    # Whatever the seed, what is made is the same.
-    for task in {task.backfill: task for task in tasks}.values():
-        task.check(replay)
+    for backfill in backfills:
+        specs = [SimulationSpec(**{**fields, "backfill": backfill, "seed": seed}) for seed in seeds]
+        # Whatever the seed, what is made is the same.
+        Simulation.of(specs[0], inputs)
+        tasks += [kind(inputs.workload.name, spec, seconds, iterations) for spec in specs]
     return tasks

@@ -15,7 +15,7 @@ from support.windows import paper_window, window
 
 from allocopt import __version__
 from allocopt.cluster.topology import FatTree
-from allocopt.experiments.solve_task import BenchTask
+from allocopt.experiments.tasks import BenchTask
 from allocopt.report.provenance import commit
 
 COLUMNS = [

@@ -11,6 +11,7 @@ from allocopt.errors import BadFileError
 from allocopt.experiments.cells import Grid
 from allocopt.experiments.plan import plan
 from allocopt.problems.instances import object_from_problem, read_instances, write_problems
+from allocopt.problems.kind import get_kind, kind_names
 
 SWF = "; MaxProcs: 8\n" + "".join(
     f"{job} {60 * job} -1 {100 + job} {1 + job % 4} -1 -1 {1 + job % 4} 500 -1 1 {job} -1 -1 -1 -1 -1 -1\n"
@@ -105,8 +106,8 @@ def test_traces_are_swept_over_policies_backfillings_and_seeds(folder: Path) -> 
     grid = planned(folder, TRACE + second + policies)
     expected = [("fcfs", "none", 0), ("fcfs", "easy", 0), ("random", None, 0), ("random", None, 1)]
     assert asked(grid, "policy", "backfill", "seed") == expected * 2
-    assert [len(replay.workload) for replay in grid.inputs.values()] == [29, 9]
-    assert [replay.platform.has_nodes for replay in grid.inputs.values()] == [False, True]
+    assert [len(given.workload) for given in grid.inputs.values()] == [29, 9]
+    assert [given.machine.has_nodes for given in grid.inputs.values()] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -141,6 +142,20 @@ def test_a_whole_number_for_an_option_that_is_a_float_is_planned_and_run(folder:
     assert cell.task.run(grid.inputs[cell.source])["objective"] > 0
 
 
+@pytest.mark.parametrize("kind", kind_names())
+def test_every_kind_of_problem_is_swept(folder: Path, kind: str) -> None:
+    shipped = get_kind(kind).shipped
+    assert shipped is not None
+    text = f'iterations = 9\n[[instances]]\nfiles = ["{shipped[0]}"]\n[[solvers]]\nname = "auto"\n'
+    grid = planned(folder, text)
+    assert len(grid.cells) == len(read_instances([Path(shipped[0])]))
+    cell = grid.cells[0]
+    row = cell.row(cell.task.run(grid.inputs[cell.source]))
+    assert (row["kind"], row["solver"]) == (kind, "auto")
+    assert row["objective"] is not None
+    assert cell.is_row(row)
+
+
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
@@ -157,7 +172,7 @@ def test_a_whole_number_for_an_option_that_is_a_float_is_planned_and_run(folder:
         ),
         (
             f'{TRACE}processors = 3\nprocessors_per_node = 4\n[[policies]]\nname = "fcfs"',
-            "traces[0]: processors = 3 are less than one node of 4",
+            "traces[0]: processors: 3 are less than one node of 4",
         ),
         ("", "must hold [[instances]] and [[solvers]], or [[traces]] and [[policies]]"),
         (INSTANCES, "[[solvers]]: is missing: [[instances]] are swept with [[solvers]]"),
@@ -208,19 +223,25 @@ def test_a_whole_number_for_an_option_that_is_a_float_is_planned_and_run(folder:
             f'{TRACE}[[policies]]\nname = "window"\nbackfill = ["easy"]',
             "policies[0]: policy 'window' is a scheduler of",
         ),
-        (f'{TRACE}[[policies]]\nname = "fcfs"\nallocator = "lns"', "policies[0]: an allocator needs to know how the"),
-        (f'{TRACE}[[policies]]\nname = "fcfs"\nstrategy = "free"', "policies[0]: strategy is that of an allocator"),
+        (f'{TRACE}[[policies]]\nname = "fcfs"\nallocator = "lns"', "policies[0]: allocator: needs to know how the"),
+        (
+            f'{TRACE}[[policies]]\nname = "fcfs"\nstrategy = "free"',
+            "policies[0]: strategy: needs to know how the nodes",
+        ),
         (
             f'{TRACE}fat_tree = [2, 2, 2]\n[[policies]]\nname = "fcfs"\nallocator = "dp"',
-            "policies[0]: allocator 'dp' does not take free",
+            "policies[0]: allocator: 'dp' does not take free",
         ),
         (f'{TRACE}processors = 3\n[[policies]]\nname = "fcfs"', "traces[0]: jobs: job 3 asks for 4 processors, the "),
-        (f'{TRACE}processors = 9\nfat_tree = [1, 1, 1]\n[[policies]]\nname = "fcfs"', "traces[0]: processors and fat_"),
+        (
+            f'{TRACE}processors = 9\nfat_tree = [1, 1, 1]\n[[policies]]\nname = "fcfs"',
+            "traces[0]: processors: processors and fat_",
+        ),
         (
             f'{TRACE}{TRACE}max_jobs = 9\n[[policies]]\nname = "fcfs"',
             "traces[1].name: 'jobs' is the name of another trace too: give it one of its own",
         ),
-        ('[[traces]]\nfile = "no.swf"\n[[policies]]\nname = "fcfs"', "traces[0]: no.swf: No such file"),
+        ('[[traces]]\nfile = "no.swf"\n[[policies]]\nname = "fcfs"', "traces[0]: FOLDER/no.swf: No such file"),
     ],
 )
 def test_what_is_wrong_is_one_line_that_names_file_table_and_key(folder: Path, text: str, fault: str) -> None:

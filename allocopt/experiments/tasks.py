@@ -1,6 +1,7 @@
-"""Cells that solve an instance."""
+"""What cells do: solve an instance, or simulate a trace."""
 
 import json
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -9,11 +10,14 @@ from typing import Any, ClassVar
 
 from allocopt.errors import AllocoptError, UsageError
 from allocopt.experiments.cells import Row, Task
+from allocopt.experiments.simulations import Simulation, SimulationInputs
+from allocopt.experiments.specs import SimulationSpec
 from allocopt.files.writing import compact_json
 from allocopt.problems.base import Problem
 from allocopt.problems.instances import shipped_problems
-from allocopt.report.rows import SolveRow
+from allocopt.report.rows import SimulateRow, SolveRow
 from allocopt.report.trajectories import points_of
+from allocopt.simulator.metrics import measure
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result
@@ -71,6 +75,46 @@ class BenchTask(SolveTask):
         result = self._result(given)
         row = {**SolveRow.of(given, result).as_dict(), "strategy": self.strategy}
         return {**row, "solver_version": result.version, "points": points_of(result)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SimulateTask(Task):
+    """A policy on a trace, with one seed; the limits are those of an allocator."""
+
+    columns: ClassVar[Sequence[str]] = (
+        *("trace", "policy", "backfill", "allocator", "strategy", "status"),
+        *(field.name for field in fields(SimulateRow)),
+        *("seed", "options", "backfill_order", "time_limit_s", "iterations", "error"),
+    )
+
+    trace: str
+    spec: SimulationSpec
+    time_limit_s: float | None
+    iterations: int | None
+
+    def asked(self) -> Row:
+        """Return what is asked for, by column."""
+        names = ("policy", "backfill", "backfill_order", "allocator", "strategy", "seed")
+        limits = {"time_limit_s": self.time_limit_s, "iterations": self.iterations}
+        spec = {name: getattr(self.spec, name) for name in names}
+        return {"trace": self.trace, **spec, "options": options_text(self.spec.options), **limits}
+
+    def run(self, given: SimulationInputs) -> Row:
+        """Simulate the trace, and measure the schedule."""
+        simulation = Simulation.of(self.spec, given)
+        simulation.make_ready()
+        started = time.perf_counter()
+        schedule = simulation.run()
+        runtime_s = time.perf_counter() - started
+        # A multicore machine has other names for some policies.
+        return {**simulation.row(schedule, measure(schedule), runtime_s), **self.asked(), "status": "done"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SimulateOnCoresTask(SimulateTask):
+    """A policy on a trace of tasks and a multicore machine."""
+
+    columns: ClassVar[Sequence[str]] = (*SimulateTask.columns, "energy_j")
 
 
 def made_solver(name: str, options: str, kind: str) -> Solver:
