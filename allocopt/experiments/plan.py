@@ -108,7 +108,7 @@ def _simulations(path: Path, described: SweepModel) -> Planned:
         for place, table in enumerate(described.policies):
             with placed(path, f"policies[{place}]"):
                 tasks = _simulate_tasks(setting, inputs, table, described)
-            yield source, inputs, tasks, [file for _, file in setting.files()]
+            yield source, inputs, tasks, [file for *_, file in setting.files()]
 
 
 def _simulate_tasks(
