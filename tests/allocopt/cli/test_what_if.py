@@ -210,7 +210,7 @@ def test_simulate_takes_a_topology_and_a_table(run: Run, jobs: Path, topology: P
     answer = run("simulate", jobs, "--topology", topology, "--fat-tree", "1,1,8")
     assert (answer.code, answer.lines_of_error) == (
         2,
-        ["allocopt: --fat-tree and --topology both say how large the machine is: give one"],
+        ["allocopt: fat_tree: fat_tree and topology both say how large the machine is: give one"],
     )
 
 
