@@ -10,7 +10,7 @@ import typer
 
 from allocopt.cli.grids import Workers
 from allocopt.cli.options import Gap, Instances, Iterations, Json, TimeLimit, Trajectory
-from allocopt.cli.screen import screen_width
+from allocopt.cli.terminal import screen_width
 
 if TYPE_CHECKING:
     from allocopt.experiments.cells import Cell, Row
@@ -45,7 +45,7 @@ def command(
     up first. With --out, a run that was cut off goes on where it was when it is called again.
     """
     from allocopt.cli.grids import check_none_failed, executor_of, open_store, run_grid, whole_numbers
-    from allocopt.cli.outputs import check_files_differ
+    from allocopt.cli.options import check_files_differ
     from allocopt.experiments.grids import bench_grid, bench_row, contenders
     from allocopt.experiments.tables import check_suffix, write_table
     from allocopt.kernels.ready import make_ready

@@ -1,15 +1,174 @@
 """``allocopt calibrate``: the coefficients of execution models, fitted to a user's own measurements."""
 
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
-from allocopt.cli import calibrate_contention, calibrate_locality, calibrate_power
+from allocopt.cli.options import Json, check_files_differ
+from allocopt.cli.terminal import screen_width
+
+if TYPE_CHECKING:
+    from allocopt.simulator.locality import FittedLine
+    from allocopt.simulator.multicore.fitting import Fit
 
 app = typer.Typer(no_args_is_help=True, help="Fit the coefficients of an execution model to your own measurements.")
-app.command("contention")(calibrate_contention.command)
-app.command("locality")(calibrate_locality.command)
-app.command("power")(calibrate_power.command)
+
+Out = Annotated[
+    Path | None, typer.Option(readable=False, help="Write the constants there, as JSON for a platform file.")
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option(readable=False, help="Draw measured and fitted values and residuals (.svg, .png or .pdf)."),
+]
+_SLOWDOWNS = ("rate_mb_s", "others_rate_mb_s", "others", "factor")
+_POWERS, _STALLED = ("active_cores", "power_w"), "stalled_cores"
 
 
-@app.callback()
-def _models() -> None:
-    """Keep the name of the model a word of its own, also while there is one only."""
+@app.command()
+def contention(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            readable=False,
+            metavar="FILE.csv",
+            help="Measured tasks, one a line, with the columns rate_mb_s (access rate when alone), others_rate_mb_s "
+            "(sum of those of the other tasks on the processor), others (their number) and factor (time alone over "
+            "time together).",
+        ),
+    ],
+    sharing: Annotated[float, typer.Option(help="What the number of others is multiplied with in the floor.")] = 1.0,
+    out: Out = None,
+    plot: Plot = None,
+    as_json: Json = False,
+) -> None:
+    """Fit the constants of the speed factor: piecewise linear in the rate of all, with a floor by number and rate."""
+    from allocopt.errors import InvalidProblemError
+    from allocopt.files.csv_rows import read_columns
+    from allocopt.files.faults import bad_file
+    from allocopt.simulator.multicore.fitting import Slowdowns
+
+    check_files_differ(source, out, plot)
+    columns = read_columns(source, _SLOWDOWNS)
+    try:
+        fit = Slowdowns(*(columns[name] for name in _SLOWDOWNS)).fit(sharing)
+    except InvalidProblemError as error:
+        raise bad_file(source, str(error)) from None
+    _show_fit("contention", fit, out, plot, "speed factor", as_json)
+
+
+@app.command()
+def locality(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            readable=False,
+            metavar="FILE.csv",
+            help="Measured jobs, one a line, with the columns workload (compute, network or unknown), policy "
+            "(depth-first or breadth-first), gpus, requested_s and service_s, in seconds.",
+        ),
+    ],
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Fit the locality penalty: service time - requested time = base + GPUs x slope, by workload type and policy."""
+    from allocopt.errors import InvalidProblemError
+    from allocopt.files.faults import bad_file
+    from allocopt.simulator.locality import PenaltyTable, fit, read_measured
+
+    check_files_differ(source, out)
+    jobs = read_measured(source)
+    try:
+        fitted = fit(jobs)
+    except InvalidProblemError as error:
+        raise bad_file(source, str(error)) from None
+    if out is not None:
+        PenaltyTable({(one.workload, one.policy): one.line for one in fitted}).write(out)
+    _print_lines(fitted, as_json)
+
+
+def _print_lines(fitted: "list[FittedLine]", as_json: bool) -> None:
+    """Print a row per workload type and policy."""
+    rows = [_row(one) for one in fitted]
+    if as_json:
+        print("\n".join(json.dumps(row, allow_nan=False) for row in rows))
+        return
+    from allocopt.report.table import aligned_table
+
+    digits = (None, None, 4, 6, 0, 4, 4, 4)
+    print(aligned_table(tuple(rows[0]), [tuple(row.values()) for row in rows], digits, screen_width()))
+
+
+def _row(one: "FittedLine") -> dict[str, str | float | int | None]:
+    """Return a fitted line as ``--json`` prints it."""
+    return {
+        "workload": one.workload.label,
+        "policy": one.policy.label,
+        "base_s": one.line.base,
+        "per_gpu_s": one.line.per_gpu,
+        "jobs": one.jobs,
+        "residual_s": one.residual_s,
+        "largest_residual_s": one.largest_residual_s,
+        "explained": one.explained,
+    }
+
+
+@app.command()
+def power(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            readable=False,
+            metavar="FILE.csv",
+            help="Measured powers of a processor, one a line, with the columns active_cores (0 for idle), power_w and, "
+            "if known, stalled_cores: the sum over its tasks of 1 - speed factor.",
+        ),
+    ],
+    out: Out = None,
+    plot: Plot = None,
+    as_json: Json = False,
+) -> None:
+    """Fit a processor's power: processor_w + core_w x active cores, less where these wait for memory."""
+    import numpy as np
+
+    from allocopt.errors import InvalidProblemError
+    from allocopt.files.csv_rows import read_columns
+    from allocopt.files.faults import bad_file
+    from allocopt.simulator.multicore.fitting import Powers
+
+    check_files_differ(source, out, plot)
+    columns = read_columns(source, _POWERS, (_STALLED,))
+    active, power = (columns[name] for name in _POWERS)
+    try:
+        fit = Powers(active, columns.get(_STALLED, np.zeros(len(active))), power).fit()
+    except InvalidProblemError as error:
+        raise bad_file(source, str(error)) from None
+    _show_fit("power", fit, out, plot, "watts", as_json)
+
+
+def _show_fit(model: str, fit: "Fit", out: Path | None, plot: Path | None, quantity: str, as_json: bool) -> None:
+    """Write the files that are asked for, and print the constants, by their key in a platform file, and residuals."""
+    from allocopt.files.writing import json_by_line, write_text
+
+    if plot is not None:
+        from allocopt.report.residual_plot import write_residual_plot
+
+        write_residual_plot(plot, f"{model}: measured and fitted", quantity, fit.measured, fit.predicted)
+    constants = asdict(fit.constants)
+    if out is not None:
+        write_text(out, json_by_line({model: constants}))
+    row: dict[str, str | float | int | None] = {
+        "model": model,
+        **constants,
+        "measurements": len(fit.measured),
+        "residual": fit.residual,
+        "largest_residual": fit.largest_residual,
+        "explained": fit.explained,
+    }
+    if as_json:
+        print(json.dumps(row, allow_nan=False))
+        return
+    for name, value in row.items():
+        print(f"{name:18}{value:.6g}" if isinstance(value, float) else f"{name:18}{value}")

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allocopt.cli.options import LARGEST
-from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, TableColumns, read_cluster, read_jobs
+from allocopt.cli.options import LARGEST, TOPOLOGY_HELP, Labels, TableColumns, read_cluster, read_jobs
 
 if TYPE_CHECKING:
     from allocopt.traces.rows import Writer
@@ -53,7 +52,7 @@ def command(
 
     What is dropped, repaired or lost is counted on standard error.
     """
-    from allocopt.cli.outputs import check_files_differ
+    from allocopt.cli.options import check_files_differ
     from allocopt.traces.writing import writer_of
 
     check_files_differ(source, out)

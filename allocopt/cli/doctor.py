@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from allocopt.cli.options import Json
-from allocopt.cli.screen import listed
+from allocopt.cli.terminal import listed
 
 if TYPE_CHECKING:
     from allocopt.solving.protocol import Solver
@@ -30,7 +30,7 @@ def command(as_json: Json = False) -> None:
 
 def _check(name: str) -> str:
     """Let a solver solve a shipped problem of every kind that it takes, and say how it went."""
-    from allocopt.cli.streams import prints_on_stderr
+    from allocopt.cli.terminal import prints_on_stderr
     from allocopt.errors import AllocoptError, MissingPackageError
     from allocopt.plugins import Fence
     from allocopt.solving.registry import get_solver, kinds_of_solver

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from allocopt.cli.options import Json
-from allocopt.cli.screen import listed
+from allocopt.cli.terminal import listed
 
 Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="Name of a trace; without one, all are listed.")]
 Url = Annotated[str | None, typer.Option(help="Where the file is, if not where it is known to be: http or https.")]

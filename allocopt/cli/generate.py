@@ -1,103 +1,113 @@
 """``allocopt generate``: windows, knapsacks and co-allocations as instance files, and whole workloads."""
 
-from collections.abc import Callable
-from inspect import Parameter, Signature, signature
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from inspect import Parameter
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from allocopt.cli import generate_window, generate_workload
-from allocopt.cli.options import LARGEST
-from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, TableColumns, read_cluster, read_jobs
-from allocopt.cli.writing import file_name, instance_names, write_instances
-from allocopt.cluster.options import HopCost, Hops, LeavesPerPod, NodesPerLeaf, PairsCounted, Pods, fat_tree
+from allocopt.cli.options import (
+    LARGEST,
+    TOPOLOGY_HELP,
+    Labels,
+    TableColumns,
+    check_files_differ,
+    read_cluster,
+    read_jobs,
+)
+from allocopt.cli.parameters import command_of, gathered, parameters_of, with_parameters
+from allocopt.cluster.options import FatTreeOptions, HopCost
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from allocopt.errors import AllocoptError
     from allocopt.problems.base import Problem
     from allocopt.problems.kind import Generator
+    from allocopt.problems.topology import Job
     from allocopt.traces.workload import Workload
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Generate instances, windows of a workload or synthetic ones, knapsacks and co-allocations, and workloads.",
 )
-app.command("workload")(generate_workload.command)
-app.command("window")(generate_window.command)
-
-_GENERATOR = "Workload generator (without --workload)"
-_REPLAY = "Replay"
 
 _MOST = 10_000_000
 """Largest number of jobs or windows, so that a typing error does not exhaust the memory."""
+_NODES = (1, 40)
+"""Range of the number of nodes of a job in the NSA paper."""
+_LIMIT, _BETWEEN_S = 1.25, 120.0
+"""Limit over the run time, and mean gap between submissions, with which the tables of the ASAX paper are reproduced."""
+_JOB = re.compile(r"\s*(\S+)\s+(\d{1,18})(?:-(\d{1,18}))?\s*", re.ASCII)
 
 Out = Annotated[
     Path,
-    typer.Option(
-        readable=False,
-        help="A .jsonl[.gz] file for all instances, a .json[.gz] file for one, or a folder for one file each.",
-    ),
+    typer.Option(readable=False, metavar="OUT", help="A .jsonl or .json file, also .gz, or a folder for a file each."),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Fixes every random choice.")]
-Count = Annotated[int, typer.Option(min=1, max=_MOST, help="Number of windows.")]
-
-TopologyFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--topology", readable=False, rich_help_panel="Cluster", help=f"Instead of a fat tree: {TOPOLOGY_HELP}"
-    ),
-]
-Trace = Annotated[
-    Path | None,
-    typer.Option(
-        readable=False,
-        help="Trace to replay: .swf[.gz], a Batsim workload .json[.gz], a table .csv[.gz] or sacct -P, or else text "
-        "with id, arrival s, run s and nodes in a line; if not given, the NSA paper's generator makes one.",
-    ),
-]
-Prefix = Annotated[
-    str | None, typer.Option(help="What names begin with: PREFIX-000, ...; if not given, the workload's name.")
-]
+TopologyFile = Annotated[Path, typer.Option("--topology", readable=False, metavar="FILE", help=TOPOLOGY_HELP)]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Fixes every random choice.")]
 DrawnPrefix = Annotated[
-    str, typer.Option("--prefix", "--name", help="Name of the instance; of several, PREFIX-000, ...")
+    str, typer.Option("--prefix", "--name", metavar="NAME", help="Name of the instance; of several, NAME-000, ...")
 ]
-DrawnCount = Annotated[int, typer.Option(min=1, max=_MOST, help="Number of instances.")]
-Period = Annotated[float, typer.Option(min=0.001, rich_help_panel=_REPLAY, help="Length of a scheduling period, s.")]
-Skip = Annotated[int, typer.Option(min=0, rich_help_panel=_REPLAY, help="Windows to leave out at the beginning.")]
-MinJobs = Annotated[
-    int, typer.Option(min=1, rich_help_panel=_REPLAY, help="Least number of jobs of 2 or more nodes in a window.")
-]
-MaxJobs = Annotated[
-    int | None, typer.Option(min=1, rich_help_panel=_REPLAY, help="Greatest number of them; if not given, no limit.")
-]
-ProcessorsPerNode = Annotated[
-    int,
-    typer.Option(
-        min=1, max=LARGEST, rich_help_panel=_REPLAY, help="Processors of the trace per node; jobs get whole nodes."
-    ),
-]
-Allocator = Annotated[
-    str, typer.Option(rich_help_panel=_REPLAY, help="Solver that allocates each window, to go on to the next.")
-]
-AllocatorStrategy = Annotated[
-    str, typer.Option(rich_help_panel=_REPLAY, help="Strategy of the allocator: scas, dcas or free.")
-]
-Iterations = Annotated[
-    int, typer.Option(min=1, max=LARGEST, rich_help_panel=_REPLAY, help="Iterations of the allocator per window.")
-]
+DrawnCount = Annotated[int, typer.Option(min=1, max=_MOST, metavar="N", help="Number of instances.")]
 
-Jobs = Annotated[int, typer.Option(min=1, max=_MOST, rich_help_panel=_GENERATOR, help="Number of jobs.")]
-MinNodes = Annotated[int, typer.Option(min=1, max=LARGEST, rich_help_panel=_GENERATOR, help="Least nodes of a job.")]
-MaxNodes = Annotated[int, typer.Option(min=1, max=LARGEST, rich_help_panel=_GENERATOR, help="Most nodes of a job.")]
-MinRun = Annotated[int, typer.Option(min=1, max=LARGEST, rich_help_panel=_GENERATOR, help="Shortest run time, s.")]
-MaxRun = Annotated[int, typer.Option(min=1, max=LARGEST, rich_help_panel=_GENERATOR, help="Longest run time, s.")]
-MinGap = Annotated[
-    int, typer.Option(min=0, max=LARGEST, rich_help_panel=_GENERATOR, help="Shortest time between arrivals, s.")
-]
-MaxGap = Annotated[
-    int, typer.Option(min=0, max=LARGEST, rich_help_panel=_GENERATOR, help="Longest time between arrivals, s.")
-]
+
+@dataclass(frozen=True, slots=True)
+class DrawnWorkload:
+    """Workload that is drawn where none is replayed: the generator of the NSA paper."""
+
+    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Jobs of a drawn workload.")] = 100_000
+    min_nodes: Annotated[int, typer.Option(min=1, metavar="N", help="Least nodes of its jobs.")] = 1
+    max_nodes: Annotated[int, typer.Option(min=1, metavar="N", help="Most nodes.")] = 40
+    min_run: Annotated[int, typer.Option(min=1, metavar="N", help="Shortest run time, s.")] = 10
+    max_run: Annotated[int, typer.Option(min=1, metavar="N", help="Longest run time, s.")] = 1800
+    min_gap: Annotated[int, typer.Option(min=0, metavar="N", help="Shortest time between arrivals.")] = 5
+    max_gap: Annotated[int, typer.Option(min=0, metavar="N", help="Longest, s.")] = 30
+
+    def draw(self, rng: "np.random.Generator") -> "Workload":
+        """Draw the workload."""
+        from allocopt.traces.generators import uniform_workload
+
+        ranges = (self.min_nodes, self.max_nodes), (self.min_run, self.max_run), (self.min_gap, self.max_gap)
+        return uniform_workload(self.jobs, rng, *ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """Replay of a workload, which makes the windows."""
+
+    workload: Annotated[
+        Path | None,
+        typer.Option(readable=False, metavar="FILE", help="Trace to replay; if not given, one is drawn."),
+    ] = None
+    count: Annotated[int, typer.Option(min=1, metavar="N", help="Number of windows.")] = 40
+    seed: Seed = 0
+    prefix: Annotated[str | None, typer.Option(metavar="NAME", help="Names are NAME-000; else the trace's.")] = None
+    period: Annotated[float, typer.Option(min=0.001, metavar="S", help="Length of a period, s.")] = 60.0
+    skip: Annotated[int, typer.Option(min=0, metavar="N", help="Windows left out first.")] = 0
+    min_jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Least jobs of 2 or more nodes.")] = 2
+    max_jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Most of them.")] = None
+    processors_per_node: Annotated[int, typer.Option(min=1, metavar="N", help="Of the trace.")] = 1
+    allocator: Annotated[str, typer.Option(metavar="NAME", help="Solver of each window.")] = "annealing"
+    strategy: Annotated[str, typer.Option(metavar="KIND", help="Its strategy: scas, dcas, free.")] = "dcas"
+    iterations: Annotated[int, typer.Option(min=1, metavar="N", help="Its steps per window.")] = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """Cluster from a file, in the place of a fat tree, and the columns of the workload."""
+
+    hop_cost: HopCost = 1000.0
+    topology: Annotated[
+        Path | None,
+        typer.Option(readable=False, metavar="FILE", help="Cluster in the place of a fat tree."),
+    ] = None
+    labels: Labels = None
+    columns: TableColumns = None
 
 
 def add_commands() -> None:
@@ -107,9 +117,8 @@ def add_commands() -> None:
     known = {command.name for command in app.registered_commands}
     for name in kind_names():
         for command, draw in get_kind(name).generators.items():
-            if command in known:
-                continue
-            app.command(command, help=draw.__doc__)(_generator(command, draw))
+            if command not in known:
+                app.command(command, help=draw.__doc__)(_generator(command, draw))
 
 
 def _generator(prefix: str, draw: "Generator[Problem]") -> Callable[..., None]:
@@ -123,16 +132,13 @@ def _generator(prefix: str, draw: "Generator[Problem]") -> Callable[..., None]:
         names = instance_names(prefix, count)
         rngs = np.random.default_rng(seed).spawn(count)
         try:
-            problems = [draw(each, rng, **options) for each, rng in zip(names, rngs, strict=True)]
+            own = gathered(draw, options)
+            problems = [draw(each, rng, **own) for each, rng in zip(names, rngs, strict=True)]
         except InvalidProblemError as error:
             raise UsageError(str(error)) from None
         write_instances(out, problems, count)
 
-    own = [
-        parameter.replace(kind=Parameter.KEYWORD_ONLY)
-        for parameter in signature(draw, eval_str=True).parameters.values()
-        if parameter.name not in ("name", "rng")
-    ]
+    own = [parameter for parameter in parameters_of(draw) if parameter.name not in ("name", "rng")]
     shared = (
         ("out", Out, Parameter.empty),
         ("count", DrawnCount, 1),
@@ -140,83 +146,265 @@ def _generator(prefix: str, draw: "Generator[Problem]") -> Callable[..., None]:
         ("prefix", DrawnPrefix, prefix),
     )
     common = [Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation=kind) for name, kind, value in shared]
-    command.__signature__ = Signature([common[0], *own, *common[1:]])  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in [*common, *own]}
-    return command
+    return with_parameters(command, draw.__doc__, [common[0], *own, *common[1:]])
 
 
-@app.command("windows")
-def generate_windows(
-    out: Out,
-    workload: Trace = None,
-    count: Count = 40,
-    seed: Seed = 0,
-    prefix: Prefix = None,
-    period: Period = 60.0,
-    skip: Skip = 0,
-    min_jobs: MinJobs = 2,
-    max_jobs: MaxJobs = None,
-    processors_per_node: ProcessorsPerNode = 1,
-    allocator: Allocator = "annealing",
-    strategy: AllocatorStrategy = "dcas",
-    iterations: Iterations = 1000,
-    pods: Pods = 10,
-    leaves_per_pod: LeavesPerPod = 10,
-    nodes_per_leaf: NodesPerLeaf = 10,
-    hops: Hops = "2,4,6",
-    pairs: PairsCounted = "ordered",
-    hop_cost: HopCost = 1000.0,
-    topology: TopologyFile = None,
-    labels: Labels = None,
-    columns: TableColumns = None,
-    jobs: Jobs = 100_000,
-    min_nodes: MinNodes = 1,
-    max_nodes: MaxNodes = 40,
-    min_run: MinRun = 10,
-    max_run: MaxRun = 1800,
-    min_gap: MinGap = 5,
-    max_gap: MaxGap = 30,
+def windows(
+    out: Out, replay: ReplayOptions, tree: FatTreeOptions, cluster: ClusterOptions, drawn: DrawnWorkload
 ) -> None:
-    """Replay a workload through the window rule of the NSA paper, and write each window as an instance.
+    """Replay a workload through the window rule of the NSA paper.
 
-    Every period, waiting jobs are taken while they fit the idle nodes: most waiting periods first, then fewest
-    nodes. One-node jobs take the first idle nodes; the others are the window. Same seed, same files.
+    Every period, waiting jobs are taken while they fit the idle nodes: most
+    waiting periods first, then fewest nodes. Each window is an instance.
     """
     import numpy as np
 
+    from allocopt.errors import UsageError
     from allocopt.problems.topology.generate import checked_hop_cost
     from allocopt.simulator.window import solver_allocator, windows
-    from allocopt.traces.generators import uniform_workload
 
-    cluster = (
-        fat_tree(pods, leaves_per_pod, nodes_per_leaf, hops, pairs)
-        if topology is None
-        else read_cluster(topology, labels).tree
-    )
-    drawing, allocating = np.random.default_rng(seed).spawn(2)
-    allocate = solver_allocator(allocator, strategy, iterations, allocating)
-    if workload is None:
-        trace = uniform_workload(jobs, drawing, (min_nodes, max_nodes), (min_run, max_run), (min_gap, max_gap))
-    else:
-        trace = read_jobs(workload, columns)
-    trace = _prepared(trace, cluster.size, processors_per_node)
-    found = windows(
-        trace,
-        cluster,
-        period,
-        allocate,
-        hop_cost=checked_hop_cost(hop_cost),
-        min_jobs=min_jobs,
-        max_jobs=max_jobs,
-        skip=skip,
-        prefix=file_name(trace.name if prefix is None else prefix),
-    )
-    write_instances(out, list(islice(found, count)), count, [workload, topology])
-
-
-def _prepared(workload: "Workload", n_nodes: int, processors_per_node: int) -> "Workload":
-    """Bring a workload to whole nodes of the cluster, and say what was dropped and repaired."""
-    ready = workload.in_nodes(processors_per_node).fitting(n_nodes)
-    for remark in ready.remarks(n_nodes):
+    for field in (*fields(replay), *fields(drawn)):
+        value = getattr(replay if hasattr(replay, field.name) else drawn, field.name)
+        most = _MOST if field.name in ("count", "jobs") else LARGEST
+        if field.name != "seed" and isinstance(value, int) and value > most:
+            raise UsageError(f"--{field.name.replace('_', '-')} is {value}, must be at most {most}")
+    topology = tree.tree() if cluster.topology is None else read_cluster(cluster.topology, cluster.labels).tree
+    drawing, allocating = np.random.default_rng(replay.seed).spawn(2)
+    allocate = solver_allocator(replay.allocator, replay.strategy, replay.iterations, allocating)
+    trace = drawn.draw(drawing) if replay.workload is None else read_jobs(replay.workload, cluster.columns)
+    ready = trace.in_nodes(replay.processors_per_node).fitting(topology.size)
+    for remark in ready.remarks(topology.size):
         typer.echo(remark, err=True)
-    return ready
+    found = windows(
+        ready,
+        topology,
+        replay.period,
+        allocate,
+        hop_cost=checked_hop_cost(cluster.hop_cost),
+        min_jobs=replay.min_jobs,
+        max_jobs=replay.max_jobs,
+        skip=replay.skip,
+        prefix=file_name(ready.name if replay.prefix is None else replay.prefix),
+    )
+    made = list(islice(found, replay.count))
+    write_instances(out, made, replay.count, [replay.workload, cluster.topology])
+
+
+def window(
+    out: Out,
+    topology: TopologyFile,
+    idle: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOSTLIST", help='Idle nodes, as `sinfo -h -t idle -o "%N"` prints them; if not given, all.'
+        ),
+    ] = None,
+    job: Annotated[list[str] | None, typer.Option(metavar="ID=NODES", help="A waiting job; repeatable.")] = None,
+    queue: Annotated[
+        Path | None,
+        typer.Option(
+            readable=False,
+            help='File with id and nodes of a waiting job in a line, as `squeue -r -h -t PD -o "%i %D"` prints; of a '
+            "range of nodes, 4-8, the least are taken.",
+        ),
+    ] = None,
+    labels: Labels = None,
+    name: Annotated[
+        str | None,
+        typer.Option(help="Name of the instance; if not given, that of the queue's file, or else of the topology's."),
+    ] = None,
+    hop_cost: HopCost = 1000.0,
+) -> None:
+    """Put the jobs that wait and the nodes that are idle into an instance.
+
+    Jobs are taken in their order while they fit what is left; the others are counted on standard error.
+    """
+    import numpy as np
+
+    from allocopt.cluster.hostlist import expand_hostlist
+    from allocopt.errors import InvalidProblemError, UsageError
+    from allocopt.problems.topology import TopologyProblem
+
+    found = [_job(text.replace("=", " "), f"--job {text}", UsageError) for text in job or []]
+    found += [] if queue is None else list(_queued(queue))
+    waiting, ranged = [job for job, _ in found], sum(is_range for _, is_range in found)
+    if not waiting:
+        raise UsageError("no job waits: --job ID=NODES names one, --queue a file of them")
+    _check_ids(waiting, queue)
+    cluster = read_cluster(topology, labels)
+    try:
+        numbers = range(len(cluster.nodes)) if idle is None else cluster.numbers(dict.fromkeys(expand_hostlist(idle)))
+    except InvalidProblemError as error:
+        raise UsageError(f"--idle: {topology}: {error.fault}") from None
+    taken = list(_fitting(waiting, len(numbers)))
+    if not taken:
+        fault = f"none of the {len(waiting)} jobs fits the {len(numbers)} idle nodes" if numbers else "no node is idle"
+        raise UsageError(fault)
+    chosen = file_name(Path((queue or topology).name.removesuffix(".gz")).stem if name is None else name)
+    problem = TopologyProblem(cluster.tree, np.array(numbers), tuple(taken), hop_cost, chosen)
+    if ranged:
+        typer.echo(f"{chosen}: jobs with a range of nodes, the least taken: {ranged}", err=True)
+    typer.echo(f"{chosen}: jobs left waiting: {len(waiting) - len(taken)}", err=True)
+    write_instances(out, [problem], 1, [topology, queue])
+
+
+def _check_ids(jobs: "list[Job]", queue: Path | None) -> None:
+    """Raise an error for a job that is given twice."""
+    from allocopt.errors import BadFileError, UsageError
+
+    seen: set[str] = set()
+    for job in jobs:
+        if job.id in seen:
+            refusal, where = (UsageError, "--job") if queue is None else (BadFileError, str(queue))
+            raise refusal(f"{where}: job {job.id!r} is given twice")
+        seen.add(job.id)
+
+
+def _queued(path: Path) -> "Iterator[tuple[Job, bool]]":
+    """Yield the jobs of a file, each with whether it asks for a range of nodes."""
+    from allocopt.errors import BadFileError
+    from allocopt.files.reading import read_text
+
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        if line.strip():
+            yield _job(line, f"{path}: line {number}", BadFileError)
+
+
+def _job(text: str, where: str, refusal: "type[AllocoptError]") -> "tuple[Job, bool]":
+    """Read id and number of nodes of a job, and whether that is the least of a range."""
+    from allocopt.files.faults import shown
+    from allocopt.problems.topology import Job
+
+    match = _JOB.fullmatch(text)
+    least, most = (int(match[2]), int(match[3] or match[2])) if match else (0, 0)
+    if match is None or not 1 <= least <= most <= LARGEST:
+        raise refusal(f"{where}: is {shown(text)}, must be the id of a job and its number of nodes")
+    return Job(match[1], least), least < most
+
+
+def _fitting(jobs: "list[Job]", idle: int) -> "Iterator[Job]":
+    """Yield the jobs that fit one after the other."""
+    for job in jobs:
+        if job.nodes <= idle:
+            idle -= job.nodes
+            yield job
+
+
+def workload(
+    out: Annotated[
+        Path,
+        typer.Argument(
+            readable=False, metavar="OUT", help="File to write: .swf[.gz], .json[.gz] for Batsim, or .txt[.gz]."
+        ),
+    ],
+    model: Annotated[
+        Literal["lublin", "nsa", "asax"],
+        typer.Option(
+            help="lublin: of Lublin and Feitelson, fitted to logs of parallel machines, with a daily cycle; nsa: "
+            "uniform, of the NSA paper; asax: the queue of that paper, 15 jobs of four workflows again and again."
+        ),
+    ] = "lublin",
+    jobs: Annotated[int, typer.Option(min=1, max=_MOST, help="Number of jobs.")] = 10_000,
+    processors: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=LARGEST,
+            help="Processors of the machine, at least 10; of nsa its nodes, at least 40; of asax at least 64.",
+        ),
+    ] = 1000,
+    seed: Seed = 0,
+) -> None:
+    """Draw jobs from a workload model: their sizes, run times and arrivals. Same seed, same file.
+
+    Estimates are the run times, of asax 1.25 times as long; its executables are numbered 1 to 4.
+    """
+    from allocopt.cli.convert import write_and_say
+    from allocopt.traces.writing import writer_of
+
+    # A wrong ending is told before many jobs are drawn.
+    writer = writer_of(out)
+    write_and_say(writer, out, _drawn(model, jobs, processors, seed))
+
+
+def _drawn(model: str, jobs: int, processors: int, seed: int) -> "Workload":
+    """Draw the workload."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from allocopt.errors import UsageError
+    from allocopt.traces.generators import lublin_workload, uniform_workload
+
+    rng = np.random.default_rng(seed)
+    if model == "asax":
+        return _queue(jobs, processors, rng)
+    if model == "lublin":
+        return lublin_workload(jobs, processors, rng)
+    if processors < _NODES[1]:
+        raise UsageError(f"--processors is {processors}, must be at least {_NODES[1]}: jobs of nsa have up to as many")
+    return replace(uniform_workload(jobs, rng, _NODES, name="nsa"), machine_processors=processors)
+
+
+def _queue(jobs: int, processors: int, rng: "np.random.Generator") -> "Workload":
+    """Draw the queue of the ASAX paper, as its tables are reproduced."""
+    from dataclasses import replace
+
+    from allocopt.errors import UsageError
+    from allocopt.traces.applications import CLUSTER_SIZES, JOBS, asax_queue, queue_workload
+
+    if processors < CLUSTER_SIZES[0]:
+        raise UsageError(
+            f"--processors is {processors}, must be at least {CLUSTER_SIZES[0]}: jobs of asax have as many"
+        )
+    queue = asax_queue(rng, -(-jobs // JOBS), _LIMIT, between_s=_BETWEEN_S)
+    return replace(queue_workload(queue[:jobs], "asax"), machine_processors=processors)
+
+
+def file_name(name: str) -> str:
+    """Return a name that files can have."""
+    from allocopt.errors import UsageError
+
+    if not name or "/" in name or "\\" in name or name.startswith(".") or not name.isprintable():
+        raise UsageError(f"{name!r} cannot name instances and their files: give another name without slashes")
+    return name
+
+
+def instance_names(name: str, count: int) -> list[str]:
+    """Name instances that are made together: NAME, or NAME-000 and so on where there are several."""
+    names = [name] if count == 1 else [f"{name}-{number:03d}" for number in range(count)]
+    return [file_name(each) for each in names]
+
+
+def write_instances(out: Path, problems: "Sequence[Problem]", asked: int, inputs: "Sequence[Path | None]" = ()) -> None:
+    """Write instances to one file or to a folder, and say how many there are.
+
+    Raises
+    ------
+    UsageError
+        If the name of the file is wrong, or an input of the command, None for none, would be overwritten.
+    """
+    from allocopt.errors import UsageError
+    from allocopt.problems.instances import write_problems
+
+    if not problems:
+        raise UsageError("no such window came out of the workload: allow other numbers of jobs, skip fewer windows")
+    if out.name.removesuffix(".gz").endswith((".json", ".jsonl")):
+        check_files_differ(out, read=inputs)
+        write_problems(out, problems)
+    elif out.suffix and not out.is_dir():
+        raise UsageError(
+            f"--out {out} must end in .jsonl, .json or these with .gz, or be a folder's name without a dot"
+        )
+    else:
+        paths = [out / f"{problem.name}.json" for problem in problems]
+        check_files_differ(*paths, read=inputs)
+        for path, problem in zip(paths, problems, strict=True):
+            write_problems(path, [problem])
+    fewer = "" if len(problems) == asked else f", fewer than the {asked} asked for: the workload has no more"
+    typer.echo(f"{out}: instances written: {len(problems)}{fewer}", err=True)
+
+
+app.command("workload")(workload)
+app.command("window")(window)
+app.command("windows")(command_of(windows))

@@ -34,7 +34,7 @@ def open_store(output: Path | None, grid: "Grid", setting: Mapping[str, Any]) ->
 
 def executor_of(grid: "Grid", workers: int | None, *, fresh: bool = False) -> "AbstractContextManager[Executor]":
     """Make what runs cells: processes, or, with None, this process, in which nothing else prints on standard output."""
-    from allocopt.cli.streams import prints_on_stderr
+    from allocopt.cli.terminal import prints_on_stderr
     from allocopt.experiments.engine import Here
     from allocopt.experiments.workers import LocalWorkers
 

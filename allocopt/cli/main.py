@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from allocopt.cli.streams import prepare_streams
+from allocopt.cli.terminal import prepare_streams
 from allocopt.errors import AllocoptError, BadFileError, PluginWarning
 from allocopt.files.faults import bad_file, os_fault
 from allocopt.interruption import termination_interrupts

@@ -1,12 +1,24 @@
-"""Arguments and options that several commands share.
+"""Arguments and options that several commands share, and how their values are read.
 
 No path has to be ``readable``: whoever opens it says what is wrong, in one line and with the right exit code.
 """
 
+import os
+import re
+import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from allocopt.cluster.named import NamedTree
+    from allocopt.traces.csv_columns import Columns
+    from allocopt.traces.workload import Workload
+
+_NUMBERS = re.compile(r"[\s\d,-]*")
+_RANGE = re.compile(r"\s*(\d{1,18})(?:\s*-\s*(\d{1,18}))?\s*")
 
 LARGEST = 1_000_000_000
 """Largest number, size or time that an option takes: beyond any that makes sense, and safe from overflow."""
@@ -35,3 +47,127 @@ Trajectory = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")]
+
+TOPOLOGY_HELP = (
+    "topology.conf or topology.yaml of Slurm (FILE#NAME chooses one of several), kubectl get nodes -o json as .json, "
+    "or .graphml."
+)
+
+TableColumns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ROLE=COLUMN,...",
+        help="Columns of a table of jobs whose names do not tell: job, submit, run (or start, end), estimate, nodes or "
+        "processors, user, state; with a unit, run=elapsed:min; or a .toml file.",
+    ),
+]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KEY,...", help="Labels of Kubernetes that name the levels, top down; if not given, known ones."
+    ),
+]
+
+
+def read_cluster(path: Path, labels: str | None = None) -> "NamedTree":
+    """Read a topology; say on standard error what was counted and what is odd about it."""
+    from allocopt.cluster.reading import read_topology
+
+    cluster = read_topology(path, [label.strip() for label in labels.split(",")] if labels else ())
+    for remark in (cluster.summary(), *cluster.remarks):
+        print(f"allocopt: {path}: {remark}", file=sys.stderr)
+    return cluster
+
+
+def read_jobs(path: Path, columns: str | None) -> "Workload":
+    """Read a workload of any format."""
+    from allocopt.traces.reading import read_workload
+
+    return read_workload(path, table_columns(columns))
+
+
+def table_columns(text: str | None) -> "Columns | None":
+    """Return what the columns of a table mean; None where nothing is said."""
+    from allocopt.traces.csv_columns import Columns
+
+    return None if text is None else Columns.parse(text)
+
+
+def parse_nodes(text: str, cluster: "NamedTree | None" = None) -> list[int]:
+    """Turn numbers and ranges such as ``3,7-9``, or a hostlist of names, into node numbers; an empty text holds none.
+
+    Parameters
+    ----------
+    text
+        The list. What is made of digits, commas and hyphens holds numbers, anything else names.
+    cluster
+        Where the nodes have names; None where they have none.
+
+    Raises
+    ------
+    UsageError
+        If a part is neither a number nor a range that does not fall, a number is larger than any cluster, there are
+        more nodes than any cluster has, or there is no node of a name.
+    """
+    from allocopt.cluster.topology import LARGEST_CLUSTER
+    from allocopt.errors import InvalidProblemError, UsageError
+
+    if cluster is not None and not _NUMBERS.fullmatch(text):
+        from allocopt.cluster.hostlist import expand_hostlist
+
+        try:
+            return cluster.numbers(expand_hostlist(text))
+        except InvalidProblemError as error:
+            raise UsageError(f"nodes {text!r}: {error.fault}") from None
+    ranges: list[range] = []
+    for part in text.split(",") if text.strip() else []:
+        match = _RANGE.fullmatch(part)
+        if match is None:
+            right = "must be numbers and ranges such as 3,7-9; names are those of a topology that is given"
+            raise UsageError(f"nodes {text!r} hold {part!r}, {right}")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if not first <= last < LARGEST_CLUSTER:
+            raise UsageError(f"nodes {text!r} hold {part!r}, must rise within 0..{LARGEST_CLUSTER - 1}")
+        ranges.append(range(first, last + 1))
+    if sum(map(len, ranges)) > LARGEST_CLUSTER:
+        raise UsageError(f"nodes {text!r} are more than {LARGEST_CLUSTER}")
+    return [node for numbers in ranges for node in numbers]
+
+
+def check_files_differ(*paths: Path | None, read: Iterable[Path | None] = ()) -> None:
+    """Raise `UsageError` where two of the files that a command reads and writes are the same.
+
+    Parameters
+    ----------
+    paths
+        All of them, None for those that are not asked for. Folders, pipes and devices are let pass: nothing of them is
+        lost.
+    read
+        More files that are read, each of which may be named several times.
+
+    Raises
+    ------
+    UsageError
+        If one is named twice, however it is spelt.
+    """
+    from allocopt.errors import UsageError
+
+    files = [*_places(paths), *set(_places(read))]
+    for path in files:
+        if files.count(path) > 1:
+            raise UsageError(f"{path} is named twice: what is read and what is written must be different files")
+
+
+def _places(paths: Iterable[Path | None]) -> list[str]:
+    """Return where the files of some paths are."""
+    named = [_without_choice(path) for path in paths if path is not None]
+    return [os.path.realpath(path) for path in named if os.path.isfile(path) or not os.path.exists(path)]
+
+
+def _without_choice(path: Path) -> Path:
+    """Return the file of ``FILE#NAME``, which chooses one of several topologies."""
+    if "#" not in path.name:
+        return path
+    from allocopt.cluster.reading import topology_file
+
+    return topology_file(path)[0]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels
+from allocopt.cli.options import TOPOLOGY_HELP, Labels
 
 Results = Annotated[
     list[Path],
@@ -46,8 +46,7 @@ def command(
 
     What a file holds is told by its content. Needs the extra plot (vl-convert, Jinja).
     """
-    from allocopt.cli.outputs import check_files_differ
-    from allocopt.cli.topology_options import read_cluster
+    from allocopt.cli.options import check_files_differ, read_cluster
     from allocopt.problems.instances import instance_path
     from allocopt.report.html.contents import contents
     from allocopt.report.html.page import check_report_installed, write_report

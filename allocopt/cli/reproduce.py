@@ -10,7 +10,7 @@ import typer
 
 from allocopt.cli.grids import Workers
 from allocopt.cli.options import Json
-from allocopt.cli.screen import listed, screen_width
+from allocopt.cli.terminal import listed, screen_width
 
 if TYPE_CHECKING:
     from allocopt.experiments.cells import Cell, Row

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from allocopt.cli.options import Json
-from allocopt.cli.outputs import check_files_differ
-from allocopt.cli.screen import screen_width
+from allocopt.cli.options import Json, check_files_differ
 from allocopt.cli.spec_options import spec_command, takes_spec
+from allocopt.cli.terminal import screen_width
 from allocopt.experiments.fields import FieldError
 from allocopt.experiments.specs import SimulationSpec
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from allocopt.cli.options import Json, Trajectory
+from allocopt.cli.options import Json, Labels, Trajectory, read_cluster
 from allocopt.cli.spec_options import spec_command, takes_spec
-from allocopt.cli.topology_options import Labels, read_cluster
 from allocopt.experiments.specs import SolveSpec
 
 if TYPE_CHECKING:
@@ -64,9 +63,8 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
 
     Ctrl-C or SIGTERM ends the search with the best solution so far, and exit code 130.
     """
-    from allocopt.cli.nodes import parse_nodes
-    from allocopt.cli.outputs import check_files_differ
-    from allocopt.cli.streams import quietly
+    from allocopt.cli.options import check_files_differ, parse_nodes
+    from allocopt.cli.terminal import quietly
     from allocopt.errors import NoSolutionError, UsageError
     from allocopt.experiments.results import write_result
     from allocopt.experiments.solves import Solves

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from allocopt.cli.options import Json
-from allocopt.cli.screen import listed, screen_width
+from allocopt.cli.terminal import listed, screen_width
 
 
 def command(as_json: Json = False) -> None:
@@ -66,7 +66,7 @@ def _described(row: SolverRow) -> str:
 
 def _row(name: str) -> SolverRow:
     """Describe the solver of that name."""
-    from allocopt.cli.streams import prints_on_stderr
+    from allocopt.cli.terminal import prints_on_stderr
     from allocopt.errors import AllocoptError, MissingPackageError
     from allocopt.plugins import Fence
     from allocopt.solving.registry import get_solver, kinds_of_solver

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import typer
 from typer.core import TyperCommand
 
-from allocopt.cli.completion import names_of
-from allocopt.cli.parameters import parameters_of, with_parameters
+from allocopt.cli.parameters import names_of, parameters_of, with_parameters
 from allocopt.errors import UsageError
 from allocopt.experiments.fields import Specification, plain_value, value_of
 

@@ -45,7 +45,7 @@ def command(
     goes on from there. A cell whose worker dies is run again.
     """
     from allocopt.cli.grids import check_none_failed, executor_of, run_grid
-    from allocopt.cli.outputs import check_files_differ
+    from allocopt.cli.options import check_files_differ
     from allocopt.experiments.plan import plan
     from allocopt.experiments.store import Store, store_of
     from allocopt.experiments.tables import check_suffix, write_table

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocopt.cli.grids import Workers
-from allocopt.cli.options import LARGEST, Json
-from allocopt.cli.screen import screen_width
-from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, TableColumns, read_cluster, read_jobs
+from allocopt.cli.options import LARGEST, TOPOLOGY_HELP, Json, Labels, TableColumns, read_cluster, read_jobs
+from allocopt.cli.terminal import screen_width
 
 if TYPE_CHECKING:
     from allocopt.cluster.topology import Topology
@@ -110,7 +109,7 @@ def command(
     goes on where it was when it is called again.
     """
     from allocopt.cli.grids import check_none_failed, executor_of, open_store, run_grid
-    from allocopt.cli.outputs import check_files_differ
+    from allocopt.cli.options import check_files_differ
     from allocopt.experiments.grids import schedule_of, what_if_grid, what_if_row
     from allocopt.experiments.tables import check_suffix, write_table
     from allocopt.report.assumptions import assumptions

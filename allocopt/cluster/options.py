@@ -1,5 +1,6 @@
 """Options of commands that describe a fat tree; asking for help loads no array."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -9,31 +10,30 @@ from allocopt.errors import InvalidProblemError, UsageError
 if TYPE_CHECKING:
     from allocopt.cluster.topology import FatTree
 
-Pods = Annotated[int, typer.Option(min=1, rich_help_panel="Cluster", help="Pods of the fat tree.")]
-LeavesPerPod = Annotated[int, typer.Option(min=1, rich_help_panel="Cluster", help="Leaf switches per pod.")]
-NodesPerLeaf = Annotated[int, typer.Option(min=1, rich_help_panel="Cluster", help="Nodes per leaf switch.")]
-Hops = Annotated[
-    str,
-    typer.Option(rich_help_panel="Cluster", help="Hops within a leaf, within a pod and across pods: three numbers."),
-]
-PairsCounted = Annotated[
-    Literal["ordered", "unordered"],
-    typer.Option(rich_help_panel="Cluster", help="Whether a pair of nodes counts twice or once."),
-]
-HopCost = Annotated[float, typer.Option(rich_help_panel="Cluster", help="Cost of one hop, positive.")]
+HopCost = Annotated[float, typer.Option(metavar="X", help="Cost of one hop, positive.")]
 
 
-def fat_tree(
-    pods: int, leaves_per_pod: int, nodes_per_leaf: int, hops: str, pairs: Literal["ordered", "unordered"]
-) -> "FatTree":
-    """Make the cluster that these options describe; raises `UsageError`."""
-    from allocopt.cluster.topology import FatTree
+@dataclass(frozen=True, slots=True)
+class FatTreeOptions:
+    """A fat tree as a command line describes it."""
 
-    try:
-        numbers = tuple(int(hop) for hop in hops.split(","))
-    except ValueError:
-        raise UsageError(f"--hops is {hops!r}, must be three integers such as 2,4,6") from None
-    try:
-        return FatTree(pods, leaves_per_pod, nodes_per_leaf, numbers, pairs)
-    except InvalidProblemError as error:
-        raise UsageError(str(error)) from None
+    pods: Annotated[int, typer.Option(min=1, metavar="N", help="Pods of the fat tree.")] = 10
+    leaves_per_pod: Annotated[int, typer.Option(min=1, metavar="N", help="Leaf switches per pod.")] = 10
+    nodes_per_leaf: Annotated[int, typer.Option(min=1, metavar="N", help="Nodes per leaf switch.")] = 10
+    hops: Annotated[str, typer.Option(metavar="N,N,N", help="Within a leaf, a pod, across.")] = "2,4,6"
+    pairs: Annotated[
+        Literal["ordered", "unordered"], typer.Option(metavar="KIND", help="Pairs count twice, or once: unordered.")
+    ] = "ordered"
+
+    def tree(self) -> "FatTree":
+        """Make the cluster; raise `UsageError` where there is none such."""
+        from allocopt.cluster.topology import FatTree
+
+        try:
+            numbers = tuple(int(hop) for hop in self.hops.split(","))
+        except ValueError:
+            raise UsageError(f"--hops is {self.hops!r}, must be three integers such as 2,4,6") from None
+        try:
+            return FatTree(self.pods, self.leaves_per_pod, self.nodes_per_leaf, numbers, self.pairs)
+        except InvalidProblemError as error:
+            raise UsageError(str(error)) from None

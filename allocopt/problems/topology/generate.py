@@ -6,11 +6,13 @@ import numpy as np
 import typer
 
 from allocopt.arrays import IntArray
-from allocopt.cluster.options import HopCost, Hops, LeavesPerPod, NodesPerLeaf, PairsCounted, Pods, fat_tree
+from allocopt.cluster.options import FatTreeOptions, HopCost
 from allocopt.cluster.topology import Topology
 from allocopt.errors import UsageError
 from allocopt.problems.topology.problem import LARGEST_HOP_COST, LEAST_HOP_COST, Job, TopologyProblem
 from allocopt.traces.generators import Range, check_range
+
+DEFAULT_TREE = FatTreeOptions()
 
 
 def drawn_window(
@@ -25,16 +27,12 @@ def drawn_window(
         float,
         typer.Option(help="Largest share of the idle nodes that jobs ask for; sizes shrink to meet it."),
     ] = 0.95,
-    pods: Pods = 10,
-    leaves_per_pod: LeavesPerPod = 10,
-    nodes_per_leaf: NodesPerLeaf = 10,
-    hops: Hops = "2,4,6",
-    pairs: PairsCounted = "ordered",
+    tree: FatTreeOptions = DEFAULT_TREE,
     hop_cost: HopCost = 1000.0,
 ) -> TopologyProblem:
     """Draw windows of any size: idle nodes in geometric runs, jobs of uniform sizes. Same seed, same files."""
     return synthetic_problem(
-        fat_tree(pods, leaves_per_pod, nodes_per_leaf, hops, pairs),
+        tree.tree(),
         idle,
         jobs,
         rng,

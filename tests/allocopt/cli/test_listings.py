@@ -11,12 +11,15 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from allocopt import __version__
-from allocopt.cli.main import COMMANDS
+from allocopt.cli import calibrate, generate
+from allocopt.cli.main import COMMANDS, main
 from allocopt.cli.schema import SchemaName
 from allocopt.solving.registry import solver_names
 from heuristics.topology.production_rules import Sequential
 
 Run = Callable[..., Any]
+
+APPS = {"calibrate": calibrate.app, "generate": generate.app}
 
 
 @pytest.mark.parametrize("what", get_args(SchemaName))
@@ -103,10 +106,48 @@ def test_the_version_is_the_packages(run: Run) -> None:
     assert (answer.code, answer.out) == (0, f"allocopt {__version__}\n")
 
 
-@pytest.mark.parametrize("command", list(COMMANDS))
-def test_every_command_has_help(run: Run, command: str) -> None:
-    answer = run(command, "--help")
-    assert answer.code == 0
-    assert answer.out.startswith("Usage: ")
-    assert f"allocopt {command}" in answer.out.splitlines()[0]
-    assert command in run("--help").out
+def screens() -> list[tuple[str, ...]]:
+    """Commands and their own commands."""
+    generate.add_commands()
+    inner = [(name, one) for name, app in APPS.items() for one in app.registered_commands]
+    own = [(name, one.name or getattr(one.callback, "__name__", "")) for name, one in inner]
+    return [(), *((name,) for name in COMMANDS if name != "what-if"), *own]
+
+
+@pytest.mark.parametrize("command", screens(), ids=" ".join)
+def test_help_of_every_command_fits_a_screen(
+    run: Run, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    answer = run(*command, "--help")
+    lines = answer.out.splitlines()
+    assert (answer.code, answer.err) == (0, "")
+    assert lines[0].startswith(" ".join(["Usage: allocopt", *command]))
+    assert len(lines) <= 50
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("allocopt sim", {"simulate"}),
+        ("allocopt solve @tiny --solver prop-", set()),
+        ("allocopt solve @tiny --solver dp", {"dp"}),
+        ("allocopt solve @tiny --solver best", {"best-fit", "best-fit-by-level"}),
+        ("allocopt simulate a.swf --policy dras-p", {"dras-pg", "dras-ppo"}),
+        ("allocopt simulate a.swf --allocator lagr", {"lagrangian"}),
+        ("allocopt simulate a.swf --backfill e", {"easy"}),
+        ("allocopt simulate a.swf --set trim", {"trim="}),
+    ],
+)
+def test_a_shell_completes_commands_and_names(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str, names: set[str]
+) -> None:
+    words = line.split()
+    monkeypatch.setenv("_ALLOCOPT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+    monkeypatch.setattr("sys.argv", ["allocopt"])
+    with pytest.raises(SystemExit):
+        main()
+    assert set(capsys.readouterr().out.split()) == names

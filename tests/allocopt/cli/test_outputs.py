@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from allocopt.cli.outputs import check_files_differ
+from allocopt.cli.options import check_files_differ
 from allocopt.errors import UsageError
 
 Run = Callable[..., Any]

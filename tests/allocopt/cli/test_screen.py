@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from allocopt.cli.screen import listed, screen_width
+from allocopt.cli.terminal import listed, screen_width
 
 Run = Callable[..., Any]
 Variables = pytest.MonkeyPatch
