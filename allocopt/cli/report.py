@@ -49,12 +49,13 @@ def command(
     from allocopt.cli.options import check_files_differ, read_cluster
     from allocopt.problems.instances import instance_path
     from allocopt.report.html.contents import contents
-    from allocopt.report.html.page import check_report_installed, write_report
+    from allocopt.report.html.page import write_report
+    from allocopt.report.plot import check_installed
 
     files = [instance_path(path) for path in results]
     named = [instance_path(path) for path in instance or ()]
     check_files_differ(out, *files, read=[*named, topology])
-    check_report_installed()
+    check_installed()
     cluster = None if topology is None else read_cluster(topology, labels)
     sections = contents(files, named, cluster)
     heading = title or (sections[0].title if len(sections) == 1 else f"{len(sections)} results")

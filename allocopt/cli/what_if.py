@@ -194,8 +194,8 @@ def _prepared(
 
 def _page(path: Path, trace: Path, topology: Path) -> "WhatIfPage":
     """Make an empty page; what it needs is there."""
-    from allocopt.report.html.page import check_report_installed
     from allocopt.report.html.sections.what_if import WhatIfPage
+    from allocopt.report.plot import check_installed
 
-    check_report_installed()
+    check_installed()
     return WhatIfPage(path, f"{trace.name} on {topology.name}")

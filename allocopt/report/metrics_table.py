@@ -15,18 +15,12 @@ MACHINE_HEADER, MACHINE_DIGITS = ("over time", "value"), (None, 4)
 def metrics_table(metrics: Metrics, width: int | None = None) -> str:
     """Format three tables, one below the other: measures over jobs, by size of job, and over time.
 
-    Parameters
-    ----------
-    metrics
-        What was measured.
-    width
-        Most characters in a line; None for any.
+    ``width`` is the most characters in a line, None for any.
     """
     return "\n\n".join((_measures(metrics.jobs, width), _sizes(metrics, width), _machine(metrics)))
 
 
 def _measures(jobs: JobStatistics, width: int | None) -> str:
-    """Format the distributions over all jobs."""
     spreads: tuple[tuple[str, Spread], ...] = (
         ("wait s", jobs.wait_s),
         ("response s", jobs.response_s),
@@ -38,26 +32,22 @@ def _measures(jobs: JobStatistics, width: int | None) -> str:
 
 
 def _sizes(metrics: Metrics, width: int | None) -> str:
-    """Format one line per class of size, and one for all jobs."""
     rows = [(_limits(each.fewest, each.most), each.statistics) for each in metrics.by_size]
     cells = [_size_row(name, jobs) for name, jobs in (*rows, ("all", metrics.jobs))]
     return aligned_table(SIZES_HEADER, cells, SIZES_DIGITS, width)
 
 
 def _limits(fewest: int, most: int) -> str:
-    """Name a class of size."""
     return str(most) if fewest == most else f"{fewest}-{most}"
 
 
 def _size_row(name: str, jobs: JobStatistics) -> list[Cell]:
-    """Summarize some jobs in a line."""
     wait = jobs.wait_s
     waits: list[Cell] = [wait.mean, wait.median, wait.percentile_95, wait.maximum]
     return [name, jobs.jobs, *waits, jobs.bounded_slowdown.mean, jobs.starved, jobs.mean_hop_cost]
 
 
 def _machine(metrics: Metrics) -> str:
-    """Format what is measured over time, and the threshold of starvation."""
     machine = metrics.machine
     starved = f"jobs that waited longer than {metrics.starvation_s:,g} s"
     rows = [

@@ -4,8 +4,6 @@ The eight colours of jobs and lines were searched for so that any two of them st
 each has at least three times the contrast to the surface that it stands on (WCAG 2.2, 1.4.11).
 """
 
-from collections.abc import Mapping
-
 LIGHT = {
     "ink": "#1b1f24",
     "muted": "#59616c",
@@ -62,8 +60,3 @@ DARK = {
 
 N_COLOURS = 8
 N_STEPS = 5
-
-
-def variables(colours: Mapping[str, str]) -> str:
-    """Declare colours as variables of a style sheet."""
-    return " ".join(f"--{role}: {value};" for role, value in colours.items())

@@ -155,6 +155,7 @@ class Axis:
     @classmethod
     def gaps(cls, least: float, most: float) -> Self:
         """Return an axis of gaps in per cent."""
+        # Room below zero, where most points of good solvers lie, and above the worst.
         low, high = min(least, 0.0) * 1.3 - _LEAST_GAP / 4, max(most * 1.6, 2 * _LEAST_GAP)
         powers = [10.0**power for power in range(-2, max(-1, math.ceil(math.log10(max(high, -low)))))]
         ticks = [
@@ -175,6 +176,7 @@ class Axis:
 
     def channel(self, colours: Colours) -> Spec:
         """Return what encodes positions along it."""
+        # Vega turns a descending domain round only where the scale says so.
         low, high = sorted(self.domain)
         scale: Spec = {"type": self.scale, "domain": [low, high], "nice": False, "zero": False}
         if self.domain[0] > self.domain[1]:
@@ -185,6 +187,7 @@ class Axis:
         if self.ticks or self.title:
             places = [place for place, _ in self.ticks]
             labels = [printable(label) for _, label in self.ticks]
+            # Labels are found by their place, as an expression of numbers would print them in its own way.
             axis = {
                 "title": printable(self.title) or None,
                 "values": places,
@@ -241,6 +244,7 @@ class Panel:
             "strokeDash": [] if is_faint else list(key.dash),
             "interpolate": "step-after" if is_step else "linear",
         }
+        # JSON has no NaN; null interrupts a line too.
         values = [{"x": a, "y": b} for a, b in zip(x.tolist(), _without_nan(y), strict=True)]
         self._add(mark, values, name="" if is_faint else name, series=series)
 
@@ -347,6 +351,7 @@ class Panel:
             "encoding": encoding,
         }
         if series is not None:
+            # The name becomes a class of the drawing, by which a page finds what a legend toggles.
             layer["name"] = f"series{series}_{len(self._layers)}"
         self._layers.append(layer)
 
@@ -382,17 +387,13 @@ class Figure:
         """Return its panels, each with its drawing as SVG."""
         drawn = []
         for panel in self.draw(colours):
+            # The width with its labels is given, so that letters are as large in every panel of a page.
             fitted = {**panel.spec(), "autosize": {"type": "fit-x", "contains": "padding"}}
             drawn.append((panel, str(_converted("svg", fitted, colours))))
         return drawn
 
     def write(self, path: Path) -> None:
-        """Write it on white, its panels and legend together; the ending says the format.
-
-        Parameters
-        ----------
-        path
-            The file, ``.svg``, ``.pdf`` or ``.png``.
+        """Write it on white with its legend; the ending, ``.svg``, ``.pdf`` or ``.png``, says the format.
 
         Raises
         ------
@@ -402,6 +403,7 @@ class Figure:
             If the converter is not installed.
         """
         panels = self.draw(LIGHT)
+        # Composed views cannot fit a width: labels take what is left out here.
         across = 1 if panels[0].width > WIDTH else min(2, len(panels))
         parts = [{**panel.spec(), "width": panel.width - 90} for panel in panels]
         whole: Spec = {"concat": parts, "columns": across, "spacing": 28} if len(parts) > 1 else parts[0]
@@ -429,21 +431,24 @@ class Figure:
 
 
 def check_installed() -> None:
-    """Raise `MissingPackageError` unless what draws figures is installed."""
-    _converter()
+    """Raise `MissingPackageError` unless what the extra ``plot`` brings is installed."""
+    part_of_plot("jinja2", "Jinja")
+    part_of_plot("vl_convert", "vl-convert")
 
 
-def _converter() -> Any:
+def part_of_plot(module: str, name: str) -> Any:
+    """Return a module of the extra ``plot``, which may be absent; raise `MissingPackageError` if it is."""
     try:
-        return import_module("vl_convert")
+        return import_module(module)
     except ModuleNotFoundError:
-        raise MissingPackageError("figures need vl-convert: pip install 'allocopt[plot]'") from None
+        raise MissingPackageError(f"figures need {name}: pip install 'allocopt[plot]'") from None
 
 
 def _converted(ending: str, spec: Spec, colours: Colours) -> str | bytes:
     """Return a drawing; nothing but what the specification holds is read."""
     whole = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "background": None, **spec}
-    convert = getattr(_converter(), f"vegalite_to_{ending}")
+    convert = getattr(part_of_plot("vl_convert", "vl-convert"), f"vegalite_to_{ending}")
+    # Twice as many pixels, for screens that have them.
     settings = {"scale": 2} if ending == "png" else {}
     made: str | bytes = convert(
         {**whole, "config": _config(colours)}, vl_version=_VERSION, allowed_base_urls=[], **settings

@@ -17,18 +17,10 @@ CODE = ("allocopt", "formulations", "heuristics", "learned", "papers")
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What a result page and a result file record.
+    """Where a result comes from.
 
-    Parameters
-    ----------
-    version
-        Version of allocopt.
-    commit
-        Commit of the checkout it runs from, with ``+`` behind it where the code differs; "unknown" without a checkout.
-    python
-        Version of Python.
-    machine
-        Processor and number of cores.
+    The commit is that of the checkout, with ``+`` behind it where the code differs, or "unknown" without a checkout;
+    the machine is the processor's model and the number of cores.
     """
 
     version: str
@@ -43,7 +35,7 @@ class Provenance:
 
 def provenance() -> Provenance:
     """Look up where this process runs."""
-    return Provenance(__version__, commit(), platform.python_version(), f"{processor()}, {os.cpu_count()} cores")
+    return Provenance(__version__, commit(), platform.python_version(), f"{_processor()}, {os.cpu_count()} cores")
 
 
 def commit() -> str:
@@ -59,8 +51,7 @@ def commit() -> str:
     return f"{hashed}+" if changed else hashed
 
 
-def processor() -> str:
-    """Model name of the processor."""
+def _processor() -> str:
     info = Path("/proc/cpuinfo")
     if info.exists():
         for line in info.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -81,7 +72,6 @@ def package_versions() -> dict[str, str]:
 
 
 def _git(root: Path, *arguments: str) -> str:
-    """Answer of a git command, or an empty string."""
     try:
         done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.TimeoutExpired):

@@ -12,16 +12,7 @@ _SUFFIXES = (".svg", ".png", ".pdf")
 
 
 def write_residual_plot(path: Path, title: str, quantity: str, measured: FloatArray, predicted: FloatArray) -> None:
-    """Draw measured against fitted values, and residuals against fitted values.
-
-    Parameters
-    ----------
-    path
-        The file; its ending says the format.
-    title, quantity
-        Title, and what the values are.
-    measured, predicted
-        The values, shape ``(m,)``.
+    """Draw measured against fitted values, and residuals against fitted values; the ending says the format.
 
     Raises
     ------

@@ -14,21 +14,7 @@ from allocopt.solving.solution_files import BestKnown
 
 @dataclass(frozen=True, slots=True)
 class SolveRow:
-    """One solve.
-
-    Parameters
-    ----------
-    instance, kind, strategy, solver
-        What was solved, and by whom; the strategy is None where the kind has none.
-    status
-        What is known of the solution.
-    objective, bound, gap
-        Objective, proven bound and their relative distance; None where there is none.
-    runtime_s
-        Seconds of wall clock.
-    seed
-        The seed.
-    """
+    """One solve; the strategy is None where the kind has none, objective, bound and gap are where there is none."""
 
     instance: str
     kind: str
@@ -64,20 +50,10 @@ class SolveRow:
 
 @dataclass(frozen=True, slots=True)
 class BenchRow:
-    """One solve of a comparison.
+    """One solve of a comparison, the version of what did the work, the best values known, and its trajectory.
 
-    Parameters
-    ----------
-    solve
-        The solve.
-    version
-        Version of what did the work.
-    best_known
-        Best value known for the instance (under this strategy).
-    best_known_scas
-        Best value known under ``scas``, the yardstick of the NSA paper.
-    points
-        Trajectory of the solve: seconds, objective and bound, as in `trajectories`.
+    Best values are those under the same strategy and under ``scas``, the yardstick of the NSA paper; points hold
+    seconds, objective and bound, as in `TrajectoryRow`.
     """
 
     solve: SolveRow
@@ -99,24 +75,10 @@ class BenchRow:
 
 @dataclass(frozen=True, slots=True)
 class SimulateRow:
-    """One simulation.
+    """One simulation, over the jobs that are measured.
 
-    Parameters
-    ----------
-    jobs
-        Number of jobs measured.
-    mean_wait_s, max_wait_s
-        Waits in seconds.
-    mean_bounded_slowdown
-        Mean of ``max(1, (wait + run) / max(run, 10 s))``.
-    utilization
-        Share of the machine's processor-seconds that jobs held.
-    makespan_s
-        Seconds from the first submission to the last end.
-    runtime_s
-        Seconds of wall clock that the simulation took, reading and measuring not counted.
-    jobs_per_s
-        Jobs simulated per second of wall clock.
+    Utilization is a share of the processor-seconds, the makespan lasts from the first submission to the last end, and
+    ``runtime_s`` is the wall clock of the simulation, reading and measuring not counted.
     """
 
     jobs: int

@@ -34,17 +34,10 @@ def write_schedule_csv(path: Path, schedule: Schedule) -> None:
 
     Column ``run`` is the time from start to end, so that of a job that was killed is the time until then.
 
-    Parameters
-    ----------
-    path
-        The file; ``.gz`` is compressed.
-    schedule
-        At least one job.
-
     Raises
     ------
     BadFileError
-        If the file cannot be written, or would not be read again.
+        If there are no jobs, or the file cannot be written, or would not be read again.
     """
     lines = (
         f"{job.job},{job.submit},{start},{end},{job.processors},{job.run},{job.estimate}"
@@ -85,19 +78,8 @@ def write_schedule_swf(path: Path, schedule: Schedule, notes: Sequence[str] = ()
 def write_energy_csv(path: Path, schedule: MulticoreSchedule) -> None:
     """Write energy and energy-delay product of every job, node and cluster, and of the whole machine.
 
-    The delay of a job is the time from its submission to its end, that of the others the makespan.
-
-    Parameters
-    ----------
-    path
-        The file; ``.gz`` is compressed.
-    schedule
-        A schedule on a multicore machine.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be written.
+    The delay of a job is the time from its submission to its end, that of the others the makespan. Raise `BadFileError`
+    if the file cannot be written.
     """
     machine = schedule.machine
     nodes, clusters = [node.name for node in machine.nodes()], [cluster.name for cluster in machine.clusters]
@@ -123,7 +105,6 @@ def _rows(path: Path, schedule: Schedule) -> Iterator[_ScheduledRow]:
 
 
 def _swf_line(row: _ScheduledRow) -> str:
-    """Return the 18 columns of a job."""
     job = row.job
     think = _UNKNOWN if job.preceding == NO_JOB else job.think
     used, memory, group, queue, partition = (_UNKNOWN,) * 5

@@ -31,12 +31,10 @@ def summary_table(rows: Sequence[BenchRow], width: int | None = None) -> str:
 
 
 def _key(row: BenchRow) -> tuple[str, str]:
-    """Say what line of the table a row belongs to."""
     return row.solve.solver, row.solve.strategy or "-"
 
 
 def _line(solver: str, strategy: str, rows: list[BenchRow]) -> list[Cell]:
-    """Summarize the rows of one solver under one strategy."""
     objectives = [row.solve.objective for row in rows if row.solve.objective is not None]
     milliseconds = [1e3 * row.solve.runtime_s for row in rows]
     return [
@@ -75,5 +73,4 @@ def _mean_excess(pairs: list[tuple[SolveRow, BestKnown | None]]) -> float | None
 
 
 def _worse_by(kind: str, objective: float, known: float) -> float:
-    """How much worse an objective is than another one."""
     return known - objective if is_maximized(kind) else objective - known

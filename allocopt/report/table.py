@@ -31,7 +31,6 @@ def aligned_table(
 
 
 def _dashes(width: int, places: int | None) -> str:
-    """Line below a title, which says on what side a column stands."""
     return "-" * width if places is None else "-" * (width - 1) + ":"
 
 
@@ -60,6 +59,5 @@ def cell_text(cell: Cell, places: int | None) -> str:
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], digits: Sequence[int | None], part: Sequence[int]) -> str:
-    """Pad and join some of the cells of a line."""
     padded = [cells[i].ljust(widths[i]) if digits[i] is None else cells[i].rjust(widths[i]) for i in part]
     return "| " + " | ".join(padded) + " |"

@@ -15,17 +15,7 @@ Point = tuple[float, float, float | None]
 
 @dataclass(frozen=True, slots=True)
 class TrajectoryRow:
-    """A point of a solve.
-
-    Parameters
-    ----------
-    instance, kind, strategy, solver, seed
-        The solve; the strategy is None where the kind has none.
-    time_s
-        Seconds since its start.
-    objective, bound
-        Best objective and bound known then; no bound is None.
-    """
+    """A point of a solve: seconds since its start, best objective and bound known then, None for no bound."""
 
     instance: str
     kind: str
@@ -58,11 +48,5 @@ def trajectory_rows(solve: SolveRow, points: Iterable[Sequence[float | None]]) -
 
 
 def write_trajectories(path: Path, rows: Iterable[TrajectoryRow]) -> None:
-    """Write rows as a CSV file.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be written.
-    """
+    """Write rows as a CSV file; raise `BadFileError` if it cannot be written."""
     write_text(path, csv_text(COLUMNS, map(astuple, rows)))

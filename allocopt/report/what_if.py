@@ -17,28 +17,9 @@ DIGITS = (None, 0, 1, 2, 0, 1, 3)
 class WhatIfRow:
     """One combination of allocator and scheduler.
 
-    Parameters
-    ----------
-    allocator, scheduler
-        Their names.
-    jobs
-        Number of jobs.
-    mean_wait_s, max_wait_s
-        Waits in seconds.
-    mean_bounded_slowdown
-        Mean of ``max(1, (wait + run) / max(run, 10 s))``.
-    mean_hop_cost
-        Mean hop cost of the jobs of several nodes; None where there are none.
-    fragmentation
-        Mean fragmentation of the idle nodes per level of the tree, the leaf level first.
-    utilization
-        Share of the machine's node-seconds that jobs held.
-    makespan_s
-        Seconds from the first submission to the last end.
-    runtime_s
-        Seconds of wall clock that the simulation took.
-    mean_wait_change, mean_bounded_slowdown_change, mean_hop_cost_change
-        Changes relative to the first combination, 0.1 for 10 % more; None where that has 0 or nothing.
+    Hop cost is the mean over jobs of several nodes, None where there are none; fragmentation is that of the idle nodes
+    per level of the tree, the leaf level first. Changes are relative to the first combination, 0.1 for 10 % more, and
+    None where that has 0 or nothing.
     """
 
     allocator: str
@@ -91,12 +72,7 @@ class WhatIfRow:
 def what_if_tables(rows: Sequence[WhatIfRow], width: int | None = None) -> str:
     """Format a table per scheduler, and a verdict: which combination has the least of each.
 
-    Parameters
-    ----------
-    rows
-        The combinations, the first one first.
-    width
-        Most characters in a line; None for lines as long as they come.
+    The first row is what others are compared with; ``width`` is the most characters in a line, None for any.
     """
     tables = [
         f"scheduler {scheduler}\n{aligned_table(HEADER, [_cells(row) for row in group], DIGITS, width)}"
@@ -107,7 +83,6 @@ def what_if_tables(rows: Sequence[WhatIfRow], width: int | None = None) -> str:
 
 
 def _cells(row: WhatIfRow) -> list[Cell]:
-    """Cells of a row."""
     return [
         row.allocator,
         row.mean_wait_s,
@@ -140,19 +115,18 @@ def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
         least = min(value(row) or 0.0 for row in known)
         best = [row for row in known if (value(row) or 0.0) <= least + 1e-9 * abs(least)]
         relative = change(best[0])
-        shown = "" if relative is None or rows[0] in best else f" ({signed_percent(relative)} %)"
+        shown = "" if relative is None or rows[0] in best else f" ({_signed_percent(relative)} %)"
         lines.append(f"{name}: {_names(best, known)}, {written.format(least)}{shown}")
     return lines
 
 
-def signed_percent(change: float) -> str:
+def _signed_percent(change: float) -> str:
     """Write a relative change in per cent with its sign; what is rounded to zero has none."""
     written = f"{100 * change:+.1f}"
     return written if float(written) else "0.0"
 
 
 def _names(best: Sequence[WhatIfRow], rows: Sequence[WhatIfRow]) -> str:
-    """Name the best of some combinations, or what they have in common."""
     if len(best) == len(rows):
         return "all the same"
     scheduler = best[0].scheduler
@@ -162,12 +136,10 @@ def _names(best: Sequence[WhatIfRow], rows: Sequence[WhatIfRow]) -> str:
 
 
 def _name(row: WhatIfRow) -> str:
-    """Name a combination."""
     return f"{row.allocator} under {row.scheduler}"
 
 
 def _percent(change: float | None) -> float | None:
-    """Per cent of a relative change."""
     return None if change is None else 100.0 * change
 
 

@@ -42,11 +42,6 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
-def contender(solver: str, strategy: str | None) -> str:
-    """Name a solver and its strategy, if it has one."""
-    return solver if strategy is None else f"{solver} ({strategy})"
-
-
 def slug(text: str) -> str:
     """Return a text as part of a file's name: lower-case letters, digits and hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60] or "unnamed"

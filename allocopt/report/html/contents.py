@@ -18,9 +18,6 @@ from allocopt.report.html.results import (
     ResultFile,
     SimulationRecord,
     SolveRecord,
-    failures,
-    recognized,
-    rows_of,
 )
 from allocopt.report.html.sections.curves import curves_section
 from allocopt.report.html.sections.schedules import labels_of, placed_section, schedules_section
@@ -43,7 +40,7 @@ _ENDINGS = (".json", ".json.gz", ".jsonl", ".jsonl.gz")
 
 
 def contents(paths: Sequence[Path], instances: Sequence[Path] = (), cluster: NamedTree | None = None) -> list[Section]:
-    """Read files of results and say what is shown of them, in the order in which they are given.
+    """Read files of results and return what is shown of them, in the order in which they are given.
 
     Parameters
     ----------
@@ -52,42 +49,37 @@ def contents(paths: Sequence[Path], instances: Sequence[Path] = (), cluster: Nam
     instances
         Instances that solutions among them are about, where they do not lie beside.
     cluster
-        What nodes are called, and how they are connected; None where that is not said.
+        Names and switches of the nodes; None where they are not known.
 
     Raises
     ------
     BadFileError
         If a file is no result, or wrong.
     """
-    known = [recognized(path) for path in paths]
+    known = [ResultFile.read(path) for path in paths]
     own = [file.path for file in known if file.kind is Kind.INSTANCE]
     pool = _Instances([*instances, *own])
+    # Groups stand where their first file was given.
     order = {key: place for place, key in reversed(list(enumerate(map(_key, known))))}
     grouped = groupby(sorted(known, key=lambda file: order[_key(file)]), key=_key)
     return [section for _, group in grouped for section in _sections(list(group), pool, cluster)]
 
 
 def _key(file: ResultFile) -> tuple[str, ...]:
-    """Say which files belong together."""
     if file.kind is Kind.CURVE:
         return (file.kind, *file.records[0].values)
     return (file.kind,) if file.kind in _COMPARED else (file.kind, str(file.path))
 
 
 def _sections(files: Sequence[ResultFile], pool: "_Instances", cluster: NamedTree | None) -> Iterator[Section]:
-    """Show files that belong together."""
     makers: dict[Kind, Callable[[], Section]] = {
-        Kind.SOLVES: lambda: solves_section(
-            _sources(files), [row for each in files for row in rows_of(each, SolveRecord)]
-        ),
+        Kind.SOLVES: lambda: solves_section(_sources(files), [row for each in files for row in each.rows(SolveRecord)]),
         Kind.TRAJECTORIES: lambda: trajectories_section(
-            _sources(files), [row for each in files for row in rows_of(each, TrajectoryRow)]
+            _sources(files), [row for each in files for row in each.rows(TrajectoryRow)]
         ),
         Kind.SIMULATIONS: lambda: _simulations(files),
-        Kind.WHAT_IF: lambda: what_if_section(
-            _sources(files), [Combination(row) for row in rows_of(files[0], WhatIfRow)]
-        ),
-        Kind.REPRODUCTION: lambda: reproduction_section(_sources(files), rows_of(files[0], ReproductionRow)),
+        Kind.WHAT_IF: lambda: what_if_section(_sources(files), [Combination(row) for row in files[0].rows(WhatIfRow)]),
+        Kind.REPRODUCTION: lambda: reproduction_section(_sources(files), files[0].rows(ReproductionRow)),
         Kind.SCHEDULE: lambda: schedules_section(files, cluster),
         Kind.PLACED: lambda: placed_section(files[0], cluster),
         Kind.ENERGY: lambda: energy_section(files[0]),
@@ -100,7 +92,7 @@ def _sections(files: Sequence[ResultFile], pool: "_Instances", cluster: NamedTre
         yield from (instance_section(files[0].path, *pair, cluster) for pair in maps[:_MOST_WINDOWS])
         return
     section = makers[files[0].kind]()
-    if failed := failures(files):
+    if failed := sum(file.failures for file in files):
         section = replace(section, verdict=(*section.verdict, f"Runs that failed and are left out: {failed:,}."))
     # Of several files each sentence says whose it is, unless all say the same.
     said = [tuple(file.made_by) for file in files]
@@ -110,15 +102,13 @@ def _sections(files: Sequence[ResultFile], pool: "_Instances", cluster: NamedTre
 
 
 def _solution(path: Path, pool: "_Instances", cluster: NamedTree | None) -> Section:
-    """Show a solution."""
     return solution_section(path, pool.of(path, read_solution(path).instance), cluster)
 
 
 def _simulations(files: Sequence[ResultFile]) -> Section:
-    """Show what was measured of simulations, each named by its file."""
     named: list[tuple[str, SimulationRecord]] = []
     for file, label in zip(files, labels_of(files), strict=True):
-        own = rows_of(file, SimulationRecord)
+        own = file.rows(SimulationRecord)
         numbers = range(1, len(own) + 1)
         named += [
             (label if len(own) == 1 else f"{label} {number}", row) for number, row in zip(numbers, own, strict=True)
@@ -127,7 +117,6 @@ def _simulations(files: Sequence[ResultFile]) -> Section:
 
 
 def _sources(files: Sequence[ResultFile]) -> str:
-    """Name the files."""
     return ", ".join(file.path.name for file in files)
 
 
@@ -143,6 +132,7 @@ class _Instances:
     def of(self, solution: Path, name: str) -> Problem:
         """Find an instance: among those given, then beside the solution and in the folder above, then as shipped."""
         for path in _beside(solution, name):
+            # Files are read until one holds it: a folder may have many.
             if name in self._problems:
                 break
             if path not in self._read:

@@ -8,16 +8,9 @@ from allocopt.report.table import Cell
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table.
+    """A column of a table: its title with the unit, and the digits behind the point, None for a column of text.
 
-    Parameters
-    ----------
-    title
-        Its title, with the unit.
-    digits
-        Digits behind the point of its numbers; None for a column of text.
-    is_mixed
-        Whether its numbers are so unlike that each is written with the digits that count in it.
+    Numbers that are so unlike that each needs its own digits are mixed.
     """
 
     title: str
@@ -49,14 +42,6 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """One number that matters, with its name."""
-
-    name: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
 class Section:
     """What is shown of one result.
 
@@ -67,7 +52,7 @@ class Section:
     source
         The file that it comes from; empty where there is none.
     facts
-        Numbers that stand above everything.
+        Names and values that stand above everything.
     verdict
         Sentences that say what it comes to.
     parts
@@ -78,7 +63,7 @@ class Section:
 
     title: str
     source: str = ""
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
     verdict: tuple[str, ...] = ()
     parts: tuple[Figure | Table, ...] = ()
     made_by: tuple[str, ...] = ()

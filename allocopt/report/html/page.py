@@ -10,13 +10,11 @@ from importlib import import_module
 from importlib.resources import files
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
 
-from allocopt.errors import MissingPackageError
 from allocopt.files.writing import write_text
 from allocopt.report.html.document import Column, Section, Table
-from allocopt.report.palette import DARK, LIGHT, variables
-from allocopt.report.plot import WIDTH, Figure, Key, Panel, check_installed
+from allocopt.report.palette import DARK, LIGHT
+from allocopt.report.plot import WIDTH, Figure, Key, Panel, part_of_plot
 from allocopt.report.table import Cell, cell_text
 from allocopt.report.words import EN_DASH, number, printable, slug
 from allocopt.version import __version__
@@ -37,33 +35,14 @@ class _Cell:
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
-    """A panel on the page."""
-
     svg: str
     title: str
     is_wide: bool
     axes: str
 
 
-def check_report_installed() -> None:
-    """Raise `MissingPackageError` unless what makes pages is installed."""
-    check_installed()
-    _jinja()
-
-
 def write_report(path: Path, title: str, sections: Sequence[Section], figures: Path | None = None) -> None:
-    """Write a page, and if asked for every figure as SVG and PDF.
-
-    Parameters
-    ----------
-    path
-        The page.
-    title
-        Its title.
-    sections
-        What it holds.
-    figures
-        Folder of the figures; None for none.
+    """Write a page, and if asked for every figure as SVG and PDF into a folder.
 
     Raises
     ------
@@ -77,6 +56,7 @@ def write_report(path: Path, title: str, sections: Sequence[Section], figures: P
     for section in sections if figures is not None else ():
         for figure in section.figures():
             name = slug(figure.name if len(sections) == 1 else f"{section.title}-{figure.name}")
+            # Two sections may have the same title.
             free = next(each for each in chain((name,), (f"{name}-{n}" for n in count(2))) if each not in taken)
             taken.add(free)
             for ending in ("pdf", "svg"):
@@ -87,10 +67,12 @@ def write_report(path: Path, title: str, sections: Sequence[Section], figures: P
 
 def page(title: str, sections: Sequence[Section]) -> str:
     """Return a page that needs nothing but itself: no other file, no network."""
-    environment = _jinja().Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = part_of_plot("jinja2", "Jinja").Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     markup = import_module("markupsafe").Markup
     script = _data("report.js")
-    style = _data("report.css").replace("/*light*/", variables(LIGHT)).replace("/*dark*/", variables(DARK))
+    light, dark = ("".join(f"--{role}: {value};" for role, value in colours.items()) for colours in (LIGHT, DARK))
+    style = _data("report.css").replace("/*light*/", light).replace("/*dark*/", dark)
+    # Autoescape makes texts of all names; only our own style, script and drawings are markup.
     text: str = environment.from_string(_data("report.html.j2")).render(
         title=title,
         sections=sections,
@@ -118,7 +100,6 @@ def _drawing(figure: Figure, panel: Panel, svg: str) -> _Drawing:
 
 
 def _cells(table: Table) -> list[list[_Cell]]:
-    """Return the cells of a table as the page has them."""
     keys: Sequence[Key | None] = [Key(key) for key in table.keys] or [None] * len(table.rows)
     rows = []
     for row, key in zip(table.rows, keys, strict=True):
@@ -140,12 +121,4 @@ def _cell(cell: Cell, column: Column) -> _Cell:
 
 
 def _data(name: str) -> str:
-    """Read a file that comes with the package."""
     return files("allocopt.data").joinpath(name).read_text(encoding="utf-8")
-
-
-def _jinja() -> Any:
-    try:
-        return import_module("jinja2")
-    except ModuleNotFoundError:
-        raise MissingPackageError("reports need Jinja: pip install 'allocopt[plot]'") from None

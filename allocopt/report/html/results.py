@@ -12,6 +12,9 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
+import numpy as np
+
+from allocopt.arrays import FloatArray
 from allocopt.files.csv_rows import read_cell
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import INSTANCE_FORMAT, SOLUTION_FORMAT
@@ -54,13 +57,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SolveRecord(SolveRow):
-    """A solve, and what `bench` knows of its instance.
-
-    Parameters
-    ----------
-    best_known, best_known_scas
-        Best values known; None where there is none.
-    """
+    """A solve, and the best values known of its instance, as `bench` writes them."""
 
     best_known: float | None = None
     best_known_scas: float | None = None
@@ -68,15 +65,7 @@ class SolveRecord(SolveRow):
 
 @dataclass(frozen=True, slots=True)
 class SimulationRecord(SimulateRow):
-    """A simulation, and what a sweep says of it; None for what is not said.
-
-    Parameters
-    ----------
-    trace, policy, backfill, allocator
-        What was simulated, and how.
-    seed
-        The seed.
-    """
+    """A simulation, and what a sweep says of it; None for what is not said."""
 
     trace: str | None = None
     policy: str | None = None
@@ -95,6 +84,9 @@ ROW_TYPES: Mapping[Kind, type[Any]] = {
 CSV_COLUMNS = {Kind.SCHEDULE: SCHEDULE_COLUMNS, Kind.PLACED: PLACED_COLUMNS, Kind.ENERGY: ENERGY_COLUMNS}
 
 
+Row = TypeVar("Row")
+
+
 class Record(NamedTuple):
     """A row as it stands in a file, and where."""
 
@@ -104,56 +96,74 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """A file of results.
-
-    Parameters
-    ----------
-    path
-        The file.
-    kind
-        What it holds.
-    records
-        Its rows as they stand there; empty for solutions and instances.
-    made_by
-        Sentences on what was run, and by which version; empty where the file does not say it.
-    """
+    """A file of results: its rows as they stand there, and sentences on what was run, as far as it says so."""
 
     path: Path
     kind: Kind
     records: Sequence[Record] = ()
     made_by: Sequence[str] = ()
 
+    @classmethod
+    def read(cls, path: Path) -> "ResultFile":
+        """Read a file and tell what it holds; raise `BadFileError` if it cannot be read or is no result."""
+        text = read_text(path)
+        if not text.strip():
+            raise bad_file(path, "is empty, must hold a result")
+        head = text.lstrip()[:1]
+        if head not in ("{", "["):
+            return _csv_file(path, text)
+        objects = _objects(path, text)
+        formats = {record.values.get("format") for record in objects}
+        if formats == {SOLUTION_FORMAT}:
+            return ResultFile(path, Kind.SOLUTION)
+        if formats == {INSTANCE_FORMAT}:
+            return ResultFile(path, Kind.INSTANCE)
+        if formats == {_RESULT_FORMAT}:
+            return _with_specification(path, objects)
+        return ResultFile(path, _row_kind(path, objects), objects, _origins(objects))
 
-Row = TypeVar("Row")
+    def rows(self, row_type: type[Row]) -> list[Row]:
+        """Turn the records into rows; those of runs that failed are left out.
 
+        Raises
+        ------
+        BadFileError
+            If a value is missing or not of its type; it names row and column.
+        """
+        hints = get_type_hints(row_type)
+        needed = {name for name in hints if name in _required(row_type)}
+        rows = []
+        for place, record in self.records:
+            if record.get(ERROR):
+                continue
+            missing = sorted(needed - record.keys())
+            if missing:
+                raise bad_file(self.path, place, f"has no {missing[0]}")
+            values = {
+                name: _value(self.path, place, name, record[name], hints[name]) for name in hints if name in record
+            }
+            rows.append(row_type(**values))
+        return rows
 
-def recognized(path: Path) -> ResultFile:
-    """Read a file and tell what it holds.
+    def numbers(self, name: str) -> FloatArray:
+        """Return a column of finite numbers; raise `BadFileError`, with the line, if one is none."""
+        values = np.empty(len(self.records))
+        for row, record in enumerate(self.records):
+            try:
+                values[row] = float(record.values[name])
+            except (ValueError, TypeError):
+                values[row] = np.nan
+            if not np.isfinite(values[row]):
+                raise bad_file(self.path, record.place, f"{name} is {shown(record.values[name])}, must be a number")
+        return values
 
-    Raises
-    ------
-    BadFileError
-        If it cannot be read or is no result; it says what was expected.
-    """
-    text = read_text(path)
-    if not text.strip():
-        raise bad_file(path, "is empty, must hold a result")
-    head = text.lstrip()[:1]
-    if head not in ("{", "["):
-        return _csv_file(path, text)
-    objects = _objects(path, text)
-    formats = {record.values.get("format") for record in objects}
-    if formats == {SOLUTION_FORMAT}:
-        return ResultFile(path, Kind.SOLUTION)
-    if formats == {INSTANCE_FORMAT}:
-        return ResultFile(path, Kind.INSTANCE)
-    if formats == {_RESULT_FORMAT}:
-        return _with_specification(path, objects)
-    return ResultFile(path, _row_kind(path, objects), objects, _origins(objects))
+    @property
+    def failures(self) -> int:
+        """Number of runs that failed."""
+        return sum(bool(record.values.get(ERROR)) for record in self.records)
 
 
 def _with_specification(path: Path, objects: Sequence[Record]) -> ResultFile:
-    """Return the rows of a file that says what was run."""
     if len(objects) > 1:
         raise bad_file(path, objects[1].place, "is a second result, must be the only one in its file")
     whole = objects[0].values
@@ -180,35 +190,8 @@ def _origins(records: Sequence[Record]) -> list[str]:
     return [origin(dict(zip(names, each, strict=True))) for each in found]
 
 
-def rows_of(file: ResultFile, row_type: type[Row]) -> list[Row]:
-    """Turn the records of a file into rows; those of runs that failed are left out.
-
-    Raises
-    ------
-    BadFileError
-        If a value is missing or not of its type; it names row and column.
-    """
-    hints = get_type_hints(row_type)
-    needed = {name for name in hints if name in _required(row_type)}
-    rows = []
-    for place, record in file.records:
-        if record.get(ERROR):
-            continue
-        missing = sorted(needed - record.keys())
-        if missing:
-            raise bad_file(file.path, place, f"has no {missing[0]}")
-        values = {name: _value(file.path, place, name, record[name], hints[name]) for name in hints if name in record}
-        rows.append(row_type(**values))
-    return rows
-
-
-def failures(files: Iterable[ResultFile]) -> int:
-    """Count the runs that failed."""
-    return sum(bool(record.values.get(ERROR)) for file in files for record in file.records)
-
-
 def _objects(path: Path, text: str) -> list[Record]:
-    """Parse one object, a list of them, or one a line."""
+    # Splitting at "\n" alone: names may hold what Python takes for the end of a line.
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if _is_object(lines[0][1]):
         parsed = [(f"line {number}", parse_json(line, path, first_line=number)) for number, line in lines]
@@ -234,8 +217,8 @@ def _is_object(line: str) -> bool:
 
 
 def _row_kind(path: Path, records: Iterable[Record]) -> Kind:
-    """Tell rows apart by their keys."""
     first = next(iter(records)).values.keys()
+    # The order of the kinds matters: rows of a simulation need the fewest columns.
     for kind, row_type in ROW_TYPES.items():
         if _required(row_type) <= first:
             return kind
@@ -243,12 +226,10 @@ def _row_kind(path: Path, records: Iterable[Record]) -> Kind:
 
 
 def _required(row_type: type[Any]) -> set[str]:
-    """Return the names of the fields without default."""
     return {field.name for field in dataclasses.fields(row_type) if field.default is dataclasses.MISSING}
 
 
 def _csv_file(path: Path, text: str) -> ResultFile:
-    """Tell a CSV file by its header."""
     reader = csv.DictReader(io.StringIO(text), skipinitialspace=True)
     try:
         header = tuple(reader.fieldnames or ())
@@ -290,6 +271,7 @@ def _csv_kind(path: Path, header: tuple[str, ...]) -> Kind:
     for kind, row_type in ROW_TYPES.items():
         if _required(row_type) <= set(header):
             return kind
+    # Spreadsheets of some countries write other delimiters.
     if len(header) == 1 and max(map(header[0].count, OTHER_DELIMITERS)) > 0:
         raise bad_file(path, "line 1", "has no comma: the cells of a result have commas between them")
     if len(header) < 2 or len(set(header)) < len(header) or not all(header):
@@ -298,7 +280,6 @@ def _csv_kind(path: Path, header: tuple[str, ...]) -> Kind:
 
 
 def _is_curve(records: Sequence[Record]) -> bool:
-    """Whether every cell is a number and the first column rises."""
     try:
         cells = [[float(cell or "nan") for cell in record.values.values()] for record in records]
     except ValueError:
@@ -307,7 +288,6 @@ def _is_curve(records: Sequence[Record]) -> bool:
 
 
 def _value(path: Path, place: str, name: str, value: object, wanted: Any) -> Any:
-    """Bring a value to its type; the cells of CSV files are texts."""
     if isinstance(value, str) and wanted is not str:
         value = _parsed(value, wanted)
     if not _is_of(value, wanted):
@@ -318,7 +298,6 @@ def _value(path: Path, place: str, name: str, value: object, wanted: Any) -> Any
 
 
 def _parsed(text: str, wanted: Any) -> object:
-    """Read the text of a cell; it stays what it is if it is nothing else."""
     kinds = get_args(wanted) if isinstance(wanted, UnionType) else (wanted,)
     if not text and NoneType in kinds:
         return None
@@ -332,19 +311,18 @@ def _parsed(text: str, wanted: Any) -> object:
 
 
 def _is_of(value: object, wanted: Any) -> bool:
-    """Whether a value is of a type."""
     if isinstance(wanted, UnionType):
         return any(_is_of(value, each) for each in get_args(wanted))
     if get_origin(wanted) is tuple:
         return isinstance(value, list | tuple) and all(_is_of(each, get_args(wanted)[0]) for each in value)
     if wanted in (float, int):
+        # Python takes True for 1.
         kinds = int | float if wanted is float else int
         return isinstance(value, kinds) and not isinstance(value, bool) and abs(value) <= LARGEST
     return isinstance(value, wanted)
 
 
 def _words(wanted: Any) -> str:
-    """Name a type."""
     if isinstance(wanted, UnionType):
         return " or ".join(_words(each) for each in get_args(wanted))
     if get_origin(wanted) is tuple:

@@ -79,6 +79,7 @@ class Timeline:
     @property
     def utilization(self) -> float:
         """Share of the machine's processor-seconds that jobs held."""
+        # A schedule in which nothing lasts has no capacity to divide by.
         held = float(((self.end - self.start) * self.processors).sum())
         return held / max(self.size * self.makespan_s, 1e-9)
 
@@ -102,13 +103,53 @@ class Timeline:
         """Return the jobs that run at an instant."""
         return np.flatnonzero((self.start <= instant) & (instant < self.end))
 
+    def places(self) -> IntArray:
+        """Return where every node stands from top to bottom: nodes of a switch together."""
+        if self.topology is None:
+            return np.arange(self.size)
+        order = np.lexsort((np.arange(self.size), *self.topology.groups_of(np.arange(self.size))))
+        places = np.empty(self.size, dtype=np.int64)
+        places[order] = np.arange(self.size)
+        return places
+
+    def rectangles(self) -> list[tuple[int, int, int]]:
+        """Return job, first place and place behind the last of every run of neighbouring places that a job holds."""
+        if self.nodes is not None:
+            places = self.places()
+            return [(job, *run) for job, nodes in enumerate(self.nodes) for run in _runs(np.sort(places[nodes]))]
+        # Which processors a job had is not known: it takes the lowest that are free when it starts.
+        free_from = np.full(self.size, -np.inf)
+        rectangles = []
+        for job in np.lexsort((self.end, self.start)).tolist():
+            free = np.flatnonzero(free_from <= self.start[job])[: self.processors[job]]
+            free_from[free] = self.end[job]
+            rectangles += [(job, *run) for run in _runs(free)]
+        return rectangles
+
+    @staticmethod
+    def shared_bins(timelines: Sequence["Timeline"], bins: int) -> FloatArray:
+        """Return the edges of equal spans of time over all schedules, shape ``(bins + 1,)``."""
+        first = min(float(timeline.submit.min()) for timeline in timelines)
+        last = max(float(timeline.end.max()) for timeline in timelines)
+        return np.linspace(first, max(last, first + 1.0), bins + 1)
+
     def is_same(self, other: "Timeline") -> bool:
         """Whether all jobs start and end at the same times."""
         return np.array_equal(self.start, other.start) and np.array_equal(self.end, other.end)
 
 
+def _runs(places: IntArray) -> list[tuple[int, int]]:
+    """First place and place behind the last of every run of neighbouring places."""
+    if not len(places):
+        return []
+    breaks = np.flatnonzero(np.diff(places) > 1)
+    firsts, lasts = np.append(places[0], places[breaks + 1]), np.append(places[breaks], places[-1])
+    return list(zip(firsts.tolist(), (lasts + 1).tolist(), strict=True))
+
+
 def _mean_between(edges: FloatArray, first: FloatArray, last: FloatArray, weights: FloatArray) -> FloatArray:
     """Mean between edges of the sum of the weights of spans ``[first, last)``."""
+    # Each span adds its weight from its first instant on, and takes it back from its last on.
     total = _integral(edges, first, weights) - _integral(edges, last, weights)
     mean: FloatArray = np.diff(total) / np.diff(edges)
     return np.maximum(mean, 0.0)
@@ -116,6 +157,7 @@ def _mean_between(edges: FloatArray, first: FloatArray, last: FloatArray, weight
 
 def _integral(edges: FloatArray, since: FloatArray, weights: FloatArray) -> FloatArray:
     """Integral up to every edge of the sum of the weights whose instant has come."""
+    # Prefix sums over the sorted instants serve all edges in one pass, however many jobs there are.
     order = np.argsort(since, kind="stable")
     instants, kept = since[order], weights[order]
     count = np.searchsorted(instants, edges, "right")
@@ -123,10 +165,3 @@ def _integral(edges: FloatArray, since: FloatArray, weights: FloatArray) -> Floa
     moments = np.concatenate(([0.0], np.cumsum(kept * (instants - edges[0]))))
     integral: FloatArray = sums[count] * (edges - edges[0]) - moments[count]
     return integral
-
-
-def shared_bins(timelines: list[Timeline], bins: int) -> FloatArray:
-    """Return the edges of equal spans of time over all schedules, shape ``(bins + 1,)``."""
-    first = min(float(timeline.submit.min()) for timeline in timelines)
-    last = max(float(timeline.end.max()) for timeline in timelines)
-    return np.linspace(first, max(last, first + 1.0), bins + 1)

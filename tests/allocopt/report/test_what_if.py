@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from allocopt.report.what_if import WhatIfRow, signed_percent, what_if_tables
+from allocopt.report.what_if import WhatIfRow, _signed_percent, what_if_tables
 
 FIRST = WhatIfRow("first", "easy", 1000, 200.0, 900.0, 4.0, 50_000.0, (0.25, 0.125), 0.75, 86_400.0, 0.5, 0.0, 0.0, 0.0)
 
@@ -46,7 +46,7 @@ def test_the_first_best_is_named(name: str) -> None:
 
 
 def test_what_is_rounded_to_zero_has_no_sign() -> None:
-    assert [signed_percent(each) for each in (-0.0001, 0.0001, -0.123, 0.5)] == ["0.0", "0.0", "-12.3", "+50.0"]
+    assert [_signed_percent(each) for each in (-0.0001, 0.0001, -0.123, 0.5)] == ["0.0", "0.0", "-12.3", "+50.0"]
 
 
 def test_tables_and_verdict_fit_a_narrow_terminal() -> None:

@@ -14,19 +14,7 @@ _MOST_ROWS, _MOST_COLUMNS = 40, 6
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A measure of every combination.
-
-    Parameters
-    ----------
-    title
-        What it is.
-    values
-        One per combination; None where there is none.
-    shown
-        Writes a value.
-    best
-        Whether the least or the most is best, ``min`` or ``max``.
-    """
+    """A measure of every combination, None where there is none; ``best`` says whether least or most is, min or max."""
 
     title: str
     values: tuple[float | None, ...]

@@ -8,7 +8,7 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import Tree
-from allocopt.report.html.timeline import Timeline, shared_bins
+from allocopt.report.html.timeline import Timeline
 from allocopt.report.palette import N_STEPS
 from allocopt.report.plot import WIDE, Axis, Colours, Figure, Key, Panel
 from allocopt.report.words import EN_DASH, duration, percent, shortened, time_unit
@@ -39,20 +39,19 @@ def gantt_figure(line: Timeline, name: str = "gantt", title: str = "Jobs over ti
 
 
 def _is_small(line: Timeline) -> bool:
-    """Whether every job can be drawn."""
     if line.nodes is None:
         return len(line.start) <= _MOST_JOBS_WITHOUT_NODES and line.size <= _MOST_PROCESSORS
-    places = node_places(line)
+    # A job on scattered nodes takes a rectangle for each run of neighbouring ones.
+    places = line.places()
     return sum(1 + int((np.diff(np.sort(places[held])) > 1).sum()) for held in line.nodes) <= _MOST_RECTANGLES
 
 
 def _jobs_panel(line: Timeline, colours: Colours) -> Panel:
-    """Draw every job."""
     seconds, unit = time_unit(line.makespan_s)
     origin = float(line.submit.min())
     what = "processors" if line.nodes is None else "nodes"
     boxes, roles, titles = [], [], []
-    for job, low, high in job_rectangles(line):
+    for job, low, high in line.rectangles():
         start, end = (line.start[job] - origin) / seconds, (line.end[job] - origin) / seconds
         boxes.append((start, low, end - start, high - low))
         roles.append(Key(job).role)
@@ -71,8 +70,7 @@ def _jobs_panel(line: Timeline, colours: Colours) -> Panel:
 
 
 def _shares_panel(line: Timeline, colours: Colours) -> Panel:
-    """Draw how much of each part of the machine is held."""
-    edges = shared_bins([line], _BINS)
+    edges = Timeline.shared_bins([line], _BINS)
     seconds, unit = time_unit(line.makespan_s)
     shares, names = _by_size(line, edges) if line.nodes is None else _by_band(line, edges)
     scale = max(float(shares.max()), 1e-9) if line.nodes is None else 1.0
@@ -103,7 +101,7 @@ def _node_axis(line: Timeline) -> tuple[Axis, list[float]]:
     """Return the axis of nodes by the best names that are known, and the limits of leaf switches if they are named."""
     domain = (line.size, 0)
     if isinstance(line.topology, Tree) and len(line.topology.groups):
-        leaves = line.topology.groups[0][np.argsort(node_places(line))]
+        leaves = line.topology.groups[0][np.argsort(line.places())]
         firsts = np.append(np.flatnonzero(np.diff(leaves, prepend=-1)), line.size)
         if len(firsts) <= _MOST_LEAVES + 1 and np.diff(firsts).min() >= line.size / 40:
             names = [shortened(line.topology.names[0][leaf], 16) for leaf in leaves[firsts[:-1]].tolist()]
@@ -119,49 +117,16 @@ def _node_axis(line: Timeline) -> tuple[Axis, list[float]]:
 
 
 def _names_by_place(line: Timeline) -> list[str]:
-    nodes = np.argsort(node_places(line)).tolist()
+    nodes = np.argsort(line.places()).tolist()
     return [line.node_names[node] if line.node_names else f"{node:,}" for node in nodes]
-
-
-def node_places(line: Timeline) -> IntArray:
-    """Return where every node stands from top to bottom: nodes of a switch together."""
-    if line.topology is None:
-        return np.arange(line.size)
-    order = np.lexsort((np.arange(line.size), *line.topology.groups_of(np.arange(line.size))))
-    places = np.empty(line.size, dtype=np.int64)
-    places[order] = np.arange(line.size)
-    return places
-
-
-def job_rectangles(line: Timeline) -> list[tuple[int, int, int]]:
-    """Return job, first place and place behind the last of every run of neighbouring places that a job holds."""
-    if line.nodes is not None:
-        places = node_places(line)
-        return [(job, *run) for job, nodes in enumerate(line.nodes) for run in _runs(np.sort(places[nodes]))]
-    # Which processors a job had is not known: it takes the lowest that are free when it starts.
-    free_from = np.full(line.size, -np.inf)
-    rectangles = []
-    for job in np.lexsort((line.end, line.start)).tolist():
-        free = np.flatnonzero(free_from <= line.start[job])[: line.processors[job]]
-        free_from[free] = line.end[job]
-        rectangles += [(job, *run) for run in _runs(free)]
-    return rectangles
-
-
-def _runs(places: IntArray) -> list[tuple[int, int]]:
-    """First place and place behind the last of every run of neighbouring places."""
-    if not len(places):
-        return []
-    breaks = np.flatnonzero(np.diff(places) > 1)
-    firsts, lasts = np.append(places[0], places[breaks + 1]), np.append(places[breaks], places[-1])
-    return list(zip(firsts.tolist(), (lasts + 1).tolist(), strict=True))
 
 
 def _by_band(line: Timeline, edges: FloatArray) -> tuple[FloatArray, list[str]]:
     """Share of the nodes in each band that is held between edges of time; the name of each band's first node."""
     assert line.nodes is not None, "bands are of nodes"
     bands = min(_BANDS, line.size)
-    band_of = node_places(line) * bands // line.size
+    # Bands are of places, not of node numbers, so that the nodes of a switch share a band.
+    band_of = line.places() * bands // line.size
     jobs = np.repeat(np.arange(len(line.nodes)), [len(nodes) for nodes in line.nodes])
     bands_held = band_of[np.concatenate(line.nodes)]
     sizes = np.bincount(band_of, minlength=bands)
@@ -191,7 +156,6 @@ def _by_size(line: Timeline, edges: FloatArray) -> tuple[FloatArray, list[str]]:
 def _merged(
     shares: FloatArray, scale: float, times: FloatArray, names: Sequence[str], unit: str
 ) -> tuple[FloatArray, list[str], list[str]]:
-    """Boxes of the spans of time in which a row has the same colour, the colours, and what is said of each."""
     # What is next to nothing is drawn as idle.
     scaled = np.minimum(shares / scale, 1.0)
     steps = np.where(scaled < 0.01, -1, np.minimum((scaled * N_STEPS).astype(int), N_STEPS - 1))
@@ -208,19 +172,7 @@ def _merged(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeGantt:
-    """Jobs on nodes that they may share; arrays have shape ``(n,)``, times are in seconds.
-
-    Parameters
-    ----------
-    jobs
-        Name of every job.
-    node
-        Number of its node, from top to bottom.
-    start, end
-        When it ran.
-    node_names
-        Name of every node.
-    """
+    """Jobs on nodes that they may share; arrays have shape ``(n,)``, times are in seconds."""
 
     jobs: list[str]
     node: IntArray

@@ -10,7 +10,7 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import Topology
-from allocopt.report.html.figures.tree_layout import Cells, Layout, cells_of, layout
+from allocopt.report.html.figures.tree_layout import Cells, Layout
 from allocopt.report.palette import N_COLOURS
 from allocopt.report.plot import WIDE, Axis, Colours, Figure, Key, Panel
 from allocopt.report.words import percent, shortened
@@ -52,7 +52,7 @@ class TreePicture:
     def __post_init__(self) -> None:
         leaves = self.topology.groups_of(np.arange(self.topology.size))
         leaf = leaves[0] if len(leaves) else np.zeros(self.topology.size, dtype=np.int64)
-        object.__setattr__(self, "keys", tuple(job_keys(len(self.jobs), self.owner, leaf)))
+        object.__setattr__(self, "keys", tuple(_job_keys(len(self.jobs), self.owner, leaf)))
 
     def figure(self) -> Figure:
         """Return the figure."""
@@ -60,7 +60,7 @@ class TreePicture:
         size = self.topology.size
         idle, taken = int((self.owner == IDLE).sum()), int((self.owner == TAKEN).sum())
         counts = f"{held:,} of {size:,} nodes held by {len(np.unique(self.owner[self.owner >= 0])):,} jobs"
-        cells = cells_of(self.topology, self.node_names)
+        cells = Cells.of(self.topology, self.node_names)
         what = {0: "a node", 1: "a leaf switch, filled by the shares of its nodes"}.get(
             cells.level, f"a group of level {cells.level}, filled by the shares of its nodes"
         )
@@ -77,8 +77,7 @@ class TreePicture:
         )
 
     def _panel(self, colours: Colours, cells: Cells) -> Panel:
-        """Draw frames, cells and names."""
-        placed = layout(cells, WIDE)
+        placed = cells.placed(WIDE)
         panel = Panel(colours, Axis((0.0, WIDE)), Axis((placed.height, 0.0)), placed.height, width=WIDE)
         for frames, role in ((placed.outer, "raised"), (placed.inner, "surface")):
             panel.boxes(frames, [role] * len(frames), edge="line")
@@ -118,7 +117,6 @@ class TreePicture:
         return boxes
 
     def _said(self, owners: IntArray, counts: IntArray) -> str:
-        """Say who holds the nodes of a cell."""
         names = {IDLE: "idle", TAKEN: "taken"}
         parts = [names.get(owner, "") or f"job {shortened(self.jobs[owner], 40)}" for owner in owners.tolist()]
         if counts.sum() == 1:
@@ -126,7 +124,6 @@ class TreePicture:
         return ", ".join(f"{part} {count}" for part, count in zip(parts, counts.tolist(), strict=True))
 
     def _labels(self, cells: Cells, placed: Layout) -> list[tuple[float, float, str]]:
-        """Return the names of jobs where the cells that they hold side by side leave room."""
         labels = []
         for first, length in _runs(self.owner[cells.order], placed.cells):
             owner = int(self.owner[cells.order[first]])
@@ -142,7 +139,7 @@ class TreePicture:
         return labels[:_MOST_LABELS]
 
 
-def job_keys(jobs: int, owner: IntArray, group: IntArray) -> list[int]:
+def _job_keys(jobs: int, owner: IntArray, group: IntArray) -> list[int]:
     """Give jobs numbers of colours so that jobs in the same group differ, as far as the colours reach.
 
     Parameters
@@ -160,6 +157,7 @@ def job_keys(jobs: int, owner: IntArray, group: IntArray) -> list[int]:
     seen: dict[int, set[int]] = {}
     uses = [0] * N_COLOURS
     keys = []
+    # Greedily, the colour that is used least among those that no neighbour has.
     for job in range(jobs):
         near = set().union(*(seen.setdefault(number, set()) for number in groups_of[job]))
         index = min(range(N_COLOURS), key=lambda each: (each in near, uses[each], each))

@@ -6,6 +6,7 @@ large as the page allows.
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -23,6 +24,27 @@ _MOST_INNER_NAMES = 64
 _WIDE_CELL = 2.6
 
 _Boxes = list[tuple[float, float, float, float]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """Places in pixels from the upper left corner; boxes are left, upper, width and height.
+
+    Parameters
+    ----------
+    height
+        Of the whole.
+    cells, inner, outer
+        Boxes of the cells, and of the frames around them.
+    names
+        Where the names of frames begin, the names, and the room for them.
+    """
+
+    height: float
+    cells: FloatArray
+    inner: FloatArray
+    outer: FloatArray
+    names: list[tuple[float, float, str, float]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,75 +79,53 @@ class Cells:
     outer_names: list[str]
     has_outer: bool
 
+    @classmethod
+    def of(cls, topology: Topology, node_names: tuple[str, ...] = ()) -> Self:
+        """Return the cells of a cluster: the smallest groups, nodes if may be, of which there are not too many."""
+        size = topology.size
+        groups = topology.groups_of(np.arange(size))
+        levels = [np.arange(size), *groups, np.zeros(size, dtype=np.int64)]
+        # Groups stand in the order of their first nodes, within the groups above.
+        order = np.lexsort(levels[:-1])
+        counts = [len(np.unique(level)) for level in levels]
+        level = next(number for number, count in enumerate(counts) if count <= MOST_CELLS)
+        # Numbers of groups that stand together, in the order in which they come.
+        rows = [np.cumsum(np.diff(each[order], prepend=each[order][:1]) != 0) for each in levels]
+        top = len(levels) - 1
+        inner_level, outer_level = min(level + 1, top), min(level + 2, top)
+        inner, outer = rows[inner_level], rows[outer_level]
+        first = np.flatnonzero(np.diff(rows[level], prepend=-1))
+
+        def names(at: int, places: IntArray) -> list[str]:
+            return [_name(topology, at, int(node), node_names) for node in order[places]]
+
+        return cls(
+            level,
+            order,
+            np.append(first, size),
+            names(level, first),
+            inner[first],
+            outer[first],
+            names(inner_level, np.flatnonzero(np.diff(inner, prepend=-1))),
+            names(outer_level, np.flatnonzero(np.diff(outer, prepend=-1))),
+            counts[outer_level] > 1,
+        )
+
     def members(self, cell: int) -> IntArray:
         """Return the nodes of a cell."""
         return self.order[self.first[cell] : self.first[cell + 1]]
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Layout:
-    """Places in pixels from the upper left corner; boxes are left, upper, width and height.
-
-    Parameters
-    ----------
-    height
-        Of the whole.
-    cells, inner, outer
-        Boxes of the cells, and of the frames around them.
-    names
-        Where the names of frames begin, the names, and the room for them.
-    """
-
-    height: float
-    cells: FloatArray
-    inner: FloatArray
-    outer: FloatArray
-    names: list[tuple[float, float, str, float]]
-
-
-def cells_of(topology: Topology, node_names: tuple[str, ...] = ()) -> Cells:
-    """Return the cells of a cluster: the smallest groups, nodes if may be, of which there are not too many."""
-    size = topology.size
-    groups = topology.groups_of(np.arange(size))
-    levels = [np.arange(size), *groups, np.zeros(size, dtype=np.int64)]
-    # Groups stand in the order of their first nodes, within the groups above.
-    order = np.lexsort(levels[:-1])
-    counts = [len(np.unique(level)) for level in levels]
-    level = next(number for number, count in enumerate(counts) if count <= MOST_CELLS)
-    # Numbers of groups that stand together, in the order in which they come.
-    rows = [np.cumsum(np.diff(each[order], prepend=each[order][:1]) != 0) for each in levels]
-    top = len(levels) - 1
-    inner_level, outer_level = min(level + 1, top), min(level + 2, top)
-    inner, outer = rows[inner_level], rows[outer_level]
-    first = np.flatnonzero(np.diff(rows[level], prepend=-1))
-
-    def names(at: int, places: IntArray) -> list[str]:
-        return [_name(topology, at, int(node), node_names) for node in order[places]]
-
-    return Cells(
-        level,
-        order,
-        np.append(first, size),
-        names(level, first),
-        inner[first],
-        outer[first],
-        names(inner_level, np.flatnonzero(np.diff(inner, prepend=-1))),
-        names(outer_level, np.flatnonzero(np.diff(outer, prepend=-1))),
-        counts[outer_level] > 1,
-    )
-
-
-def layout(cells: Cells, width: float) -> Layout:
-    """Place cells in a width in pixels: the largest that leave each outer frame in one row, if any do."""
-    tried = [_Placing(cells, width, side) for side in _SIDES]
-    fitting = [each for each in tried if each.height <= _MOST_HEIGHT]
-    least = 5.0 if cells.has_outer else 12.0
-    whole = [each for each in fitting if each.is_unbroken and each.side >= least]
-    return (whole or fitting or tried[-1:])[0].layout()
+    def placed(self, width: float) -> Layout:
+        """Place cells in a width in pixels: the largest that leave each outer frame in one row, if any do."""
+        tried = [_Placing(self, width, side) for side in _SIDES]
+        fitting = [each for each in tried if each.height <= _MOST_HEIGHT]
+        # Broken rows are better than cells that cannot be pointed at.
+        least = 5.0 if self.has_outer else 12.0
+        whole = [each for each in fitting if each.is_unbroken and each.side >= least]
+        return (whole or fitting or tried[-1:])[0].layout()
 
 
 def _name(topology: Topology, level: int, node: int, node_names: tuple[str, ...]) -> str:
-    """Name the group of a node at a level."""
     if level == 0:
         return node_names[node] if node_names else f"node {node}"
     groups = topology.groups_of(np.array([node]))
@@ -139,8 +139,6 @@ def _name(topology: Topology, level: int, node: int, node_names: tuple[str, ...]
 
 
 class _Placing:
-    """The places of all frames for a side of the cells."""
-
     def __init__(self, cells: Cells, width: float, side: float) -> None:
         self.cells, self.side = cells, side
         self.cell_width = side if cells.level == 0 else side * _WIDE_CELL
@@ -190,7 +188,6 @@ class _Placing:
         return Layout(self.height, np.concatenate(cells), np.array(inner), np.array(outer), names)
 
     def _columns(self, count: int) -> int:
-        """Return how many cells stand side by side in an inner frame."""
         most = int((self.room - 2 * self.gap - 2 * _PAD) // self.cell_width)
         return max(1, min(-(-count // self.rows), most))
 
@@ -199,9 +196,9 @@ class _Placing:
         return columns * self.cell_width + 2 * _PAD, -(-count // columns) * self.side + 2 * _PAD + self.inner_name
 
     def _cells_in(self, place: tuple[float, float], count: int) -> FloatArray:
-        """Boxes of the cells in an inner frame."""
         numbers = np.arange(count)
         columns = self._columns(count)
+        # Cells touch neither each other nor their frame.
         air = 0.12 * self.side
         x = place[0] + _PAD + numbers % columns * self.cell_width + air / 2
         y = place[1] + _PAD + numbers // columns * self.side + air / 2
@@ -210,7 +207,6 @@ class _Placing:
 
 
 def _firsts(numbers: IntArray) -> IntArray:
-    """Return where runs of equal numbers begin."""
     return np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
 
 

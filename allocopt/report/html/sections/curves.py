@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from allocopt.arrays import FloatArray
-from allocopt.report.html.document import Column, Fact, Section, Table
+from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.results import ResultFile
 from allocopt.report.html.sections.schedules import labels_of
 from allocopt.report.plot import Axis, Colours, Figure, Panel, smoothed
@@ -25,12 +25,13 @@ def curves_section(files: Sequence[ResultFile]) -> Section:
     columns = list(files[0].records[0].values)
     runs = {label: _columns(file) for label, file in zip(labels_of(files), files, strict=True)}
     measures = [name for name in columns[1:] if any(_varies(run[name]) for run in runs.values())] or columns[1:2]
+    # Counters rise in every training; they say nothing of it.
     judged = [name for name in measures if name not in _BOOKKEEPING] or measures
     drawn = sorted(judged, key=_importance)[:_MOST_MEASURES]
     figure = _figure(columns[0], sorted(drawn, key=columns.index), runs)
     updates = max(len(run[columns[0]]) for run in runs.values())
-    counted = Fact("runs", str(len(runs))) if len(runs) > 1 else Fact("run", next(iter(runs)))
-    facts = (counted, Fact("updates", f"{updates:,}"), Fact("measures", str(len(measures))))
+    counted = ("runs", str(len(runs))) if len(runs) > 1 else ("run", next(iter(runs)))
+    facts = (counted, ("updates", f"{updates:,}"), ("measures", str(len(measures))))
     sources = ", ".join(dict.fromkeys(file.path.name for file in files))
     return Section("Training", sources, facts, parts=(figure, _table(runs, measures)))
 
@@ -69,7 +70,6 @@ def _figure(x: str, measures: Sequence[str], runs: Mapping[str, _Run]) -> Figure
 
 
 def _table(runs: Mapping[str, _Run], measures: Sequence[str]) -> Table:
-    """Return a line per run and measure."""
     rows: list[tuple[Cell, ...]] = []
     keys = []
     for index, (label, run) in enumerate(runs.items()):

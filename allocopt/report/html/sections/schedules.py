@@ -8,10 +8,10 @@ import numpy as np
 from allocopt.arrays import FloatArray
 from allocopt.cluster.named import NamedTree
 from allocopt.files.faults import bad_file, shown
-from allocopt.report.html.document import Column, Fact, Section, Table
+from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.figures.gantt import NodeGantt, gantt_figure
 from allocopt.report.html.results import ResultFile
-from allocopt.report.html.timeline import Timeline, shared_bins
+from allocopt.report.html.timeline import Timeline
 from allocopt.report.plot import Axis, Colours, Figure, Panel
 from allocopt.report.table import Cell
 from allocopt.report.words import EN_DASH, duration, number, percent, slug, time_unit
@@ -24,19 +24,9 @@ _BINS, _MOST_POINTS = 160, 300
 
 
 def schedules_section(files: Sequence[ResultFile], cluster: NamedTree | None = None) -> Section:
-    """Show schedules, compared where there are several.
+    """Show schedules, compared where there are several; raise `BadFileError` with the line if a number is wrong.
 
-    Parameters
-    ----------
-    files
-        The files.
-    cluster
-        The cluster that they are about, for its size; else the machine is as large as what jobs held at once.
-
-    Raises
-    ------
-    BadFileError
-        If a number is wrong; it names line and column.
+    Without a cluster the machine is as large as what jobs held at once.
     """
     lines = {label: _timeline(file, cluster) for label, file in zip(labels_of(files), files, strict=True)}
     return timelines_section(lines, ", ".join(file.path.name for file in files))
@@ -44,6 +34,7 @@ def schedules_section(files: Sequence[ResultFile], cluster: NamedTree | None = N
 
 def timelines_section(lines: Mapping[str, Timeline], source: str = "") -> Section:
     """Show schedules by their names."""
+    # Lines that cover each other are one line with both names.
     distinct = _without_equals(lines)
     parts: list[Figure | Table] = []
     if len(lines) > 1:
@@ -60,16 +51,10 @@ def timelines_section(lines: Mapping[str, Timeline], source: str = "") -> Sectio
 
 
 def placed_section(file: ResultFile, cluster: NamedTree | None = None) -> Section:
-    """Show where and when jobs were started.
-
-    Raises
-    ------
-    BadFileError
-        If the file does not say how long they took, or a number is wrong.
-    """
+    """Show where and when jobs were started; raise `BadFileError` if it is not told how long they took."""
     if DURATION not in file.records[0].values:
         raise bad_file(file.path, "line 1", f"has no column {DURATION}, without which jobs cannot be drawn")
-    start, run = numbers_of(file, "start_s"), numbers_of(file, DURATION)
+    start, run = file.numbers("start_s"), file.numbers(DURATION)
     for row in np.flatnonzero(run < 0).tolist():
         raise bad_file(file.path, file.records[row].place, f"{DURATION} must not be negative")
     named = [str(record.values["node"]) for record in file.records]
@@ -86,22 +71,21 @@ def placed_section(file: ResultFile, cluster: NamedTree | None = None) -> Sectio
     )
     table = Table("Nodes", (Column("node"), Column("jobs", 0), Column("job seconds", 0), Column("last end s", 0)), rows)
     facts = (
-        Fact("jobs", f"{len(jobs):,}"),
-        Fact("nodes", f"{len(order):,}"),
-        Fact("from first to last", duration(float(end.max() - start.min()))),
-        Fact("mean run", duration(float(run.mean()))),
+        ("jobs", f"{len(jobs):,}"),
+        ("nodes", f"{len(order):,}"),
+        ("from first to last", duration(float(end.max() - start.min()))),
+        ("mean run", duration(float(run.mean()))),
     )
     parts = (NodeGantt(jobs, node, start, end, order).figure(), table)
     return Section("Placed jobs", file.path.name, facts, parts=parts)
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
-    """Split a name so that n2 stands before n10."""
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name)]
 
 
 def _timeline(file: ResultFile, cluster: NamedTree | None) -> Timeline:
-    submit, start, end, processors = (numbers_of(file, name) for name in ("submit", "start", "end", "processors"))
+    submit, start, end, processors = (file.numbers(name) for name in ("submit", "start", "end", "processors"))
     for before, after, first, second in (("submit", "start", submit, start), ("start", "end", start, end)):
         for row in np.flatnonzero(second < first - 1e-6 * np.maximum(np.abs(first), 1.0)).tolist():
             record = file.records[row]
@@ -161,7 +145,7 @@ def usage_figure(lines: Mapping[str, Timeline]) -> Figure:
     said = [f"{name} {percent(line.utilization)}" for name, line in lines.items()]
 
     def draw(colours: Colours) -> list[Panel]:
-        edges = shared_bins(list(lines.values()), _BINS)
+        edges = Timeline.shared_bins(list(lines.values()), _BINS)
         seconds, unit = time_unit(edges[-1] - edges[0])
         middles = ((edges[:-1] + edges[1:]) / 2 - edges[0]) / seconds
         whole = np.array([0.0, (edges[-1] - edges[0]) / seconds])
@@ -190,6 +174,7 @@ def usage_figure(lines: Mapping[str, Timeline]) -> Figure:
 
 def _cumulative(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return values from one on, and the per cent of all at or below each, at few points."""
+    # A logarithmic axis has no place for 0; many jobs wait not at all.
     ordered = np.sort(np.maximum(values, 1.0))
     places = np.unique(np.linspace(0, len(ordered) - 1, _MOST_POINTS).round().astype(int))
     shares = 100 * np.searchsorted(ordered, ordered[places], "right") / len(ordered)
@@ -245,28 +230,15 @@ def _comparison(lines: Mapping[str, Timeline]) -> Table:
     return Table("Comparison", columns, rows)
 
 
-def _facts(line: Timeline) -> tuple[Fact, ...]:
+def _facts(line: Timeline) -> tuple[tuple[str, str], ...]:
     return (
-        Fact("jobs", f"{len(line.start):,}"),
-        Fact("mean wait", duration(float(line.waits_s.mean()))),
-        Fact("longest wait", duration(float(line.waits_s.max()))),
-        Fact("mean bounded slowdown", number(float(line.slowdowns.mean()))),
-        Fact(f"of {line.size:,} processors in use", percent(line.utilization)),
-        Fact("from first to last", duration(line.makespan_s)),
+        ("jobs", f"{len(line.start):,}"),
+        ("mean wait", duration(float(line.waits_s.mean()))),
+        ("longest wait", duration(float(line.waits_s.max()))),
+        ("mean bounded slowdown", number(float(line.slowdowns.mean()))),
+        (f"of {line.size:,} processors in use", percent(line.utilization)),
+        ("from first to last", duration(line.makespan_s)),
     )
-
-
-def numbers_of(file: ResultFile, name: str) -> FloatArray:
-    """Read a column of finite numbers."""
-    values = np.empty(len(file.records))
-    for row, record in enumerate(file.records):
-        try:
-            values[row] = float(record.values[name])
-        except (ValueError, TypeError):
-            values[row] = np.nan
-        if not np.isfinite(values[row]):
-            raise bad_file(file.path, record.place, f"{name} is {shown(record.values[name])}, must be a number")
-    return values
 
 
 def labels_of(files: Sequence[ResultFile]) -> list[str]:

@@ -13,7 +13,7 @@ from allocopt.files.faults import bad_file
 from allocopt.files.models import SolutionModel
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import AnswerTable, NodeMap, kind_of
-from allocopt.report.html.document import Column, Fact, Section, Table
+from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.figures.tree import IDLE, TAKEN, TreePicture
 from allocopt.report.table import Cell
 from allocopt.report.words import EN_DASH, number, percent
@@ -22,22 +22,7 @@ from allocopt.solving.solution_files import check_solution, read_solution, solut
 
 
 def solution_section(path: Path, problem: Problem, cluster: NamedTree | None = None) -> Section:
-    """Show a solution file.
-
-    Parameters
-    ----------
-    path
-        The file.
-    problem
-        Its instance.
-    cluster
-        What the nodes are called; None for their numbers.
-
-    Raises
-    ------
-    BadFileError
-        If the file is wrong, or is no solution of the instance.
-    """
+    """Show a solution of an instance; raise `BadFileError` if the file is wrong, or is none of the instance."""
     stored, kind = read_solution(path), kind_of(problem)
     try:
         if stored.answer is not None:
@@ -58,7 +43,7 @@ def solution_section(path: Path, problem: Problem, cluster: NamedTree | None = N
         owner[held] = job
     names = _names(nodes, cluster)
     picture = TreePicture(nodes.topology, owner, list(nodes.names), node_names=names)
-    left = Fact("nodes left idle", f"{len(nodes.idle) - sum(nodes.sizes):,} of {len(nodes.idle):,}")
+    left = ("nodes left idle", f"{len(nodes.idle) - sum(nodes.sizes):,} of {len(nodes.idle):,}")
     parts = (picture.figure(), _job_table(nodes, names, picture.keys))
     return Section(title, path.name, (*facts, left), _doubts(nodes, cluster), parts)
 
@@ -73,24 +58,24 @@ def instance_section(path: Path, problem: Problem, nodes: NodeMap, cluster: Name
         f"Window {problem.name}",
         path.name,
         (
-            Fact("jobs", f"{len(nodes.names):,}"),
-            Fact("nodes asked for", f"{sum(nodes.sizes):,}"),
-            Fact("idle nodes", f"{len(nodes.idle):,}"),
-            Fact("nodes", f"{nodes.topology.size:,}"),
+            ("jobs", f"{len(nodes.names):,}"),
+            ("nodes asked for", f"{sum(nodes.sizes):,}"),
+            ("idle nodes", f"{len(nodes.idle):,}"),
+            ("nodes", f"{nodes.topology.size:,}"),
         ),
         _doubts(nodes, cluster),
         (picture.figure(), Table("Jobs", (Column("job"), Column("nodes", 0)), rows)),
     )
 
 
-def _facts(stored: SolutionModel, objective: str) -> tuple[Fact, ...]:
+def _facts(stored: SolutionModel, objective: str) -> tuple[tuple[str, str], ...]:
     gap = gap_between(stored.objective, stored.bound)
-    facts = [Fact("status", stored.status.lower()), Fact("solver", stored.solver)]
+    facts = [("status", stored.status.lower()), ("solver", stored.solver)]
     if stored.strategy is not None:
-        facts.append(Fact("strategy", stored.strategy))
-    facts.append(Fact(objective, EN_DASH if stored.objective is None else number(stored.objective)))
+        facts.append(("strategy", stored.strategy))
+    facts.append((objective, EN_DASH if stored.objective is None else number(stored.objective)))
     if gap is not None and stored.bound is not None:
-        facts.append(Fact("gap to the bound", f"{percent(gap, 3)}"))
+        facts.append(("gap to the bound", f"{percent(gap, 3)}"))
     return tuple(facts)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from allocopt.arrays import FloatArray
 from allocopt.problems.kind import is_maximized
-from allocopt.report.html.document import Column, Fact, Section, Table
+from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.results import SolveRecord
 from allocopt.report.plot import Axis, Colours, Figure, Panel
 from allocopt.report.table import Cell
@@ -48,6 +48,7 @@ def solves_section(source: str, rows: Sequence[SolveRecord]) -> Section:
     groups: dict[str, list[SolveRecord]] = {}
     for row in rows:
         groups.setdefault(_contender(row.solver, row.strategy), []).append(row)
+    # One unit of time for verdict and tables, so that they can be compared.
     in_ms = median(row.runtime_s for row in rows) < 1
     verdict = _verdict(groups, in_ms)
     gaps = np.array([gap for row in rows if (gap := _gap_percent(row, yardstick)) is not None])
@@ -63,11 +64,11 @@ def solves_section(source: str, rows: Sequence[SolveRecord]) -> Section:
     proved = sum(row.status == "OPTIMAL" for row in rows)
     contenders = ("solvers and strategies", str(len(groups))) if len(groups) > 1 else ("solver", next(iter(groups)))
     facts = (
-        Fact("solves", f"{len(rows):,}"),
-        Fact("instances", f"{len({row.instance for row in rows}):,}"),
-        Fact(*contenders),
-        Fact("proved optimal", percent(proved / len(rows), 0)),
-        Fact("time in all", duration(sum(row.runtime_s for row in rows))),
+        ("solves", f"{len(rows):,}"),
+        ("instances", f"{len({row.instance for row in rows}):,}"),
+        contenders,
+        ("proved optimal", percent(proved / len(rows), 0)),
+        ("time in all", duration(sum(row.runtime_s for row in rows))),
     )
     title = "Comparison of solvers" if len(groups) > 1 else "Solves"
     return Section(title, source, facts, tuple(verdict), tuple(parts))
@@ -92,9 +93,9 @@ def trajectories_section(source: str, rows: Sequence[TrajectoryRow]) -> Section:
         steps = _Steps(np.array([row.time_s for row in own]), gaps)
         solves.setdefault(_contender(own[0].solver, own[0].strategy), []).append(steps)
     facts = (
-        Fact("solves", f"{sum(map(len, solves.values())):,}"),
-        Fact("windows and strategies", f"{len(windows):,}"),
-        Fact("longest solve", duration(max(row.time_s for row in rows))),
+        ("solves", f"{sum(map(len, solves.values())):,}"),
+        ("windows and strategies", f"{len(windows):,}"),
+        ("longest solve", duration(max(row.time_s for row in rows))),
     )
     has_gaps = any(each.gaps.any() for own in solves.values() for each in own)
     table = _moments_table(yardstick, solves, has_gaps)
@@ -144,6 +145,7 @@ def _gap_figure(groups: Mapping[str, Sequence[SolveRecord]], yardstick: str) -> 
         gaps = [gap for solves in known.values() for _, gap, _ in solves]
         x = Axis.running_time(0.8 * min(times), 1.25 * max(times))
         panel = Panel(colours, x, Axis.gaps(min(gaps), max(gaps)), 320)
+        # What is drawn of each solver is shared fairly, so that a page stays small.
         most = max(1, _MOST_POINTS // len(means))
         for index, (name, solves) in enumerate(known.items()):
             kept = (
@@ -174,7 +176,6 @@ def _gap_figure(groups: Mapping[str, Sequence[SolveRecord]], yardstick: str) -> 
 
 
 def _summary(groups: Mapping[str, Sequence[SolveRecord]], yardstick: str, in_ms: bool, has_keys: bool) -> Table:
-    """Return a line per solver and strategy."""
     unit, factor = ("ms", 1e3) if in_ms else ("s", 1.0)
     rows: list[tuple[Cell, ...]] = []
     for name, solves in groups.items():
@@ -194,7 +195,6 @@ def _summary(groups: Mapping[str, Sequence[SolveRecord]], yardstick: str, in_ms:
 
 
 def _table(rows: Sequence[SolveRecord], yardstick: str, in_ms: bool) -> Table:
-    """Return a line per solve, as many as a page can hold."""
     unit, factor = ("ms", 1e3) if in_ms else ("s", 1.0)
     shown = tuple(
         (
@@ -269,7 +269,6 @@ def _split(rows: Sequence[TrajectoryRow]) -> list[list[TrajectoryRow]]:
 
 
 def _best_bounds(rows: Sequence[TrajectoryRow]) -> _Yardsticks:
-    """Return the closest bound of every window that has one."""
     found: dict[tuple[str, str | None], float] = {}
     for row in rows:
         if row.bound is not None:
@@ -279,7 +278,6 @@ def _best_bounds(rows: Sequence[TrajectoryRow]) -> _Yardsticks:
 
 
 def _best_objectives(rows: Sequence[TrajectoryRow]) -> _Yardsticks:
-    """Return the best objective of every window."""
     found: dict[tuple[str, str | None], float] = {}
     for row in rows:
         better = max if is_maximized(row.kind) else min
@@ -289,7 +287,6 @@ def _best_objectives(rows: Sequence[TrajectoryRow]) -> _Yardsticks:
 
 
 def _trajectories_figure(yardstick: str, solves: Mapping[str, Sequence[_Steps]]) -> Figure:
-    """Return a strong line per solver, and a faint one per solve."""
     said = [f"{name} ends at {fmean(each.gaps[-1] for each in own):.3g} % on average" for name, own in solves.items()]
 
     def draw(colours: Colours) -> list[Panel]:
@@ -319,7 +316,6 @@ def _trajectories_figure(yardstick: str, solves: Mapping[str, Sequence[_Steps]])
 
 
 def _moments_table(yardstick: str, solves: Mapping[str, Sequence[_Steps]], has_keys: bool) -> Table:
-    """Return a line per solver: its mean gap at some moments, and at the end."""
     last = max(float(each.times_s[-1]) for own in solves.values() for each in own)
     moments = [moment for moment in _MOMENTS_S if moment < last] or [last]
     rows: list[tuple[Cell, ...]] = []

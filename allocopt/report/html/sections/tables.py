@@ -3,10 +3,9 @@
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from allocopt.report.html.document import Column, Fact, Section, Table
+from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.figures.bars import Measure, bars_figure, published_figure
 from allocopt.report.html.results import ResultFile, SimulationRecord
-from allocopt.report.html.sections.schedules import numbers_of
 from allocopt.report.table import Cell
 from allocopt.report.words import duration, number, percent
 from allocopt.reproduction import ReproductionRow
@@ -43,19 +42,17 @@ def _label(row: SimulationRecord, name: str, has_trace: bool) -> str:
     return ", ".join(part for part in (row.trace if has_trace else None, policy, row.allocator) if part)
 
 
-def _simulation_facts(row: SimulationRecord) -> tuple[Fact, ...]:
-    """Return the numbers of one simulation."""
+def _simulation_facts(row: SimulationRecord) -> tuple[tuple[str, str], ...]:
     return (
-        Fact("jobs", f"{row.jobs:,}"),
-        Fact("mean wait", duration(row.mean_wait_s)),
-        Fact("longest wait", duration(row.max_wait_s)),
-        Fact("mean bounded slowdown", number(row.mean_bounded_slowdown)),
-        Fact("of the machine in use", percent(row.utilization)),
+        ("jobs", f"{row.jobs:,}"),
+        ("mean wait", duration(row.mean_wait_s)),
+        ("longest wait", duration(row.max_wait_s)),
+        ("mean bounded slowdown", number(row.mean_bounded_slowdown)),
+        ("of the machine in use", percent(row.utilization)),
     )
 
 
 def _simulation_table(labels: Sequence[str], rows: Sequence[SimulationRecord]) -> Table:
-    """Return a line per simulation."""
     columns = [
         Column("simulation"), Column("seed", 0), Column("jobs", 0), Column("mean wait s", 1), Column("max wait s", 0),
         Column("mean bounded slowdown", 2), Column("utilization %", 2), Column("makespan s", 0), Column("jobs/s", 0),
@@ -74,8 +71,6 @@ def _simulation_table(labels: Sequence[str], rows: Sequence[SimulationRecord]) -
 
 
 def _measures(groups: Sequence[Sequence[SimulationRecord]]) -> tuple[Measure, ...]:
-    """Return the bars: means over the simulations of a group."""
-
     def means(value: Callable[[SimulationRecord], float]) -> tuple[float, ...]:
         return tuple(fmean(map(value, group)) for group in groups)
 
@@ -99,7 +94,7 @@ def reproduction_section(source: str, rows: Sequence[ReproductionRow]) -> Sectio
         ),
         tuple((row.row, row.column, row.published, row.ours, row.spread, row.n) for row in rows),
     )  # fmt: skip
-    facts = (Fact("reproduction", artifact), Fact("numbers", f"{len(rows):,}"), Fact("published", f"{len(known):,}"))
+    facts = (("reproduction", artifact), ("numbers", f"{len(rows):,}"), ("published", f"{len(known):,}"))
     figure = published_figure(rows)
     parts = (table,) if figure is None else (figure, table)
     return Section(f"Reproduction {artifact}", source, facts, parts=parts)
@@ -107,7 +102,7 @@ def reproduction_section(source: str, rows: Sequence[ReproductionRow]) -> Sectio
 
 def energy_section(file: ResultFile) -> Section:
     """Show the energy of jobs, nodes, clusters and the machine."""
-    energies, products = numbers_of(file, "energy_j"), numbers_of(file, "energy_delay_js")
+    energies, products = file.numbers("energy_j"), file.numbers("energy_delay_js")
     rows = tuple(
         (record.values["part"], record.values["name"], energy, product)
         for record, energy, product in zip(file.records, energies.tolist(), products.tolist(), strict=True)

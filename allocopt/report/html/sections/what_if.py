@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from allocopt.report.html.document import Column, Fact, Section, Table
+from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.figures.bars import Measure, bars_figure
 from allocopt.report.html.figures.gantt import gantt_figure
 from allocopt.report.html.figures.tree import IDLE, TreePicture
@@ -34,15 +34,7 @@ class Combination:
 
 
 class WhatIfPage:
-    """A page that takes one combination after the other, and is written when all are there.
-
-    Parameters
-    ----------
-    path
-        The file.
-    title
-        What was simulated, on what.
-    """
+    """A page that takes one combination after the other, and is written when all are there."""
 
     def __init__(self, path: Path, title: str) -> None:
         self._path, self._title = path, title
@@ -70,11 +62,11 @@ def what_if_section(source: str, combinations: Sequence[Combination]) -> Section
             parts += _of_one(role, each.name, each.timeline)
     first = rows[0]
     facts = (
-        Fact("jobs", f"{first.jobs:,}"),
-        Fact("combinations", str(len(rows))),
-        Fact("baseline", combinations[0].name),
-        Fact("its utilization", percent(first.utilization)),
-        Fact("its mean wait", f"{first.mean_wait_s:,.0f} s"),
+        ("jobs", f"{first.jobs:,}"),
+        ("combinations", str(len(rows))),
+        ("baseline", combinations[0].name),
+        ("its utilization", percent(first.utilization)),
+        ("its mean wait", f"{first.mean_wait_s:,.0f} s"),
     )
     # The comparison stands last, as it explains the rest.
     compared, *best = (
@@ -151,7 +143,6 @@ def _distinct(combinations: Sequence[Combination]) -> dict[str, Timeline]:
 
 
 def _group_name(members: Sequence[Combination], every: Sequence[Combination]) -> str:
-    """Name combinations that are the same in time."""
     names = []
     for scheduler in dict.fromkeys(each.row.scheduler for each in members):
         own = [each.row.allocator for each in members if each.row.scheduler == scheduler]
@@ -161,7 +152,6 @@ def _group_name(members: Sequence[Combination], every: Sequence[Combination]) ->
 
 
 def _of_one(role: str, name: str, line: Timeline) -> list[Figure | Table]:
-    """Show the schedule of one combination: nodes over time, and the tree at the busiest moment."""
     parts: list[Figure | Table] = [gantt_figure(line, f"gantt-{role}", f"Nodes over time: {name}")]
     if line.topology is None or line.nodes is None:
         return parts

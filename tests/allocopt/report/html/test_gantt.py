@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from allocopt.cluster.topology import Tree
-from allocopt.report.html.figures.gantt import NodeGantt, gantt_figure, job_rectangles, node_places
+from allocopt.report.html.figures.gantt import NodeGantt, gantt_figure
 from allocopt.report.html.timeline import Timeline
 
 
 def test_jobs_without_nodes_are_drawn_on_processors_of_their_own(timeline: Callable[..., Timeline]) -> None:
     line = timeline(60)
-    rectangles = job_rectangles(line)
+    rectangles = line.rectangles()
     drawn_sizes = np.zeros(60, dtype=int)
     for number, (job, low, high) in enumerate(rectangles):
         drawn_sizes[job] += high - low
@@ -26,8 +26,8 @@ def test_jobs_without_nodes_are_drawn_on_processors_of_their_own(timeline: Calla
 def test_nodes_of_a_switch_stand_together(timeline: Callable[..., Timeline]) -> None:
     tree = Tree.from_levels([{"a": [0, 2, 4], "b": [1, 3, 5]}], (2, 4))
     line = replace(timeline(1, 6), topology=tree, nodes=(np.array([0, 2, 4, 1]),), names=["x"])
-    assert node_places(line).tolist() == [0, 3, 1, 4, 2, 5]
-    assert job_rectangles(line) == [(0, 0, 4)]
+    assert line.places().tolist() == [0, 3, 1, 4, 2, 5]
+    assert line.rectangles() == [(0, 0, 4)]
 
 
 @pytest.mark.slow

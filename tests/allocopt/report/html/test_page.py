@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from allocopt.cluster.topology import FatTree
-from allocopt.report.html.document import Column, Fact, Section, Table
+from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.figures.gantt import gantt_figure
 from allocopt.report.html.figures.tree import TreePicture
 from allocopt.report.html.page import page, write_report
@@ -55,7 +55,7 @@ def section(timeline: Callable[..., Timeline]) -> Section:
         distributions_figure(dict.fromkeys(HOSTILE, hostile)),
     )
     table = Table(HOSTILE[0], (Column(HOSTILE[1]), Column("number", 2)), tuple((name, -1.5) for name in HOSTILE))
-    return Section(HOSTILE[0], HOSTILE[1], (Fact(HOSTILE[0], HOSTILE[1]),), HOSTILE, (*figures, table))
+    return Section(HOSTILE[0], HOSTILE[1], ((HOSTILE[0], HOSTILE[1]),), HOSTILE, (*figures, table))
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from allocopt.errors import BadFileError
-from allocopt.report.html.results import EXPECTED, Kind, SolveRecord, recognized, rows_of
+from allocopt.report.html.results import EXPECTED, Kind, ResultFile, SolveRecord
 from allocopt.report.what_if import WhatIfRow
 
 SOLVE = {
@@ -54,7 +54,7 @@ def csv_of(*rows: dict[str, Any]) -> str:
 def test_a_file_is_told_by_its_content(tmp_path: Path, text: str, kind: Kind) -> None:
     path = tmp_path / "result"
     path.write_text(text, encoding="utf-8")
-    assert recognized(path).kind is kind
+    assert ResultFile.read(path).kind is kind
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_what_is_no_result_is_told_in_a_line(tmp_path: Path, text: str, fault: s
     path = tmp_path / "result"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(BadFileError) as raised:
-        recognized(path)
+        ResultFile.read(path)
     message = str(raised.value)
     assert message.startswith(f"{path}: ")
     assert fault in message or fault.startswith("line 2, column")
@@ -91,14 +91,14 @@ def test_what_is_no_result_is_told_in_a_line(tmp_path: Path, text: str, fault: s
 def test_cells_of_csv_files_have_the_types_of_their_columns(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(csv_of({**SOLVE, "best_known": 9.5, "solver_version": "1"}), encoding="utf-8")
-    (row,) = rows_of(recognized(path), SolveRecord)
+    (row,) = ResultFile.read(path).rows(SolveRecord)
     assert row == SolveRecord(**SOLVE, best_known=9.5)  # type: ignore[arg-type]
 
 
 def test_lists_are_checked_too(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     path.write_text(json.dumps(WHAT_IF), encoding="utf-8")
-    (row,) = rows_of(recognized(path), WhatIfRow)
+    (row,) = ResultFile.read(path).rows(WhatIfRow)
     assert row.fragmentation == (0.5, None)
 
 
@@ -118,7 +118,7 @@ def test_a_wrong_value_is_named(tmp_path: Path, changed: dict[str, Any], fault: 
     path = tmp_path / "rows.jsonl"
     path.write_text(f"{json.dumps(SOLVE)}\n{json.dumps({**SOLVE, **changed})}\n", encoding="utf-8")
     with pytest.raises(BadFileError, match=r"^" + str(path)) as raised:
-        rows_of(recognized(path), SolveRecord)
+        ResultFile.read(path).rows(SolveRecord)
     assert str(raised.value) == f"{path}: {fault}"
 
 
@@ -126,11 +126,11 @@ def test_a_missing_value_is_named(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(f'{json.dumps(SOLVE)}\n{{"instance": "a"}}\n', encoding="utf-8")
     with pytest.raises(BadFileError, match="line 2: has no bound"):
-        rows_of(recognized(path), SolveRecord)
+        ResultFile.read(path).rows(SolveRecord)
 
 
 def test_names_may_hold_what_python_takes_for_the_end_of_a_line(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     row = {**SOLVE, "instance": "a\u2028b\x85c"}
     path.write_text(f"{json.dumps(row, ensure_ascii=False)}\n" * 2, encoding="utf-8")
-    assert [each.instance for each in rows_of(recognized(path), SolveRecord)] == [row["instance"]] * 2
+    assert [each.instance for each in ResultFile.read(path).rows(SolveRecord)] == [row["instance"]] * 2

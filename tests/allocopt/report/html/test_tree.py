@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocopt.cluster.topology import FatTree, Topology, Tree
-from allocopt.report.html.figures.tree import IDLE, TAKEN, TreePicture, job_keys
-from allocopt.report.html.figures.tree_layout import MOST_CELLS, cells_of, layout
+from allocopt.report.html.figures.tree import IDLE, TAKEN, TreePicture
+from allocopt.report.html.figures.tree_layout import MOST_CELLS, Cells
 from allocopt.report.palette import LIGHT, N_COLOURS
 
 
@@ -49,9 +49,9 @@ def said(picture: TreePicture) -> list[str]:
 
 @given(trees(), st.sampled_from((259.0, 605.0, 1_000.0)))
 def test_every_node_is_a_cell_within_its_frames(topology: Topology, width: float) -> None:
-    cells = cells_of(topology)
+    cells = Cells.of(topology)
     assert sorted(cells.order.tolist()) == list(range(topology.size))
-    placed = layout(cells, width)
+    placed = cells.placed(width)
     assert len(placed.cells) == topology.size
     assert not overlap(placed.cells)
     assert not overlap(placed.inner)
@@ -85,7 +85,8 @@ def test_jobs_of_one_leaf_differ_in_colour_as_long_as_there_are_colours(seed: in
     random = np.random.default_rng(seed)
     owner = random.integers(-1, jobs, 50)
     group = np.arange(50) // 7
-    keys = job_keys(jobs, owner, group)
+    leaves = {f"s{number}": np.flatnonzero(group == number).tolist() for number in range(8)}
+    keys = TreePicture(Tree.from_levels([leaves], (2, 4)), owner, [str(job) for job in range(jobs)]).keys
     for number in range(8):
         held = {job for job in owner[group == number].tolist() if job >= 0}
         assert len({keys[job] for job in held}) == len(held)
