@@ -75,11 +75,13 @@ def tree_of_graph(graph: Graph) -> NamedTree:
     named: Graph = nx.relabel_nodes(graph, names)
     if named.number_of_nodes() < graph.number_of_nodes():
         raise InvalidProblemError("", "two vertices have one name")
+    # Directions and parallel links say nothing of distance.
     links: Graph = nx.Graph(named)
     links.remove_edges_from(list(nx.selfloop_edges(links)))
     hosts = _hosts(links)
     if not hosts:
         raise InvalidProblemError("", "has no nodes: vertices with one link, or whose attribute kind is node")
+    # A switch that leads to no node only lengthens the graph, and would move its center.
     _cut_dead_ends(links, set(hosts))
     if nx.is_forest(links) and all(links.degree[host] <= 1 for host in hosts):
         return tree_of_switches(list(_switches(named, links, set(hosts))))
@@ -151,6 +153,7 @@ def _root(graph: Graph, part: Graph, hosts: set[str]) -> str:
 def _counted(links: Graph, hosts: Sequence[str]) -> NamedTree:
     if len(hosts) > MOST_COUNTED:
         raise InvalidProblemError("", f"has cycles and {len(hosts)} nodes; hops are counted for up to {MOST_COUNTED}")
+    # The hops are those of a tree where being near is an equivalence at every distance: ultrametric.
     hops = _hops_between(links, hosts)
     if len(hosts) < 2:
         return NamedTree(Tree(np.zeros((0, 1), dtype=np.int64), (), (2,)), tuple(hosts))

@@ -51,11 +51,13 @@ class HostlistExpander:
 
     def expand(self, text: str) -> list[str]:
         """Write a hostlist out as `expand_hostlist` does; the names of earlier calls count."""
+        # Lists do not nest, so that nothing may be left when neighbouring brackets are struck out.
         brackets = re.sub(r"[^\[\]]", "", text).replace("[]", " ").strip()
         if brackets:
             fault = "opened" if brackets[0] == "]" else "closed"
             raise HostlistError(f"{shown(text)} has a bracket that is not {fault}")
         items = [item.strip() for item in _ITEMS.findall(text) if item.strip()]
+        # The names of all items are counted first; only then is any written out.
         names = [[_choice(bracket, literal, item) for bracket, literal in _PARTS.findall(item)] for item in items]
         for item, parts in zip(items, names, strict=True):
             self._left -= prod(sum(len(numbers) for numbers, _ in part) for part in parts if not isinstance(part, str))

@@ -208,12 +208,14 @@ def _processor(name: str, library: _Library) -> Processor:
         fault = f"is {model.profile_version}, whose equations are others; must be 1"
         raise bad_file(library.where, f"{place}.profile_version", fault)
     bandwidth = model.mem_bw
+    # The library states bandwidths in GB/s, but some of its processors in MB/s: no channel has 1000 GB/s.
     if bandwidth is not None and bandwidth < _LEAST_MB_S:
         bandwidth *= MB_PER_GB
     constants = {key: value for key in _CONSTANTS if (value := getattr(model, key)) is not None}
     missing = [key for key in _CONSTANTS if key not in constants]
     if constants and missing:
         raise bad_file(library.where, place, f"has {', '.join(constants)}, but no {', '.join(missing)}")
+    # Files name the two powers pa and pb, or dynamic and static power.
     core = model.dynamic_power if model.pa is None else model.pa
     shared = model.static_power if model.pb is None else model.pb
     try:
@@ -227,6 +229,7 @@ def _processor(name: str, library: _Library) -> Processor:
 
 
 def _distinct(clusters: list[Cluster]) -> tuple[Cluster, ...]:
+    # Types stand in for names where a file gives none, so that clusters may repeat them.
     names = [node.name for cluster in clusters for node in cluster.nodes]
     if len(set(names)) == len(names):
         return tuple(clusters)

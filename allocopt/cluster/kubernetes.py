@@ -65,6 +65,7 @@ def read_kubernetes_nodes(path: Path, labels: Sequence[str] = ()) -> NamedTree:
     if len(set(labels)) < len(labels):
         raise UsageError(f"labels {','.join(labels)} name one twice")
     nodes = [node.metadata for node in validated(_NodeList, parse_json(read_text(path), path), path).items]
+    # No job runs on a control plane; where all nodes are of it, as in tests on one machine, jobs do.
     workers = [node for node in nodes if not any(role in node.labels for role in CONTROL_PLANE)] or nodes
     keys = list(labels) or [key for key in KNOWN_LABELS if all(key in node.labels for node in workers)]
     if not keys:

@@ -70,6 +70,7 @@ class Processor:
         for name in ("cores", "clock_ghz", "operations_per_cycle", "bandwidth_mb_s"):
             value = getattr(self, name)
             _check(f"processor {self.name!r}", name, value, value is None or 0 < value < inf, "positive")
+        # Run times are work over speed: outside of this range they, or energies, are no longer numbers.
         in_range = LEAST_SPEED <= self.core_speed <= MOST_SPEED
         right = f"from {LEAST_SPEED:g} to {MOST_SPEED:g}"
         _check(f"processor {self.name!r}", "clock_ghz x operations_per_cycle", self.core_speed, in_range, right)

@@ -64,6 +64,7 @@ class NamedTree:
         """Whether a topology has as many nodes, and puts the same neighbours by number into one group at each level."""
         if topology.size != self.tree.size:
             return False
+        # Numbers of groups may differ; what matters is where a group ends and the next begins.
         own, other = self.tree.groups, topology.groups_of(np.arange(topology.size))
         return own.shape == other.shape and np.array_equal(np.diff(own) != 0, np.diff(other) != 0)
 
@@ -141,6 +142,7 @@ def tree_of_switches(switches: Sequence[Switch]) -> NamedTree:
         if forest.heights[root] > MOST_LEVELS:
             count = f"{forest.heights[root]} levels, must be at most {MOST_LEVELS}"
             raise InvalidProblemError(forest.switches[root].place, f"switch {root!r} and those below it have {count}")
+    # A root whose nodes all went to switches before it has the height 0, and is no root any more.
     roots = [root for root in roots if forest.heights[root]]
     if not roots:
         raise InvalidProblemError("", "no switch connects any node")
@@ -198,6 +200,7 @@ def _measure(forest: _Forest, root: str) -> None:
     while left:
         downwards.append(left.pop())
         left.extend(reversed(forest.below[downwards[-1]]))
+    # From the leaves upwards without recursion: a description may be deeper than Python's stack.
     for name in reversed(downwards):
         forest.below[name] = [child for child in forest.below[name] if forest.heights[child]]
         highest = max((forest.heights[child] for child in forest.below[name]), default=0)
@@ -215,6 +218,7 @@ def _named_tree(forest: _Forest, roots: list[str]) -> NamedTree:
         column = [numbers.setdefault(group, len(numbers)) for numbers, group in zip(names, groups, strict=True)]
         held = forest.nodes[path[-1]]
         nodes += held
+        # All nodes of a leaf switch share the groups above it.
         columns += [column] * len(held)
     matrix = np.array(columns, dtype=np.int64).reshape(len(nodes), below_top).T
     tree = Tree(matrix, tuple(tuple(numbers) for numbers in names), default_hops(below_top))

@@ -125,6 +125,7 @@ def machine_of(model: PlatformFile, where: Path) -> Machine:
         groups = [group for cluster in model.clusters for group in cluster.nodes]
         kinds = {name: len(kind.processors) for name, kind in model.nodes.items()}
         processors_in = sum(group.count * kinds.get(group.type, 0) for group in groups)
+        # Counted before any node is written out: a few bytes may ask for more than a memory holds.
         check_count(sum(group.count for group in groups), processors_in)
         clusters = []
         for number, cluster in enumerate(model.clusters):
@@ -162,6 +163,7 @@ def read_simgrid(path: Path) -> Machine:
     Errors are those of `read_machine`.
     """
     text = read_text(path)
+    # Entities that name each other grow a few bytes without bound, and external ones open files.
     if "<!ENTITY" in text:
         raise bad_file(path, "declares entities, which are not read")
     try:
@@ -237,6 +239,7 @@ def _power(path: Path, place: str, element: ElementTree.Element, cores: int) -> 
     if len(watts) not in (2, 3) or not all(0 <= watt < 1e12 for watt in watts) or watts[-1] < watts[-2]:
         fault = f"{_POWER[0]} is {shown(text)}, must be IDLE:ALL or IDLE:PROCESSOR:ALL, rising, in watts"
         raise bad_file(path, place, fault)
+    # With two values the processor's own power is that of idleness.
     shared = watts[-2]
     return PowerConstants((watts[-1] - shared) / cores, shared, watts[0])
 

@@ -31,6 +31,7 @@ def read_topology(path: Path | str, labels: Sequence[str] = ()) -> NamedTree:
     UsageError
         If labels are given for another format, or one twice.
     """
+    # The name of a topology behind # is no part of the file's ending.
     source, name = topology_file(path)
     suffix = _suffix(source).lower()
     if labels and suffix != ".json":

@@ -31,7 +31,9 @@ _KEYS = {
     JOINED: "Nodes BlockIndex BlockSize AggregatedBlock",
 }
 _SPELLED = {key.lower(): key for key in ("NodeName", *" ".join(_KEYS.values()).split())}
+# A value in quotes may hold anything; a bare one ends at a space and is no key of a pair that follows an empty one.
 _PAIR = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*(?:\"([^\"]*)\"|(?![A-Za-z_]\w*\s*=)([^\s\"]*))(?=\s|$)")
+# In Slurm's files a backslash takes the meaning away from the character behind it.
 _COMMENT = re.compile(r"(?<!\\)#.*")
 
 
@@ -47,6 +49,7 @@ def read_slurm_topology(path: Path) -> NamedTree:
         raise other.error("stands in a file with SwitchName lines; a file describes switches or blocks")
     if SWITCH not in kinds and BLOCK not in kinds:
         raise bad_file(path, "holds no line with SwitchName= or BlockName=")
+    # One expander for all lines: a few bytes each could stand for more nodes together than a memory holds.
     expander, switches = HostlistExpander(), []
     for line in (line for line in lines if _kind(line) in (SWITCH, BLOCK)):
         below = tuple(_expanded(line, "switches", expander))
@@ -63,6 +66,7 @@ def joined_blocks(blocks: Sequence[Switch], sizes: Sequence[int]) -> Iterator[Sw
 
     The sizes are in nodes, that of a block first; each is a power of two times the first.
     """
+    # Slurm joins neighbours in the order of the file and gives what is joined no name; ours tell size and number.
     joined, before = [block.name for block in blocks], 1
     for size in sizes[1:]:
         blocks_in = size // sizes[0]
@@ -90,6 +94,7 @@ def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
     Raises `BadFileError` if the file cannot be written, or would not be read again because of the name of a node.
     """
     try:
+        # All names are checked before anything is written.
         text = "".join(f"{line}\n" for line in _written(cluster))
     except HostlistError as error:
         raise bad_file(path, f"cannot be written: {error}") from None
@@ -189,6 +194,7 @@ def _nodes(line: _Line, expander: HostlistExpander) -> list[str]:
     if not conf.is_file():
         raise line.error("Nodes=ALL means the nodes of slurm.conf, which is not beside this file")
     named = _Reader(conf).lines(conf, "nodename")
+    # NodeName=DEFAULT sets values for the lines behind it and names no node.
     lines = [found for found in named if found.values["nodename"].upper() != "DEFAULT"]
     return [name for found in lines for name in _expanded(found, "nodename", expander)]
 
@@ -204,6 +210,7 @@ def _sizes(lines: Sequence[_Line]) -> list[int]:
     found = [line for line in lines if SIZES in line.values]
     if len(found) > 1:
         raise found[1].error(f"BlockSizes is given twice, before at {found[0].place}")
+    # A topology.conf has one BlockSizes line; what scontrol prints has a size on each block instead.
     printed = {size: line for line in lines for size in _numbers(line, "blocksize")}
     sizes = _numbers(found[0], SIZES) if found else sorted(printed) or [1]
     try:
@@ -244,6 +251,7 @@ def _written(cluster: NamedTree) -> Iterator[str]:
 
 
 def _new_name(name: str, used: set[str]) -> str:
+    # Any other character would end the name, or begin a hostlist or a comment.
     plain = re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)[:LONGEST_STEM] or "switch"
     candidates = (plain, *(f"{plain}-{number}" for number in range(2, len(used) + 3)))
     chosen = next(candidate for candidate in candidates if candidate not in used)

@@ -117,6 +117,7 @@ class Tree:
             raise InvalidProblemError("topology.levels", fault)
         _check_size(self.size)
         for depth in range(1, len(self.groups)):
+            # Levels nest exactly where no group of the lower one comes with two groups of the upper one.
             pairs = np.unique(self.groups[depth - 1 : depth + 1], axis=1)
             if len(np.unique(pairs[0])) != pairs.shape[1]:
                 raise InvalidProblemError(f"topology.levels[{depth}]", "splits a group of the level below")
@@ -154,6 +155,7 @@ class Tree:
         """
         if not levels or not levels[0]:
             raise InvalidProblemError("topology.levels", "is empty, must hold the groups of at least the leaf level")
+        # A single group on top may be named or left out; where hops are given, their number tells which it is.
         names_top = len(levels[-1]) == 1 if hops is None else len(hops) == len(levels)
         if names_top and len(levels[-1]) != 1:
             fault = f"is the top level by the hops, but has {len(levels[-1])} groups"
@@ -165,6 +167,7 @@ class Tree:
             raise InvalidProblemError("topology.hops", fault)
         rows = [_owners(levels[0], range(sum(len(members) for members in levels[0].values())), 0)]
         for depth in range(1, len(levels)):
+            # A node belongs to the group that its group of the level below belongs to.
             rows.append(_owners(levels[depth], list(levels[depth - 1]), depth)[rows[-1]])
         return cls(np.stack(rows)[:below], tuple(tuple(level) for level in levels[:below]), steps, pairs)
 
@@ -243,6 +246,7 @@ class HopFormula:
         """Return the coefficients where one hop costs ``hop_cost``."""
         hops = topology.hops
         weights = tuple(high - low for low, high in itertools.pairwise(hops))
+        # Eq. 1 sums over ordered pairs; where a pair counts once, every hop is half as dear.
         return cls(hops[0], hops[-1], weights, hop_cost if topology.pairs == "ordered" else hop_cost / 2)
 
 
@@ -270,5 +274,6 @@ def _squared_counts(owners: IntArray, groups: IntArray, n_owners: int) -> FloatA
     keys = np.sort(keys, kind="stable")
     first = np.append(0, np.flatnonzero(keys[1:] != keys[:-1]) + 1)
     counts = np.append(first[1:], len(keys)) - first
+    # A weighted count is a float, exact here: a count is at most 10^7, its square below 2^53.
     squares: FloatArray = np.bincount(keys[first] // width, counts * counts, n_owners).astype(np.float64)
     return squares

@@ -42,6 +42,7 @@ def read_text(path: Path) -> str:
     if path.suffix == ".gz":
         data = decompressed(path, data)
     try:
+        # Files from Windows begin with a byte order mark.
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         fault = f"byte {data[error.start]:#04x} at offset {error.start} is not UTF-8, must be a text file"
@@ -72,6 +73,7 @@ def decompressed(where: Path | str, data: bytes) -> bytes:
     Raises `BadFileError` if the data are damaged, or grow beyond `LARGEST_FILE` or to more than `MOST_UNPACKED` times
     their size.
     """
+    # A few kilobytes of gzip can stand for gigabytes of zeros.
     most = min(LARGEST_FILE, max(LEAST_UNPACKED, MOST_UNPACKED * len(data)))
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:

@@ -64,6 +64,7 @@ def _keep_mode(path: Path, successor: Path) -> None:
 
 def _write_beside(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
+    # In the same folder, for only there renaming is one step that cannot be half done.
     temporary = path.with_name(f".{uuid4().hex}.part")
     try:
         with temporary.open("xb") as stream:

@@ -49,6 +49,7 @@ class Problem(Protocol):
 
 def check_range(place: str, value: float | None, least: float, largest: float) -> None:
     """Raise `InvalidProblemError` unless a value, if it is given, is a number within a range."""
+    # NaN compares false with everything, so that the test is for what is right and not for what is wrong.
     is_number = isinstance(value, Real)
     if value is not None and not (is_number and least <= value <= largest):
         given = value if is_number else repr(value)

@@ -59,6 +59,7 @@ def write_problems(path: Path | str, problems: Sequence[Problem]) -> None:
     path = Path(path)
     objects = [object_from_problem(problem) for problem in problems]
     for problem, obj in zip(problems, objects, strict=True):
+        # A problem that was made in Python may hold what no file may, such as a name with a slash.
         validated(kind_of(problem).codec.instance_model, obj, f"{path}: instance {shown(problem.name)}")
     for name, count in Counter(problem.name for problem in problems).items():
         if count > 1:
@@ -120,6 +121,7 @@ def instance_path(argument: Path) -> Path:
     Raises `UsageError` if it begins like such a name and is none.
     """
     name = str(argument)
+    # A file of that name, odd as it is, goes first.
     if not name.startswith("@") or argument.exists():
         return argument
     shipped = dict(kind.shipped for kind in map(get_kind, kind_names()) if kind.shipped is not None)

@@ -118,6 +118,7 @@ def ask(solver: Solver, asked: Problem, budget: Budget, seed: int, problem: Prob
     problem, run
         The problem of the solve around it, and its record.
     """
+    # Solutions of a narrower strategy are solutions of this one; bounds of a wider one are bounds.
     wide = _rank(asked) - _rank(problem)
     result = solver.solve(
         asked,

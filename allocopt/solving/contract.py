@@ -161,6 +161,7 @@ def _look_at_warm_start(solver: Solver, problem: Problem) -> None:
 
 
 def _look_at_short_limit(solver: Solver, problem: Problem) -> None:
+    # One limit that is over before anything begins, and one within which something begins.
     for seconds in (1e-9, 1e-3):
         _check_result(problem, solver.solve(problem, Budget(seconds), 0))
     # Once in time is enough; another program may have had the processor.

@@ -49,6 +49,7 @@ def get_solver(name: str, options: Mapping[str, Any] | None = None, kind: str | 
     PluginError
         If the solver is broken.
     """
+    # Where no kind is said, topology's solver of that name is meant, if there is one.
     kinds = kinds_of_solver(name)
     if kind is None:
         kind = DEFAULT_KIND if DEFAULT_KIND in kinds or not kinds else kinds[0]

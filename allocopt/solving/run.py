@@ -51,6 +51,7 @@ class Run:
             objective = self._problem.objective(solution)
         if self.objective is not None and self._sign * objective >= self._sign * self.objective:
             return False
+        # Before anybody is told: the callback may raise Ctrl-C, and the answer is kept.
         self.solution, self.objective = solution, objective
         self._stop_if_close()
         self.foresee(objective)

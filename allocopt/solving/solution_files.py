@@ -35,6 +35,7 @@ def read_solution(path: Path | str) -> SolutionModel:
     """
     path = Path(path)
     held = check_header(parse_json(read_text(path), path), path, SOLUTION_FORMAT)
+    # A solution file does not name its kind; the key of its answer does.
     models = [get_kind(name).codec.solution_model for name in kind_names()]
     for model in models:
         # Without an answer there may be a strategy, which tells the kind too.

@@ -54,5 +54,6 @@ def check_stated(objective: float, stated: float | None, bound: float | None, si
     tolerance = tolerance_of(objective)
     if stated is None or not abs(stated - objective) <= tolerance:
         raise InvalidSolutionError(f"the stated objective is {stated}, recomputed it is {objective:.12g}")
+    # Negated, so that NaN is refused as well.
     if bound is not None and not sign * (bound - objective) <= tolerance:
         raise InvalidSolutionError(f"the stated bound {bound} excludes the solution of objective {objective:.12g}")

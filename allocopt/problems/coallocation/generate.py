@@ -75,6 +75,7 @@ def _running(job: ProfiledJob, rng: np.random.Generator) -> ProfiledJob:
     left = [min(stage.share, float(end) - done) for stage, end in zip(job.profile, ends, strict=True)]
     ahead = [(stage, share) for stage, share in zip(job.profile, left, strict=True) if share > 1e-9]
     shares = np.round([share / (1.0 - done) for _, share in ahead], 4)
+    # Rounding may leave the shares a little off 1; the largest takes it.
     shares[int(shares.argmax())] += 1.0 - shares.sum()
     pairs = ((stage, round(float(share), 4)) for (stage, _), share in zip(ahead, shares, strict=True) if share > 0)
     profile = tuple(replace(stage, share=share) for stage, share in pairs)
@@ -161,6 +162,7 @@ def read_pairs(path: Path | str, gpu_type: str, gpus: int = 1) -> MeasuredPairs:
             if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(one, int | float) for one in pair):
                 raise bad_file(path, job, f"{other} is {shown(pair)}, must be two throughputs")
             speeds[row, column] = float(pair[0]) / alone[job]
+    # A pair ran only if both of its jobs have a throughput.
     speeds[(speeds == 0) | (speeds.T == 0)] = 0.0
     return MeasuredPairs(tuple(names), speeds)
 

@@ -78,6 +78,7 @@ def slowdowns(
     quota = np.array([tenant.quota for tenant in tenants])
     used = pressure[:, 0]
     given = np.minimum(used, quota) if sharing is Sharing.CAPS else divided(used, quota)
+    # A job stalls on the pressure of the others, not on its own, which is in its run time already.
     stalls = (own * (pressure.sum(axis=0) - pressure)) @ interference.contention
     paging = interference.paging * max(0.0, float(pressure[:, 1].sum()) - 1.0)
     return np.asarray(used / given + stalls + paging)
@@ -150,6 +151,7 @@ class Demands:
             mine = self.cpu[host][..., :, None]
             size = (guests.cores[guest] / self.cores[host])[..., None, None]
             theirs = guests.cpu[guest][..., None, :] * size
+            # A job gets its quota or what the other one leaves, whichever is more, in each pair of stages.
             of_host = weights * np.maximum(0.0, mine / np.maximum(1.0 - quota, 1.0 - theirs) - 1.0)
             of_guest = weights * np.maximum(0.0, theirs / np.maximum(quota, 1.0 - mine) - 1.0)
             return in_steps(of_host.sum(axis=(-1, -2))), in_steps(of_guest.sum(axis=(-1, -2)))

@@ -132,6 +132,7 @@ class _Packing:
         problem, pairs = self.problem, self.pairs
         rows, total = np.arange(len(problem.hosts))[:, None], self._percent[:, None] + problem.percents
         (mine, theirs), contention = self._stalls_with(guest), self._contention(guest)
+        # CPU excess is not linear in the percent that guests hold: it is looked up for the sum before and after.
         held = self._alone[rows, np.minimum(total, LARGEST_PERCENT)]
         added = held - self._alone[rows, self._percent[:, None]] + contention[:, None]
         own = pairs.guest_steps[:, guest] + mine.sum(axis=1)[:, None]

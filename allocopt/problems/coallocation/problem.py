@@ -159,6 +159,7 @@ class CoallocationProblem:
         if self.measured is not None:
             object.__setattr__(self, "measured", dict(self.measured))
         object.__setattr__(self, "measured_steps", None if self.measured is None else _measured_steps(self))
+        # A quota of 0 is the same as no placement.
         percents = [percent for percent in _percents_of(self.quotas) if percent > 0]
         object.__setattr__(self, "percents", frozen_integers(percents))
         object.__setattr__(self, "host_demands", Demands.of(self.hosts))

@@ -64,5 +64,6 @@ def synthetic_knapsack(
 
 
 def _log_uniform(low: int, high: int, count: int, rng: np.random.Generator) -> IntArray:
+    # Up to high + 1, so that the largest integer is drawn as often as its neighbours.
     drawn = np.exp(rng.uniform(np.log(low), np.log(high + 1), count))
     return np.clip(drawn.astype(np.int64), low, high)

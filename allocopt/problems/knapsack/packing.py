@@ -62,6 +62,7 @@ class Gains:
         fitting = fitting[gain[fitting] > 0] if self.shared is None else fitting
         if not len(fitting):
             return
+        # What a job takes of the scarcest resource, for jobs are cut off by the first one that is full.
         share = (problem.requests / np.maximum(1, list(problem.capacity.values()))).max(axis=1)
         sizes = problem.sizes.astype(np.float64)
         for key in (gain, gain / np.maximum(share, 1e-12), sizes, -sizes):
@@ -93,6 +94,7 @@ class Gains:
         """
         if self.shared is not None:
             return float(self.count_bounds().max())
+        # Dantzig's bound of each resource alone holds for all of them; the least is the tightest.
         problem, fitting = self.problem, self.problem.fitting
         fitting = fitting[self.own[fitting] > 0]
         if (problem.requests[fitting].sum(axis=0) <= list(problem.capacity.values())).all():

@@ -268,6 +268,7 @@ def _check_units(place: str, units: Mapping[str, int], known: Mapping[str, int] 
 def _check_machine(problem: KnapsackProblem) -> None:
     _check_units("total", problem.total, problem.capacity)
     _check_units("used", problem.used, problem.capacity)
+    # One of total and used follows from the other; given both, some units may be out of order.
     total: dict[str, int] = {}
     used: dict[str, int] = {}
     for resource, free in problem.capacity.items():

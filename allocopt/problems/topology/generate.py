@@ -110,11 +110,13 @@ def fitting_sizes(n_jobs: int, nodes: Range, n_idle: int, load: float, rng: np.r
         raise UsageError(
             f"{n_jobs} jobs of at least {smallest} nodes do not fit a load of {load:g} of {n_idle} idle nodes"
         )
+    # Drawn above the smallest size, so that shrinking them in proportion keeps every job at that size or more.
     above: IntArray = rng.integers(0, largest - smallest, size=n_jobs, endpoint=True)
     asked = int(above.sum())
     return smallest + (above if asked <= spare else above * spare // asked)
 
 
 def _composition(total: int, parts: int, rng: np.random.Generator) -> IntArray:
+    # Distinct cuts make all compositions of the total into positive parts equally likely.
     cuts = np.sort(rng.choice(total - 1, parts - 1, replace=False)) + 1
     return np.diff(np.concatenate(([0], cuts, [total])))

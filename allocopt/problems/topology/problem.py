@@ -62,6 +62,7 @@ class Allocation:
     @classmethod
     def of_owners(cls, problem: "TopologyProblem", owners: IntArray) -> "Allocation":
         """Return the allocation in which job ``owners[i]``, or nobody if -1, has idle position i, shape ``(m,)``."""
+        # Owners of -1, who have nothing, come before job 0.
         order = np.argsort(owners, kind="stable")
         first = np.searchsorted(owners[order], np.arange(len(problem.jobs) + 1))
         return cls(tuple(problem.idle_nodes[np.sort(order[low:high])] for low, high in pairwise(first)))
@@ -147,6 +148,7 @@ class TopologyProblem:
             )
             raise InvalidProblemError("topology", fault)
         _check_idle_nodes(self.idle_nodes, self.topology.size)
+        # The order is the circular sequence Q of section III-B, which SCAS and DCAS are about.
         object.__setattr__(self, "idle_nodes", frozen_integers(np.sort(self.idle_nodes)))
         object.__setattr__(self, "jobs", tuple(self.jobs))
         object.__setattr__(self, "strategy", chosen("strategy", self.strategy, Strategy))

@@ -121,6 +121,7 @@ def job_classes(
     its own (``leftover_is_job``). Otherwise their weight is a part of every table.
     """
     placements = [job.placement or EVERYWHERE for job in problem.jobs]
+    # Reversed, so that of equal rules the first job's index stays.
     first = {placement: index for index, placement in reversed(list(enumerate(placements)))}
     keys = np.array([problem.sizes, [first[placement] for placement in placements]])
     found, example, of_job = np.unique(keys, axis=1, return_index=True, return_inverse=True)
@@ -132,6 +133,7 @@ def job_classes(
             of_job, sizes = np.append(of_job, len(sizes)), np.append(sizes, problem.n_left)
             factor, rules = np.append(factor, problem.fragmentation_weight), [*rules, EVERYWHERE]
         else:
+            # The cost of a job is divided by its nodes (Eq. 1), and so is that of the leftover.
             leftover = problem.fragmentation_weight / problem.n_left
     # The leaves of every area, that is open to the jobs of some classes.
     nodes = problem.idle_nodes[tree.leaf_positions[tree.leaf_first[:-1]]]

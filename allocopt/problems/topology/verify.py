@@ -29,6 +29,7 @@ def verify_allocation(problem: TopologyProblem, solution: Allocation) -> float:
 
 def _check_blocks(problem: TopologyProblem, owners: IntArray) -> None:
     # A job's block begins wherever its owner differs from the position before, around the circle.
+    # An owner that begins twice has been cut in two.
     begins = np.flatnonzero(owners != np.roll(owners, 1))
     seen: set[int] = set()
     for position in begins:
@@ -48,9 +49,11 @@ def check_non_crossing(problem: TopologyProblem, owners: IntArray) -> None:
     of idle nodes: see ``docs/dcas.md`` for the theorem and its proof. ``owners`` has the job index, or -1 for the
     leftover, of every idle position, shape ``(m,)``.
     """
+    # Positions of every block that are still to come, that of the leftover (-1) first.
     left = np.bincount(owners + 1, minlength=len(problem.jobs) + 1)
     open_blocks: list[int] = []
     for position, owner in enumerate(owners.tolist()):
+        # Brackets: a block closes with its last position; one that goes on must be the innermost that is open.
         while open_blocks and left[open_blocks[-1] + 1] == 0:
             open_blocks.pop()
         if owner in open_blocks and open_blocks[-1] != owner:
