@@ -172,8 +172,7 @@ def main() -> None:
         "learned_prices",
         "What learned prices are worth",
         "At equal time learned prices take 53 to 86 % off the gap of `lns` on windows of the NSA paper's workload, 46 "
-        "to "
-        "49 % on large ones. The same prices given to other leaves make the gap larger.",
+        "to 49 % on large ones. The same prices given to other leaves make the gap larger.",
         [
             "## Gaps at equal time",
             table,

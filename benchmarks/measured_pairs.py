@@ -152,11 +152,12 @@ def main() -> None:
         "ASAX gains 12.9 % on a V100 where it learns for every two jobs, half of what is there, and nothing on the "
         "others.",
         ["Throughput over exclusive use, +%, ± standard deviation over windows:", table],
-        f"Jobs drawn at random, {HOSTS} running and {GUESTS} waiting, {count} windows of their own seeds; a job is one "
-        "of 26 measured ones, throughput is that over running alone, and `static-50` pairs in the order of the queue "
-        f"wherever the slowdowns stay within 9. `asax` has seen {LESSONS} other windows. Its table has two experts: "
-        "one never gives anything and one always half, learned for every job that runs or, *by pair*, for every two "
-        "jobs; or one gives half beside small batches and one beside large ones, learned for all jobs together.",
+        f"Jobs drawn at random, {HOSTS} running and {GUESTS} waiting, {count} windows of their own seeds; a job is "
+        "one of 26 measured ones, throughput is that over running alone, and `static-50` pairs in the order of the "
+        f"queue wherever the slowdowns stay within 9. `asax` has seen {LESSONS} other windows. Its table has two "
+        "experts: one never gives anything and one always half, learned for every job that runs or, *by pair*, for "
+        "every two jobs; or one gives half beside small batches and one beside large ones, learned for all jobs "
+        "together.",
     )
 
 

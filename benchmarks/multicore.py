@@ -65,11 +65,8 @@ def against_the_measured_run(folder: Path) -> str:
         ("Table III", two_nodes(1.0), Execution()),
         ("Table III, stalled 0.75", two_nodes(0.75), Execution()),
         ("Table III, stalled 0.5", two_nodes(STALLED), Execution()),
-        ("Table III, sharing 0.7", two_nodes(1.0), Execution(sharing=0.7)),
-        ("Table III, sharing 0.6", two_nodes(1.0), Execution(sharing=0.6)),
         ("example", given, Execution()),
         ("example, sharing 0.7", given, Execution(sharing=0.7)),
-        ("example, sharing 0.6", given, Execution(sharing=0.6)),
     ):
         made = replay(machine, jobs, known.placed, execution)
         took = np.array([known.duration_s[job] for job in made.jobs.names])
@@ -134,22 +131,20 @@ def speed() -> str:
     for name, span in (("all at once", 120.0), ("over a day", 86_400.0)):
         jobs = npb_batch(JOBS, np.random.default_rng(0), span)
         for policy in ("first-high_gflops", "shortest-high_cores", "low_mem_bw-low_power", "random-random"):
-            rows.append([name, policy, *rates(MulticoreSimulation(machine, jobs), policy)])
-    return aligned_table(("submitted", "policy", "jobs/s", "with reset"), rows, (None, None, 0, 0))
+            rows.append([name, policy, rate(MulticoreSimulation(machine, jobs), policy)])
+    return aligned_table(("submitted", "policy", "jobs/s"), rows, (None, None, 0))
 
 
-def rates(simulation: MulticoreSimulation, policy: str) -> list[float]:
-    """Jobs per second of the simulation alone, and with setting it back to its beginning."""
+def rate(simulation: MulticoreSimulation, policy: str) -> float:
+    """Jobs per second of the simulation alone, without setting it back to its beginning."""
     action, runs, inside = get_action(policy), 0, 0.0
-    began = time.perf_counter()
-    while time.perf_counter() - began < SECONDS:
+    while inside < SECONDS:
         simulation.reset()
         started = time.perf_counter()
         simulation.run(action)
         inside += time.perf_counter() - started
         runs += 1
-    total = time.perf_counter() - began
-    return [runs * JOBS / inside, runs * JOBS / total]
+    return runs * JOBS / inside
 
 
 def draw_surface(path: Path) -> None:
@@ -180,9 +175,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "multicore",
         "Multicore machines: memory contention and energy",
         "IRMaSim's model of memory contention comes to the durations of a measured run within 4.8 % on average, 12.1 "
-        "% at "
-        "most; without contention they are 33 % off. Energy is 19 % too high with the model as printed, and within 1 % "
-        "where cores that wait for memory count half.",
+        "% at most; without contention they are 33 % off. Energy is 19 % too high with the model as printed, and "
+        "within 1 % where cores that wait for memory count half.",
         [
             "## The measured run",
             against_the_measured_run(chosen.data / "irmasim"),
@@ -195,8 +189,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ],
         "The measured run: 38 NPB jobs on two 4-core nodes, times and energy (9,514 J) by the authors of IRMaSim. "
         "Durations: mean and largest deviation where each job is started when and where it was; own: deviations where "
-        "`shortest-high_gflops` schedules; *example*: the platform file that IRMaSim gives for this run. "
-        f"Figure 9: heterogeneous cluster of Table III, batches of {BATCH} jobs of Table IV, seeds {BATCHES[0]} to "
+        "`shortest-high_gflops` schedules; *example*: the platform file that IRMaSim gives for this run. Figure 9: "
+        f"heterogeneous cluster of Table III, batches of {BATCH} jobs of Table IV, seeds {BATCHES[0]} to "
         f"{BATCHES[-1]}, submitted within 120 s. Speed: {JOBS:,} jobs of Table IV with contention, one core.",
     )
 

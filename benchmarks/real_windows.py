@@ -116,14 +116,14 @@ def main() -> None:
         "real_windows",
         "Windows of real workloads",
         "On windows of real workloads greedy is 0 to 1.7 % above the SCAS optimum that `dp` proves in 0.5 ms, "
-        "sequential "
-        "allocation 13 to 24 %; under FREE `auto` is 0.3 to 0.6 % below it. Means over the windows, and median times:",
+        "sequential allocation 13 to 24 %; under FREE `auto` is 0.3 to 0.6 % below it. Means over the windows, and "
+        "median times:",
         [table, *facts],
-        f"{WINDOWS} windows each by `allocopt generate windows` (advanced by `annealing`), then every contender with a "
-        f"limit of {LIMIT_S:.0f} s, seed 0; every allocation is verified. Integer programs prove 97 % and more. One "
-        "processor of a log counts as one node. Sources: the workload file of the NSA authors' repository hpcschedule; "
-        "the CTC SP2 log (Dan Dwyer and Steve Hotovy) and the Sandia Ross log (Jon Stearley), cleaned versions, of the "
-        "Parallel Workloads Archive (Dror Feitelson).",
+        f"{WINDOWS} windows each by `allocopt generate windows` (advanced by `annealing`), then every contender with "
+        f"a limit of {LIMIT_S:.0f} s, seed 0; every allocation is verified. Integer programs prove 97 % and more. One "
+        "processor of a log counts as one node. Sources: the workload file of the NSA authors' repository "
+        "hpcschedule; the CTC SP2 log (Dan Dwyer and Steve Hotovy) and the Sandia Ross log (Jon Stearley), cleaned "
+        "versions, of the Parallel Workloads Archive (Dror Feitelson).",
     )
 
 

@@ -77,11 +77,12 @@ def main() -> None:
         "`slurm-tree` gives all 226 jobs the nodes that Slurm gives them. They are 12 % above the optimal hop cost on "
         "average, `best-fit-by-level` 1.3 %, `lns` none.",
         [table],
-        f"{WINDOWS} random windows, seeds 0 to {WINDOWS - 1}, on 128 nodes, 4 pods of 4 leaves of 8: each node is idle "
-        "with a probability between 0.3 and 0.95 drawn per window, the others are drained, and jobs of 1 to 24 whole "
-        f"nodes follow each other as long as they fit. *Slurm* is {version()} of Debian with `select/cons_tres` and "
-        "`topology/tree`, which places the jobs of a window one after the other on nodes of a cloud. *Above optimum*: "
-        "hop cost of a window above the optimum that `exact` proves, mean and largest. `lns` without a time limit.",
+        f"{WINDOWS} random windows, seeds 0 to {WINDOWS - 1}, on 128 nodes, 4 pods of 4 leaves of 8: each node is "
+        "idle with a probability between 0.3 and 0.95 drawn per window, the others are drained, and jobs of 1 to 24 "
+        f"whole nodes follow each other as long as they fit. *Slurm* is {version()} of Debian with `select/cons_tres` "
+        "and `topology/tree`, which places the jobs of a window one after the other on nodes of a cloud. *Above "
+        "optimum*: hop cost of a window above the optimum that `exact` proves, mean and largest. `lns` without a time "
+        "limit.",
     )
 
 

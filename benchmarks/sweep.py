@@ -188,11 +188,10 @@ def _seconds_until(condition: Callable[[], bool]) -> float:
     return time.perf_counter() - started
 
 
-INTENT = f"""{CELLS} cells: the first 20 windows of `instances/paper.jsonl`, {", ".join(SOLVERS)} with
-{ITERATIONS:,} iterations each and no time limit, seeds 0 to 4. Two workers. The driver, or a worker, is killed with
-SIGKILL once a number of cells is done, which is drawn with seed {SEED}, and a random moment later; the same command
-then goes on (a killed worker needs none). Rows are compared with those of the undisturbed run, `runtime_s` aside; see
-[../sweep.md](../sweep.md)."""
+INTENT = f"""{CELLS} cells: 20 windows of `instances/paper.jsonl`, {", ".join(SOLVERS)} with {ITERATIONS:,}
+iterations each, seeds 0 to 4, two workers. The driver, or a worker, is killed with SIGKILL a random moment after a
+number of cells that is drawn with seed {SEED}; the same command then goes on (a killed worker needs none). Rows are
+compared but for `runtime_s`; see [../sweep.md](../sweep.md)."""
 
 if __name__ == "__main__":
     main()

@@ -20,7 +20,7 @@ ENDLESS = {"annealing", "annealing-as-published", "simanneal", "lns", "auto"}
 HARDEST = 3
 """Windows of the family ``burst`` that are tried, those with the most idle nodes."""
 
-SHORT_S = (0.001, 0.003, 0.01)
+SHORT_S = (0.001, 0.01)
 SHORT_SOLVERS = ("auto", "exact", "lns", "lns-prices")
 SHORT_WINDOWS, REPEATS = 20, 5
 """Windows of each family that are tried under short limits, and seeds."""
@@ -72,7 +72,7 @@ def main() -> None:
     """Measure and write the page."""
     tiny = allocopt.read_problems("allocopt/data/tiny.jsonl")[0]
     rows: list[list[Cell]] = []
-    n_late = 0
+    n_late = n_solves = 0
     for name in allocopt.solver_names():
         strategies = sorted(allocopt.get_solver(name).capabilities.strategies)
         for strategy in strategies:
@@ -80,7 +80,9 @@ def main() -> None:
         every = [measure(problem, name, strategy) for strategy in strategies for problem in windows()]
         seconds = [one for one in every if one is not None]
         n_late += sum(one > ALLOWED_S for one in seconds)
-        rows.append([name, len(seconds), len(every) - len(seconds), max(seconds, default=None)])
+        n_solves += len(seconds)
+        if max(seconds, default=0.0) > LIMIT_S / 2:
+            rows.append([name, len(seconds), max(seconds)])
     short = short_windows()
     for name in SHORT_SOLVERS:
         for problem in short:
@@ -90,27 +92,21 @@ def main() -> None:
     write_page(
         "time_limits",
         "Limits of milliseconds and of one second",
-        f"Asked for an answer within {LIMIT_S:.0f} s, {n_late} of {sum(int(row[1] or 0) for row in rows)} solves are "
-        "later "
-        f"than {ALLOWED_S:.2f} s. Limits of 1, 3 and 10 ms are overrun by 0.2 ms in the middle, 3.6 ms at most; "
-        "within 10 ms the mean gap "
-        "is "
-        "0.02 % and less.",
+        f"Asked for an answer within {LIMIT_S:.0f} s, {n_late} of {n_solves} solves are later than {ALLOWED_S:.2f} s. "
+        "Limits of 1 and 10 ms are overrun by 0.2 ms in the middle, 3.6 ms at most; within 10 ms the mean gap is 0.02 "
+        "% and less.",
         [
             "## Short limits",
             aligned_table(short_header, short_rows, (None, 0, 2, 2, 3, 3, 0)),
             f"## A limit of {LIMIT_S:.0f} s",
-            aligned_table(("solver", "answers", "refusals", "slowest, s"), rows, (None, 0, 0, 3)),
+            aligned_table(("solver that uses the time", "answers", "slowest, s"), rows, (None, 0, 3)),
         ],
         f"Short limits: {len(short)} windows, {SHORT_WINDOWS} each of the families `paper`, `repo` and `burst`, under "
         f"FREE, each with {REPEATS} seeds. Times are wall clock around the whole call of `allocopt.solve`, "
-        "verification "
-        "included, median and largest; gaps are to the best known cost, in the mean and at most. "
-        f"Limit of {LIMIT_S:.0f} s: the {HARDEST} largest windows of `burst`, L1, L2 and L3, every strategy of a "
-        "solver. "
+        "verification included, median and largest; gaps are to the best known cost, in the mean and at most. Limit "
+        f"of {LIMIT_S:.0f} s: the {HARDEST} largest windows of `burst`, L1, L2 and L3, every strategy of a solver. "
         "The children of earlier solves are ended, so that the start of one counts; kernels are compiled. Searches "
-        "with "
-        "a step limit are asked for 10^9 steps, so that only the clock ends them.",
+        "with a step limit are asked for 10^9 steps, so that only the clock ends them.",
     )
 
 

@@ -13,7 +13,7 @@ from papers.pages import write_page
 
 FAMILIES = ("paper", "repo", "burst")
 SEEDS = (0, 1, 2)
-SEARCHES = {"lns": (1000, 5000), "annealing": (1000, 10_000)}
+SEARCHES = {"lns": (1000, 5000), "annealing": (10_000,)}
 LARGE = ("L1", "L2", "L3")
 LIMITS_S = (0.1, 1.0, 10.0)
 

@@ -59,12 +59,12 @@ def main() -> None:
     write_page(
         "topology_exact",
         "FREE and DCAS to proof",
-        "`exact` proves the FREE optimum of all 100 windows of the families in 20 to 50 ms on average, with a limit of "
-        "0.5 s too; `dp` proves the DCAS optimum of all in 13 to 47 ms.",
+        "`exact` proves the FREE optimum of all 100 windows of the families in 20 to 50 ms on average, with a limit "
+        "of 0.5 s too; `dp` proves the DCAS optimum of all in 13 to 47 ms.",
         [table],
         "Every window of the families (40, 40 and 20), once, seed 0, verification included; kernels are warm, one "
-        "thread. "
-        "A window counts as proved where objective and bound agree to a millionth. `dp` under SCAS stands beside.",
+        "thread. A window counts as proved where objective and bound agree to a millionth. `dp` under SCAS stands "
+        "beside.",
     )
 
 

@@ -111,7 +111,7 @@ def main() -> None:
         return
     points = list(curve([*families["paper"], *families["repo"]], [*best["paper"], *best["repo"]]))
     plot(points, RESULTS / "topology_lns.svg")
-    # A page shows what each solver comes to with its most steps, the plot all points.
+    # The page shows what each solver comes to with its most steps, the plot all points.
     last = {point[0]: point for point in points}
     of_all = aligned_table(("solver", "steps", "mean ms", "mean gap %"), list(last.values()), (None, 0, 3, 4))
     write_page(
@@ -126,9 +126,9 @@ def main() -> None:
             of_all,
             "![Gap against time](topology_lns.svg)",
         ],
-        f"The {len(families['paper'])} `paper` and {len(families['repo'])} `repo` windows, seeds {SEEDS}, times of the "
-        "whole call with verification, kernels warm, one thread. Gaps are to optima proved by `exact`; `auto` ends "
-        "with a proof too. A strategy after a colon is the one that the solver kept to. Not shown are `csp` and "
+        f"The {len(families['paper'])} `paper` and {len(families['repo'])} `repo` windows, seeds {SEEDS}, times of "
+        "the whole call with verification, kernels warm, one thread. Gaps are to optima proved by `exact`; `auto` "
+        "ends with a proof too. A strategy after a colon is the one that the solver kept to. Not shown are `csp` and "
         "`scip-paper`, which take seconds to minutes a window.",
     )
 

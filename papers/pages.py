@@ -11,12 +11,10 @@ from string import Formatter
 from typing import Any
 
 from allocopt.files.writing import write_text
-from allocopt.report.provenance import package_versions, provenance
+from allocopt.report.provenance import provenance
 from allocopt.report.table import Cell, aligned_table, cell_text
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
-
-_COMPUTES = ("numpy", "numba", "scipy", "ortools", "pyscipopt")
 
 Row = dict[str, Any]
 """A row that ``allocopt reproduce`` wrote."""
@@ -92,8 +90,9 @@ def selected_tables(folder: Path, selections: Mapping[str, Selection]) -> dict[s
     commits = sorted({row["commit"] for found in rows.values() for row in found})
     commands = ", ".join(f"`{name}`" for name in names)
     measured = (
-        "The tables show the rows that decide, published numbers in brackets. `allocopt reproduce NAME` prints all "
-        f"rows, for {commands}; measured at commit {', '.join(commits)}."
+        f"Published numbers stand in brackets. `allocopt reproduce NAME` prints all rows: {commands}; measured at "
+        "commit "
+        f"{', '.join(commits)}."
     )
     return {"measured": measured, **{place: of.table(rows[of.artifact]) for place, of in selections.items()}}
 
@@ -163,14 +162,11 @@ def _show(text: str, name: str) -> None:
 
 def _how() -> str:
     facts = provenance()
-    # What computes; all versions stand in constraints.txt of the commit.
-    known = package_versions()
-    versions = ", ".join(f"{name} {known[name]}" for name in _COMPUTES if name in known)
     spec = sys.modules["__main__"].__spec__
     script = f"benchmarks/{Path(sys.argv[0]).name}" if spec is None else f"-m {spec.name}"
     # Of a path only the name, for folders differ from machine to machine.
     arguments = (Path(one).name if Path(one).is_absolute() else one for one in sys.argv[1:])
     return (
         f"`python {' '.join([script, *arguments])}`, allocopt {facts.version}, commit {facts.commit}, "
-        f"{facts.machine}, Python {facts.python}; {versions}."
+        f"{facts.machine}, Python {facts.python}."
     )

@@ -16,7 +16,7 @@ from allocopt.problems.coallocation.interference import Interference, Sharing, T
 from allocopt.report.table import Cell
 from allocopt.reproduction import ReproductionRequest
 from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing
-from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES, QueuedJob
+from allocopt.traces.applications import CLUSTER_SIZES, QueuedJob
 from allocopt.traces.job_profile import ProfiledJob, Stage
 from learned.asax.agent import Loss
 from papers.asax import tables
@@ -28,22 +28,19 @@ SEED = 1
 SEQUENCES = 6
 """Learners that see queue after queue."""
 FIRST_SEED = 30_000
-LOSSES = {"limit": (Loss.LIMIT, 0.0), "degradation": (Loss.DEGRADATION, 0.0), "limit, idle counted": (Loss.LIMIT, 1.0)}
+LOSSES = {"limit": (Loss.LIMIT, 0.0), "limit, idle counted": (Loss.LIMIT, 1.0)}
 PARTS = {"queues 1 .. 7": slice(0, 7), "15 .. 20": slice(14, LESSONS)}
 LAST = PARTS["15 .. 20"]
 
 _CHANGES = {f"{column} over space sharing, +%": 2 for column in ("wait", "run time", "response")}
-_METHODS = "(?:static-50|static-50-memory|asax|coallocation-scip)"
+_METHODS = "(?:static-50|asax|coallocation-scip)"
 SELECTIONS = {
     "table3": Selection(
         THREE.name, rf"(\d+: {_METHODS})", {**_CHANGES, "CPU over space sharing, + points": 2}, has_spread=True
     ),
-    "figure3": Selection(
-        FIGURE_THREE.name, r"(\d+: (?:static-50|asax))", {"makespan over space sharing, +%": 2}, has_spread=True
-    ),
     "table2": Selection(
         TWO.name,
-        rf"(\d+: asax, (?:{'|'.join(APPLICATIONS)}))",
+        r"(\d+: asax, (?:montage|statistics))",
         {"CPU % of allotted": 2},
         has_spread=True,
     ),

@@ -41,11 +41,7 @@ SIMULATIONS = 240
 _METHODS = "(?:CuSH|sjf, (?:depth|breadth)-first)"
 SELECTIONS = {
     "ratios": Selection("cush-table1", f"(.*: {CUSH})", {RATIO: 3}, has_spread=True),
-    "table1": Selection(
-        "cush-table1", "(.*: (?:CuSH|sjf, .*|(?:fcfs|drf), .*-first))", {"NTAT": 2, "wait": 2, "penalty": 2}
-    ),
-    "figure4": Selection("cush-figure4", "(seed 0|sjf, breadth-first)", {"NTAT": 3, "NTAT after epoch 1000": 3}),
-    "figure5": Selection("cush-figure5", f"({_METHODS}: (?:short|long).*)", {"NTAT": 2, "wait": 2}),
+    "table1": Selection("cush-table1", "(.*: (?:CuSH|sjf, .*|fcfs, .*-first))", {"NTAT": 2, "wait": 2}),
     "figure6": Selection(
         "cush-figure6",
         f"((?:policies|measured): (?:{'|'.join(WAYS)}))",
@@ -54,9 +50,10 @@ SELECTIONS = {
     "dynamic": Selection(
         "cush-figure6", "(types not known at first)", {f"{RIGHT} in job set {n}": 2 for n in (1, 3, 5)}
     ),
-    "figure7": Selection("cush-figure7", f"({_METHODS}: .*)", {"penalty": 2}),
-    "figure8": Selection("cush-figure8", "(.* nodes: .*)", {"NTAT of CuSH": 3, "NTAT of sjf over CuSH's": 3}),
-    "horizons": Selection("cush-figure8", "(horizon .*)", {"NTAT": 3}),
+    "figure7": Selection("cush-figure7", "((?:CuSH|sjf, breadth-first): .*)", {"penalty": 2}),
+    "figure8": Selection(
+        "cush-figure8", "(.* nodes): trained on it", {"NTAT of CuSH": 3, "NTAT of sjf over CuSH's": 3}
+    ),
 }
 
 
