@@ -13,9 +13,10 @@ import pytest
 from support.brute_force import optimum
 from support.coallocations import best_value as best_coallocation
 from support.knapsacks import best_value as best_selection
-from support.windows import paper_window, resequenced, tiny_window, with_jobs
+from support.windows import paper_window, resequenced, tiny_window, window, with_jobs
 
-from allocopt.errors import MissingPackageError
+from allocopt.cluster.topology import FatTree
+from allocopt.errors import MissingPackageError, UsageError
 from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.coallocation.generate import synthetic_coallocation
 from allocopt.problems.instances import read_instances
@@ -308,3 +309,48 @@ def test_an_idle_node_more_never_raises_the_bound_of_free(seed: int) -> None:
     busy = np.setdiff1d(np.arange(1000), problem.idle_nodes)
     more = TopologyProblem(problem.topology, np.append(problem.idle_nodes, busy[seed * 50]), problem.jobs)
     assert solved(greedy, more).bound <= solved(greedy, problem).bound * (1 + 1e-12)  # type: ignore[operator]
+
+
+def wide(pods: int, racks: int, nodes: int, idle: int, sizes: Sequence[int]) -> TopologyProblem:
+    """Return a window on the first nodes of a fat tree."""
+    return window(FatTree(pods, racks, nodes), range(idle), sizes)
+
+
+# At the edge of what each takes: beyond it, with what is said, and the most that is taken, or as much as is quick.
+FIFTY = [1000] * 50 + [10]
+TABLE, ARCS = "1.32e+07 entries, the largest taken are 10,000,000", "arcs, the largest taken has 100,000"
+EDGES: list[tuple[str, Strategy, TopologyProblem, str]] = [
+    ("dp", Strategy.SCAS, wide(10, 10, 10, 200, range(1, 17)), TABLE),
+    ("dp", Strategy.SCAS, wide(1000, 10, 100, 500_500, range(1, 1001)), "entries"),
+    ("dp", Strategy.SCAS, wide(10, 10, 10, 10_000_000 // 2**15, range(1, 16)), "entries"),
+    ("dp", Strategy.SCAS, wide(10, 10, 10, 10_000_000 // 2**15 - 1, range(1, 16)), ""),
+    ("dp", Strategy.DCAS, wide(100, 10, 10, 9000, [3000, 2000]), "dcas tables"),
+    ("csp", Strategy.SCAS, wide(10, 10, 10, 1000, range(2, 40)), ARCS),
+    *((name, Strategy.SCAS, wide(100, 100, 10, 100_000, FIFTY), "nonzeros") for name in ("scip", "highs", "cp-sat")),
+    ("scip-paper", Strategy.SCAS, wide(100, 100, 10, 100_000, FIFTY), "nonzeros, the largest taken has 500,000"),
+    ("lagrangian", Strategy.SCAS, wide(100, 100, 100, 500_000, range(1, 101)), "50,000,000"),
+    ("exact", Strategy.FREE, wide(20, 20, 50, 20_000, [1000]), "20,000,000"),
+    ("exact", Strategy.FREE, wide(20, 20, 20, 8000, [1] * 8000), "10,000,000"),
+    ("prices", Strategy.FREE, wide(1, 101, 10_000, 1_000_001, [2]), "1,000,000"),
+    ("prices", Strategy.FREE, wide(2, 20, 5000, 200_000, [15_000, 14_000, 13_000]), "50,000,000"),
+    ("greedy", Strategy.FREE, wide(10, 10, 100, 8000, [2400]), "57,600,000"),
+    ("greedy", Strategy.FREE, wide(10, 10, 100, 8000, [2083]), ""),
+    ("lns", Strategy.FREE, wide(1, 2, 5000, 10_000, [9000, 100]), "90,000,000 is the product"),
+    ("lns", Strategy.FREE, wide(1, 2, 5000, 10_000, [4000, 100]), ""),
+    ("simanneal", Strategy.FREE, wide(100, 10, 100, 20_001, [2]), "20,001 idle nodes"),
+    ("simanneal", Strategy.FREE, wide(100, 10, 100, 20_000, [2]), ""),
+    ("best-fit", Strategy.FREE, wide(100, 100, 101, 1_000_001, [1]), "1,000,000 idle nodes, 20,000 jobs are taken"),
+    ("best-fit", Strategy.FREE, wide(100, 100, 101, 30_000, [1] * 20_001), "20,000 jobs are taken"),
+]
+
+
+@pytest.mark.parametrize(("name", "strategy", "problem", "said"), EDGES)
+def test_beyond_the_stated_size_a_solver_says_so_at_once_and_up_to_it_takes_all(
+    name: str, strategy: Strategy, problem: TopologyProblem, said: str
+) -> None:
+    refusal = SOLVERS["topology", name].refusal(problem.with_strategy(strategy))
+    assert (refusal is None) is (said == "")
+    assert said in (refusal or "")
+    if said:
+        with pytest.raises(UsageError, match="window"):
+            solve(problem, strategy, name)

@@ -156,16 +156,6 @@ def slots_of(problem: KnapsackProblem, chosen: tuple[int, ...]):  # type: ignore
             yield tuple(given)
 
 
-@pytest.mark.slow
-@EVERY
-@pytest.mark.parametrize("reward", list(Reward))
-def test_it_agrees_with_dynamic_programming_on_larger_windows(name: str, reward: Reward) -> None:
-    problem = synthetic_knapsack("drawn", np.random.default_rng(7), 500, 25, reward.value)
-    expected = KnapsackDynamicProgram().solve(problem, Budget(), 0)
-    assert expected.status is Status.OPTIMAL
-    assert solved_program(name, problem).objective == pytest.approx(expected.objective, rel=1e-9)
-
-
 @EVERY
 def test_a_warm_start_is_never_made_worse_and_one_with_a_worthless_job_is_taken(name: str) -> None:
     jobs = tuple(

@@ -132,10 +132,6 @@ def test_every_order_gives_a_finite_number_per_job_and_travels_to_other_processe
     assert keys.values.shape == (2,)
 
 
-def test_names_are_distinct() -> None:
-    assert len({order.name for order in ORDERS}) == len(ORDERS)
-
-
 class PlainBinPacking:
     """Starts the largest runnable job, the first submitted of equal ones, until none is left."""
 
@@ -295,11 +291,6 @@ def test_an_unknown_rule_or_policy_is_refused() -> None:
         order_of("lifo", jobs, MACHINE)
     with pytest.raises(UsageError, match="depth-first, breadth-first, oracle"):
         policies_of("sideways", jobs)
-
-
-def test_the_platform_has_the_units_of_the_machine() -> None:
-    platform: Platform = MACHINE.platform()
-    assert (platform.resources, platform.total.tolist()) == (("cpus", "gpus"), [12, 24])
 
 
 @pytest.mark.slow

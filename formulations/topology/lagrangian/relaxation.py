@@ -6,12 +6,14 @@ m, which nothing straddles; case k begins at k and ends with a block that covers
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import float64, int64, types, uint8, void
 from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.arrays import FloatMatrix, record_type
 from allocopt.kernels.compiled import helper, kernel
 from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Clock
@@ -27,24 +29,32 @@ SLICE = 4_000_000  # labels times sizes that are filled between two looks at the
 EQUAL = 1e-12  # labels that differ by the same up to this share of the path's cost have met
 
 
-@kernel(void(float64[:, ::1], int64[::1], float64[:, ::1]))
-def _arrange_by_end(costs: FloatArray, sizes: IntArray, arrivals: FloatArray) -> None:
-    """Write the costs of the blocks by the position after their last: ``arrivals[i, r] = costs[r, i - n_r]``."""
+class _Circle(NamedTuple):
+    costs: FloatMatrix  # of the blocks by size and first position, shape (R, m)
+    arrivals: FloatMatrix  # the same by the position after their last, then by size, shape (m + 1, R)
+    sizes: IntArray  # rising, shape (R,)
+
+
+CIRCLE = record_type(_Circle)
+
+
+@kernel(void(CIRCLE))
+def _arrange_by_end(circle: _Circle) -> None:
+    """Fill the arrivals: ``arrivals[i, r] = costs[r, i - n_r]``."""
     # So the inner loops over sizes read memory in order. Blocks that straddle the cut have no such position.
-    m = costs.shape[1]
-    for i in range(m + 1):
-        for r in range(sizes.size):
-            arrivals[i, r] = costs[r, i - sizes[r]] if i >= sizes[r] else np.inf
+    for i in range(circle.arrivals.shape[0]):
+        for r in range(circle.sizes.size):
+            size = circle.sizes[r]
+            circle.arrivals[i, r] = circle.costs[r, i - size] if i >= size else np.inf
 
 
-@kernel(void(float64[:, ::1], int64[::1], float64[::1], int64, int64, int64, float64[::1]), fastmath=FAST)
-def _fill_labels(
-    arrivals: FloatArray, sizes: IntArray, prices: FloatArray, start: int, first: int, last: int, labels: FloatArray
-) -> None:
+@kernel(void(CIRCLE, float64[::1], int64, int64, int64, float64[::1]), fastmath=FAST)
+def _fill_labels(circle: _Circle, prices: FloatArray, start: int, first: int, last: int, labels: FloatArray) -> None:
     """Fill ``labels[first .. last]`` with the lengths of the shortest paths from position ``start <= first``.
 
-    Sizes rise and have a price each, shape ``(R,)``; labels are of shape ``(m + 1,)``, those before ``first`` filled.
+    Sizes have a price each, shape ``(R,)``; labels are of shape ``(m + 1,)``, those before ``first`` filled.
     """
+    arrivals, sizes = circle.arrivals, circle.sizes
     if first == start:
         labels[start] = 0.0
         first += 1
@@ -62,10 +72,9 @@ def _fill_labels(
 def _fill_labels_to_end(
     departures: FloatArray, sizes: IntArray, prices: FloatArray, first: int, labels: FloatArray
 ) -> None:
-    """Fill ``labels[first .. m]`` with the lengths of the shortest paths to the end.
+    """Fill ``labels[first .. m]``, which hold the cost of ending right there, with the shortest distances to the end.
 
-    They hold the cost of ending right at each position, mostly infinite. ``departures`` are the costs of the blocks by
-    their first position, shape ``(m, R)``.
+    ``departures`` are the costs of the blocks by their first position, shape ``(m, R)``.
     """
     m = departures.shape[0]
     fitting = 0
@@ -79,8 +88,9 @@ def _fill_labels_to_end(
 
 
 @helper()
-def _least_straddling(costs: FloatArray, sizes: IntArray, prices: FloatArray, k: int, labels: FloatArray) -> float:
+def _least_straddling(circle: _Circle, prices: FloatArray, k: int, labels: FloatArray) -> float:
     """Return the length of the shortest path of case k, if ``labels`` are the distances from position k."""
+    costs, sizes = circle.costs, circle.sizes
     m = costs.shape[1]
     least = np.inf
     for r in range(sizes.size):
@@ -91,19 +101,17 @@ def _least_straddling(costs: FloatArray, sizes: IntArray, prices: FloatArray, k:
 
 
 @helper()
-def _bound_labels_from(
-    arrivals: FloatArray, sizes: IntArray, prices: FloatArray, k: int, line: FloatArray, labels: FloatArray
-) -> None:
+def _bound_labels_from(circle: _Circle, prices: FloatArray, k: int, line: FloatArray, labels: FloatArray) -> None:
     """Fill ``labels[k .. m]`` with the distances from position k, or with bounds on them that are as good."""
     # Once the distances from k and from 0, which are `line`, differ by d or more on n_R consecutive positions, they do
     # so everywhere after: no block is longer. Once they differ by d just there, the two kinds of paths have met, and
     # differ by d everywhere after.
     m = line.size - 1
-    largest = sizes[-1]
+    largest = circle.sizes[-1]
     first = k
     while first <= m:
         last = min(m, first + largest - 1)
-        _fill_labels(arrivals, sizes, prices, k, first, last, labels)
+        _fill_labels(circle, prices, k, first, last, labels)
         least, most = np.inf, -np.inf
         for i in range(first, last + 1):
             least = min(least, labels[i] - line[i])
@@ -115,16 +123,9 @@ def _bound_labels_from(
         first = last + 1
 
 
-@kernel(
-    types.UniTuple(int64, 2)(
-        *(float64[:, ::1], float64[:, ::1], int64[::1], float64[::1], float64[::1], float64[::1], float64[::1]),
-        *(int64, int64, int64),
-    )
-)
+@kernel(types.UniTuple(int64, 2)(CIRCLE, *(float64[::1],) * 4, int64, int64, int64))
 def _solve_cases(
-    costs: FloatArray,
-    arrivals: FloatArray,
-    sizes: IntArray,
+    circle: _Circle,
     prices: FloatArray,
     line: FloatArray,  # ends as the distances from position 0
     labels: FloatArray,  # working space, of shape (m + 1,) too
@@ -137,40 +138,36 @@ def _solve_cases(
 
     Returns ``first`` and ``shortest`` as they are at the end.
     """
-    m = costs.shape[1]
+    m, n_sizes = line.size - 1, circle.sizes.size
     if first == 0:
-        _fill_labels(arrivals, sizes, prices, 0, 0, m, line)
+        _fill_labels(circle, prices, 0, 0, m, line)
         values[0] = line[m]
         first, shortest = 1, 0
     filled = 0
     for k in range(first, values.size):
         if filled > most_filled:
             return k, shortest
-        filled += sizes.size
+        filled += n_sizes
         # By the triangle inequality the distance from k to e is at least line[e] - line[k]; a case whose path is no
         # shorter than the line's even so is left at that bound, which is most of them.
-        values[k] = _least_straddling(costs, sizes, prices, k, line) - line[k]
+        values[k] = _least_straddling(circle, prices, k, line) - line[k]
         if values[k] < values[shortest]:
-            _bound_labels_from(arrivals, sizes, prices, k, line, labels)
-            filled += m * sizes.size
-            values[k] = _least_straddling(costs, sizes, prices, k, labels)
+            _bound_labels_from(circle, prices, k, line, labels)
+            filled += m * n_sizes
+            values[k] = _least_straddling(circle, prices, k, labels)
             if values[k] < values[shortest]:
                 shortest = k
     return values.size, shortest
 
 
-@kernel(int64(float64[:, ::1], float64[:, ::1], int64[::1], float64[::1], int64, float64[::1], int64[::1], int64[::1]))
-def _trace_path(
-    costs: FloatArray,
-    arrivals: FloatArray,
-    sizes: IntArray,
-    prices: FloatArray,
-    k: int,
-    labels: FloatArray,  # distances from position k
-    path_sizes: IntArray,  # index of the size of each block, shape (m,)
-    path_starts: IntArray,  # and its first position
-) -> int:
-    """Write the blocks of the shortest path of case k, the last one first, and return how many there are."""
+@kernel(int64(CIRCLE, float64[::1], int64, float64[::1], int64[:, ::1]))
+def _trace_path(circle: _Circle, prices: FloatArray, k: int, labels: FloatArray, path: IntArray) -> int:
+    """Write the blocks of the shortest path of case k, the last one first, and return how many there are.
+
+    ``labels`` are the distances from position k; ``path``, of shape ``(2, m)``, gets the index of the size of each
+    block, and its first position.
+    """
+    costs, sizes = circle.costs, circle.sizes
     m = costs.shape[1]
     n_blocks = 0
     position = m
@@ -180,8 +177,8 @@ def _trace_path(
             end = m - sizes[r] + k
             if sizes[r] > k and labels[end] + costs[r, end] - prices[r] < least:
                 least = labels[end] + costs[r, end] - prices[r]
-                path_sizes[0], path_starts[0] = r, end
-        n_blocks, position = 1, path_starts[0]
+                path[0, 0], path[1, 0] = r, end
+        n_blocks, position = 1, path[1, 0]
     while position > k:
         if labels[position - 1] <= labels[position]:
             position -= 1
@@ -190,19 +187,18 @@ def _trace_path(
         for r in range(sizes.size):
             if sizes[r] > position - k:
                 break
-            length = labels[position - sizes[r]] + arrivals[position, r] - prices[r]
+            length = labels[position - sizes[r]] + circle.arrivals[position, r] - prices[r]
             if length < best:
                 best, chosen = length, r
         position -= sizes[chosen]
-        path_sizes[n_blocks], path_starts[n_blocks] = chosen, position
+        path[0, n_blocks], path[1, n_blocks] = chosen, position
         n_blocks += 1
     return n_blocks
 
 
-@kernel(void(*(float64[:, ::1], int64[::1], float64[::1], int64, float64[::1], float64[::1], float64), uint8[:, ::1]))
+@kernel(void(CIRCLE, float64[::1], int64, float64[::1], float64[::1], float64, uint8[:, ::1]))
 def _mark_survivors(
-    costs: FloatArray,
-    sizes: IntArray,
+    circle: _Circle,
     prices: FloatArray,
     k: int,
     labels: FloatArray,  # distances from position k
@@ -211,6 +207,7 @@ def _mark_survivors(
     survives: MaskArray,  # shape (R, m)
 ) -> None:
     """Mark the blocks that lie on a path of case k that is no longer than ``longest``; marks are only added."""
+    costs, sizes = circle.costs, circle.sizes
     m = costs.shape[1]
     for r in range(sizes.size):
         for i in range(k, m - sizes[r] + 1):
@@ -295,24 +292,20 @@ class Relaxation:
     def __init__(self, blocks: Blocks, clock: Clock) -> None:
         self.blocks, self._clock = blocks, clock
         n_sizes, m = blocks.costs.shape
-        self._arrivals = np.empty((m + 1, n_sizes))
-        _arrange_by_end(blocks.costs, blocks.sizes, self._arrivals)
+        self._circle = _Circle(blocks.costs, np.empty((m + 1, n_sizes)), blocks.sizes)
+        _arrange_by_end(self._circle)
         self._line, self._labels = np.zeros(m + 1), np.zeros(m + 1)
         self._case_values = np.zeros(int(blocks.sizes[-1]))
-        self._path_sizes, self._path_starts = np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.int64)
+        self._path = np.zeros((2, m), dtype=np.int64)
 
     def path(self, prices: FloatArray) -> Path:
         """Solve the subproblem for the prices of the sizes, shape ``(R,)``."""
-        blocks, m = self.blocks, self.blocks.costs.shape[1]
-        case = self._solve_cases(prices)
-        labels = self._line
+        blocks, case, labels = self.blocks, self._solve_cases(prices), self._line
         if case > 0:
             labels = self._labels
-            _fill_labels(self._arrivals, blocks.sizes, prices, case, case, m, labels)
-        n = _trace_path(
-            *(blocks.costs, self._arrivals, blocks.sizes, prices, case, labels), self._path_sizes, self._path_starts
-        )
-        sizes, starts = self._path_sizes[:n].copy(), self._path_starts[:n].copy()
+            _fill_labels(self._circle, prices, case, case, len(labels) - 1, labels)
+        n = _trace_path(self._circle, prices, case, labels, self._path)
+        sizes, starts = self._path[:, :n].copy()
         used = np.bincount(sizes, minlength=len(blocks.sizes))
         spent, length = float(prices @ blocks.counts), float(self._case_values[case])
         # What rounding may have added is taken off.
@@ -321,7 +314,7 @@ class Relaxation:
     def labels(self, prices: FloatArray) -> FloatArray:
         """Shortest distances from position 0 for the prices of the sizes, shape ``(m + 1,)``."""
         labels = np.empty(len(self._line))
-        _fill_labels(self._arrivals, self.blocks.sizes, prices, 0, 0, len(labels) - 1, labels)
+        _fill_labels(self._circle, prices, 0, 0, len(labels) - 1, labels)
         return labels
 
     def survivors(self, prices: FloatArray, most: float, limit: int) -> IntArray | None:
@@ -339,7 +332,7 @@ class Relaxation:
         survives: MaskArray = np.zeros(blocks.costs.shape, dtype=np.uint8)
         to_end = np.empty(m + 1)
         for case in np.flatnonzero(self._case_values <= longest).tolist():
-            _fill_labels(self._arrivals, blocks.sizes, prices, case, case, m, self._labels)
+            _fill_labels(self._circle, prices, case, case, m, self._labels)
             to_end[:] = np.inf
             if case == 0:
                 to_end[m] = 0.0
@@ -348,7 +341,7 @@ class Relaxation:
                 ends = m - blocks.sizes[crossing] + case
                 to_end[ends] = blocks.costs[crossing, ends] - prices[crossing]
             _fill_labels_to_end(departures, blocks.sizes, prices, case, to_end)
-            _mark_survivors(blocks.costs, blocks.sizes, prices, case, self._labels, to_end, longest, survives)
+            _mark_survivors(self._circle, prices, case, self._labels, to_end, longest, survives)
             nonzeros = int(survives.sum(axis=1, dtype=np.int64) @ (blocks.sizes + 1))
             if nonzeros > limit:
                 return None
@@ -356,12 +349,11 @@ class Relaxation:
         return np.flatnonzero(survives)
 
     def _solve_cases(self, prices: FloatArray) -> int:
-        blocks, first, shortest = self.blocks, 0, 0
+        first = shortest = 0
         while first < len(self._case_values):
             self._look()
             first, shortest = _solve_cases(
-                *(blocks.costs, self._arrivals, blocks.sizes, prices, self._line, self._labels, self._case_values),
-                *(first, shortest, SLICE),
+                self._circle, prices, self._line, self._labels, self._case_values, first, shortest, SLICE
             )
         return shortest
 

@@ -14,7 +14,6 @@ from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import encode
-from allocopt.problems.topology.verify import allocation_order
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.run import Run
@@ -188,17 +187,6 @@ def test_a_job_around_another_and_the_leftover_is_found() -> None:
     assert_proved(solved(problem), optimum(problem))
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_the_optimum_has_an_allocation_order(seed: int) -> None:
-    problem = paper_window(seed, DCAS)
-    result = solved(problem)
-    idle = problem.idle_nodes
-    for job in allocation_order(problem, result.solution):
-        owned = np.isin(idle, result.solution.nodes[job])
-        assert (owned != np.roll(owned, 1)).sum() <= 2
-        idle = idle[~owned]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("slice_", [100_000, 7])
 def test_growing_tables_do_not_change_the_answer(slice_: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,11 +239,6 @@ def test_a_switch_that_lies_around_the_end_of_the_sequence_is_taken() -> None:
     tree = Tree.from_levels([{"a": [0, 1, 6, 7], "b": [2, 3, 4, 5]}])
     problem = window(tree, range(8), [3, 3], strategy=DCAS)
     assert_proved(solved(problem), optimum(problem))
-
-
-def test_tables_too_large_are_refused() -> None:
-    problem = window(FatTree(100, 10, 10), range(9000), [3000, 2000], strategy=DCAS)
-    assert "dcas tables" in (DynamicProgram().refusal(problem) or "")
 
 
 def test_windows_of_few_sizes_and_many_jobs_are_solved() -> None:

@@ -14,18 +14,15 @@ from support.results import assert_proved
 from support.windows import fat_trees, paper_window, resequenced, trees, window, windows
 
 from allocopt.cluster.topology import FatTree, Topology
-from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, Status, StopReason
-from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify_result
 from formulations.topology import dynamic_program
 from formulations.topology.dcas import search
-from formulations.topology.dynamic_program import LARGEST_TABLE, DynamicProgram
 from formulations.topology.integer import ScipPaper
 from formulations.topology.shortest_path import ConstrainedShortestPath
 
@@ -186,33 +183,6 @@ def test_cut_off_between_two_straddling_cases_the_bound_never_passes_the_optimum
             assert result.bound <= best * (1 + 1e-9)
 
 
-def test_beyond_the_stated_table_size_it_says_so_at_once() -> None:
-    sizes = list(range(1, 17))
-    problem = window(FatTree(10, 10, 10), range(200), sizes, strategy=SCAS)
-    assert 201 * 2**16 > LARGEST_TABLE
-    refusal = DynamicProgram().refusal(problem)
-    assert refusal is not None
-    assert "1.32e+07" in refusal
-    assert f"{LARGEST_TABLE:,}" in refusal
-    with pytest.raises(UsageError, match=r"window.*tables would have"):
-        solve(problem, solver="dp")
-
-
-def test_the_stated_table_size_itself_is_taken() -> None:
-    sizes = list(range(1, 16))
-    problem = window(FatTree(10, 10, 10), range(LARGEST_TABLE // 2**15 - 1), sizes, strategy=SCAS)
-    assert DynamicProgram().refusal(problem) is None
-    wider = window(FatTree(10, 10, 10), range(LARGEST_TABLE // 2**15), sizes, strategy=SCAS)
-    assert DynamicProgram().refusal(wider) is not None
-
-
-@pytest.mark.parametrize("jobs", [1000, 1100])
-def test_a_window_of_very_many_sizes_is_refused_and_not_miscounted(jobs: int) -> None:
-    sizes = np.arange(1, jobs + 1)
-    problem = window(FatTree(1000, 10, 100), np.arange(sizes.sum()), sizes.tolist(), strategy=SCAS)
-    assert "entries" in (DynamicProgram().refusal(problem) or "")
-
-
 CSP = ConstrainedShortestPath()
 
 
@@ -222,9 +192,3 @@ def test_a_block_across_the_cut_is_found_although_the_paper_leaves_it_out() -> N
     assert CSP.solve(problem, Budget(), 0).status is Status.OPTIMAL
     split = window(FatTree(3, 1, 4), [1, 4, 5, 8, 9, 2], [2, 2, 2], strategy=Strategy.SCAS)
     assert CSP.solve(split, Budget(), 0).objective == optimum(split)
-
-
-def test_a_window_beyond_the_largest_size_is_refused_at_once() -> None:
-    problem = window(FatTree(10, 10, 10), range(1000), list(range(2, 40)), strategy=Strategy.SCAS)
-    with pytest.raises(UsageError, match="arcs, the largest taken has 100,000"):
-        solve(problem, solver=CSP)

@@ -7,7 +7,7 @@ from functools import cache
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from support.clocks import ScriptedBudget
@@ -236,15 +236,6 @@ def test_rounds_and_cuts_never_worsen_the_bound_and_mostly_improve_it() -> None:
     assert by_cuts >= 2
 
 
-def test_the_savings_of_an_allocation_are_those_of_its_patterns() -> None:
-    for seed in range(8):
-        problem = tiny_window(seed)
-        pricing = pricing_of(problem)
-        counts = sequential_counts(problem, pricing)
-        for job, value in zip(counts, pricing.savings_of(counts), strict=True):
-            assert value == pytest.approx(saving(encode(problem), tuple(job[: pricing.n_leaves].tolist())), abs=1e-12)
-
-
 @pytest.mark.parametrize(("limit_s", "rounds"), [(2.9, 0), (3.1, 1)])
 def test_a_round_that_does_not_fit_is_not_begun(limit_s: float, rounds: int) -> None:
     # Making the master problem takes from 1 to 2 s, and the round from 2 to 20 s.
@@ -332,18 +323,6 @@ def test_completion_tables_are_those_of_the_slow_twin(problem: TopologyProblem, 
                     assert layers.completion[r, leaf, before, placed] == pytest.approx(expected, abs=1e-9)
 
 
-@given(SHALLOW, st.integers(0, 99), orders)
-def test_completions_from_the_first_leaf_are_the_best_patterns(
-    problem: TopologyProblem, seed: int, order: Order
-) -> None:
-    layers, bound = prepared(problem, seed, order)
-    _, multiplicity = np.unique(problem.sizes, return_counts=True)
-    alone = multiplicity @ layers.completion[:, 0, 0, 0]
-    leaves = layers.leaves
-    income = leaves.charge[np.arange(len(leaves.idle)), leaves.idle].sum() + leaves.pod_income.sum()
-    assert alone + income == pytest.approx(bound, abs=1e-9)
-
-
 @given(SHALLOW, st.integers(0, 99), orders, st.floats(0.01, 3.0))
 def test_the_best_allocation_is_found_if_its_regret_is_within_the_slack(
     problem: TopologyProblem, seed: int, order: Order, more: float
@@ -371,19 +350,6 @@ def test_the_best_allocation_is_found_in_pods_of_several_leaves(seed: int) -> No
     assert outcome.counts is not None
     assert saving_of(problem, outcome.counts) == pytest.approx(best, abs=1e-8)
     assert run(problem, layers, bound - best - 1e-6).counts is None
-
-
-@pytest.mark.slow
-@given(SHALLOW, st.integers(0, 99), orders, st.floats(0.01, 1.0))
-def test_nothing_is_found_if_every_regret_is_above_the_slack(
-    problem: TopologyProblem, seed: int, order: Order, share: float
-) -> None:
-    layers, bound = prepared(problem, seed, order)
-    regret = bound - largest_saving(problem)
-    assume(regret > 1e-3)
-    outcome = run(problem, layers, share * regret - 1e-6)
-    assert outcome.complete
-    assert outcome.counts is None
 
 
 @given(SHALLOW, st.integers(0, 99), orders, st.integers(1, 40))

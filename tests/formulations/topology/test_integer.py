@@ -18,7 +18,6 @@ from support.windows import paper_window, window, windows
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree
-from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.problem import LARGEST_HOP_COST, LEAST_HOP_COST
@@ -26,7 +25,6 @@ from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Budget
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, Status, StopReason
-from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify_result
 from formulations.backends.child import pool_of
 from formulations.backends.program import BinaryProgram, Formulation
@@ -187,20 +185,6 @@ def solved(solver: ProgramSolver, problem: TopologyProblem, seconds: float | Non
     return result
 
 
-@pytest.mark.slow
-def test_a_thousand_idle_nodes_and_fifty_jobs_are_within_a_percent_in_ten_seconds() -> None:
-    rng = np.random.default_rng(0)
-    ends = np.cumsum(rng.geometric(1 / 10, size=400))
-    idle = np.flatnonzero(np.searchsorted(ends, np.arange(4000), side="right") % 2)[:1000]
-    sizes = [2 + k * 32 // 49 for k in range(50)]
-    assert sum(sizes) <= len(idle) == 1000
-    problem = window(FatTree(40, 10, 10), idle, sizes, strategy=Strategy.SCAS)
-    assert PACK["highs"].refusal(problem) is None
-    result = solved(PACK["highs"], problem, 10.0)
-    assert result.gap is not None
-    assert result.gap <= 0.01
-
-
 @pytest.mark.parametrize("hop_cost", [LEAST_HOP_COST, LARGEST_HOP_COST])
 def test_the_proof_holds_whatever_a_hop_costs(pack_solver: ProgramSolver, hop_cost: float) -> None:
     problem = paper_window(5, Strategy.SCAS)
@@ -236,13 +220,6 @@ def test_cancelled_jobs_are_logged_and_no_incumbent(caplog: pytest.LogCaptureFix
     assert "a solution cancels 1 of 3 jobs" in caplog.text
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(solved(PACK["highs"], problem).objective)
-
-
-def test_a_problem_beyond_the_largest_size_is_refused_at_once() -> None:
-    problem = window(FatTree(100, 100, 10), range(100_000), [1000] * 50 + [10], strategy=Strategy.SCAS)
-    for solver in EVERY.values():
-        with pytest.raises(UsageError, match="nonzeros, the largest taken has"):
-            solve(problem, solver=solver)
 
 
 def test_the_cancel_variables_are_an_option() -> None:

@@ -29,7 +29,7 @@ from allocopt.solving.result import Result
 from allocopt.solving.verify import verify, verify_result
 from formulations.topology.free import solver as module
 from formulations.topology.prices.pricing import MergedTree, Pricing, Rounding, insert_at_prices
-from formulations.topology.prices.solver import LARGEST_PRICING, MOST_IDLE, Ascent, LeafPrices
+from formulations.topology.prices.solver import Ascent, LeafPrices
 
 
 def levels_of(problem: TopologyProblem) -> range:
@@ -74,20 +74,6 @@ def test_under_the_top_there_is_a_class_for_every_level(problem: TopologyProblem
     assert tree.weight.tolist() == [*encoding.weights.tolist(), 0.0]
     assert tree.members.tolist() == [*encoding.n_groups.tolist(), 1]
     assert np.diff(tree.first_child).tolist() == [0, *[1] * top][: top + 1]
-
-
-@pytest.mark.parametrize(("level", "classes"), [(0, 9 + 3 + 1), (1, 3 + 3 + 1), (2, 3)])
-def test_a_level_says_which_groups_stay_apart(level: int, classes: int) -> None:
-    tree, _ = MergedTree.of(encode(window(FatTree(3, 3, 4), range(36), [5, 3])), level)
-    assert len(tree.widest) == classes
-
-
-def test_pods_keep_their_own_leaves_where_they_stay_apart() -> None:
-    encoding = encode(paper_window(1))
-    _, class_of_group = MergedTree.of(encoding, 1)
-    pods = class_of_group[1][encoding.groups[1]]
-    leaves = class_of_group[0][encoding.groups[0]]
-    assert len(np.unique(np.stack((pods, leaves)), axis=1).T) == encoding.n_groups[1]
 
 
 seeds = st.integers(0, 2**32 - 1)
@@ -187,26 +173,6 @@ def test_finer_classes_at_the_same_prices_prove_as_much_or_more(problem: Topolog
         prices = finer.inherited(coarse, prices)
         assert finer.at(prices).bound <= bound * (1 + 1e-9) + 1e-9
         coarse, bound = finer, finer.at(prices).bound
-
-
-def test_no_prices_bound_the_known_optima(oracle_windows: list[OracleWindow]) -> None:
-    for case in oracle_windows:
-        encoding = encode(case.problem)
-        hops = float((encoding.top * encoding.sizes - encoding.bottom).sum())
-        for level in range(3):
-            pricing = Pricing(encoding, level)
-            for seed in range(3):
-                bound = pricing.at(random_prices(pricing.tree, seed)).bound
-                assert encoding.scale * (hops - bound) <= case.optimum[Strategy.FREE] + ROUNDING
-
-
-def test_the_same_prices_get_the_same_answer() -> None:
-    pricing = Pricing(encode(paper_window(2)), 1)
-    prices = random_prices(pricing.tree, 5)
-    first, _, again = pricing.at(prices), pricing.at(2 * prices), pricing.at(prices)
-    assert again.bound == first.bound
-    assert again.job_parts.tolist() == first.job_parts.tolist()
-    assert again.sales.tolist() == first.sales.tolist()
 
 
 def ascent_of(problem: TopologyProblem, level: int, rounds: int) -> tuple[Pricing, Ascent, bool]:
@@ -310,16 +276,6 @@ def test_it_can_stop_anywhere(problem: TopologyProblem, data: st.DataObject, rou
 
 
 @pytest.mark.slow
-def test_rounds_never_worsen_the_bound_and_mostly_improve_it() -> None:
-    improved = 0
-    for seed, level in itertools.product(range(2), range(3)):
-        bounds = [ascent_of(paper_window(seed), level, rounds)[1].best.bound for rounds in (0, 1, 3, 9, 27)]
-        assert bounds == sorted(bounds, reverse=True)
-        improved += bounds[-1] < bounds[0] - 1e-6
-    assert improved >= 3
-
-
-@pytest.mark.slow
 def test_finer_classes_prove_as_much_and_sometimes_more() -> None:
     improved = 0
     for seed in (1, 2, 4):
@@ -402,11 +358,6 @@ def test_a_move_changes_one_to_three_ranks() -> None:
     assert changes == set(range(1, 1 + min(3, len(ranks))))
 
 
-def test_it_stops_when_the_time_is_over() -> None:
-    rounding = rounding_of(paper_window(0))
-    assert rounding.allocation(rounding.random_ranks(np.random.default_rng(0)), Budget(1e-9).start()) is None
-
-
 def solved(problem: TopologyProblem, budget: Budget = Budget(), seed: int = 0) -> Result:  # noqa: B008
     result = LeafPrices().solve(problem, budget, seed)
     verify_result(problem, result)
@@ -476,15 +427,6 @@ def test_crowded_windows_are_bounded_and_solved_well(seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_without_a_time_limit_the_answer_depends_on_the_seed_alone() -> None:
-    problem = crowded_window(3)
-    first, again, other = (solved(problem, Budget(iterations=20), seed) for seed in (1, 1, 2))
-    assert first.solution.as_dict(problem) == again.solution.as_dict(problem)
-    assert first.bound == again.bound
-    assert other.solution.as_dict(problem) != first.solution.as_dict(problem)
-
-
-@pytest.mark.slow
 def test_where_no_other_solver_is_installed_it_works_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(name: str) -> Solver:
         raise UsageError(f"there is no solver {name!r}")
@@ -494,11 +436,3 @@ def test_where_no_other_solver_is_installed_it_works_alone(monkeypatch: pytest.M
     result = solved(problem, Budget(iterations=60))
     assert result.gap is not None
     assert result.gap < 0.03
-
-
-def test_what_is_too_large_is_refused() -> None:
-    many = window(FatTree(1, 101, 10_000), range(MOST_IDLE + 1), [2])
-    assert f"{MOST_IDLE:,}" in str(LeafPrices().refusal(many))
-    large = window(FatTree(2, 20, 5_000), range(200_000), [15_000, 14_000, 13_000])
-    assert f"{LARGEST_PRICING:,}" in str(LeafPrices().refusal(large))
-    assert LeafPrices().refusal(paper_window(0)) is None

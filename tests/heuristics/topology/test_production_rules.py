@@ -108,12 +108,6 @@ def test_jobs_that_are_late_take_the_first_idle_nodes(looks: int) -> None:
     assert cut_off.stopped_by is StopReason.TIME_LIMIT
 
 
-@pytest.mark.parametrize(("idle", "jobs"), [(1_000_001, 1), (30_000, 20_001)])
-def test_beyond_the_stated_size_it_says_so_at_once(idle: int, jobs: int) -> None:
-    problem = window(FatTree(100, 100, 101), range(idle), [1] * jobs)
-    assert "1,000,000 idle nodes, 20,000 jobs are taken" in (BestFit().refusal(problem) or "")
-
-
 """Leaves 0-3, 4-7 (pod 0) and 8-11, 12-15 (pod 1)."""
 
 Paths = dict[int, tuple[int, ...]]
