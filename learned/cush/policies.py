@@ -119,9 +119,8 @@ class FixedPolicies:
 PolicySelector = LearnedPolicies | FixedPolicies
 
 
-class Choice(NamedTuple):
-    """What an agent saw and chose in E episodes, and the n jobs that are about to start."""
-
+class _Choice(NamedTuple):
+    # What an agent saw and chose in E episodes, and the n jobs that are about to start.
     observations: Float32Array
     legal: BoolArray
     slots: IntArray  # Shape ``(E,)``
@@ -141,7 +140,7 @@ class Agent:
     jobs: JobSelector
     policies: PolicySelector
 
-    def choose(self, episodes: Episodes, over: BoolArray, uniform: FloatArray | None = None) -> Choice:
+    def choose(self, episodes: Episodes, over: BoolArray, uniform: FloatArray | None = None) -> _Choice:
         """Choose in all episodes: the best, or by random numbers within 0 .. 1, shape ``(2, E)``."""
         observations, legal = episodes.observe()
         legal = _idling_forbidden(legal, episodes.running)
@@ -156,7 +155,7 @@ class Agent:
         policies = np.zeros(len(slots), dtype=np.int64)
         policies[starting] = how
         jobs = episodes.jobs()[places]
-        return Choice(observations, legal, slots, policies, starting, jobs, how, *told)
+        return _Choice(observations, legal, slots, policies, starting, jobs, how, *told)
 
     def run(self, episodes: Episodes) -> None:
         """Play every job set in an episode of its own through, by the best choices."""

@@ -181,7 +181,7 @@ def _take_steps(
     )
 
 
-def drawn(log_probabilities: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def _drawn(log_probabilities: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Draw actions by the logarithms of their probabilities, shape ``(E, actions)``."""
     return torch.multinomial(log_probabilities.exp(), 1, generator=generator).squeeze(1)
 
@@ -211,7 +211,7 @@ def collect(
     """Let a policy act for some steps; see `_take_steps`."""
     steps = _take_steps(
         lambda states, legal: (model.log_probabilities(states, legal), model.values(states)),
-        lambda log_probabilities, legal: drawn(log_probabilities, generator),
+        lambda log_probabilities, legal: _drawn(log_probabilities, generator),
         environment,
         settings.n_steps,
         unfinished,
@@ -409,7 +409,7 @@ class PgLearner(EnvironmentLearner[nn.Module, PgSettings]):
         steps = _take_steps(
             # A policy alone values all states the same.
             lambda states, legal: (masked_log_softmax(self.model(states), legal), torch.zeros(len(states))),
-            lambda log_probabilities, legal: drawn(log_probabilities, self._generator),
+            lambda log_probabilities, legal: _drawn(log_probabilities, self._generator),
             self._environment,
             settings.n_steps,
             self._unfinished,

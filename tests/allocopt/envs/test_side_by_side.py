@@ -146,6 +146,8 @@ def test_the_last_step_tells_what_the_episode_came_to_and_shows_nothing(name: st
         over, metrics = False, set(env.episodes.metrics())
         while not over:
             assert info["action_mask"].any()
+            assert (info["action_mask"].dtype, env.action_masks().dtype) == (np.int8, np.bool_)
+            assert (info["action_mask"] == env.action_masks()).all()
             assert env.observation_space.contains(observation)
             assert not metrics & info.keys()
             observation, reward, over, truncated, info = env.step(action_of(name, info["action_mask"], rng))

@@ -50,15 +50,6 @@ def test_without_a_policy_selector_all_jobs_get_the_policy_that_was_asked_for(tm
     assert chosen.tolist() == [Policy.BREADTH_FIRST] * 2
 
 
-@pytest.mark.slow
-def test_a_training_that_was_cut_off_ends_with_the_same_weights(tmp_path: Path) -> None:
-    list(TINY.train(request(tmp_path / "whole")))
-    for resumes in (False, True, True, True):
-        list(TINY.train(request(tmp_path / "cut", 0.0, resumes=resumes)))
-    whole, cut = (read_weights(tmp_path / name / "weights.safetensors")[0] for name in ("whole", "cut"))
-    assert all(np.array_equal(values, cut[name]) for name, values in whole.items())
-
-
 def test_a_training_of_fewer_epochs_than_lie_between_validations_writes_weights_that_it_trained(tmp_path: Path) -> None:
     short = replace(TINY, average_every=5, every=25)
     found = [short.learner(3, ALONE).weights()]

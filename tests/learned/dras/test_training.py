@@ -8,8 +8,6 @@ import pytest
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.two_level import TwoLevelScheduler
-from allocopt.traces.swf import write_swf
-from allocopt.traces.workload import Workload
 from allocopt.training import TrainingRequest
 from learned.dras.policies import AgentScheduler
 from learned.dras.policies import DecimaPg as DecimaPgPolicy
@@ -22,21 +20,6 @@ torch = pytest.importorskip("torch")
 NODES = 32
 DAY_S = 86_400.0
 TRAININGS = (DrasPpo, DrasA2c, DrasPg, DrasDql, DecimaPg)
-
-
-@pytest.fixture(scope="module")
-def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Five weeks of a small machine at a load of about 0.8, most jobs short and some long."""
-    rng = np.random.default_rng(0)
-    n = 35 * 24
-    submit = np.floor(np.sort(rng.uniform(0, 35 * DAY_S, n)))
-    run = np.where(rng.random(n) < 0.8, rng.uniform(600, 7200, n), rng.uniform(20_000, 60_000, n)).round()
-    sizes = np.minimum(rng.geometric(0.12, n), NODES)
-    path = tmp_path_factory.mktemp("traces") / "small.swf"
-    write_swf(
-        path, Workload("small", np.arange(1, n + 1), submit, run, sizes, (run * rng.uniform(1, 3, n)).round(), NODES)
-    )
-    return path
 
 
 def request(folder: Path, seed: int = 0, minutes: float | None = None, *, resumes: bool = False) -> TrainingRequest:
@@ -77,21 +60,6 @@ def test_long_real_spans_validate_beside_synthetic_weeks(trace: Path) -> None:
     assert [jobs.submit.max() > 7 * DAY_S for jobs in validation] == [False, False, True, True]
     assert not any("held-out" in jobs.name for jobs in validation)
     assert len(phases[1].jobsets) == 4
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [DrasPpo, DrasPg])
-def test_a_training_that_is_cut_off_ends_with_the_same_weights(
-    kind: type[DrasTraining], trace: Path, tmp_path: Path
-) -> None:
-    training = small(kind, trace, updates=3)
-    list(training.train(request(tmp_path / "whole")))
-    resumes = False
-    while not (tmp_path / "cut" / "weights.safetensors").exists():
-        list(training.train(request(tmp_path / "cut", minutes=0.0, resumes=resumes)))
-        resumes = True
-    whole, cut = (read_weights(tmp_path / name / "weights.safetensors")[0] for name in ("whole", "cut"))
-    assert all(np.array_equal(whole[name], cut[name]) for name in whole)
 
 
 @pytest.mark.slow

@@ -53,18 +53,6 @@ def test_every_agent_is_trained_and_its_weights_act(agent: str, level: str, tmp_
     assert sum(played.shares.values()) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("agent", AGENTS)
-def test_a_training_that_is_cut_off_ends_with_the_same_weights(agent: str, tmp_path: Path) -> None:
-    training = small(agent=agent)
-    list(training.train(request(tmp_path / "whole")))
-    resumes = False
-    while not (tmp_path / "cut" / "weights.safetensors").exists():
-        list(training.train(request(tmp_path / "cut", 0.0, resumes=resumes)))
-        resumes = True
-    whole, cut = (Agent.load(tmp_path / name / "weights.safetensors").weights for name in ("whole", "cut"))
-    assert all(np.array_equal(whole[name], cut[name]) for name in whole)
-
-
 @pytest.mark.slow
 def test_an_agent_comes_to_name_the_better_of_two_policies() -> None:
     names = "first-high_gflops,low_mem_bw-high_cores"

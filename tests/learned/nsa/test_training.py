@@ -25,18 +25,6 @@ def trained(folder: Path, training: NsaTraining, seed: int = 0) -> Path:
 
 
 @pytest.mark.slow
-def test_a_training_that_is_cut_off_ends_with_the_same_weights_as_one_that_is_not(tmp_path: Path) -> None:
-    training = NsaTraining("cnn-1", updates=3, environments=8, window_epochs=1)
-    whole, _ = read_weights(trained(tmp_path / "whole", training))
-    resumes = False
-    while not (tmp_path / "cut" / "weights.safetensors").exists():
-        list(training.train(TrainingRequest(tmp_path / "cut", 0, 0.0, resumes, "test")))
-        resumes = True
-    cut, _ = read_weights(tmp_path / "cut" / "weights.safetensors")
-    assert all(np.array_equal(whole[name], cut[name]) for name in whole)
-
-
-@pytest.mark.slow
 def test_another_seed_gives_other_weights_and_the_card_says_how_they_were_made(tmp_path: Path) -> None:
     training = NsaTraining("fcn-2", updates=1, environments=8, window_epochs=1)
     one, card = read_weights(trained(tmp_path / "1", training, 1))

@@ -9,7 +9,6 @@ from allocopt.errors import UsageError
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.training import TrainingRequest
 from learned.prices.training import EVALUATION_SEEDS, UNSEEN, LnsPricesTraining, large, of_any_shape, paper_like
-from learned.weights import read_weights
 
 torch = pytest.importorskip("torch")
 
@@ -19,19 +18,6 @@ SMALL = LnsPricesTraining(updates=6, windows=4, large_windows=1, label_steps=50)
 def trained(folder: Path, training: LnsPricesTraining, seed: int = 0) -> Path:
     list(training.train(TrainingRequest(folder, seed, None, False, "test")))
     return folder / "weights.safetensors"
-
-
-@pytest.mark.slow
-def test_a_training_that_is_cut_off_ends_with_the_same_weights_as_one_that_is_not(tmp_path: Path) -> None:
-    whole, card = read_weights(trained(tmp_path / "whole", SMALL))
-    resumes = False
-    while not (tmp_path / "cut" / "weights.safetensors").exists():
-        list(SMALL.train(TrainingRequest(tmp_path / "cut", 0, 0.0, resumes, "test")))
-        resumes = True
-    cut, _ = read_weights(tmp_path / "cut" / "weights.safetensors")
-    assert all(np.array_equal(whole[name], cut[name]) for name in whole)
-    assert (card.training, card.seed, card.updates, card.command) == ("lns-prices", 0, 6, "test")
-    assert card.settings["windows"] == 4
 
 
 @pytest.mark.parametrize("seed", [11, 12, 13, EVALUATION_SEEDS.start, EVALUATION_SEEDS.stop - 1])

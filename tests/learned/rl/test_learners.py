@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.errors import UsageError
 
 torch = pytest.importorskip("torch")
 
@@ -19,6 +20,7 @@ from learned.rl.algorithms import (  # noqa: E402
     PgLearner,
     PpoLearner,
     cumulative_rewards,
+    generalized_advantages,
 )
 from learned.rl.loop import Learner  # noqa: E402
 from learned.rl.networks import ActorCritic, dense  # noqa: E402
@@ -151,3 +153,37 @@ def test_exploration_decays_by_its_factor_at_every_update() -> None:
     for _ in range(3):
         learner.update(0.0)
     assert learner.exploration_rate == pytest.approx(0.995**3)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_seed_fixes_every_update(name: str) -> None:
+    one, other = (LEARNERS[name](Detour(), 2) for _ in range(2))
+    assert [one.update(0.0) for _ in range(3)] == [other.update(0.0) for _ in range(3)]
+
+
+def test_a_training_that_diverges_ends_with_a_reason() -> None:
+    model = ActorCritic(network(ACTIONS, 2), network(1, 2))
+    learner = PpoLearner(model, Detour(), PpoSettings(ent_coef=1e300), 2)
+    with pytest.raises(UsageError, match="diverged"):
+        learner.update(0.0)
+
+
+@pytest.mark.parametrize(("gamma", "gae_lambda"), [(1.0, 1.0), (0.9, 0.8), (0.9, 0.0)])
+def test_advantages_are_sums_of_decayed_errors_up_to_the_end_of_the_episode(gamma: float, gae_lambda: float) -> None:
+    rng = np.random.default_rng(3)
+    steps, environments = 7, 4
+    rewards, values = rng.normal(size=(steps, environments)), rng.normal(size=(steps + 1, environments))
+    done = rng.random((steps, environments)) < 0.4
+    settings = PpoSettings(gamma=gamma, gae_lambda=gae_lambda)
+    given = (torch.from_numpy(array) for array in (rewards, done, values))
+    found = generalized_advantages(*given, settings).numpy()
+    for e in range(environments):
+        for t in range(steps):
+            expected = 0.0
+            for k in range(t, steps):
+                following = 0.0 if done[k, e] else values[k + 1, e]
+                error = rewards[k, e] + gamma * following - values[k, e]
+                expected += (gamma * gae_lambda) ** (k - t) * error
+                if done[k, e]:
+                    break
+            assert found[t, e] == pytest.approx(expected, rel=1e-6)

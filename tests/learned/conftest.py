@@ -1,0 +1,24 @@
+"""The trace that trainings are tried on."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from allocopt.traces.swf import write_swf
+from allocopt.traces.workload import Workload
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five weeks of a small machine at a load of about 0.8, most jobs short and some long."""
+    rng = np.random.default_rng(0)
+    n = 35 * 24
+    submit = np.floor(np.sort(rng.uniform(0, 35 * 86_400.0, n)))
+    run = np.where(rng.random(n) < 0.8, rng.uniform(600, 7200, n), rng.uniform(20_000, 60_000, n)).round()
+    sizes = np.minimum(rng.geometric(0.12, n), 32)
+    path = tmp_path_factory.mktemp("traces") / "small.swf"
+    write_swf(
+        path, Workload("small", np.arange(1, n + 1), submit, run, sizes, (run * rng.uniform(1, 3, n)).round(), 32)
+    )
+    return path
