@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from allocopt.envs.cush.dynamics import Weights
-from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, draw_measured, sierra, summit
+from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, sierra, summit
 from allocopt.envs.cush.observation import n_features
 from allocopt.envs.cush.task import ObservationName, Options
 from allocopt.errors import UsageError
@@ -109,11 +109,9 @@ class CushTraining(DeclaredTraining["CushLearner"]):
 
     def draw(self, seeds: Sequence[int]) -> list[JobSet]:
         """Draw a job set for each seed, of the training's machine and locality model."""
-        recipe, machine = Recipe(unknown_share=self.unknown_share), self.cluster()
-        if self.measured:
-            return draw_measured(machine, read_measurements(self.measured), seeds, recipe)
-        table = PenaltyTable.read(self.table).in_unit(self.timestep_s) if self.table else SIERRA_TABLE
-        return draw_jobsets(machine, table, seeds, recipe)
+        model = PenaltyTable.read(self.table).in_unit(self.timestep_s) if self.table else SIERRA_TABLE
+        known = read_measurements(self.measured) if self.measured else model
+        return draw_jobsets(self.cluster(), known, seeds, Recipe(unknown_share=self.unknown_share))
 
     def validation_sets(self) -> list[JobSet]:
         """Return the job sets that validate."""

@@ -168,13 +168,23 @@ class Recipe:
             if not 0 <= getattr(self, name) <= 1:
                 raise UsageError(f"{name} is {getattr(self, name)}, must be within 0 .. 1")
 
-    def draw(self, machine: Machine, table: PenaltyTable, rng: np.random.Generator) -> JobSet:
-        """Draw a job set by the locality model of a table, in timesteps; shares are shares of the machine."""
+    def draw(self, machine: Machine, model: PenaltyTable | Measurements, rng: np.random.Generator) -> JobSet:
+        """Draw a job set by a locality model in timesteps, or of jobs whose speeds were measured.
+
+        Measured jobs of a set run on GPUs of one type, drawn for the set; an agent is told that type, the family of
+        each job and its batch size. The recipe's types are not looked at.
+        """
         n = self.jobs
         arrival, length, request = self.shapes(machine, rng)
+        if isinstance(model, Measurements):
+            gpu_type = model.gpu_types[int(rng.integers(0, len(model.gpu_types)))]
+            known = model.jobs(gpu_type)
+            names = [known[job] for job in rng.integers(0, len(known), n)]
+            service = model.service(gpu_type, names, length, request[:, GPUS])
+            return JobSet(arrival, length, request, service, model.traits(gpu_type, names))
         kinds = np.where(rng.random(n) < self.compute_share, WorkloadType.COMPUTE, WorkloadType.NETWORK)
         told = np.where(rng.random(n) < self.unknown_share, WorkloadType.UNKNOWN, kinds)
-        penalty = table.penalties(kinds, request[:, GPUS])
+        penalty = model.penalties(kinds, request[:, GPUS])
         traits = np.eye(len(WorkloadType))[told]
         return JobSet(arrival, length, request, length[:, np.newaxis] + penalty, traits)
 
@@ -189,31 +199,11 @@ class Recipe:
 
 
 def draw_jobsets(
-    machine: Machine, table: PenaltyTable, seeds: Sequence[int], recipe: Recipe | None = None
+    machine: Machine, model: PenaltyTable | Measurements, seeds: Sequence[int], recipe: Recipe | None = None
 ) -> list[JobSet]:
-    """Draw a job set for each seed, by the paper's recipe or another one; the table is in timesteps."""
+    """Draw a job set for each seed, by the paper's recipe or another one; see `Recipe.draw`."""
     recipe = recipe or Recipe()
-    return [recipe.draw(machine, table, np.random.default_rng(seed)) for seed in seeds]
-
-
-def draw_measured(
-    machine: Machine, measured: Measurements, seeds: Sequence[int], recipe: Recipe | None = None
-) -> list[JobSet]:
-    """Draw a job set for each seed, of jobs whose speeds were measured; the recipe's types are not looked at.
-
-    All jobs of a set run on GPUs of one type, drawn for the set; an agent is told that type, the family of each job and
-    its batch size.
-    """
-    recipe, drawn = recipe or Recipe(), []
-    for seed in seeds:
-        rng = np.random.default_rng(seed)
-        arrival, length, request = recipe.shapes(machine, rng)
-        gpu_type = measured.gpu_types[int(rng.integers(0, len(measured.gpu_types)))]
-        known = measured.jobs(gpu_type)
-        names = [known[job] for job in rng.integers(0, len(known), recipe.jobs)]
-        service = measured.service(gpu_type, names, length, request[:, GPUS])
-        drawn.append(JobSet(arrival, length, request, service, measured.traits(gpu_type, names)))
-    return drawn
+    return [recipe.draw(machine, model, np.random.default_rng(seed)) for seed in seeds]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

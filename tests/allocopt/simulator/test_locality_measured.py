@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from allocopt.envs.cush.jobsets import Recipe, draw_measured, sierra
+from allocopt.envs.cush.jobsets import Recipe, draw_jobsets, sierra
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.locality import Measurements, Policy, read_measurements
 
@@ -71,7 +71,7 @@ def test_the_better_policy_of_real_jobs_depends_on_job_and_gpu(shared_data: Path
     assert better["k80"]["ResNet-18 (batch size 16)"] == Policy.BREADTH_FIRST
     assert better["v100"]["ResNet-18 (batch size 16)"] == Policy.DEPTH_FIRST
     assert {len(set(of.values())) for of in better.values()} == {2}
-    sets = draw_measured(sierra(16), measured, range(5), Recipe(share=0.5))
+    sets = draw_jobsets(sierra(16), measured, range(5), Recipe(share=0.5))
     for jobs in sets:
         np.testing.assert_allclose(jobs.service.min(axis=1), jobs.length)
         assert jobs.traits.min() >= 0
