@@ -44,12 +44,12 @@ def command(
     Every finished cell is kept beside the table, in TABLE.sqlite, at once: after a crash or Ctrl-C the same command
     goes on from there. A cell whose worker dies is run again.
     """
-    from allocopt.cli.grids import check_none_failed, executor_of, run_grid
+    from allocopt.cli.grids import check_none_failed, run_grid
     from allocopt.cli.options import check_files_differ
     from allocopt.experiments.plan import plan
     from allocopt.experiments.store import Store, store_of
     from allocopt.experiments.tables import check_suffix, write_table
-    from allocopt.experiments.workers import cores
+    from allocopt.experiments.workers import LocalWorkers
     from allocopt.report.provenance import provenance
 
     output = file.with_suffix(".csv") if out is None else out
@@ -62,7 +62,7 @@ def command(
 
     def executor() -> "AbstractContextManager[Executor]":
         if ray is None:
-            return executor_of(grid, workers or cores())
+            return LocalWorkers(grid, workers)
         from allocopt.experiments.on_ray import RayWorkers
 
         return RayWorkers(grid, ray, workers)
@@ -80,14 +80,13 @@ def command(
 def _tell_status(output: Path, *, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from allocopt.experiments.progress import left_seconds, status_line
     from allocopt.experiments.store import read_status
 
     status = read_status(output)
     if as_json:
-        print(json.dumps({**asdict(status), "left": status.left, "left_s": left_seconds(status)}, allow_nan=False))
+        print(json.dumps({**asdict(status), "left": status.left, "left_s": status.left_s}, allow_nan=False))
     else:
-        print(f"{output}: {status_line(status)}")
+        print(f"{output}: {status.line()}")
 
 
 def _treat_old_rows(grid: "Grid", store: "Store", *, drop: bool) -> None:

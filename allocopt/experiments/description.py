@@ -16,18 +16,26 @@ from allocopt.files.reading import read_toml
 DEFAULT_TIME_LIMIT_S = 10.0
 """Limit on each solve where a file gives neither a time limit nor iterations."""
 
-TABLES = ("instances", "solvers", "traces", "policies")
+_TABLES = ("instances", "solvers", "traces", "policies")
 
-Seeds = Annotated[list[Node], Field(min_length=1)]
 Texts = Annotated[list[Text], Field(min_length=1)]
 
 
-class LimitsModel(FileModel):
+class _LimitsModel(FileModel):
     """What a cell may spend; what is left out is that of the whole file."""
 
-    seeds: Seeds | None = None
+    seeds: Annotated[list[Node], Field(min_length=1)] | None = None
     time_limit: Seconds | None = None
     iterations: Positive | None = None
+
+    def limits(self, whole: "_LimitsModel") -> tuple[list[int], float | None, int | None]:
+        """Return seeds, seconds and iterations; what a table leaves out is that of the whole file."""
+        seeds = self.seeds or whole.seeds or [0]
+        seconds, iterations = self.time_limit, self.iterations
+        # One limit of a table replaces both of the file, or a table could not do without a time limit.
+        if seconds is None and iterations is None:
+            seconds, iterations = whole.time_limit, whole.iterations
+        return list(dict.fromkeys(seeds)), seconds, iterations
 
 
 class InstancesModel(FileModel):
@@ -36,7 +44,7 @@ class InstancesModel(FileModel):
     files: Annotated[Texts, Field(description="Instance files, patterns of names, or @tiny and the like.")]
 
 
-class SolverModel(LimitsModel):
+class SolverModel(_LimitsModel):
     """A solver, with its options, under some strategies."""
 
     name: Text
@@ -54,7 +62,7 @@ class TraceModel(SettingFields):
     )
 
 
-class PolicyModel(LimitsModel):
+class PolicyModel(_LimitsModel):
     """A policy, with its options, under some kinds of backfilling, and who places the jobs."""
 
     name: Text
@@ -65,7 +73,7 @@ class PolicyModel(LimitsModel):
     strategy: Text | None = None
 
 
-class SweepModel(LimitsModel):
+class SweepModel(_LimitsModel):
     """A sweep file."""
 
     gap: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
@@ -85,7 +93,8 @@ def read_description(path: Path) -> SweepModel:
         If it cannot be read or a value in it is wrong; it names table and key.
     """
     held = read_toml(path)
-    for name in TABLES:
+    # In TOML a single bracket makes a table of its own, which pydantic would refuse in words of lists.
+    for name in _TABLES:
         if isinstance(held.get(name), dict):
             raise bad_file(path, f"[{name}]", f"must be written [[{name}]]: there may be several")
     described = validated(SweepModel, held, path)
@@ -105,15 +114,6 @@ def _check_tables(described: SweepModel, path: Path) -> None:
         raise bad_file(path, "[[traces]]", "with and without platform cannot stand together; make two files")
     if not described.instances and not described.traces:
         raise bad_file(path, "must hold [[instances]] and [[solvers]], or [[traces]] and [[policies]]")
-
-
-def limits_of(table: LimitsModel, whole: SweepModel) -> tuple[list[int], float | None, int | None]:
-    """Return seeds, seconds and iterations of a table; what it leaves out is that of the whole file."""
-    seeds = table.seeds or whole.seeds or [0]
-    seconds, iterations = table.time_limit, table.iterations
-    if seconds is None and iterations is None:
-        seconds, iterations = whole.time_limit, whole.iterations
-    return list(dict.fromkeys(seeds)), seconds, iterations
 
 
 @contextmanager

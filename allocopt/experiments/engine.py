@@ -18,9 +18,8 @@ _SOON_S = 0.01  # The same while rows wait to be written
 class Executor(Protocol):
     """Runs cells of a grid, which are named by their places in it."""
 
-    @property
-    def blocks(self) -> bool:
-        """Whether `news` may take as long as a cell, whatever its time limit."""
+    blocks: ClassVar[bool]
+    """Whether `news` may take as long as a cell, whatever its time limit."""
 
     def has_room(self) -> bool:
         """Whether another cell can begin."""
@@ -41,7 +40,7 @@ class Executor(Protocol):
         """End a cell that has begun; it gives no answer."""
 
 
-class Here:
+class Here(Executor):
     """Runs one cell after the other in this process.
 
     An error of a cell ends the run. ``around`` makes a context in which each cell runs.
@@ -55,22 +54,19 @@ class Here:
         self._begun: list[int] = []
 
     def has_room(self) -> bool:
-        """Whether no cell waits to be run."""
         return not self._begun
 
     def submit(self, number: int) -> None:
-        """Run a cell when its answer is asked for."""
         self._begun.append(number)
 
     def news(self, timeout_s: float) -> Sequence[tuple[int, Answer]]:
-        """Run the cell that waits."""
         number = self._begun.pop()
         cell = self._grid.cells[number]
         with self._around():
             return [(number, Answer(cell.task.run(self._grid.inputs[cell.source])))]
 
     def stop(self, number: int) -> None:
-        """Do nothing: between two steps no cell runs."""
+        """Do nothing, for between two steps no cell runs."""
 
 
 def run(
@@ -107,6 +103,7 @@ class _Run:
     ) -> None:
         self._grid, self._cells, self._store = grid, grid.cells, store
         self._executor, self._progress, self._on_row = executor, progress, on_row
+        # Rows of failed cells do not count, so these are tried again.
         kept = store.rows()
         finished = grid.finished(kept)
         self._rows = {n: kept[cell.key] for n, cell in enumerate(grid.cells) if cell.key in finished}
@@ -126,7 +123,8 @@ class _Run:
                 self._tries[number] += 1
                 self._begun[number] = time.monotonic()
                 self._executor.submit(number)
-            # Rows reach the disk while the next cells run.
+            # Workers get their next cells first, so that rows reach the disk while these run. In this process rows are
+            # written before the next cell, which may take hours.
             is_written = self._store.commit(len(self._begun), at_once=self._executor.blocks)
             for number, answer in self._executor.news(_TICK_S if is_written else _SOON_S):
                 del self._begun[number]

@@ -81,7 +81,7 @@ def _solvers(name: str, only: str, kinds: Sequence[str]) -> list[Solver]:
     return [solver for solver in made if not only or solver.capabilities.strategies]
 
 
-class Bench(NamedTuple):
+class _Bench(NamedTuple):
     """A comparison of solvers."""
 
     grid: Grid
@@ -89,7 +89,7 @@ class Bench(NamedTuple):
     kernels: set[Callable[..., Any]]  # All entries that the solves may call
 
 
-def bench_grid(problems: Sequence[Problem], pairs: Sequence[Contender], seeds: Sequence[int], budget: Budget) -> Bench:
+def bench_grid(problems: Sequence[Problem], pairs: Sequence[Contender], seeds: Sequence[int], budget: Budget) -> _Bench:
     """Return the grid of instances, contenders and seeds."""
     cells: list[Cell] = []
     refusals: dict[str, list[str]] = {}
@@ -101,6 +101,7 @@ def bench_grid(problems: Sequence[Problem], pairs: Sequence[Contender], seeds: S
             if solver.kind == problem.kind:
                 asked = kind_of(problem).posed(problem, pair.strategy)
                 refusal = solver.refusal(asked) if solver.takes(asked) else "not its rules"
+            # Another solver of that name is for the kind.
             elif any((other.solver.name, other.solver.kind) == (solver.name, problem.kind) for other in pairs):
                 continue
             else:
@@ -112,7 +113,7 @@ def bench_grid(problems: Sequence[Problem], pairs: Sequence[Contender], seeds: S
                 cells += [Cell(BenchTask(*who, seed, *limits), source) for seed in seeds]
             elif (reason := f"{problem.name}: {refusal}") not in refusals.setdefault(solver.name, []):
                 refusals[solver.name].append(reason)
-    return Bench(Grid(tuple(cells), inputs), refusals, kernels)
+    return _Bench(Grid(tuple(cells), inputs), refusals, kernels)
 
 
 def bench_row(cell: Cell, row: Row, known: BestKnownValues) -> BenchRow:
@@ -167,7 +168,6 @@ class WhatIfTask(Task):
     has_schedule: bool
 
     def run(self, given: WhatIf) -> Row:
-        """Simulate the trace."""
         (outcome,) = given.outcomes([self.allocator], [self.scheduler])
         packed = _packed(outcome.schedule) if self.has_schedule else None
         return {"row": WhatIfRow.of(outcome).as_dict(), "schedule": packed}
@@ -177,6 +177,7 @@ def what_if_grid(
     asked: WhatIf, allocators: Sequence[str], schedulers: Sequence[str], *, with_schedules: bool = False
 ) -> Grid:
     """Return the grid of schedulers and allocators on a trace; all names are tried."""
+    # Before anything runs, for a simulation may take hours.
     asked.check(allocators, schedulers)
     limits = [asked.limits.time_limit, asked.limits.iterations, asked.hop_slowdown, asked.seed]
     machine = topology_digest(asked.topology)
@@ -210,6 +211,7 @@ def _packed(schedule: Schedule) -> str:
     nodes = schedule.nodes
     assert nodes is not None, "every job has whole nodes"
     times = {"release": schedule.release, "start": schedule.start, "end": schedule.end}
+    # Base64 makes text of compressed arrays: exact, and a tenth of the numbers in JSON.
     file = io.BytesIO()
     ends = np.cumsum([len(held) for held in nodes])
     np.savez_compressed(file, allow_pickle=False, **times, nodes=np.concatenate(nodes), ends=ends)
@@ -217,7 +219,7 @@ def _packed(schedule: Schedule) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class PieceTask(Task):
+class _PieceTask(Task):
     """A piece of a table or figure of a paper."""
 
     columns: ClassVar[Sequence[str]] = ("record",)
@@ -227,7 +229,6 @@ class PieceTask(Task):
     piece: str
 
     def run(self, given: ReproductionRequest) -> Row:
-        """Measure the piece."""
         made = get_reproduction(self.artifact, json.loads(self.options))
         return {"record": made.measure(given, self.piece)}
 
@@ -236,5 +237,5 @@ def reproduction_grid(name: str, options: Mapping[str, Any], request: Reproducti
     """Return the grid of the pieces of a table or figure."""
     pieces = get_reproduction(name, options).pieces(request)
     source = digest(request.as_dict())
-    tasks = [PieceTask(name, options_text(dict(options)), piece) for piece in pieces]
+    tasks = [_PieceTask(name, options_text(dict(options)), piece) for piece in pieces]
     return Grid(tuple(Cell(task, source) for task in tasks), {source: request})

@@ -19,8 +19,10 @@ from allocopt.problems.base import Problem
 from allocopt.problems.instances import object_from_problem, read_instances
 from allocopt.traces.workload import COLUMNS, Workload
 
-_PATTERN = "*?["  # Characters that make a name a pattern
+# Characters that make a name a pattern.
+_PATTERN = "*?["
 
+# What a row depends on beside jobs and machine.
 _RULES = ("event_order", "kill_at_limit", "dependencies", "exact_estimates", "execution", "sharing")
 
 
@@ -64,6 +66,7 @@ def trace_of(path: Path, table: TraceModel) -> tuple[SimulationSpec, SimulationI
     spec = SimulationSpec(**SimulationSpec.seen_from_here(setting, path.parent))
     inputs = SimulationInputs.of(spec)
     jobs, machine = inputs.workload, inputs.machine
+    # Contents, not files: an input may be moved, compressed or written anew, and its rows still count.
     how: list[object] = [getattr(spec, name) for name in _RULES]
     if isinstance(jobs, Workload) and isinstance(machine, Platform):
         _check_fits(jobs, machine)

@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 
 from allocopt.errors import MissingPackageError, UsageError
 from allocopt.experiments.cells import Answer, Grid, run_task
+from allocopt.experiments.engine import Executor
 from allocopt.interruption import interruption_held
 
 _LAST_PORT = 65535
 _CONNECT_S = 5.0  # That a cluster has to answer
 
 
-class RayWorkers:
+class RayWorkers(Executor):
     """Tasks of one core each on a Ray cluster; see `Executor`.
 
     Parameters
@@ -60,27 +61,24 @@ class RayWorkers:
             self._ray.shutdown()
 
     def has_room(self) -> bool:
-        """Whether the cluster has a core for another cell."""
         # Nodes join and leave while a grid runs.
         cores = int(self._ray.cluster_resources().get("CPU", 0)) if self._count is None else self._count
         return len(self._numbers) < max(1, cores)
 
     def submit(self, number: int) -> None:
-        """Send a cell; its input once for all cells."""
         cell = self._grid.cells[number]
+        # In Ray's object store an input is copied to a node once, not once for each cell.
         if cell.source not in self._sent:
             self._sent[cell.source] = self._ray.put(self._grid.inputs[cell.source])
         self._numbers[self._remote.remote(cell.task, self._sent[cell.source])] = number
 
     def news(self, timeout_s: float) -> Sequence[tuple[int, Answer]]:
-        """Wait until a task has ended or was lost."""
         if self._interrupted():
             raise KeyboardInterrupt
         ready, _ = self._ray.wait(list(self._numbers), num_returns=1, timeout=timeout_s)
         return [self._hear(reference) for reference in ready]
 
     def stop(self, number: int) -> None:
-        """Cancel a task."""
         for reference in [reference for reference, known in self._numbers.items() if known == number]:
             del self._numbers[reference]
             self._ray.cancel(reference, force=True)

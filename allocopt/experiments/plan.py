@@ -1,5 +1,6 @@
 """From a sweep file to its grid; everything is tried before anything runs."""
 
+import json
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
@@ -12,21 +13,21 @@ from allocopt.experiments.description import (
     PolicyModel,
     SolverModel,
     SweepModel,
-    limits_of,
     placed,
     read_description,
 )
 from allocopt.experiments.inputs import files_of, instances_of, problem_digest, trace_of
 from allocopt.experiments.simulations import Simulation, SimulationInputs
 from allocopt.experiments.specs import SimulationSpec
-from allocopt.experiments.tasks import SimulateOnCoresTask, SimulateTask, SolveTask, made_solver, options_text
+from allocopt.experiments.tasks import SimulateOnCoresTask, SimulateTask, SolveTask, options_text
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import kind_of
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
+from allocopt.solving.registry import get_solver
 from allocopt.solving.solve import check_takes
 
-Planned = Iterator[tuple[str, Any, Sequence[Task], Sequence[Path]]]
+_Planned = Iterator[tuple[str, Any, Sequence[Task], Sequence[Path]]]
 """Digests and contents of inputs, what is to be done with them, and their files."""
 
 
@@ -57,21 +58,21 @@ def plan(path: Path) -> Grid:
     return Grid(tuple(cells.values()), inputs, described.attempts, read_once)
 
 
-def _solves(path: Path, described: SweepModel) -> Planned:
+def _solves(path: Path, described: SweepModel) -> _Planned:
     solvers: dict[tuple[int, str], Solver] = {}
     for problem in instances_of(path, described.instances):
         source = problem_digest(problem)
         for number, table in enumerate(described.solvers):
             with placed(path, f"solvers[{number}]"):
                 if (number, problem.kind) not in solvers:
-                    solvers[number, problem.kind] = made_solver(table.name, options_text(table.options), problem.kind)
+                    options = json.loads(options_text(table.options))
+                    solvers[number, problem.kind] = get_solver(table.name, options, problem.kind)
                 strategies = _strategies(problem, table, solvers[number, problem.kind])
                 tasks = _solve_tasks(problem, table, strategies, described)
             yield source, problem, tasks, ()
 
 
 def _strategies(problem: Problem, table: SolverModel, solver: Solver) -> Sequence[str | None]:
-    """Return the strategies under which an instance is solved; the solver must take it under each."""
     kind = kind_of(problem)
     if table.strategies is not None and not kind.strategies:
         raise UsageError(f"strategies are for topology problems, {problem.name!r} is a {problem.kind} problem")
@@ -84,7 +85,7 @@ def _strategies(problem: Problem, table: SolverModel, solver: Solver) -> Sequenc
 def _solve_tasks(
     problem: Problem, table: SolverModel, strategies: Sequence[str | None], described: SweepModel
 ) -> list[Task]:
-    seeds, seconds, iterations = limits_of(table, described)
+    seeds, seconds, iterations = table.limits(described)
     if seconds is None and iterations is None:
         seconds = DEFAULT_TIME_LIMIT_S
     gap = described.gap if table.gap is None else table.gap
@@ -96,7 +97,7 @@ def _solve_tasks(
     ]
 
 
-def _simulations(path: Path, described: SweepModel) -> Planned:
+def _simulations(path: Path, described: SweepModel) -> _Planned:
     names: dict[str, str] = {}
     for number, trace in enumerate(described.traces):
         with placed(path, f"traces[{number}]"):
@@ -115,12 +116,14 @@ def _simulate_tasks(
     setting: SimulationSpec, inputs: SimulationInputs, table: PolicyModel, described: SweepModel
 ) -> list[SimulateTask]:
     kind = SimulateTask if setting.platform is None else SimulateOnCoresTask
-    seeds, seconds, iterations = limits_of(table, described)
+    seeds, seconds, iterations = table.limits(described)
     Budget(seconds, iterations)
     asked = {name: getattr(table, name) for name in ("backfill_order", "allocator", "strategy")}
+    # Limits are those of an allocator; a file may have them for policies with and without one.
     if table.allocator is not None:
         asked |= {"time_limit": seconds, "iterations": iterations}
     fields = {**setting.model_dump(exclude_unset=True), **asked, "policy": table.name, "options": table.options}
+    # This refuses dates and infinity, which TOML has and JSON has not.
     options_text(table.options)
     tasks = []
     backfills: Sequence[str | None] = table.backfill or [None]

@@ -2,7 +2,6 @@
 
 import os
 import time
-from datetime import timedelta
 from typing import TextIO
 
 from allocopt.experiments.store import Status
@@ -63,7 +62,7 @@ class Progress:
 
     def _line(self) -> str:
         gone_s = time.monotonic() - self._begun
-        return status_line(Status(self._total, self._done, self._failed, 0, self._before, gone_s), self._noun)
+        return Status(self._total, self._done, self._failed, 0, self._before, gone_s).line(self._noun)
 
     def _width(self) -> int:
         # The terminal may have become another since.
@@ -73,27 +72,3 @@ class Progress:
             return _WIDTH
         # Terminals that do not know say 0.
         return max(1, min(_WIDTH, columns - 1)) if columns else _WIDTH
-
-
-def status_line(status: Status, noun: str = "cells") -> str:
-    """Return counts, the time gone, the rate and the time left in a line."""
-    parts = [f"{status.done} of {status.total} {noun}"]
-    parts += [f"{count} {name}" for name in ("failed", "running") if (count := getattr(status, name))]
-    parts.append(f"{_shown(status.gone_s)} gone")
-    new = status.done - status.before
-    if new:
-        parts.append(f"{new / max(status.gone_s, 1e-3):.3g}/s")
-    if status.left:
-        left_s = left_seconds(status)
-        parts.append("time left not known yet" if left_s is None else f"about {_shown(left_s)} left")
-    return ", ".join(parts)
-
-
-def left_seconds(status: Status) -> float | None:
-    """Estimate how long the cells that are left take, at the rate of those that this run has finished."""
-    new = status.done - status.before
-    return status.gone_s * status.left / new if new else None
-
-
-def _shown(seconds: float) -> str:
-    return str(timedelta(seconds=round(seconds)))

@@ -12,6 +12,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +50,12 @@ SELECT host, pid, total, kept, running, started, seen,
     (SELECT count(*) FROM cells WHERE run = id), (SELECT count(fault) FROM cells WHERE run = id)
 FROM runs ORDER BY id DESC LIMIT 1
 """
-_BUSY_S = 60.0  # For which a reader and the writer wait for each other
-_TELL_S = 1.0  # Between two notes of how many cells run, at least
-_SPARE = 3.0  # Times as long as a writing took, for which the next one waits
+# Seconds for which a reader and the writer wait for each other.
+_BUSY_S = 60.0
+# Least seconds between two notes of how many cells run.
+_TELL_S = 1.0
+# The next writing waits so many times as long as the last one took.
+_SPARE = 3.0
 
 
 class Store:
@@ -85,6 +89,7 @@ class Store:
         self._faults: dict[str, str | None] = {}
         self._rows: dict[str, Row] = {}
         self._identities: dict[str, Row] = {}
+        # SQLite locks only for the time of a transaction; two drivers would run the same cells.
         self._lock = None if output is None else _locked(output)
         try:
             with _faults_named(self.path):
@@ -173,6 +178,7 @@ class Store:
 
     def close(self) -> None:
         """Write what was added, and let another process have the file; one without rows is removed."""
+        # What is wrong with the file was told before; the lock must be given back.
         with suppress(BadFileError):
             self.commit(0, at_once=True)
             with _faults_named(self.path):
@@ -229,6 +235,25 @@ class Status:
         """Number of cells that are not finished."""
         return self.total - self.done
 
+    @property
+    def left_s(self) -> float | None:
+        """Estimate of how long these take, at the rate of those that this run has finished; None if there are none."""
+        new = self.done - self.before
+        return self.gone_s * self.left / new if new else None
+
+    def line(self, noun: str = "cells") -> str:
+        """Return counts, the time gone, the rate and the time left in a line."""
+        parts = [f"{self.done} of {self.total} {noun}"]
+        parts += [f"{count} {name}" for name, count in (("failed", self.failed), ("running", self.running)) if count]
+        parts.append(f"{timedelta(seconds=round(self.gone_s))} gone")
+        if self.done > self.before:
+            # What has just begun has finished cells in no time.
+            parts.append(f"{(self.done - self.before) / max(self.gone_s, 1e-3):.3g}/s")
+        if self.left:
+            left = None if self.left_s is None else timedelta(seconds=round(self.left_s))
+            parts.append("time left not known yet" if left is None else f"about {left} left")
+        return ", ".join(parts)
+
 
 def read_status(output: Path) -> Status:
     """Return how far the run is that writes a table, whether it goes on or has ended; nothing is locked.
@@ -260,7 +285,7 @@ def store_of(output: Path) -> Path:
 
 
 def _lock_of(path: Path) -> Path:
-    # SQLite's own locks end when any other handle of its file is closed.
+    # Not the store itself: SQLite's locks on it end when this process closes any other handle of the file.
     return path.with_name(f"{path.name}.lock")
 
 

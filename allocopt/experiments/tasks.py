@@ -51,7 +51,6 @@ class SolveTask(Task):
         return None if self.time_limit_s is None else 3.0 * self.time_limit_s + _PATIENCE_S
 
     def run(self, given: Problem) -> Row:
-        """Solve the instance; the answer is verified."""
         result = self._result(given)
         row = SolveRow.of(given, result).as_dict()
         # The row's own names stay those that were asked for: a portfolio answers under its part's.
@@ -68,10 +67,10 @@ class SolveTask(Task):
 class BenchTask(SolveTask):
     """A solve of a comparison, whose row names the part of a portfolio that answered, and has the trajectory."""
 
+    # A comparison lists the part of a portfolio that answered, as `solve` does; a sweep's rows go by what was asked.
     columns: ClassVar[Sequence[str]] = (*(field.name for field in fields(SolveRow)), "solver_version", "points")
 
     def run(self, given: Problem) -> Row:
-        """Solve the instance; the answer is verified."""
         result = self._result(given)
         row = {**SolveRow.of(given, result).as_dict(), "strategy": self.strategy}
         return {**row, "solver_version": result.version, "points": points_of(result)}
@@ -93,14 +92,12 @@ class SimulateTask(Task):
     iterations: int | None
 
     def asked(self) -> Row:
-        """Return what is asked for, by column."""
         names = ("policy", "backfill", "backfill_order", "allocator", "strategy", "seed")
         limits = {"time_limit_s": self.time_limit_s, "iterations": self.iterations}
         spec = {name: getattr(self.spec, name) for name in names}
         return {"trace": self.trace, **spec, "options": options_text(self.spec.options), **limits}
 
     def run(self, given: SimulationInputs) -> Row:
-        """Simulate the trace, and measure the schedule."""
         simulation = Simulation.of(self.spec, given)
         simulation.make_ready()
         started = time.perf_counter()
@@ -115,11 +112,6 @@ class SimulateOnCoresTask(SimulateTask):
     """A policy on a trace of tasks and a multicore machine."""
 
     columns: ClassVar[Sequence[str]] = (*SimulateTask.columns, "energy_j")
-
-
-def made_solver(name: str, options: str, kind: str) -> Solver:
-    """Return the solver of a name, with its options as JSON."""
-    return get_solver(name, json.loads(options), kind)
 
 
 def options_text(options: dict[str, Any]) -> str:
@@ -139,7 +131,8 @@ def options_text(options: dict[str, Any]) -> str:
 @cache
 def _warm_solver(name: str, options: str, kind: str, strategy: str | None) -> Solver:
     # It solves something small first, so that no time includes loading a kernel or starting a process.
-    solver = made_solver(name, options, kind)
+    solver = get_solver(name, json.loads(options), kind)
+    # A solver that does not take the shipped instance starts cold.
     with suppress(AllocoptError):
         for problem in shipped_problems(kind)[:1]:
             solve(problem, strategy, solver, 5.0, iterations=1)

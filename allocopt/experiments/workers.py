@@ -15,6 +15,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, ClassVar
 
 from allocopt.experiments.cells import Answer, Grid, run_task
+from allocopt.experiments.engine import Executor
 from allocopt.interruption import interruption_held
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -48,27 +49,28 @@ class _Worker:
             self.process.kill()
 
 
-class LocalWorkers:
+class LocalWorkers(Executor):
     """Processes that are started when there is a cell for them, and again when one has died; see `Executor`.
 
     Parameters
     ----------
     count
-        Number of processes.
+        Number of processes; None for as many as there are cores.
     fresh
         Whether each cell gets a process of its own, which nothing that ran before has changed.
     """
 
     blocks: ClassVar[bool] = False
 
-    def __init__(self, grid: Grid, count: int, *, fresh: bool = False) -> None:
+    def __init__(self, grid: Grid, count: int | None, *, fresh: bool = False) -> None:
         self._grid = grid
-        self._count = count
+        self._count = count or _cores()
         self._fresh = fresh
         self._workers: list[_Worker] = []
         self._idle: list[_Worker] = []
         self._busy: list[_Worker] = []
         self._lost: list[tuple[int, Answer]] = []
+        # A fork of this process would inherit threads of numba, OpenMP and solvers in whatever state they are.
         self._context = get_context("forkserver")
         self._context.set_forkserver_preload(list(_PRELOADED))
         self._stack = ExitStack()
@@ -88,11 +90,10 @@ class LocalWorkers:
                 worker.end()
 
     def has_room(self) -> bool:
-        """Whether a process is free."""
         return len(self._busy) < self._count
 
     def submit(self, number: int) -> None:
-        """Send a cell to a process that is free; its input only if it does not have that."""
+        # An input is sent only to a process that does not have it: instances may be large, and cells short.
         cell = self._grid.cells[number]
         worker = self._idle.pop() if self._idle else self._started()
         if worker is None:
@@ -108,7 +109,6 @@ class LocalWorkers:
         self._busy.append(worker)
 
     def news(self, timeout_s: float) -> Sequence[tuple[int, Answer]]:
-        """Wait until processes have answered or died."""
         if self._interrupted():
             raise KeyboardInterrupt
         if self._lost:
@@ -120,7 +120,6 @@ class LocalWorkers:
         return [self._hear(worker) for worker in heard]
 
     def stop(self, number: int) -> None:
-        """Kill the process that runs a cell; another one is started for the next."""
         for worker in [worker for worker in self._busy if worker.number == number]:
             self._busy.remove(worker)
             worker.kill()
@@ -130,7 +129,7 @@ class LocalWorkers:
         for _ in range(_STARTS):
             ours, theirs = self._context.Pipe()
             # Not a daemon, for solvers may have processes of their own.
-            process = self._context.Process(target=serve, args=(theirs,), daemon=False)
+            process = self._context.Process(target=_serve, args=(theirs,), daemon=False)
             worker = _Worker(process, ours)
             # Known before it runs, whatever interrupts this.
             self._workers.append(worker)
@@ -166,17 +165,13 @@ class LocalWorkers:
         return number, answer
 
 
-def cores() -> int:
-    """Return the number of cores that this process may use."""
+def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def serve(channel: "Connection[Any, Any]") -> None:
-    """Run the cells that come through a channel, until it is closed; the body of a process.
-
-    The process leads a group of its own, so that Ctrl-C in a terminal is for the one that started it, and ends with
-    that one, in whatever way it ends.
-    """
+def _serve(channel: "Connection[Any, Any]") -> None:
+    # A group of its own: Ctrl-C in a terminal is for the driver, which decides what becomes of workers, and a solver
+    # may have started processes that must end with the worker.
     os.setpgid(0, 0)
     _end_with_parent()
     # Standard output belongs to the answers of the command.
