@@ -16,6 +16,7 @@ from allocopt.experiments.engine import Here, run
 from allocopt.experiments.inputs import problem_digest, topology_digest, workload_digest
 from allocopt.experiments.store import Store
 from allocopt.experiments.tasks import BenchTask, options_text
+from allocopt.kernels.ready import make_ready
 from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.kind import get_kind, kind_names, kind_of
 from allocopt.report.rows import BenchRow, SolveRow
@@ -152,7 +153,8 @@ def compare(
         If there is no such solver or strategy, or a solver takes none of what it was given.
     """
     pairs = contenders(solvers, strategies, sorted({problem.kind for problem in problems}))
-    grid = bench_grid(problems, pairs, seeds, budget or Budget(10.0)).grid
+    grid, _, kernels = bench_grid(problems, pairs, seeds, budget or Budget(10.0))
+    make_ready(kernels)
     rows = run(grid, Store(None, {}), Here(grid))
     return [bench_row(cell, row, known or {}) for cell, row in zip(grid.cells, rows, strict=True)]
 
