@@ -3,6 +3,7 @@
 import json
 import sys
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from allocopt.cli.grids import Workers
 from allocopt.cli.options import Gap, Instances, Iterations, Json, TimeLimit, Trajectory
+from allocopt.cli.parameters import command_of, names_of
 from allocopt.cli.terminal import screen_width
 
 if TYPE_CHECKING:
@@ -17,16 +19,34 @@ if TYPE_CHECKING:
     from allocopt.report.rows import BenchRow
 
 
-def command(
-    instances: Instances,
+@dataclass(frozen=True, slots=True)
+class ContenderOptions:
+    """Solvers, strategies and seeds that are compared."""
+
     solvers: Annotated[
-        str, typer.Option(help="Names, comma-separated; NAME:STRATEGY runs a solver under that strategy alone.")
-    ] = "auto",
-    strategy: Annotated[str, typer.Option(help="Strategies of topology problems, comma-separated.")] = "scas,dcas,free",
-    time_limit: TimeLimit = 10.0,
-    iterations: Iterations = None,
-    gap: Gap = 0.0,
-    seeds: Annotated[str, typer.Option(help="Seeds, comma-separated.")] = "0",
+        str,
+        typer.Option(
+            help="Names, comma-separated; NAME:STRATEGY runs a solver under that strategy alone.",
+            autocompletion=names_of("solvers"),
+        ),
+    ] = "auto"
+    strategy: Annotated[str, typer.Option(help="Strategies of topology problems, comma-separated.")] = "scas,dcas,free"
+    seeds: Annotated[str, typer.Option(help="Seeds, comma-separated.")] = "0"
+
+
+@dataclass(frozen=True, slots=True)
+class LimitOptions:
+    """Limits on each solve."""
+
+    time_limit: TimeLimit = 10.0
+    iterations: Iterations = None
+    gap: Gap = 0.0
+
+
+def bench(
+    instances: Instances,
+    compared: ContenderOptions,
+    limit: LimitOptions,
     best_known: Annotated[
         Path | None,
         typer.Option(readable=False, help="Best-known values; if not given, best_known.json beside the instances."),
@@ -62,8 +82,11 @@ def command(
     check_files_differ(out, trajectory, read=[*files, best_known, *(path.with_name(FILE_NAME) for path in files)])
     problems = read_instances(instances)
     known = read_best_known(best_known) if best_known else best_known_beside(files)
-    pairs = contenders(_parts(solvers), _parts(strategy), sorted({problem.kind for problem in problems}))
-    grid, refusals, kernels = bench_grid(problems, pairs, whole_numbers(seeds), Budget(time_limit, iterations, gap))
+    pairs = contenders(
+        _parts(compared.solvers), _parts(compared.strategy), sorted({problem.kind for problem in problems})
+    )
+    budget = Budget(limit.time_limit, limit.iterations, limit.gap)
+    grid, refusals, kernels = bench_grid(problems, pairs, whole_numbers(compared.seeds), budget)
     for name, reasons in refusals.items():
         count = f"{len(reasons)} of {len(problems)} instances"
         print(f"allocopt: {name} does not take {count}, such as {reasons[0]}", file=sys.stderr)
@@ -77,7 +100,7 @@ def command(
         if as_json:
             print(json.dumps(rows[-1].as_dict(), allow_nan=False), flush=True)
 
-    limits = {"seconds": time_limit, "iterations": iterations, "gap": gap}
+    limits = {"seconds": limit.time_limit, "iterations": limit.iterations, "gap": limit.gap}
     with closing(open_store(out, grid, limits)) as store:
         run_grid(grid, store, lambda: executor_of(grid, workers), take, "solves")
         check_none_failed(grid, store, "solves")
@@ -88,6 +111,9 @@ def command(
         write_trajectories(trajectory, (point for row in rows for point in trajectory_rows(row.solve, row.points)))
     made_by = f"{facts.version}, commit {facts.commit}, Python {facts.python}, {facts.machine}"
     print(f"{summary_table(rows, screen_width())}\n\n{made_by}", file=sys.stderr if as_json else sys.stdout)
+
+
+command = command_of(bench)
 
 
 def _parts(text: str) -> list[str]:

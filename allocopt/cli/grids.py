@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 Workers = Annotated[
     int | None,
-    typer.Option(
-        min=1, max=4096, help="Processes of one thread each; if not given, one after the other in this process."
-    ),
+    typer.Option(min=1, max=4096, metavar="N", help="Processes of one thread each; if not given, this one."),
 ]
 
 

@@ -48,16 +48,13 @@ Trajectory = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")]
 
-TOPOLOGY_HELP = (
-    "topology.conf or topology.yaml of Slurm (FILE#NAME chooses one of several), kubectl get nodes -o json as .json, "
-    "or .graphml."
-)
+TOPOLOGY_HELP = "topology.conf or .yaml (FILE#NAME) of Slurm, kubectl get nodes -o json, or .graphml."
 
 TableColumns = Annotated[
     str | None,
     typer.Option(
-        metavar="ROLE=COLUMN,...",
-        help="Columns of a table of jobs whose names do not tell: job, submit, run (or start, end), estimate, nodes or "
+        metavar="ROLE=NAME,...",
+        help="Columns of a table whose names do not tell: job, submit, run (or start, end), estimate, nodes or "
         "processors, user, state; with a unit, run=elapsed:min; or a .toml file.",
     ),
 ]

@@ -10,12 +10,20 @@ import typer
 
 from allocopt.cli.grids import Workers
 from allocopt.cli.options import Json
+from allocopt.cli.parameters import names_of
 from allocopt.cli.terminal import listed, screen_width
 
 if TYPE_CHECKING:
     from allocopt.experiments.cells import Cell, Row
 
-Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="Table or figure; if not given, the list of all.")]
+Name = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[NAME]",
+        help="Table or figure; if not given, the list of all.",
+        autocompletion=names_of("artifacts"),
+    ),
+]
 Quick = Annotated[bool, typer.Option("--quick", help="A part that takes about a minute.")]
 Seeds = Annotated[str, typer.Option(help="Seeds, comma-separated.")]
 Data = Annotated[

@@ -111,7 +111,7 @@ def screens() -> list[tuple[str, ...]]:
     generate.add_commands()
     inner = [(name, one) for name, app in APPS.items() for one in app.registered_commands]
     own = [(name, one.name or getattr(one.callback, "__name__", "")) for name, one in inner]
-    return [(), *((name,) for name in COMMANDS if name != "what-if"), *own]
+    return [(), *((name,) for name in COMMANDS), *own]
 
 
 @pytest.mark.parametrize("command", screens(), ids=" ".join)
@@ -138,6 +138,10 @@ def test_help_of_every_command_fits_a_screen(
         ("allocopt simulate a.swf --allocator lagr", {"lagrangian"}),
         ("allocopt simulate a.swf --backfill e", {"easy"}),
         ("allocopt simulate a.swf --set trim", {"trim="}),
+        ("allocopt bench @tiny --solvers dp,lagr", {"dp,lagrangian"}),
+        ("allocopt what-if --schedulers easy,dras-p", {"easy,dras-pg", "easy,dras-ppo"}),
+        ("allocopt what-if --allocators best-fit,lagr", {"best-fit,lagrangian"}),
+        ("allocopt reproduce nsa-table", {"nsa-table3", "nsa-table4"}),
     ],
 )
 def test_a_shell_completes_commands_and_names(
