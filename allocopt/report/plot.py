@@ -405,7 +405,7 @@ class Figure:
         panels = self.draw(LIGHT)
         # Composed views cannot fit a width: labels take what is left out here.
         across = 1 if panels[0].width > WIDTH else min(2, len(panels))
-        parts = [{**panel.spec(), "width": panel.width - 90} for panel in panels]
+        parts = [{**_unnamed(panel.spec()), "width": panel.width - 90} for panel in panels]
         whole: Spec = {"concat": parts, "columns": across, "spacing": 28} if len(parts) > 1 else parts[0]
         if len(self.series) > 1:
             whole = {"vconcat": [self._legend(across * panels[0].width - 90), whole], "spacing": 16}
@@ -427,7 +427,7 @@ class Figure:
             panel.line(index, np.array([x, x + 26.0]), np.array([y, y]))
             panel.points(index, np.array([x + 13.0]), np.array([y]), size=3.5)
             panel.texts([(x + 33.0, y, name)], align="left", size=_FONT_SIZE)
-        return panel.spec()
+        return _unnamed(panel.spec())
 
 
 def check_installed() -> None:
@@ -472,6 +472,11 @@ def _config(colours: Colours) -> Spec:
             "anchor": "start", "color": colours["ink"], "fontSize": _FONT_SIZE, "offset": 8, "frame": "group",
         },
     }  # fmt: skip
+
+
+def _unnamed(spec: Spec) -> Spec:
+    """Drop the names of layers: in composed views, data of layers with the same name would be taken for the same."""
+    return {**spec, "layer": [{key: value for key, value in each.items() if key != "name"} for each in spec["layer"]]}
 
 
 def _literal(values: Sequence[object]) -> str:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocopt.report.plot import Axis, Key, line_figure, smoothed
+from allocopt.report.plot import Axis, Colours, Figure, Key, Panel, line_figure, smoothed
 
 
 def test_sixteen_series_differ_in_colour_and_dashes_or_shape() -> None:
@@ -47,3 +47,19 @@ def test_every_line_of_a_figure_runs_through_its_points(tmp_path: Path) -> None:
     lines = [each for each in picture.iter() if each.get("aria-label") in ("one", "two")]
     assert [len(line.attrib["d"].split("L")) for line in lines] == [3, 3]
     assert lines[0].attrib["d"] != lines[1].attrib["d"]
+
+
+def test_panels_of_a_file_and_its_legend_keep_their_own_lines(tmp_path: Path) -> None:
+    xs = np.array([0.0, 1.0])
+
+    def draw(colours: Colours) -> list[Panel]:
+        panels = [Panel(colours, Axis((0.0, 1.0)), Axis((0.0, 9.0)), 100) for _ in range(2)]
+        for index in range(2):
+            for number, panel in enumerate(panels):
+                panel.line(index, xs, xs + index + 5 * number, f"line {index} of panel {number}")
+        return panels
+
+    Figure("f", "t", "d", draw, series=("one", "other")).write(tmp_path / "figure.svg")
+    picture = ElementTree.fromstring((tmp_path / "figure.svg").read_text(encoding="utf-8"))
+    drawn = [each.attrib["d"] for each in picture.iter() if each.get("aria-label", "").startswith("line ")]
+    assert len(drawn) == len(set(drawn)) == 4
