@@ -28,7 +28,9 @@ def test_a_schema_is_one(run: Run, what: str) -> None:
     assert (answer.code, answer.err) == (0, "")
     schema = json.loads(answer.out)
     Draft202012Validator.check_schema(schema)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert schema["title"] == f"allocopt {what} file"
+    assert schema["description"]
     assert list(Draft202012Validator(schema).iter_errors({"format": "of something else"}))
 
 
