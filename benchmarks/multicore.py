@@ -19,7 +19,7 @@ from allocopt.cluster.reading import read_machine
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.multicore.contention import speed_factor
 from allocopt.simulator.multicore.policies import ACTIONS, get_action
-from allocopt.simulator.multicore.simulation import MulticoreSimulation, PlacedJobs, read_placed_jobs, replay
+from allocopt.simulator.multicore.simulation import MulticoreSimulation, PlacedJobs, replay
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.irmasim import npb_batch, read_irmasim
@@ -57,7 +57,7 @@ def against_the_measured_run(folder: Path) -> str:
     """Table of models against the measured run."""
     example = folder / "examples" / "cal" / "job_4_cal_str_19314_log2_v1"
     jobs = read_irmasim(example / "workload.json")
-    known = read_placed_jobs(folder / "derived_measured_jobs.csv", jobs.names)
+    known = PlacedJobs.read(folder / "derived_measured_jobs.csv", jobs.names)
     given = read_machine(example / "platform.json")
     rows: list[list[Cell]] = []
     for name, machine, execution in (

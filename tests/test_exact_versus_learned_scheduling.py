@@ -12,7 +12,7 @@ from support.simulations import assert_lawful
 from allocopt.envs.dras.dynamics import CAPABILITY, CAPACITY, Weights
 from allocopt.envs.dras.task import Episodes, Observing, Options
 from allocopt.problems.knapsack import Reward
-from allocopt.simulator.optimization import OptimizationScheduler, knapsack_of
+from allocopt.simulator.optimization import OptimizationScheduler
 from allocopt.simulator.rules import Backfill, Mode, Reservations, Rules
 from allocopt.simulator.scheduler import Decision, ListScheduler, Scheduler, Start
 from allocopt.simulator.simulate import simulate
@@ -70,7 +70,7 @@ class Instances:
 
     def schedule(self, view: View) -> Iterator[Decision]:
         waiting, free = view.queue.tolist(), view.free_processors
-        problem = knapsack_of(view, waiting, self.reward) if waiting else None
+        problem = OptimizationScheduler(objective=self.reward).problem(view, waiting) if waiting else None
         started = []
         for decision in self.scheduler.schedule(view):
             assert isinstance(decision, Start)

@@ -22,7 +22,7 @@ from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.explain import Explanation
 from allocopt.simulator.metrics import Metrics
 from allocopt.simulator.multicore.policies import Action, get_action
-from allocopt.simulator.multicore.simulation import MulticoreSchedule, PlacedJobs, read_placed_jobs, replay
+from allocopt.simulator.multicore.simulation import MulticoreSchedule, PlacedJobs, replay
 from allocopt.simulator.multicore.state import IDLE, Execution, ExecutionKind, check_jobs
 from allocopt.simulator.placement import Allocator
 from allocopt.simulator.quota.execution import QuotaExecution
@@ -80,7 +80,7 @@ class SimulationInputs:
         """
         if spec.platform is not None:
             machine, jobs = read_machine(spec.platform, spec.types), read_irmasim(Path(spec.trace))
-            placed = None if spec.placement is None else read_placed_jobs(spec.placement, jobs.names)
+            placed = None if spec.placement is None else PlacedJobs.read(spec.placement, jobs.names)
             jobs = jobs if spec.max_jobs is None else jobs.first(spec.max_jobs)
             inputs = cls(jobs, machine, placed=placed, source=spec.placement or spec.trace)
             with inputs.named():

@@ -223,7 +223,7 @@ _LOG_BATCH = 13.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Curve:
+class _Curve:
     """How a job's speed depends on where it is put."""
 
     gpus: IntArray  # numbers of GPUs with which it was measured, rising, shape ``(k,)``
@@ -250,7 +250,26 @@ class Measurements:
     at run time and does not come with the package.
     """
 
-    curves: Mapping[str, Mapping[str, Curve]]  # the curve of each job on each GPU type, by type and name
+    curves: Mapping[str, Mapping[str, _Curve]]  # the curve of each job on each GPU type, by type and name
+
+    @classmethod
+    def read(cls, path: Path | str) -> "Measurements":
+        """Read throughputs; see `Measurements`.
+
+        Jobs that were not measured both on one server and spread over several, with several GPUs, are left out; so is a
+        number of GPUs with which the job did not run. Raises `BadFileError` if the file cannot be read or does not hold
+        throughputs.
+        """
+        path = Path(path)
+        found = parse_json(read_text(path), path)
+        if not isinstance(found, dict):
+            raise bad_file(path, "top level", f"is {shown(found)}, must be an object")
+        types = sorted(name for name in found if f"{name}{_SPREAD}" in found)
+        if not types:
+            raise bad_file(path, f"holds no GPU type with its {_SPREAD!r} counterpart")
+        packed = {name: _throughputs(path, name, found[name]) for name in types}
+        spread = {name: _throughputs(path, name + _SPREAD, found[name + _SPREAD]) for name in types}
+        return cls(MappingProxyType({name: _curves(packed[name], spread[name]) for name in types}))
 
     @property
     def gpu_types(self) -> tuple[str, ...]:
@@ -285,25 +304,6 @@ class Measurements:
         return np.array(rows)
 
 
-def read_measurements(path: Path | str) -> Measurements:
-    """Read throughputs.
-
-    Jobs that were not measured both on one server and spread over several, with several GPUs, are left out; so is a
-    number of GPUs with which the job did not run. Raises `BadFileError` if the file cannot be read or does not hold
-    throughputs.
-    """
-    path = Path(path)
-    found = parse_json(read_text(path), path)
-    if not isinstance(found, dict):
-        raise bad_file(path, "top level", f"is {shown(found)}, must be an object")
-    types = sorted(name for name in found if f"{name}{_SPREAD}" in found)
-    if not types:
-        raise bad_file(path, f"holds no GPU type with its {_SPREAD!r} counterpart")
-    packed = {name: _throughputs(path, name, found[name]) for name in types}
-    spread = {name: _throughputs(path, name + _SPREAD, found[name + _SPREAD]) for name in types}
-    return Measurements(MappingProxyType({name: _curves(packed[name], spread[name]) for name in types}))
-
-
 _Throughputs = dict[tuple[str, int], float]
 
 
@@ -322,7 +322,7 @@ def _throughputs(path: Path, place: str, jobs: object) -> _Throughputs:
     return found
 
 
-def _curves(packed: _Throughputs, spread: _Throughputs) -> Mapping[str, Curve]:
+def _curves(packed: _Throughputs, spread: _Throughputs) -> Mapping[str, _Curve]:
     both = sorted(key for key in packed if packed[key] > 0 and spread.get(key, 0.0) > 0 and key[1] > 1)
     curves = {}
     for name in sorted({name for name, _ in both}):
@@ -330,7 +330,7 @@ def _curves(packed: _Throughputs, spread: _Throughputs) -> Mapping[str, Curve]:
         times = np.array([[1 / packed[name, gpus], 1 / spread[name, gpus]] for gpus in counts])
         # One GPU is on one server whatever the policy.
         slowdown = np.concatenate([np.ones((1, len(Policy))), times / times.min(axis=1, keepdims=True)])
-        curves[name] = Curve(np.array([1, *counts]), slowdown)
+        curves[name] = _Curve(np.array([1, *counts]), slowdown)
     return MappingProxyType(curves)
 
 

@@ -16,8 +16,8 @@ from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
 from allocopt.solving.solve import solve
 
-PROBE = (KnapsackJob("probe", {"nodes": 1}, 0.0, 1.0),)
-"""The jobs of a problem that is made to see whether objective and weights are such."""
+# The jobs of a problem that is made to see whether objective and weights are such.
+_PROBE = (KnapsackJob("probe", {"nodes": 1}, 0.0, 1.0),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class OptimizationScheduler:
         if self.objective not in (Reward.CAPABILITY, Reward.CAPACITY):
             raise UsageError(f"the objective is {self.objective!r}, must be capability or capacity")
         try:
-            KnapsackProblem({"nodes": 1}, PROBE, Reward(self.objective), tuple(self.weights))  # type: ignore[arg-type]
+            KnapsackProblem({"nodes": 1}, _PROBE, Reward(self.objective), tuple(self.weights))  # type: ignore[arg-type]
         except (InvalidProblemError, TypeError) as error:
             raise UsageError(f"weights must be three numbers w1, w2, w3: {error}") from None
         solver = get_solver(self.solver, None, KnapsackProblem.kind) if isinstance(self.solver, str) else self.solver
@@ -77,31 +77,28 @@ class OptimizationScheduler:
         fitting = window[view.fitting(window)]
         if not len(fitting):
             return
-        problem = knapsack_of(view, window.tolist(), Reward(self.objective), self.weights)
+        problem = self.problem(view, window.tolist())
         result = solve(problem, None, self._solver, self.time_limit, self.seed, iterations=self.iterations)
         selected = window[list(result.found().jobs)].tolist()
         # Nobody is selected only where the weights find nothing in any job; the first that fits keeps time going.
         for job in selected or [int(fitting[0])]:
             yield Start(job)
 
+    def problem(self, view: View, jobs: list[int]) -> KnapsackProblem:
+        """Pose the selection from some waiting jobs with what is free now."""
 
-def knapsack_of(
-    view: View, jobs: list[int], reward: Reward, weights: tuple[float, float, float] = EQUAL_WEIGHTS
-) -> KnapsackProblem:
-    """Pose the selection from some waiting jobs with what is free now; the weights are w1, w2 and w3 of Eq. 1."""
+        def named(units: IntArray) -> dict[str, int]:
+            return dict(zip(view.platform.resources, units.tolist(), strict=True))
 
-    def named(units: IntArray) -> dict[str, int]:
-        return dict(zip(view.platform.resources, units.tolist(), strict=True))
-
-    estimates = np.maximum(view.estimate[jobs], LEAST_ESTIMATE_S).tolist()
-    return KnapsackProblem(
-        named(view.free),
-        tuple(
-            KnapsackJob(str(view.ids[job]), named(view.request[job]), view.waited(job), estimate)
-            for job, estimate in zip(jobs, estimates, strict=True)
-        ),
-        reward,
-        tuple(weights),  # type: ignore[arg-type]
-        named(np.asarray(view.platform.total)),
-        name=f"queue at {view.now:g} s",
-    )
+        estimates = np.maximum(view.estimate[jobs], LEAST_ESTIMATE_S).tolist()
+        return KnapsackProblem(
+            named(view.free),
+            tuple(
+                KnapsackJob(str(view.ids[job]), named(view.request[job]), view.waited(job), estimate)
+                for job, estimate in zip(jobs, estimates, strict=True)
+            ),
+            Reward(self.objective),
+            tuple(self.weights),  # type: ignore[arg-type]
+            named(np.asarray(view.platform.total)),
+            name=f"queue at {view.now:g} s",
+        )

@@ -136,15 +136,7 @@ _WALLTIME_FACTOR = 1.5
 
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
-    """A job of the queue, submitted after ``submit_s`` seconds.
-
-    Parameters
-    ----------
-    application
-        Its workflow.
-    job
-        What it asks for, and how long it runs alone.
-    """
+    """A job that runs an application, submitted after so many seconds."""
 
     application: str
     submit_s: float

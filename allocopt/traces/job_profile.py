@@ -21,54 +21,32 @@ class StageKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage of a job.
+    """A stage of a job."""
 
-    Parameters
-    ----------
-    share
-        Share of the job's remaining work that it is, in (0, 1]: of the time that the job takes alone.
-    cpu
-        Share of the job's cores that it keeps busy when it runs alone, in (0, 1].
-    memory
-        Share of the memory beside the job's cores that it occupies, in [0, 1].
-    io
-        Share of the time that it reads, writes or exchanges messages when it runs alone, in [0, 1].
-    kind
-        Whether it uses one core or all.
-    """
-
+    # Share of the job's remaining work that it is, in (0, 1]: of the time that the job takes alone.
     share: float
+    # Share of the job's cores that it keeps busy when it runs alone, in (0, 1].
     cpu: float
+    # Share of the memory beside the job's cores that it occupies, in [0, 1].
     memory: float = 0.0
+    # Share of the time that it reads, writes or exchanges messages when it runs alone, in [0, 1].
     io: float = 0.0
     kind: StageKind = StageKind.PARALLEL
 
 
 @dataclass(frozen=True, slots=True)
 class ProfiledJob:
-    """A job whose demands are known, running or waiting.
-
-    Parameters
-    ----------
-    id
-        Its name.
-    cores
-        Cores that it has, or asks for.
-    profile
-        The stages that are ahead, in order; their shares sum to 1.
-    remaining_s
-        Seconds for which it still runs if it runs alone: for a waiting job, its run time.
-    walltime_s
-        Seconds from now, or from its start, to its limit.
-    wait_s
-        Seconds for which it would still wait if it is not hosted; the objective ``response`` needs it of guests.
-    """
+    """A job whose demands are known, running or waiting; it has, or asks for, ``cores``."""
 
     id: str
     cores: int
+    # The stages that are ahead, in order; their shares sum to 1.
     profile: tuple[Stage, ...]
+    # Seconds for which it still runs if it runs alone: for a waiting job, its run time.
     remaining_s: float
+    # Seconds from now, or from its start, to its limit.
     walltime_s: float
+    # Seconds for which it would still wait if it is not hosted; the objective ``response`` needs it of guests.
     wait_s: float | None = None
 
     @property

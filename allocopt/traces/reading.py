@@ -24,8 +24,8 @@ def read_workload(path: Path | str, columns: "Columns | None" = None) -> Workloa
     """Read a workload in the format that the ending of its file tells.
 
     ``.swf`` is the Standard Workload Format, ``.json`` Batsim's, ``.csv`` and ``.tsv`` a table whose first line names
-    the columns. Any other text is such a table if there is ``|`` in its first line, as ``sacct -P`` prints it, and
-    else the NSA authors' text.
+    the columns. Any other text is such a table if ``|`` stands in its first line, as ``sacct -P`` prints it, and else
+    the NSA authors' text.
 
     Parameters
     ----------

@@ -21,47 +21,27 @@ _LAST_NUMBER = re.compile(r"[0-9]{1,18}$")
 class TaskWorkload:
     """Jobs whose tasks each need a core; kept sorted by submit time, then as given.
 
-    Parameters
-    ----------
-    name
-        Name of the trace.
-    names
-        Names of the jobs, distinct, as many as there are jobs; ``n``.
-    submit
-        Submit times in seconds, not negative, shape ``(n,)`` as all arrays here.
-    nodes
-        Different nodes that the tasks of a job are put on, at least 1.
-    tasks
-        Tasks of each job, at least one for each of its nodes; all nodes but the last get equally many.
-    instructions
-        Instructions that each task executes, positive.
-    ipc
-        Instructions per cycle of a task that runs alone, positive.
-    memory_mb
-        Memory that each task takes, in MB.
-    volume_mb
-        Data that each task reads from and writes to memory, in MB.
-    estimate
-        Run time in seconds as the user estimated it, positive.
-    applications
-        What each job runs, for reports; empty where it is not known.
-
-    Raises
-    ------
-    InvalidProblemError
-        If any of this does not hold; it names the job.
+    Arrays have shape ``(n,)``. Raises `InvalidProblemError`, which names the job, if a value is out of its range.
     """
 
     name: str
+    # Distinct names of the jobs.
     names: tuple[str, ...]
+    # Submit times in seconds, not negative.
     submit: FloatArray
+    # Different nodes that the tasks of a job are put on, at least 1, and its tasks, at least one for each of these; all
+    # nodes but the last get equally many.
     nodes: IntArray
     tasks: IntArray
+    # Instructions that each task executes, and instructions per cycle of one that runs alone, both positive.
     instructions: FloatArray
     ipc: FloatArray
+    # Memory that each task takes, and data that it reads from and writes to memory, in MB.
     memory_mb: FloatArray
     volume_mb: FloatArray
+    # Run time in seconds as the user estimated it, positive.
     estimate: FloatArray
+    # What each job runs, for reports; empty where it is not known.
     applications: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, si
 from allocopt.envs.cush.observation import n_features
 from allocopt.envs.cush.task import ObservationName, Options
 from allocopt.errors import UsageError
-from allocopt.simulator.locality import SIERRA_TABLE, PenaltyTable, read_measurements
+from allocopt.simulator.locality import SIERRA_TABLE, Measurements, PenaltyTable
 from learned.cush.policies import FIXED, LEARNED, FixedPolicies, ImageNetwork, Validator
 from learned.rl.slots import CompactNetwork
 from learned.rl.training import DeclaredTraining, Trained, file_names, option
@@ -110,7 +110,7 @@ class CushTraining(DeclaredTraining["CushLearner"]):
     def draw(self, seeds: Sequence[int]) -> list[JobSet]:
         """Draw a job set for each seed, of the training's machine and locality model."""
         model = PenaltyTable.read(self.table).in_unit(self.timestep_s) if self.table else SIERRA_TABLE
-        known = read_measurements(self.measured) if self.measured else model
+        known = Measurements.read(self.measured) if self.measured else model
         return draw_jobsets(self.cluster(), known, seeds, Recipe(unknown_share=self.unknown_share))
 
     def validation_sets(self) -> list[JobSet]:

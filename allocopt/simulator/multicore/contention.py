@@ -21,28 +21,6 @@ from allocopt.traces.tasks import TaskWorkload
 
 
 @inlined
-def falling_step(x: float) -> float:
-    """Fifth-order smooth step that falls from 1 at 0 to 0 at 1 (Eq. 4, with the sign that makes it a step)."""
-    if x <= 0.0:
-        return 1.0
-    if x >= 1.0:
-        return 0.0
-    return float(1.0 - x * x * x * (x * (6.0 * x - 15.0) + 10.0))
-
-
-@inlined
-def least_factor(rate: float, others: float, sharing: float, da: float, db: float, dc: float, dd: float) -> float:
-    """Speed factor below which a task does not fall (Eq. 3)."""
-    weight, width, beyond = sharing * others, dc - others * dd, rate - (da - others) * db
-    if width > 0.0:
-        step = falling_step(beyond / width)
-    else:
-        # So many others that the step has no width left.
-        step = 1.0 if beyond <= 0.0 else 0.0
-    return float((step * weight + 1.0) / (1.0 + weight))
-
-
-@inlined
 def factor_of(
     rate: float,
     total: float,
@@ -58,7 +36,19 @@ def factor_of(
     """Speed factor of a task (Eq. 2), between 1 / (1 + sharing x others) and 1."""
     if total <= c:
         return 1.0
-    floor = least_factor(rate, others, sharing, da, db, dc, dd)
+    # Eq. 4: a fifth-order smooth step that falls from 1 at 0 to 0 at 1, with the sign that makes it a step; a sharp one
+    # where the others are so many that it has no width left.
+    width, beyond = dc - others * dd, rate - (da - others) * db
+    if beyond <= 0.0:
+        step = 1.0
+    elif width <= 0.0 or beyond >= width:
+        step = 0.0
+    else:
+        x = beyond / width
+        step = 1.0 - x * x * x * (x * (6.0 * x - 15.0) + 10.0)
+    # Eq. 3: the factor below which the task does not fall.
+    weight = sharing * others
+    floor = (step * weight + 1.0) / (1.0 + weight)
     return float(max(floor, min(1.0, 1.0 + b * (total - c))))
 
 

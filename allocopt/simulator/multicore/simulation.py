@@ -198,27 +198,28 @@ SECONDS = "a time in seconds"
 class PlacedJobs(NamedTuple):
     """Jobs that were started, by name."""
 
-    placed: dict[str, Placed]  # where and when each was started
-    duration_s: dict[str, float]  # seconds that each took; empty where that was not measured
+    placed: dict[str, Placed]
+    # Seconds that each took; empty where that was not measured.
+    duration_s: dict[str, float]
 
+    @classmethod
+    def read(cls, path: Path | str, names: Sequence[str]) -> "PlacedJobs":
+        """Read where and when jobs were started; ``job17`` may stand there as ``17``.
 
-def read_placed_jobs(path: Path | str, names: Sequence[str]) -> PlacedJobs:
-    """Read where and when jobs were started; ``job17`` may stand there as ``17``.
-
-    The CSV file has the columns ``job_id``, ``node``, ``start_s`` and, if known, ``duration_s``; ``.gz`` is
-    decompressed. Raises `BadFileError` if the file cannot be read, or a row is wrong; it names line and column.
-    """
-    path = Path(path)
-    known = {name.removeprefix("job"): name for name in names} | {name: name for name in names}
-    jobs = PlacedJobs({}, {})
-    for place, row in csv_rows(path, COLUMNS, "jobs"):
-        name = known.get(row["job_id"])
-        if name is None or name in jobs.placed:
-            fault = "the workload has no such job" if name is None else "which comes twice"
-            raise bad_file(path, place, f"job_id is {shown(row['job_id'])}, {fault}")
-        jobs.placed[name] = Placed(row["node"], number_at_least_0(path, place, row, "start_s", SECONDS))
-        if DURATION in row:
-            jobs.duration_s[name] = number_at_least_0(path, place, row, DURATION, SECONDS)
-            if not jobs.duration_s[name]:
-                raise bad_file(path, place, f"{DURATION} is {shown(row[DURATION])}, must be positive")
-    return jobs
+        The CSV file has the columns ``job_id``, ``node``, ``start_s`` and, if known, ``duration_s``; ``.gz`` is
+        decompressed. Raises `BadFileError` if the file cannot be read, or a row is wrong; it names line and column.
+        """
+        path = Path(path)
+        known = {name.removeprefix("job"): name for name in names} | {name: name for name in names}
+        jobs = cls({}, {})
+        for place, row in csv_rows(path, COLUMNS, "jobs"):
+            name = known.get(row["job_id"])
+            if name is None or name in jobs.placed:
+                fault = "the workload has no such job" if name is None else "which comes twice"
+                raise bad_file(path, place, f"job_id is {shown(row['job_id'])}, {fault}")
+            jobs.placed[name] = Placed(row["node"], number_at_least_0(path, place, row, "start_s", SECONDS))
+            if DURATION in row:
+                jobs.duration_s[name] = number_at_least_0(path, place, row, DURATION, SECONDS)
+                if not jobs.duration_s[name]:
+                    raise bad_file(path, place, f"{DURATION} is {shown(row[DURATION])}, must be positive")
+        return jobs

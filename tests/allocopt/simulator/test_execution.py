@@ -14,8 +14,9 @@ from support.slow_sharing import share_slowly
 from support.workloads import workload
 
 from allocopt.cluster.platform import Part, Platform
+from allocopt.cluster.topology import FatTree, Pairs
 from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.simulator.execution import Change, Locality
+from allocopt.simulator.execution import Change, HopSlowdown, Locality
 from allocopt.simulator.placement import BreadthFirst, DepthFirst
 from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.scheduler import ListScheduler
@@ -157,11 +158,41 @@ def test_the_locality_model_needs_nodes() -> None:
         simulate(JOBS, 8, execution=LOCALITY)
 
 
-def test_a_penalty_that_takes_the_whole_run_time_away_is_refused() -> None:
-    with pytest.raises(InvalidProblemError, match="whole run time"):
-        Locality(JOBS.run, np.array([1, 1]), np.array([4, 2]), np.array([-10.0, 0.0]), np.zeros(2))
+@pytest.mark.parametrize(
+    ("fewest", "most", "packed_s", "fault"),
+    [([1, 1], [4, 2], [-10.0, 0.0], "whole run time"), ([1, 2], [4, 1], [0.0, 0.0], "fewer nodes when spread")],
+)
+def test_a_locality_that_contradicts_is_refused(
+    fewest: list[int], most: list[int], packed_s: list[float], fault: str
+) -> None:
+    with pytest.raises(InvalidProblemError, match=fault):
+        Locality(JOBS.run, np.array(fewest), np.array(most), np.array(packed_s), np.zeros(2))
 
 
-def test_fewer_nodes_spread_than_packed_are_refused() -> None:
-    with pytest.raises(InvalidProblemError, match="fewer nodes when spread"):
-        Locality(JOBS.run, np.array([1, 2]), np.array([4, 1]), np.zeros(2), np.zeros(2))
+def hops(tree: FatTree, first: int, second: int) -> int:
+    a, b = tree.groups_of(np.array([first, second])).T
+    return tree.hops[0] if a[0] == b[0] else tree.hops[1] if a[1] == b[1] else tree.hops[2]
+
+
+@given(st.integers(1, 8), st.floats(0, 3), st.sampled_from(["ordered", "unordered"]))
+def test_a_job_takes_longer_by_the_mean_hops_of_its_pairs(nodes: int, share: float, pairs: Pairs) -> None:
+    tree = FatTree(2, 2, 2, (1, 3, 6), pairs)
+    workload = Workload("one", np.array([1]), np.zeros(1), np.array([100.0]), np.array([nodes]), np.array([1e6]))
+    schedule = simulate(workload, Platform.whole_nodes(tree), execution=HopSlowdown(tree, share))
+    distances = [hops(tree, a, b) for a in range(nodes) for b in range(a)]
+    longer = share * (np.mean(distances) / tree.hops[0] - 1) if distances else 0.0
+    assert schedule.end[0] == pytest.approx(100 * (1 + longer), rel=1e-9)
+
+
+def test_a_share_out_of_range_and_a_tree_without_hops_are_refused() -> None:
+    for share in (-0.1, 1e9, float("nan")):
+        with pytest.raises(UsageError, match="the slowdown by hops is"):
+            HopSlowdown(FatTree(1, 1, 2), share)
+    with pytest.raises(UsageError, match="at least one hop within a leaf"):
+        HopSlowdown(FatTree(1, 1, 2, (0, 1, 2)), 0.1)
+
+
+def test_a_pool_of_processors_has_no_hops() -> None:
+    workload = Workload("one", np.array([1]), np.zeros(1), np.ones(1), np.array([2]), np.ones(1))
+    with pytest.raises(UsageError, match="needs a platform with nodes"):
+        simulate(workload, 4, execution=HopSlowdown(FatTree(1, 1, 4), 0.1))

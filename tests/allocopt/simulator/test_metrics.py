@@ -1,20 +1,17 @@
 """Metrics against values computed by hand, second by second, and against published ones."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import ArrayLike
 from support.workloads import workload
 
 from allocopt.cluster.topology import FatTree, Topology, Tree
 from allocopt.errors import UsageError
 from allocopt.simulator.metrics import NO_TRIM, Spread, Trim, measure
 from allocopt.simulator.schedule import Schedule
-from allocopt.traces.workload import Workload
 
 
 def schedule_of(
@@ -219,33 +216,3 @@ def test_hop_costs_are_those_of_the_paper_and_single_nodes_are_left_out() -> Non
     assert metrics.jobs.mean_hop_cost == pytest.approx(sum(expected) / 4 / 1000)
     assert [each.statistics.mean_hop_cost for each in metrics.by_size] == [None, metrics.jobs.mean_hop_cost]
     assert FOUR.hop_costs() is None
-
-
-def reference(path: Path, processors: int) -> Schedule:
-    """Read the start times of the reference implementation."""
-    job, submit, start, end, sizes, run, estimate = np.loadtxt(path, delimiter=",", skiprows=1).T
-    jobs = Workload("w", whole(job), submit, run, whole(sizes), estimate)
-    order = np.lexsort((job, submit))
-    return Schedule(jobs, processors, jobs.submit, start[order], end[order])
-
-
-def whole(values: ArrayLike) -> np.ndarray:
-    return np.asarray(values).astype(np.int64)
-
-
-@pytest.mark.parametrize(
-    ("name", "processors", "wait", "slowdown", "used", "makespan"),
-    [
-        ("lublin_256_first1000_fcfs", 256, "158270.95", "4159.6091", "0.538446", 1_519_735),
-        ("lublin_256_first1000_easy", 256, "11045.205", "60.7841", "0.707421", 1_156_731),
-        ("theta_killed_easy", 4360, "3952.8980", "7.8123", "0.665840", 2_510_100),
-    ],
-)
-def test_the_published_table_comes_out(
-    shared_data: Path, name: str, processors: int, wait: str, slowdown: str, used: str, makespan: int
-) -> None:
-    metrics = measure(reference(shared_data / "reference" / "start_times" / f"{name}.csv.gz", processors))
-    found = (metrics.jobs.wait_s.mean, metrics.jobs.bounded_slowdown.mean, metrics.machine.utilization)
-    digits = [len(text.partition(".")[2]) for text in (wait, slowdown, used)]
-    assert [f"{value:.{places}f}" for value, places in zip(found, digits, strict=True)] == [wait, slowdown, used]
-    assert metrics.machine.makespan_s == makespan

@@ -12,8 +12,7 @@ from support.simulations import assert_lawful, machine_of, rules, small_workload
 
 from allocopt.cluster.platform import Platform
 from allocopt.errors import UsageError
-from allocopt.problems.knapsack import Reward
-from allocopt.simulator.optimization import OptimizationScheduler, knapsack_of
+from allocopt.simulator.optimization import OptimizationScheduler
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.scheduler import Decision, Start
 from allocopt.simulator.simulate import simulate
@@ -32,7 +31,7 @@ class Watched:
         window = view.queue[: self.scheduler.window].tolist()
         if not window:
             return
-        problem = knapsack_of(view, window, Reward(self.scheduler.objective), self.scheduler.weights)
+        problem = self.scheduler.problem(view, window)
         best = best_value(problem)
         assert problem.in_use == view.platform.size - view.free_processors
         started = []

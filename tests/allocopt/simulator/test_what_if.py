@@ -96,10 +96,3 @@ def test_names_are_tried_before_anything_runs(allocators: str, schedulers: str) 
     asked = WhatIf(workload(), TREE, Rules(), Limits())
     with pytest.raises(UsageError, match="nobody"):
         next(asked.outcomes(allocators.split(), schedulers.split()))
-
-
-def test_simulate_takes_an_order_with_backfilling_in_a_word() -> None:
-    by_name = simulate(workload(), TREE.size, "fcfs+easy").start
-    np.testing.assert_array_equal(by_name, simulate(workload(), TREE.size, "easy").start)
-    made = ListScheduler(as_scheduler("fcfs").order, Backfill.EASY)  # type: ignore[union-attr]
-    np.testing.assert_array_equal(by_name, simulate(workload(), TREE.size, made).start)

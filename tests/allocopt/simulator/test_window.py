@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,18 +11,20 @@ from hypothesis import strategies as st
 
 from allocopt.cluster.platform import Part, Platform
 from allocopt.cluster.topology import FatTree
-from allocopt.errors import NoSolutionError, UsageError, WrongAnswerError
+from allocopt.errors import InvalidProblemError, InvalidSolutionError, NoSolutionError, UsageError, WrongAnswerError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.simulator.registry import get_policy
 from allocopt.simulator.rules import EventOrder, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.simulate import simulate
-from allocopt.simulator.window import WindowRule, WindowScheduler, windows
+from allocopt.simulator.window import WindowRule, WindowScheduler, solver_allocator, windows
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import solve
+from allocopt.traces.generators import uniform_workload
+from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 
 TOPOLOGY = FatTree(2, 2, 3)
@@ -92,12 +95,6 @@ def scheduled(jobs: Jobs, scheduler: WindowScheduler, rules: Rules | None = None
     return simulate(workload(*jobs), CLUSTER, scheduler, rules)
 
 
-def starts(jobs: Jobs, period_s: float = 10.0) -> list[float]:
-    made = scheduled(jobs, WindowScheduler(period_s, "sequential"))
-    by_id = dict(zip(made.workload.ids.tolist(), made.start.tolist(), strict=True))
-    return [by_id[job] for job in sorted(by_id)]
-
-
 def slow_starts(jobs: Jobs, size: int, period_s: float) -> dict[int, float]:
     """Follow section III-C word by word: every period, with an explicit number of waiting periods."""
     to_come, waited, ends, period = dict(enumerate(jobs, 1)), {}, {}, 0
@@ -166,37 +163,25 @@ def test_a_due_time_is_the_first_multiple_that_is_not_before(time: float, period
     assert (number - 1) * period_s < time <= due
 
 
-def test_a_job_waits_for_the_next_multiple_though_nodes_are_idle() -> None:
-    assert starts([(0, 5, 2), (1, 5, 2), (10, 5, 2), (10.5, 5, 2)]) == [0, 10, 10, 20]
-
-
-def test_fewest_nodes_go_first_among_jobs_that_have_waited_as_long() -> None:
-    assert starts([(1, 10, 8), (2, 10, 5), (3, 10, 7)]) == [20, 10, 10]
-
-
-def test_a_job_submitted_at_a_multiple_has_waited_as_long_as_those_of_the_period_before() -> None:
-    assert starts([(0, 15, 12), (1, 10, 8), (10, 10, 5)]) == [0, 30, 20]
-
-
-def test_rounding_does_not_cost_a_job_a_waiting_period() -> None:
-    # 0.7 / 0.1 is less than 7 in binary.
-    assert starts([(0, 1.0, 12), (0.3, 1.0, 8), (0.35, 1.0, 5)], 0.1) == [0, 1.0, 2.0]
-
-
-def test_the_job_that_has_waited_for_more_periods_goes_first() -> None:
-    assert starts([(0, 15, 12), (1, 10, 8), (11, 10, 5)]) == [0, 20, 30]
-
-
-def test_the_first_job_that_does_not_fit_holds_back_those_behind_it() -> None:
-    assert starts([(0, 25, 6), (1, 10, 8), (11, 10, 2)]) == [0, 30, 30]
-
-
-def test_a_job_that_ends_at_a_multiple_gives_its_nodes_to_the_window_then() -> None:
-    assert starts([(0, 10, 12), (1, 5, 12)]) == [0, 10]
-
-
-def test_years_in_which_nothing_happens_are_jumped_over() -> None:
-    assert starts([(0, 1e9, 12), (1, 5, 2), (5e9, 5, 3)], 1.0) == [0, 1e9, 5e9]
+@pytest.mark.parametrize(
+    ("jobs", "period_s", "expected"),
+    [
+        pytest.param(
+            [(0, 5, 2), (1, 5, 2), (10, 5, 2), (10.5, 5, 2)], 10, [0, 10, 10, 20], id="next multiple, though idle"
+        ),
+        pytest.param([(1, 10, 8), (2, 10, 5), (3, 10, 7)], 10, [20, 10, 10], id="fewest nodes first among equals"),
+        pytest.param([(0, 15, 12), (1, 10, 8), (10, 10, 5)], 10, [0, 30, 20], id="a multiple counts as before it"),
+        # 0.7 / 0.1 is less than 7 in binary.
+        pytest.param([(0, 1.0, 12), (0.3, 1.0, 8), (0.35, 1.0, 5)], 0.1, [0, 1.0, 2.0], id="rounding costs no period"),
+        pytest.param([(0, 15, 12), (1, 10, 8), (11, 10, 5)], 10, [0, 20, 30], id="most periods first"),
+        pytest.param([(0, 25, 6), (1, 10, 8), (11, 10, 2)], 10, [0, 30, 30], id="the first that does not fit blocks"),
+        pytest.param([(0, 10, 12), (1, 5, 12)], 10, [0, 10], id="nodes of a job that ends at a multiple"),
+        pytest.param([(0, 1e9, 12), (1, 5, 2), (5e9, 5, 3)], 1.0, [0, 1e9, 5e9], id="years are jumped over"),
+    ],
+)
+def test_jobs_start_where_the_rule_is_plain(jobs: Jobs, period_s: float, expected: list[float]) -> None:
+    made = scheduled(jobs, WindowScheduler(period_s, "sequential"))
+    assert made.start[np.argsort(made.workload.ids)].tolist() == expected
 
 
 def test_one_node_jobs_take_the_first_idle_nodes_and_are_no_part_of_the_problem() -> None:
@@ -316,14 +301,138 @@ def test_it_is_installed_as_a_policy_with_its_options() -> None:
     assert policy == WindowScheduler(30, "dp", iterations=5)
 
 
-def names(schedule: Schedule) -> Iterator[list[int]]:
-    assert schedule.nodes is not None
-    yield from (nodes.tolist() for nodes in schedule.nodes)
-
-
 def test_the_same_seed_gives_the_same_nodes() -> None:
     jobs: Jobs = [(float(i), 20.0, 1 + i % 5) for i in range(30)]
-    first, second = (
-        list(names(scheduled(jobs, WindowScheduler(10, "annealing", "dcas", iterations=100)))) for _ in range(2)
+    made = [scheduled(jobs, WindowScheduler(10, "annealing", "dcas", iterations=100)).nodes for _ in range(2)]
+    assert made[0] is not None
+    assert made[1] is not None
+    assert [nodes.tolist() for nodes in made[0]] == [nodes.tolist() for nodes in made[1]]
+
+
+Cut = tuple[list[int], list[tuple[str, int]]]
+"""Idle nodes of a window, and its jobs with their nodes."""
+
+
+def seen(made: Iterator[TopologyProblem]) -> list[Cut]:
+    return [(p.idle_nodes.tolist(), [(job.id, job.nodes) for job in p.jobs]) for p in made]
+
+
+def slow_windows(jobs: Workload, size: int, period_s: float) -> Iterator[Cut]:
+    """Follow section III-C word by word: every period, with an explicit number of waiting periods."""
+    nodes = dict(zip(jobs.ids.tolist(), jobs.processors.tolist(), strict=True))
+    submit = dict(zip(jobs.ids.tolist(), jobs.submit.tolist(), strict=True))
+    run = dict(zip(jobs.ids.tolist(), jobs.run.tolist(), strict=True))
+    to_come, waited, ends, period = set(nodes), {}, {}, 0
+    while to_come or waited:
+        now = period * period_s
+        ends = {node: end for node, end in ends.items() if end > now}
+        for job in [job for job in to_come if submit[job] <= now]:
+            waited[job] = 0
+            to_come.remove(job)
+        idle, selected = [node for node in range(size) if node not in ends], []
+        for job in sorted(waited, key=lambda job: (-waited[job], nodes[job], submit[job], job)):
+            if sum(nodes[chosen] for chosen in [*selected, job]) > len(idle):
+                break
+            selected.append(job)
+        for job in selected:
+            del waited[job]
+        for job in waited:
+            waited[job] += 1
+        for job in [job for job in selected if nodes[job] == 1]:
+            ends[idle.pop(0)] = now + run[job]
+        others = [job for job in selected if nodes[job] > 1]
+        if others:
+            yield list(idle), [(str(job), nodes[job]) for job in others]
+        for job in others:
+            ends |= {idle.pop(0): now + run[job] for _ in range(nodes[job])}
+        period += 1
+
+
+@given(jobs_lists, st.sampled_from([1.0, 2.5, 7.0, 30.0]))
+def test_windows_follow_the_rule_of_the_paper(jobs: Jobs, period_s: float) -> None:
+    made = windows(workload(*jobs), TOPOLOGY, period_s, Allocation.sequential, min_jobs=1)
+    assert seen(made) == list(slow_windows(workload(*jobs), TOPOLOGY.size, period_s))
+
+
+@given(jobs_lists, st.sampled_from([1.0, 7.0]))
+def test_no_node_is_given_twice_and_every_job_once(jobs: Jobs, period_s: float) -> None:
+    asked = workload(*jobs)
+    starts: list[str] = []
+    for problem in windows(asked, TOPOLOGY, period_s, Allocation.sequential, min_jobs=1):
+        assert problem.sizes.min() > 1
+        assert problem.sizes.sum() <= len(problem.idle_nodes)
+        starts += [job.id for job in problem.jobs]
+    assert sorted(map(int, starts)) == sorted(asked.ids[asked.processors > 1].tolist())
+
+
+@pytest.mark.slow
+def test_windows_are_chosen_by_number_of_jobs_and_named_in_turn() -> None:
+    trace = uniform_workload(400, np.random.default_rng(5), nodes=(1, 4))
+
+    def cut(least: int, most: int | None, skip: int) -> list[TopologyProblem]:
+        return list(
+            windows(trace, TOPOLOGY, 60, Allocation.sequential, min_jobs=least, max_jobs=most, skip=skip, prefix="w")
+        )
+
+    every, chosen = cut(1, None, 0), cut(2, 3, 4)
+    wanted = [problem for problem in every if 2 <= len(problem.jobs) <= 3][4:]
+    assert [p.jobs for p in chosen] == [p.jobs for p in wanted]
+    assert [p.name for p in chosen[:2]] == ["w-000", "w-001"]
+
+
+def test_a_job_larger_than_the_cluster_is_an_error_not_a_stall() -> None:
+    with pytest.raises(InvalidProblemError, match="job 2: asks for 13 nodes, the cluster has 12"):
+        list(windows(workload((0, 1, 1), (0, 1, 13)), TOPOLOGY, 10, Allocation.sequential))
+
+
+@pytest.mark.parametrize(
+    ("period_s", "least", "most", "skip"), [(0, 2, None, 0), (60, 0, None, 0), (60, 3, 2, 0), (60, 2, None, -1)]
+)
+def test_a_senseless_request_is_refused(period_s: float, least: int, most: int | None, skip: int) -> None:
+    made = windows(
+        workload((0, 1, 1)), TOPOLOGY, period_s, Allocation.sequential, min_jobs=least, max_jobs=most, skip=skip
     )
-    assert first == second
+    with pytest.raises(UsageError):
+        next(made)
+
+
+def test_an_allocator_that_gives_a_node_twice_is_found_out() -> None:
+    def wrong(problem: TopologyProblem) -> Allocation:
+        return Allocation(tuple(problem.idle_nodes[: job.nodes] for job in problem.jobs))
+
+    with pytest.raises(InvalidSolutionError, match="job '2' gets node 0"):
+        list(windows(workload((0, 1, 2), (0, 1, 3)), TOPOLOGY, 10, wrong))
+
+
+@pytest.mark.parametrize(("solver", "strategy"), [("sequential", "scas"), ("annealing", "dcas")])
+def test_an_installed_solver_advances_the_cluster_repeatably(solver: str, strategy: str) -> None:
+    trace = uniform_workload(300, np.random.default_rng(2))
+
+    def cut() -> list[Cut]:
+        allocate = solver_allocator(solver, strategy, 50, np.random.default_rng(7))
+        return seen(islice(windows(trace, FatTree(10, 10, 10), 60, allocate, skip=20), 10))
+
+    assert len(cut()) == 10
+    assert cut() == cut()
+
+
+def test_an_allocator_needs_a_strategy_that_exists() -> None:
+    with pytest.raises(UsageError, match=r"'sequential' does not take none such; it takes dcas, free, scas"):
+        solver_allocator("sequential", "none such", 50, np.random.default_rng(7))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("trace", "cluster"),
+    [
+        ("tjap/data_large_1800_40.txt.gz", FatTree(10, 10, 10)),
+        ("traces/CTC-SP2-1996-3.1-cln.swf.gz", FatTree(4, 9, 10)),
+        ("traces/Sandia-Ross-2001-1.1-cln.swf.gz", FatTree(16, 10, 10)),
+    ],
+)
+def test_windows_are_cut_from_real_workloads(shared_data: Path, trace: str, cluster: FatTree) -> None:
+    made = list(islice(windows(read_workload(shared_data / trace), cluster, 60, Allocation.sequential, skip=10), 5))
+    assert len(made) == 5
+    for problem in made:
+        assert len(problem.jobs) >= 2
+        assert problem.sizes.min() >= 2

@@ -1,14 +1,24 @@
 """The speed factor: its values, its limits, and that it never rises with what is asked for."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.slow_multicore import slow_factor, slow_step
+from support.multicore import MEASURED_MAKESPAN_S, measured_jobs, measured_machine, random_machine
+from support.schedulers import PlainFcfs
+from support.slow_multicore import slow_factor
 
-from allocopt.cluster.irmasim import CONTENTION
-from allocopt.cluster.multicore import ContentionConstants
-from allocopt.simulator.multicore.contention import falling_step, least_factor, speed_factor
+from allocopt.cluster.irmasim import CONTENTION, homogeneous
+from allocopt.cluster.multicore import Cluster, ContentionConstants, Machine, Node, Processor
+from allocopt.errors import UsageError
+from allocopt.simulator.multicore.contention import SharedMemory, speed_factor
+from allocopt.simulator.multicore.state import Execution, ExecutionKind
+from allocopt.simulator.rules import Rules
+from allocopt.simulator.simulate import simulate
+from allocopt.traces.irmasim import npb_batch
+from allocopt.traces.tasks import TaskWorkload
 
 rates = st.floats(0, 2e5)
 numbers = st.integers(0, 70)
@@ -67,15 +77,47 @@ def test_it_does_not_rise_with_the_rate_of_the_others(
 
 
 def test_a_task_that_hardly_touches_memory_is_hardly_slowed_down() -> None:
-    assert least_factor(0.0, 1.0, 1.0, 1.75, 3500.0, 45000.0, 3000.0) == 1
+    assert speed_factor(0.0, 1e6, 1, CONTENTION) == 1
     assert speed_factor(100.0, 60000.0, 3, CONTENTION) > 0.95
 
 
-def test_the_step_falls_from_1_to_0_and_is_flat_at_both_ends() -> None:
-    xs = np.linspace(-0.5, 1.5, 201)
-    values = np.array([falling_step(float(x)) for x in xs])
-    assert values == pytest.approx([slow_step(float(x)) for x in xs])
-    assert (np.diff(values) <= 0).all()
-    assert falling_step(0.5) == 0.5
-    assert falling_step(1e-3) == pytest.approx(1, abs=1e-8)
-    assert falling_step(1 - 1e-3) == pytest.approx(0, abs=1e-8)
+NOT_KILLED = Rules(kill_at_limit=False)
+
+
+@pytest.mark.parametrize("kind", list(ExecutionKind))
+def test_serial_jobs_run_as_in_the_compiled_simulator(kind: ExecutionKind) -> None:
+    machine, jobs = homogeneous(3), npb_batch(60, np.random.default_rng(4))
+    made = simulate(jobs, machine, "first-high_gflops", execution=Execution(kind))
+    model = SharedMemory(machine, jobs, 3.4, Execution(kind))
+    for _ in range(2):
+        other = simulate(jobs.workload_at(3.4), machine.platform(), PlainFcfs(), NOT_KILLED, execution=model)
+        assert other.start == pytest.approx(made.start)
+        assert other.end == pytest.approx(made.end)
+
+
+def test_any_policy_runs_with_contention(shared_data: Path) -> None:
+    machine, jobs = measured_machine(), measured_jobs(shared_data)
+    made = simulate(
+        jobs.workload_at(3.4), machine.platform(), "sjf", NOT_KILLED, execution=SharedMemory(machine, jobs, 3.4)
+    )
+    assert made.end.max() - jobs.submit[0] == pytest.approx(MEASURED_MAKESPAN_S, rel=0.05)
+
+
+def test_a_parallel_job_goes_at_the_pace_of_its_slowest_task() -> None:
+    kinds = Processor("quick", 1, 4.0), Processor("slow", 1, 1.0)
+    machine = Machine("m", (Cluster("c", (Node("two", kinds), Node("one", kinds[:1]))),))
+    whole, one = np.array([3]), np.ones(1)
+    jobs = TaskWorkload("w", ("a",), 0 * one, np.array([1]), whole, 8e9 * one, one, one, one, one)
+    made = simulate(
+        jobs.workload_at(4.0), machine.platform(), PlainFcfs(), NOT_KILLED, execution=SharedMemory(machine, jobs, 4.0)
+    )
+    assert made.end.tolist() == [8.0]
+
+
+def test_it_needs_nodes_and_a_speed() -> None:
+    machine = random_machine(np.random.default_rng(0))
+    jobs = npb_batch(2, np.random.default_rng(0))
+    with pytest.raises(UsageError, match="needs a platform with nodes"):
+        simulate(jobs.workload_at(1.0), 4, "fcfs", execution=SharedMemory(machine, jobs, 1.0))
+    with pytest.raises(UsageError, match="the reference speed is 0, must be a positive number"):
+        SharedMemory(machine, jobs, 0)
