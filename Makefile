@@ -13,7 +13,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup $(if $(SEED),--hypoth
 # Else every process that is started compiles every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test fuzz unit lint types format docs clean clean-kernels
+.PHONY: demo test fuzz unit lint types format docs tutorials clean clean-kernels
 
 demo: .venv/installed
 	$(BIN)/allocopt solve @tiny --strategy scas --solver dp
@@ -44,6 +44,9 @@ format: .venv/installed-dev
 
 docs: .venv/installed-dev
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky --quiet docs build/site
+
+tutorials: .venv/installed-dev
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m support.notebooks
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "make: needs Python 3.11 or later; set PYTHON=/path/to/python"; exit 1; }

@@ -21,6 +21,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "numpydoc",
     "mathml",
+    "notebooks",
     "page_titles",
     "public_names",
     "signatures",

@@ -1,6 +1,5 @@
 """Writes `environments.md` from what the tasks declare: run it after a change of one."""
 
-import dataclasses
 import importlib
 import inspect
 import re
@@ -17,9 +16,10 @@ HEAD = """\
 
 <!-- written by docs/environments_page.py from allocopt/envs -->
 
-An agent decides which waiting job of a cluster starts next, or where, or how. The environments follow
-[Gymnasium](https://gymnasium.farama.org) 1.x; the simulator behind them is the one that runs all built-in schedulers,
-so that an agent and a scheduler are measured alike.
+The environments follow [Gymnasium](https://gymnasium.farama.org) 1.x and run on the kernels of [the
+simulator](simulator.md), so that an agent and a scheduler are measured alike.
+[A learning agent of your own](tutorials/agent.ipynb) trains one with sb3-contrib; [Learned parts](guide/learned.md)
+lists the agents that come with the package.
 
 {table}
 
@@ -29,27 +29,21 @@ import numpy as np
 
 {example}```
 
-The prefix `allocopt.envs:` imports the module that registers the environments; after `import allocopt.envs` it can be
-left out.
+The prefix `allocopt.envs:` imports the module that registers the environments.
 
 ## What all have in common
 
-`reset` draws the jobset of an episode by the generator that `seed` starts; `options={{"jobset": NUMBER}}` names one
-(`offset` in batch scheduling). Where no jobs are given they are drawn, anew with every seed. An episode is `terminated`
-when its task says so, and never `truncated`.
+- **Episodes.** `reset(seed=...)` draws the jobset of an episode; `options={{"jobset": NUMBER}}` names one (`offset` in
+  batch scheduling). Without jobs given, `seed` draws them too. An episode ends `terminated`, never `truncated`.
+- **Action mask.** `info["action_mask"]`, `int8`, is 1 for legal actions; `action_masks()` returns it as `bool` for
+  sb3-contrib. An illegal action counts as another one, which the task names, and sets `info["invalid_action"]`; a
+  number outside the action space is an error.
+- **Arguments** stand in the [reference](api/environments.md), with their defaults and units.
+- **End.** The last observation and mask are zeros, and `info` holds the metrics below. A further step is an error.
+- **Schedule.** `env.unwrapped.episodes` holds the episode, with its schedule, also while it goes on.
+- **Rewards** of an episode add up to the objective unless the table says otherwise.
 
-**Action mask**: `info["action_mask"]`, `int8`, 1 where an action is legal; the same as `bool` by `action_masks()`,
-under which name sb3-contrib looks for it. An action that is not legal stands for another one, which the task names, and
-`info["invalid_action"]` tells so; a number that is no action is an error.
-
-**End of an episode**: the observation of the last step is zeros, so is the mask, and `info` holds what the episode came
-to, under the names below. A further step is an error.
-
-**Rewards** of an episode add up to the objective, unless something else is said.
-
-**An episode** is told about by `env.unwrapped.episodes`, its schedule for one, also while it goes on.
-
-**Many at once**, in one thread and, but for co-allocation, in one compiled call:
+Many environments run in one thread and, but for co-allocation, in one compiled call:
 
 ```python
 envs = gymnasium.make_vec("allocopt.envs:allocopt/BatchScheduling-v0", num_envs=64)
@@ -57,43 +51,10 @@ observations, info = envs.reset(seed=1)
 observations, rewards, terminated, truncated, info = envs.step(info["action_mask"].argmax(axis=1))
 ```
 
-Everything has the environments in front. The step after the last one of an episode ignores its action and begins a new
-one, with a reward of 0 (`AutoresetMode.NEXT_STEP`). What episodes came to stands in `info` when one has ended, with a
-flag per environment under the same name after an underscore. One generator draws all jobsets, in the order of the
-environments: the same seed and actions give the same trajectories, and one environment those of the single form.
-
-`tests/allocopt/envs/test_side_by_side.py` holds every task to this page.
-"""
-TRAINING = """\
-## Training with sb3-contrib
-
-```sh
-pip install "allocopt[rl]"
-```
-
-```python
-from sb3_contrib import MaskablePPO
-from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
-
-from allocopt.envs.batch_scheduling.task import BatchSchedulingEnv
-
-env = VecNormalize(DummyVecEnv([lambda: BatchSchedulingEnv(window=32)]), norm_obs=False)
-model = MaskablePPO("MlpPolicy", env, n_steps=4096, batch_size=512, gamma=1.0, gae_lambda=0.97, seed=0)
-model.learn(100_000)
-
-test = BatchSchedulingEnv(window=32)
-observation, info = test.reset(seed=2)
-over = False
-while not over:
-    action, _ = model.predict(observation, action_masks=test.action_masks(), deterministic=True)
-    observation, _, over, _, info = test.step(action)
-print(info["mean_bounded_slowdown"])
-```
-
-Returns are as large as slowdowns, tens to thousands on a loaded machine: `VecNormalize` scales them, without which the
-loss of the value function drowns that of the policy. A small network that is the same for every slot and gives it its
-preference, as that of RLScheduler, learns in fewer steps than the `MlpPolicy`, which sees all slots at once. Every task
-trains so (`tests/allocopt/envs/test_training.py`), CuSH with the `MultiInputPolicy`.
+The step after the last one of an episode ignores its action, pays 0 and begins a new episode
+(`AutoresetMode.NEXT_STEP`). Metrics stand in `info` when an episode ends, with a flag per environment under the same
+name behind an underscore. The same seed and actions give the same trajectories, and one environment gives those of
+the single form (`tests/allocopt/envs/test_side_by_side.py`).
 """
 
 
@@ -112,7 +73,7 @@ def page() -> str:
     first = next(iter(tasks.values()))
     head = HEAD.format(table=_table(("task", "an agent", "id"), rows), example=first.about.example)
     parts = [_section(name, *allocopt.envs.TASKS[name], with_example=task is not first) for name, task in tasks.items()]
-    return "\n".join([head, *parts, TRAINING])
+    return "\n".join([head, *parts])
 
 
 def _task_of(folder: str, name: str) -> Any:
@@ -127,16 +88,14 @@ def _section(name: str, folder: str, class_name: str, *, with_example: bool) -> 
     where = f"allocopt.envs.{folder}"
     parts = [
         f"## {about.title}",
-        f"`{name}`, `{class_name}Env` and `{class_name}VectorEnv` of `{where}.task`. {_summary(task)}",
+        f"`{name}`: `{class_name}Env` and `{class_name}VectorEnv` of `{where}.task`.",
         about.episode,
-        _table(("argument", "default", "what"), [*_arguments(task), *_options(about.options)]),
-        f"**Action**: `{made.action_space()}` by default. {about.action}",
-        f"**Mask**: {about.mask}",
-        f"**Observation**: `{made.observation_space()}` by default. {about.seen}",
+        f"**Action** `{made.action_space()}`. {about.action}",
+        f"**Mask.** {about.mask}",
+        f"**Observation** `{made.observation_space()}`. {about.seen}",
         *_meanings(about.meanings),
-        _of_rewards(about.rewards),
-        _table(("reward", "what"), _rewards(about.rewards)),
-        f"**At the end** `info` has {', '.join(f'`{metric}`' for metric in metrics)}.",
+        _table((_of_rewards(about.rewards), "what"), _rewards(about.rewards)),
+        f"**Metrics** in `info` at the end: {', '.join(f'`{metric}`' for metric in metrics)}.",
     ]
     if about.example and with_example:
         is_code = "\n" in about.example
@@ -148,29 +107,15 @@ def _meanings(given: dict[str, dict[str, str]]) -> list[str]:
     """Return a table of numbers for each heading; they are counted on, but for parts that have several each."""
     tables, at = [], 0
     for heading, meanings in given.items():
-        counted = ["" if heading.startswith("Parts") else str(at + n) for n in range(len(meanings))]
-        rows = [(n, f"`{name}`", text) for n, (name, text) in zip(counted, meanings.items(), strict=True)]
-        tables.append(_table(("", "", heading), rows))
+        counted = ["" if heading.startswith("Parts") else f"{at + n} " for n in range(len(meanings))]
+        rows = [(f"{n}`{name}`", text) for n, (name, text) in zip(counted, meanings.items(), strict=True)]
+        tables.append(_table((heading, "value"), rows))
         at += len(meanings)
     return tables
 
 
-def _arguments(task: Any, prefix: str = "") -> list[tuple[str, str, str]]:
-    """Return name, default and meaning of what a class takes."""
-    given, told = inspect.signature(task).parameters, _parameters(task)
-    return [(f"`{prefix}{name}`", _default(task, given[name]), text) for name, text in told.items()]
-
-
-def _options(kind: type | None) -> list[tuple[str, str, str]]:
-    return [] if kind is None else _arguments(kind, "options.")
-
-
-def _default(kind: Any, parameter: inspect.Parameter) -> str:
-    value = parameter.default
-    if dataclasses.is_dataclass(kind):
-        value = getattr(kind(), parameter.name)
-    text = repr(value)
-    return f"`{text}`" if len(text) < 40 else f"{len(value)} values" if isinstance(value, tuple) else "see there"
+def _of_rewards(given: Any) -> str:
+    return "reward" if isinstance(given, dict) else f"reward, of `{given[0].__module__}`"
 
 
 def _rewards(given: Any) -> list[tuple[str, str]]:
@@ -183,10 +128,6 @@ def _rewards(given: Any) -> list[tuple[str, str]]:
             (f"`{kind.__name__}({name}={getattr(made, name):g})`", text) for name, text in _parameters(kind).items()
         ]
     return [(f"`{kind.__name__}{inspect.signature(kind)}`".replace(" -> None", ""), _summary(kind)) for kind in given]
-
-
-def _of_rewards(given: Any) -> str:
-    return "**Rewards**:" if isinstance(given, dict) else f"**Rewards**, of `{given[0].__module__}`:"
 
 
 def _summary(kind: Any) -> str:

@@ -1,32 +1,57 @@
-"""The Python that pages show runs, from the first block of a page to its last, and prints what a comment says."""
+"""What pages show runs: their Python, from the first block of a page to its last, and their commands.
+
+Python prints what a comment behind a call of ``print`` says, commands what the block behind them shows. Blocks of the
+language ``console`` need a network, a cluster or hours, and are not run; those of guide and README are listed here.
+"""
 
 import contextlib
 import io
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.pages import steps_of
+from support.notebooks import settled
+from support.pages import Step, fits, steps_of
 
 from allocopt.traces.generators import lublin_workload
 from allocopt.traces.swf import write_swf
 
 ROOT = Path(__file__).resolve().parents[1]
-GUIDE = ROOT / "docs" / "guide"
-TRACES = {"CTC-SP2.swf.gz": 338, "trace.swf.gz": 256, "jobs.swf": 128}
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("guide/*.md")), *sorted(DOCS.glob("*.md")), DOCS / "api" / "index.md"]
+TRACES = {"trace.swf.gz": 256, "jobs.swf": 128}
 """Traces of which pages speak, and the processors of their machines; small ones are drawn in their places."""
 
-PAGES = [
-    ROOT / "README.md",
-    *sorted(GUIDE.glob("*.md")),
-    *(ROOT / "docs" / name for name in ("api/index.md", "protocols.md", "simulator.md", "dras.md")),
-]
+NOT_RUN = {"python -m venv", "pip install", "allocopt fetch-trace", "allocopt train", "allocopt reproduce"}
+"""How the blocks of README and guide begin that are not run."""
+
 SAID = re.compile(r"^print\(.*\) +# (\S.*)$", re.MULTILINE)
 
+SACCT = """\
+JobIDRaw|Submit|ElapsedRaw|TimelimitRaw|AllocNodes|State
+1|2026-01-01T00:00:00|3600|120|8|COMPLETED
+2|2026-01-01T00:10:00|7200|180|30|COMPLETED
+3|2026-01-01T00:20:00|600|30|4|COMPLETED
+4|2026-01-01T00:30:00|900|30|20|COMPLETED
+"""
+CLUSTER = {"sacct": SACCT, "squeue": "11 4\n12 8\n13 3\n", "sinfo": "n[3-14,20-27]\n"}
+"""What the commands of a cluster print."""
 
-def blocks_of(page: Path) -> list[str]:
-    return [step.body for step in steps_of(page) if step.language == "python"]
+FILES = {
+    "topology.conf": (
+        "SwitchName=leaf1 Nodes=n[1-16]\nSwitchName=leaf2 Nodes=n[17-32]\nSwitchName=top Switches=leaf[1-2]\n"
+    ),
+    "grid.toml": 'time_limit = 1.0\n[[instances]]\nfiles = ["@tiny"]\n[[solvers]]\nname = "greedy"\n',
+}
+
+
+def blocks_of(page: Path, language: str) -> list[Step]:
+    return [step for step in steps_of(page) if step.language == language]
 
 
 def said(block: str) -> list[str]:
@@ -34,23 +59,71 @@ def said(block: str) -> list[str]:
     return [comment.split("...")[0].strip() for comment in SAID.findall(block) if re.match(r"[A-Z\d\[]", comment)]
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks_of(page)], ids=lambda page: str(page.relative_to(ROOT))
-)
+def prepare(folder: Path) -> None:
+    """Write the files of which pages speak into a folder."""
+    for name, processors in TRACES.items():
+        write_swf(folder / name, lublin_workload(300, processors, np.random.default_rng(0)))
+    for name, text in FILES.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def pages_with(language: str) -> list[object]:
+    return [pytest.param(page, id=str(page.relative_to(ROOT))) for page in PAGES if blocks_of(page, language)]
+
+
+@pytest.mark.parametrize("page", pages_with("python"))
 def test_the_python_of_a_page_runs_and_prints_what_it_says(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, processors in TRACES.items():
-        write_swf(Path(name), lublin_workload(300, processors, np.random.default_rng(0)))
+    prepare(tmp_path)
     names: dict[str, object] = {"__name__": "page"}
-    for block in blocks_of(page):
+    for step in blocks_of(page, "python"):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(block, str(page), "exec"), names)
-        assert [comment for comment in said(block) if comment not in printed.getvalue()] == []
+            exec(compile(step.body, str(page), "exec"), names)
+        assert [comment for comment in said(step.body) if comment not in printed.getvalue()] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", pages_with("sh"))
+def test_the_commands_of_a_page_run_and_print_what_it_shows(
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    work, programs, cache = (tmp_path / name for name in ("work", "bin", "cache"))
+    for folder in (work, programs, cache / "allocopt" / "traces"):
+        folder.mkdir(parents=True)
+    prepare(work)
+    scripts = {name: f"cat <<'END'\n{text}END\n" for name, text in CLUSTER.items()}
+    for name, body in {**scripts, "allocopt": f'exec "{sys.executable}" -P -m allocopt "$@"\n'}.items():
+        (programs / name).write_text(f"#!/bin/sh\n{body}")
+        (programs / name).chmod(0o755)
+    if "KTH-SP2" in "".join(step.body for step in blocks_of(page, "sh")):
+        (trace,) = request.getfixturevalue("shared_data").glob("traces/KTH-SP2-*.swf.gz")
+        shutil.copy(trace, cache / "allocopt" / "traces" / "KTH-SP2.swf.gz")
+    variables = {
+        **os.environ,
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "XDG_CACHE_HOME": str(cache),
+        "COLUMNS": "160",
+    }
+    printed = ""
+    for step in steps_of(page):
+        if step.language == "sh":
+            command = ["bash", "-euo", "pipefail", "-c", step.body]
+            done = subprocess.run(command, cwd=work, env=variables, capture_output=True, text=True)
+            assert done.returncode == 0, f"{step.body}\n{done.stdout}\n{done.stderr}"
+            printed = done.stdout
+        elif step.language == "text":
+            assert fits(settled(step.body), settled(printed)), f"the page shows\n{step.body}\nprinted is\n{printed}"
+
+
+def test_blocks_of_readme_and_guide_that_are_not_run_are_few() -> None:
+    pages = [page for page in PAGES if page.parent != DOCS]
+    first_words = {" ".join(step.body.split()[:3]) for page in pages for step in blocks_of(page, "console")}
+    assert [words for words in first_words if not words.startswith(tuple(NOT_RUN))] == []
 
 
 def test_what_the_readme_says_is_printed_is_looked_for() -> None:
-    first = blocks_of(ROOT / "README.md")[0]
+    first = blocks_of(ROOT / "README.md", "python")[0].body
     assert said(first) == ["OPTIMAL 137000.0 0.0", "[160, 161,"]

@@ -1,7 +1,4 @@
-"""What the documentation points at is there: tests by path and by name, modules, and linked files.
-
-Tutorials name the tests of packages of their own, which `tests/test_tutorials.py` writes and runs.
-"""
+"""What the documentation points at is there: tests by path and by name, modules, and linked files."""
 
 import functools
 import re
@@ -13,6 +10,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+NOTEBOOKS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
 TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
 MATHEMATICS = ("asax.md", "coallocation.md", "dcas.md", "free.md", "knapsack.md", "mathematics.md", "scas.md")
 """Pages with theorems and models, each of which is to say which tests check them."""
@@ -47,12 +45,12 @@ def missing(text: str) -> list[str]:
     return paths + names
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name != "tutorials"], ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_test_and_module_that_a_page_names_exists(page: Path) -> None:
     assert missing(text_of(page)) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", [*PAGES, *NOTEBOOKS], ids=name_of)
 def test_every_file_that_a_page_links_exists(page: Path) -> None:
     assert [link for link in LINK.findall(text_of(page)) if not (page.parent / link).exists()] == []
 

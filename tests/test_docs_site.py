@@ -20,10 +20,13 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md"])
+NOTEBOOKS = sorted(DOCS.glob("tutorials/*.ipynb"))
 PROGRAM: Any = typer.main.get_command(program())
 
+MOST_WORDS = 27_500
+
 INDENTED = re.compile(r"^ {4}allocopt (.+)$", re.MULTILINE)
-FENCED = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCED = re.compile(r"^```(?:sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LOADED = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)=[\"'](https?:)?//", re.IGNORECASE)
 
 
@@ -76,8 +79,8 @@ def public_names() -> list[str]:
 def test_the_site_is_built_without_a_warning_whole_and_without_network(tmp_path: Path) -> None:
     site = built(tmp_path)
     pages = {page.relative_to(site): page.read_text(encoding="utf-8") for page in site.rglob("*.html")}
-    # A page in no table of contents is a warning; the table for code hosts is no page of the site.
-    expected = {page.relative_to(DOCS).with_suffix(".html") for page in DOCS.rglob("*.md")} - {Path("README.html")}
+    # A page in no table of contents is a warning.
+    expected = {page.relative_to(DOCS).with_suffix(".html") for page in [*DOCS.rglob("*.md"), *NOTEBOOKS]}
     assert expected <= pages.keys()
     assert [page for page, text in pages.items() if LOADED.search(text)] == []
     interface = "".join(text for page, text in pages.items() if page.parts[0] == "api")
@@ -88,8 +91,7 @@ def test_the_site_is_built_without_a_warning_whole_and_without_network(tmp_path:
     assert "$" not in mathematics
 
 
-# A command that a tutorial brings itself is there when `tests/test_tutorials.py` runs it.
-@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name != "tutorials"], ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_command_that_a_page_shows_exists_with_its_options(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert {" ".join(words): unknown(words) for words in command_lines(text) if unknown(words)} == {}
@@ -97,7 +99,7 @@ def test_every_command_that_a_page_shows_exists_with_its_options(page: Path) -> 
 
 def test_every_command_has_a_place_in_the_guide() -> None:
     pages = [*(DOCS / "guide").glob("*.md"), *DOCS.glob("*.md")]
-    text = "".join(page.read_text(encoding="utf-8") for page in pages if page.name != "README.md")
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
     assert [name for name in PROGRAM.commands if f"allocopt {name}" not in text] == []
 
 
@@ -119,9 +121,15 @@ def test_a_citation_names_this_version() -> None:
     assert {key: str(citation[key]) for key in same} == {key: str(project[key]) for key in same}
 
 
-def test_the_table_for_code_hosts_links_every_page_of_the_top_folder() -> None:
-    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", (DOCS / "README.md").read_text(encoding="utf-8")))
-    assert {page.name for page in DOCS.glob("*.md")} - linked == {"README.md"}
+def test_the_first_page_links_every_page_of_guide_and_methods() -> None:
+    linked = set(re.findall(r"\]\(([\w/-]+\.(?:md|ipynb))\)", (DOCS / "index.md").read_text(encoding="utf-8")))
+    pages = [*DOCS.glob("*.md"), *DOCS.glob("guide/*.md"), *NOTEBOOKS]
+    assert {str(page.relative_to(DOCS)) for page in pages} - linked == {"index.md"}
+
+
+def test_readme_and_documentation_without_results_are_read_in_two_hours() -> None:
+    pages = [page for page in PAGES if page.parent.name != "results"]
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= MOST_WORDS
 
 
 def test_a_command_and_an_option_that_are_not_there_are_found() -> None:

@@ -1,21 +1,16 @@
-"""Pages of the documentation as programs: the files that they show, the commands, and what these print."""
+"""Pages of the documentation as programs: the commands that they show, and what these print."""
 
 import os
 import re
-import runpy
 import site
 import subprocess
 import sys
 import venv
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 
-import pytest
-
-FENCE = re.compile(r"(?:^`(?P<file>[^`\s]+)`\n\n)?^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
+FENCE = re.compile(r"^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 DOTS = re.compile(r"(?<!\.)\.{3}(?!\.)")
@@ -23,17 +18,16 @@ DOTS = re.compile(r"(?<!\.)\.{3}(?!\.)")
 
 @dataclass(frozen=True)
 class Step:
-    """A fenced block: a file if it has a name, a command if it is of the shell, or else what the one before prints."""
+    """A fenced block: a program, a command of the shell, or what the one before prints."""
 
     language: str
     body: str
-    file: str | None
 
 
 def steps_of(page: Path) -> list[Step]:
     """Return the fenced blocks of a page."""
     found = FENCE.finditer(page.read_text(encoding="utf-8"))
-    return [Step(match["language"], match["body"], match["file"]) for match in found]
+    return [Step(match["language"], match["body"]) for match in found]
 
 
 def fits(shown: str, printed: str) -> bool:
@@ -85,47 +79,3 @@ def in_shell(folder: Path, variables: dict[str, str]) -> Callable[[str], str]:
         return done.stdout
 
     return run
-
-
-@contextmanager
-def in_process(folder: Path) -> Iterator[Callable[[str], str]]:
-    """Yield what runs ``python FILE`` of a folder here, where what the files import takes seconds to load."""
-
-    def run(body: str) -> str:
-        python, file = body.split()
-        assert python == "python"
-        with redirect_stdout(StringIO()) as printed:
-            runpy.run_path(file, run_name="__main__")
-        return printed.getvalue()
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(folder)
-        patch.chdir(folder)
-        try:
-            yield run
-        finally:
-            for path in folder.glob("*.py"):
-                sys.modules.pop(path.stem, None)
-
-
-def follow(page: Path, folder: Path, run: Callable[[str], str]) -> list[str]:
-    """Do what a page says in an empty folder, and return what the commands printed whose output it shows.
-
-    Raises
-    ------
-    AssertionError
-        If a command fails, or prints something else than the page shows.
-    """
-    printed = ""
-    shown = []
-    for step in steps_of(page):
-        if step.file is not None:
-            path = folder / step.file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(step.body, encoding="utf-8")
-        elif step.language == "sh":
-            printed = run(step.body)
-        elif step.language == "text":
-            assert fits(step.body, printed), f"the page shows\n{step.body}\nwhat is printed is\n{printed}"
-            shown.append(printed)
-    return shown

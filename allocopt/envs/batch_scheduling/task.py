@@ -136,19 +136,13 @@ class BatchScheduling(Task[Episodes, Float32Array]):
     about = About(
         title="Batch scheduling",
         episode="""\
-An episode is a run of `n_jobs` consecutive jobs of the workload on a machine that is empty at first. Which job
-is the first is drawn at every `reset`, or given: `reset(options={"offset": 0})`. Its submit time becomes 0. A
-preceding job that is not among them is not waited for.
+An episode schedules `n_jobs` consecutive jobs of the workload on an empty machine. `reset` draws the first job, or
+takes it: `reset(options={"offset": 0})`; its submit time becomes 0.
 
-The window holds the first waiting jobs in the order in which they joined the queue. If the chosen one fits, it
-starts at once. If not, it becomes the reserved head of the queue: time goes on until it fits, and then it
-starts; meanwhile others may be backfilled, those outside the window too, in the order of their arrival (EASY,
-Lifka 1995). If then nobody waits, time goes on until somebody does. The episode ends when every job has
-started: nothing that an agent could do changes anything after that.
-
-An agent that always chooses slot 0 makes exactly the schedule of first come first served, without backfilling
-or with EASY. Agents see estimates, never run times, as a scheduler does. `episodes.schedule()` tells all other metrics:
-`allocopt.simulator.metrics.measure(env.unwrapped.episodes.schedule())`.""",
+The window holds the first waiting jobs in order of arrival. If the chosen job fits, it starts. If not, it gets a
+reservation: time advances until it fits, and meanwhile EASY backfilling starts other jobs, also from outside the
+window. The episode ends when every job has started. Slot 0 at every step gives the schedule of FCFS, without or with
+EASY. `allocopt.measure(env.unwrapped.episodes.schedule())` returns all other metrics.""",
         action="The slot whose job starts next.",
         mask="A slot is legal where a job waits; another one stands for slot 0.",
         seen="A row per slot.",

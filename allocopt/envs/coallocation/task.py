@@ -290,15 +290,13 @@ class Coallocation(Task[Episodes, Float32Array]):
     about = About(
         title="Quotas of guests (ASAX)",
         episode="""\
-Jobs share cores, as under ASAX ([asax.md](asax.md)). They start on cores of their own as EASY starts them;
-every quota is the agent's. At every scheduling point it is asked about each guest that is there, by the age of
-the hosts: its new quota; then about each waiting job, in the order of the queue, beside each running job that
-can take it, the one with the most idle cores first, until one does: its quota, or 0 for no. The episode ends
-when no question is left; then all jobs run to their ends. The simulation is that of `allocopt simulate --policy
-asax`, stopped at every question: `episodes.question()` is that with all that is known of it, `episodes.schedule()`
-what has happened.""",
+Jobs start on cores of their own as under EASY, and share cores as under ASAX ([asax.md](asax.md)). At every scheduling
+point the agent is asked about each guest, oldest host first: its new quota; then about each waiting job, in the order
+of the queue, beside each running job that can take it, the one with the most idle cores first, until one does: its
+quota, or 0 for no. The episode ends when no question is left; then all jobs run to their ends. `episodes.question()`
+holds all that is known of the question, `episodes.schedule()` what has happened.""",
         action="The number of a quota, in the order of `options.percents`; 0 for none.",
-        mask="All but 0 for a guest that is there, which is not sent away; where that is chosen its quota stays.",
+        mask="All but 0 for a guest that already has a quota: 0 keeps that quota.",
         seen="Shape (17 + 2 A,) for A applications: behind the numbers below a one among A each for host and guest.",
         meanings={"Of host, guest and cluster": MEANINGS},
         rewards=(Capacity, MeanResponse),

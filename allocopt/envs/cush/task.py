@@ -251,32 +251,28 @@ class Cush(Task[Episodes, Observation]):
     about = About(
         title="A job and its placement (CuSH)",
         episode="""\
-Time is frozen until it chooses to do nothing, or a job that cannot start; then a timestep passes. The episode
-ends when all jobs have ended. Jobs, queue and placement are those of [cush.md](cush.md#the-environment). At the
-end the dictionary has the means of the paper's metrics, and in `rewards` the total of its local rewards,
-whatever is paid.""",
+Time stands still while jobs start. A timestep passes when the agent does nothing or names a job that cannot start. The
+episode ends when all jobs have ended. [cush.md](cush.md#the-environment) has the rules of jobs, queue and placement.
+At the end `info["rewards"]` is the sum of the paper's local rewards, whatever the agent was paid.""",
         action="A slot of the queue, 0 .. Q - 1, or Q to do nothing; and a policy, 0 depth-first, 1 breadth-first.",
-        mask="The slots and Q, then the policies, shape (Q + 3,). A job that cannot start lets time pass as Q does.",
+        mask="The slots and Q, then the policies, shape (Q + 3,). A job that cannot start counts as Q.",
         seen="""\
-A dictionary: `image` or `slots` is what the job selector sees, `jobs` what the policy selector does, and
-`backlog` is k / (k + 10) of the k jobs that wait outside the queue.
+A dictionary: the job selector sees `image` or `slots`, the policy selector `jobs`; `backlog` is k / (k + 10) for k jobs
+outside the queue.
 
-`image` is the paper's, shape (Q + 1, T, units): channels of T rows (timesteps) and a column for every CPU, node
-by node, and then every GPU. The first channel is the cluster: 1 where a unit is still held at that time. The
-others are the slots: the request in the shape of the cluster, as many rows as the job takes, at most T, in the
-value 0.5 + 0.5 wait / (wait + 10).
+`image`, the paper's, has shape (Q + 1, T, units): channels of T timesteps, with a column per CPU, node by node, then
+per GPU. The first channel is the cluster: 1 where a unit is still held. The others are the slots: the request in the
+shape of the cluster, as many rows as the job takes, at most T, with the value 0.5 + 0.5 wait / (wait + 10).
 
-`slots` has Q + 1 rows, the last one to do nothing; no number depends on the size of the machine but the
-logarithm of the GPUs, on which penalties depend. The numbers of the cluster are followed by the shares of CPUs
-and GPUs that are free after 1, 2, 4, 8 and 16 timesteps if no job starts, and by the K traits of the job:
-compute, network, unknown; or what the measured model tells. Times are in timesteps.
+`slots` has Q + 1 rows, the last one for doing nothing. Behind the numbers below stand the shares of CPUs and GPUs that
+are free after 1, 2, 4, 8 and 16 timesteps if no job starts, and the K traits of the job: compute, network, unknown, or
+those of the measured model. Times are in timesteps.
 
-`jobs`, shape (Q, K + 3), has the traits, log2(1 + GPUs) / 10, GPUs / all GPUs and log2(1 + length) / 5, zeros
-in an empty slot.""",
+`jobs`, shape (Q, K + 3), has the traits, log2(1 + GPUs) / 10, GPUs / all GPUs and log2(1 + length) / 5.""",
         meanings={"A row of `slots`, of the job": JOB_MEANINGS, "A row of `slots`, of the cluster": CLUSTER_MEANINGS},
         rewards=(Weights,),
         options=Options,
-        example="[cush.md](cush.md#what-an-agent-sees) plays an episode.",
+        example="[cush.md](cush.md#the-environment) plays an episode.",
     )
 
     def __init__(

@@ -276,24 +276,21 @@ class TwoLevel(Task[Episodes, Float32Array]):
     about = About(
         title="Two-level scheduling (DRAS)",
         episode="""\
-It chooses one job at a time at two levels, as [dras.md](dras.md) says. An episode schedules all jobs of a
-workload on a machine that is empty at first, and is over when all have started. At every step the dictionary
-has the `level`. `schedule()`, `modes()` and `promised()` of `episodes` tell all of every job, `choice()` is what
-selectors are asked.""",
-        action="The slot of the chosen job, 0 .. W - 1, or with `can_end` W to end the scheduling instance.",
-        mask="To end an instance is legal while something runs. Illegal actions stand for the first legal slot.",
+The rules are those of [dras.md](dras.md#a-scheduling-instance). An episode schedules all jobs of a workload on an
+empty machine and ends when all have started. `info["level"]` is the level; `schedule()`, `modes()` and
+`promised()` of `episodes` return the schedule, `choice()` is the question that a selector gets.""",
+        action="The slot of the chosen job, 0 .. W - 1; with `can_end`, W ends the scheduling instance.",
+        mask="Ending an instance is legal while a job runs. An illegal action counts as the first legal slot.",
         seen="""\
-With `observation="slots"` shape (W, 21), numbers of each slot relative to the machine, so that one small
-network may serve all slots and machines; a slot nobody stands in is 0. L(t) = min(2, log2(1 + t / 60 s) / 10).
-WFP3, UNICEP, SJF and smallest area are, but for roundings of small times, linear in features 1, 3 and 4.
+With `observation="slots"`, shape (W, 21): numbers of each slot relative to the machine; an empty slot is 0.
+L(t) = min(2, log2(1 + t / 60 s) / 10).
 
-With `observation="state"` the state of the paper (section 3.1), shape (2 W + N, 2). Rows 2 w and 2 w + 1 are
-the job in slot w: (size / N, estimate), (priority, wait). The priority is 0, for no trace has one. Then a row
-per node: (1, 0) if idle, else (0, time until it is idle by the estimates). Idle nodes stand first, the others
-by that time: nodes are alike here, only their number is known. Times are in days, at most 1,000.""",
+With `observation="state"`, the paper's state (section 3.1), shape (2 W + N, 2). Rows 2 w and 2 w + 1 describe the job
+in slot w: (size / N, estimate), (priority, wait); the priority is 0, since no trace has one. Then one row per node,
+idle nodes first: (1, 0) if idle, else (0, time until it is idle by the estimates). Times are in days, at most 1000.""",
         meanings={"A slot": MEANINGS},
         rewards=(Weights,),
-        example="[dras.md](dras.md#the-environment) plays an episode.",
+        example="[dras.md](dras.md#environment-and-selectors) plays an episode.",
     )
 
     def __init__(

@@ -183,21 +183,20 @@ class PolicySelection(Task[Episodes, Float32Array]):
     about = About(
         title="Policies on a multicore machine (IRMaSim)",
         episode="""\
-The policy is applied to the queue until the job that is next does not fit. Then time goes on until a job waits
-and a core is idle. The episode ends when all jobs have ended; under one policy it is the simulation under that
-policy. `episodes.schedule()` tells when and where the jobs ran, and the energy.""",
-        action="The number of a policy of [irmasim.md](irmasim.md), in the order of `options.actions`.",
+The policy starts jobs until the next one does not fit. Then time advances until a job waits and a core is idle. The
+episode ends when all jobs have ended. `episodes.schedule()` returns when and where the jobs ran, and the energy.""",
+        action="The number of a policy of [irmasim.md](irmasim.md#policies), in the order of `options.actions`.",
         mask="""\
-All policies are legal but `void`, which starts nothing: that is legal while a task runs or a job is to come.
-Where neither is so, nothing would ever happen again, and it stands for the first policy that is not void.""",
+`void`, which starts nothing, is legal while a task runs or a job is still to come; otherwise it counts as the first
+policy that is not `void`. All other policies are legal.""",
         seen="""\
-The parts one after the other. With N nodes, P processors and C cores, level `normal` has N + P + 3 C + 21
-numbers: nodes, processors, cores, queue; `small` N + P + 21, without the cores; `minimal` 21, of the queue. The
-paper's sizes count one value per processor but list none; the bandwidth is what its contention model turns on.""",
+With N nodes, P processors and C cores, level `normal` has N + P + 3 C + 21 numbers: nodes, processors, cores, queue;
+`small` N + P + 21, without the cores; `minimal` 21, of the queue. The paper's sizes count one value per processor but
+list none; here it is the bandwidth.""",
         meanings={"Parts, in this order": MEANINGS},
         rewards=REWARD_MEANINGS,
         options=Options,
-        example="[irmasim_agents.md](irmasim_agents.md) plays an episode.",
+        example="[irmasim.md](irmasim.md#agents) plays an episode.",
     )
 
     def __init__(

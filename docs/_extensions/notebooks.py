@@ -1,0 +1,42 @@
+"""Notebooks as pages: their cells become Markdown, with the outputs that are stored in them."""
+
+import json
+from typing import Any
+
+from docutils import nodes
+from myst_parser.parsers.sphinx_ import MystParser
+from sphinx.application import Sphinx
+
+
+class NotebookParser(MystParser):
+    """Parse a notebook as the Markdown page that it amounts to."""
+
+    supported = ("ipynb",)
+
+    def parse(self, inputstring: str, document: nodes.document) -> None:
+        """Parse the text of a file that Jupyter wrote."""
+        super().parse("\n\n".join(markdown_of(cell) for cell in json.loads(inputstring)["cells"]), document)
+
+
+def markdown_of(cell: dict[str, Any]) -> str:
+    """Return one cell as Markdown: its text, or its code and what this printed."""
+    source = "".join(cell["source"])
+    if cell["cell_type"] == "markdown":
+        return source
+    first, _, rest = source.partition("\n")
+    if first.startswith("%%writefile "):
+        path = first.removeprefix("%%writefile ")
+        return f"`{path}`\n\n```{LEXERS.get(path.rpartition('.')[2], 'text')}\n{rest}\n```"
+    shown = f"```sh\n{rest}\n```" if first == "%%bash" else f"```python\n{source}\n```"
+    printed = "".join("".join(output["text"]) for output in cell["outputs"]).rstrip()
+    return f"{shown}\n\n```text\n{printed}\n```" if printed else shown
+
+
+LEXERS = {"py": "python", "toml": "toml", "json": "json", "jsonl": "json"}
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Take files that end in ``.ipynb`` as sources."""
+    app.add_source_suffix(".ipynb", "ipynb")
+    app.add_source_parser(NotebookParser)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
