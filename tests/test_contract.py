@@ -189,12 +189,16 @@ def test_the_optimum_of_brute_force_lies_between_bound_and_objective(key: Key, p
 
 @pytest.mark.parametrize("problem", SMALL + LARGER, ids=lambda problem: problem.name)
 def test_all_exact_solvers_agree(problem: Problem) -> None:
+    most = 0
     for asked in strategies_of(problem):
         exact = [key for key in SOLVERS if Promise.EXACT in SOLVERS[key].capabilities.promises and takes(key, asked)]
         results = [answer(key, asked) for key in exact]
-        assert {result.status for result in results} == {Status.OPTIMAL}
+        most = max(most, len(results))
+        assert {result.status for result in results} <= {Status.OPTIMAL}
         objectives = [result.objective for result in results]
         assert objectives == pytest.approx(objectives[:1] * len(objectives), rel=1e-9)
+    # Some strategies of deep trees are beyond all of them, but never all strategies.
+    assert most > 1
 
 
 @pytest.mark.parametrize(("key", "problem"), cases((*FEW, *LARGER[:3]), Promise.EXACT))
