@@ -72,13 +72,11 @@ class Assignment(CoallocationSolver):
     )
 
     def refusal(self, problem: CoallocationProblem) -> str | None:
-        """Why the problem is not for this solver: its size, or several guests on a host."""
         if problem.max_guests > 1:
             return f"it lets {problem.max_guests} guests share a host, an assignment has one"
         return super().refusal(problem)
 
     def search(self, problem: CoallocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Solve the assignment; see `SearchSolver.search`."""
         pairs = Pairs.of(problem)
         run.prove(pairs.bound())
         run.offer(Coallocation())
@@ -272,7 +270,6 @@ class _IntegerCoallocation(BackEndSolver, CoallocationSolver):
     largest_nonzeros = 500_000
 
     def refusal(self, problem: CoallocationProblem) -> str | None:
-        """Why the problem is too large, or None."""
         too_many = super().refusal(problem)
         # The model need not be built to know that it is small.
         few = problem.max_guests == 1 and 2 * len(problem.hosts) * len(problem.guests) <= self.largest_nonzeros
@@ -281,17 +278,12 @@ class _IntegerCoallocation(BackEndSolver, CoallocationSolver):
         return self.too_many(CoallocationModel(problem, Pairs.of(problem)).nonzeros())
 
     def program(self, problem: CoallocationProblem) -> BinaryProgram:
-        """Build the whole program of a problem; raise `UsageError` if no placement is worth anything."""
         model = CoallocationModel(problem, Pairs.of(problem))
         if model.is_empty():
             raise UsageError(f"{problem.name!r} has no model: no guest can be placed to its gain")
         return model.program()
 
     def search(self, problem: CoallocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Solve the program from the best assignment on, which leaves nothing to do with one guest a host.
-
-        See `SearchSolver.search`.
-        """
         pairs = Pairs.of(problem)
         run.offer(Coallocation())
         # With one guest a host both meet, and no program is built.

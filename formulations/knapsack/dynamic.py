@@ -131,7 +131,6 @@ class KnapsackDynamicProgram(KnapsackSolver):
     )
 
     def refusal(self, problem: KnapsackProblem) -> str | None:
-        """Why the problem is too large, or of another shape; None if it is not."""
         if len(problem.resources) > 1:
             return f"it has {len(problem.resources)} resources, dp takes one; scip, highs and cp-sat take several"
         if problem.slots is not None:
@@ -148,11 +147,9 @@ class KnapsackDynamicProgram(KnapsackSolver):
         return None
 
     def kernels(self, problem: KnapsackProblem) -> Iterable[Callable[..., Any]]:
-        """Return the compiled entries that the search may call."""
         return (_add_jobs, add_counted_jobs, _trace)
 
     def search(self, problem: KnapsackProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Fill the table, and read off the best selection; see `SearchSolver.search`."""
         gains = Gains.of(problem)
         self.begin(gains, run)
         if run.is_proved():

@@ -175,13 +175,11 @@ class _IntegerKnapsack(BackEndSolver, KnapsackSolver):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Knapsack problems, to proof."""
         able = super().capabilities
         units = "" if self.largest_units is None else f", {self.largest_units:,} free units, common divisors apart"
         return replace(able, largest=able.largest + units)
 
     def refusal(self, problem: KnapsackProblem) -> str | None:
-        """Why the problem is too large, or None."""
         too_many = super().refusal(problem) or self.too_many(KnapsackModel.most_nonzeros(problem))
         if too_many is not None:
             return too_many
@@ -192,14 +190,12 @@ class _IntegerKnapsack(BackEndSolver, KnapsackSolver):
         return None
 
     def program(self, problem: KnapsackProblem) -> BinaryProgram:
-        """Build the whole program of a problem; raise `UsageError` if no job can be selected, so that there is none."""
         model = KnapsackModel(problem)
         if model.is_empty():
             raise UsageError(f"{problem.name!r} has no model: no job can be selected to its gain")
         return model.program()
 
     def search(self, problem: KnapsackProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Solve the program of what may be better than greedy selections; see `SearchSolver.search`."""
         self.begin(Gains.of(problem), run)
         if run.is_proved() or run.objective is None:
             return StopReason.PROVED

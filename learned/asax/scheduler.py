@@ -36,7 +36,6 @@ class AsaxScheduler(QuotaScheduler):
     name: ClassVar[str] = "asax"
 
     def share(self, view: QuotaView) -> Iterator[PlaceGuest | SetQuota | Start]:
-        """Start what EASY starts, set quotas anew, then place guests; see `QuotaScheduler.share`."""
         shared = [one for one in view.allocations if one.guest is not None]
         there = {one.number for one in shared}
         self._shared = {number: decision for number, decision in self._shared.items() if number in there}
@@ -54,7 +53,6 @@ class AsaxScheduler(QuotaScheduler):
             yield PlaceGuest(queue[guest], host, decision.percent)
 
     def ended(self, view: QuotaView, allocation: Allocation) -> None:
-        """Learn from the run time that the owner of an allocation really had."""
         self._offers.pop(allocation.number, None)
         decision = self._shared.pop(allocation.number, None)
         if decision is not None:

@@ -77,7 +77,6 @@ class CushTraining(DeclaredTraining["CushLearner"]):
 
     @property
     def n_updates(self) -> int:
-        """Number of updates: one an epoch."""
         return self.epochs or (PUBLISHED_EPOCHS if self.settings == "published" else USUAL_EPOCHS)
 
     n_epochs = n_updates

@@ -135,7 +135,6 @@ class DrasTraining(DeclaredTraining["BestKept"]):
         return Weights(oldest=third, size=third, used=third, **waits)
 
     def check_seed(self, seed: int) -> None:
-        """Raise `UsageError` for a seed whose synthetic weeks evaluate or validate."""
         check_jobset_seed(seed)
         if seed == VALIDATION_SEED:
             raise UsageError(f"seed {VALIDATION_SEED} is reserved: its synthetic weeks validate")

@@ -95,7 +95,6 @@ class LnsPrices(Lns):
         warm_start: Allocation | None = None,
         on_incumbent: IncumbentCallback | None = None,
     ) -> Result:
-        """Load the network before the clock starts; then solve."""
         load_network(self.weights)
         return TopologySolver.solve(self, problem, budget, seed, warm_start, on_incumbent)
 
@@ -103,7 +102,6 @@ class LnsPrices(Lns):
         return (network_of, _begin_guided, *START_KERNELS, search_neighbourhoods)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Search from the warm start, or the first allocation if that is better; see `TopologySolver.search`."""
         if run.clock.expired():
             return StopReason.TIME_LIMIT
         largest, n_jobs = int(problem.sizes.max()), len(problem.jobs)

@@ -45,7 +45,6 @@ class LnsPricesTraining(DeclaredTraining["PriceLearner"]):
         return self.updates
 
     def check_seed(self, seed: int) -> None:
-        """Raise `UsageError` for a seed whose windows are kept for evaluation."""
         check_training_seed(seed)
         if seed in EVALUATION_SEEDS:
             raise UsageError(f"seed {seed} is reserved for evaluation: take one below {EVALUATION_SEEDS.start}")
