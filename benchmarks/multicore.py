@@ -1,7 +1,7 @@
 """The multicore simulator: the measured run, Figures 3 and 9 of IRMaSim, and speed on 240 cores.
 
-Needs the folder with the data (``--data``), which is not part of the project, for the measured run, and matplotlib for
-the picture. Takes less than a minute.
+Needs the folder with the data (``--data``), which is not part of the project, for the measured run, and the extra
+``plot``. Takes less than a minute.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.irmasim import npb_batch, read_irmasim
 from allocopt.traces.tasks import TaskWorkload
-from papers.pages import RESULTS, write_page
+from papers.pages import RESULTS, write_lines, write_page
 
 ENERGY_J, MAKESPAN_S = 9_514.0, 490.487
 """Measured."""
@@ -147,22 +147,15 @@ def rate(simulation: MulticoreSimulation, policy: str) -> float:
     return runs * JOBS / inside
 
 
-def draw_surface(path: Path) -> None:
-    """Draw Figure 3: the speed factor of a task beside three others."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "multicore", "font.size": 9})
-    from matplotlib import pyplot as plt
-
-    own, others = np.meshgrid(np.linspace(0, 40e3, 21), np.linspace(0, 120e3, 25))
-    factor = speed_factor(own, others, 3, CONTENTION)
-    figure = plt.figure(figsize=(6, 4.5), layout="constrained")
-    axes = figure.add_subplot(projection="3d")
-    axes.plot_surface(own / 1e3, others / 1e3, factor, cmap="viridis", linewidth=0.2, edgecolor="0.4")
-    axes.set(xlabel="own rate, GB/s", ylabel="rate of three others, GB/s", zlabel="speed factor", zlim=(0, 1))
-    axes.view_init(25, 40)
-    figure.savefig(path, metadata={"Date": None})
+def draw_surface() -> None:
+    """Draw Figure 3: the speed factor of a task beside three others, as lines of equal own rates."""
+    others = np.linspace(0, 120.0, 25)
+    factors = {
+        f"own rate {own} GB/s": (others, speed_factor(np.full(25, 1e3 * own), 1e3 * others, 3, CONTENTION))
+        for own in range(0, 41, 10)
+    }
+    title = "Speed factor of a task beside three others"
+    write_lines("multicore_figure3", title, {"speed factor": factors}, "rate of three others, GB/s")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -170,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=RESULTS.parents[2] / "shared" / "data")
     chosen = parser.parse_args(arguments)
-    draw_surface(RESULTS / "multicore_figure3.svg")
+    draw_surface()
     write_page(
         "multicore",
         "Multicore machines: memory contention and energy",

@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from allocopt.problems.topology.generate import synthetic_problem
 from allocopt.report.table import Cell, aligned_table
 from allocopt.solving.solve import check_takes
 from allocopt.topology import TopologyProblem
-from papers.pages import RESULTS, write_page
+from papers.pages import write_lines, write_page
 
 NAME = "topology_large"
 LARGE = ("L1", "L2", "L3")
@@ -33,7 +32,6 @@ BETWEEN = {"L1-L2": ((14, 20, 25), 2200, 100, 42, 31), "L2-L3": ((32, 36, 30), 1
 LIMITS_S, CURVE_LIMITS_S = (1.0, 10.0, 60.0), (0.1, 0.3, 1.0, 1.5, 3.0, 10.0, 60.0)
 CURVES = (("lagrangian", "scas"), ("auto", "scas"), ("lns", "free"), ("prices", "free"), ("auto", "free"))
 OTHERS = (("exact", "free"),)
-COLOURS = {"lagrangian": "C0", "lns": "C1", "prices": "C2", "auto": "C3"}
 QUALITIES = (0.01, 0.02, 0.03)
 Times = dict[tuple[str, str, float], dict[str, float]]
 """Seconds by solver, strategy and quality, then by window."""
@@ -287,32 +285,22 @@ def growth(times: Times, problems: dict[str, TopologyProblem]) -> str:
     return aligned_table(header, rows, (None, None, *(3 for _ in windows), 1))
 
 
-def plot(times: Times, sizes: dict[str, int], path: Path) -> None:
+def plot(times: Times, sizes: dict[str, int]) -> None:
     """Draw the times over the number of idle nodes, a panel for each strategy, beside lines that grow as n log n."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": NAME, "font.size": 9})
-    from matplotlib import pyplot as plt
-
-    figure, panels = plt.subplots(1, 2, figsize=(9, 4.5), layout="constrained", sharey=True)
     windows = sorted(sizes, key=lambda name: sizes[name])
     n = np.array([sizes[name] for name in windows], dtype=float)
-    for panel, strategy in zip(panels, ("scas", "free"), strict=True):
-        for (solver, own, quality), by_window in times.items():
-            if own == strategy:
-                # A time below a millisecond is that of the first answer, which is timed in fractions of one.
-                seconds = np.maximum([by_window.get(name, np.inf) for name in windows], 1e-3)
-                style = dict(zip(QUALITIES, ("o-", "s--", "^:"), strict=True))[quality]
-                shown = np.where(np.isfinite(seconds), seconds, np.nan)
-                panel.plot(n, shown, style, color=COLOURS[solver], label=f"{solver}, {quality:.0%}")
+    parts: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]] = {}
+    for (solver, strategy, quality), by_window in times.items():
+        # A time below a millisecond is that of the first answer, which is timed in fractions of one.
+        seconds = np.maximum([by_window.get(name, np.inf) for name in windows], 1e-3)
+        shown = np.where(np.isfinite(seconds), seconds, np.nan)
+        parts.setdefault(f"{strategy.upper()}: seconds to within q of the best bound", {})[
+            f"{solver}, {quality:.0%}"
+        ] = (n, shown)
+    for lines in parts.values():
         for first in (1e-3, 1e-2, 1e-1):
-            growing = first * n * np.log(n) / (n[0] * np.log(n[0]))
-            panel.plot(n, growing, color="0.7", linewidth=1, label="n log n" if first == 1e-3 else None)
-        panel.set(xscale="log", yscale="log", xlabel="idle nodes n", title=strategy.upper())
-        panel.legend(frameon=False, fontsize=7)
-    panels[0].set_ylabel("seconds to within q of the best bound")
-    figure.savefig(path, metadata={"Date": None})
+            lines[f"n log n from {first:g} s"] = n, first * n * np.log(n) / (n[0] * np.log(n[0]))
+    write_lines(NAME, "Time to equal quality", parts, "idle nodes n", logarithmic="xy")
 
 
 def main() -> None:
@@ -334,7 +322,7 @@ def main() -> None:
     problems = {name: window(name) for name in (*LARGE, *BETWEEN)}
     sizes = {name: len(problem.idle_nodes) for name, problem in problems.items()}
     times = times_to_quality(found)
-    plot(times, sizes, RESULTS / f"{NAME}.svg")
+    plot(times, sizes)
     between = " and ".join(f"{name} ({idle:,} idle, {jobs} jobs)" for name, (_, idle, jobs, *_) in BETWEEN.items())
     write_page(
         "topology_large",

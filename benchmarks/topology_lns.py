@@ -3,14 +3,13 @@
 import argparse
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
 import allocopt
 from allocopt.report.table import Cell, aligned_table
 from allocopt.topology import TopologyProblem
-from papers.pages import RESULTS, write_page
+from papers.pages import write_lines, write_page
 
 FAMILIES = ("paper", "repo")
 SEEDS = (0, 1, 2)
@@ -76,23 +75,14 @@ def curve(problems: list[TopologyProblem], best: list[float]) -> Iterator[tuple[
             yield name, steps, float(np.mean(times)), float(np.mean(gaps))
 
 
-def plot(points: list[tuple[str, int | None, float, float]], path: Path) -> None:
+def plot(points: list[tuple[str, int | None, float, float]]) -> None:
     """Draw gap against time on logarithmic axes."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "allocopt"
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(9, 5.5), layout="constrained")
-    for index, name in enumerate(POINTS):
-        marker = {"scas": "s", "dcas": "^"}.get(name.partition(":")[2], "o")
-        own = [(time_ms, max(gap, 1e-4)) for solver, _, time_ms, gap in points if solver == name]
-        axes.plot(*zip(*own, strict=True), marker=marker, color=pyplot.cm.tab20(index), label=name)
-    axes.set(xscale="log", yscale="log", xlabel="mean time, ms", ylabel="mean gap to the FREE optimum, % (0 at 0.0001)")
-    axes.grid(visible=True, alpha=0.3)
-    figure.legend(loc="outside right upper", fontsize="small")
-    figure.savefig(path, metadata={"Date": None})
+    lines = {
+        name: tuple(zip(*((time_ms, max(gap, 1e-4)) for own, _, time_ms, gap in points if own == name), strict=True))
+        for name in POINTS
+    }
+    parts = {"mean gap to the FREE optimum, % (0 at 0.0001)": lines}
+    write_lines("topology_lns", "Gap against time", parts, "mean time, ms", logarithmic="xy")
 
 
 def main() -> None:
@@ -110,7 +100,7 @@ def main() -> None:
         print(table)
         return
     points = list(curve([*families["paper"], *families["repo"]], [*best["paper"], *best["repo"]]))
-    plot(points, RESULTS / "topology_lns.svg")
+    plot(points)
     # The page shows what each solver comes to with its most steps, the plot all points.
     last = {point[0]: point for point in points}
     of_all = aligned_table(("solver", "steps", "mean ms", "mean gap %"), list(last.values()), (None, 0, 3, 4))

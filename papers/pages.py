@@ -4,13 +4,17 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Formatter
 from typing import Any
 
+import numpy as np
+
+from allocopt.arrays import FloatArray
 from allocopt.files.writing import write_text
+from allocopt.report.plot import WIDTH, Axis, Colours, Figure, Panel
 from allocopt.report.provenance import provenance
 from allocopt.report.table import Cell, aligned_table, cell_text
 
@@ -20,6 +24,11 @@ Row = dict[str, Any]
 """A row that ``allocopt reproduce`` wrote."""
 ByRow = dict[str, dict[str, Row]]
 """Rows by their names and columns."""
+Lines = Mapping[str, tuple[Sequence[float] | FloatArray, Sequence[float] | FloatArray]]
+"""Abscissas and ordinates of lines by their names."""
+
+# Longer lines are drawn without their points.
+_MOST_POINTS = 30
 
 
 def read_rows(folder: Path, name: str) -> list[Row]:
@@ -109,26 +118,64 @@ def claims_section(paper: str) -> str:
     return f"{found['claim']}\n\n{table}"
 
 
-def panels(salt: str, rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, list[Any]]:
-    """Return a figure and its panels; it is the same whenever what it shows is: text as text, names not at random."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": salt, "font.size": 9})
-    from matplotlib import pyplot as plt
-
-    figure, grid = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, **options)
-    return figure, list(grid.ravel())
+def write_figure(name: str, title: str, draw: Callable[[Colours], Sequence[Panel]], series: Sequence[str] = ()) -> None:
+    """Write ``docs/results/NAME.svg``; ``series`` are the names of the legend."""
+    Figure(name, title, title, draw, series=tuple(series)).write(RESULTS / f"{name}.svg")
 
 
-def save(figure: Any, name: str, legend_columns: int = 0) -> None:
-    """Write a figure as ``docs/results/NAME.svg``, if asked for with one legend of all panels below them."""
-    if legend_columns:
-        known = [panel.get_legend_handles_labels() for panel in figure.axes]
-        lines = {label: line for handles, labels in known for line, label in zip(handles, labels, strict=True)}
-        place = "outside lower center"
-        figure.legend(lines.values(), lines.keys(), loc=place, ncols=legend_columns, frameon=False)
-    figure.savefig(RESULTS / f"{name}.svg", metadata={"Date": None})
+def write_lines(
+    name: str,
+    title: str,
+    parts: Mapping[str, Lines],
+    x: str,
+    *,
+    logarithmic: str = "",
+    ticks: Sequence[tuple[float, str]] = (),
+) -> None:
+    """Write ``docs/results/NAME.svg`` with a panel of lines for each part.
+
+    Parameters
+    ----------
+    name
+        Name of the file without its ending.
+    title
+        What the figure shows.
+    parts
+        Abscissas and ordinates by line, by what the ordinates of a panel are; a name looks the same in all panels.
+    x
+        Title of the abscissas.
+    logarithmic
+        The axes that are: ``x``, ``y`` or ``xy``.
+    ticks
+        Ticks of the abscissas and their labels; round numbers if there are none.
+    """
+    names = list(dict.fromkeys(line for lines in parts.values() for line in lines))
+
+    def axis(which: str, values: FloatArray, title: str = "") -> Axis:
+        known = values[np.isfinite(values)]
+        if which in logarithmic:
+            return Axis.log(known.min(), known.max(), title)
+        return Axis.linear(known, title, is_tight=which == "x")
+
+    def draw(colours: Colours) -> list[Panel]:
+        panels = []
+        for part, lines in parts.items():
+            xs, ys = (np.concatenate([line[place] for line in lines.values()]).astype(float) for place in (0, 1))
+            across = axis("x", xs, x)
+            across = replace(across, ticks=ticks or across.ticks)
+            panel = Panel(colours, across, axis("y", ys), 300, part, WIDTH if len(parts) > 1 else 700)
+            for label, points in lines.items():
+                series = names.index(label)
+                # More than a panel has room for would only make the file large.
+                kept = np.unique(np.linspace(0, len(points[0]) - 1, 500).round().astype(int))
+                along, up = (np.asarray(values, dtype=float)[kept] for values in points)
+                panel.line(series, along, up, label)
+                if len(kept) <= _MOST_POINTS:
+                    panel.points(series, along, up)
+            panels.append(panel)
+        return panels
+
+    write_figure(name, title, draw, names if len(names) > 1 else ())
 
 
 def write_page(name: str, title: str, claim: str, sections: Sequence[str], assumed: str) -> None:

@@ -21,13 +21,12 @@ import numpy as np
 from allocopt.envs.cush.jobsets import draw_jobsets
 from allocopt.envs.cush.task import Episodes, Options
 from allocopt.files.writing import write_text
-from allocopt.report.plot import line_figure
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.locality import SIERRA_TABLE
 from papers.artifact import read_curve
 from papers.cush.configuration import CUSH, MACHINES
 from papers.cush.figures import HORIZON_EPOCHS, HORIZON_NODES, RATIO, RIGHT, WAYS, Curve
-from papers.pages import RESULTS, Row, Selection, read_rows, selected_tables, write_template
+from papers.pages import Row, Selection, read_rows, selected_tables, write_lines, write_template
 
 ROUNDS = 5
 WORKERS = (1, 2, 4)
@@ -139,7 +138,7 @@ def _draw_figure_four(rows: Sequence[Row], curve: Path) -> None:
         if row["column"] == "NTAT" and row["row"].startswith(("sjf", "fcfs")):
             lines[row["row"]] = (epochs[[0, -1]], np.array([row["ours"], row["ours"]]))
     title = "Normalized turnaround time while CuSH learns, Sierra"
-    line_figure(title, "epoch", "NTAT", lines).write(RESULTS / "cush_figure4.svg")
+    write_lines("cush_figure4", title, {"NTAT": lines}, "epoch")
 
 
 def main() -> None:

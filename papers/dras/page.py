@@ -16,7 +16,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from allocopt.arrays import FloatArray
 from allocopt.files.writing import write_text
+from allocopt.report.plot import WIDE, Axis, Colours, Key, Panel
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.simulate import simulate
 from learned.dras.jobsets import varied_jobset
@@ -25,7 +27,17 @@ from papers.dras.configuration import AGENTS, HELD_OUT, PAPER_METHODS, REFERENCE
 from papers.dras.curves import ORDERS
 from papers.dras.figures import KIVIAT, SURGE_METHODS, metrics_of
 from papers.dras.network import decision_times, update_times
-from papers.pages import ByRow, Row, Selection, by_row, panels, read_rows, save, selected_tables, write_template
+from papers.pages import (
+    ByRow,
+    Row,
+    Selection,
+    by_row,
+    read_rows,
+    selected_tables,
+    write_figure,
+    write_lines,
+    write_template,
+)
 
 _SHARES = (
     *(
@@ -66,16 +78,16 @@ def _points(columns: dict[str, Row], measure: str) -> tuple[list[float], list[fl
 
 def _plot_curves(curves: ByRow, constants: dict[str, float], name: str, is_share: bool) -> None:
     """Draw total rewards and ratios of mean waits over updates, or over their share."""
-    figure, both = panels("dras", 1, 2, (10, 4))
-    for panel, measure in zip(both, ("total_reward", "wait_ratio"), strict=True):
+    parts: dict[str, dict[str, tuple[FloatArray, list[float]]]] = {}
+    titles = {"total_reward": "total reward, validation jobsets", "wait_ratio": f"mean wait / {REFERENCE}"}
+    for measure, title in titles.items():
         for label, columns in curves.items():
-            xs, ys = _points(columns, measure)
-            panel.plot(np.array(xs) / (xs[-1] if is_share else 1), ys, label=label)
-    for (label, constant), dashes in zip(constants.items(), ("-", "--", "-.", ":"), strict=False):
-        both[0].axhline(constant, color="grey", linestyle=dashes, label=label)
-    for panel, title in zip(both, ("total reward, validation jobsets", f"mean wait / {REFERENCE}"), strict=True):
-        panel.set(title=title, xlabel="share of the training" if is_share else "update")
-    save(figure, name, legend_columns=4)
+            updates, values = _points(columns, measure)
+            xs = np.array(updates) / (updates[-1] if is_share else 1)
+            parts.setdefault(title, {})[label] = (xs, values)
+    for label, constant in constants.items():
+        parts[titles["total_reward"]][label] = (np.array([0.0, 1.0]), [constant] * 2)
+    write_lines(name, "Learning curves", parts, "share of the training" if is_share else "update")
 
 
 def _figure_five(parts: Parts) -> None:
@@ -93,58 +105,60 @@ def _figure_six(parts: Parts) -> None:
 
 
 def _figure_seven(parts: Parts) -> None:
-    """Draw a Kiviat graph for every part, methods without reservations dashed as in the paper."""
-    n_rows = -(-len(parts) // 2)
-    size = (9, 4.2 * n_rows + 0.6)
-    figure, grid = panels("dras", n_rows, 2, size, subplot_kw={"projection": "polar"})
+    """Draw the measures of the Kiviat graphs, a panel for every part."""
     names = [metric.removesuffix(" h") for metric in KIVIAT]
-    angles = np.linspace(0, 2 * np.pi, len(names), endpoint=False)
-    for panel, (part, found) in zip(grid, parts.items(), strict=False):
-        for number, method in enumerate(PAPER_METHODS):
-            if method in found:
-                radii = [found[method][f"{name}, normalized"]["ours"] for name in names]
-                dashed = not (method == REFERENCE or method.startswith("DRAS"))
-                style_of = {"linestyle": "--" if dashed else "-", "color": f"C{number}", "label": method}
-                panel.plot([*angles, 0], [*radii, radii[0]], **style_of)
-        panel.set(title=part, ylim=(0, 1), yticklabels=[])
-        panel.set_xticks(angles, names)
-    save(figure, "dras_figure7", legend_columns=5)
+    lines = {
+        part: {
+            method: (range(len(names)), [found[method][f"{name}, normalized"]["ours"] for name in names])
+            for method in PAPER_METHODS
+            if method in found
+        }
+        for part, found in parts.items()
+    }
+    write_lines("dras_figure7", "Measures, 1 for the best method", lines, "", ticks=list(enumerate(names)))
 
 
 def _boxes(number: int, parts: Parts) -> None:
-    """Draw the waits of the held-out week as boxes, a panel per method."""
-    shown: dict[str, list[dict[str, str | float]]] = {}
+    """Draw the waits of the held-out week as boxes, a colour per kind of job; a white point is the mean."""
+    shown: dict[str, dict[str, dict[str, float]]] = {}
     for row, columns in parts[HELD_OUT].items():
         method, kind = row.rsplit(", ", 1)
-        box = {column.removeprefix("wait h, "): of["ours"] for column, of in columns.items()}
-        places = {"whislo": "min", "whishi": "max", "med": "median", "q1": "q1", "q3": "q3", "mean": "mean"}
-        values = {place: box[name] for place, name in places.items()}
-        shown.setdefault(method, []).append({"label": kind.removesuffix(" nodes"), **values})
-    figure, of_methods = panels("dras", 1, len(shown), (2.1 * len(shown), 3.6), sharey=True)
-    for panel, (method, boxes) in zip(of_methods, shown.items(), strict=True):
-        panel.bxp(boxes, showfliers=False, showmeans=True)
-        panel.set(title=method, yscale="symlog")
-        panel.tick_params("x", rotation=90)
-    longest = max(float(box["whishi"]) for boxes in shown.values() for box in boxes)
-    of_methods[0].set(ylabel="wait, h", ylim=(0, 1.2 * longest))
-    save(figure, f"dras_figure{number}")
+        shown.setdefault(method, {})[kind] = {
+            column.removeprefix("wait h, "): of["ours"] for column, of in columns.items()
+        }
+    kinds = list(dict.fromkeys(kind for of in shown.values() for kind in of))
+    longest = max(box["max"] for of in shown.values() for box in of.values())
+    width = 0.8 / len(kinds)
+
+    def draw(colours: Colours) -> list[Panel]:
+        hours = [(each, f"{each:g}") for each in (0.0, 0.1, 1.0, 10.0, 100.0, 1000.0) if each <= longest]
+        methods = Axis((-0.5, len(shown) - 0.5), list(enumerate(shown)), has_grid=False)
+        panel = Panel(colours, methods, Axis((0.0, 1.2 * longest), hours, scale="symlog"), 300, "wait, h", WIDE)
+        for place, of in enumerate(shown.values()):
+            for kind, box in of.items():
+                series = kinds.index(kind)
+                left = place - 0.4 + series * width
+                middle = left + 0.4 * width
+                panel.boxes(np.array([[middle - 0.004, box["min"], 0.008, box["max"] - box["min"]]]), ["muted"])
+                # The median is the edge between two halves.
+                halves = [("q1", "median"), ("median", "q3")]
+                corners = [[left, box[low], 0.8 * width, box[high] - box[low]] for low, high in halves]
+                panel.boxes(np.array(corners), [Key(series).role] * 2, edge="ink")
+                panel.points(series, np.array([middle]), np.array([box["mean"]]), fill=colours["surface"])
+        return [panel]
+
+    write_figure(f"dras_figure{number}", "Waits of the held-out days", draw, kinds)
 
 
 def _figure_ten(parts: Parts) -> None:
     """Draw mean and longest wait by week."""
-    figure, both = panels("dras", 1, 2, (9, 3.6))
     found = next(iter(parts.values()))
-    lines = {
-        method: [columns for name, columns in found.items() if name.startswith(f"{method}, week")]
-        for method in SURGE_METHODS
-    }
-    for method, weeks in lines.items():
-        for panel, column in zip(both, ("mean wait h", "max wait h"), strict=True):
-            waits = [of[column]["ours"] for of in weeks]
-            panel.plot(range(1, len(weeks) + 1), waits, marker="o", label=method)
-    for panel, title in zip(both, ("mean wait, h", "longest wait, h"), strict=True):
-        panel.set(title=title, xlabel="week", yscale="log", xticks=range(1, len(lines[REFERENCE]) + 1))
-    save(figure, "dras_figure10", legend_columns=4)
+    lines: dict[str, dict[str, tuple[range, list[float]]]] = {}
+    for column, title in (("mean wait h", "mean wait, h"), ("max wait h", "longest wait, h")):
+        for method in SURGE_METHODS:
+            waits = [of[column]["ours"] for name, of in found.items() if name.startswith(f"{method}, week")]
+            lines.setdefault(title, {})[method] = (range(1, len(waits) + 1), waits)
+    write_lines("dras_figure10", "Waits through a surge", lines, "week", logarithmic="y")
 
 
 PLOTS: dict[str, Callable[[Parts], None]] = {

@@ -15,6 +15,7 @@ import numpy as np
 
 from allocopt.envs.policy_selection.observation import LEVELS
 from allocopt.envs.policy_selection.task import Episodes, Options
+from allocopt.report.plot import Axis, Colours, Panel
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.multicore.policies import NodeSelection
 from allocopt.simulator.simulate import simulate
@@ -26,11 +27,11 @@ from papers.pages import (
     Row,
     Selection,
     by_row,
-    panels,
     read_rows,
-    save,
     selected_tables,
     text_table,
+    write_figure,
+    write_lines,
     write_template,
 )
 
@@ -53,43 +54,56 @@ SELECTIONS = {
 
 def _figure_one(found: ByRow) -> None:
     """Draw when each job ran, by node."""
-    figure, both = panels("irmasim", 1, 2, (9, 3), sharex=True)
-    for panel, model in zip(both, KINDS, strict=True):
-        places = [row for row in found if row.startswith(f"{model}: job")]
-        for line, place in enumerate(sorted(places, key=lambda row: row.split(", ")[1])):
-            start, end = (found[place][f"{which} s"]["ours"] for which in ("start", "end"))
-            colour = "tab:blue" if " ep" in place else "tab:orange"
-            panel.barh(line, end - start, left=start, color=colour, edgecolor="white")
-        at = len(places) - sum("slow" in place for place in places)
-        panel.axhline(at - 0.5, color="black", linewidth=0.5)
-        panel.set(title=model, xlabel="s", yticks=[at / 2, (at + len(places)) / 2], yticklabels=["fast", "slow"])
-    save(figure, "irmasim_figure1")
+    longest = max(columns["end s"]["ours"] for columns in found.values() if "end s" in columns)
+
+    def draw(colours: Colours) -> list[Panel]:
+        panels = []
+        for model in KINDS:
+            of_jobs = (row for row in found if row.startswith(f"{model}: job"))
+            places = sorted(of_jobs, key=lambda row: row.split(", ")[1])
+            starts, ends = ([found[place][f"{which} s"]["ours"] for place in places] for which in ("start", "end"))
+            spans = enumerate(zip(starts, ends, strict=True))
+            boxes = [[start, line - 0.4, end - start, 0.8] for line, (start, end) in spans]
+            at, n = len(places) - sum("slow" in place for place in places), len(places)
+            nodes = Axis((-0.5, n - 0.5), [(at / 2 - 0.5, "fast"), ((at + n) / 2 - 0.5, "slow")], has_grid=False)
+            panel = Panel(colours, Axis.linear(np.array([0.0, longest]), "s"), nodes, 200, model)
+            panel.boxes(np.array(boxes), ["c1" if " ep" in place else "c2" for place in places])
+            panel.rules([at - 0.5], "ink")
+            panels.append(panel)
+        return panels
+
+    write_figure("irmasim_figure1", "Jobs by node", draw)
 
 
 def _batches(rows: list[Row], name: str) -> None:
     """Draw makespans and energies by size of batch."""
     found = by_row(rows)
     sizes = list(dict.fromkeys(row.split(":")[0] for row in found))
-    figure, both = panels("irmasim", 1, 2, (8, 3))
-    for panel, column in zip(both, MEASURES[:2], strict=True):
-        for offset, model in enumerate(KINDS):
-            heights = [found[f"{size}: {model}"][column]["ours"] for size in sizes]
-            panel.bar(np.arange(len(sizes)) + 0.4 * offset, heights, 0.4, label=model)
-        panel.set(title=column, xlabel="jobs", xticks=np.arange(len(sizes)) + 0.2)
-        panel.set_xticklabels([size.split()[0] for size in sizes])
-    both[0].legend(frameon=False)
-    save(figure, name)
+    jobs = [float(size.split()[0]) for size in sizes]
+    parts = {
+        column: {model: (jobs, [found[f"{size}: {model}"][column]["ours"] for size in sizes]) for model in KINDS}
+        for column in MEASURES[:2]
+    }
+    write_lines(name, "Makespan and energy by batch", parts, "jobs")
 
 
 def _figure_nine(found: ByRow) -> str:
     """Draw the energies of the subset, and return by how much those of all policies are above the least."""
-    figure, both = panels("irmasim", 1, 2, (9, 3))
-    for panel, model in zip(both, KINDS, strict=True):
-        energies = [found[f"{model}: {name}"][ENERGY]["ours"] for name in SUBSET]
-        panel.barh(SUBSET, energies)
-        panel.set(title=f"{model}, kJ", xlim=(0.9 * min(energies), 1.01 * max(energies)))
-    both[1].set_yticklabels([])
-    save(figure, "irmasim_figure9")
+
+    def draw(colours: Colours) -> list[Panel]:
+        panels = []
+        for model in KINDS:
+            energies = [found[f"{model}: {name}"][ENERGY]["ours"] for name in SUBSET]
+            low = 0.9 * min(energies)
+            policies = Axis((-0.5, len(SUBSET) - 0.5), list(enumerate(SUBSET)), has_grid=False)
+            above = Axis.linear(np.array([low, *energies]), is_tight=True)
+            panel = Panel(colours, above, policies, 200, f"{model}, kJ")
+            boxes = [[low, place - 0.4, energy - low, 0.8] for place, energy in enumerate(energies)]
+            panel.boxes(np.array(boxes), ["c1"] * len(boxes))
+            panels.append(panel)
+        return panels
+
+    write_figure("irmasim_figure9", "Energy of the policies among which agents choose", draw)
     of_policies = {row: of[ENERGY]["ours"] for row, of in found.items() if ENERGY in of and row.startswith(KINDS[0])}
     least = min(of_policies.values())
     columns = [selection.name.lower() for selection in NodeSelection if selection is not NodeSelection.HIGH_MEM]
@@ -144,14 +158,16 @@ def _share_at_the_end(columns: dict[str, Row], policy: str) -> float:
 
 
 def _plot_shares(found: ByRow, seeds: list[str], name: str) -> None:
-    figure, of_seeds = panels("irmasim", 1, len(seeds), (2.2 * len(seeds), 3.2), sharey=True)
-    for panel, seed in zip(of_seeds, seeds, strict=True):
-        for policy in SUBSET:
-            points = found.get(f"{seed}, {policy}", {})
-            episodes = [int(column.removeprefix("share at episode ")) for column in points]
-            panel.plot(episodes, [row["ours"] for row in points.values()], label=policy)
-        panel.set(title=seed, xlabel="episode", ylim=(0, 1))
-    save(figure, name, legend_columns=3)
+    marker = "share at episode "
+    parts = {
+        seed: {
+            policy: ([float(column.removeprefix(marker)) for column in of], [row["ours"] for row in of.values()])
+            for policy in SUBSET
+            if (of := found.get(f"{seed}, {policy}"))
+        }
+        for seed in seeds
+    }
+    write_lines(name, "Share of the decisions in which each policy is named", parts, "episode")
 
 
 def _objectives() -> str:

@@ -19,7 +19,7 @@ from learned.nsa.training import epoch_workload
 from papers.artifact import Asked
 from papers.nsa.figures import JOBS, PERIODS_S, Compared, OneByOne, compared
 from papers.nsa.tables import EPOCHS, QUICK_EPOCHS, read_paper_workload
-from papers.pages import panels, save, write_template
+from papers.pages import write_lines, write_template
 
 AUTHORS_WAITS_S = (93, 207, 195)
 """Mean waits under FCFS of the first epochs as the authors state them, without their fractions."""
@@ -59,25 +59,18 @@ def _table(lines: _Lines) -> str:
 
 
 def _plot(lines: _Lines) -> None:
-    figure, (costs, waits) = panels("nsa_figure6", 1, 2, (9, 4))
-    style = {"FCFS": "--", "EASY": ":", "windows": "-"}
-
     def points(group: list[_Line], quantity: str) -> tuple[list[int], list[float]]:
         means = [float(getattr(line, quantity).mean()) for line in group]
         periods = [line.of.period_s for line in group if line.of.period_s is not None]
         # A method without periods is level.
         return (periods, means) if periods else ([FIRST_S, LAST_S], means * 2)
 
-    for ((method, allocation), group), marker in zip(lines.items(), "sDd^v<oXP*", strict=True):
-        costs.plot(*points(group, "cost"), style[method], marker=marker, label=f"{method}, {allocation}")
-    figure.legend(loc="outside lower center", ncols=4, frameon=False)
-    # Who allocates does not change the waits.
-    for method, group in {method: group for (method, _), group in lines.items()}.items():
-        waits.plot(*points(group, "wait_s"), style[method], color="black", label=method)
-    waits.legend(frameon=False)
-    for panel, title in ((costs, "mean hop cost per job"), (waits, "mean wait, s")):
-        panel.set(title=title, xlabel="period, s")
-    save(figure, "nsa_figure6")
+    parts = {
+        "mean hop cost per job": {", ".join(key): points(group, "cost") for key, group in lines.items()},
+        # Who allocates does not change the waits.
+        "mean wait, s": {method: points(group, "wait_s") for (method, _), group in lines.items()},
+    }
+    write_lines("nsa_figure6", "Cost and wait over the period", parts, "period, s")
 
 
 def _first_claim(lines: _Lines) -> str:

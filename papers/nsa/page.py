@@ -14,13 +14,13 @@ import numpy as np
 from numba import njit
 
 from allocopt.arrays import Float32Array
-from allocopt.report.plot import line_figure, smoothed
+from allocopt.report.plot import smoothed
 from allocopt.report.table import Cell, aligned_table
 from learned.nsa.networks import NETWORKS, PRINTED_PARAMETERS, Buffers, PackedNetwork, forward
 from learned.nsa.solver import load_network, weights_path
 from papers.artifact import read_curve
 from papers.nsa.tables import LEADER, OPTIMUM
-from papers.pages import RESULTS, Selection, selected_tables, write_template
+from papers.pages import Selection, selected_tables, write_lines, write_template
 
 REPEATS, PASSES = 200, 50
 
@@ -90,7 +90,7 @@ def _networks(trained: Path | None) -> str:
             end = float(returns[-len(returns) // 20 :].mean())
         rows.append([name, architecture.n_parameters, PRINTED_PARAMETERS[name], _forward_microseconds(name), end])
     if lines:
-        line_figure("Figure 4", "samples", "return", lines).write(RESULTS / "nsa_figure4.svg")
+        write_lines("nsa_figure4", "Figure 4", {"return": lines}, "samples")
     header = ("network", "parameters", "printed", "forward pass, us", "return at the end")
     return aligned_table(header, rows, (None, 0, 0, 1, 3))
 
