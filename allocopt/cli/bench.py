@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ContenderOptions:
+class _ContenderOptions:
     """Solvers, strategies and seeds that are compared."""
 
     solvers: Annotated[
@@ -35,7 +35,7 @@ class ContenderOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class LimitOptions:
+class _LimitOptions:
     """Limits on each solve."""
 
     time_limit: TimeLimit = 10.0
@@ -45,8 +45,8 @@ class LimitOptions:
 
 def bench(
     instances: Instances,
-    compared: ContenderOptions,
-    limit: LimitOptions,
+    compared: _ContenderOptions,
+    limit: _LimitOptions,
     best_known: Annotated[
         Path | None,
         typer.Option(readable=False, help="Best-known values; if not given, best_known.json beside the instances."),

@@ -57,7 +57,7 @@ DrawnCount = Annotated[int, typer.Option(min=1, max=_MOST, metavar="N", help="Nu
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnWorkload:
+class _DrawnWorkload:
     """Workload that is drawn where none is replayed: the generator of the NSA paper."""
 
     jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Jobs of a drawn workload.")] = 100_000
@@ -77,7 +77,7 @@ class DrawnWorkload:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayOptions:
+class _ReplayOptions:
     """Replay of a workload, which makes the windows."""
 
     workload: Annotated[
@@ -98,7 +98,7 @@ class ReplayOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterOptions:
+class _ClusterOptions:
     """Cluster from a file, in the place of a fat tree, and the columns of the workload."""
 
     hop_cost: HopCost = 1000.0
@@ -129,14 +129,14 @@ def _generator(prefix: str, draw: "Generator[Problem]") -> Callable[..., None]:
 
         from allocopt.errors import InvalidProblemError, UsageError
 
-        names = instance_names(prefix, count)
+        names = _instance_names(prefix, count)
         rngs = np.random.default_rng(seed).spawn(count)
         try:
             own = gathered(draw, options)
             problems = [draw(each, rng, **own) for each, rng in zip(names, rngs, strict=True)]
         except InvalidProblemError as error:
             raise UsageError(str(error)) from None
-        write_instances(out, problems, count)
+        _write_instances(out, problems, count)
 
     own = [parameter for parameter in parameters_of(draw) if parameter.name not in ("name", "rng")]
     shared = (
@@ -150,7 +150,7 @@ def _generator(prefix: str, draw: "Generator[Problem]") -> Callable[..., None]:
 
 
 def windows(
-    out: Out, replay: ReplayOptions, tree: FatTreeOptions, cluster: ClusterOptions, drawn: DrawnWorkload
+    out: Out, replay: _ReplayOptions, tree: FatTreeOptions, cluster: _ClusterOptions, drawn: _DrawnWorkload
 ) -> None:
     """Replay a workload through the window rule of the NSA paper.
 
@@ -187,7 +187,7 @@ def windows(
         prefix=file_name(ready.name if replay.prefix is None else replay.prefix),
     )
     made = list(islice(found, replay.count))
-    write_instances(out, made, replay.count, [replay.workload, cluster.topology])
+    _write_instances(out, made, replay.count, [replay.workload, cluster.topology])
 
 
 def window(
@@ -245,7 +245,7 @@ def window(
     if ranged:
         typer.echo(f"{chosen}: jobs with a range of nodes, the least taken: {ranged}", err=True)
     typer.echo(f"{chosen}: jobs left waiting: {len(waiting) - len(taken)}", err=True)
-    write_instances(out, [problem], 1, [topology, queue])
+    _write_instances(out, [problem], 1, [topology, queue])
 
 
 def _check_ids(jobs: "list[Job]", queue: Path | None) -> None:
@@ -370,13 +370,15 @@ def file_name(name: str) -> str:
     return name
 
 
-def instance_names(name: str, count: int) -> list[str]:
+def _instance_names(name: str, count: int) -> list[str]:
     """Name instances that are made together: NAME, or NAME-000 and so on where there are several."""
     names = [name] if count == 1 else [f"{name}-{number:03d}" for number in range(count)]
     return [file_name(each) for each in names]
 
 
-def write_instances(out: Path, problems: "Sequence[Problem]", asked: int, inputs: "Sequence[Path | None]" = ()) -> None:
+def _write_instances(
+    out: Path, problems: "Sequence[Problem]", asked: int, inputs: "Sequence[Path | None]" = ()
+) -> None:
     """Write instances to one file or to a folder, and say how many there are.
 
     Raises

@@ -80,10 +80,10 @@ def read_jobs(path: Path, columns: str | None) -> "Workload":
     """Read a workload of any format."""
     from allocopt.traces.reading import read_workload
 
-    return read_workload(path, table_columns(columns))
+    return read_workload(path, _table_columns(columns))
 
 
-def table_columns(text: str | None) -> "Columns | None":
+def _table_columns(text: str | None) -> "Columns | None":
     """Return what the columns of a table mean; None where nothing is said."""
     from allocopt.traces.csv_columns import Columns
 

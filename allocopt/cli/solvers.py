@@ -21,7 +21,7 @@ def command(as_json: Json = False) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class SolverRow:
+class _SolverRow:
     """One solver of the list, its fields as ``--json`` prints them."""
 
     solver: str
@@ -32,7 +32,7 @@ class SolverRow:
     available: bool
 
 
-def _table(rows: "list[SolverRow]") -> str:
+def _table(rows: "list[_SolverRow]") -> str:
     """Format a line per solver."""
     from allocopt.report.table import aligned_table
 
@@ -51,7 +51,7 @@ def _table(rows: "list[SolverRow]") -> str:
     return aligned_table(header, cells, (None,) * 6)
 
 
-def _described(row: SolverRow) -> str:
+def _described(row: _SolverRow) -> str:
     """Say in a sentence what a solver takes and promises."""
     from allocopt.problems.kind import get_kind
 
@@ -64,7 +64,7 @@ def _described(row: SolverRow) -> str:
     return f"{', '.join(kinds)}{promises}; up to {row.largest}".replace("up to any", "any size")
 
 
-def _row(name: str) -> SolverRow:
+def _row(name: str) -> _SolverRow:
     """Describe the solver of that name."""
     from allocopt.cli.terminal import prints_on_stderr
     from allocopt.errors import AllocoptError, MissingPackageError
@@ -83,8 +83,8 @@ def _row(name: str) -> SolverRow:
                 for number, (solver, one) in enumerate(zip(solvers, able, strict=True))
             )
             is_available = all(solver.is_available() for solver in solvers)
-            return SolverRow(name, kinds, list(strategies), list(promises), "; ".join(sizes), is_available)
+            return _SolverRow(name, kinds, list(strategies), list(promises), "; ".join(sizes), is_available)
     except MissingPackageError as error:
-        return SolverRow(name, [], [], [], str(error), False)
+        return _SolverRow(name, [], [], [], str(error), False)
     except AllocoptError as error:
-        return SolverRow(name, [], [], [], f"broken: {error}", False)
+        return _SolverRow(name, [], [], [], f"broken: {error}", False)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class SiteOptions:
+class _SiteOptions:
     """A site's trace, brought to its topology."""
 
     trace: Annotated[
@@ -59,7 +59,7 @@ class SiteOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedOptions:
+class _ComparedOptions:
     """What is compared on the site, and under which rules."""
 
     allocators: Annotated[
@@ -98,8 +98,8 @@ class ComparedOptions:
 
 
 def what_if(
-    site: SiteOptions,
-    compared: ComparedOptions,
+    site: _SiteOptions,
+    compared: _ComparedOptions,
     workers: Workers = None,
     out: Annotated[
         Path | None,
@@ -186,7 +186,7 @@ def _names(option: str, text: str) -> list[str]:
     return names
 
 
-def _page(path: Path, site: SiteOptions) -> "WhatIfPage":
+def _page(path: Path, site: _SiteOptions) -> "WhatIfPage":
     """Make an empty page; what it needs is there."""
     from allocopt.report.html.sections.what_if import WhatIfPage
     from allocopt.report.plot import check_installed

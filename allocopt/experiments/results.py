@@ -74,7 +74,7 @@ def write_result(
         "kind": kind,
         "specification": spec.seen_from(path.parent),
         "inputs": [
-            {"field": place, "file": path_seen_from(name, path.parent), "sha256": digest_of(file)}
+            {"field": place, "file": path_seen_from(name, path.parent), "sha256": _digest_of(file)}
             for place, name, file in spec.files()
         ],
         "made_by": provenance().as_dict(),
@@ -92,11 +92,11 @@ def read_result(path: Path) -> StoredResult:
         spec = kind(**kind.seen_from_here(model.specification, path.parent))
     except ValueError as error:
         raise bad_file(path, "specification", str(error)) from None
-    now = {place: digest_of(file) for place, _, file in spec.files()}
+    now = {place: _digest_of(file) for place, _, file in spec.files()}
     return StoredResult(spec, model, tuple(one.file for one in model.inputs if now.get(one.field) != one.sha256))
 
 
-def digest_of(path: Path) -> str:
+def _digest_of(path: Path) -> str:
     """Digest of a file, or of all files of a folder."""
     if not path.is_dir():
         try:
@@ -104,4 +104,4 @@ def digest_of(path: Path) -> str:
         except OSError as error:
             raise BadFileError(f"{path}: cannot be read: {error.strerror}") from None
     inside = sorted(file for file in path.rglob("*") if file.is_file())
-    return sha256("".join(f"{file.relative_to(path)} {digest_of(file)}\n" for file in inside).encode()).hexdigest()
+    return sha256("".join(f"{file.relative_to(path)} {_digest_of(file)}\n" for file in inside).encode()).hexdigest()

@@ -23,7 +23,7 @@ seconds before the end of the limit, and killed so many after it."""
 
 
 @dataclass(frozen=True, slots=True)
-class BackEndSpec:
+class _BackEndSpec:
     """Module of `formulations.backends`, the package that it needs, and the package's name for people."""
 
     module: str
@@ -31,16 +31,16 @@ class BackEndSpec:
     title: str
 
 
-SCIP = BackEndSpec("scip", "pyscipopt", "PySCIPOpt")
-HIGHS = BackEndSpec("highs", "scipy", "SciPy")
-CP_SAT = BackEndSpec("cp_sat", "ortools", "OR-Tools")
+SCIP = _BackEndSpec("scip", "pyscipopt", "PySCIPOpt")
+HIGHS = _BackEndSpec("highs", "scipy", "SciPy")
+CP_SAT = _BackEndSpec("cp_sat", "ortools", "OR-Tools")
 
 
 @dataclass(frozen=True)
 class BackEndSolver(ABC):
     """The half of a solver that has a back end in child processes; the other half is of the kind of its problems."""
 
-    back_end: ClassVar[BackEndSpec]
+    back_end: ClassVar[_BackEndSpec]
     strategies: ClassVar[frozenset[Strategy]] = frozenset()
     largest_nonzeros: ClassVar[int]
 
@@ -81,7 +81,7 @@ class BackEndSolver(ABC):
 
 
 def ask_child(
-    back_end: BackEndSpec, run: Run, formulation: Formulation, seed: int, warm_start: Any, steps: int | None
+    back_end: _BackEndSpec, run: Run, formulation: Formulation, seed: int, warm_start: Any, steps: int | None
 ) -> None:
     """Let a child process solve a program while there is time, and take what it shows.
 
