@@ -6,6 +6,7 @@ import allocopt
 from allocopt.solving.result import EQUAL_RELATIVE
 from allocopt.solving.solution_files import NO_STRATEGY, BestKnown, BestKnownValues, write_best_known
 from allocopt.topology import TopologyProblem
+from papers.pages import page_parser
 
 FOLDER = Path("instances")
 FAMILIES = ("paper.jsonl", "repo.jsonl", "burst.jsonl")
@@ -45,6 +46,7 @@ def without_strategy(file: str) -> BestKnownValues:
 
 def main() -> None:
     """Solve everything, and write the file."""
+    page_parser(__doc__).parse_args()
     values = {
         problem.name: {strategy: proved(problem, strategy) for strategy in SOLVERS}
         for file in FAMILIES

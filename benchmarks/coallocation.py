@@ -1,6 +1,5 @@
 """Co-allocation windows of 200 hosts and 100 guests: time, gap, several guests."""
 
-import argparse
 import time
 from collections.abc import Sequence
 
@@ -14,7 +13,7 @@ from allocopt.report.table import Cell, aligned_table
 from formulations.backends import cp_sat, highs, scip
 from formulations.backends.program import Request
 from formulations.coallocation import CoallocationModel
-from papers.pages import write_page
+from papers.pages import page_parser, write_page
 
 HOSTS, GUESTS, LIMIT_S = 200, 100, 1.0
 SOLVERS = ("assignment", "scip", "highs", "cp-sat", "greedy", "static-50")
@@ -93,9 +92,7 @@ def several_guests(count: int) -> str:
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few windows; the page is not written")
-    arguments = parser.parse_args()
+    arguments = page_parser(__doc__, "few windows").parse_args()
     count = 2 if arguments.quick else 10
     tables = [
         f"## One guest a host\n\n{one_guest(count)}",
@@ -103,9 +100,6 @@ def main() -> None:
         f"{programs(count)}",
         f"## Up to three guests a host\n\n{several_guests(count)}",
     ]
-    if arguments.quick:
-        print("\n\n".join(tables))
-        return
     write_page(
         "coallocation",
         "Co-allocation: time and gap",
@@ -116,6 +110,7 @@ def main() -> None:
         f"Windows of the ASAX paper's workflows, {count} per line, seeds spawned from 91, limit {LIMIT_S:g} s "
         "(several guests: 10 s), one thread, solvers warm, answers verified. `to optimum` is against the assignment's "
         "proven optimum; where several solvers prove, they prove the same.",
+        is_quick=arguments.quick,
     )
 
 

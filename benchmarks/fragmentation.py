@@ -1,6 +1,5 @@
 """What less fragmentation of the leftover nodes costs: proven optima of the paper's windows under several weights."""
 
-import argparse
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +7,7 @@ import numpy as np
 import allocopt
 from allocopt.report.table import Cell, aligned_table
 from allocopt.topology import TopologyProblem
-from papers.pages import write_page
+from papers.pages import page_parser, write_page
 
 WEIGHTS = (1e-4, 0.03, 0.1, 0.3, 1.0, 3.0, 100.0)
 """The first one only breaks ties between allocations of equal cost."""
@@ -34,16 +33,11 @@ def row(weight: float, problems: list[TopologyProblem], base: dict[str, tuple[fl
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="five windows; the page is not written")
-    quick = parser.parse_args().quick
+    quick = page_parser(__doc__, "five windows").parse_args().quick
     problems = [p for p in allocopt.read_problems("instances/paper.jsonl") if p.n_left > 1][: 5 if quick else None]
     allocopt.solve(replace(problems[0], fragmentation_weight=1.0), solver="exact", time_limit=LIMIT_S)
     base: dict[str, tuple[float, float]] = {}
     table = aligned_table(HEADER, [row(weight, problems, base) for weight in WEIGHTS], DIGITS)
-    if quick:
-        print(table)
-        return
     write_page(
         "fragmentation",
         "What less fragmentation costs",
@@ -53,6 +47,7 @@ def main() -> None:
         f"`exact` on the {len(problems)} windows of the family `paper` that leave several nodes, under weights of "
         "their fragmentation (docs/side_constraints.md), at most 5 s each, one thread, kernels warm, seed 0. "
         "Percentages are means over the windows against the first weight, which only breaks ties.",
+        is_quick=quick,
     )
 
 

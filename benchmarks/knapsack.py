@@ -1,6 +1,5 @@
 """Knapsacks of the size of Theta: `dp` beside integer programs, agreement, and the policies on Theta's trace."""
 
-import argparse
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from allocopt.problems.knapsack.generate import synthetic_knapsack
 from allocopt.problems.knapsack.packing import Gains
 from allocopt.report.table import Cell, aligned_table
 from formulations.knapsack.dynamic import Items, add_counted_jobs
-from papers.pages import write_page
+from papers.pages import page_parser, write_page
 
 NODES, WINDOW = 4360, 50
 TRACE = Path("traces") / "Theta-2018-01.swf.gz"
@@ -133,10 +132,7 @@ def policies(trace: Path) -> str:
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few windows; the page is not written")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds traces/")
-    arguments = parser.parse_args()
+    arguments = page_parser(__doc__, "few windows", data="traces/").parse_args()
     quick = arguments.quick
     count, few = (10, 2) if quick else (200, 10)
     tables = [
@@ -147,9 +143,6 @@ def main() -> None:
     ]
     if (arguments.data / TRACE).exists():
         tables.append(f"## The paper's baselines on Theta's trace\n\n{policies(arguments.data / TRACE)}")
-    if quick:
-        print("\n\n".join(tables))
-        return
     write_page(
         "knapsack",
         "Knapsacks of the size of Theta",
@@ -161,6 +154,7 @@ def main() -> None:
         f"use), {count} for `dp` and the first {few} of them for integer programs, whose times stand as ratios of the "
         f"means, or as median and largest. `dp` is timed {REPEAT} times and the least time counts; verification "
         "included, kernels and child processes are warm, one thread.",
+        is_quick=quick,
     )
 
 

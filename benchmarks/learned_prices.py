@@ -1,6 +1,5 @@
 """What learned prices are worth: `lns-prices` against `lns` at equal time, on windows that training never sees."""
 
-import argparse
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from heuristics.topology.lns.state import Moves, State, Window
 from learned.prices.network import SHIPPED, Prediction, features_of, load_parameters, predict
 from learned.prices.solver import LnsPrices, begin_following, glance
 from learned.prices.training import EVALUATION_SEEDS
-from papers.pages import write_page
+from papers.pages import page_parser, write_page
 
 SEEDS = (0, 1, 2)
 CLUSTERS = {"paper": FatTree(10, 10, 10), "repo": FatTree(25, 4, 10)}
@@ -141,8 +140,7 @@ def bound_rows(family: str, known: Sequence[tuple[TopologyProblem, float]]) -> I
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the windows, and the tables are only printed")
+    parser = page_parser(__doc__, "a tenth of the windows")
     parser.add_argument(
         "--cpu", action="store_true", help="processor time for wall clock: on a machine with other work"
     )
@@ -164,9 +162,6 @@ def main() -> None:
     table = aligned_table(header, rows, (None, 0, 4, 4, 4, 4, 1))
     header = ("windows", "number", "jobs alone %", "predicted prices %", "first allocation %")
     of_bounds = aligned_table(header, bounds, (None, 0, 3, 3, 3))
-    if arguments.quick:
-        print(f"{table}\n\n{of_bounds}")
-        return
     clock = "processor time of the one thread" if arguments.cpu else "wall clock"
     write_page(
         "learned_prices",
@@ -186,6 +181,7 @@ def main() -> None:
         "`shuffled` is the control: the network's prices, of other leaves. `cut` is the part of the gap of `lns` that "
         "is gone, the error that of the mean difference over windows, in percent of the optimum. Bounds lie so far "
         "below, the first allocation, before any search, above the optimum or the best known cost.",
+        is_quick=arguments.quick,
     )
 
 

@@ -1,6 +1,5 @@
 """What it is worth to let measured deep-learning jobs share GPUs: exact pairing, greedy, static and ASAX."""
 
-import argparse
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,7 @@ from allocopt.report.table import Cell, aligned_table
 from allocopt.traces.job_profile import StageKind
 from learned.asax.agent import Asax, Decision
 from learned.asax.trees import Experts, State
-from papers.pages import write_page
+from papers.pages import page_parser, write_page
 
 HOSTS, GUESTS = 200, 100
 PAIRS = Path("gpu_colocation") / "gavel_physical_cluster_throughputs.json.gz"
@@ -136,15 +135,9 @@ def measured(path: Path, count: int) -> str:
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few windows; the page is not written")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds gpu_colocation/")
-    arguments = parser.parse_args()
+    arguments = page_parser(__doc__, "few windows", data="gpu_colocation/").parse_args()
     count = 2 if arguments.quick else 10
     table = measured(arguments.data / PAIRS, count)
-    if arguments.quick:
-        print(table)
-        return
     write_page(
         "measured_pairs",
         "Measured pairs of deep-learning jobs on one GPU",
@@ -158,6 +151,7 @@ def main() -> None:
         "experts: one never gives anything and one always half, learned for every job that runs or, *by pair*, for "
         "every two jobs; or one gives half beside small batches and one beside large ones, learned for all jobs "
         "together.",
+        is_quick=arguments.quick,
     )
 
 

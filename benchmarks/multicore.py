@@ -4,7 +4,6 @@ Needs the folder with the data (``--data``), which is not part of the project, f
 ``plot``. Takes less than a minute.
 """
 
-import argparse
 import csv
 import time
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.irmasim import npb_batch, read_irmasim
 from allocopt.traces.tasks import TaskWorkload
-from papers.pages import RESULTS, write_lines, write_page
+from papers.pages import page_parser, write_lines, write_page
 
 ENERGY_J, MAKESPAN_S = 9_514.0, 490.487
 """Measured."""
@@ -160,8 +159,7 @@ def draw_surface() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=RESULTS.parents[2] / "shared" / "data")
+    parser = page_parser(__doc__, data="irmasim/")
     chosen = parser.parse_args(arguments)
     draw_surface()
     write_page(

@@ -4,7 +4,6 @@ Needs the folder with the data (``--data``), which is not part of the project: t
 of the repository oar-team/batsim-experiments (JSSPP 2016). Takes about a minute.
 """
 
-import argparse
 import csv
 import gzip
 import json
@@ -27,7 +26,7 @@ from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
 from allocopt.traces.batsim import read_batsim
 from allocopt.traces.workload import Workload
-from papers.pages import write_page
+from papers.pages import page_parser, write_page
 
 NODES = 32
 MEASURED = range(1, 5)
@@ -314,9 +313,7 @@ both starts given and the measured run times the simulation ends within seconds 
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds g5k_oar/")
-    data = Data(parser.parse_args().data / "g5k_oar")
+    data = Data(page_parser(__doc__, data="g5k_oar/").parse_args().data / "g5k_oar")
     write_page(
         "oar",
         "Real executions under OAR, and their simulation",

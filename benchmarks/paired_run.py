@@ -5,12 +5,10 @@ repository hpcschedule. Takes some 15 minutes on a quiet machine. ``--quick`` pr
 of 60 s and writes nothing.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 from scipy.stats import t as student
@@ -33,7 +31,7 @@ from allocopt.solving.result import Result, Status, StopReason
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
-from papers.pages import write_page
+from papers.pages import page_parser, write_page
 
 BATCHES, BATCH, QUICK_BATCH = 20, 1000, 100
 """Batches whose means are compared, and jobs of each; one more batch at either end is simulated and left out."""
@@ -330,10 +328,7 @@ def assumed(workload: Workload) -> str:
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--quick", action="store_true")
-    options = parser.parse_args()
+    options = page_parser(__doc__, data="tjap/", quick="the table of 2,200 jobs in windows of 60 s").parse_args()
     every = read_workload(options.data / "tjap" / "data_large_1800_40.txt.gz")
     workload, few = (every.first((BATCHES + 2) * batch) for batch in (BATCH, QUICK_BATCH))
     longest = Starts(60)

@@ -4,7 +4,6 @@ Needs the folder with the data (``--data``), which is not part of the project: `
 windows and their proven optima, to six decimals. Takes up to a quarter of an hour, nearly all of it ``scip-paper``.
 """
 
-import argparse
 import json
 from pathlib import Path
 from statistics import fmean
@@ -13,7 +12,7 @@ import allocopt
 from allocopt.problems.instances import problem_from_object
 from allocopt.report.table import Cell, aligned_table
 from allocopt.topology import TopologyProblem
-from papers.pages import write_page
+from papers.pages import page_parser, write_page
 
 LIMIT_S = 60.0
 SOLVERS = ("dp", "highs", "scip", "cp-sat", "csp", "scip-paper")
@@ -42,9 +41,7 @@ def line(name: str, cases: list[tuple[TopologyProblem, float]]) -> list[Cell]:
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    cases = windows(parser.parse_args().data)
+    cases = windows(page_parser(__doc__, data="tjap/").parse_args().data)
     header = ("solver", "takes", "proves OPTIMAL", "largest distance to the optimum", "mean s")
     rows = [line(name, cases) for name in SOLVERS]
     write_page(

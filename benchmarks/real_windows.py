@@ -4,7 +4,6 @@ Needs the folder with the data (``--data``), which is not part of the project: t
 repository hpcschedule, and the CTC SP2 and Sandia Ross logs of the Parallel Workloads Archive.
 """
 
-import argparse
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.result import Status
 from allocopt.solving.solution_files import BestKnown
 from allocopt.topology import TopologyProblem
-from papers.pages import write_page
+from papers.pages import page_parser, write_page
 
 WINDOWS = 500
 LIMIT_S = 2.0
@@ -105,9 +104,7 @@ def compared(workload: Workload, data: Path) -> tuple[str, dict[tuple[str, str],
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    data = parser.parse_args().data
+    data = page_parser(__doc__, data="tjap/ and traces/").parse_args().data
     facts, found = zip(*(compared(workload, data) for workload in WORKLOADS), strict=True)
     rows = [[*key, *(cell for of in found for cell in of.get(key, [None, None]))] for key in found[0]]
     header = ["solver", "strategy", *(what for workload in WORKLOADS for what in (f"{workload.short}, %", "ms"))]

@@ -4,14 +4,13 @@ One run, one thread, kernels warm, the 40 windows of the family ``paper``. Takes
 SCIP on the paper's x,y model.
 """
 
-import argparse
 from collections.abc import Sequence
 from statistics import fmean, median
 
 import allocopt
 from allocopt.report.table import aligned_table
 from allocopt.topology import TopologyProblem
-from papers.pages import write_page
+from papers.pages import page_parser, write_page
 
 INSTANCES = "instances/paper.jsonl"
 LIMIT_S = 60.0
@@ -73,9 +72,7 @@ def annealing_section(problems: Sequence[TopologyProblem]) -> str:
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="leave scip-paper and cp-sat out")
-    quick = parser.parse_args().quick
+    quick = page_parser(__doc__, "leave scip-paper and cp-sat out").parse_args().quick
     problems = allocopt.read_problems(INSTANCES)
     names = ["dp", "highs", "scip"] + ([] if quick else ["cp-sat", "scip-paper"])
     for name in names:
@@ -89,6 +86,7 @@ def main() -> None:
         f"The {len(problems)} windows of `{INSTANCES}`, one run, one thread, kernels warm, limit {LIMIT_S:.0f} s; an "
         f"unproved solve counts with the limit. For `dp` and `annealing` the least of {REPEATS} times a window "
         "counts. The ratio is to `dp`, over the windows of 4 or more jobs.",
+        is_quick=quick,
     )
 
 

@@ -5,13 +5,11 @@ One core, kernels warm. Needs the folder with the data (``--data``), which is no
 two minutes.
 """
 
-import argparse
 import time
 import tracemalloc
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
@@ -30,7 +28,7 @@ from allocopt.simulator.view import View
 from allocopt.traces.generators import lublin_workload
 from allocopt.traces.swf import read_swf
 from allocopt.traces.workload import Workload
-from papers.pages import write_page
+from papers.pages import page_parser, write_page
 
 LUBLIN, ESTIMATED, CURIE = "lublin_256", "lublin_256_est", "CEA-Curie-2011-2.1-cln"
 PROCESSORS = {LUBLIN: 256, ESTIMATED: 256, CURIE: 80_640}
@@ -298,10 +296,7 @@ def memory_section() -> str:
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds traces/")
-    parser.add_argument("--quick", action="store_true", help="three repeats, the queue orders left out")
-    options = parser.parse_args()
+    options = page_parser(__doc__, data="traces/", quick="three repeats, the queue orders left out").parse_args()
     repeats, traces = 3 if options.quick else 15, options.data / "traces"
     lublin, curie = (read_swf(traces / f"{name}.swf.gz") for name in (LUBLIN, CURIE))
     short = {name: kind for name, kind in backfillings().items() if name in ("FCFS", "EASY")}
@@ -330,6 +325,7 @@ def main() -> None:
         "reports as its run time; reading is not counted. *Kernel* is the compiled part of it, without setting the "
         "state up. Curie is the CEA Curie log (Joseph Emeras) of the Parallel Workloads Archive (Dror Feitelson), the "
         "cleaned version.",
+        is_quick=options.quick,
     )
 
 

@@ -1,6 +1,5 @@
 """What a real Slurm gives to the jobs of random windows, beside our solvers and the proven optimum."""
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ import numpy as np
 import allocopt
 from allocopt.report.table import Cell, aligned_table
 from allocopt.topology import Allocation, TopologyProblem
-from papers.pages import write_page
+from papers.pages import page_parser, write_page
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
@@ -58,9 +57,7 @@ def row(
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="four windows; the page is not written")
-    quick = parser.parse_args().quick
+    quick = page_parser(__doc__, "four windows").parse_args().quick
     if (fault := missing()) is not None:
         raise SystemExit(fault)
     problems = [slurm_window(seed) for seed in range(4 if quick else WINDOWS)]
@@ -68,9 +65,6 @@ def main() -> None:
     choices = {"Slurm": slurms} | {name: [solved(problem, name) for problem in problems] for name in SOLVERS}
     rows = [row(label, problems, chosen, slurms, optima) for label, chosen in choices.items()]
     table = aligned_table(HEADER, rows, DIGITS)
-    if quick:
-        print(table)
-        return
     write_page(
         "slurm_tree",
         "What a real Slurm chooses",
@@ -83,6 +77,7 @@ def main() -> None:
         "and `topology/tree`, which places the jobs of a window one after the other on nodes of a cloud. *Above "
         "optimum*: hop cost of a window above the optimum that `exact` proves, mean and largest. `lns` without a time "
         "limit.",
+        is_quick=quick,
     )
 
 

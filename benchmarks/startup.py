@@ -17,7 +17,7 @@ import numpy as np
 import allocopt
 from allocopt.report.table import aligned_table
 from allocopt.topology import Job, TopologyProblem
-from papers.pages import write_page
+from papers.pages import page_parser, write_page
 
 REPEATS = 9
 KERNELS = Path(allocopt.__file__).parent / "kernels" / "__pycache__"
@@ -82,6 +82,7 @@ def small_trace(folder: Path) -> Path:
 
 def main() -> None:
     """Measure and write the page."""
+    page_parser(__doc__).parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         path, trace = largest_instance(folder), str(small_trace(folder))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from allocopt.report.table import Cell, aligned_table
-from papers.pages import write_page
+from papers.pages import page_parser, write_page
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -41,6 +41,7 @@ DIGITS = (None, 0, 0, None, 0, 0, 1)
 
 def main() -> None:
     """Run the trials and write the page."""
+    page_parser(__doc__).parse_args()
     rng = random.Random(SEED)
     with tempfile.TemporaryDirectory() as folder:
         instances = Path(folder) / "windows.jsonl"

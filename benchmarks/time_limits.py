@@ -12,7 +12,7 @@ from allocopt.report.table import Cell, aligned_table
 from allocopt.solving.solve import check_takes
 from allocopt.topology import TopologyProblem
 from formulations.backends.child import pool_of
-from papers.pages import write_page
+from papers.pages import page_parser, write_page
 
 LIMIT_S = 1.0
 ALLOWED_S = LIMIT_S * 1.05 + 0.05
@@ -70,6 +70,7 @@ def measure(problem: TopologyProblem, name: str, strategy: str) -> float | None:
 
 def main() -> None:
     """Measure and write the page."""
+    page_parser(__doc__).parse_args()
     tiny = allocopt.read_problems("allocopt/data/tiny.jsonl")[0]
     rows: list[list[Cell]] = []
     n_late = n_solves = 0

@@ -1,6 +1,5 @@
 """Whether `auto` is ever worse than its parts at the same limit: mean gaps to the proven optima, limit by limit."""
 
-import argparse
 import itertools
 
 import numpy as np
@@ -9,7 +8,7 @@ import allocopt
 from allocopt.report.table import Cell, aligned_table
 from allocopt.solving.solution_files import read_best_known
 from allocopt.topology import TopologyProblem
-from papers.pages import write_page
+from papers.pages import page_parser, write_page
 
 FAMILIES = ("paper", "repo", "burst")
 LIMITS_S = (0.001, 0.003, 0.01, 0.03)
@@ -45,9 +44,8 @@ def rows(families: tuple[str, ...]) -> list[list[Cell]]:
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="only the windows of the paper; the page is not written")
-    families = FAMILIES[:1] if parser.parse_args().quick else FAMILIES
+    quick = page_parser(__doc__, "only the windows of the paper").parse_args().quick
+    families = FAMILIES[:1] if quick else FAMILIES
     for strategy, names in CONTENDERS.items():
         for name in names:
             allocopt.solve(allocopt.read_problems("instances/burst.jsonl")[0], strategy, name, 1.0)
@@ -57,9 +55,6 @@ def main() -> None:
         *(f"{strategy}, {who}" for strategy in CONTENDERS for who in ("auto", "best other")),
     )
     table = aligned_table(header, rows(families), (None, 0, *(3 for _ in header[2:])))
-    if len(families) < len(FAMILIES):
-        print(table)
-        return
     write_page(
         "topology_auto",
         "`auto` beside its parts at the same limit",
@@ -70,6 +65,7 @@ def main() -> None:
         "with the same wall-clock limit, kernels warm, one thread. The others: "
         + "; ".join(f"{strategy}: {', '.join(names[1:])}" for strategy, names in CONTENDERS.items())
         + ". Large windows stand on [topology_large.md](topology_large.md).",
+        is_quick=quick,
     )
 
 

@@ -1,6 +1,5 @@
 """How near the searches come to the DCAS optimum, and when: `lns` and `annealing`, and `lns` on large windows."""
 
-import argparse
 import time
 from collections.abc import Iterator
 
@@ -9,7 +8,7 @@ import numpy as np
 import allocopt
 from allocopt.report.table import Cell, aligned_table
 from allocopt.topology import TopologyProblem
-from papers.pages import write_page
+from papers.pages import page_parser, write_page
 
 FAMILIES = ("paper", "repo", "burst")
 SEEDS = (0, 1, 2)
@@ -58,9 +57,7 @@ def large_rows() -> Iterator[list[Cell]]:
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="only the first table, which is printed")
-    quick = parser.parse_args().quick
+    quick = page_parser(__doc__, "only the first table").parse_args().quick
     header = ("family", "solver", "steps", "mean gap %", "largest gap %", "mean ms")
     table = aligned_table(header, list(family_rows()), (None, None, 0, 4, 3, 2))
     if quick:

@@ -1,13 +1,12 @@
 """FREE and DCAS to proof: `exact` and `dp` on all windows of the families, one thread, warm."""
 
-import argparse
 import time
 
 import numpy as np
 
 import allocopt
 from allocopt.report.table import Cell, aligned_table
-from papers.pages import write_page
+from papers.pages import page_parser, write_page
 
 FAMILIES = ("paper", "repo", "burst")
 CONTENDERS = (("exact", "free", None), ("exact", "free", 0.5), ("dp", "dcas", None), ("dp", "scas", None))
@@ -44,18 +43,13 @@ def row(family: str, name: str, strategy: str, limit: float | None) -> list[Cell
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="only the windows of the paper; the page is not written")
-    quick = parser.parse_args().quick
+    quick = page_parser(__doc__, "only the windows of the paper").parse_args().quick
     contenders = [contender for contender in CONTENDERS if takes(contender[0], contender[1])]
     for name, strategy, _ in contenders:
         allocopt.solve(allocopt.read_problems("instances/paper.jsonl")[0], strategy, name, None)
     families = FAMILIES[:1] if quick else FAMILIES
     rows = [row(family, *contender) for family in families for contender in contenders]
     table = aligned_table(HEADER, rows, DIGITS)
-    if quick:
-        print(table)
-        return
     write_page(
         "topology_exact",
         "FREE and DCAS to proof",
@@ -65,6 +59,7 @@ def main() -> None:
         "Every window of the families (40, 40 and 20), once, seed 0, verification included; kernels are warm, one "
         "thread. A window counts as proved where objective and bound agree to a millionth. `dp` under SCAS stands "
         "beside.",
+        is_quick=quick,
     )
 
 

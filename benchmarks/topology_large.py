@@ -22,7 +22,7 @@ from allocopt.problems.topology.generate import synthetic_problem
 from allocopt.report.table import Cell, aligned_table
 from allocopt.solving.solve import check_takes
 from allocopt.topology import TopologyProblem
-from papers.pages import write_lines, write_page
+from papers.pages import page_parser, write_lines, write_page
 
 NAME = "topology_large"
 LARGE = ("L1", "L2", "L3")
@@ -305,8 +305,7 @@ def plot(times: Times, sizes: dict[str, int]) -> None:
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
+    parser = page_parser(__doc__, "the table of L1 at 1 s")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:

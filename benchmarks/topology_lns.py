@@ -1,6 +1,5 @@
 """How near searches come to the FREE optimum, and when: `lns` in 1000 steps, and every solver's gap against time."""
 
-import argparse
 import time
 from collections.abc import Iterator
 
@@ -9,7 +8,7 @@ import numpy as np
 import allocopt
 from allocopt.report.table import Cell, aligned_table
 from allocopt.topology import TopologyProblem
-from papers.pages import write_lines, write_page
+from papers.pages import page_parser, write_lines, write_page
 
 FAMILIES = ("paper", "repo")
 SEEDS = (0, 1, 2)
@@ -87,9 +86,7 @@ def plot(points: list[tuple[str, int | None, float, float]]) -> None:
 
 def main() -> None:
     """Measure and write the page and its plot."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="only the first table, which is printed")
-    quick = parser.parse_args().quick
+    quick = page_parser(__doc__, "only the first table").parse_args().quick
     families = {name: allocopt.read_problems(f"instances/{name}.jsonl") for name in FAMILIES}
     best = {name: optima(problems) for name, problems in families.items()}
     run(families["paper"][:1], best["paper"][:1], "lns", 10)

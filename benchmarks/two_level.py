@@ -4,10 +4,8 @@ Needs the folder with the data (``--data``), which is not part of the project, f
 about half a minute.
 """
 
-import argparse
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
@@ -28,7 +26,7 @@ from heuristics.scheduling.queue_orders import (
     Wfp3,
 )
 from heuristics.scheduling.two_level import AtRandom, InOrder, bin_packing
-from papers.pages import write_page
+from papers.pages import page_parser, write_page
 
 NODES = 4_360
 DAY_S = 86_400.0
@@ -135,9 +133,7 @@ def jobs_per_s(trace: Workload, scheduler: Scheduler | ListScheduler) -> float:
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds traces/")
-    options = parser.parse_args()
+    options = page_parser(__doc__, data="traces/").parse_args()
     trace = read_workload(options.data / "traces" / "Theta-2018-01.swf.gz").fitting(NODES)
     sections = [rules_section(week_of(trace)), speed_section(trace)]
     write_page(

@@ -15,6 +15,7 @@ from allocopt.problems.topology.generate import synthetic_problem
 from allocopt.report.palette import DARK, LIGHT
 from allocopt.report.plot import FONTS
 from allocopt.topology import TopologyProblem
+from papers.pages import page_parser
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "window.svg"
 CLUSTER = allocopt.FatTree(pods=4, leaves_per_pod=4, nodes_per_leaf=8)
@@ -77,5 +78,11 @@ def drawing(problem: TopologyProblem) -> str:
     return f'<svg xmlns="http://www.w3.org/2000/svg" {view}>\n{style()}\n{frame}\n{body}\n</svg>\n'
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Write the picture."""
+    page_parser(__doc__).parse_args()
     write_text(PICTURE, drawing(window()))
+
+
+if __name__ == "__main__":
+    main()

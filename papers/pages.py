@@ -4,6 +4,7 @@ import json
 import re
 import sys
 import tomllib
+from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from allocopt.report.plot import WIDTH, Axis, Colours, Figure, Panel
 from allocopt.report.provenance import provenance
 from allocopt.report.table import Cell, aligned_table, cell_text
 
+_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 
 Row = dict[str, Any]
@@ -178,12 +180,43 @@ def write_lines(
     write_figure(name, title, draw, names if len(names) > 1 else ())
 
 
-def write_page(name: str, title: str, claim: str, sections: Sequence[str], assumed: str) -> None:
-    """Write ``docs/results/NAME.md``, and print it.
+def page_parser(about: str | None, quick: str = "", data: str = "", *, rows: bool = False) -> ArgumentParser:
+    """Return the parser of a program that writes a page.
+
+    Parameters
+    ----------
+    about
+        What the program does.
+    quick
+        What ``--quick`` does, with which no page is written; empty for no such option.
+    data
+        What the folder ``--data`` holds; empty for no such option.
+    rows
+        Whether there is ``--rows``, the folder that ``allocopt reproduce`` wrote to.
+    """
+    parser = ArgumentParser(description=about)
+    if quick:
+        parser.add_argument("--quick", action="store_true", help=f"{quick}; the page is not written")
+    if data:
+        # The data is not part of the project.
+        parser.add_argument("--data", type=Path, default=_DATA, help=f"folder that holds {data}")
+    if rows:
+        help_text = "folder with the files of the reproductions"
+        parser.add_argument("--rows", type=Path, default=Path("reproduced"), help=help_text)
+    return parser
+
+
+def write_page(
+    name: str, title: str, claim: str, sections: Sequence[str], assumed: str, *, is_quick: bool = False
+) -> None:
+    """Write ``docs/results/NAME.md``, and print it; if it is quick, only print the sections.
 
     ``claim`` says what was asked and the figure that answers it; sections are the tables that carry it, and findings;
     ``assumed`` says how it was measured, and where it falls short. Whoever measures a page anew judges its claim anew.
     """
+    if is_quick:
+        _show("\n\n".join(sections), "")
+        return
     _show("\n\n".join([f"# {title}", claim, *sections, f"## Assumed\n\n{assumed}", _how()]), name)
 
 

@@ -3,7 +3,6 @@
 With them a bound, by a linear program, on how short the queue can be at all with one guest a host.
 """
 
-import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from allocopt.traces.job_profile import ProfiledJob, Stage
 from learned.asax.agent import Loss
 from papers.asax import tables
 from papers.asax.tables import FIGURE_THREE, LESSONS, SEEDS, THREE, TWO, learner, queue_of, simulated
-from papers.pages import Selection, text_table, write_template
+from papers.pages import Selection, page_parser, text_table, write_template
 
 SEED = 1
 """Ten queues of seeds 10 .. 19: the expert table was written looking at other ones, of seeds 100 .. 104, 200 .. 214."""
@@ -146,9 +145,7 @@ def _responses(cores: int, seeds: IntArray, schedulers: Sequence[Sequence[QuotaS
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one queue a line; the page is not written")
-    quick = parser.parse_args().quick
+    quick = page_parser(__doc__, "one queue a line").parse_args().quick
     queues, sequences = (1, 1) if quick else (SEEDS, SEQUENCES)
     request = ReproductionRequest(Path(), quick, (SEED,))
     records = {piece: THREE.measure(request, piece) for piece in THREE.pieces(request)}

@@ -1,6 +1,5 @@
 """The baselines of CuSH on job sets that nobody saw: the order of Table 1, and what a policy selector can give."""
 
-import argparse
 from collections.abc import Sequence
 from itertools import pairwise, product
 
@@ -11,7 +10,7 @@ from allocopt.simulator.locality import SIERRA_TABLE
 from allocopt.simulator.rules import Backfill
 from heuristics.scheduling.job_selection import POLICIES, RULES, run_baseline
 from papers.cush.configuration import BASELINES, MACHINES, TABLE_ONE
-from papers.pages import write_template
+from papers.pages import page_parser, write_template
 
 EVERY = tuple(product(RULES, POLICIES))
 ORDER = sorted(BASELINES, key=lambda method: TABLE_ONE[f"sierra: {method}"]["NTAT"])
@@ -58,9 +57,8 @@ def _readings(jobsets: Sequence[JobSet], machine: Machine) -> str:
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = page_parser(__doc__, "a hundred job sets")
     parser.add_argument("--sets", type=int, default=10_000, help="job sets")
-    parser.add_argument("--quick", action="store_true", help="a hundred job sets; the page is not written")
     options = parser.parse_args()
     count = 100 if options.quick else options.sets
     values: dict[tuple[str, int], _Values] = {}

@@ -5,7 +5,6 @@ for the weights of several trainings; ``--rows`` is the folder with their files.
 and 4 workers, wants a quiet machine, and writes what it measured to the same folder. Needs the extra train.
 """
 
-import argparse
 import json
 import resource
 import subprocess
@@ -26,7 +25,7 @@ from allocopt.simulator.locality import SIERRA_TABLE
 from papers.artifact import read_curve
 from papers.cush.configuration import CUSH, MACHINES
 from papers.cush.figures import HORIZON_EPOCHS, HORIZON_NODES, RATIO, RIGHT, WAYS, Curve
-from papers.pages import Row, Selection, read_rows, selected_tables, write_lines, write_template
+from papers.pages import Row, Selection, page_parser, read_rows, selected_tables, write_lines, write_template
 
 ROUNDS = 5
 WORKERS = (1, 2, 4)
@@ -143,8 +142,7 @@ def _draw_figure_four(rows: Sequence[Row], curve: Path) -> None:
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=Path, default=Path("reproduced"), help="folder with the reproductions' files")
+    parser = page_parser(__doc__, rows=True)
     parser.add_argument(
         "--trained", type=Path, default=Path("trained"), help="folder with the training for Sierra that Figure 4 shows"
     )

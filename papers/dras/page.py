@@ -7,7 +7,6 @@ held-out days of the folder with the traces with run times jittered, and writes 
 instead of the page. Needs the extras train and plot.
 """
 
-import argparse
 import json
 from collections.abc import Callable
 from functools import partial
@@ -32,6 +31,7 @@ from papers.pages import (
     Row,
     Selection,
     by_row,
+    page_parser,
     read_rows,
     selected_tables,
     write_figure,
@@ -134,6 +134,7 @@ def _boxes(number: int, parts: Parts) -> None:
         hours = [(each, f"{each:g}") for each in (0.0, 0.1, 1.0, 10.0, 100.0, 1000.0) if each <= longest]
         methods = Axis((-0.5, len(shown) - 0.5), list(enumerate(shown)), has_grid=False)
         panel = Panel(colours, methods, Axis((0.0, 1.2 * longest), hours, scale="symlog"), 300, "wait, h", WIDE)
+        white, ink = colours["surface"], colours["ink"]
         for place, of in enumerate(shown.values()):
             for kind, box in of.items():
                 series = kinds.index(kind)
@@ -144,7 +145,7 @@ def _boxes(number: int, parts: Parts) -> None:
                 halves = [("q1", "median"), ("median", "q3")]
                 corners = [[left, box[low], 0.8 * width, box[high] - box[low]] for low, high in halves]
                 panel.boxes(np.array(corners), [Key(series).role] * 2, edge="ink")
-                panel.points(series, np.array([middle]), np.array([box["mean"]]), fill=colours["surface"])
+                panel.points(series, np.array([middle]), np.array([box["mean"]]), fill=white, stroke=ink)
         return [panel]
 
     write_figure(f"dras_figure{number}", "Waits of the held-out days", draw, kinds)
@@ -213,8 +214,7 @@ def _times() -> str:
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=Path, default=Path("reproduced"))
+    parser = page_parser(__doc__, rows=True)
     parser.add_argument("--decisions", action="store_true")
     parser.add_argument("--jitter", type=Path, metavar="DATA", help="measure with jittered run times, and stop")
     options = parser.parse_args()

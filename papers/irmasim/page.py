@@ -5,7 +5,6 @@ folder with their files. Those of Figures 10 and 11 under another name ``irmasim
 ``--out``, with another agent or entropy, come as further rows of the table. Needs the extras train and plot.
 """
 
-import argparse
 import time
 from collections import Counter
 from pathlib import Path
@@ -27,6 +26,7 @@ from papers.pages import (
     Row,
     Selection,
     by_row,
+    page_parser,
     read_rows,
     selected_tables,
     text_table,
@@ -228,9 +228,7 @@ def _times() -> dict[str, Any]:
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=Path, default=Path("reproduced"))
-    folder = parser.parse_args().rows
+    folder = page_parser(__doc__, rows=True).parse_args().rows
     rows = {number: read_rows(folder, f"irmasim-figure{number}") for number in (1, 7, 8, 9)}
     _figure_one(by_row(rows[1]))
     _batches(rows[7], "irmasim_figure7")

@@ -5,9 +5,7 @@ repository hpcschedule; and the extra ``plot``. Takes about a minute. ``--quick`
 writes nothing.
 """
 
-import argparse
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +17,7 @@ from learned.nsa.training import epoch_workload
 from papers.artifact import Asked
 from papers.nsa.figures import JOBS, PERIODS_S, Compared, OneByOne, compared
 from papers.nsa.tables import EPOCHS, QUICK_EPOCHS, read_paper_workload
-from papers.pages import write_lines, write_template
+from papers.pages import page_parser, write_lines, write_template
 
 AUTHORS_WAITS_S = (93, 207, 195)
 """Mean waits under FCFS of the first epochs as the authors state them, without their fractions."""
@@ -105,10 +103,7 @@ def _second_claim(lines: _Lines, n_epochs: int) -> str:
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--quick", action="store_true")
-    options = parser.parse_args()
+    options = page_parser(__doc__, data="tjap/", quick="the table of two epochs").parse_args()
     asked = Asked(options.data, options.quick, (0,))
     workload = read_paper_workload(asked)
     epochs = [epoch_workload(workload, JOBS * number, JOBS) for number in range(asked.size(EPOCHS, QUICK_EPOCHS))]

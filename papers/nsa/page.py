@@ -5,7 +5,6 @@ files. ``--trained`` is the folder with the trainings of the weights that come a
 ``--forward`` prints the times of the forward pass alone and writes nothing.
 """
 
-import argparse
 import timeit
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ from learned.nsa.networks import NETWORKS, PRINTED_PARAMETERS, Buffers, PackedNe
 from learned.nsa.solver import load_network, weights_path
 from papers.artifact import read_curve
 from papers.nsa.tables import LEADER, OPTIMUM
-from papers.pages import Selection, selected_tables, write_lines, write_template
+from papers.pages import Selection, page_parser, selected_tables, write_lines, write_template
 
 REPEATS, PASSES = 200, 50
 
@@ -97,8 +96,7 @@ def _networks(trained: Path | None) -> str:
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=Path, default=Path("reproduced"))
+    parser = page_parser(__doc__, rows=True)
     parser.add_argument("--trained", type=Path, default=Path("trained"))
     parser.add_argument("--forward", action="store_true")
     options = parser.parse_args()
