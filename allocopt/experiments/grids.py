@@ -34,14 +34,14 @@ BestKnownValues = Mapping[str, Mapping[str, BestKnown]]
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
+class _Contender:
     """A solver under one strategy, or, with None, on problems of a kind that has none."""
 
     solver: Solver
     strategy: str | None
 
 
-def contenders(names: Sequence[str], strategies: Sequence[str], kinds: Sequence[str]) -> list[Contender]:
+def contenders(names: Sequence[str], strategies: Sequence[str], kinds: Sequence[str]) -> list[_Contender]:
     """Pair solvers with strategies, each pair once.
 
     Parameters
@@ -56,7 +56,7 @@ def contenders(names: Sequence[str], strategies: Sequence[str], kinds: Sequence[
     UsageError
         If there is no such solver or strategy, or a solver takes none of what it was given.
     """
-    found: dict[tuple[str, str, str | None], Contender] = {}
+    found: dict[tuple[str, str, str | None], _Contender] = {}
     parts = [tuple(part.strip() for part in name.partition(":")) for name in names]
     known = [strategy for kind in kind_names() for strategy in get_kind(kind).strategies]
     solvers = [(solver, only) for name, _, only in parts for solver in _solvers(name, only, kinds)]
@@ -70,7 +70,7 @@ def contenders(names: Sequence[str], strategies: Sequence[str], kinds: Sequence[
             able = ", ".join(sorted(solver.capabilities.strategies)) or f"{solver.kind} problems"
             raise UsageError(f"solver {solver.name!r} does not take {', '.join(asked)}; it takes {able}")
         for each in taken or [None]:
-            found.setdefault((solver.kind, solver.name, each), Contender(solver, each))
+            found.setdefault((solver.kind, solver.name, each), _Contender(solver, each))
     return list(found.values())
 
 
@@ -90,7 +90,9 @@ class _Bench(NamedTuple):
     kernels: set[Callable[..., Any]]  # All entries that the solves may call
 
 
-def bench_grid(problems: Sequence[Problem], pairs: Sequence[Contender], seeds: Sequence[int], budget: Budget) -> _Bench:
+def bench_grid(
+    problems: Sequence[Problem], pairs: Sequence[_Contender], seeds: Sequence[int], budget: Budget
+) -> _Bench:
     """Return the grid of instances, contenders and seeds."""
     cells: list[Cell] = []
     refusals: dict[str, list[str]] = {}
@@ -160,7 +162,7 @@ def compare(
 
 
 @dataclass(frozen=True, slots=True)
-class WhatIfTask(Task):
+class _WhatIfTask(Task):
     """A scheduler and an allocator on a site's trace; its row has the schedule where it is to be shown."""
 
     columns: ClassVar[Sequence[str]] = ("row", "schedule")
@@ -185,7 +187,7 @@ def what_if_grid(
     machine = topology_digest(asked.topology)
     rules = [asked.rules.event_order.name, asked.rules.kill_at_limit, asked.rules.dependencies]
     source = digest([workload_digest(asked.workload), machine, rules, limits])
-    tasks = [WhatIfTask(scheduler, name, with_schedules) for scheduler, name in product(schedulers, allocators)]
+    tasks = [_WhatIfTask(scheduler, name, with_schedules) for scheduler, name in product(schedulers, allocators)]
     return Grid(tuple(Cell(task, source) for task in tasks), {source: asked})
 
 

@@ -23,7 +23,7 @@ KINDS: Mapping[str, type[Specification]] = {"simulation": SimulationSpec, "solve
 """Specifications by the kind of result."""
 
 
-class InputModel(FileModel):
+class _InputModel(FileModel):
     """A file that was read."""
 
     field: Annotated[Text, Field(description="Field that names it.")]
@@ -38,14 +38,14 @@ class ResultModel(FileModel):
     version: Literal[1]
     kind: Literal["simulation", "solve"]
     specification: Annotated[dict[str, Any], Field(description="Fields; paths are relative to this file.")]
-    inputs: list[InputModel]
+    inputs: list[_InputModel]
     made_by: Annotated[dict[str, str], Field(description="Version, commit, Python and machine.")]
     remarks: list[str] = Field(default_factory=list)
     rows: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class StoredResult:
+class _StoredResult:
     """A result file that was read.
 
     Parameters
@@ -84,7 +84,7 @@ def write_result(
     write_text(path, json_by_line(held))
 
 
-def read_result(path: Path) -> StoredResult:
+def read_result(path: Path) -> _StoredResult:
     """Read a result file; raise `BadFileError` if it cannot be read, or anything in it is wrong."""
     model = validated(ResultModel, check_header(parse_json(read_text(path), path), path, RESULT_FORMAT), path)
     kind = KINDS[model.kind]
@@ -93,7 +93,7 @@ def read_result(path: Path) -> StoredResult:
     except ValueError as error:
         raise bad_file(path, "specification", str(error)) from None
     now = {place: _digest_of(file) for place, _, file in spec.files()}
-    return StoredResult(spec, model, tuple(one.file for one in model.inputs if now.get(one.field) != one.sha256))
+    return _StoredResult(spec, model, tuple(one.file for one in model.inputs if now.get(one.field) != one.sha256))
 
 
 def _digest_of(path: Path) -> str:

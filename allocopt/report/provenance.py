@@ -16,7 +16,7 @@ CODE = ("allocopt", "formulations", "heuristics", "learned", "papers")
 
 
 @dataclass(frozen=True, slots=True)
-class Provenance:
+class _Provenance:
     """Where a result comes from.
 
     The commit is that of the checkout, with ``+`` behind it where the code differs, or "unknown" without a checkout;
@@ -33,9 +33,9 @@ class Provenance:
         return asdict(self)
 
 
-def provenance() -> Provenance:
+def provenance() -> _Provenance:
     """Look up where this process runs."""
-    return Provenance(__version__, commit(), platform.python_version(), f"{_processor()}, {os.cpu_count()} cores")
+    return _Provenance(__version__, commit(), platform.python_version(), f"{_processor()}, {os.cpu_count()} cores")
 
 
 def commit() -> str:

@@ -37,7 +37,7 @@ ROUNDING = 1e-6  # Cores' worth of memory that sums may lose
 LEAST_LIKELY = 1e-9  # How likely any quota above 0 has to be to be drawn for a guest that is there
 
 
-class Update(StrEnum):
+class _Update(StrEnum):
     """How the weights follow from the risks at the end of a round."""
 
     # From the risk of all rounds, at a rate that decreases with their number
@@ -47,11 +47,11 @@ class Update(StrEnum):
 
 
 @dataclass
-class Weights:
+class _Weights:
     """Weights of n experts; raises `UsageError` if there is no expert, or the horizon is not positive."""
 
     n: int
-    update: Update = Update.CUMULATIVE
+    update: _Update = _Update.CUMULATIVE
     horizon: int = 1000  # Rounds for which the constant rate of ``as-printed`` is best
     alpha: FloatArray = field(init=False)  # The weights, summing to 1, shape ``(n,)``
     # Risk of each expert in the round that goes on, and in those that are over, shape ``(n,)``
@@ -65,13 +65,13 @@ class Weights:
     def __post_init__(self) -> None:
         if self.n < 1 or self.horizon < 1:
             raise UsageError(f"there are {self.n} experts and {self.horizon} rounds, must be at least one of each")
-        self.update = Update(self.update)
+        self.update = _Update(self.update)
         self.alpha = np.full(self.n, 1.0 / self.n)
         self.round_risk, self.past_risk = np.zeros(self.n), np.zeros(self.n)
 
     def gamma(self, t: int) -> float:
         """Rate of round t, counted from 1."""
-        return math.sqrt(2 * math.log(self.n) / (t if self.update is Update.CUMULATIVE else self.horizon))
+        return math.sqrt(2 * math.log(self.n) / (t if self.update is _Update.CUMULATIVE else self.horizon))
 
     def add(self, risks: FloatArray) -> bool:
         """Add each expert's risk of an action, in [0, 1] (line 10); return whether a round ended, with new weights."""
@@ -83,7 +83,7 @@ class Weights:
         gamma = self.gamma(self.rounds)
         self.rate_sum += gamma
         self.past_risk += self.round_risk
-        if self.update is Update.CUMULATIVE:
+        if self.update is _Update.CUMULATIVE:
             logs = -gamma * self.past_risk
         else:
             logs = np.log(np.maximum(self.alpha, np.finfo(float).tiny)) - gamma * self.round_risk
@@ -106,17 +106,17 @@ class Weights:
 
 @dataclass
 class Knowledge:
-    """Weights by application, for experts of these metrics; see `Weights`."""
+    """Weights by application, for experts of these metrics; see `_Weights`."""
 
     metrics: tuple[str, ...]
-    update: Update = Update.CUMULATIVE
+    update: _Update = _Update.CUMULATIVE
     horizon: int = 1000
-    applications: dict[str, Weights] = field(init=False, default_factory=dict)
+    applications: dict[str, _Weights] = field(init=False, default_factory=dict)
 
-    def of(self, application: str) -> Weights:
+    def of(self, application: str) -> _Weights:
         """Return the weights of an application, equal ones for one that has not been seen."""
         if application not in self.applications:
-            self.applications[application] = Weights(len(self.metrics), self.update, self.horizon)
+            self.applications[application] = _Weights(len(self.metrics), self.update, self.horizon)
         return self.applications[application]
 
     def save(self, path: Path | str) -> None:
@@ -138,19 +138,19 @@ class Knowledge:
         if held.get("metrics") != list(metrics):
             raise bad_file(path, "metrics", f"are {held.get('metrics')}, the experts have {list(metrics)}")
         update, horizon, applications = held.get("update"), held.get("horizon"), held.get("applications")
-        if not isinstance(update, str) or update not in list(Update):
-            raise bad_file(path, "update", f"is {shown(update)}, must be one of {', '.join(Update)}")
+        if not isinstance(update, str) or update not in list(_Update):
+            raise bad_file(path, "update", f"is {shown(update)}, must be one of {', '.join(_Update)}")
         if type(horizon) is not int or horizon < 1:
             raise bad_file(path, "horizon", f"is {shown(horizon)}, must be a whole number from 1 on")
         if not isinstance(applications, dict):
             raise bad_file(path, "applications", f"is {shown(applications)}, must be an object")
-        knowledge = cls(metrics, Update(update), horizon)
+        knowledge = cls(metrics, _Update(update), horizon)
         for name, one in applications.items():
             _fill(knowledge.of(name), one, f"applications.{name}", path)
         return knowledge
 
 
-def _fill(weights: Weights, held: Any, place: str, path: Path) -> None:
+def _fill(weights: _Weights, held: Any, place: str, path: Path) -> None:
     if not isinstance(held, Mapping) or set(held) != {*ARRAYS, *NUMBERS, "rounds"}:
         raise bad_file(path, place, f"must have the keys {', '.join((*ARRAYS, 'rounds', *NUMBERS))}")
     for name in ARRAYS:
@@ -240,14 +240,14 @@ class Asax:
     def untrained(
         cls,
         experts: Experts | None = None,
-        update: str = Update.CUMULATIVE,
+        update: str = _Update.CUMULATIVE,
         horizon: int = 1000,
         full_loss_at: float = 1.0,
     ) -> "Asax":
         """Return a learner that knows nothing; without experts, with those of the package."""
         trees = Experts.read() if experts is None else experts
         metrics = tuple(expert.metric for expert in trees.experts)
-        return cls(trees, Knowledge(metrics, Update(update), horizon), full_loss_at)
+        return cls(trees, Knowledge(metrics, _Update(update), horizon), full_loss_at)
 
     def mixture(self, application: str, state: State) -> FloatArray:
         """Return how likely each action is (line 6), shape ``(m,)``."""

@@ -60,7 +60,7 @@ class AsaxScheduler(QuotaScheduler):
             self.asax.learn(decision, self._loss(view.now - host.start_s, host))
 
     def _offer(self, view: QuotaView, allocation: Allocation) -> Offer:
-        state, application = state_of(view.now, allocation), allocation.host.queued.application
+        state, application = _state_of(view.now, allocation), allocation.host.queued.application
         leaves = self.asax.experts.leaves(state)
         known = self._offers.get(allocation.number)
         if known is None or known[0] != leaves:
@@ -81,7 +81,7 @@ class AsaxScheduler(QuotaScheduler):
         last = self._shared.get(allocation.number)
         if last is not None:
             self.asax.learn(last, self._loss(view.now - host.start_s + host.needed_s, host))
-        state = state_of(view.now, allocation)
+        state = _state_of(view.now, allocation)
         decision = self.asax.decide(host.queued.application, state, view.rng, is_shared=True)
         self._shared[allocation.number] = decision
         return decision.percent
@@ -101,7 +101,7 @@ def _asked(view: QuotaView) -> list[Asked]:
     return [Asked(job.cores, job.peak_memory() * job.cores, job.mean("cpu") * job.cores) for job in waiting]
 
 
-def state_of(now: float, allocation: Allocation) -> State:
+def _state_of(now: float, allocation: Allocation) -> State:
     """Return what the experts see of an allocation's owner: its demands now, its progress, its happiness."""
     host = allocation.host
     return State(host.stage.cpu, host.stage.memory, host.stage.kind, host.interval(now), host.happiness(now))

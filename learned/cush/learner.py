@@ -180,7 +180,7 @@ class PolicyModule(nn.Sequential):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Allocations:
+class _Allocations:
     """How the n jobs of some episodes were allocated."""
 
     # Episode of each, and its number in the job set, shape ``(n,)``
@@ -205,7 +205,7 @@ class Allocations:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Played:
+class _Played:
     """Whole episodes: T steps of E episodes, after which all are over."""
 
     # Of the N choices where more than one thing could be done, step after step
@@ -217,7 +217,7 @@ class Played:
     rewards: FloatArray  # Shape ``(T, E)``
     times: IntArray  # Timesteps passed before each step, shape ``(T, E)``
     turnaround: FloatArray  # Mean normalized turnaround time of each episode, shape ``(E,)``
-    allocations: Allocations  # How all jobs were allocated
+    allocations: _Allocations  # How all jobs were allocated
 
     def returns(self, gamma: float, *, global_reward: bool) -> FloatArray:
         """Return ``v_t`` of every step, shape ``(T, E)``, with or without the factor ``r_g``."""
@@ -244,7 +244,7 @@ class Simulations(Stateful):
         self._n_groups = groups
         self._rng = np.random.default_rng((seed, 1))
 
-    def play(self, agent: Agent, generator: torch.Generator) -> Played:
+    def play(self, agent: Agent, generator: torch.Generator) -> _Played:
         """Draw job sets, and choices until every episode is over."""
         count = len(self.episodes.jobsets)
         drawn = self._rng.choice(count, self._n_groups, replace=count < self._n_groups)
@@ -266,14 +266,14 @@ class Simulations(Stateful):
         numbers, jobs, drawn_policies, described, penalties = map(np.concatenate, zip(*starts, strict=True))
         paid = penalties[np.arange(len(jobs)), drawn_policies]
         right = paid <= penalties.min(axis=1) + 1e-9
-        allocations = Allocations(numbers, jobs, described, drawn_policies, paid, right)
+        allocations = _Allocations(numbers, jobs, described, drawn_policies, paid, right)
         observations, legal, slots = (np.concatenate(parts) for parts in (seen, masks, chosen))
         acts, runs, rewards, times = (np.array(parts) for parts in framed)
         turnaround = episodes.metrics()["normalized_turnaround"]
-        return Played(observations, legal, slots, acts, runs, rewards, times, turnaround, allocations)
+        return _Played(observations, legal, slots, acts, runs, rewards, times, turnaround, allocations)
 
 
-def baseline(returns: FloatArray, times: IntArray, runs: BoolArray, groups: IntArray, workers: Workers) -> FloatArray:
+def _baseline(returns: FloatArray, times: IntArray, runs: BoolArray, groups: IntArray, workers: Workers) -> FloatArray:
     """Return the mean return over simulations of a job set, by groups ``(E,)``, at the same time, shape ``(T, E)``."""
     last = int(workers.largest(np.array([times[runs].max()], dtype=np.float64))[0])
     size, means = (int(groups.max()) + 1, last + 1), np.zeros_like(returns)
@@ -332,7 +332,7 @@ class CushLearner(Stateful):
             self._measures = self._validator.measures(self.agent(), self._workers)
         rates = {name: learner.set_rate(share) for name, learner in self._learners.items()}
         ent_coef = settings.ent_coef + share * (settings.final_ent_coef - settings.ent_coef)
-        found: list[tuple[Allocations, float]] = []
+        found: list[tuple[_Allocations, float]] = []
         entropy = self._learners[JOBS].improve(self._selections(found), ent_coef)
         allocations = [part for part, _ in found]
         if POLICIES in self._learners:
@@ -385,13 +385,13 @@ class CushLearner(Stateful):
             set_weights(learner.actor, parts_of(self.best, prefix))
         return self.agent()
 
-    def _selections(self, found: list[tuple[Allocations, float]]) -> Iterator[Choices]:
+    def _selections(self, found: list[tuple[_Allocations, float]]) -> Iterator[Choices]:
         agent, settings = self.agent(), self._settings
         for _ in range(settings.chunks):
             part = self._simulations.play(agent, self._generator)
             returns = part.returns(settings.gamma, global_reward=settings.global_reward)
             times = part.times_by(settings.clock)
-            expected = baseline(returns, times, part.runs, self._simulations.groups, self._workers)
+            expected = _baseline(returns, times, part.runs, self._simulations.groups, self._workers)
             advantages = _advantages_of((returns - expected)[part.acts], settings)
             self._samples += len(advantages)
             found.append((part.allocations, float(part.turnaround.mean())))
@@ -401,7 +401,7 @@ class CushLearner(Stateful):
                 legal, slots = torch.from_numpy(part.legal[some]), torch.from_numpy(part.slots[some])
                 yield Choices(states, legal, slots, advantages[some])
 
-    def _improve_policies(self, found: Sequence[Allocations], ent_coef: float) -> None:
+    def _improve_policies(self, found: Sequence[_Allocations], ent_coef: float) -> None:
         groups, settings = self._simulations.groups, self._settings
         parts = [part.choices(groups, settings, self._workers) for part in found]
         if settings.policy_steps == 1:

@@ -41,7 +41,7 @@ class JobsetEnvironment(Stateful):
         self.episodes = Episodes(jobsets, machine, n_environments, options)
         self.n_environments = n_environments
         self.n_jobs = np.array([len(jobs) for jobs in jobsets])
-        self._weights = self.n_jobs * jobset_weights(jobsets, machine, options)
+        self._weights = self.n_jobs * _jobset_weights(jobsets, machine, options)
         self.reward_scale = 0.0
         """What rewards are divided by, 0 before that is known: whoever learns sets it, a checkpoint keeps it."""
         self._first = np.concatenate(([0], np.cumsum([len(phase.jobsets) for phase in phases])))
@@ -68,7 +68,7 @@ class JobsetEnvironment(Stateful):
         return self.episodes.observe()
 
     def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Make a choice in every episode; rewards are multiplied by its jobs and its `jobset_weights`."""
+        """Make a choice in every episode; rewards are multiplied by its jobs and its `_jobset_weights`."""
         weights = self._weights[self.episodes.tally["jobset"]]
         rewards, ended = self.episodes.step(actions)
         if self._streams and ended.any():
@@ -124,13 +124,13 @@ class SeveralMachines(Stateful):
         return self._environments[self._turn].step(actions)
 
 
-def jobset_weights(jobsets: Sequence[Workload], machine: int, options: Options) -> FloatArray:
+def _jobset_weights(jobsets: Sequence[Workload], machine: int, options: Options) -> FloatArray:
     """Return the mean wait under FCFS with EASY over that of each jobset, at most `MOST_WEIGHT`."""
-    wait_s = mean_waits_s(first_come_first_served(jobsets, machine, options))
+    wait_s = _mean_waits_s(_first_come_first_served(jobsets, machine, options))
     return np.asarray(np.minimum(wait_s.mean() / np.maximum(wait_s, 1.0), MOST_WEIGHT))
 
 
-def first_come_first_served(jobsets: Sequence[Workload], machine: int, options: Options) -> Episodes:
+def _first_come_first_served(jobsets: Sequence[Workload], machine: int, options: Options) -> Episodes:
     """Play every jobset through, first come, first served: the first slot at both levels, which is FCFS with EASY."""
     episodes = Episodes(jobsets, machine, len(jobsets), replace(options, reservations=Reservations.KEPT))
     episodes.begin(np.arange(len(jobsets)))
@@ -140,7 +140,7 @@ def first_come_first_served(jobsets: Sequence[Workload], machine: int, options: 
     return episodes
 
 
-def mean_waits_s(episodes: Episodes) -> FloatArray:
+def _mean_waits_s(episodes: Episodes) -> FloatArray:
     """Return the mean wait of every episode's jobs in seconds, shape ``(E,)``."""
     tally = episodes.tally
     sizes = np.array([len(jobs) for jobs in episodes.jobsets])
@@ -148,7 +148,7 @@ def mean_waits_s(episodes: Episodes) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Waits:
+class _Waits:
     """Waits of one policy on some jobsets."""
 
     # Mean and longest wait in each jobset, in hours, shape ``(n,)``
@@ -156,7 +156,7 @@ class Waits:
     longest_h: FloatArray
     total_reward: float  # Mean sum of an episode's rewards
 
-    def are_better_than(self, old: "Waits") -> bool:
+    def are_better_than(self, old: "_Waits") -> bool:
         """Whether mean waits are shorter by more than `DOUBT` standard errors, longest ones no longer on average."""
         gain = 1.0 - self.mean_h / old.mean_h
         beyond_doubt = gain.mean() > DOUBT * gain.std(ddof=1) / np.sqrt(len(gain))
@@ -169,9 +169,9 @@ class Validator:
     def __init__(self, jobsets: Sequence[Workload], machine: int, options: Options, tolerated: float = 1.25) -> None:
         self._tolerated = tolerated
         self._episodes = Episodes(jobsets, machine, len(jobsets), options)
-        self.reference = _waits(first_come_first_served(jobsets, machine, options))
+        self.reference = _waits(_first_come_first_served(jobsets, machine, options))
 
-    def waits(self, weights: Mapping[str, Float32Array]) -> Waits:
+    def waits(self, weights: Mapping[str, Float32Array]) -> _Waits:
         """Play all jobsets through with the compact network of these weights."""
         self._episodes.play(SlotPolicy.of(weights).best)
         return _waits(self._episodes)
@@ -195,8 +195,8 @@ class Validator:
         }
 
 
-def _waits(episodes: Episodes) -> Waits:
+def _waits(episodes: Episodes) -> _Waits:
     # Where nobody waited, a second stands for it, so that ratios exist.
-    mean_h = np.maximum(mean_waits_s(episodes), 1.0) / HOUR_S
+    mean_h = np.maximum(_mean_waits_s(episodes), 1.0) / HOUR_S
     longest_h = np.maximum(episodes.tally["longest_wait_s"], 1.0) / HOUR_S
-    return Waits(mean_h, longest_h, float(episodes.tally["total_reward"].mean()))
+    return _Waits(mean_h, longest_h, float(episodes.tally["total_reward"].mean()))

@@ -65,17 +65,17 @@ class JobsetCollector:
         """Let the policy act through whole episodes on the next machine, and estimate how good its actions were."""
         machine = environment.next_machine()
         jobsets = machine.begin_groups(self.groups)
-        played = play(machine, drawing(model, generator))
+        played = _play(machine, _drawing(model, generator))
         with torch.no_grad():
             probability, values = _judged(model, played)
         steps = np.zeros((len(played.acts) + 1, machine.n_environments))
         steps[:-1][played.acts] = values.numpy()
-        relative = relative_rewards(played.rewards, played.times_s, jobsets)
+        relative = _relative_rewards(played.rewards, played.times_s, jobsets)
         discounts = np.exp(-np.diff(played.times_s, axis=0) / (self.horizon_h * HOUR_S))
         if not machine.reward_scale:
-            sums = timed_advantages(relative, discounts, np.zeros_like(steps), 1.0)
+            sums = _timed_advantages(relative, discounts, np.zeros_like(steps), 1.0)
             machine.reward_scale = float(sums[played.acts].std()) or 1.0
-        estimates = timed_advantages(relative / machine.reward_scale, discounts, steps, settings.gae_lambda)
+        estimates = _timed_advantages(relative / machine.reward_scale, discounts, steps, settings.gae_lambda)
         advantages = torch.from_numpy(estimates[played.acts]).float()
         returns = advantages + values
         machine.reward_scale *= SCALE_MEMORY + (1 - SCALE_MEMORY) * max(float(returns.std()), 1e-3)
@@ -83,7 +83,7 @@ class JobsetCollector:
         return Rollout(played.states, played.legal, played.actions, probability, advantages, returns, mean_return)
 
 
-def drawing(model: SlotActorCritic, generator: torch.Generator) -> Act:
+def _drawing(model: SlotActorCritic, generator: torch.Generator) -> Act:
     """Return what draws actions as a model is at present, without torch but for the random numbers."""
     policy = SlotPolicy.of(weights_of(model))
     return lambda states, legal: policy.draw(
@@ -91,7 +91,7 @@ def drawing(model: SlotActorCritic, generator: torch.Generator) -> Act:
     )
 
 
-def play(environment: JobsetEnvironment, act: Act) -> _PlayedEpisodes:
+def _play(environment: JobsetEnvironment, act: Act) -> _PlayedEpisodes:
     """Act in all episodes, which have begun, until every one is over."""
     over = np.zeros(environment.n_environments, dtype=np.bool_)
     steps, times = [], [environment.episodes.now]
@@ -119,7 +119,7 @@ def _judged(model: SlotActorCritic, played: _PlayedEpisodes) -> tuple[torch.Tens
     return torch.cat(probabilities), torch.cat(values)
 
 
-def relative_rewards(rewards: FloatArray, times_s: FloatArray, jobsets: IntArray) -> FloatArray:
+def _relative_rewards(rewards: FloatArray, times_s: FloatArray, jobsets: IntArray) -> FloatArray:
     """Take from every reward ``(T, E)`` what the episodes of its jobset gained on average in the same span of time.
 
     Times are those before each step and after the last one, shape ``(T + 1, E)``.
@@ -139,7 +139,7 @@ def relative_rewards(rewards: FloatArray, times_s: FloatArray, jobsets: IntArray
     return relative
 
 
-def timed_advantages(rewards: FloatArray, discounts: FloatArray, values: FloatArray, gae_lambda: float) -> FloatArray:
+def _timed_advantages(rewards: FloatArray, discounts: FloatArray, values: FloatArray, gae_lambda: float) -> FloatArray:
     """Generalized advantage estimates, a discount for each step, shape ``(T, E)``; values are ``(T + 1, E)``."""
     advantages = np.zeros_like(rewards)
     later = np.zeros(rewards.shape[1])
@@ -149,7 +149,7 @@ def timed_advantages(rewards: FloatArray, discounts: FloatArray, values: FloatAr
     return advantages
 
 
-def wfp3_scores(states: Float32Array, machine: int) -> FloatArray:
+def _wfp3_scores(states: Float32Array, machine: int) -> FloatArray:
     """Logarithm of WFP3's score of every slot, times counted from a minute on; ``(..., W, K)`` to ``(..., W)``."""
     size_unit = np.log2(1.0 + machine) / LOG_UNIT
     relative_wait = states[..., LOG_WAIT] - states[..., LOG_ESTIMATE]
@@ -163,7 +163,7 @@ def imitate_wfp3(
     machine = environment.next_machine()
     machine.begin_groups(machine.n_environments)
     nodes = machine.episodes.machine
-    played = play(machine, lambda states, legal: np.where(legal, wfp3_scores(states, nodes), -np.inf).argmax(axis=-1))
+    played = _play(machine, lambda states, legal: np.where(legal, _wfp3_scores(states, nodes), -np.inf).argmax(axis=-1))
     optimizer = torch.optim.Adam(model.actor.parameters(), IMITATION_RATE)
     generator = torch.Generator().manual_seed(seed)
     for _ in range(steps):

@@ -110,7 +110,7 @@ class DecimaPg(AgentScheduler):
 
 
 @dataclass(frozen=True, slots=True)
-class Adaptation:
+class _Adaptation:
     """How an agent goes on learning."""
 
     updates: int = 10  # Updates of PPO at a time, at least 1
@@ -149,7 +149,7 @@ class Adaptation:
         return new if validator.waits(new).are_better_than(validator.waits(weights)) else dict(weights)
 
 
-def ended_jobs(view: View, since_s: float) -> Workload:
+def _ended_jobs(view: View, since_s: float) -> Workload:
     """Return the jobs that have ended, submitted at some time or later, with the run times that they really had."""
     jobs = view.kernel_state().jobs
     start, end, release = (np.asarray(jobs[name]) for name in ("start", "end", "release"))
@@ -215,13 +215,13 @@ class DrasPpo(AgentScheduler):
     def _learn(self, view: View) -> None:
         operation = self._operation
         operation.last_s = view.now
-        jobs = ended_jobs(view, view.now - self.memory_days * DAY_S)
+        jobs = _ended_jobs(view, view.now - self.memory_days * DAY_S)
         if len(jobs) < LEAST_JOBS:
             return
         options = Options(window=self._agent.window, reward=self._agent.reward, skips_forced=True)
         machine = int(view.platform.total[0])
         before = operation.weights
-        learned = Adaptation(seed=self.seed).adapted(before, jobs, machine, options, operation.trained)
+        learned = _Adaptation(seed=self.seed).adapted(before, jobs, machine, options, operation.trained)
         operation.trained += 1
         operation.changed += any(not np.array_equal(learned[name], before[name]) for name in before)
         self._follow(learned)

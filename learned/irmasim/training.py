@@ -71,7 +71,7 @@ def jobsets_of(trace: str, jobs: int, batch: int) -> tuple[TaskWorkload, ...]:
     return tuple(read_irmasim(path) for path in trace.split(","))
 
 
-class WholeEpisodes(Stateful):
+class _WholeEpisodes(Stateful):
     """Episodes on the same random job set that begin together, at least 2; see `learned.rl.algorithms.Environment`.
 
     All begin anew after as many steps as the longest can have. What an episode gains in a step is the reward over that
@@ -265,9 +265,9 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
         }
         return Trained("dense", learner.best, told)
 
-    def environment(self, seed: int) -> WholeEpisodes:
+    def environment(self, seed: int) -> _WholeEpisodes:
         """Return where the agent learns; the reference is the mean of the policies."""
         machine, jobsets = machine_of(self.platform, self.types), jobsets_of(self.trace, self.jobs, self.batch)
         options, execution = self.options(), self.execution()
         references = np.nanmean(policy_rewards(jobsets, machine, execution, options), axis=1)
-        return WholeEpisodes(jobsets, machine, execution, options, references, self.environments, seed)
+        return _WholeEpisodes(jobsets, machine, execution, options, references, self.environments, seed)

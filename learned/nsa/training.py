@@ -76,7 +76,7 @@ class NsaTraining(DeclaredTraining["PpoLearner"]):
         scale_last_layer(actor, LAST_GAIN)
         for network in (actor, critic):
             sharpen_first_layer(network, architecture.input[0])
-        windows = list(training_windows(seed, self.window_epochs))
+        windows = list(_training_windows(seed, self.window_epochs))
         environment = RepairEnvironment(windows, architecture.input, self.environments, seed)
         return PpoLearner(ActorCritic(actor, critic), environment, self._ppo(), seed)
 
@@ -89,7 +89,7 @@ def epoch_workload(workload: Workload, first: int, n_jobs: int) -> Workload:
     return workload.subset(slice(first, first + n_jobs), float(workload.submit[first]))
 
 
-def training_windows(seed: int, n_epochs: int) -> Iterator[TopologyProblem]:
+def _training_windows(seed: int, n_epochs: int) -> Iterator[TopologyProblem]:
     """Yield 100 windows of the paper's workload of every epoch; raises `UsageError` for seeds of evaluations."""
     check_training_seed(seed)
     workload = uniform_workload(n_epochs * JOBS_PER_EPOCH, np.random.default_rng(seed))

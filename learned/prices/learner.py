@@ -55,7 +55,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class _Batch:
     """Windows, their leaves and jobs one after the other; see `Features`."""
 
     leaves: Tensor
@@ -70,7 +70,7 @@ class Batch:
     job_share: Tensor
 
     @classmethod
-    def of(cls, windows: Sequence[Features]) -> "Batch":
+    def of(cls, windows: Sequence[Features]) -> "_Batch":
         """Put windows together."""
         n_leaves = [len(window.leaves) for window in windows]
         n_jobs = [len(window.jobs) for window in windows]
@@ -106,7 +106,7 @@ def _initial(name: str, shape: tuple[int, ...], generator: torch.Generator) -> n
     return nn.Parameter(scale * (2.0 / shape[0]) ** 0.5 * value)
 
 
-class PriceNetwork(nn.Module):
+class _PriceNetwork(nn.Module):
     """Prices of leaves, and scores of jobs, the seed fixing the weights to begin with; see `learned.prices.network`."""
 
     def __init__(self, seed: int) -> None:
@@ -114,7 +114,7 @@ class PriceNetwork(nn.Module):
         generator = torch.Generator().manual_seed(seed)
         self.parts = nn.ParameterDict({name: _initial(name, shape, generator) for name, shape in SHAPES.items()})
 
-    def forward(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, batch: _Batch) -> tuple[Tensor, Tensor, Tensor]:
         parts = self.parts
         n_windows, n_pods = int(batch.window_of_job[-1]) + 1, len(batch.window_of_pod)
         leaves = torch.relu(batch.leaves @ parts["leaf_in"] + parts["leaf_in_bias"])
@@ -208,7 +208,7 @@ class PriceLearner(ModelLearner):
     state = (*ModelLearner.state, "_rng", "_samples", "_updates")
 
     def __init__(self, cases: Sequence[Case], large: Sequence[Case], settings: Settings, seed: int) -> None:
-        self.network = PriceNetwork(seed)
+        self.network = _PriceNetwork(seed)
         super().__init__(self.network, settings.learning_rate)
         self._cases, self._large, self._settings = cases, large, settings
         self._rng = np.random.default_rng(seed)
@@ -228,7 +228,7 @@ class PriceLearner(ModelLearner):
         cases = [self._cases[i] for i in self._rng.integers(len(self._cases), size=self._settings.batch)]
         if self._large:
             cases += [self._large[i] for i in self._rng.integers(len(self._large), size=self._settings.large_batch)]
-        prices, worths, scores = self.network(Batch.of([case.features for case in cases]))
+        prices, worths, scores = self.network(_Batch.of([case.features for case in cases]))
         told = [np.asarray(tensor.detach().numpy(), dtype=np.float64) for tensor in (prices, worths, scores[:, 0])]
         gradients = _Gradients(*(np.zeros(len(x)) for x in (*told, told[2], told[2])))
         bound = saved = 0.0
@@ -269,7 +269,7 @@ class PriceLearner(ModelLearner):
         index = int(self._rng.integers(len(self._large)))
         case, settings = self._large[index], self._settings
         weights, steps = self.network.weights(), settings.improvement_steps
-        case.learn_of(improved(case.problem, case.allocation, weights, settings.fading, steps, self._rng))
+        case.learn_of(_improved(case.problem, case.allocation, weights, settings.fading, steps, self._rng))
         self._improved.add(index)
 
     def _learn_worths(
@@ -313,7 +313,7 @@ class PriceLearner(ModelLearner):
         return total + self._settings.destruction * destruction
 
 
-def improved(
+def _improved(
     problem: TopologyProblem, known: Allocation, weights: Weights, fading: float, steps: int, rng: np.random.Generator
 ) -> Allocation:
     """Search on from the best known allocation, guided by the network as it is; return the best one found."""

@@ -410,13 +410,13 @@ def predict(weights: Weights, features: Features) -> Prediction:
     return out
 
 
-def load_parameters(name: str) -> Weights:
+def _load_parameters(name: str) -> Weights:
     """Return the shipped parameters, or those of a file; raises `BadFileError` if it holds no such network."""
     return _load(name)[0]
 
 
 def load_network(name: str) -> Network:
-    """Return `load_parameters` as kernels are handed them."""
+    """Return `_load_parameters` as kernels are handed them."""
     return _load(name)[1]
 
 

@@ -61,8 +61,8 @@ class LnsPricesTraining(DeclaredTraining["PriceLearner"]):
         from learned.prices.learner import Case, PriceLearner, Settings
 
         rng = np.random.default_rng(seed)
-        few = [*paper_like(rng, self.windows), *of_any_shape(rng, self.windows)]
-        many = large(rng, self.large_windows, MOST_IDLE)
+        few = [*_paper_like(rng, self.windows), *_of_any_shape(rng, self.windows)]
+        many = _large(rng, self.large_windows, MOST_IDLE)
         cases = [Case(problem, self._best_known(problem)) for problem in few]
         return PriceLearner(cases, [Case(p, self._best_known(p)) for p in many], Settings(), seed)
 
@@ -87,7 +87,7 @@ def _replayed(rng: np.random.Generator, topology: FatTree, count: int, most: int
     yield from islice(windows(workload, topology, 60.0, allocate, skip=skip, max_jobs=40), count)
 
 
-def paper_like(rng: np.random.Generator, count: int) -> Iterator[TopologyProblem]:
+def _paper_like(rng: np.random.Generator, count: int) -> Iterator[TopologyProblem]:
     """Yield windows of the paper's cluster."""
     while count > 0:
         some = min(count, 100)
@@ -95,7 +95,7 @@ def paper_like(rng: np.random.Generator, count: int) -> Iterator[TopologyProblem
         count -= some
 
 
-def of_any_shape(rng: np.random.Generator, count: int) -> Iterator[TopologyProblem]:
+def _of_any_shape(rng: np.random.Generator, count: int) -> Iterator[TopologyProblem]:
     """Yield windows of fat trees of random shapes, never those of `UNSEEN`."""
     found = 0
     while found < count:
@@ -108,7 +108,7 @@ def of_any_shape(rng: np.random.Generator, count: int) -> Iterator[TopologyProbl
             yield problem
 
 
-def large(rng: np.random.Generator, count: int, most_idle: int) -> Iterator[TopologyProblem]:
+def _large(rng: np.random.Generator, count: int, most_idle: int) -> Iterator[TopologyProblem]:
     """Yield synthetic windows of 300 to ``most_idle`` idle nodes, a quarter to half of the cluster's."""
     for _ in range(count):
         n_idle = int(np.exp(rng.uniform(np.log(300), np.log(most_idle))))

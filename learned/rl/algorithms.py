@@ -202,10 +202,10 @@ class Rollout:
 
 
 Collector = Callable[[Any, Any, A2cSettings, FloatArray, torch.Generator], Rollout]
-"""Lets a policy act in an environment, and estimates how good its actions were; see `collect`."""
+"""Lets a policy act in an environment, and estimates how good its actions were; see `_collect`."""
 
 
-def collect(
+def _collect(
     model: Policy, environment: Environment, settings: A2cSettings, unfinished: FloatArray, generator: torch.Generator
 ) -> Rollout:
     """Let a policy act for some steps; see `_take_steps`."""
@@ -218,14 +218,14 @@ def collect(
         beyond=lambda states, legal: model.values(states),
     )
     rewards, done = torch.from_numpy(steps.rewards).float(), torch.from_numpy(steps.done)
-    advantages = generalized_advantages(rewards, done, steps.values, settings)
+    advantages = _generalized_advantages(rewards, done, steps.values, settings)
     returns = (advantages + steps.values[:-1]).flatten()
     return Rollout(
         steps.states, steps.legal, steps.actions, steps.scores, advantages.flatten(), returns, steps.episode_return
     )
 
 
-def generalized_advantages(
+def _generalized_advantages(
     rewards: torch.Tensor, done: torch.Tensor, values: torch.Tensor, settings: A2cSettings
 ) -> torch.Tensor:
     """Generalized advantage estimates, shape ``(T, E)``; see `_Steps` for what they are made of."""
@@ -285,7 +285,7 @@ class EnvironmentLearner(ModelLearner, Generic[M_co, S_co]):
 
 class _ActorCriticLearner(EnvironmentLearner[Policy, A]):
     def __init__(
-        self, model: Policy, environment: Environment, settings: A, seed: int, collector: Collector = collect
+        self, model: Policy, environment: Environment, settings: A, seed: int, collector: Collector = _collect
     ) -> None:
         super().__init__(model, environment, settings, seed)
         self._collector = collector
@@ -358,7 +358,7 @@ class Choices:
     advantages: torch.Tensor
 
 
-def policy_loss(actor: nn.Module, choices: Choices, ent_coef: float) -> tuple[torch.Tensor, torch.Tensor]:
+def _policy_loss(actor: nn.Module, choices: Choices, ent_coef: float) -> tuple[torch.Tensor, torch.Tensor]:
     """Return minus the mean of ``log pi(a|s) A``, less the weighted entropy, whose mean is the second value."""
     log_probabilities = masked_log_softmax(actor(choices.states), choices.legal)
     taken = log_probabilities.gather(1, choices.actions[:, None]).squeeze(1)
@@ -382,7 +382,7 @@ class PolicyGradient(ModelLearner):
         count, entropies = 0, 0.0
         for choices in batches:
             n = len(choices.actions)
-            loss, entropy = policy_loss(self.actor, choices, ent_coef)
+            loss, entropy = _policy_loss(self.actor, choices, ent_coef)
             (loss * n).backward()  # type: ignore[no-untyped-call]
             count, entropies = count + n, entropies + n * entropy.item()
         for parameter in self._parameters:
@@ -417,7 +417,7 @@ class PgLearner(EnvironmentLearner[nn.Module, PgSettings]):
         returns = cumulative_rewards(steps.rewards, steps.done, settings.gamma)
         advantages = torch.from_numpy(returns - self._baseline(returns)[:, None]).float().flatten()
         choices = Choices(steps.states, steps.legal, steps.actions, advantages)
-        loss, entropy = policy_loss(self.model, choices, settings.ent_coef)
+        loss, entropy = _policy_loss(self.model, choices, settings.ent_coef)
         self._descend(loss)
         return len(steps.actions), steps.episode_return, {"entropy": entropy.item()}
 

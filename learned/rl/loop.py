@@ -48,7 +48,7 @@ def run_updates(
     """Make all updates that are left, yielding after each; the caller writes the weights at the end.
 
     The identity is what must be the same for a checkpoint to be of this training. Of the workers that run this loop
-    together, the first one writes files. Raises what `check_folder` and `read_checkpoint` do, `UsageError` if another
+    together, the first one writes files. Raises what `check_folder` and `_read_checkpoint` do, `UsageError` if another
     worker has died, and `KeyboardInterrupt` if it is interrupted, after which what was done can be gone on from.
     """
     rows = _begin(learner, request, identity)
@@ -70,7 +70,7 @@ def run_updates(
         if is_due or len(rows) == total or is_late or stops:
             snapshot = learner.snapshot()
             if workers.is_leader:
-                write_checkpoint(request.folder, identity, {"learner": snapshot, "rows": rows})
+                _write_checkpoint(request.folder, identity, {"learner": snapshot, "rows": rows})
                 title = str(identity.get("title", request.folder.name))
                 write_curve(request.folder, rows, "samples", "mean_return", title)
             saved = now
@@ -85,7 +85,7 @@ def _begin(learner: Learner, request: TrainingRequest, identity: dict[str, Any])
     check_folder(request)
     if not request.resumes:
         return []
-    state = read_checkpoint(request.folder, identity)
+    state = _read_checkpoint(request.folder, identity)
     try:
         learner.restore(state["learner"])
         rows: list[dict[str, float]] = list(state["rows"])
@@ -119,14 +119,14 @@ def check_folder(request: TrainingRequest) -> None:
         raise bad_file(folder, "no permission to write into it")
 
 
-def write_checkpoint(folder: Path, identity: dict[str, Any], state: dict[str, Any]) -> None:
+def _write_checkpoint(folder: Path, identity: dict[str, Any], state: dict[str, Any]) -> None:
     """Write the state of a training: tensors, arrays, numbers, texts, and lists and dicts of these."""
     buffer = io.BytesIO()
     torch.save({"identity": identity, "state": _tensors(state)}, buffer)
     write_bytes(folder / NAME, buffer.getvalue())
 
 
-def read_checkpoint(folder: Path, identity: dict[str, Any]) -> dict[str, Any]:
+def _read_checkpoint(folder: Path, identity: dict[str, Any]) -> dict[str, Any]:
     """Read a state; raises `UsageError` if it is that of another training, `BadFileError` if it cannot be read."""
     path = folder / NAME
     try:

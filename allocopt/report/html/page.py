@@ -51,7 +51,7 @@ def write_report(path: Path, title: str, sections: Sequence[Section], figures: P
     MissingPackageError
         If vl-convert or Jinja is not installed.
     """
-    text = page(title, sections)
+    text = _page(title, sections)
     taken: set[str] = set()
     for section in sections if figures is not None else ():
         for figure in section.figures():
@@ -65,7 +65,7 @@ def write_report(path: Path, title: str, sections: Sequence[Section], figures: P
     write_text(path, text)
 
 
-def page(title: str, sections: Sequence[Section]) -> str:
+def _page(title: str, sections: Sequence[Section]) -> str:
     """Return a page that needs nothing but itself: no other file, no network."""
     environment = part_of_plot("jinja2", "Jinja").Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     markup = import_module("markupsafe").Markup

@@ -87,7 +87,7 @@ CSV_COLUMNS = {Kind.SCHEDULE: SCHEDULE_COLUMNS, Kind.PLACED: PLACED_COLUMNS, Kin
 Row = TypeVar("Row")
 
 
-class Record(NamedTuple):
+class _Record(NamedTuple):
     """A row as it stands in a file, and where."""
 
     place: str
@@ -100,7 +100,7 @@ class ResultFile:
 
     path: Path
     kind: Kind
-    records: Sequence[Record] = ()
+    records: Sequence[_Record] = ()
     made_by: Sequence[str] = ()
 
     @classmethod
@@ -163,7 +163,7 @@ class ResultFile:
         return sum(bool(record.values.get(ERROR)) for record in self.records)
 
 
-def _with_specification(path: Path, objects: Sequence[Record]) -> ResultFile:
+def _with_specification(path: Path, objects: Sequence[_Record]) -> ResultFile:
     if len(objects) > 1:
         raise bad_file(path, objects[1].place, "is a second result, must be the only one in its file")
     whole = objects[0].values
@@ -171,7 +171,7 @@ def _with_specification(path: Path, objects: Sequence[Record]) -> ResultFile:
     for name, shape in shapes.items():
         if not isinstance(whole.get(name), shape):
             raise bad_file(path, name, f"is {shown(whole.get(name))}, must be as allocopt writes it")
-    rows = [Record(f"row {number}", row) for number, row in enumerate(whole["rows"], 1)]
+    rows = [_Record(f"row {number}", row) for number, row in enumerate(whole["rows"], 1)]
     if not rows or not all(isinstance(row.values, dict) for row in rows):
         raise bad_file(path, "rows", "must hold objects, at least one")
     try:
@@ -181,7 +181,7 @@ def _with_specification(path: Path, objects: Sequence[Record]) -> ResultFile:
     return ResultFile(path, _row_kind(path, rows), rows, sentences)
 
 
-def _origins(records: Sequence[Record]) -> list[str]:
+def _origins(records: Sequence[_Record]) -> list[str]:
     """Say which versions made rows that hold their provenance, as those of `bench` do."""
     names = ("version", "commit", "python", "machine")
     found = dict.fromkeys(
@@ -190,7 +190,7 @@ def _origins(records: Sequence[Record]) -> list[str]:
     return [origin(dict(zip(names, each, strict=True))) for each in found]
 
 
-def _objects(path: Path, text: str) -> list[Record]:
+def _objects(path: Path, text: str) -> list[_Record]:
     # Splitting at "\n" alone: names may hold what Python takes for the end of a line.
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if _is_object(lines[0][1]):
@@ -205,7 +205,7 @@ def _objects(path: Path, text: str) -> list[Record]:
     for place, each in parsed:
         if not isinstance(each, dict):
             raise bad_file(path, place, f"is {shown(each)}, must be an object")
-    return [Record(place, each) for place, each in parsed if isinstance(each, dict)]
+    return [_Record(place, each) for place, each in parsed if isinstance(each, dict)]
 
 
 def _is_object(line: str) -> bool:
@@ -216,7 +216,7 @@ def _is_object(line: str) -> bool:
         return False
 
 
-def _row_kind(path: Path, records: Iterable[Record]) -> Kind:
+def _row_kind(path: Path, records: Iterable[_Record]) -> Kind:
     first = next(iter(records)).values.keys()
     # The order of the kinds matters: rows of a simulation need the fewest columns.
     for kind, row_type in ROW_TYPES.items():
@@ -234,7 +234,7 @@ def _csv_file(path: Path, text: str) -> ResultFile:
     try:
         header = tuple(reader.fieldnames or ())
         kind = _csv_kind(path, header)
-        records = [Record(f"line {reader.line_num}", _read(row)) for row in reader]
+        records = [_Record(f"line {reader.line_num}", _read(row)) for row in reader]
     except csv.Error:
         raise bad_file(path, EXPECTED) from None
     if not records:
@@ -250,14 +250,14 @@ def _read(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: read_cell(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
 
 
-def _check_widths(path: Path, kind: Kind, width: int, records: Iterable[Record]) -> None:
+def _check_widths(path: Path, kind: Kind, width: int, records: Iterable[_Record]) -> None:
     """Raise `BadFileError` for a row that has more or fewer cells than there are titles."""
     for place, row in records:
         if None not in row and None not in row.values():
             continue
         cells = {name: cell for name, cell in row.items() if isinstance(cell, str)}
         # Prose has commas too.
-        is_prose = kind is Kind.CURVE and not _is_curve([Record(place, cells)])
+        is_prose = kind is Kind.CURVE and not _is_curve([_Record(place, cells)])
         raise (
             bad_file(path, EXPECTED) if is_prose else bad_file(path, place, f"does not have {width} columns as line 1")
         )
@@ -279,7 +279,7 @@ def _csv_kind(path: Path, header: tuple[str, ...]) -> Kind:
     return Kind.CURVE
 
 
-def _is_curve(records: Sequence[Record]) -> bool:
+def _is_curve(records: Sequence[_Record]) -> bool:
     try:
         cells = [[float(cell or "nan") for cell in record.values.values()] for record in records]
     except ValueError:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from allocopt.cluster.hostlist import expand_hostlist
-from allocopt.experiments.grids import WhatIfTask
+from allocopt.experiments.grids import _WhatIfTask
 
 Run = Callable[..., Any]
 
@@ -86,7 +86,7 @@ def test_an_interrupted_comparison_goes_on_where_it_was(
     site = ("--trace", jobs, "--topology", topology, "--schedulers", "easy,sjf+easy", "--allocators", "first,best-fit")
     command = ("what-if", *site, "--jobs-csv", tmp_path / "jobs", "--out", tmp_path / out, "--json")
     with monkeypatch.context() as patched:
-        patched.setattr(WhatIfTask, "run", run_two(WhatIfTask.run))
+        patched.setattr(_WhatIfTask, "run", run_two(_WhatIfTask.run))
         interrupted = run(*command)
     assert interrupted.code == 130
     table = tmp_path / name
@@ -113,7 +113,7 @@ def run_two(ran: Callable[..., Any]) -> Callable[..., Any]:
     """Let Ctrl-C come within the third simulation."""
     count = 0
 
-    def run_task(task: WhatIfTask, given: Any) -> Any:
+    def run_task(task: _WhatIfTask, given: Any) -> Any:
         nonlocal count
         count += 1
         if count == 3:

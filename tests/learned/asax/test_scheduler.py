@@ -11,7 +11,7 @@ from allocopt.simulator.simulate import simulate
 from allocopt.traces.applications import QueuedJob, asax_queue, queue_workload
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
 from learned.asax.agent import Asax, Loss
-from learned.asax.scheduler import AsaxScheduler, state_of
+from learned.asax.scheduler import AsaxScheduler, _state_of
 from learned.asax.trees import Experts
 
 FULL = [0.0, float("inf")]
@@ -141,7 +141,7 @@ def test_the_risk_stays_under_its_bound_whatever_is_a_loss(loss: Loss) -> None:
 def test_what_the_experts_see_is_the_owner_as_it_is_now() -> None:
     host = Progress(0, queued("h", 8, 0.5, memory=0.3), 100.0)
     host.left, host.slowdown = [(Stage(1.0, 0.25, 0.3, 0.0, StageKind.SEQUENTIAL), 300.0)], 2.0
-    state = state_of(500.0, Allocation(host))
+    state = _state_of(500.0, Allocation(host))
     assert (state.cpu, state.memory, state.stage) == (0.25, 0.3, StageKind.SEQUENTIAL)
     assert state.interval == pytest.approx(400 / 1000)
     assert state.happiness == pytest.approx((1250 - 400) / 600)

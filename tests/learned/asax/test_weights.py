@@ -10,38 +10,38 @@ from hypothesis import strategies as st
 
 from allocopt.arrays import FloatArray
 from allocopt.errors import UsageError
-from learned.asax.agent import Update, Weights
+from learned.asax.agent import _Update, _Weights
 
-Adversary = Callable[[Weights, int], FloatArray]
+Adversary = Callable[[_Weights, int], FloatArray]
 ROUNDS = 400
 
 
-def against_the_heavy(weights: Weights, step: int) -> FloatArray:
+def against_the_heavy(weights: _Weights, step: int) -> FloatArray:
     """All risk for the expert that weighs most."""
     return np.eye(weights.n)[weights.alpha.argmax()]
 
 
-def against_the_light(weights: Weights, step: int) -> FloatArray:
+def against_the_light(weights: _Weights, step: int) -> FloatArray:
     """All risk for the expert that weighs least."""
     return np.eye(weights.n)[weights.alpha.argmin()]
 
 
-def in_turn(weights: Weights, step: int) -> FloatArray:
+def in_turn(weights: _Weights, step: int) -> FloatArray:
     """All risk for one expert after the other."""
     return np.eye(weights.n)[step // 2 % weights.n]
 
 
-def first_one_then_the_other(weights: Weights, step: int) -> FloatArray:
+def first_one_then_the_other(weights: _Weights, step: int) -> FloatArray:
     """Favour the second expert for a quarter of the time, then the first."""
     return np.eye(weights.n)[0 if step < ROUNDS // 2 else 1]
 
 
-def at_random(weights: Weights, step: int) -> FloatArray:
+def at_random(weights: _Weights, step: int) -> FloatArray:
     """Draw every risk."""
     return np.random.default_rng(step).random(weights.n)
 
 
-def all_but_one(weights: Weights, step: int) -> FloatArray:
+def all_but_one(weights: _Weights, step: int) -> FloatArray:
     """Risk for all experts but the last."""
     return (np.arange(weights.n) < weights.n - 1).astype(float)
 
@@ -51,7 +51,7 @@ ADVERSARIES = (
 )  # fmt: skip
 
 
-def played(weights: Weights, adversary: Adversary, rounds: int) -> Weights:
+def played(weights: _Weights, adversary: Adversary, rounds: int) -> _Weights:
     """Let an adversary play so many rounds, and look at the bound after every action."""
     step = 0
     while weights.rounds < rounds:
@@ -64,7 +64,7 @@ def played(weights: Weights, adversary: Adversary, rounds: int) -> Weights:
 @pytest.mark.parametrize("n", [2, 4, 9])
 @pytest.mark.parametrize("adversary", ADVERSARIES)
 def test_the_excess_risk_stays_under_the_bound_against_every_adversary(n: int, adversary: Adversary) -> None:
-    weights = played(Weights(n), adversary, ROUNDS)
+    weights = played(_Weights(n), adversary, ROUNDS)
     assert weights.risk_bound == pytest.approx(
         math.log(n) / weights.gamma(ROUNDS + 1) + sum(weights.gamma(t) for t in range(1, ROUNDS + 2)) / 2
     )
@@ -73,12 +73,12 @@ def test_the_excess_risk_stays_under_the_bound_against_every_adversary(n: int, a
 @pytest.mark.parametrize("n", [2, 4])
 @pytest.mark.parametrize("adversary", ADVERSARIES)
 def test_the_printed_update_keeps_its_bound_with_a_constant_rate(n: int, adversary: Adversary) -> None:
-    played(Weights(n, Update.AS_PRINTED, horizon=ROUNDS), adversary, ROUNDS)
+    played(_Weights(n, _Update.AS_PRINTED, horizon=ROUNDS), adversary, ROUNDS)
 
 
-@given(st.lists(st.lists(st.floats(0, 1), min_size=3, max_size=3), max_size=200), st.sampled_from(list(Update)))
-def test_the_bound_holds_after_every_action_of_any_run(risks: list[list[float]], update: Update) -> None:
-    weights = Weights(3, update, horizon=20)
+@given(st.lists(st.lists(st.floats(0, 1), min_size=3, max_size=3), max_size=200), st.sampled_from(list(_Update)))
+def test_the_bound_holds_after_every_action_of_any_run(risks: list[list[float]], update: _Update) -> None:
+    weights = _Weights(3, update, horizon=20)
     for one in risks:
         weights.add(np.array(one))
         assert weights.excess_risk <= weights.risk_bound + 1e-9
@@ -86,12 +86,12 @@ def test_the_bound_holds_after_every_action_of_any_run(risks: list[list[float]],
         assert (weights.round_risk <= 1.0).all()
 
 
-class Decreasing(Weights):
+class Decreasing(_Weights):
     def gamma(self, t: int) -> float:
         return math.sqrt(2 * math.log(2) / t)
 
 
-def favourite_changes(update: Update, rounds: int) -> Weights:
+def favourite_changes(update: _Update, rounds: int) -> _Weights:
     """Decreasing rate; the first expert is without risk for a quarter of the rounds, the second one from then on."""
     weights = Decreasing(2, update)
     while weights.rounds < rounds:
@@ -102,7 +102,7 @@ def favourite_changes(update: Update, rounds: int) -> Weights:
 def test_the_printed_update_with_a_decreasing_rate_loses_all_the_time() -> None:
     excess, bounds = [], []
     for rounds in (1000, 2000, 4000):
-        weights = favourite_changes(Update.AS_PRINTED, rounds)
+        weights = favourite_changes(_Update.AS_PRINTED, rounds)
         excess.append(weights.excess_risk)
         bounds.append(weights.risk_bound)
     # Linear: twice the rounds, twice the excess; the bound grows with the square root.
@@ -110,12 +110,12 @@ def test_the_printed_update_with_a_decreasing_rate_loses_all_the_time() -> None:
     assert excess[2] == pytest.approx(2 * excess[1], rel=0.05)
     assert all(one > 5 * bound for one, bound in zip(excess, bounds, strict=True))
     for rounds in (1000, 2000, 4000):
-        weights = favourite_changes(Update.CUMULATIVE, rounds)
+        weights = favourite_changes(_Update.CUMULATIVE, rounds)
         assert weights.excess_risk <= weights.risk_bound
 
 
 def test_a_round_ends_when_a_risk_passes_one() -> None:
-    weights = Weights(2)
+    weights = _Weights(2)
     assert not weights.add(np.array([0.5, 0.2]))
     assert not weights.add(np.array([0.5, 0.2]))
     assert weights.alpha.tolist() == [0.5, 0.5]
@@ -130,7 +130,7 @@ def test_a_round_ends_when_a_risk_passes_one() -> None:
 
 def test_the_default_forgets_nothing_and_the_printed_update_sums_up() -> None:
     risks = np.array([[2.0, 0.5], [0.5, 1.5], [1.25, 0.0]])
-    cumulative, printed = Weights(2), Weights(2, Update.AS_PRINTED, horizon=100)
+    cumulative, printed = _Weights(2), _Weights(2, _Update.AS_PRINTED, horizon=100)
     for one in risks:
         cumulative.add(one)
         printed.add(one)
@@ -140,7 +140,7 @@ def test_the_default_forgets_nothing_and_the_printed_update_sums_up() -> None:
 
 
 def test_the_mixture_counts_the_weights_of_the_time() -> None:
-    weights = Weights(2)
+    weights = _Weights(2)
     weights.add(np.array([2.0, 0.0]))
     heavy = weights.alpha[1]
     weights.add(np.array([0.0, 0.5]))
@@ -149,13 +149,13 @@ def test_the_mixture_counts_the_weights_of_the_time() -> None:
 
 
 def test_one_expert_is_always_right() -> None:
-    weights = Weights(1)
+    weights = _Weights(1)
     for _ in range(10):
         weights.add(np.array([1.0]))
     assert weights.excess_risk == weights.risk_bound == 0.0
 
 
-@pytest.mark.parametrize("arguments", [(0,), (2, Update.CUMULATIVE, 0)])
+@pytest.mark.parametrize("arguments", [(0,), (2, _Update.CUMULATIVE, 0)])
 def test_senseless_numbers_are_refused(arguments: tuple[int, ...]) -> None:
     with pytest.raises(UsageError, match="at least one"):
-        Weights(*arguments)  # type: ignore[arg-type]
+        _Weights(*arguments)  # type: ignore[arg-type]

@@ -18,15 +18,15 @@ from heuristics.scheduling.job_selection import run_baseline
 torch = pytest.importorskip("torch")
 
 from learned.cush.learner import (  # noqa: E402  # noqa: E402
-    Allocations,
     CompactModule,
     CushLearner,
     ImageModule,
-    Played,
     PolicyModule,
     Settings,
     Simulations,
-    baseline,
+    _Allocations,
+    _baseline,
+    _Played,
 )
 from learned.cush.policies import Agent, ImageNetwork, Validator  # noqa: E402
 from learned.rl.slots import CompactNetwork  # noqa: E402
@@ -62,11 +62,11 @@ def learner(settings: Settings = QUICK, options: Options = OPTIONS, seed: int = 
     return CushLearner(jobs, policies, simulations, validator, settings, seed, ALONE)
 
 
-def played(**parts: object) -> Played:
+def played(**parts: object) -> _Played:
     """Make simulations of which only some parts matter."""
     none = np.zeros(0)
-    values = dict.fromkeys(Played.__slots__, none) | parts
-    return Played(**values)  # type: ignore[arg-type]
+    values = dict.fromkeys(_Played.__slots__, none) | parts
+    return _Played(**values)  # type: ignore[arg-type]
 
 
 def test_returns_are_discounted_local_rewards_times_the_global_reward() -> None:
@@ -95,11 +95,11 @@ def test_the_baseline_is_the_mean_return_of_the_same_job_set_at_the_same_time(cl
     one = played(runs=runs, times=times)
     returns, groups = rng.normal(size=(5, 4)), np.array([0, 0, 1, 1])
     when = one.times_by(clock)  # type: ignore[arg-type]
-    found = baseline(returns, when, runs, groups, ALONE)
+    found = _baseline(returns, when, runs, groups, ALONE)
     np.testing.assert_allclose(found, brute_baseline(returns, when, runs, groups.tolist()))
 
 
-STARTED = Allocations(
+STARTED = _Allocations(
     episodes=np.array([0, 1, 1, 2]),
     jobs=np.array([3, 3, 0, 3]),
     described=np.zeros((4, 6), dtype=np.float32),

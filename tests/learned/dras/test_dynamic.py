@@ -17,9 +17,9 @@ from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
 from learned.dras import policies
-from learned.dras.environment import Validator, Waits
+from learned.dras.environment import Validator, _Waits
 from learned.dras.jobsets import varied_jobset
-from learned.dras.policies import Adaptation, DrasPpo, ended_jobs
+from learned.dras.policies import DrasPpo, _Adaptation, _ended_jobs
 from learned.rl.slots import CompactNetwork
 from learned.weights import Card, write_weights
 
@@ -60,15 +60,15 @@ def test_new_weights_are_better_on_other_variants_of_what_was_seen_or_not_taken(
     changed = 0
     for seed in range(2):
         old = fresh_weights(seed)
-        new = Adaptation(updates=8, learning_rate=2e-3, seed=seed).adapted(old, seen, NODES, options, 0)
+        new = _Adaptation(updates=8, learning_rate=2e-3, seed=seed).adapted(old, seen, NODES, options, 0)
         if any(not np.array_equal(new[name], old[name]) for name in old):
             changed += 1
             assert validator.waits(new).mean_h.mean() < validator.waits(old).mean_h.mean()
     assert changed > 0
 
 
-def waits(mean_h: list[float], longest_h: list[float]) -> Waits:
-    return Waits(np.array(mean_h), np.array(longest_h), 0.0)
+def waits(mean_h: list[float], longest_h: list[float]) -> _Waits:
+    return _Waits(np.array(mean_h), np.array(longest_h), 0.0)
 
 
 def test_better_is_shorter_beyond_doubt_and_never_longer_at_the_end() -> None:
@@ -88,7 +88,7 @@ class Watching:
 
     def schedule(self, view: View) -> Iterator[Decision]:
         """Look, then let the policy decide."""
-        self.seen.append((view.now, ended_jobs(view, view.now - 2 * DAY_S)))
+        self.seen.append((view.now, _ended_jobs(view, view.now - 2 * DAY_S)))
         return self.policy.schedule(view)
 
 
@@ -105,7 +105,7 @@ def test_jobs_are_looked_at_once_they_have_ended(agent: Path) -> None:
 
 @pytest.mark.slow
 def test_a_dynamic_agent_learns_every_week_and_a_static_one_never(agent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policies, "Adaptation", partial(Adaptation, updates=1, variants=1, judging=2))
+    monkeypatch.setattr(policies, "_Adaptation", partial(_Adaptation, updates=1, variants=1, judging=2))
     workload = jobs(600, 18.0)
     static, dynamic = DrasPpo(str(agent)), DrasPpo(str(agent), dynamic=True)
     first = simulate(workload, NODES, static)

@@ -7,12 +7,12 @@ from allocopt.arrays import Float32Array, FloatArray
 from allocopt.envs.dras.dynamics import Weights
 from allocopt.envs.dras.task import Options
 from allocopt.traces.workload import Workload
-from learned.dras.environment import JobsetEnvironment, Phase, first_come_first_served, jobset_weights, mean_waits_s
+from learned.dras.environment import JobsetEnvironment, Phase, _first_come_first_served, _jobset_weights, _mean_waits_s
 from learned.rl.slots import CompactNetwork, SlotPolicy
 
 torch = pytest.importorskip("torch")
 
-from learned.dras.experience import JobsetCollector, drawing, play, relative_rewards, timed_advantages  # noqa: E402
+from learned.dras.experience import JobsetCollector, _drawing, _play, _relative_rewards, _timed_advantages  # noqa: E402
 from learned.rl.networks import SlotActorCritic, SlotStates, weights_of  # noqa: E402
 from learned.rl.training import PpoSettings  # noqa: E402
 
@@ -83,7 +83,7 @@ def test_a_group_is_played_to_its_end_on_its_own_jobsets() -> None:
     env = environment()
     jobsets = env.begin_groups(3)
     assert sorted(jobsets.tolist()) == [0, 0, 1, 1, 2, 2]
-    played = play(env, drawing(model(), torch.Generator().manual_seed(0)))
+    played = _play(env, _drawing(model(), torch.Generator().manual_seed(0)))
     tally = env.episodes.tally
     assert tally["over"].all()
     assert tally["jobset"].tolist() == jobsets.tolist()
@@ -95,8 +95,8 @@ def test_a_group_is_played_to_its_end_on_its_own_jobsets() -> None:
 
 def test_a_jobset_in_which_jobs_wait_twice_as_long_counts_half() -> None:
     env = environment()
-    wait_s = mean_waits_s(first_come_first_served(env.episodes.jobsets, NODES, env.episodes.options))
-    weights = jobset_weights(env.episodes.jobsets, NODES, env.episodes.options)
+    wait_s = _mean_waits_s(_first_come_first_served(env.episodes.jobsets, NODES, env.episodes.options))
+    weights = _jobset_weights(env.episodes.jobsets, NODES, env.episodes.options)
     assert weights.max() < 4
     np.testing.assert_allclose(weights * wait_s, wait_s.mean())
 
@@ -130,7 +130,7 @@ def test_relative_rewards_of_a_jobset_add_up_to_nothing() -> None:
     times[1:] += 1.0
     times[0], times[-1] = 0.0, times.max() + 1
     rewards = rng.normal(size=(20, 4))
-    relative = relative_rewards(rewards, times, np.array([7, 7, 9, 9]))
+    relative = _relative_rewards(rewards, times, np.array([7, 7, 9, 9]))
     np.testing.assert_allclose(relative[:, :2].sum(), 0.0, atol=1e-9)
     np.testing.assert_allclose(relative[:, 2:].sum(), 0.0, atol=1e-9)
     difference = (rewards[:, 0].sum() - rewards[:, 1].sum()) / 2
@@ -139,14 +139,14 @@ def test_relative_rewards_of_a_jobset_add_up_to_nothing() -> None:
 
 def test_an_episode_alone_on_its_jobset_is_as_good_as_itself() -> None:
     rewards, times = np.ones((5, 1)), np.arange(6.0)[:, None]
-    assert not relative_rewards(rewards, times, np.array([0])).any()
+    assert not _relative_rewards(rewards, times, np.array([0])).any()
 
 
 @pytest.mark.parametrize("gae_lambda", [1.0, 0.7])
 def test_advantages_discount_by_the_time_that_passes(gae_lambda: float) -> None:
     rng = np.random.default_rng(4)
     rewards, discounts, values = rng.normal(size=(6, 2)), rng.uniform(0.5, 1, (6, 2)), rng.normal(size=(7, 2))
-    found = timed_advantages(rewards, discounts, values, gae_lambda)
+    found = _timed_advantages(rewards, discounts, values, gae_lambda)
     for e in range(2):
         for t in range(6):
             expected, factor = 0.0, 1.0

@@ -15,7 +15,7 @@ from learned.rl.slots import CompactNetwork
 
 torch = pytest.importorskip("torch")
 
-from learned.dras.experience import imitate_wfp3, wfp3_scores  # noqa: E402
+from learned.dras.experience import _wfp3_scores, imitate_wfp3  # noqa: E402
 from learned.rl.networks import SlotActorCritic, weights_of  # noqa: E402
 
 NODES, DAY_S = 32, 86_400.0
@@ -51,7 +51,7 @@ def test_scores_are_those_of_the_rule_with_times_from_a_minute_on() -> None:
     size = np.exp2(states[..., 1] * np.log2(1.0 + NODES))
     expected = ((minutes[..., 4] + 1.0) / (minutes[..., 3] + 1.0)) ** 3 * size
     assert legal.sum() > 4
-    np.testing.assert_allclose(np.exp2(10.0 * wfp3_scores(states, NODES))[legal], expected[legal], rtol=1e-3)
+    np.testing.assert_allclose(np.exp2(10.0 * _wfp3_scores(states, NODES))[legal], expected[legal], rtol=1e-3)
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from learned.irmasim.training import (
     PAPERS,
     SUBSET,
     IrmasimTraining,
-    WholeEpisodes,
+    _WholeEpisodes,
     jobsets_of,
     machine_of,
     policy_rewards,
@@ -34,7 +34,7 @@ def small(**options: object) -> IrmasimTraining:
     return IrmasimTraining(jobs=20, episodes=12, environments=4, **options)  # type: ignore[arg-type]
 
 
-def environment(training: IrmasimTraining) -> WholeEpisodes:
+def environment(training: IrmasimTraining) -> _WholeEpisodes:
     return training.environment(0)
 
 
@@ -75,7 +75,7 @@ def test_whole_episodes_are_rewarded_by_what_they_stay_below_the_reference_beyon
     options, machine, jobs = training.options(), PAPERS["heterogeneous"], jobsets_of("", 20, 100)[0]
     alone = policy_rewards([jobs], machine, training.execution(), options)[0]
     np.testing.assert_allclose(alone, [-simulate(jobs, machine, name).energy_j for name in options.actions], rtol=1e-9)
-    episodes = WholeEpisodes([jobs], machine, training.execution(), options, alone[:1], 6, 0)
+    episodes = _WholeEpisodes([jobs], machine, training.execution(), options, alone[:1], 6, 0)
     gained, ends = np.zeros(6), np.zeros(6, dtype=np.int64)
     for _ in range(episodes.horizon):
         _, legal = episodes.observe()

@@ -17,14 +17,14 @@ from learned.nsa.learner import (
     RepairEnvironment,
     Repairs,
 )
-from learned.nsa.training import training_windows
+from learned.nsa.training import _training_windows
 
 E, Q = 16, 100
 
 
 @pytest.fixture(scope="module")
 def problems() -> list[TopologyProblem]:
-    return list(training_windows(3, 1))
+    return list(_training_windows(3, 1))
 
 
 def held(environment: RepairEnvironment) -> dict[str, np.ndarray]:

@@ -12,7 +12,7 @@ from allocopt.solving.budget import Budget
 from allocopt.training import TrainingRequest, get_training
 from learned.nsa import training as training_module
 from learned.nsa.solver import Nsa
-from learned.nsa.training import NsaTraining, training_windows
+from learned.nsa.training import NsaTraining, _training_windows
 from learned.rl.training import PpoSettings
 from learned.weights import read_weights
 
@@ -56,7 +56,7 @@ def test_a_short_training_improves_on_its_own_start(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(training_module, "PpoSettings", partial(PpoSettings, learning_rate=5e-3))
     start = trained(tmp_path / "start", NsaTraining("cnn-1", updates=1, environments=1, window_epochs=1))
     end = trained(tmp_path / "end", NsaTraining("cnn-1", updates=25, environments=256, window_epochs=4))
-    problems = list(training_windows(99, 1))
+    problems = list(_training_windows(99, 1))
     before, after = (
         np.array([[Nsa(str(path)).solve(p, Budget(iterations=20), k).objective for k in range(10)] for p in problems])
         for path in (start, end)

@@ -13,7 +13,7 @@ from learned.prices.network import Features, Prediction, features_of, predict
 
 torch = pytest.importorskip("torch")
 
-from learned.prices.learner import Batch, PriceNetwork  # noqa: E402
+from learned.prices.learner import _Batch, _PriceNetwork  # noqa: E402
 
 seeds = st.integers(0, 2**16)
 
@@ -23,7 +23,7 @@ def seen(encoding: Encoding) -> Features:
 
 
 def prediction(problem: TopologyProblem, seed: int) -> Prediction:
-    return predict(PriceNetwork(seed).weights(), seen(encode(problem)))
+    return predict(_PriceNetwork(seed).weights(), seen(encode(problem)))
 
 
 @given(problem=windows(), seed=seeds)
@@ -37,11 +37,11 @@ def test_features_are_shares_and_ratios(problem: TopologyProblem, seed: int) -> 
 
 
 def assert_equal_to_torch(problems: list[TopologyProblem], seed: int) -> None:
-    network = PriceNetwork(seed)
+    network = _PriceNetwork(seed)
     batch = [seen(encode(problem)) for problem in problems]
     own = [predict(network.weights(), features) for features in batch]
     with torch.no_grad():
-        prices, worths, scores = network(Batch.of(batch))
+        prices, worths, scores = network(_Batch.of(batch))
     unit = np.repeat([features.unit for features in batch], [len(features.leaves) for features in batch])
     for found, expected in (
         (np.concatenate([p.prices for p in own]), unit * prices.numpy()),
@@ -69,7 +69,7 @@ def test_renumbering_leaves_and_pods_renumbers_the_prices(
     new = [np.array(data.draw(st.permutations(range(n)))) for n in encoding.n_groups.tolist()]
     groups = np.array([numbers[row] for numbers, row in zip(new, encoding.groups, strict=True)], dtype=np.int64)
     renumbered = encoding._replace(groups=np.ascontiguousarray(groups.reshape(encoding.groups.shape)))
-    weights = PriceNetwork(seed).weights()
+    weights = _PriceNetwork(seed).weights()
     before, after = (predict(weights, seen(each)) for each in (encoding, renumbered))
     leaves = new[0] if new else np.array([0])
     assert after.prices[leaves] == pytest.approx(before.prices, rel=1e-4, abs=1e-5)
@@ -83,7 +83,7 @@ def test_renumbering_jobs_renumbers_their_scores_alone(
 ) -> None:
     encoding = encode(problem)
     order = np.array(data.draw(st.permutations(range(len(encoding.sizes)))))
-    weights = PriceNetwork(seed).weights()
+    weights = _PriceNetwork(seed).weights()
     before, after = (
         predict(weights, seen(each)) for each in (encoding, encoding._replace(sizes=encoding.sizes[order]))
     )

@@ -8,7 +8,7 @@ import pytest
 from allocopt.errors import UsageError
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.training import TrainingRequest
-from learned.prices.training import EVALUATION_SEEDS, UNSEEN, LnsPricesTraining, large, of_any_shape, paper_like
+from learned.prices.training import EVALUATION_SEEDS, UNSEEN, LnsPricesTraining, _large, _of_any_shape, _paper_like
 
 torch = pytest.importorskip("torch")
 
@@ -30,7 +30,7 @@ def test_it_refuses_the_seeds_of_evaluations(tmp_path: Path, seed: int) -> None:
 @pytest.mark.slow
 def test_no_window_to_train_on_is_of_the_unseen_cluster() -> None:
     rng = np.random.default_rng(0)
-    problems: list[TopologyProblem] = [*paper_like(rng, 5), *of_any_shape(rng, 60), *large(rng, 3, 500)]
+    problems: list[TopologyProblem] = [*_paper_like(rng, 5), *_of_any_shape(rng, 60), *_large(rng, 3, 500)]
     assert all(problem.topology != UNSEEN for problem in problems)
     assert all(len(problem.jobs) >= 2 for problem in problems)
 
@@ -48,7 +48,7 @@ def test_a_short_training_improves_on_its_own_start() -> None:
     # The bound comes a tenth nearer, and with other seeds of the training by 4 and by 8 %.
     training = LnsPricesTraining(updates=150, windows=40, large_windows=0, label_steps=100)
     learner = training.learner(1)
-    unseen = [Case(window, Allocation.sequential(window)) for window in paper_like(np.random.default_rng(2), 40)]
+    unseen = [Case(window, Allocation.sequential(window)) for window in _paper_like(np.random.default_rng(2), 40)]
 
     def gaps() -> tuple[float, float]:
         bounds, firsts = [], []

@@ -19,8 +19,8 @@ from learned.rl.algorithms import (  # noqa: E402
     DqlLearner,
     PgLearner,
     PpoLearner,
+    _generalized_advantages,
     cumulative_rewards,
-    generalized_advantages,
 )
 from learned.rl.loop import Learner  # noqa: E402
 from learned.rl.networks import ActorCritic, dense  # noqa: E402
@@ -176,7 +176,7 @@ def test_advantages_are_sums_of_decayed_errors_up_to_the_end_of_the_episode(gamm
     done = rng.random((steps, environments)) < 0.4
     settings = PpoSettings(gamma=gamma, gae_lambda=gae_lambda)
     given = (torch.from_numpy(array) for array in (rewards, done, values))
-    found = generalized_advantages(*given, settings).numpy()
+    found = _generalized_advantages(*given, settings).numpy()
     for e in range(environments):
         for t in range(steps):
             expected = 0.0

@@ -13,7 +13,7 @@ from allocopt.training import TrainingRequest
 
 torch = pytest.importorskip("torch")
 
-from learned.rl.loop import NAME, check_folder, read_checkpoint, run_updates, write_checkpoint  # noqa: E402  # noqa: E402
+from learned.rl.loop import NAME, _read_checkpoint, _write_checkpoint, check_folder, run_updates  # noqa: E402
 
 IDENTITY = {"title": "walk", "seed": 1}
 
@@ -81,13 +81,13 @@ def test_there_must_be_something_to_go_on_from_and_it_must_be_the_same(tmp_path:
 
 @pytest.mark.parametrize("place", [0.0, 0.3, 0.7, 0.99])
 def test_a_checkpoint_that_was_cut_or_altered_is_named(tmp_path: Path, place: float) -> None:
-    write_checkpoint(tmp_path, IDENTITY, {"a": np.arange(20_000), "rows": []})
+    _write_checkpoint(tmp_path, IDENTITY, {"a": np.arange(20_000), "rows": []})
     whole = (tmp_path / NAME).read_bytes()
     at = round(place * (len(whole) - 1))
     for broken in (whole[:at], whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :], b"nothing"):
         (tmp_path / NAME).write_bytes(broken)
         with pytest.raises(BadFileError, match=rf"{NAME}: is damaged, or no checkpoint of this training") as error:
-            read_checkpoint(tmp_path, IDENTITY)
+            _read_checkpoint(tmp_path, IDENTITY)
         assert len(str(error.value).splitlines()) == 1
 
 
@@ -101,7 +101,7 @@ def test_a_checkpoint_that_was_cut_or_altered_is_named(tmp_path: Path, place: fl
     ],
 )
 def test_a_checkpoint_of_another_program_is_named(tmp_path: Path, state: dict[str, Any]) -> None:
-    write_checkpoint(tmp_path, IDENTITY, state)
+    _write_checkpoint(tmp_path, IDENTITY, state)
     with pytest.raises(BadFileError, match=f"{NAME}: is damaged, or no checkpoint of this training"):
         list(run_updates(RandomWalk(), 1, request(tmp_path, resumes=True), IDENTITY))
 
@@ -157,8 +157,8 @@ def test_a_training_has_a_checkpoint_after_its_first_update(tmp_path: Path) -> N
 
 def test_a_checkpoint_keeps_arrays_numbers_and_what_holds_them(tmp_path: Path) -> None:
     state = {"a": np.arange(3), "b": {"c": [1, 2.5, np.ones((2, 2))], "big": 2**100}, "d": torch.ones(2)}
-    write_checkpoint(tmp_path, IDENTITY, state)
-    found = read_checkpoint(tmp_path, IDENTITY)
+    _write_checkpoint(tmp_path, IDENTITY, state)
+    found = _read_checkpoint(tmp_path, IDENTITY)
     assert found["a"].tolist() == [0, 1, 2]
     assert found["a"].dtype == np.int64
     assert found["b"]["c"][:2] == [1, 2.5]

@@ -7,7 +7,7 @@ from allocopt.errors import UsageError
 
 torch = pytest.importorskip("torch")
 
-from learned.rl.algorithms import Choices, PolicyGradient, policy_loss  # noqa: E402
+from learned.rl.algorithms import Choices, PolicyGradient, _policy_loss  # noqa: E402
 
 
 def choices(n: int = 12, seed: int = 0) -> Choices:
@@ -39,7 +39,7 @@ def test_choices_in_batches_make_the_step_of_all_of_them_together() -> None:
 def test_the_gradient_is_that_of_the_probabilities_times_the_advantages() -> None:
     whole, one = choices(), learner()
     weight = one.actor.weight.detach().clone()
-    loss = policy_loss(one.actor, whole, 0.0)[0].item()
+    loss = _policy_loss(one.actor, whole, 0.0)[0].item()
     with torch.no_grad():
         logits = (whole.states @ weight.T + one.actor.bias).masked_fill(~whole.legal, -torch.inf)
         chosen = torch.log_softmax(logits, 1)[torch.arange(12), whole.actions]
@@ -51,9 +51,9 @@ def test_what_was_better_than_expected_becomes_more_probable(optimizer: str) -> 
     whole, one = choices(1), learner(optimizer)
     for sign in (1.0, -1.0):
         told = Choices(whole.states, whole.legal, whole.actions, torch.tensor([sign]))
-        before = policy_loss(one.actor, told, 0.0)[0].item()
+        before = _policy_loss(one.actor, told, 0.0)[0].item()
         one.improve([told], 0.0)
-        assert policy_loss(one.actor, told, 0.0)[0].item() < before
+        assert _policy_loss(one.actor, told, 0.0)[0].item() < before
 
 
 def test_the_rate_falls_to_the_share_that_was_asked_for() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from allocopt.errors import UsageError
-from learned.nsa.training import training_windows
+from learned.nsa.training import _training_windows
 from learned.rl.training import LARGEST_SEED, RESERVED, check_training_seed
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -16,7 +16,7 @@ def test_a_reserved_seed_is_refused_with_the_reason(seed: int) -> None:
     with pytest.raises(UsageError, match=f"seed {seed} is reserved for evaluation: it makes the windows of instances"):
         check_training_seed(seed)
     with pytest.raises(UsageError, match="reserved"):
-        next(training_windows(seed, 1))
+        next(_training_windows(seed, 1))
 
 
 def test_the_reserved_seeds_are_those_of_the_shipped_windows() -> None:

@@ -29,10 +29,10 @@ def schedules_section(files: Sequence[ResultFile], cluster: NamedTree | None = N
     Without a cluster the machine is as large as what jobs held at once.
     """
     lines = {label: _timeline(file, cluster) for label, file in zip(labels_of(files), files, strict=True)}
-    return timelines_section(lines, ", ".join(file.path.name for file in files))
+    return _timelines_section(lines, ", ".join(file.path.name for file in files))
 
 
-def timelines_section(lines: Mapping[str, Timeline], source: str = "") -> Section:
+def _timelines_section(lines: Mapping[str, Timeline], source: str = "") -> Section:
     """Show schedules by their names."""
     # Lines that cover each other are one line with both names.
     distinct = _without_equals(lines)

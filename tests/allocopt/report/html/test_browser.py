@@ -11,7 +11,7 @@ import pytest
 
 from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.page import write_report
-from allocopt.report.html.sections.schedules import timelines_section
+from allocopt.report.html.sections.schedules import _timelines_section
 from allocopt.report.html.timeline import Timeline
 
 TABLE = Table(
@@ -33,7 +33,7 @@ def page(tmp_path_factory: pytest.TempPathFactory, timeline: Callable[..., Timel
     others = {"a schedule with quite a long name": hostile, "another": timeline(40, seed=1)}
     rows = tuple((name, float(len(name))) for name in names)
     jobs = Table("Jobs", (Column("job"), Column("characters", 0)), rows)
-    sections = [Section("Tables", parts=(TABLE, jobs)), timelines_section(others)]
+    sections = [Section("Tables", parts=(TABLE, jobs)), _timelines_section(others)]
     path = tmp_path_factory.mktemp("page") / "page.html"
     write_report(path, "A page", sections)
     return path

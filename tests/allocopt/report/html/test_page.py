@@ -12,8 +12,8 @@ from allocopt.cluster.topology import FatTree
 from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.figures.gantt import gantt_figure
 from allocopt.report.html.figures.tree import TreePicture
-from allocopt.report.html.page import page, write_report
-from allocopt.report.html.sections.schedules import distributions_figure, timelines_section
+from allocopt.report.html.page import _page, write_report
+from allocopt.report.html.sections.schedules import _timelines_section, distributions_figure
 from allocopt.report.html.timeline import Timeline
 
 HOSTILE = (
@@ -61,7 +61,7 @@ def section(timeline: Callable[..., Timeline]) -> Section:
 @pytest.fixture(scope="module")
 def twice(section: Section) -> str:
     """Page that shows it twice."""
-    return page(HOSTILE[0], [section, section])
+    return _page(HOSTILE[0], [section, section])
 
 
 @pytest.mark.slow
@@ -102,7 +102,7 @@ def test_colours_of_figures_are_those_of_the_mode(twice: str) -> None:
 
 @pytest.mark.slow
 def test_equal_results_make_equal_pages(section: Section, twice: str) -> None:
-    assert page(HOSTILE[0], [section, section]) == twice
+    assert _page(HOSTILE[0], [section, section]) == twice
 
 
 @pytest.mark.slow
@@ -123,4 +123,4 @@ def test_a_page_of_a_hundred_thousand_jobs_is_small(timeline: Callable[..., Time
     start = submit + random.exponential(10_000, len(submit)).round()
     end = start + random.integers(1, 100_000, len(submit))
     line = Timeline([""] * len(submit), submit, start, end, random.integers(1, 4_000, len(submit)), 10_000_000)
-    assert len(page("title", [timelines_section({"many": line})])) < 1_000_000
+    assert len(_page("title", [_timelines_section({"many": line})])) < 1_000_000
