@@ -17,8 +17,8 @@ from allocopt.cluster.multicore import Cluster, Machine
 from allocopt.cluster.reading import read_machine
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.multicore.contention import speed_factor
-from allocopt.simulator.multicore.policies import ACTIONS, get_action
-from allocopt.simulator.multicore.simulation import MulticoreSimulation, PlacedJobs, replay
+from allocopt.simulator.multicore.policies import ACTIONS, Action
+from allocopt.simulator.multicore.simulation import MulticoreSimulation, PlacedJobs
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.irmasim import npb_batch, read_irmasim
@@ -67,7 +67,7 @@ def against_the_measured_run(folder: Path) -> str:
         ("example", given, Execution()),
         ("example, sharing 0.7", given, Execution(sharing=0.7)),
     ):
-        made = replay(machine, jobs, known.placed, execution)
+        made = known.replay(machine, jobs, execution)
         took = np.array([known.duration_s[job] for job in made.jobs.names])
         errors = 100 * np.abs((made.end - made.start) / took - 1)
         own = simulate(jobs, machine, "shortest-high_gflops", execution=execution)
@@ -86,7 +86,7 @@ def halves(folder: Path, jobs: TaskWorkload, known: PlacedJobs) -> str:
     first, second = part(jobs, starts < SPLIT_S), part(jobs, starts >= SPLIT_S)
 
     def energy(of: TaskWorkload, stalled: float) -> float:
-        return replay(two_nodes(stalled), of, known.placed).energy_j
+        return known.replay(two_nodes(stalled), of).energy_j
 
     most, least = energy(first, 1.0), energy(first, 0.0)
     fitted = (at_split - least) / (most - least)
@@ -136,7 +136,7 @@ def speed() -> str:
 
 def rate(simulation: MulticoreSimulation, policy: str) -> float:
     """Jobs per second of the simulation alone, without setting it back to its beginning."""
-    action, runs, inside = get_action(policy), 0, 0.0
+    action, runs, inside = Action.named(policy), 0, 0.0
     while inside < SECONDS:
         simulation.reset()
         started = time.perf_counter()

@@ -76,12 +76,12 @@ def locality(
     """Fit the locality penalty: service time - requested time = base + GPUs x slope, by workload type and policy."""
     from allocopt.errors import InvalidProblemError
     from allocopt.files.faults import bad_file
-    from allocopt.simulator.locality import PenaltyTable, fit, read_measured
+    from allocopt.simulator.locality import FittedLine, Measured, PenaltyTable
 
     check_files_differ(source, out)
-    jobs = read_measured(source)
+    jobs = Measured.read(source)
     try:
-        fitted = fit(jobs)
+        fitted = FittedLine.fit(jobs)
     except InvalidProblemError as error:
         raise bad_file(source, str(error)) from None
     if out is not None:

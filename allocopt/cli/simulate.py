@@ -5,7 +5,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, runtime_checkable
 
 import typer
 
@@ -52,12 +52,27 @@ class SimulateOptions:
     as_json: Json = False
 
 
+@runtime_checkable
+class _Remarking(Protocol):
+    """A scheduler that has something to tell when a simulation is over."""
+
+    def remarks(self) -> list[str]:
+        """Return what is worth knowing of the decisions, one line each."""
+
+
+@runtime_checkable
+class _Remembering(Protocol):
+    """A scheduler that keeps what it learned beyond a simulation."""
+
+    def remember(self) -> None:
+        """Keep what was learned; called once a simulation is over."""
+
+
 def run(spec: SimulationSpec, asked: SimulateOptions) -> list[dict[str, Any]]:
     """Simulate a trace on a machine under a scheduling policy."""
     from allocopt.experiments.results import write_result
     from allocopt.experiments.simulations import Simulation
     from allocopt.simulator.metrics import Trim, measure
-    from allocopt.simulator.scheduler import Remarking, Remembering
 
     written = (asked.out, asked.jobs_csv, asked.swf, asked.energy_csv)
     check_files_differ(*written, read=[path for _, _, path in spec.files()])
@@ -74,7 +89,7 @@ def run(spec: SimulationSpec, asked: SimulateOptions) -> list[dict[str, Any]]:
     metrics = measure(schedule, Trim(spec.trim, spec.trim), spec.starvation)
     row = simulation.row(schedule, metrics, runtime_s)
     _write_schedule(spec, simulation.rules, schedule, row, asked)
-    if isinstance(simulation.policy, Remembering):
+    if isinstance(simulation.policy, _Remembering):
         simulation.policy.remember()
     if asked.out is not None:
         write_result(asked.out, spec, [row], simulation.inputs.remarks)
@@ -82,7 +97,7 @@ def run(spec: SimulationSpec, asked: SimulateOptions) -> list[dict[str, Any]]:
         print(json.dumps(row, allow_nan=False), flush=True)
     else:
         _print_tables(metrics, row)
-    _print_remarks(simulation.policy.remarks() if isinstance(simulation.policy, Remarking) else ())
+    _print_remarks(simulation.policy.remarks() if isinstance(simulation.policy, _Remarking) else ())
     if explanation is not None:
         _print_explanation(explanation, schedule, asked.as_json)
     return [row]

@@ -21,8 +21,8 @@ from allocopt.report.rows import SimulateRow
 from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.explain import Explanation
 from allocopt.simulator.metrics import Metrics
-from allocopt.simulator.multicore.policies import Action, get_action
-from allocopt.simulator.multicore.simulation import MulticoreSchedule, PlacedJobs, replay
+from allocopt.simulator.multicore.policies import Action
+from allocopt.simulator.multicore.simulation import MulticoreSchedule, PlacedJobs
 from allocopt.simulator.multicore.state import IDLE, Execution, ExecutionKind, check_jobs
 from allocopt.simulator.placement import Allocator
 from allocopt.simulator.quota.execution import QuotaExecution
@@ -148,7 +148,7 @@ class Simulation:
         if spec.machine_kind == "multicore":
             if spec.options:
                 raise FieldError("options", f"policy {spec.policy!r} has no options on a multicore machine")
-            action = get_action(spec.policy)
+            action = Action.named(spec.policy)
             execution = Execution(ExecutionKind(spec.execution), spec.sharing, bool(spec.kill_at_limit))
             inputs = inputs or SimulationInputs.of(spec)
             return cls(inputs, action, Rules(kill_at_limit=execution.kill_at_limit), spec.seed, execution=execution)
@@ -190,7 +190,7 @@ class Simulation:
             assert isinstance(self.policy, Action)
             with self.inputs.named():
                 if self.inputs.placed is not None:
-                    return replay(machine, workload, self.inputs.placed.placed, self.execution)
+                    return self.inputs.placed.replay(machine, workload, self.execution)
                 return simulate(workload, machine, self.policy, seed=self.seed, execution=self.execution)
         assert isinstance(machine, Platform)
         assert not isinstance(self.execution, Execution)

@@ -1,13 +1,14 @@
 """A simulation that a scheduler written in Python, an allocator or an execution model takes part in."""
 
 import operator
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from allocopt.arrays import IntArray, frozen_integers
 from allocopt.cluster.platform import Platform
 from allocopt.errors import InvalidSolutionError
-from allocopt.simulator.execution import Change, ExecutionModel, StagedModel
+from allocopt.simulator.execution import Change, ExecutionModel
 from allocopt.simulator.kernels.backfilling import list_pass, next_backfillable, shadow_of, start_waiting
 from allocopt.simulator.kernels.conservative import conservative_pass
 from allocopt.simulator.kernels.events import HAPPENED, advance, change_speed
@@ -37,6 +38,14 @@ _PATIENCE, _IDLE_PATIENCE, _LONG_PATIENCE = 10_000, 100_000, 1_000_000
 PYTHON_KERNELS = (advance, next_backfillable, place_in_queue, shadow_of, start_waiting)
 
 
+@runtime_checkable
+class _StagedModel(ExecutionModel, Protocol):
+    """An execution model under which speeds also change between two events; then, too, the scheduler is called."""
+
+    def next_change(self) -> float:
+        """When that is next, in seconds, after the last call of `speeds`; infinite for not before the next event."""
+
+
 class Simulation:
     """Steps from one scheduling point to the next; without an allocator nodes are not tracked."""
 
@@ -55,7 +64,7 @@ class Simulation:
         self.view = View(workload, platform, state, self.placement, self.guests.of, execution, rng)
         self._allocator = allocator
         self._execution = execution
-        self._staged = execution if isinstance(execution, StagedModel) else None
+        self._staged = execution if isinstance(execution, _StagedModel) else None
         self._ids = workload.ids
         self._still_passes = 0
         self._still_changes = 0
@@ -80,7 +89,7 @@ class Simulation:
                     self.placement.release(job)
         return True
 
-    def _next_change(self, model: StagedModel) -> float:
+    def _next_change(self, model: _StagedModel) -> float:
         clock, now = self.state.clock, self.view.now
         if not clock["n_running"][0]:
             return np.inf

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -10,9 +10,6 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import HopFormula, Topology, hop_costs
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.simulator.placement import Guest, Placement
-from allocopt.simulator.schedule import Schedule
-
-S = TypeVar("S", bound=Schedule, covariant=True)
 
 
 class Change(NamedTuple):
@@ -40,22 +37,6 @@ class ExecutionModel(Protocol):
         A job that has just started runs at speed 1 unless this says otherwise. Speeds are seconds of recorded run time
         per second, not negative.
         """
-
-
-@runtime_checkable
-class StagedModel(ExecutionModel, Protocol):
-    """An execution model under which speeds also change between two events; then, too, the scheduler is called."""
-
-    def next_change(self) -> float:
-        """When that is next, in seconds, after the last call of `speeds`; infinite for not before the next event."""
-
-
-@runtime_checkable
-class MeasuringModel(ExecutionModel, Protocol[S]):
-    """An execution model that knows more of a schedule than when jobs ran."""
-
-    def measured(self, schedule: Schedule) -> S:
-        """Return the schedule of the simulation, which is over, with what was measured."""
 
 
 @dataclass(frozen=True, slots=True)

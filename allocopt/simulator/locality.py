@@ -344,6 +344,10 @@ def _parts(name: str) -> tuple[str, int]:
 _FEWEST, _RUNS, _MOST = 2, 3, 2.0**53
 
 
+# Columns of measured jobs; others are ignored.
+_MEASURED = ("workload", "policy", "gpus", "requested_s", "service_s")
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """A job that ran."""
@@ -354,6 +358,26 @@ class Measured:
     # Seconds that it was requested for, and that it took.
     requested_s: float
     service_s: float
+
+    @classmethod
+    def read(cls, path: Path | str) -> "list[Measured]":
+        """Read measured jobs of a CSV file; ``.gz`` is decompressed.
+
+        Its columns are ``workload`` (compute, network, unknown), ``policy`` (depth-first, breadth-first), ``gpus``,
+        ``requested_s`` and ``service_s``. Raises `BadFileError` if the file cannot be read, or a row is wrong; it names
+        line and column.
+        """
+        path = Path(path)
+        return [
+            cls(
+                _WORKLOADS[_choice(path, place, row, "workload", tuple(_WORKLOADS))],
+                _POLICIES[_choice(path, place, row, "policy", tuple(_POLICIES))],
+                int(_number(path, place, row, "gpus")),
+                _number(path, place, row, "requested_s"),
+                _number(path, place, row, "service_s"),
+            )
+            for place, row in csv_rows(path, _MEASURED, "jobs")
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,33 +395,33 @@ class FittedLine:
     # Share of the penalties' variance that the line explains; None where they are all equal.
     explained: float | None
 
+    @classmethod
+    def fit(cls, jobs: Sequence[Measured]) -> "list[FittedLine]":
+        """Fit a line to the penalties of each workload type and policy, by linear least squares.
 
-def fit(jobs: Sequence[Measured]) -> list[FittedLine]:
-    """Fit a line to the penalties of each workload type and policy, by linear least squares.
-
-    Jobs of unknown type need not be among those measured. Raises `InvalidProblemError` if a type and policy,
-    ``UNKNOWN`` aside, has not been measured with at least two numbers of GPUs.
-    """
-    fitted = []
-    for workload, policy in product(WorkloadType, Policy):
-        chosen = [job for job in jobs if job.workload == workload and job.policy == policy]
-        if not chosen and workload is WorkloadType.UNKNOWN:
-            continue
-        gpus = np.array([job.gpus for job in chosen], dtype=np.int64)
-        different = len(np.unique(gpus))
-        if different < _FEWEST:
-            fault = f"measured with {different} numbers of GPUs, a line needs at least {_FEWEST}"
-            raise InvalidProblemError(f"{workload.label} jobs, {policy.label}", fault)
-        penalty = np.array([job.service_s - job.requested_s for job in chosen])
-        centred = gpus - gpus.mean()
-        per_gpu = float(centred @ penalty / (centred @ centred))
-        line = Line(float(penalty.mean() - per_gpu * gpus.mean()), per_gpu)
-        residual = penalty - line.at(gpus)
-        root, largest = float(np.sqrt((residual**2).mean())), float(np.abs(residual).max())
-        spread = float(((penalty - penalty.mean()) ** 2).sum())
-        explained = None if spread == 0 else 1.0 - float((residual**2).sum()) / spread
-        fitted.append(FittedLine(workload, policy, line, len(chosen), root, largest, explained))
-    return fitted
+        Jobs of unknown type need not be among those measured. Raises `InvalidProblemError` if a type and policy,
+        ``UNKNOWN`` aside, has not been measured with at least two numbers of GPUs.
+        """
+        fitted = []
+        for workload, policy in product(WorkloadType, Policy):
+            chosen = [job for job in jobs if job.workload == workload and job.policy == policy]
+            if not chosen and workload is WorkloadType.UNKNOWN:
+                continue
+            gpus = np.array([job.gpus for job in chosen], dtype=np.int64)
+            different = len(np.unique(gpus))
+            if different < _FEWEST:
+                fault = f"measured with {different} numbers of GPUs, a line needs at least {_FEWEST}"
+                raise InvalidProblemError(f"{workload.label} jobs, {policy.label}", fault)
+            penalty = np.array([job.service_s - job.requested_s for job in chosen])
+            centred = gpus - gpus.mean()
+            per_gpu = float(centred @ penalty / (centred @ centred))
+            line = Line(float(penalty.mean() - per_gpu * gpus.mean()), per_gpu)
+            residual = penalty - line.at(gpus)
+            root, largest = float(np.sqrt((residual**2).mean())), float(np.abs(residual).max())
+            spread = float(((penalty - penalty.mean()) ** 2).sum())
+            explained = None if spread == 0 else 1.0 - float((residual**2).sum()) / spread
+            fitted.append(cls(workload, policy, line, len(chosen), root, largest, explained))
+        return fitted
 
 
 @dataclass(slots=True)
@@ -425,30 +449,6 @@ class TypeClassifier:
             return float(np.square(np.subtract(penalties, lines)).sum())
 
         return min((WorkloadType.COMPUTE, WorkloadType.NETWORK), key=squares)
-
-
-# Columns of measured jobs; others are ignored.
-_MEASURED = ("workload", "policy", "gpus", "requested_s", "service_s")
-
-
-def read_measured(path: Path | str) -> list[Measured]:
-    """Read measured jobs of a CSV file; ``.gz`` is decompressed.
-
-    Its columns are ``workload`` (compute, network, unknown), ``policy`` (depth-first, breadth-first), ``gpus``,
-    ``requested_s`` and ``service_s``. Raises `BadFileError` if the file cannot be read, or a row is wrong; it names
-    line and column.
-    """
-    path = Path(path)
-    return [
-        Measured(
-            _WORKLOADS[_choice(path, place, row, "workload", tuple(_WORKLOADS))],
-            _POLICIES[_choice(path, place, row, "policy", tuple(_POLICIES))],
-            int(_number(path, place, row, "gpus")),
-            _number(path, place, row, "requested_s"),
-            _number(path, place, row, "service_s"),
-        )
-        for place, row in csv_rows(path, _MEASURED, "jobs")
-    ]
 
 
 def _choice(path: Path, place: str, row: Mapping[str, str], name: str, known: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from allocopt.errors import UsageError
 from allocopt.plugins import make_plugin, plugin_names
-from allocopt.simulator.multicore.policies import ACTIONS, Action, JobSelection, get_action
+from allocopt.simulator.multicore.policies import ACTIONS, Action, JobSelection
 from allocopt.simulator.rules import Backfill, QueueOrder
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 
@@ -50,7 +50,7 @@ def get_policy(name: str, options: Mapping[str, Any] | None = None) -> Policy:
     if order not in installed and order.partition("-")[0].upper() in JobSelection.__members__:
         if options:
             raise UsageError(f"policy {order!r} has no options")
-        found: Policy = get_action(order)
+        found: Policy = Action.named(order)
     else:
         found = cast(Policy, make_plugin(GROUP, "policy", order, options))
     return backfilled(order, found, kind if plus else None)

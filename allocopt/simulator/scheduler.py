@@ -90,22 +90,6 @@ class WithExecution(Protocol):
         """Return the execution model of the jobs of a workload."""
 
 
-@runtime_checkable
-class Remarking(Protocol):
-    """A scheduler that has something to tell when a simulation is over."""
-
-    def remarks(self) -> list[str]:
-        """Return what is worth knowing of the decisions, one line each."""
-
-
-@runtime_checkable
-class Remembering(Protocol):
-    """A scheduler that keeps what it learned beyond a simulation."""
-
-    def remember(self) -> None:
-        """Keep what was learned; called once a simulation is over."""
-
-
 @dataclass(frozen=True, slots=True)
 class ListScheduler:
     """A queue order with backfilling: the built-in schedulers, which run wholly compiled.

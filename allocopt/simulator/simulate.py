@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload, runtime_checkable
 
 import numpy as np
 
@@ -12,11 +12,11 @@ from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.interruption import run_in_slices
 from allocopt.kernels.ready import make_ready
 from allocopt.simulator.engine import PYTHON_KERNELS, Simulation, name_of
-from allocopt.simulator.execution import ExecutionModel, MeasuringModel
+from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.kernels.backfilling import list_pass, run
 from allocopt.simulator.kernels.conservative import conservative_pass, run_conservative
 from allocopt.simulator.kernels.events import advance
-from allocopt.simulator.multicore.policies import ACTION_NAMES, Action, get_action
+from allocopt.simulator.multicore.policies import ACTION_NAMES, Action
 from allocopt.simulator.placement import Allocator, DepthFirst
 from allocopt.simulator.registry import AnyScheduler, Policy, get_policy
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, QueueOrder, Rules
@@ -34,10 +34,18 @@ if TYPE_CHECKING:
 # Called after every scheduling pass.
 Observer = Callable[[Simulation], None]
 
-S = TypeVar("S", bound=Schedule)
+S = TypeVar("S", bound=Schedule, covariant=True)
 
 # A number of processors, which stands for a pool of so many.
 Size = int | np.integer[Any]
+
+
+@runtime_checkable
+class _MeasuringModel(ExecutionModel, Protocol[S]):
+    """An execution model that knows more of a schedule than when jobs ran."""
+
+    def measured(self, schedule: Schedule) -> S:
+        """Return the schedule of the simulation, which is over, with what was measured."""
 
 
 @overload
@@ -48,7 +56,7 @@ def simulate(
     rules: Rules | None = None,
     seed: int = 0,
     *,
-    execution: MeasuringModel[S],
+    execution: _MeasuringModel[S],
     observer: Observer | None = None,
 ) -> S: ...
 @overload
@@ -158,7 +166,7 @@ def simulate(
             if observer is not None:
                 observer(simulation)
     schedule = _finished(workload, simulation, name_of(chosen))
-    return execution.measured(schedule) if isinstance(execution, MeasuringModel) else schedule
+    return execution.measured(schedule) if isinstance(execution, _MeasuringModel) else schedule
 
 
 def entries_of(
@@ -266,7 +274,7 @@ def _simulate_tasks(
         raise UsageError(f"the platform is {platform!r}, must be a Machine where jobs are of tasks")
     if not isinstance(execution, Execution | None):
         raise UsageError(f"the execution is {execution!r}, must be an Execution where jobs are of tasks")
-    policy = get_action(scheduler) if isinstance(scheduler, str) else scheduler
+    policy = Action.named(scheduler) if isinstance(scheduler, str) else scheduler
     if not isinstance(policy, Action):
         raise UsageError(f"{name_of(policy)} is no policy of a multicore machine: {', '.join(ACTION_NAMES)}")
     if policy.jobs is None:

@@ -58,7 +58,7 @@ class Clock(Protocol):
     n_gone: int  # columns of the indexed queue whose job has left; they hold its complement
 
 
-class RulesRecord(Protocol):
+class _RulesRecord(Protocol):
     """How events are taken and what the built-in scheduler does: enumerations by value, flags as 0 or 1."""
 
     event_order: int  # an `EventOrder`
@@ -122,7 +122,7 @@ class State(NamedTuple):
     """A simulation."""
 
     clock: Records[Clock]  # the numbers that change, shape ``(1,)``
-    rules: Records[RulesRecord]  # how events are taken and what the built-in scheduler does, shape ``(1,)``
+    rules: Records[_RulesRecord]  # how events are taken and what the built-in scheduler does, shape ``(1,)``
     jobs: Records[JobRecord]
     request: IntArray  # units of each resource that a job holds while it runs, shape ``(n, R)``
     lists: IntArray  # lists of jobs, shape ``(6, n)``; see ``QUEUE``
@@ -144,7 +144,7 @@ def record_dtype(record: type) -> np.dtype[np.void]:
     return np.dtype([(name, np.float64 if kind is float else np.int64) for name, kind in fields])
 
 
-CLOCK_DTYPE, RULES_DTYPE, JOB_DTYPE = map(record_dtype, (Clock, RulesRecord, JobRecord))
+CLOCK_DTYPE, RULES_DTYPE, JOB_DTYPE = map(record_dtype, (Clock, _RulesRecord, JobRecord))
 
 
 def records_type(dtype: np.dtype[np.void]) -> Any:

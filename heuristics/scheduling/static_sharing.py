@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from allocopt.errors import UsageError
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT
 from allocopt.simulator.quota.execution import QuotaView
-from allocopt.simulator.quota.scheduler import QuotaScheduler, easy_starts
+from allocopt.simulator.quota.scheduler import QuotaScheduler
 from allocopt.simulator.scheduler import Decision, PlaceGuest
 
 
@@ -28,7 +28,7 @@ class StaticSharing(QuotaScheduler):
 
     def share(self, view: QuotaView) -> Iterator[Decision]:
         """Start what EASY starts, then place guests; see `QuotaScheduler.share`."""
-        yield from easy_starts(view)
+        yield from view.easy_starts()
         for job in list(view.queue):
             host = next((one for one in view.allocations if one.takes(view.jobs[job].job, self.heeds_memory)), None)
             if host is not None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from allocopt.errors import UsageError
 from allocopt.simulator.quota.execution import Allocation, Progress, QuotaView
-from allocopt.simulator.quota.scheduler import QuotaScheduler, easy_starts
+from allocopt.simulator.quota.scheduler import QuotaScheduler
 from allocopt.simulator.scheduler import PlaceGuest, SetQuota, Start
 from learned.asax.agent import Asax, Asked, Decision, Knowledge, Loss, Offer, first_fit
 from learned.asax.trees import Experts, Leaf, State
@@ -43,7 +43,7 @@ class AsaxScheduler(QuotaScheduler):
             yield SetQuota(one.number, self._look_again(view, one))
         if self.idle_weight:
             self._learn_from_refusals(view)
-        yield from easy_starts(view)
+        yield from view.easy_starts()
         if not view.queue:
             return
         hosts = sorted((one for one in view.allocations if one.guest is None), key=lambda one: -one.idle_cores())
@@ -148,6 +148,6 @@ class AsaxPolicy(QuotaScheduler):
         self.inner.ended(view, allocation)
 
     def remember(self) -> None:
-        """Write what was learned, if a file was given; see `Remembering`."""
+        """Write what was learned, if a file was given."""
         if self.save_knowledge:
             self.inner.asax.knowledge.save(self.save_knowledge)

@@ -24,7 +24,7 @@ from allocopt.envs.policy_selection.observation import (
 )
 from allocopt.envs.side_by_side import Compiled
 from allocopt.errors import UsageError
-from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME, Action, get_actions
+from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME, Action
 from allocopt.simulator.multicore.simulation import MulticoreSchedule, MulticoreSimulation
 from allocopt.simulator.multicore.state import Execution, ExecutionKind, new_simulation
 from allocopt.traces.irmasim import npb_batch, read_irmasim
@@ -62,7 +62,7 @@ class Options:
             raise UsageError(f"the reward is {self.reward!r}, must be one of {', '.join(REWARDS)}")
         if isinstance(self.actions, str) or not all(isinstance(name, str) for name in self.actions or ()):
             raise UsageError(f"the actions are {self.actions!r}, must be a sequence of names")
-        names = tuple(action.name for action in get_actions(self.actions))
+        names = tuple(action.name for action in Action.several(self.actions))
         if names == (VOID_NAME,):
             raise UsageError("the only policy is void, one at least must start jobs")
         object.__setattr__(self, "actions", names)
@@ -70,7 +70,7 @@ class Options:
     @property
     def policies(self) -> tuple[Action, ...]:
         """The policies among which an agent chooses, in the order of the actions."""
-        return get_actions(self.actions)
+        return Action.several(self.actions)
 
     def size(self, machine: Machine) -> int:
         """Return the number of values of an observation of a machine."""

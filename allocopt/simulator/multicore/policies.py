@@ -67,35 +67,35 @@ class Action:
         """The selections as kernels take them."""
         return (VOID, VOID) if self.jobs is None or self.nodes is None else (int(self.jobs), int(self.nodes))
 
+    @staticmethod
+    def named(name: str) -> "Action":
+        """Return the action of a name; ``fcfs`` is `DEFAULT_NAME`, and ``high_core`` the same as ``high_cores``.
+
+        Raises `UsageError` if there is none of that name.
+        """
+        wanted = DEFAULT_NAME if name == "fcfs" else f"{name}s" if name.endswith("-high_core") else name
+        if wanted in ACTION_NAMES:
+            return ACTIONS[ACTION_NAMES.index(wanted)]
+        close = get_close_matches(wanted, ACTION_NAMES, n=1)
+        jobs = ", ".join(selection.name.lower() for selection in JobSelection)
+        nodes = ", ".join(selection.name.lower() for selection in NodeSelection)
+        hint = f"did you mean {close[0]!r}?" if close else f"it must be void or JOBS-NODES, of {jobs} and {nodes}"
+        raise UsageError(f"there is no policy {name!r} of a multicore platform; {hint}")
+
+    @staticmethod
+    def several(names: Iterable[str] | None = None) -> "tuple[Action, ...]":
+        """Return the actions of some names, in their order; all 37 where none are given.
+
+        Raises `UsageError` if one does not exist or is given twice, or there are none.
+        """
+        if names is None:
+            return ACTIONS
+        chosen = tuple(Action.named(name) for name in names)
+        if not chosen or len(set(chosen)) < len(chosen):
+            raise UsageError("a set of policies holds at least one, and none twice")
+        return chosen
+
 
 ACTIONS = (*(Action(jobs, nodes) for jobs in JobSelection for nodes in NodeSelection), Action())
 """All 37, the void action last."""
 ACTION_NAMES = tuple(action.name for action in ACTIONS)
-
-
-def get_action(name: str) -> Action:
-    """Return the action of a name; ``fcfs`` is `DEFAULT_NAME`, and ``high_core`` the same as ``high_cores``.
-
-    Raises `UsageError` if there is none of that name.
-    """
-    wanted = DEFAULT_NAME if name == "fcfs" else f"{name}s" if name.endswith("-high_core") else name
-    if wanted in ACTION_NAMES:
-        return ACTIONS[ACTION_NAMES.index(wanted)]
-    close = get_close_matches(wanted, ACTION_NAMES, n=1)
-    jobs = ", ".join(selection.name.lower() for selection in JobSelection)
-    nodes = ", ".join(selection.name.lower() for selection in NodeSelection)
-    hint = f"did you mean {close[0]!r}?" if close else f"it must be void or JOBS-NODES, of {jobs} and {nodes}"
-    raise UsageError(f"there is no policy {name!r} of a multicore platform; {hint}")
-
-
-def get_actions(names: Iterable[str] | None = None) -> tuple[Action, ...]:
-    """Return the actions of some names, in their order; all 37 where none are given.
-
-    Raises `UsageError` if one does not exist or is given twice, or there are none.
-    """
-    if names is None:
-        return ACTIONS
-    chosen = tuple(get_action(name) for name in names)
-    if not chosen or len(set(chosen)) < len(chosen):
-        raise UsageError("a set of policies holds at least one, and none twice")
-    return chosen

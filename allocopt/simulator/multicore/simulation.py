@@ -1,6 +1,6 @@
 """Simulations on multicore machines, from decision to decision, by one policy or as measured, and their schedules."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -168,28 +168,6 @@ class Placed(NamedTuple):
     start: float  # time in seconds
 
 
-def replay(
-    machine: Machine, jobs: TaskWorkload, placed: Mapping[str, Placed], execution: Execution | None = None
-) -> MulticoreSchedule:
-    """Simulate jobs that were started elsewhere, at the same times on the same nodes; the cores are the first idle.
-
-    Each job is on one node. A job whose cores are not idle then, as others take longer here, starts when they are. In
-    the schedule, the time at which a job was started stands for its submission. Raises `InvalidProblemError` if a job
-    is not among those placed, or its node is unknown or too small; it is named.
-    """
-    numbers = {node.name: number for number, node in enumerate(machine.nodes())}
-    for name in jobs.names:
-        if name not in placed:
-            raise InvalidProblemError(f"job {name!r}", "is not among the jobs that were started")
-        if placed[name].node not in numbers:
-            raise InvalidProblemError(f"job {name!r}", f"was started on {placed[name].node!r}, there is no such node")
-    started = replace(jobs, submit=np.array([placed[name].start for name in jobs.names]))
-    fixed = np.array([numbers[placed[name].node] for name in started.names])
-    simulation = MulticoreSimulation(machine, started, execution, fixed_nodes=fixed)
-    run_in_slices(partial(run_placed, simulation.state, simulation.multicore, int(NodeSelection.HIGH_CORES)), 64)
-    return simulation.schedule()
-
-
 COLUMNS = ("job_id", "node", "start_s")
 DURATION = "duration_s"
 SECONDS = "a time in seconds"
@@ -223,3 +201,25 @@ class PlacedJobs(NamedTuple):
                 if not jobs.duration_s[name]:
                     raise bad_file(path, place, f"{DURATION} is {shown(row[DURATION])}, must be positive")
         return jobs
+
+    def replay(self, machine: Machine, jobs: TaskWorkload, execution: Execution | None = None) -> MulticoreSchedule:
+        """Simulate jobs that were started elsewhere, at the same times on the same nodes; the cores are the first idle.
+
+        Each job is on one node. A job whose cores are not idle then, as others take longer here, starts when they are.
+        In the schedule, the time at which a job was started stands for its submission. Raises `InvalidProblemError` if
+        a job is not among those placed, or its node is unknown or too small; it is named.
+        """
+        placed = self.placed
+        numbers = {node.name: number for number, node in enumerate(machine.nodes())}
+        for name in jobs.names:
+            if name not in placed:
+                raise InvalidProblemError(f"job {name!r}", "is not among the jobs that were started")
+            if placed[name].node not in numbers:
+                raise InvalidProblemError(
+                    f"job {name!r}", f"was started on {placed[name].node!r}, there is no such node"
+                )
+        started = replace(jobs, submit=np.array([placed[name].start for name in jobs.names]))
+        fixed = np.array([numbers[placed[name].node] for name in started.names])
+        simulation = MulticoreSimulation(machine, started, execution, fixed_nodes=fixed)
+        run_in_slices(partial(run_placed, simulation.state, simulation.multicore, int(NodeSelection.HIGH_CORES)), 64)
+        return simulation.schedule()

@@ -14,6 +14,7 @@ from allocopt.problems.coallocation.interference import Interference, Sharing, T
 from allocopt.simulator.execution import Change
 from allocopt.simulator.placement import Guest
 from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.scheduler import Start
 from allocopt.simulator.state import NOBODY
 from allocopt.traces.applications import QueuedJob
 from allocopt.traces.job_profile import ProfiledJob, Stage
@@ -165,6 +166,40 @@ class QuotaView:
     def free_cores(self) -> int:
         """Cores that nobody owns."""
         return self.cores - sum(one.cores for one in self.allocations)
+
+    def easy_starts(self) -> Iterator[Start]:
+        """Start jobs in order while they fit; then those behind that do not delay the first one that does not.
+
+        Estimates are the limits; a job beyond its limit is expected to end now, and a guest after its host.
+        """
+        while self.queue and self.jobs[self.queue[0]].job.cores <= self.free_cores:
+            yield Start(self.queue[0])
+        if not self.queue:
+            return
+        shadow, extra = self._reservation(self.jobs[self.queue[0]].job.cores)
+        for job in list(self.queue[1:]):
+            asked = self.jobs[job].job
+            in_time = self.now + asked.walltime_s <= shadow
+            if asked.cores <= self.free_cores and (in_time or asked.cores <= extra):
+                extra -= 0 if in_time else asked.cores
+                yield Start(job)
+
+    def _reservation(self, cores: int) -> tuple[float, int]:
+        # When so many cores are expected to be free, and how many more are then.
+        releases = []
+        for one in self.allocations:
+            kept, host_end = 0, max(self.now, one.host.start_s + one.host.queued.job.walltime_s)
+            if one.guest is not None:
+                # It keeps its own.
+                kept = one.guest.queued.job.cores
+                releases.append((max(host_end, one.guest.start_s + one.guest.queued.job.walltime_s), kept))
+            releases.append((host_end, one.cores - kept))
+        free = self.free_cores
+        for time, released in sorted(releases):
+            free += released
+            if free >= cores:
+                return time, free - cores
+        return float("inf"), 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

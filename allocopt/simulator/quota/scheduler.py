@@ -17,7 +17,7 @@ from allocopt.problems.coallocation.problem import CoallocationObjective, Coallo
 from allocopt.simulator.quota.execution import Allocation, QuotaExecution, QuotaSchedule, QuotaView
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.scheduler import Decision, PlaceGuest, SetQuota, Start
+from allocopt.simulator.scheduler import Decision, PlaceGuest, SetQuota
 from allocopt.simulator.simulate import new_simulation
 from allocopt.simulator.view import View
 from allocopt.solving.registry import get_solver
@@ -78,42 +78,6 @@ class QuotaScheduler(ABC):
         return QuotaExecution(profiled_jobs(workload, WORKFLOWS))
 
 
-def easy_starts(view: QuotaView) -> Iterator[Start]:
-    """Start jobs in order while they fit; then those behind that do not delay the first one that does not.
-
-    Estimates are the limits; a job beyond its limit is expected to end now, and a guest after its host.
-    """
-    while view.queue and view.jobs[view.queue[0]].job.cores <= view.free_cores:
-        yield Start(view.queue[0])
-    if not view.queue:
-        return
-    shadow, extra = _reservation(view, view.jobs[view.queue[0]].job.cores)
-    for job in list(view.queue[1:]):
-        asked = view.jobs[job].job
-        in_time = view.now + asked.walltime_s <= shadow
-        if asked.cores <= view.free_cores and (in_time or asked.cores <= extra):
-            extra -= 0 if in_time else asked.cores
-            yield Start(job)
-
-
-def _reservation(view: QuotaView, cores: int) -> tuple[float, int]:
-    # When so many cores are expected to be free, and how many more are then.
-    releases = []
-    for one in view.allocations:
-        kept, host_end = 0, max(view.now, one.host.start_s + one.host.queued.job.walltime_s)
-        if one.guest is not None:
-            # It keeps its own.
-            kept = one.guest.queued.job.cores
-            releases.append((max(host_end, one.guest.start_s + one.guest.queued.job.walltime_s), kept))
-        releases.append((host_end, one.cores - kept))
-    free = view.free_cores
-    for time, released in sorted(releases):
-        free += released
-        if free >= cores:
-            return time, free - cores
-    return float("inf"), 0
-
-
 @dataclass(frozen=True, slots=True)
 class SpaceSharing(QuotaScheduler):
     """What batch systems do: no job shares."""
@@ -122,7 +86,7 @@ class SpaceSharing(QuotaScheduler):
 
     def share(self, view: QuotaView) -> Iterable[Decision]:
         """Start what EASY starts; see `QuotaScheduler.share`."""
-        return easy_starts(view)
+        return view.easy_starts()
 
 
 # Seconds of work below which a job is about to end, and no longer a host.
@@ -148,7 +112,7 @@ class CoallocationScheduler(QuotaScheduler):
 
     def share(self, view: QuotaView) -> Iterator[Decision]:
         """Start what EASY starts, then place guests; see `QuotaScheduler.share`."""
-        yield from easy_starts(view)
+        yield from view.easy_starts()
         hosts = [one for one in view.allocations if one.guest is None and one.host.work_left_s >= _SOON_S]
         if not hosts or not view.queue:
             return
@@ -219,7 +183,7 @@ class Asking(QuotaScheduler):
         """Do what the answer says, or begin a scheduling point, and ask; see `QuotaScheduler.share`."""
         if self.answer is None or self.question is None:
             self._put = set()
-            yield from easy_starts(view)
+            yield from view.easy_starts()
         elif self.answer > 0:
             asked, host = self.question, self.question.allocation.number
             yield SetQuota(host, self.answer) if asked.is_there else PlaceGuest(asked.guest, host, self.answer)

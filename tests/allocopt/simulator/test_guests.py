@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from allocopt.cluster.platform import Platform
-from allocopt.simulator.execution import Change, StagedModel
+from allocopt.simulator.execution import Change
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.placement import Guest
 from allocopt.simulator.rules import Rules
@@ -88,7 +88,6 @@ class Weather:
 
 def test_speeds_of_a_staged_model_change_between_events() -> None:
     weather = Weather()
-    assert isinstance(weather, StagedModel)
     script = Script({0.0: [Start(0)], 10.0: [Start(1)]})
     done = simulate(jobs_of((1, 25.0), (1, 5.0)), 2, script, UNLIMITED, execution=weather)
     assert done.end.tolist() == [45.0, 25.0]

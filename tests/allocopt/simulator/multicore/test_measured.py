@@ -17,7 +17,7 @@ from support.multicore import (
 from allocopt.arrays import FloatArray
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.reading import read_machine
-from allocopt.simulator.multicore.simulation import MulticoreSchedule, replay
+from allocopt.simulator.multicore.simulation import MulticoreSchedule, PlacedJobs
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 
@@ -34,7 +34,7 @@ def example(shared_data: Path) -> Machine:
 
 def replayed(shared_data: Path, machine: Machine, execution: Execution) -> tuple[MulticoreSchedule, FloatArray]:
     """Start each job when and where it was started; return the schedule and the relative errors of durations."""
-    made = replay(machine, measured_jobs(shared_data), measured_placements(shared_data), execution)
+    made = PlacedJobs(measured_placements(shared_data), {}).replay(machine, measured_jobs(shared_data), execution)
     measured = measured_durations(shared_data)
     took = np.array([measured[name] for name in made.jobs.names])
     return made, np.abs((made.end - made.start) / took - 1)

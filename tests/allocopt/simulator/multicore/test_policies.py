@@ -12,8 +12,6 @@ from allocopt.simulator.multicore.policies import (
     Action,
     JobSelection,
     NodeSelection,
-    get_action,
-    get_actions,
 )
 from allocopt.simulator.multicore.run import DECISION, OVER, STALLED
 from allocopt.simulator.multicore.simulation import MulticoreSimulation
@@ -57,12 +55,12 @@ def jobs_of(**columns: list[float]) -> TaskWorkload:
 def test_there_are_36_pairs_and_the_void_action() -> None:
     assert len(ACTIONS) == len(set(ACTION_NAMES)) == 37
     assert ACTION_NAMES[-1] == "void"
-    assert [get_action(name) for name in ACTION_NAMES] == list(ACTIONS)
+    assert [Action.named(name) for name in ACTION_NAMES] == list(ACTIONS)
     assert ACTIONS[6 * JobSelection.SHORTEST + NodeSelection.HIGH_GFLOPS].name == "shortest-high_gflops"
 
 
 def test_the_name_of_the_table_is_known_too() -> None:
-    assert get_action("first-high_core") == get_action("first-high_cores")
+    assert Action.named("first-high_core") == Action.named("first-high_cores")
 
 
 @pytest.mark.parametrize(
@@ -71,15 +69,15 @@ def test_the_name_of_the_table_is_known_too() -> None:
 )
 def test_an_unknown_policy_is_named_with_what_there_is(name: str, fault: str) -> None:
     with pytest.raises(UsageError, match=fault):
-        get_action(name)
+        Action.named(name)
 
 
 def test_any_subset_can_be_chosen() -> None:
-    assert get_actions() == ACTIONS
-    assert [action.name for action in get_actions(["void", "first-low_power"])] == ["void", "first-low_power"]
+    assert Action.several() == ACTIONS
+    assert [action.name for action in Action.several(["void", "first-low_power"])] == ["void", "first-low_power"]
     for wrong in ([], ["void", "void"]):
         with pytest.raises(UsageError, match="at least one, and none twice"):
-            get_actions(wrong)
+            Action.several(wrong)
     with pytest.raises(UsageError, match="selects jobs and nodes"):
         Action(JobSelection.FIRST)
 
@@ -150,7 +148,7 @@ def test_every_core_is_drawn_equally_often() -> None:
 
 
 def test_the_void_action_starts_nothing_and_alone_stalls() -> None:
-    void = get_action("void")
+    void = Action.named("void")
     simulation = MulticoreSimulation(MACHINE, jobs_of(submit=[0.0, 1.0]))
     assert simulation.to_decision() == DECISION
     assert simulation.decide(void) == 0
@@ -166,7 +164,7 @@ def test_the_void_action_starts_nothing_and_alone_stalls() -> None:
 def test_stepping_with_one_action_is_running_under_it_and_reset_begins_anew() -> None:
     rng = np.random.default_rng(3)
     jobs = jobs_of(submit=np.sort(rng.uniform(0, 20, 60)).tolist(), volume_mb=rng.uniform(0, 2e5, 60).tolist())
-    action = get_action("low_mem_bw-high_mem_bw")
+    action = Action.named("low_mem_bw-high_mem_bw")
     whole = simulate(jobs, MACHINE, action)
     simulation = MulticoreSimulation(MACHINE, jobs)
     for _ in range(2):
@@ -188,7 +186,7 @@ def test_stops_at_decisions_change_no_bit_of_a_schedule(name: str) -> None:
         jobs = random_jobs(rng, machine, 40)
         simulation = MulticoreSimulation(machine, jobs)
         while simulation.to_decision() == DECISION:
-            simulation.decide(get_action(name))
+            simulation.decide(Action.named(name))
         made, whole = simulation.schedule(), simulate(jobs, machine, name)
         for stepped, at_once in ((made.start, whole.start), (made.end, whole.end), (made.cores, whole.cores)):
             np.testing.assert_array_equal(stepped, at_once)
@@ -204,8 +202,8 @@ def test_a_decision_that_is_not_taken_leaves_the_speeds_right() -> None:
         assert found == right.to_decision()
         if found != DECISION:
             break
-        right.decide(get_action("void"))
+        right.decide(Action.named("void"))
         if decision % 3 == 0:
-            assert left.decide(get_action("first-high_cores")) == right.decide(get_action("first-high_cores"))
+            assert left.decide(Action.named("first-high_cores")) == right.decide(Action.named("first-high_cores"))
     np.testing.assert_array_equal(left.multicore.jobs["start"], right.multicore.jobs["start"])
     assert np.asarray(left.multicore.processors["energy"]) == pytest.approx(right.multicore.processors["energy"])

@@ -11,7 +11,7 @@ from support.slow_quotas import simulate_slowly
 
 from allocopt.problems.coallocation.interference import Sharing
 from allocopt.simulator.quota.execution import Accounts, Allocation, QuotaExecution, QuotaSchedule, QuotaView
-from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing, easy_starts
+from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing
 from allocopt.simulator.scheduler import Decision, PlaceGuest, SetQuota
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.applications import QueuedJob, asax_queue, queue_workload
@@ -30,7 +30,7 @@ class Arbitrary(QuotaScheduler):
     name: str = "arbitrary"
 
     def share(self, view: QuotaView) -> Iterator[Decision]:
-        yield from easy_starts(view)
+        yield from view.easy_starts()
         for one in view.allocations:
             if one.guest is not None and view.rng.random() < 0.5:
                 yield SetQuota(one.number, int(view.rng.integers(1, 91)))
