@@ -24,7 +24,7 @@ from allocopt.simulator.window import windows
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.solving.result import Result, Status
-from allocopt.solving.solve import solve
+from allocopt.solving.solve import prepare, solve
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from formulations.topology.integer import Paper, ScipPaper
@@ -265,11 +265,13 @@ def solve_limited(problem: TopologyProblem, seconds: float) -> Limited:
     if solver.refusal(window) is not None:
         # Too large to be written down: nothing is allocated within the limit.
         return Limited(0.0, n_jobs, n_jobs, False, seconds)
+    prepare(solver, [window])
     result = solver.solve(window, Budget(seconds), 0).unless_interrupted()
     if result.status is Status.OPTIMAL:
         # A window whose optimum is the cheapest block of every job is solved without SCIP.
         return Limited(float(result.objective or 0.0), n_jobs, 0, True, result.runtime_s)
-    started, cost = solver.models[-1].started()
+    # On a busy machine the time may be over before the model is written.
+    started, cost = solver.models[-1].started() if solver.models else (0, 0.0)
     return Limited(cost, n_jobs, n_jobs - started, False, result.runtime_s)
 
 

@@ -136,9 +136,10 @@ def test_the_cluster_goes_on_as_nsa_decides(request_for: ReproductionRequest) ->
         assert problem.sizes.tolist() == other.sizes.tolist()
 
 
-def test_scip_with_time_finishes_and_without_leaves_jobs_out() -> None:
+@pytest.mark.parametrize("seconds", [1e-9, 0.02])
+def test_scip_without_time_leaves_jobs_out(seconds: float) -> None:
     problem = paper_window(3)
-    shortest = solve_limited(problem, 0.02)
+    shortest = solve_limited(problem, seconds)
     assert shortest.cancelled == len(problem.jobs) or shortest.is_proved
     assert shortest.jobs == len(problem.jobs)
 
