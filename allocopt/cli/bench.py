@@ -72,7 +72,7 @@ def bench(
     from allocopt.problems.instances import instance_path, read_instances
     from allocopt.report.provenance import provenance
     from allocopt.report.summary import summary_table
-    from allocopt.report.trajectories import trajectory_rows, write_trajectories
+    from allocopt.report.trajectories import TrajectoryRow, write_trajectories
     from allocopt.solving.budget import Budget
     from allocopt.solving.solution_files import FILE_NAME, best_known_beside, read_best_known
 
@@ -108,7 +108,7 @@ def bench(
             write_table(out, [{**row.as_dict(), **facts.as_dict()} for row in rows])
         store.remove()
     if trajectory is not None:
-        write_trajectories(trajectory, (point for row in rows for point in trajectory_rows(row.solve, row.points)))
+        write_trajectories(trajectory, (point for row in rows for point in TrajectoryRow.of(row.solve, row.points)))
     made_by = f"{facts.version}, commit {facts.commit}, Python {facts.python}, {facts.machine}"
     print(f"{summary_table(rows, screen_width())}\n\n{made_by}", file=sys.stderr if as_json else sys.stdout)
 

@@ -144,11 +144,11 @@ def _report(problem: "Problem", result: "Result", asked: SolveOptions, cluster: 
 
 def _write_trajectories(path: Path | None, done: "list[tuple[Problem, Result]]") -> None:
     from allocopt.report.rows import SolveRow
-    from allocopt.report.trajectories import points_of, trajectory_rows, write_trajectories
+    from allocopt.report.trajectories import TrajectoryRow, points_of, write_trajectories
 
     if path is not None and done:
         solves = [(SolveRow.of(*pair), points_of(pair[1])) for pair in done]
-        write_trajectories(path, (row for solve, points in solves for row in trajectory_rows(solve, points)))
+        write_trajectories(path, (row for solve, points in solves for row in TrajectoryRow.of(solve, points)))
 
 
 def _check_names(solves: "Solves", cluster: "NamedTree", path: Path | None) -> None:

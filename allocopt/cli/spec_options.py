@@ -11,7 +11,7 @@ from typer.core import TyperCommand
 
 from allocopt.cli.parameters import names_of, parameters_of, with_parameters
 from allocopt.errors import UsageError
-from allocopt.experiments.fields import Specification, plain_value, value_of
+from allocopt.experiments.fields import Specification, plain_value
 
 Spec = TypeVar("Spec", bound=Specification)
 Options = TypeVar("Options")
@@ -80,7 +80,7 @@ def parse_options(texts: Sequence[str]) -> dict[str, Any]:
 def _read(spec: type[Specification], name: str, value: Any) -> Any:
     if name == "options":
         return parse_options(value)
-    return value_of(spec.model_fields[name], value) if isinstance(value, str) else value
+    return spec.value_of(name, value) if isinstance(value, str) else value
 
 
 def _shorthand(spec: type[Specification], name: str, *, is_argument: bool) -> Parameter:

@@ -47,7 +47,7 @@ def command(
     from allocopt.cli.grids import check_none_failed, run_grid
     from allocopt.cli.options import check_files_differ
     from allocopt.experiments.plan import plan
-    from allocopt.experiments.store import Store, store_of
+    from allocopt.experiments.store import Store
     from allocopt.experiments.tables import check_suffix, write_table
     from allocopt.experiments.workers import LocalWorkers
     from allocopt.report.provenance import provenance
@@ -58,7 +58,7 @@ def command(
         _tell_status(output, as_json=as_json)
         return
     grid = plan(file)
-    check_files_differ(*grid.files, output, store_of(output))
+    check_files_differ(*grid.files, output, Store.path_of(output))
 
     def executor() -> "AbstractContextManager[Executor]":
         if ray is None:
@@ -80,9 +80,9 @@ def command(
 def _tell_status(output: Path, *, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from allocopt.experiments.store import read_status
+    from allocopt.experiments.store import Status
 
-    status = read_status(output)
+    status = Status.read(output)
     if as_json:
         print(json.dumps({**asdict(status), "left": status.left, "left_s": status.left_s}, allow_nan=False))
     else:

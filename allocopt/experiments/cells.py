@@ -63,7 +63,13 @@ class Cell:
     @property
     def label(self) -> str:
         """Name for messages."""
-        return label_of(self.identity)
+        return self.label_of(self.identity)
+
+    @staticmethod
+    def label_of(identity: Mapping[str, Any]) -> str:
+        """Return the name for messages of the cell of an identity."""
+        parts = [str(identity[name]) for name in NAMES if identity.get(name)]
+        return " ".join([*parts, f"seed {identity['seed']}"] if "seed" in identity else parts)
 
     def row(self, measured: Mapping[str, Any]) -> Row:
         """Join what was asked for and what was measured, in the order of the columns."""
@@ -111,9 +117,3 @@ def run_task(task: Task, given: Any) -> Answer:
 def digest(value: object) -> str:
     """Return the digest of a JSON value."""
     return sha256(compact_json(value).encode()).hexdigest()[:24]
-
-
-def label_of(identity: Mapping[str, Any]) -> str:
-    """Return the name of a cell for messages."""
-    parts = [str(identity[name]) for name in NAMES if identity.get(name)]
-    return " ".join([*parts, f"seed {identity['seed']}"] if "seed" in identity else parts)

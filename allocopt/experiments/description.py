@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import glob
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from allocopt.errors import AllocoptError, MissingPackageError
+from allocopt.errors import AllocoptError, MissingPackageError, UsageError
 from allocopt.experiments.specs import BackfillName, Seconds, SettingFields
 from allocopt.files.faults import bad_file
 from allocopt.files.models import FileModel, Node, Positive, Text, validated
@@ -42,6 +43,18 @@ class InstancesModel(FileModel):
     """Instances to solve."""
 
     files: Annotated[Texts, Field(description="Instance files, patterns of names, or @tiny and the like.")]
+
+    def paths(self, folder: Path) -> Iterator[Path]:
+        """Yield the files, whose names are relative to a folder; raise `UsageError` for a pattern of none."""
+        for name in self.files:
+            # Characters that make a name a pattern
+            if name.startswith("@") or not any(character in name for character in "*?["):
+                yield Path(name) if name.startswith("@") else folder / name
+                continue
+            found = sorted(glob(name, root_dir=folder, recursive=True))
+            if not found:
+                raise UsageError(f"no file is like {name!r}")
+            yield from (folder / one for one in found)
 
 
 class SolverModel(_LimitsModel):
@@ -83,23 +96,23 @@ class SweepModel(_LimitsModel):
     traces: list[TraceModel] = Field(default_factory=list)
     policies: list[PolicyModel] = Field(default_factory=list)
 
+    @classmethod
+    def read(cls, path: Path) -> "SweepModel":
+        """Read a sweep file.
 
-def read_description(path: Path) -> SweepModel:
-    """Read a sweep file.
-
-    Raises
-    ------
-    BadFileError
-        If it cannot be read or a value in it is wrong; it names table and key.
-    """
-    held = read_toml(path)
-    # In TOML a single bracket makes a table of its own, which pydantic would refuse in words of lists.
-    for name in _TABLES:
-        if isinstance(held.get(name), dict):
-            raise bad_file(path, f"[{name}]", f"must be written [[{name}]]: there may be several")
-    described = validated(SweepModel, held, path)
-    _check_tables(described, path)
-    return described
+        Raises
+        ------
+        BadFileError
+            If it cannot be read or a value in it is wrong; it names table and key.
+        """
+        held = read_toml(path)
+        # In TOML a single bracket makes a table of its own, which pydantic would refuse in words of lists.
+        for name in _TABLES:
+            if isinstance(held.get(name), dict):
+                raise bad_file(path, f"[{name}]", f"must be written [[{name}]]: there may be several")
+        described = validated(cls, held, path)
+        _check_tables(described, path)
+        return described
 
 
 def _check_tables(described: SweepModel, path: Path) -> None:

@@ -11,7 +11,6 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import ValidationError
-from pydantic.fields import FieldInfo
 
 from allocopt.errors import UsageError
 from allocopt.files.faults import bad_file
@@ -141,6 +140,11 @@ class Specification(FileModel):
                     yield name if place is None else f"{name}[{place}]", one, path
 
     @classmethod
+    def value_of(cls, name: str, text: str) -> Any:
+        """Read the value of a field: lists have commas between their parts, other values are JSON or text."""
+        return _value(cls.model_fields[name].annotation, text)
+
+    @classmethod
     def _meant(cls, name: str) -> str:
         close = () if name in cls.model_fields else get_close_matches(name, cls.model_fields, n=1)
         return f"; did you mean {close[0]!r}?" if close else ""
@@ -156,12 +160,7 @@ class Specification(FileModel):
         if dot:
             values[name] = {**(values.get(name) or {}), key: plain_value(value)}
         else:
-            values[name] = value_of(cls.model_fields[name], value)
-
-
-def value_of(field: FieldInfo, text: str) -> Any:
-    """Read the value of a field from text: lists have commas between their parts, other values are JSON or text."""
-    return _value(field.annotation, text)
+            values[name] = cls.value_of(name, value)
 
 
 def plain_value(text: str) -> Any:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from glob import glob
 from hashlib import sha256
 from pathlib import Path
 
@@ -18,9 +17,6 @@ from allocopt.experiments.specs import SimulationSpec
 from allocopt.problems.base import Problem
 from allocopt.problems.instances import object_from_problem, read_instances
 from allocopt.traces.workload import COLUMNS, Workload
-
-# Characters that make a name a pattern.
-_PATTERN = "*?["
 
 # What a row depends on beside jobs and machine.
 _RULES = ("event_order", "kill_at_limit", "dependencies", "exact_estimates", "execution", "sharing")
@@ -38,18 +34,13 @@ def instances_of(path: Path, tables: Sequence[InstancesModel]) -> list[Problem]:
     read: set[Path] = set()
     for number, table in enumerate(tables):
         with placed(path, f"instances[{number}].files"):
-            named = dict.fromkeys(file for name in table.files for file in _files(path.parent, name))
+            named = dict.fromkeys(table.paths(path.parent))
             for problem in read_instances([file for file in named if file not in read]):
                 if problem.name in problems:
                     raise UsageError(f"{problem.name!r} is the name of an instance of another table too")
                 problems[problem.name] = problem
             read.update(named)
     return list(problems.values())
-
-
-def files_of(path: Path, tables: Sequence[InstancesModel]) -> list[Path]:
-    """Return the files that hold the instances, whatever they are called."""
-    return [file for table in tables for name in table.files for file in _files(path.parent, name)]
 
 
 def trace_of(path: Path, table: TraceModel) -> tuple[SimulationSpec, SimulationInputs, str]:
@@ -99,18 +90,6 @@ def topology_digest(topology: Topology | None) -> str | None:
         return None
     groups = sha256(topology.groups_of(np.arange(topology.size)).tobytes()).hexdigest()
     return digest([groups, topology.hops, topology.pairs])
-
-
-def _files(folder: Path, name: str) -> list[Path]:
-    """Return the files that a name, or a pattern, stands for."""
-    if name.startswith("@"):
-        return [Path(name)]
-    if not any(character in name for character in _PATTERN):
-        return [folder / name]
-    found = sorted(glob(name, root_dir=folder, recursive=True))
-    if not found:
-        raise UsageError(f"no file is like {name!r}")
-    return [folder / one for one in found]
 
 
 def _check_fits(workload: Workload, platform: Platform) -> None:

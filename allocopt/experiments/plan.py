@@ -14,9 +14,8 @@ from allocopt.experiments.description import (
     SolverModel,
     SweepModel,
     placed,
-    read_description,
 )
-from allocopt.experiments.inputs import files_of, instances_of, problem_digest, trace_of
+from allocopt.experiments.inputs import instances_of, problem_digest, trace_of
 from allocopt.experiments.simulations import Simulation, SimulationInputs
 from allocopt.experiments.specs import SimulationSpec
 from allocopt.experiments.tasks import SimulateOnCoresTask, SimulateTask, SolveTask, options_text
@@ -44,7 +43,7 @@ def plan(path: Path) -> Grid:
     MissingPackageError
         If a package is missing.
     """
-    described = read_description(path)
+    described = SweepModel.read(path)
     inputs: dict[str, Any] = {}
     cells: dict[str, Cell] = {}
     files = [path]
@@ -53,7 +52,7 @@ def plan(path: Path) -> Grid:
         files += read
         for cell in (Cell(task, source) for task in tasks):
             cells.setdefault(cell.key, cell)
-    files += files_of(path, described.instances)
+    files += [file for table in described.instances for file in table.paths(path.parent)]
     read_once = tuple(dict.fromkeys(file.resolve() for file in files))
     return Grid(tuple(cells.values()), inputs, described.attempts, read_once)
 

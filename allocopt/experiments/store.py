@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from allocopt.errors import BadFileError, UsageError
-from allocopt.experiments.cells import Cell, Grid, Row, label_of
+from allocopt.experiments.cells import Cell, Grid, Row
 from allocopt.files.faults import bad_file, write_faults_named
 from allocopt.files.writing import compact_json
 
@@ -81,7 +81,7 @@ class Store:
     def __init__(
         self, output: Path | None, provenance: Mapping[str, str], setting: Mapping[str, Any] | None = None
     ) -> None:
-        self.path = Path(":memory:") if output is None else store_of(output)
+        self.path = Path(":memory:") if output is None else Store.path_of(output)
         self._provenance = compact_json(provenance)
         self._run: int | None = None
         self._told, self._written, self._writing_s = 0, 0.0, 0.0
@@ -104,6 +104,11 @@ class Store:
         except BaseException:
             self._close()
             raise
+
+    @staticmethod
+    def path_of(output: Path) -> Path:
+        """Return where the rows of a table are kept."""
+        return output.with_name(f"{output.name}.sqlite")
 
     def rows(self) -> dict[str, Row]:
         """Return the rows of the cells that did not fail, by key."""
@@ -155,7 +160,7 @@ class Store:
     def stale_remark(self, grid: Grid, keys: Sequence[str]) -> str:
         """Return a line that counts stale rows, and tells why the first of them is."""
         old = self._identities[keys[0]]
-        label = label_of(old)
+        label = Cell.label_of(old)
         why = "is not in the grid any more"
         new = next((cell.identity for cell in grid.cells if cell.label == label), None)
         if new is not None:
@@ -230,6 +235,30 @@ class Status:
     before: int  # Cells that had been finished before the run began
     gone_s: float  # Since the run began, up to now or its end
 
+    @classmethod
+    def read(cls, output: Path) -> "Status":
+        """Return how far the run is that writes a table, whether it goes on or has ended; nothing is locked.
+
+        Raises
+        ------
+        BadFileError
+            If no run has begun, or the store is damaged or something else.
+        """
+        path = Store.path_of(output)
+        if not path.is_file():
+            raise bad_file(path, "is not there: nothing has been run")
+        # Where a run was killed while it wrote a row, SQLite undoes that, for which it must be allowed to write.
+        with (
+            _faults_named(path),
+            closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", _BUSY_S, uri=True)) as file,
+        ):
+            found = file.execute(_LAST).fetchone() if _has_tables(file, path) else None
+        if found is None:
+            raise bad_file(path, "has no run yet")
+        host, pid, total, kept, running, started, seen, new, failed = found
+        is_on = running > 0 and (host != socket.gethostname() or _is_alive(pid))
+        return cls(total, kept + new, failed, running * is_on, kept, (time.time() if is_on else seen) - started)
+
     @property
     def left(self) -> int:
         """Number of cells that are not finished."""
@@ -255,35 +284,6 @@ class Status:
         return ", ".join(parts)
 
 
-def read_status(output: Path) -> Status:
-    """Return how far the run is that writes a table, whether it goes on or has ended; nothing is locked.
-
-    Raises
-    ------
-    BadFileError
-        If no run has begun, or the store is damaged or something else.
-    """
-    path = store_of(output)
-    if not path.is_file():
-        raise bad_file(path, "is not there: nothing has been run")
-    # Where a run was killed while it wrote a row, SQLite undoes that, for which it must be allowed to write.
-    with (
-        _faults_named(path),
-        closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", _BUSY_S, uri=True)) as file,
-    ):
-        found = file.execute(_LAST).fetchone() if _has_tables(file, path) else None
-    if found is None:
-        raise bad_file(path, "has no run yet")
-    host, pid, total, kept, running, started, seen, new, failed = found
-    is_on = running > 0 and (host != socket.gethostname() or _is_alive(pid))
-    return Status(total, kept + new, failed, running * is_on, kept, (time.time() if is_on else seen) - started)
-
-
-def store_of(output: Path) -> Path:
-    """Return where the rows of a table are kept."""
-    return output.with_name(f"{output.name}.sqlite")
-
-
 def _lock_of(path: Path) -> Path:
     # Not the store itself: SQLite's locks on it end when this process closes any other handle of the file.
     return path.with_name(f"{path.name}.lock")
@@ -292,7 +292,7 @@ def _lock_of(path: Path) -> Path:
 def _locked(output: Path) -> int:
     if output.is_dir():
         raise bad_file(output, "cannot be written: is a directory, must be a file")
-    path = store_of(output)
+    path = Store.path_of(output)
     lock = _lock_of(path)
     with write_faults_named(path):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -26,6 +26,15 @@ class TrajectoryRow:
     objective: float
     bound: float | None
 
+    @classmethod
+    def of(cls, solve: SolveRow, points: Iterable[Sequence[float | None]]) -> "Iterator[TrajectoryRow]":
+        """Yield a row per point of a solve."""
+        for time_s, objective, bound in points:
+            if time_s is not None and objective is not None:
+                yield cls(
+                    solve.instance, solve.kind, solve.strategy, solve.solver, solve.seed, time_s, objective, bound
+                )
+
 
 COLUMNS = tuple(field.name for field in fields(TrajectoryRow))
 
@@ -36,15 +45,6 @@ def points_of(result: Result) -> list[Point]:
     if result.objective is None:
         return points
     return [*points, (max(result.runtime_s, points[-1][0] if points else 0.0), result.objective, result.bound)]
-
-
-def trajectory_rows(solve: SolveRow, points: Iterable[Sequence[float | None]]) -> Iterator[TrajectoryRow]:
-    """Yield a row per point of a solve."""
-    for time_s, objective, bound in points:
-        if time_s is not None and objective is not None:
-            yield TrajectoryRow(
-                solve.instance, solve.kind, solve.strategy, solve.solver, solve.seed, time_s, objective, bound
-            )
 
 
 def write_trajectories(path: Path, rows: Iterable[TrajectoryRow]) -> None:

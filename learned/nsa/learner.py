@@ -251,24 +251,23 @@ class FeedForward(nn.Sequential):
             values = module(values)
         return values.flatten(1)
 
+    def sharpen_first_layer(self, n_features: int) -> None:
+        """Scale the first layer's weights, and make those of switches and pods see changes only."""
+        first = self[0]
+        assert isinstance(first, nn.Linear | nn.Conv1d)
+        with torch.no_grad():
+            weight = first.weight.view(len(first.weight), n_features, -1)
+            for feature in range(n_features):
+                values = weight[:, feature]
+                if feature < N_NUMBERS and isinstance(first, nn.Linear):
+                    padded = nn.functional.pad(values[:, None], (SPAN // 2, SPAN // 2), mode="replicate")
+                    values = values - nn.functional.avg_pool1d(padded, SPAN, 1)[:, 0]
+                elif feature < N_NUMBERS:
+                    values = values - values.mean(1, keepdim=True)
+                weight[:, feature] = values * GAINS[feature]
+
 
 def _module(layer: Layer) -> nn.Module:
     if layer.kind == CONVOLUTION:
         return nn.Conv1d(layer.inputs, layer.outputs, layer.width, layer.stride)
     return nn.Linear(layer.inputs, layer.outputs) if layer.kind == DENSE else nn.Tanh()
-
-
-def sharpen_first_layer(network: FeedForward, n_features: int) -> None:
-    """Scale the first layer's weights, and make those of switches and pods see changes only."""
-    first = network[0]
-    assert isinstance(first, nn.Linear | nn.Conv1d)
-    with torch.no_grad():
-        weight = first.weight.view(len(first.weight), n_features, -1)
-        for feature in range(n_features):
-            values = weight[:, feature]
-            if feature < N_NUMBERS and isinstance(first, nn.Linear):
-                padded = nn.functional.pad(values[:, None], (SPAN // 2, SPAN // 2), mode="replicate")
-                values = values - nn.functional.avg_pool1d(padded, SPAN, 1)[:, 0]
-            elif feature < N_NUMBERS:
-                values = values - values.mean(1, keepdim=True)
-            weight[:, feature] = values * GAINS[feature]

@@ -67,7 +67,7 @@ class NsaTraining(DeclaredTraining["PpoLearner"]):
         return Trained(self.network, weights_of(learner.model.get_submodule("actor")), {})
 
     def _learner(self, seed: int, workers: Workers) -> "PpoLearner":
-        from learned.nsa.learner import FeedForward, RepairEnvironment, sharpen_first_layer
+        from learned.nsa.learner import FeedForward, RepairEnvironment
         from learned.rl.algorithms import PpoLearner
         from learned.rl.networks import ActorCritic, scale_last_layer
 
@@ -75,7 +75,7 @@ class NsaTraining(DeclaredTraining["PpoLearner"]):
         actor, critic = FeedForward(architecture), FeedForward(architecture.with_outputs(1))
         scale_last_layer(actor, LAST_GAIN)
         for network in (actor, critic):
-            sharpen_first_layer(network, architecture.input[0])
+            network.sharpen_first_layer(architecture.input[0])
         windows = list(_training_windows(seed, self.window_epochs))
         environment = RepairEnvironment(windows, architecture.input, self.environments, seed)
         return PpoLearner(ActorCritic(actor, critic), environment, self._ppo(), seed)

@@ -23,7 +23,7 @@ from torch import nn
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.errors import UsageError
 from learned.rl.loop import Learner
-from learned.rl.networks import Policy, masked, masked_log_softmax, mean_entropy, weights_of
+from learned.rl.networks import Policy, masked, masked_log_softmax, weights_of
 from learned.rl.state import HasState, Stateful
 from learned.rl.training import A2cSettings, DqlSettings, PgSettings, PpoSettings, Settings
 
@@ -298,6 +298,11 @@ class _ActorCriticLearner(EnvironmentLearner[Policy, A]):
         raise NotImplementedError
 
 
+def _mean_entropy(log_probabilities: torch.Tensor) -> torch.Tensor:
+    """Mean entropy of distributions over actions, their logarithms of shape ``(batch, actions)``."""
+    return -(log_probabilities.exp() * log_probabilities).sum(1).mean()
+
+
 class A2cLearner(_ActorCriticLearner[A2cSettings]):
     """A2C on one environment, its experience collected by a `Collector`; see `learned.rl.loop.Learner`."""
 
@@ -311,7 +316,7 @@ def actor_critic_loss(model: Policy, rollout: Rollout, settings: A2cSettings) ->
     """Return the loss of A2C, the mean entropy and the critic's mean squared error."""
     log_probabilities = model.log_probabilities(rollout.states, rollout.legal)
     taken = log_probabilities.gather(1, rollout.actions[:, None]).squeeze(1)
-    entropy = mean_entropy(log_probabilities)
+    entropy = _mean_entropy(log_probabilities)
     value_loss = (model.values(rollout.states) - rollout.returns).square().mean()
     policy_loss = -(taken * rollout.advantages).mean()
     loss = policy_loss + settings.vf_coef * value_loss - settings.ent_coef * entropy
@@ -338,7 +343,7 @@ class PpoLearner(_ActorCriticLearner[PpoSettings]):
                 ratio = change.exp()
                 clipped = ratio.clamp(1 - settings.clip_range, 1 + settings.clip_range)
                 policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()
-                entropy = mean_entropy(log_probabilities)
+                entropy = _mean_entropy(log_probabilities)
                 value_loss = (self.model.values(states) - rollout.returns[chosen]).square().mean()
                 self._descend(policy_loss + settings.vf_coef * value_loss - ent_coef * entropy)
                 approx_kl = ((ratio - 1) - change).mean()
@@ -362,7 +367,7 @@ def _policy_loss(actor: nn.Module, choices: Choices, ent_coef: float) -> tuple[t
     """Return minus the mean of ``log pi(a|s) A``, less the weighted entropy, whose mean is the second value."""
     log_probabilities = masked_log_softmax(actor(choices.states), choices.legal)
     taken = log_probabilities.gather(1, choices.actions[:, None]).squeeze(1)
-    entropy = mean_entropy(log_probabilities)
+    entropy = _mean_entropy(log_probabilities)
     return -(taken * choices.advantages).mean() - ent_coef * entropy, entropy
 
 

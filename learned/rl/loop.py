@@ -3,6 +3,7 @@
 A checkpoint is the whole state of a training in one file, written beside its place and renamed.
 """
 
+import csv
 import io
 import os
 import pickle
@@ -10,19 +11,20 @@ import struct
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 
-from allocopt.errors import BadFileError, UsageError
+from allocopt.errors import BadFileError, MissingPackageError, UsageError
 from allocopt.files.faults import bad_file, os_fault
-from allocopt.files.writing import write_bytes
+from allocopt.files.writing import write_bytes, write_text
 from allocopt.interruption import interruption_held
+from allocopt.report.plot import line_figure, smoothed
 from allocopt.training import TrainingProgress, TrainingRequest
-from learned.rl.curve import write_curve
 from learned.rl.state import HasState
 from learned.rl.workers import ALONE, Workers
 
@@ -72,7 +74,7 @@ def run_updates(
             if workers.is_leader:
                 _write_checkpoint(request.folder, identity, {"learner": snapshot, "rows": rows})
                 title = str(identity.get("title", request.folder.name))
-                write_curve(request.folder, rows, "samples", "mean_return", title)
+                _write_curve(request.folder, rows, "samples", "mean_return", title)
             saved = now
         if stops:
             raise KeyboardInterrupt(f"{request.folder}: --resume goes on from here")
@@ -147,6 +149,19 @@ def _read_checkpoint(folder: Path, identity: dict[str, Any]) -> dict[str, Any]:
             raise UsageError(f"{path} is of a training with {name} {known.get(name)!r}, not {value!r}")
     restored: dict[str, Any] = _arrays(state)
     return restored
+
+
+def _write_curve(folder: Path, rows: Sequence[Mapping[str, float]], x: str, y: str, title: str) -> None:
+    """Write ``curve.csv`` with all columns, and, with `allocopt[plot]`, ``curve.svg`` with the smoothed y over x."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(folder / "curve.csv", text.getvalue())
+    xs, ys = (np.array([row[name] for row in rows]) for name in (x, y))
+    # A training goes on where nothing draws.
+    with suppress(MissingPackageError):
+        line_figure(title, x, y, {y: (xs, smoothed(ys, 0.02))}).write(folder / "curve.svg")
 
 
 def _damaged(path: Path) -> BadFileError:

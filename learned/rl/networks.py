@@ -28,11 +28,6 @@ def masked_log_softmax(logits: torch.Tensor, legal: torch.Tensor) -> torch.Tenso
     return torch.log_softmax(masked(logits, legal), dim=1)
 
 
-def mean_entropy(log_probabilities: torch.Tensor) -> torch.Tensor:
-    """Mean entropy of distributions over actions, their logarithms of shape ``(batch, actions)``."""
-    return -(log_probabilities.exp() * log_probabilities).sum(1).mean()
-
-
 class Policy(nn.Module):
     """A policy and a critic, whatever networks they are and however they take states."""
 

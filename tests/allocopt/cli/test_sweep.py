@@ -30,7 +30,7 @@ from support.sweeps import (
 )
 from support.windows import paper_window
 
-from allocopt.experiments.store import read_status
+from allocopt.experiments.store import Status
 from allocopt.problems.instances import write_problems
 
 Run = Callable[..., Any]
@@ -264,7 +264,7 @@ def test_ctrl_c_keeps_what_is_done_says_how_to_go_on_and_no_second_driver_is_let
     table = gate.grid.with_suffix(".csv")
     process = start_sweep(gate.grid, "--workers", "1")
     assert wait_for(lambda: finished(table) == UNGATED)
-    assert wait_for(lambda: read_status(table).running == 1)
+    assert wait_for(lambda: Status.read(table).running == 1)
     told = run("sweep", gate.grid, "--status")
     assert re.fullmatch(
         rf"{table}: {UNGATED} of {CELLS} cells, 1 running, 0:\d\d:\d\d gone, .*/s, about .* left\n", told.out
@@ -284,7 +284,7 @@ def test_ctrl_c_keeps_what_is_done_says_how_to_go_on_and_no_second_driver_is_let
     assert "Traceback" not in out
     assert wait_for(lambda: not members(process.pid))
     assert not table.exists()
-    assert read_status(table).running == 0
+    assert Status.read(table).running == 0
 
 
 END = "\0"

@@ -14,7 +14,7 @@ from allocopt.errors import UsageError
 from allocopt.experiments.cells import Answer, Grid, Row, run_task
 from allocopt.experiments.engine import Executor, Here, run
 from allocopt.experiments.progress import Progress
-from allocopt.experiments.store import Store, read_status
+from allocopt.experiments.store import Status, Store
 from allocopt.experiments.workers import LocalWorkers
 
 ME = {"version": "1"}
@@ -141,5 +141,5 @@ def test_an_error_in_this_process_ends_the_run_and_keeps_what_is_finished(tmp_pa
     grid = grid_of(AnsweringTask("i0", 0), RefusingTask("i0", 1), AnsweringTask("i0", 2))
     with pytest.raises(UsageError, match="cannot be run"):
         drive(grid, Here(grid), tmp_path)
-    status = read_status(tmp_path / "rows.csv")
+    status = Status.read(tmp_path / "rows.csv")
     assert (status.total, status.done, status.failed, status.running, status.left) == (3, 1, 0, 0, 2)

@@ -15,7 +15,7 @@ from support.sweeps import wait_for
 
 from allocopt.errors import BadFileError, UsageError
 from allocopt.experiments.cells import Cell
-from allocopt.experiments.store import Store, read_status
+from allocopt.experiments.store import Status, Store
 
 ME = {"version": "1", "commit": "a"}
 OTHER = {"version": "1", "commit": "b"}
@@ -127,7 +127,7 @@ def test_a_writer_killed_within_a_transaction_leaves_what_was_committed(tmp_path
         assert (tmp_path / "rows.csv.sqlite-journal").stat().st_size > 0
         process.send_signal(signal.SIGKILL)
         assert wait_for(lambda: process.poll() is not None)
-    status = read_status(output)
+    status = Status.read(output)
     assert (status.total, status.done, status.running) == (4, 1, 0)
     assert kept(output) == [0]
 
@@ -136,7 +136,7 @@ def test_a_writer_killed_within_a_transaction_leaves_what_was_committed(tmp_path
 def test_a_file_that_is_no_store_is_left_alone(tmp_path: Path, content: str) -> None:
     path = tmp_path / "rows.csv.sqlite"
     path.write_text(content, encoding="utf-8")
-    for read in (read_status, lambda output: Store(output, ME)):
+    for read in (Status.read, lambda output: Store(output, ME)):
         with pytest.raises(BadFileError, match=r"rows\.csv\.sqlite: is damaged or no store of rows .*; move the file"):
             read(tmp_path / "rows.csv")
     assert path.read_text(encoding="utf-8") == content
@@ -189,14 +189,14 @@ def test_what_cannot_be_a_table_or_a_store_is_refused(tmp_path: Path) -> None:
 def test_how_far_a_run_is_can_be_read_while_it_goes_on(tmp_path: Path) -> None:
     output = tmp_path / "rows.csv"
     with pytest.raises(BadFileError, match=r"rows\.csv\.sqlite: is not there: nothing has been run"):
-        read_status(output)
+        Status.read(output)
     with closing(Store(output, ME)) as store:
         with pytest.raises(BadFileError, match="has no run yet"):
-            read_status(output)
+            Status.read(output)
         store.begin(4, 0)
         store.add(CELLS[0], {"status": "done"})
         store.add(CELLS[1], {"status": "failed"}, "it failed")
         store.commit(2, at_once=True)
-        status = read_status(output)
+        status = Status.read(output)
         assert (status.total, status.done, status.failed, status.running, status.left) == (4, 2, 1, 2, 2)
-    assert read_status(output).running == 0
+    assert Status.read(output).running == 0

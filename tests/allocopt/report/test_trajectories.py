@@ -6,7 +6,7 @@ from support.windows import window
 
 from allocopt.cluster.topology import FatTree
 from allocopt.report.rows import SolveRow
-from allocopt.report.trajectories import COLUMNS, points_of, trajectory_rows, write_trajectories
+from allocopt.report.trajectories import COLUMNS, TrajectoryRow, points_of, write_trajectories
 from allocopt.solving.result import Incumbent, Result, Status, StopReason
 from allocopt.solving.solve import solve
 
@@ -24,7 +24,7 @@ def test_a_trajectory_ends_as_the_solve_does() -> None:
 def test_every_point_is_a_line_and_what_is_not_known_is_empty(tmp_path: Path) -> None:
     problem = window(FatTree(2, 2, 4), range(16), [3, 5]).with_strategy("free")
     solved = SolveRow.of(problem, solve(problem, "free", "sequential"))
-    write_trajectories(tmp_path / "t.csv", trajectory_rows(solved, [(0.25, 10.0, None), (0.5, 9.0, 8.5)]))
+    write_trajectories(tmp_path / "t.csv", TrajectoryRow.of(solved, [(0.25, 10.0, None), (0.5, 9.0, 8.5)]))
     lines = (tmp_path / "t.csv").read_text(encoding="utf-8").splitlines()
     begins = f"{problem.name},topology,free,sequential,0"
     assert lines == [",".join(COLUMNS), f"{begins},0.25,10.0,", f"{begins},0.5,9.0,8.5"]

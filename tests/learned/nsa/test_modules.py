@@ -7,7 +7,7 @@ from learned.nsa.networks import NETWORKS
 
 torch = pytest.importorskip("torch")
 
-from learned.nsa.learner import FeedForward, sharpen_first_layer  # noqa: E402
+from learned.nsa.learner import FeedForward  # noqa: E402
 
 
 @pytest.mark.parametrize("name", sorted(NETWORKS))
@@ -16,7 +16,7 @@ def test_a_shift_of_all_numbers_changes_little_and_changes_among_them_much(name:
     with torch.random.fork_rng():
         torch.manual_seed(1)
         network = FeedForward(architecture)
-        sharpen_first_layer(network, architecture.input[0])
+        network.sharpen_first_layer(architecture.input[0])
     even, shifted = torch.zeros(1, *architecture.input), torch.zeros(1, *architecture.input)
     shifted[0, :2] = 0.3
     stepped = even.clone()

@@ -1,4 +1,4 @@
-"""Combinations side by side as bars, and the numbers of a paper beside ours."""
+"""Combinations side by side as bars."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,10 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocopt.report.plot import Axis, Colours, Figure, Panel
-from allocopt.report.words import EN_DASH, number
-from allocopt.reproduction import ReproductionRow
-
-_MOST_ROWS, _MOST_COLUMNS = 40, 6
+from allocopt.report.words import EN_DASH
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,56 +56,3 @@ def bars_figure(title: str, labels: Sequence[str], measures: Sequence[Measure]) 
         lambda colours: [measure.panel(colours, labels) for measure in kept],
         "The best of each stands out.",
     )
-
-
-def published_figure(rows: Sequence[ReproductionRow]) -> Figure | None:
-    """Return the figure of numbers measured beside those that a paper prints; None if none was measured."""
-    names = list(dict.fromkeys(row.column for row in rows if row.ours is not None))
-    known = {row.column for row in rows if row.published is not None}
-    # Columns that the paper has too come first, as there is no room for all.
-    columns = sorted(names, key=lambda name: name not in known)[:_MOST_COLUMNS]
-    if not columns:
-        return None
-    labels = list(dict.fromkeys(row.row for row in rows))[:_MOST_ROWS]
-    said = [
-        f"{row.row}, {row.column}: {number(row.ours)} beside {number(row.published)}"
-        for row in rows
-        if row.ours is not None and row.published is not None
-    ]
-
-    def draw(colours: Colours) -> list[Panel]:
-        return [
-            _published_panel(
-                colours, column, labels, [row for row in rows if row.column == column and row.row in labels]
-            )
-            for column in columns
-        ]
-
-    return Figure(
-        "published",
-        "Ours beside the paper's",
-        f"Values measured and published. {'; '.join(said[:15])}.",
-        draw,
-        "Filled: ours, with a standard deviation to either side where there are several runs. Hollow: the paper's.",
-    )
-
-
-def _published_panel(colours: Colours, title: str, labels: Sequence[str], rows: Sequence[ReproductionRow]) -> Panel:
-    ours = [
-        (labels.index(row.row) + 0.5, row.ours, abs(row.spread or 0.0), row) for row in rows if row.ours is not None
-    ]
-    theirs = [(labels.index(row.row) + 0.5, row.published) for row in rows if row.published is not None]
-    ends = [value + sign * spread for _, value, spread, _ in ours for sign in (-1, 1)] + [value for _, value in theirs]
-    panel = Panel(colours, Axis.linear(np.array(ends)), Axis.names(labels, 26), 24.0 * len(labels), title)
-    panel.rules((row + 0.5 for row in range(len(labels))), "grid")
-    spans = [(value - spread, place - 0.04, 2 * spread, 0.08) for place, value, spread, _ in ours if spread]
-    panel.boxes(np.array(spans).reshape(-1, 4), ["c1"] * len(spans))
-    said = [
-        f"{row.row}: {number(row.ours or 0.0)}" + (f" ± {number(spread)}" if spread else "") for *_, spread, row in ours
-    ]
-    panel.points(0, np.array([value for _, value, *_ in ours]), np.array([place for place, *_ in ours]), said, size=4.5)
-    places, values = np.array([place for place, _ in theirs]), np.array([value for _, value in theirs])
-    published = [f"the paper's: {number(value)}" for _, value in theirs]
-    hollow = {"fill": "transparent", "stroke": colours["ink"], "strokeWidth": 1.2}
-    panel.points(0, values, places, published, size=6.5, **hollow)
-    return panel

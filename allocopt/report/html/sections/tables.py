@@ -3,15 +3,20 @@
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
+import numpy as np
+
 from allocopt.report.html.document import Column, Section, Table
-from allocopt.report.html.figures.bars import Measure, bars_figure, published_figure
+from allocopt.report.html.figures.bars import Measure, bars_figure
 from allocopt.report.html.results import ResultFile, SimulationRecord
+from allocopt.report.plot import Axis, Colours, Figure, Panel
 from allocopt.report.table import Cell
 from allocopt.report.words import duration, number, percent
 from allocopt.reproduction import ReproductionRow
 
 # More bars than these are no figure.
 _MOST_BARS = 24
+# So many rows and columns of a paper's numbers are drawn.
+_MOST_ROWS, _MOST_COLUMNS = 40, 6
 
 
 def simulations_section(source: str, named: Sequence[tuple[str, SimulationRecord]]) -> Section:
@@ -95,9 +100,62 @@ def reproduction_section(source: str, rows: Sequence[ReproductionRow]) -> Sectio
         tuple((row.row, row.column, row.published, row.ours, row.spread, row.n) for row in rows),
     )  # fmt: skip
     facts = (("reproduction", artifact), ("numbers", f"{len(rows):,}"), ("published", f"{len(known):,}"))
-    figure = published_figure(rows)
+    figure = _published_figure(rows)
     parts = (table,) if figure is None else (figure, table)
     return Section(f"Reproduction {artifact}", source, facts, parts=parts)
+
+
+def _published_figure(rows: Sequence[ReproductionRow]) -> Figure | None:
+    """Return the figure of numbers measured beside those that a paper prints; None if none was measured."""
+    names = list(dict.fromkeys(row.column for row in rows if row.ours is not None))
+    known = {row.column for row in rows if row.published is not None}
+    # Columns that the paper has too come first, as there is no room for all.
+    columns = sorted(names, key=lambda name: name not in known)[:_MOST_COLUMNS]
+    if not columns:
+        return None
+    labels = list(dict.fromkeys(row.row for row in rows))[:_MOST_ROWS]
+    said = [
+        f"{row.row}, {row.column}: {number(row.ours)} beside {number(row.published)}"
+        for row in rows
+        if row.ours is not None and row.published is not None
+    ]
+
+    def draw(colours: Colours) -> list[Panel]:
+        return [
+            _published_panel(
+                colours, column, labels, [row for row in rows if row.column == column and row.row in labels]
+            )
+            for column in columns
+        ]
+
+    return Figure(
+        "published",
+        "Ours beside the paper's",
+        f"Values measured and published. {'; '.join(said[:15])}.",
+        draw,
+        "Filled: ours, with a standard deviation to either side where there are several runs. Hollow: the paper's.",
+    )
+
+
+def _published_panel(colours: Colours, title: str, labels: Sequence[str], rows: Sequence[ReproductionRow]) -> Panel:
+    ours = [
+        (labels.index(row.row) + 0.5, row.ours, abs(row.spread or 0.0), row) for row in rows if row.ours is not None
+    ]
+    theirs = [(labels.index(row.row) + 0.5, row.published) for row in rows if row.published is not None]
+    ends = [value + sign * spread for _, value, spread, _ in ours for sign in (-1, 1)] + [value for _, value in theirs]
+    panel = Panel(colours, Axis.linear(np.array(ends)), Axis.names(labels, 26), 24.0 * len(labels), title)
+    panel.rules((row + 0.5 for row in range(len(labels))), "grid")
+    spans = [(value - spread, place - 0.04, 2 * spread, 0.08) for place, value, spread, _ in ours if spread]
+    panel.boxes(np.array(spans).reshape(-1, 4), ["c1"] * len(spans))
+    said = [
+        f"{row.row}: {number(row.ours or 0.0)}" + (f" ± {number(spread)}" if spread else "") for *_, spread, row in ours
+    ]
+    panel.points(0, np.array([value for _, value, *_ in ours]), np.array([place for place, *_ in ours]), said, size=4.5)
+    places, values = np.array([place for place, _ in theirs]), np.array([value for _, value in theirs])
+    published = [f"the paper's: {number(value)}" for _, value in theirs]
+    hollow = {"fill": "transparent", "stroke": colours["ink"], "strokeWidth": 1.2}
+    panel.points(0, values, places, published, size=6.5, **hollow)
+    return panel
 
 
 def energy_section(file: ResultFile) -> Section:
