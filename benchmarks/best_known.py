@@ -19,7 +19,6 @@ UNPROVED_S = 60.0
 
 
 def proved(problem: TopologyProblem, strategy: str) -> BestKnown:
-    """Solve a window to proof."""
     result = allocopt.solve(problem, strategy, SOLVERS[strategy], 600.0)
     if result.status is not allocopt.Status.OPTIMAL or result.objective is None:
         raise SystemExit(f"{problem.name} is not proved under {strategy}: {result.status}, gap {result.gap}")
@@ -45,7 +44,6 @@ def without_strategy(file: str) -> BestKnownValues:
 
 
 def main() -> None:
-    """Solve everything, and write the file."""
     page_parser(__doc__).parse_args()
     values = {
         problem.name: {strategy: proved(problem, strategy) for strategy in SOLVERS}

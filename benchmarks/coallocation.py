@@ -91,7 +91,6 @@ def several_guests(count: int) -> str:
 
 
 def main() -> None:
-    """Measure and write the page."""
     arguments = page_parser(__doc__, "few windows").parse_args()
     count = 2 if arguments.quick else 10
     tables = [

@@ -62,7 +62,6 @@ def steps(numbers: FloatArray, share: float, seeds: range) -> list[float]:
 
 
 def main() -> None:
-    """Search."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=4000, help="training job sets, seeds from 0 on")
     parser.add_argument("--trials", type=int, default=100)

@@ -32,7 +32,6 @@ def row(weight: float, problems: list[TopologyProblem], base: dict[str, tuple[fl
 
 
 def main() -> None:
-    """Measure and write the page."""
     quick = page_parser(__doc__, "five windows").parse_args().quick
     problems = [p for p in allocopt.read_problems("instances/paper.jsonl") if p.n_left > 1][: 5 if quick else None]
     allocopt.solve(replace(problems[0], fragmentation_weight=1.0), solver="exact", time_limit=LIMIT_S)

@@ -131,7 +131,6 @@ def policies(trace: Path) -> str:
 
 
 def main() -> None:
-    """Measure and write the page."""
     arguments = page_parser(__doc__, "few windows", data="traces/").parse_args()
     quick = arguments.quick
     count, few = (10, 2) if quick else (200, 10)

@@ -82,7 +82,6 @@ def best_known(problems: Sequence[TopologyProblem]) -> Iterator[tuple[TopologyPr
 
 
 def shuffled(problems: Sequence[TopologyProblem]) -> Shuffled:
-    """Make the control for some windows."""
     rng, weights = np.random.default_rng(EVALUATION_SEEDS.start + 3), _load_parameters(SHIPPED)
     predictions = {}
     for problem in problems:
@@ -139,7 +138,6 @@ def bound_rows(family: str, known: Sequence[tuple[TopologyProblem, float]]) -> I
 
 
 def main() -> None:
-    """Measure and write the page."""
     parser = page_parser(__doc__, "a tenth of the windows")
     parser.add_argument(
         "--cpu", action="store_true", help="processor time for wall clock: on a machine with other work"

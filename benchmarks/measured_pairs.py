@@ -134,7 +134,6 @@ def measured(path: Path, count: int) -> str:
 
 
 def main() -> None:
-    """Measure and write the page."""
     arguments = page_parser(__doc__, "few windows", data="gpu_colocation/").parse_args()
     count = 2 if arguments.quick else 10
     table = measured(arguments.data / PAIRS, count)

@@ -42,7 +42,6 @@ def two_nodes(stalled: float) -> Machine:
 
 
 def part(jobs: TaskWorkload, chosen: np.ndarray) -> TaskWorkload:
-    """Return some of the jobs."""
     kept = np.flatnonzero(chosen)
     columns = {
         field.name: getattr(jobs, field.name)[kept]
@@ -124,7 +123,6 @@ def by_policy() -> str:
 
 
 def speed() -> str:
-    """Jobs per second."""
     machine = homogeneous(NODES)
     rows: list[list[Cell]] = []
     for name, span in (("all at once", 120.0), ("over a day", 86_400.0)):
@@ -158,7 +156,6 @@ def draw_surface() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure and write the page."""
     parser = page_parser(__doc__, data="irmasim/")
     chosen = parser.parse_args(arguments)
     draw_surface()

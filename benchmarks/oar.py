@@ -56,7 +56,6 @@ class Execution:
 
     @property
     def outcome(self) -> Outcome:
-        """Its makespan and mean wait."""
         return Outcome(float(self.end.max()), float((self.start - self.jobs.submit).mean()))
 
 
@@ -112,7 +111,6 @@ class Data:
 
 
 def _json(path: Path) -> Any:
-    """Read a compressed JSON file."""
     return json.loads(gzip.decompress(path.read_bytes()))
 
 
@@ -136,7 +134,6 @@ class Plan:
         return self.times[begin]
 
     def take(self, need: int, begin: float, end: float) -> None:
-        """Promise nodes to a job."""
         first, last = self._step(begin), self._step(end)
         self.free[first:last] = [free - need for free in self.free[first:last]]
 
@@ -176,7 +173,6 @@ class Replanning:
 
 
 def conservative() -> ListScheduler:
-    """OAR's policy as we have it built in."""
     order = get_policy("fcfs")
     assert not isinstance(order, ListScheduler | Scheduler)
     return ListScheduler(order, Backfill.CONSERVATIVE, compression=True)
@@ -204,7 +200,6 @@ def compared(name: str, jobs: Workload, real: Execution, starts: FloatArray, oth
 
 
 def measured_section(data: Data) -> str:
-    """Compare with every measured execution."""
     rows = []
     for seed in (*MEASURED, 0):
         real, jobs = data.execution(seed), data.workload(seed)
@@ -259,7 +254,6 @@ def noise_section(data: Data) -> str:
 
 
 def _with_noise(jobs: Workload, seed: int) -> Workload:
-    """Return the jobs a little later and longer."""
     rng = np.random.default_rng(seed)
     submit = jobs.submit + rng.uniform(0, SUBMISSION_NOISE_S, len(jobs))
     return replace(jobs, submit=submit, run=jobs.run + rng.uniform(0, RUN_NOISE_S, len(jobs)))
@@ -285,7 +279,6 @@ def what_if_section(data: Data) -> str:
 
 
 def _what_ifs() -> dict[str, dict[int, float]]:
-    """Return sets of given starts by name."""
     return {
         "none": {},
         _named(DRAIN): DRAIN,
@@ -295,7 +288,6 @@ def _what_ifs() -> dict[str, dict[int, float]]:
 
 
 def _named(given: Mapping[int, float]) -> str:
-    """Say which starts are given."""
     return ", ".join(f"{job} at {time:.0f} s" for job, time in given.items())
 
 
@@ -312,7 +304,6 @@ both starts given and the measured run times the simulation ends within seconds 
 
 
 def main() -> None:
-    """Measure and write the page."""
     data = Data(page_parser(__doc__, data="g5k_oar/").parse_args().data / "g5k_oar")
     write_page(
         "oar",

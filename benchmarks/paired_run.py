@@ -63,14 +63,12 @@ class Contender:
 
     @property
     def label(self) -> str:
-        """Name in the tables."""
         name = self.solver if isinstance(self.solver, str) else self.solver.name
         if self.leftover_hops:
             return f"{name}, leftover counts"
         return name if self.strategy == "free" else f"{name} ({self.strategy})"
 
     def made(self) -> Solver:
-        """Return the solver."""
         return get_solver(self.solver) if isinstance(self.solver, str) else self.solver
 
 
@@ -113,25 +111,20 @@ class Watched:
 
     @property
     def name(self) -> str:
-        """Name of the inner solver."""
         return self.inner.name
 
     @property
     def version(self) -> str:
-        """Version of the inner solver."""
         return self.inner.version
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the inner solver takes."""
         return self.inner.capabilities
 
     def is_available(self) -> bool:
-        """Whether the inner solver can run here."""
         return self.inner.is_available()
 
     def refusal(self, problem: TopologyProblem) -> str | None:
-        """Why the inner solver does not take a window."""
         return self.inner.refusal(problem)
 
     def solve(
@@ -178,7 +171,6 @@ class Starts:
 
     @property
     def label(self) -> str:
-        """Name in the tables."""
         return "EASY" if self.period_s is None else f"{self.period_s:g} s"
 
     def simulate(self, workload: Workload, contender: Contender, solver: Solver) -> Schedule:
@@ -231,7 +223,6 @@ SHOWN = ("sequential", "lns", "dp (scas)", "dp (dcas)", "exact")
 
 
 def outcome(workload: Workload, starts: Starts, contender: Contender, others: tuple[Contender, ...] = ()) -> Outcome:
-    """Run a contender."""
     watched = Watched(contender.made(), contender.leftover_hops, others)
     schedule = starts.simulate(workload, contender, watched)
     left_out = 1 / (BATCHES + 2)
@@ -269,7 +260,6 @@ DIGITS = (None, None, 0, 2, 2, 1, 2)
 
 
 def rows(starts: Starts, found: list[Outcome]) -> Iterator[list[Cell]]:
-    """Yield the lines of the table."""
     sequential = next(one for one in found if one.contender.label == "sequential")
     for one in found:
         facts = one.fragmentation[0], 1e3 * float(np.mean(one.watched.seconds))
@@ -277,7 +267,6 @@ def rows(starts: Starts, found: list[Outcome]) -> Iterator[list[Cell]]:
 
 
 def table(runs: dict[Starts, list[Outcome]]) -> str:
-    """Format all runs."""
     return aligned_table(HEADER, [row for starts, found in runs.items() for row in rows(starts, found)], DIGITS)
 
 
@@ -311,7 +300,6 @@ def fragments(workload: Workload, starts: Starts) -> str:
 
 
 def assumed(workload: Workload) -> str:
-    """Return what is run."""
     load = float((workload.run * workload.processors).sum()) / (workload.submit[-1] * TOPOLOGY.size)
     return (
         f"The first {len(workload):,} jobs of the NSA authors' workload (data_large_1800_40 of their repository "
@@ -327,7 +315,6 @@ def assumed(workload: Workload) -> str:
 
 
 def main() -> None:
-    """Measure and write the page."""
     options = page_parser(__doc__, data="tjap/", quick="the table of 2,200 jobs in windows of 60 s").parse_args()
     every = read_workload(options.data / "tjap" / "data_large_1800_40.txt.gz")
     workload, few = (every.first((BATCHES + 2) * batch) for batch in (BATCH, QUICK_BATCH))

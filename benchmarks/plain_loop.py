@@ -51,14 +51,12 @@ class PlainLoop:
         return self.start
 
     def _start(self, job: int, now: float) -> None:
-        """Start a job."""
         self.start[job] = now
         self.free -= self.needs[job]
         heappush(self.ends, (now + self.run[job], job))
         insort(self.promised, (now + self.estimate[job], job))
 
     def _end(self, job: int) -> None:
-        """End a job."""
         self.free += self.needs[job]
         del self.promised[bisect_left(self.promised, (self.start[job] + self.estimate[job], job))]
 

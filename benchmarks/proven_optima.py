@@ -19,7 +19,6 @@ SOLVERS = ("dp", "highs", "scip", "cp-sat", "csp", "scip-paper")
 
 
 def windows(data: Path) -> list[tuple[TopologyProblem, float]]:
-    """Read the windows, each with its SCAS optimum."""
     path = data / "tjap" / "oracle_windows.json"
     cases = json.loads(path.read_text(encoding="utf-8"))["windows"]
     return [(problem_from_object(case["instance"], path), float(case["optimum"]["scas"])) for case in cases]
@@ -40,7 +39,6 @@ def line(name: str, cases: list[tuple[TopologyProblem, float]]) -> list[Cell]:
 
 
 def main() -> None:
-    """Measure and write the page."""
     cases = windows(page_parser(__doc__, data="tjap/").parse_args().data)
     header = ("solver", "takes", "proves OPTIMAL", "largest distance to the optimum", "mean s")
     rows = [line(name, cases) for name in SOLVERS]

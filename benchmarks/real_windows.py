@@ -103,7 +103,6 @@ def compared(workload: Workload, data: Path) -> tuple[str, dict[tuple[str, str],
 
 
 def main() -> None:
-    """Measure and write the page."""
     data = page_parser(__doc__, data="tjap/ and traces/").parse_args().data
     facts, found = zip(*(compared(workload, data) for workload in WORKLOADS), strict=True)
     rows = [[*key, *(cell for of in found for cell in of.get(key, [None, None]))] for key in found[0]]

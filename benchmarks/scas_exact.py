@@ -71,7 +71,6 @@ def annealing_section(problems: Sequence[TopologyProblem]) -> str:
 
 
 def main() -> None:
-    """Measure and write the page."""
     quick = page_parser(__doc__, "leave scip-paper and cp-sat out").parse_args().quick
     problems = allocopt.read_problems(INSTANCES)
     names = ["dp", "highs", "scip"] + ([] if quick else ["cp-sat", "scip-paper"])

@@ -62,12 +62,10 @@ class Times(NamedTuple):
 
     @property
     def best(self) -> float:
-        """The least of them."""
         return min(self.seconds)
 
     @property
     def middle(self) -> float:
-        """The median of them."""
         return median(self.seconds)
 
 
@@ -136,14 +134,12 @@ def kernel_times(workload: Workload, processors: int, scheduler: ListScheduler, 
 
 
 def queue_order(name: str) -> QueueOrder:
-    """Return a queue order by name."""
     policy = get_policy(name)
     assert isinstance(policy, QueueOrder), f"{name} is no queue order"
     return policy
 
 
 def backfillings() -> dict[str, ListScheduler]:
-    """Every kind of backfilling."""
     fcfs, sjf = queue_order("fcfs"), queue_order("sjf")
     return {
         "FCFS": ListScheduler(fcfs),
@@ -223,7 +219,6 @@ def single_steps(workload: Workload) -> None:
 
 
 def vector_steps(workload: Workload) -> None:
-    """Step many environments; agents take random ones of the waiting jobs."""
     environments = BatchSchedulingVectorEnv(N_ENVS, workload, PROCESSORS[workload.name])
     _, info = environments.reset(seed=SEED)
     rng = np.random.default_rng(SEED)
@@ -235,7 +230,6 @@ def vector_steps(workload: Workload) -> None:
 def bars_section(
     lublin: Workload, curie: Workload, measured: dict[str, dict[str, Times]], reading: Times, repeats: int
 ) -> str:
-    """Compare with what is asked for."""
     kinds, jobs = backfillings(), len(lublin)
     steps = 5 * N_STEPS // N_ENVS * N_ENVS
     rates = [
@@ -295,7 +289,6 @@ def memory_section() -> str:
 
 
 def main() -> None:
-    """Measure and write the page."""
     options = page_parser(__doc__, data="traces/", quick="three repeats, the queue orders left out").parse_args()
     repeats, traces = 3 if options.quick else 15, options.data / "traces"
     lublin, curie = (read_swf(traces / f"{name}.swf.gz") for name in (LUBLIN, CURIE))

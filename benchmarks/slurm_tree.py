@@ -26,12 +26,10 @@ Choice = Sequence[Sequence[int]]
 
 
 def solved(problem: TopologyProblem, solver: str) -> Choice:
-    """Return the nodes that a solver gives to every job."""
     return [nodes.tolist() for nodes in allocopt.solve(problem, solver=solver).solution.nodes]
 
 
 def optimum(problem: TopologyProblem) -> float:
-    """Return the proven optimum."""
     result = allocopt.solve(problem, solver="exact", time_limit=LIMIT_S)
     if result.status is not allocopt.Status.OPTIMAL:
         raise SystemExit(f"{problem.name}: not proven within {LIMIT_S:g} s")
@@ -56,7 +54,6 @@ def row(
 
 
 def main() -> None:
-    """Measure and write the page."""
     quick = page_parser(__doc__, "four windows").parse_args().quick
     if (fault := missing()) is not None:
         raise SystemExit(fault)

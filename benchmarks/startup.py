@@ -68,7 +68,6 @@ def largest_instance(folder: Path) -> Path:
 
 
 def small_trace(folder: Path) -> Path:
-    """Write a trace of 5,000 jobs."""
     rng = np.random.default_rng(0)
     path = folder / "trace.swf"
     submit, run = np.cumsum(rng.integers(0, 600, 5000)), rng.integers(1, 36_000, 5000)
@@ -81,7 +80,6 @@ def small_trace(folder: Path) -> Path:
 
 
 def main() -> None:
-    """Measure and write the page."""
     page_parser(__doc__).parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -120,7 +118,6 @@ def main() -> None:
 
 
 def read(path: str) -> Callable[[], object]:
-    """Return an action that reads instances."""
     return lambda: allocopt.read_problems(path)
 
 

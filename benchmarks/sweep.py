@@ -40,7 +40,6 @@ DIGITS = (None, 0, 0, None, 0, 0, 1)
 
 
 def main() -> None:
-    """Run the trials and write the page."""
     page_parser(__doc__).parse_args()
     rng = random.Random(SEED)
     with tempfile.TemporaryDirectory() as folder:
@@ -158,7 +157,6 @@ class Trials:
         time.sleep(self._rng.uniform(0.0, MOMENT_S))
 
     def _output(self, name: str) -> Path:
-        """Return the table of a trial."""
         return self._description.parent / f"{name.replace(', ', '-').replace(' ', '-')}.csv"
 
     def _start(self, *arguments: str | Path) -> "subprocess.Popen[str]":

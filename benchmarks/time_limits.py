@@ -69,7 +69,6 @@ def measure(problem: TopologyProblem, name: str, strategy: str) -> float | None:
 
 
 def main() -> None:
-    """Measure and write the page."""
     page_parser(__doc__).parse_args()
     tiny = allocopt.read_problems("allocopt/data/tiny.jsonl")[0]
     rows: list[list[Cell]] = []

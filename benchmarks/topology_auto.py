@@ -20,7 +20,6 @@ CONTENDERS = {
 
 
 def mean_gap(problems: list[TopologyProblem], optima: list[float], name: str, limit_s: float) -> float:
-    """Mean gap to the optima in percent."""
     solver = allocopt.get_solver(name)
     found = [allocopt.solve(problem, None, solver, limit_s).objective or np.inf for problem in problems]
     return float(np.mean([100 * (cost / optimum - 1) for cost, optimum in zip(found, optima, strict=True)]))
@@ -43,7 +42,6 @@ def rows(families: tuple[str, ...]) -> list[list[Cell]]:
 
 
 def main() -> None:
-    """Measure and write the page."""
     quick = page_parser(__doc__, "only the windows of the paper").parse_args().quick
     families = FAMILIES[:1] if quick else FAMILIES
     for strategy, names in CONTENDERS.items():

@@ -56,7 +56,6 @@ def large_rows() -> Iterator[list[Cell]]:
 
 
 def main() -> None:
-    """Measure and write the page."""
     quick = page_parser(__doc__, "only the first table").parse_args().quick
     header = ("family", "solver", "steps", "mean gap %", "largest gap %", "mean ms")
     table = aligned_table(header, list(family_rows()), (None, None, 0, 4, 3, 2))

@@ -24,7 +24,6 @@ DIGITS = (None, None, None, 1, 0, 1, 1)
 
 
 def takes(name: str, strategy: str) -> bool:
-    """Whether a solver takes a strategy."""
     return strategy in allocopt.get_solver(name).capabilities.strategies
 
 
@@ -42,7 +41,6 @@ def row(family: str, name: str, strategy: str, limit: float | None) -> list[Cell
 
 
 def main() -> None:
-    """Measure and write the page."""
     quick = page_parser(__doc__, "only the windows of the paper").parse_args().quick
     contenders = [contender for contender in CONTENDERS if takes(contender[0], contender[1])]
     for name, strategy, _ in contenders:

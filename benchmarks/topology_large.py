@@ -41,8 +41,6 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Task:
-    """One solve."""
-
     window: str
     solver: str
     strategy: str
@@ -93,7 +91,6 @@ def gap(objective: float | None, bound: float | None) -> float:
 
 
 def window(name: str) -> TopologyProblem:
-    """Read or make a window."""
     if name in LARGE:
         return allocopt.read_problems(f"instances/{name}.json.gz")[0]
     shape, idle, jobs, largest, seed = BETWEEN[name]
@@ -124,7 +121,6 @@ def peak_mib() -> float:
 
 
 def answer_apart(task: Task) -> Answer:
-    """Solve in a process of its own."""
     command = [sys.executable, __file__, "--one", json.dumps(asdict(task))]
     line = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1]
     found = json.loads(line)
@@ -145,7 +141,6 @@ def longest_s(window_name: str) -> float:
 
 
 def tasks(installed: Sequence[str]) -> Iterator[Task]:
-    """Yield all solves."""
     for name in (*LARGE, *BETWEEN):
         for solver, strategy in CURVES:
             limits = tuple(limit for limit in CURVE_LIMITS_S if solver in installed and limit <= longest_s(name))
@@ -234,7 +229,6 @@ def cheapest(found: Sequence[Answer], name: str, strategy: str, limit_s: float) 
 
 
 def bars(found: Sequence[Answer]) -> str:
-    """Hold the answers against what is asked of them."""
     scas = {"L2": cheapest(found, "L2", "scas", 1.5), "L3": cheapest(found, "L3", "scas", 10.0)}
 
     def own_gap(one: Answer) -> float:
@@ -304,7 +298,6 @@ def plot(times: Times, sizes: dict[str, int]) -> None:
 
 
 def main() -> None:
-    """Measure and write the page."""
     parser = page_parser(__doc__, "the table of L1 at 1 s")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -75,7 +75,6 @@ def curve(problems: list[TopologyProblem], best: list[float]) -> Iterator[tuple[
 
 
 def plot(points: list[tuple[str, int | None, float, float]]) -> None:
-    """Draw gap against time on logarithmic axes."""
     lines = {
         name: tuple(zip(*((time_ms, max(gap, 1e-4)) for own, _, time_ms, gap in points if own == name), strict=True))
         for name in POINTS
@@ -85,7 +84,6 @@ def plot(points: list[tuple[str, int | None, float, float]]) -> None:
 
 
 def main() -> None:
-    """Measure and write the page and its plot."""
     quick = page_parser(__doc__, "only the first table").parse_args().quick
     families = {name: allocopt.read_problems(f"instances/{name}.jsonl") for name in FAMILIES}
     best = {name: optima(problems) for name, problems in families.items()}

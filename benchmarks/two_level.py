@@ -45,7 +45,6 @@ ASSUMED = (
 
 
 def week_of(trace: Workload) -> Workload:
-    """Jobs submitted in the busiest week."""
     first, end = np.searchsorted(trace.submit, np.array(WEEK) * DAY_S)
     return trace.subset(slice(int(first), int(end)), float(trace.submit[first]))
 
@@ -82,7 +81,6 @@ def waits(schedule: Schedule, base: Schedule) -> list[Cell]:
 
 
 def speed_section(trace: Workload) -> str:
-    """Choices a second in the environment, jobs a second in `simulate`."""
     firsts = range(0, len(trace) - 699, 700)
     weeks = [trace.subset(slice(first, first + 700), float(trace.submit[first])) for first in firsts]
     rows: list[list[Cell]] = [
@@ -125,14 +123,12 @@ def choices_per_s(weeks: list[Workload], observation: ObservationName, count: in
 
 
 def jobs_per_s(trace: Workload, scheduler: Scheduler | ListScheduler) -> float:
-    """Jobs a second in `simulate`."""
     started = time.process_time()
     simulate(trace, NODES, scheduler)
     return len(trace) / (time.process_time() - started)
 
 
 def main() -> None:
-    """Measure and write the page."""
     options = page_parser(__doc__, data="traces/").parse_args()
     trace = read_workload(options.data / "traces" / "Theta-2018-01.swf.gz").fitting(NODES)
     sections = [rules_section(week_of(trace)), speed_section(trace)]

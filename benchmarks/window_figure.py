@@ -67,7 +67,6 @@ def panel(problem: TopologyProblem, name: str, words: str, top: int) -> Iterator
 
 
 def drawing(problem: TopologyProblem) -> str:
-    """Return the picture as SVG."""
     step = CLUSTER.leaves_per_pod * (CELL + LEAF_GAP) + 2 * LINE
     parts = [part for place, what in enumerate(PANELS) for part in panel(problem, *what, 26 + place * step)]
     width = position(CLUSTER.size - 1)[0] + CELL + LEAF_GAP + MARGIN
@@ -79,7 +78,6 @@ def drawing(problem: TopologyProblem) -> str:
 
 
 def main() -> None:
-    """Write the picture."""
     page_parser(__doc__).parse_args()
     write_text(PICTURE, drawing(window()))
 

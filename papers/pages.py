@@ -136,20 +136,8 @@ def write_lines(
 ) -> None:
     """Write ``docs/results/NAME.svg`` with a panel of lines for each part.
 
-    Parameters
-    ----------
-    name
-        Name of the file without its ending.
-    title
-        What the figure shows.
-    parts
-        Abscissas and ordinates by line, by what the ordinates of a panel are; a name looks the same in all panels.
-    x
-        Title of the abscissas.
-    logarithmic
-        The axes that are: ``x``, ``y`` or ``xy``.
-    ticks
-        Ticks of the abscissas and their labels; round numbers if there are none.
+    ``parts`` are lines by what their ordinates are; a line of a name looks the same in all panels. ``logarithmic``
+    names the axes that are, as in ``xy``; without ``ticks`` the abscissas have round numbers.
     """
     names = list(dict.fromkeys(line for lines in parts.values() for line in lines))
 
@@ -183,16 +171,7 @@ def write_lines(
 def page_parser(about: str | None, quick: str = "", data: str = "", *, rows: bool = False) -> ArgumentParser:
     """Return the parser of a program that writes a page.
 
-    Parameters
-    ----------
-    about
-        What the program does.
-    quick
-        What ``--quick`` does, with which no page is written; empty for no such option.
-    data
-        What the folder ``--data`` holds; empty for no such option.
-    rows
-        Whether there is ``--rows``, the folder that ``allocopt reproduce`` wrote to.
+    It knows ``--quick`` if that is described, ``--data`` if what the folder holds is, and ``--rows`` if asked for.
     """
     parser = ArgumentParser(description=about)
     if quick:
