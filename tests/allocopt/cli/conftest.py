@@ -1,44 +1,21 @@
 """The program, in this process through its `main`, and as a process of its own."""
 
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.program import Answer, Run, Start
 
 from allocopt.cli.main import main
 from allocopt.problems.instances import read_instances, write_problems
 from allocopt.problems.topology import TopologyProblem
 
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a run of the program left."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """Objects on standard output, which must hold nothing else."""
-        return [json.loads(line) for line in self.out.splitlines()]
-
-    @property
-    def lines_of_error(self) -> list[str]:
-        """Lines on standard error."""
-        return self.err.splitlines()
-
-
-Run = Callable[..., Answer]
 UNSET = ("COLUMNS", "PYTHONUNBUFFERED")
 """What a test run sets, and users mostly do not: output is buffered, and as wide as it likes."""
-Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.program import Run, Start
 from support.windows import paper_window, window
 
 from allocopt import __version__
@@ -23,9 +24,6 @@ COLUMNS = [
     "solver_version", "best_known", "best_known_proved", "best_known_scas",
 ]  # fmt: skip
 FACTS = ["version", "commit", "python", "machine"]
-
-Run = Callable[..., Any]
-Start = Callable[..., Any]
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
@@ -171,20 +169,14 @@ def test_an_instance_that_is_refused_under_two_strategies_counts_once(run: Run, 
 )
 def test_what_makes_no_sense_is_answered_in_one_line(run: Run, arguments: list[str], code: int, fault: str) -> None:
     answer = run("bench", "@tiny", *(["--solvers", "dp:scas"] if "--solvers" not in arguments else []), *arguments)
-    assert (answer.code, answer.out) == (code, "")
-    (line,) = answer.lines_of_error
-    assert line.startswith("allocopt: ")
-    assert fault in line
+    assert fault in answer.refusal(code)
 
 
 def test_an_output_that_cannot_be_written_is_said_before_anything_is_solved(run: Run, tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
     (tmp_path / "file").write_text("", encoding="utf-8")
     for path in (tmp_path / "folder.csv", tmp_path / "file" / "rows.csv"):
-        answer = run("bench", "@tiny", "--solvers", "dp:scas", "--out", path, "--json")
-        assert (answer.code, answer.out) == (3, "")
-        assert len(answer.lines_of_error) == 1
-        assert f"{path}" in answer.err
+        assert f"{path}" in run("bench", "@tiny", "--solvers", "dp:scas", "--out", path, "--json").refusal(3)
 
 
 @contextmanager

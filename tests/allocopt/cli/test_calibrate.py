@@ -1,14 +1,21 @@
-from collections.abc import Callable
+"""``allocopt calibrate``: the coefficients come back that measurements were made of, and bad files are told."""
+
+import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
+from support.program import Run
 
+from allocopt.cluster.irmasim import CONTENTION
 from allocopt.simulator.locality import PenaltyTable, Policy, WorkloadType
-
-Run = Callable[..., Any]
+from allocopt.simulator.multicore.contention import speed_factor
 
 HEADER = "workload,policy,gpus,requested_s,service_s"
+
+
 ROWS = [
     f"{workload},{policy},{gpus},100,{100 + slope * gpus}"
     for workload, policy, slope in (
@@ -41,14 +48,6 @@ def test_the_lines_are_printed_and_written(run: Run, measured: Path) -> None:
     assert "explained" in run("calibrate", "locality", measured).out
 
 
-def test_measurements_are_not_overwritten(run: Run, measured: Path) -> None:
-    before = measured.read_text()
-    answer = run("calibrate", "locality", measured, "--out", measured)
-    assert answer.code == 2
-    assert "named twice" in answer.err
-    assert measured.read_text() == before
-
-
 def test_spaces_after_commas_do_not_matter(run: Run, measured: Path, tmp_path: Path) -> None:
     spaced = tmp_path / "spaced.csv"
     spaced.write_text(measured.read_text().replace(",", ", "))
@@ -78,10 +77,7 @@ def test_a_bad_file_is_one_line_that_names_the_place(run: Run, tmp_path: Path, l
     path = tmp_path / "bad.csv"
     path.write_text("\n".join(lines))
     out = tmp_path / "table.json"
-    answer = run("calibrate", "locality", path, "--out", out)
-    assert (answer.code, answer.out) == (3, "")
-    (line,) = answer.lines_of_error
-    assert line.startswith(f"allocopt: {path}: {fault}")
+    assert run("calibrate", "locality", path, "--out", out).refusal(3).startswith(f"{path}: {fault}")
     assert not out.exists()
 
 
@@ -103,3 +99,113 @@ def test_a_table_that_is_wrong_is_refused(tmp_path: Path, text: str, fault: str)
     path.write_text(text)
     with pytest.raises(ValueError, match=fault):
         PenaltyTable.read(path)
+
+
+NAMES = ("b", "c", "da", "db", "dc", "dd")
+
+
+def csv_of(path: Path, header: str, rows: "np.ndarray[Any, np.dtype[np.float64]]") -> Path:
+    path.write_text("\n".join([header, *(",".join(map(repr, row)) for row in rows.tolist())]), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def slowdowns(tmp_path: Path) -> Path:
+    """Measurements without noise of the processor of Table III."""
+    rng = np.random.default_rng(0)
+    others = rng.integers(1, 4, size=150).astype(np.float64)
+    rate, rest = rng.uniform(1e3, 45e3, 150), others * rng.uniform(1e3, 4e4, 150)
+    factor = speed_factor(rate, rest, others, CONTENTION)
+    return csv_of(
+        tmp_path / "slow.csv",
+        "rate_mb_s,others_rate_mb_s,others,factor",
+        np.stack([rate, rest, others, factor], axis=1),
+    )
+
+
+@pytest.fixture
+def powers(tmp_path: Path) -> Path:
+    rows = [(n, stalled, 5.59 + 6.14 * n - 3.07 * stalled) for n in (1, 2, 3, 4) for stalled in (0.0, 0.2 * n)]
+    return csv_of(tmp_path / "power.csv", "active_cores,stalled_cores,power_w", np.array([(0, 0, 0.3), *rows]))
+
+
+@pytest.mark.slow
+def test_the_constants_of_contention_come_back(run: Run, slowdowns: Path, tmp_path: Path) -> None:
+    out = tmp_path / "constants.json"
+    answer = run("calibrate", "contention", slowdowns, "--out", out, "--json")
+    assert (answer.code, answer.err) == (0, "")
+    (row,) = answer.rows
+    assert [row[name] for name in NAMES] == pytest.approx([getattr(CONTENTION, name) for name in NAMES], rel=1e-4)
+    assert row["measurements"] == 150
+    assert row["largest_residual"] < 1e-6
+    assert row["explained"] == pytest.approx(1)
+    assert json.loads(out.read_text())["contention"]["c"] == pytest.approx(32000, rel=1e-4)
+
+
+def test_the_constants_of_power_come_back(run: Run, powers: Path) -> None:
+    (row,) = run("calibrate", "power", powers, "--json").rows
+    constants = [row[name] for name in ("core_w", "processor_w", "idle_w", "stalled")]
+    assert constants == pytest.approx([6.14, 5.59, 0.3, 0.5])
+    assert "processor_w" in run("calibrate", "power", powers).out
+
+
+def test_without_measured_stalls_power_is_that_of_equation_5(run: Run, tmp_path: Path) -> None:
+    path = csv_of(tmp_path / "p.csv", "active_cores,power_w", np.array([(n, 5.0 + 6 * n) for n in (1, 2, 4)]))
+    (row,) = run("calibrate", "power", path, "--json").rows
+    assert (row["stalled"], row["idle_w"]) == (1.0, 0.0)
+    assert row["core_w"] == pytest.approx(6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["contention", "power"])
+def test_residuals_are_drawn(run: Run, slowdowns: Path, powers: Path, tmp_path: Path, model: str) -> None:
+    pytest.importorskip("vl_convert")
+    plot = tmp_path / "plot.svg"
+    answer = run("calibrate", model, slowdowns if model == "contention" else powers, "--plot", plot)
+    assert answer.code == 0
+    assert ElementTree.fromstring(plot.read_text(encoding="utf-8")).tag.endswith("svg")
+
+
+def test_a_plot_of_another_format_is_refused(run: Run, powers: Path, tmp_path: Path) -> None:
+    answer = run("calibrate", "power", powers, "--plot", tmp_path / "plot.txt")
+    assert "a plot's name ends in .svg, .png, .pdf" in answer.refusal(2)
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "fault"),
+    [
+        ("power", "active_cores\n1\n", "line 1: has no column power_w; the columns are active_cores, power_w"),
+        ("power", "active_cores,power_w\n1,x\n", "line 2: power_w is 'x', must be a number, not negative"),
+        ("power", "active_cores,power_w\n1\n", "line 2: does not have 2 columns as line 1"),
+        ("power", "active_cores,power_w\n", "holds no measurements"),
+        ("power", "active_cores,power_w\n1,5\n1,6\n0,1\n", "at least two numbers of active cores, 0 not counted"),
+        ("power", "active_cores,power_w\n1,9\n2,8\n", "W per active core"),
+        ("power", "active_cores,power_w,stalled_cores\n1,9,1\n2,11,2\n3,13,3\n", "stalled_cores: follows from"),
+        ("contention", "rate_mb_s,others_rate_mb_s,others,factor\n1,1,1,0.5\n", "1 measurements, must be at least 12"),
+        (
+            "contention",
+            "rate_mb_s,others_rate_mb_s,others,factor\n" + "1,1,1,0.5\n" * 12,
+            "others: must take at least two values",
+        ),
+        (
+            "contention",
+            "rate_mb_s,others_rate_mb_s,others,factor\n" + "1,1,1,1\n1,1,2,1\n" * 6,
+            "factor: is nowhere below 0.99: there is no contention to fit",
+        ),
+        (
+            "contention",
+            "rate_mb_s,others_rate_mb_s,others,factor\n" + "1,1,1,0\n1,1,2,0\n" * 6,
+            "factor: is 0 somewhere, must be positive",
+        ),
+        ("power", "active_cores,power_w,stalled_cores\n1,5,2\n2,9,0\n", "stalled_cores: is somewhere above"),
+        ("power", f"active_cores,power_w\n{'1' * 200_000},5\n", "line 2: is not CSV: field larger than field limit"),
+    ],
+    ids=[
+        *("column", "number", "row", "empty", "one", "falls", "collinear", "few", "others", "no contention"),
+        *("factor", "stalled", "field"),
+    ],
+)
+def test_measurements_that_cannot_tell_are_refused(run: Run, tmp_path: Path, model: str, text: str, fault: str) -> None:
+    path = tmp_path / "measured.csv"
+    path.write_text(text, encoding="utf-8")
+    assert fault in run("calibrate", model, path).refusal(3)

@@ -2,15 +2,13 @@
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-Run = Callable[..., Any]
+from support.program import Run
 
 INSTANCE = {
     "format": "allocopt-instance",
@@ -38,10 +36,7 @@ INSTANCE = {
     ],
 )
 def test_a_request_that_cannot_be_served_is_2(run: Run, arguments: list[str], fault: str) -> None:
-    answer = run("solve", "@tiny", *arguments)
-    assert (answer.code, answer.out) == (2, "")
-    (line,) = answer.lines_of_error
-    assert line.startswith(f"allocopt: {fault}")
+    assert run("solve", "@tiny", *arguments).refusal(2).startswith(f"{fault}")
 
 
 @pytest.mark.parametrize(
@@ -80,8 +75,7 @@ def test_a_file_that_cannot_be_read_is_3(run: Run, command: str, tmp_path: Path)
         ("cut.json", f"line 1, column {text.rindex(chr(34)) + 1}: is not JSON: Unterminated string"),
     ]:
         answer = run(command, tmp_path / name, "--solver" if command == "solve" else "--solvers", "auto")
-        assert (answer.code, answer.out) == (3, "")
-        assert answer.lines_of_error == [f"allocopt: {tmp_path / name}: {fault}"]
+        assert answer.refusal(3) == f"{tmp_path / name}: {fault}"
 
 
 def test_a_wrong_file_among_right_ones_leaves_nothing_written(run: Run, tmp_path: Path, tiny: Path) -> None:
@@ -162,9 +156,7 @@ def test_a_folder_that_is_a_file_is_3(run: Run, tmp_path: Path, tiny: Path) -> N
     solved = run("solve", tiny, "--solution", tmp_path / "file")
     exported = ("--solver", "scip", "--strategy", "scas", "--export", tmp_path / "file" / "model.mps")
     for answer in (solved, run("solve", tiny, *exported)):
-        assert answer.code == 3
-        (line,) = answer.lines_of_error
-        assert line.startswith(f"allocopt: {tmp_path / 'file'}")
+        assert answer.refusal(3).startswith(f"{tmp_path / 'file'}")
     assert (tmp_path / "file").read_text(encoding="utf-8") == "kept"
 
 
@@ -251,9 +243,7 @@ def test_what_does_not_fit_into_memory_is_1_and_a_line(run: Run, tmp_path: Path,
     path = tmp_path / "large.json"
     path.write_text(json.dumps(INSTANCE), encoding="utf-8")
     monkeypatch.setattr("allocopt.problems.instances.parse_json", full)
-    answer = run("solve", path)
-    assert (answer.code, answer.out) == (1, "")
-    assert answer.lines_of_error == [f"allocopt: out of memory; while {path} was read"]
+    assert run("solve", path).refusal(1) == f"out of memory; while {path} was read"
     monkeypatch.setattr("allocopt.problems.instances.read_problems", full)
     assert run("solve", path).lines_of_error == ["allocopt: out of memory"]
 
@@ -263,14 +253,10 @@ def test_a_process_that_may_have_too_little_memory_is_told_before_anything_is_lo
 ) -> None:
     monkeypatch.setattr("resource.getrlimit", lambda _: (400 << 20, -1))
     answer = run("solve", "@tiny")
-    assert (answer.code, answer.out) == (1, "")
-    (line,) = answer.lines_of_error
-    assert line == "allocopt: out of memory; a process may have 400 MiB (ulimit -v), at least 512 are needed"
+    assert answer.refusal(1) == "out of memory; a process may have 400 MiB (ulimit -v), at least 512 are needed"
 
 
 @pytest.mark.slow
 def test_without_compiled_kernels_nothing_is_tried(spawn: Run) -> None:
     answer = spawn("solve", "@tiny", variables={"NUMBA_DISABLE_JIT": "1"})
-    assert (answer.code, answer.out) == (2, "")
-    (line,) = answer.lines_of_error
-    assert line.startswith("allocopt: NUMBA_DISABLE_JIT is set")
+    assert answer.refusal(2).startswith("NUMBA_DISABLE_JIT is set")

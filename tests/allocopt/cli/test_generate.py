@@ -1,14 +1,18 @@
+"""``allocopt generate``: windows of instances, synthetic windows, and workloads."""
+
 import gzip
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from support.program import Run
 from typer.testing import CliRunner, Result
 
 from allocopt.cli.generate import add_commands, app
 from allocopt.errors import UsageError
 from allocopt.problems.instances import read_problems
+from allocopt.traces.reading import read_workload
 
 SMALL = ["--pods", "2", "--leaves-per-pod", "3", "--nodes-per-leaf", "4"]
 
@@ -133,3 +137,51 @@ def test_windows_are_cut_from_the_authors_workload(shared_data: Path, tmp_path: 
     result = windows(out, "--workload", shared_data / "tjap" / "data_large_1800_40.txt.gz", "--count", "3")
     assert result.exit_code == 0, result.output
     assert sorted(path.name for path in out.iterdir())[0] == "data_large_1800_40-000.json"
+
+
+@pytest.mark.parametrize("model", ["lublin", "nsa", "asax"])
+def test_a_workload_of_a_model_is_written(run: Run, tmp_path: Path, model: str) -> None:
+    out = tmp_path / "made.swf.gz"
+    answer = run("generate", "workload", "--model", model, "--jobs", "50", "--processors", "64", "--seed", "3", out)
+    assert (answer.code, answer.out, answer.lines_of_error) == (0, "", [f"{out}: jobs written: 50"])
+    made = read_workload(out)
+    assert made.ids.tolist() == list(range(1, 51))
+    assert made.machine_processors == 64
+    assert made.processors.max() <= 64
+
+
+@pytest.mark.parametrize("model", ["lublin", "nsa", "asax"])
+def test_the_seed_alone_decides_the_bytes_of_a_workload(run: Run, tmp_path: Path, model: str) -> None:
+    files = []
+    for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
+        (tmp_path / name).mkdir()
+        how = ("--model", model, "--seed", seed, "--jobs", "100")
+        assert run("generate", "workload", *how, tmp_path / name / "w.json.gz").code == 0
+        files.append((tmp_path / name / "w.json.gz").read_bytes())
+    assert files[0] == files[1] != files[2]
+
+
+def test_what_the_format_of_a_workload_cannot_hold_is_said(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "w.txt"
+    answer = run("generate", "workload", out, "--jobs", "5")
+    assert answer.lines_of_error == [
+        f"{out}: size of the machine lost, the format has none: 1000",
+        f"{out}: jobs written: 5",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "fault"),
+    [
+        ("w.csv", [], "the name must end in"),
+        ("w.swf", ["--processors", "9"], "must have at least 10 for the Lublin model"),
+        ("w.swf", ["--model", "nsa", "--processors", "39"], "--processors is 39, must be at least 40"),
+        ("w.swf", ["--jobs", "0"], "--jobs"),
+        ("w.swf", ["--model", "none"], "--model"),
+    ],
+)
+def test_a_senseless_workload_is_refused_and_nothing_written(
+    run: Run, tmp_path: Path, name: str, options: list[str], fault: str
+) -> None:
+    assert fault in run("generate", "workload", *options, tmp_path / name).refusal(2)
+    assert not list(tmp_path.iterdir())

@@ -1,23 +1,22 @@
-"""What the program tells about itself: schema, solvers, doctor, warmup, version, help."""
+"""What the program tells about itself, and what fits a terminal: schema, solvers, doctor, warmup, version, help."""
 
 import json
 import re
-from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
+from support.program import Run
 
 from allocopt import __version__
 from allocopt.cli import calibrate, generate
 from allocopt.cli.main import COMMANDS, main
 from allocopt.cli.schema import SchemaName
+from allocopt.cli.terminal import listed, screen_width
 from allocopt.solving.registry import solver_names
 from heuristics.topology.production_rules import Sequential
-
-Run = Callable[..., Any]
 
 APPS = {"calibrate": calibrate.app, "generate": generate.app}
 
@@ -157,3 +156,41 @@ def test_a_shell_completes_commands_and_names(
     with pytest.raises(SystemExit):
         main()
     assert set(capsys.readouterr().out.split()) == names
+
+
+Variables = pytest.MonkeyPatch
+
+
+def test_lines_may_be_as_long_as_they_like_where_there_is_no_terminal(
+    monkeypatch: Variables, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert screen_width() is None
+    print(listed({"a": "word " * 40}))
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_a_long_text_goes_on_below_itself(monkeypatch: Variables) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    assert listed({"a": "one two three", "longer": "four five six seven eight", "none": ""}, "  ").splitlines() == [
+        "  a       one two three",
+        "  longer  four five six seven",
+        "          eight",
+        "  none",
+    ]
+
+
+def test_where_names_take_the_screen_a_text_goes_on_near_the_margin(monkeypatch: Variables) -> None:
+    monkeypatch.setenv("COLUMNS", "24")
+    assert listed({"a-long-name": "one two three four five"}).splitlines() == [
+        "a-long-name  one two",
+        "    three four five",
+    ]
+
+
+@pytest.mark.parametrize("command", ["solvers", "reproduce", "fetch-trace"])
+def test_listings_fit_a_narrow_terminal(run: Run, monkeypatch: Variables, command: str) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    answer = run(command)
+    assert answer.code == 0
+    assert max(map(len, answer.out.splitlines())) <= 80

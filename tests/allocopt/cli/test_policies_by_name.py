@@ -1,12 +1,12 @@
 """Every policy by its name: from Python, from the command line and in a sweep, with one answer."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.multicore import PLATFORM
+from support.program import Run
 
 import allocopt
 from allocopt.cluster.reading import read_machine
@@ -15,8 +15,6 @@ from allocopt.simulator.multicore.policies import Action
 from allocopt.simulator.multicore.simulation import MulticoreSchedule
 from allocopt.simulator.schedule import Schedule
 from allocopt.traces.irmasim import read_irmasim
-
-Run = Callable[..., Any]
 
 SEED = 3
 MACHINES = {"window": {"fat_tree": [1, 2, 2]}}

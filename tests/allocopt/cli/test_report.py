@@ -3,13 +3,10 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-Run = Callable[..., Any]
+from support.program import Run
 
 TOPOLOGY = "SwitchName=s1 Nodes=n[01-04]\nSwitchName=s2 Nodes=n[05-08]\nSwitchName=top Switches=s[1-2]\n"
 JOBS = "job_id,submit,run,nodes,estimate\n" + "".join(
@@ -67,17 +64,8 @@ def test_rows_schedules_and_curves_make_one_page(run: Run, site: Path) -> None:
     bench = run("bench", "@tiny", "--solvers", "dp:scas,best-fit", "--time-limit", "5", "--out", "bench.csv")
     assert bench.code == 0
     for backfill in ("none", "easy"):
-        simulated = run(
-            "simulate",
-            "jobs.csv",
-            "--processors",
-            "8",
-            "--backfill",
-            backfill,
-            "--jobs-csv",
-            f"{backfill}.csv",
-            "--json",
-        )
+        options = ("--processors", "8", "--backfill", backfill, "--jobs-csv", f"{backfill}.csv")
+        simulated = run("simulate", "jobs.csv", *options, "--json")
         Path(f"{backfill}.json").write_text(simulated.out, encoding="utf-8")
     Path("solve.jsonl").write_text(run("solve", "@tiny", "--json").out, encoding="utf-8")
     Path("curve.csv").write_text("update,loss\n1,3\n2,1\n3,\n", encoding="utf-8")
@@ -164,12 +152,6 @@ def test_a_solution_that_is_wrong_or_alone_is_told(run: Run, site: Path, tiny: P
     alone = run("report", path)
     assert alone.code == 3
     assert "instance: is 'nowhere', of which there is no file here; --instance names it" in alone.lines_of_error[0]
-
-
-def test_no_file_is_overwritten_by_the_page(run: Run, site: Path) -> None:
-    assert run("report", "jobs.csv", "-o", "jobs.csv").code == 2
-    assert run("what-if", "--trace", "jobs.csv", "--topology", "topology.conf", "--report", "jobs.csv").code == 2
-    assert text("jobs.csv") == JOBS
 
 
 @pytest.mark.parametrize("package", ["vl_convert", "jinja2"])

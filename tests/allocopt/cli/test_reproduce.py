@@ -4,18 +4,16 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.program import Run
 
 from allocopt import reproduction
 from allocopt.errors import UsageError
 from allocopt.experiments import grids
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
-
-Run = Callable[..., Any]
 
 NAMES = {
     *(f"nsa-{part}" for part in ("figure4", "figure5", "figure6", "table3", "table4")),
@@ -116,7 +114,4 @@ def test_options_are_those_of_the_reproduction() -> None:
 def test_what_cannot_be_done_is_said_in_a_line(
     run: Run, tmp_path: Path, arguments: tuple[str, ...], code: int, fault: str
 ) -> None:
-    answer = run("reproduce", *arguments, "--out", tmp_path / "rows.json")
-    assert (answer.code, answer.out) == (code, "")
-    assert fault in answer.err
-    assert len(answer.lines_of_error) == 1
+    assert fault in run("reproduce", *arguments, "--out", tmp_path / "rows.json").refusal(code)

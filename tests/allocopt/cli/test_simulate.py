@@ -2,18 +2,15 @@
 
 import csv
 import json
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
+from support.program import Run
 
 from allocopt.simulator.kernels.conservative import run_conservative as kernel
 from allocopt.simulator.state import State
 from allocopt.traces.swf import read_swf
-
-Run = Callable[..., Any]
 
 KEYS = "jobs mean_wait_s max_wait_s mean_bounded_slowdown utilization makespan_s runtime_s jobs_per_s".split()
 
@@ -168,13 +165,6 @@ def test_a_trace_without_the_size_of_its_machine_needs_one(run: Run, tmp_path: P
     answer = run("simulate", tmp_path / "log.txt")
     assert (answer.code, "give processors" in answer.lines_of_error[-1]) == (3, True)
     assert run("simulate", tmp_path / "log.txt", "--processors", "2").code == 0
-
-
-def test_no_file_is_written_over_another(run: Run, trace: Path) -> None:
-    before = trace.read_text()
-    assert run("simulate", trace, "--swf", trace).code == 2
-    assert run("simulate", trace, "--jobs-csv", trace.parent / "a.csv", "--swf", trace.parent / "a.csv").code == 2
-    assert (trace.read_text(), (trace.parent / "a.csv").exists()) == (before, False)
 
 
 def test_processors_are_those_of_the_trace_where_jobs_get_whole_nodes(run: Run, trace: Path) -> None:

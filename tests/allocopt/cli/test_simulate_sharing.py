@@ -2,11 +2,11 @@
 
 import csv
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.program import Run
 
 from allocopt.simulator.quota.execution import QuotaExecution
 from allocopt.simulator.quota.scheduler import QuotaScheduler
@@ -16,8 +16,6 @@ from allocopt.traces.applications import queue_workload
 from allocopt.traces.executables import WORKFLOWS, profiled_jobs
 from allocopt.traces.swf import read_swf
 from learned.asax.scheduler import AsaxPolicy
-
-Run = Callable[..., Any]
 
 SHARING = [name for name in policy_names() if isinstance(get_policy(name), QuotaScheduler)]
 
@@ -138,13 +136,8 @@ def test_going_on_from_saved_knowledge_is_one_longer_run(run: Run, queue: Path, 
         out = tmp_path / "jobs.csv"
         save = ("--option", f"save_knowledge={kept}")
         assert run("simulate", queue, *given, *load, *save, "--seed", seed, "--jobs-csv", out).code == 0
-        done = simulate(
-            queue_workload(profiled_jobs(read_swf(queue), WORKFLOWS)),
-            64,
-            longer,
-            seed=seed,
-            execution=QuotaExecution(profiled_jobs(read_swf(queue), WORKFLOWS)),
-        )
+        jobs = profiled_jobs(read_swf(queue), WORKFLOWS)
+        done = simulate(queue_workload(jobs), 64, longer, seed=seed, execution=QuotaExecution(jobs))
         assert ends(out) == pytest.approx(done.end.tolist())
         assert isinstance(longer, AsaxPolicy)
         longer.save_knowledge = str(tmp_path / "longer.json")

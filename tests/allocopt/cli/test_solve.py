@@ -1,4 +1,4 @@
-"""``allocopt solve``: rows, solution files, warm starts, exported models, options."""
+"""``allocopt solve`` and ``verify``: rows, solution files, warm starts, exported models, options, refusals."""
 
 import json
 from collections.abc import Callable
@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 from pyscipopt import Model
+from support.program import Run
 from support.windows import paper_window
 
 from allocopt.solving.registry import get_solver, solver_names
 from allocopt.solving.solution_files import read_solution
 
 KEYS = ["instance", "kind", "strategy", "solver", "status", "objective", "bound", "gap", "runtime_s", "seed"]
-TINY_SCAS = {"tiny-fat-tree-0": 15000.0, "tiny-fat-tree-1": 32533.333333, "tiny-four-levels": 29466.666667}
 
-Run = Callable[..., Any]
+
+TINY_SCAS = {"tiny-fat-tree-0": 15000.0, "tiny-fat-tree-1": 32533.333333, "tiny-four-levels": 29466.666667}
 
 
 def test_a_json_row_has_the_keys_of_the_design_in_their_order(run: Run) -> None:
@@ -50,8 +51,7 @@ def test_every_instance_of_every_file_is_solved(run: Run, save: Callable[..., Pa
 
 def test_the_same_name_in_two_files_is_refused(run: Run, save: Callable[..., Path]) -> None:
     answer = run("solve", save(paper_window(0)), save(paper_window(0), name="again.json"))
-    assert answer.code == 3
-    assert "again.json: name: 'paper-0' is the name of an instance in" in answer.err
+    assert "again.json: name: 'paper-0' is the name of an instance in" in answer.refusal(3)
 
 
 @pytest.mark.slow
@@ -104,16 +104,13 @@ def test_a_wrong_warm_start_is_named_with_its_fault(
     path = tmp_path / "tiny-fat-tree-0.json"
     path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **change}), encoding="utf-8")
     answer = run("solve", tiny, "--solver", "dp", "--strategy", "scas", "--warm-start", path)
-    assert answer.code == 3
-    (line,) = answer.lines_of_error
-    assert line.startswith(f"allocopt: {path}: {fault}")
+    assert answer.refusal(3).startswith(f"{path}: {fault}")
 
 
 def test_a_warm_start_and_an_export_take_one_instance(run: Run, tmp_path: Path) -> None:
     for option in ("--warm-start", "--export"):
         answer = run("solve", "@tiny", "--solver", "scip", "--strategy", "scas", option, tmp_path / "x.mps")
-        assert answer.code == 2
-        assert "takes one instance, 3 were given" in answer.err
+        assert "takes one instance, 3 were given" in answer.refusal(2)
     assert not list(tmp_path.iterdir())
 
 
@@ -160,9 +157,7 @@ def test_all_formats_hold_the_same_variables(run: Run, tmp_path: Path, tiny: Pat
 def test_an_option_that_the_solver_does_not_have_is_refused(
     run: Run, tiny: Path, arguments: list[str], fault: str
 ) -> None:
-    answer = run("solve", tiny, "--strategy", "scas", *arguments)
-    assert answer.code == 2
-    assert fault in answer.err
+    assert fault in run("solve", tiny, "--strategy", "scas", *arguments).refusal(2)
 
 
 def test_options_reach_the_solver(run: Run, tiny: Path) -> None:
@@ -216,6 +211,63 @@ def test_excluded_nodes_are_given_to_nobody(run: Run, save: Callable[..., Path],
     ],
 )
 def test_senseless_excluded_nodes_are_refused(nodes: str, message: str, run: Run, save: Callable[..., Path]) -> None:
-    answer = run("solve", save(paper_window(0)), "--exclude-nodes", nodes)
-    assert answer.code == 2
-    assert message in answer.err
+    assert message in run("solve", save(paper_window(0)), "--exclude-nodes", nodes).refusal(2)
+
+
+@pytest.fixture
+def solution(run: Run, tiny: Path, tmp_path: Path) -> Path:
+    """Solution file of the first shipped window under scas, whose optimum is 15000."""
+    assert run("solve", tiny, "--solver", "dp", "--strategy", "scas", "--solution", tmp_path).code == 0
+    return tmp_path / "tiny-fat-tree-0.json"
+
+
+def test_a_valid_solution_is_said_to_be(run: Run, tiny: Path, solution: Path) -> None:
+    answer = run("verify", tiny, solution)
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out == f"{solution}: valid, scas, objective 15000; its bound 15000 fits, and is the solver's word\n"
+
+
+def test_the_instance_is_found_among_several_by_its_name(run: Run, solution: Path) -> None:
+    assert run("verify", "@tiny", solution).code == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"objective": 15000.1}, "the stated objective is 15000.1, recomputed it is 15000"),
+        ({"objective": None}, "the stated objective is None"),
+        ({"bound": 15001.0}, "the stated bound 15001.0 excludes the solution"),
+        ({"bound": 14000.0}, "the status is OPTIMAL, but the bound 14000.0 is below 15000"),
+        ({"status": "UNKNOWN"}, "the status is UNKNOWN, but there is an allocation"),
+        ({"allocation": None}, "the solution holds no allocation"),
+        ({"allocation": {}}, "job '1' has no nodes"),
+        ({"allocation": {"1": [0, 3, 4], "2": [8, 9, 10, 11]}}, "job '1' gets 3 nodes, asks for 4"),
+        ({"allocation": {"1": [3, 4, 5, 7], "2": [8, 9, 10, 11]}}, "job '1' gets node 7, which is not idle"),
+        ({"allocation": {"1": [3, 4, 5, 5], "2": [8, 9, 10, 11]}}, "job '1' gets a node twice"),
+        ({"allocation": {"1": [3, 4, 5, 8], "2": [8, 9, 10, 11]}}, "job '2' gets node 8, which job '1' has already"),
+        ({"allocation": {"1": [3, 4, 5, 8], "2": [6, 9, 10, 11]}}, "scas: job '1' is not contiguous"),
+        ({"instance": "another"}, "instance: 'another' is not in"),
+        ({"strategy": "best"}, "strategy: is 'best', must be 'scas', 'dcas' or 'free'"),
+        ({"version": 2}, "version: is 2, this program reads version 1"),
+    ],
+)
+def test_a_wrong_solution_is_refused_with_the_reason(
+    run: Run, tiny: Path, solution: Path, change: dict[str, Any], reason: str
+) -> None:
+    solution.write_text(json.dumps({**json.loads(solution.read_text(encoding="utf-8")), **change}), encoding="utf-8")
+    assert run("verify", tiny, solution).refusal(3).startswith(f"{solution}: {reason}")
+
+
+def test_the_order_of_a_dcas_solution_is_checked(run: Run, tiny: Path, tmp_path: Path) -> None:
+    assert run("solve", tiny, "--solver", "dp", "--strategy", "dcas", "--solution", tmp_path).code == 0
+    path = tmp_path / "tiny-fat-tree-0.json"
+    held = json.loads(path.read_text(encoding="utf-8"))
+    assert sorted(held["order"]) == sorted(held["allocation"])
+    assert run("verify", tiny, path).code == 0
+    path.write_text(json.dumps({**held, "order": held["order"][:1]}), encoding="utf-8")
+    assert run("verify", tiny, path).refusal(3) == f"{path}: order: job {held['order'][1]!r} is missing"
+
+
+def test_instance_and_solution_the_wrong_way_round_are_told_apart(run: Run, tiny: Path, solution: Path) -> None:
+    assert "must be 'allocopt-solution'" in run("verify", tiny, tiny).err
+    assert "must be 'allocopt-instance'" in run("verify", solution, solution).err

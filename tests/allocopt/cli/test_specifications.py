@@ -1,17 +1,15 @@
 """Specifications on the command line: files, fields, results that are run again."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.program import Run
 
 from allocopt.experiments.fields import FieldError
 from allocopt.experiments.simulations import Simulation
 from allocopt.experiments.specs import SimulationSpec, SolveSpec
-
-Run = Callable[..., Any]
 
 SWF = "; MaxProcs: 4\n" + "".join(
     f"{job} {7 * job} -1 {40 + 13 * job % 50} {1 + job % 3} -1 -1 {1 + job % 3} {95 + job}{' -1' * 9}\n"
@@ -139,6 +137,7 @@ def test_a_wrong_field_of_a_file_is_named(run: Run, folder: Path, text: str, fau
         (["--no-dependencies"], "--no-dependencies is --set dependencies=false, or dependencies in the file of --spec"),
         (["--exact-estimates"], "--exact-estimates is --set exact_estimates=true"),
         (["--energy-csv", "x.csv"], "energy_csv: goes with platform, which is not given"),
+        (["--set", "execution=baseline"], "execution: goes with platform, which is not given"),
     ],
 )
 def test_a_wrong_field_of_the_command_line_is_named(run: Run, folder: Path, arguments: list[str], fault: str) -> None:

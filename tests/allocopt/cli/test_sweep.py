@@ -9,14 +9,13 @@ import signal
 import sqlite3
 import sys
 import termios
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.gated import CELLS, UNGATED
+from support.program import Run
 from support.sweeps import (
     Gate,
     finished,
@@ -32,8 +31,6 @@ from support.windows import paper_window
 
 from allocopt.experiments.store import Status
 from allocopt.problems.instances import write_problems
-
-Run = Callable[..., Any]
 
 SOLVE_COLUMNS = [
     "instance", "kind", "strategy", "solver", "status", "objective", "bound", "gap", "runtime_s", "seed", "options",
@@ -242,9 +239,7 @@ def test_what_cannot_be_served_is_one_line(run: Run, grid: Path, arguments: list
 def test_without_ray_it_is_5_and_named(run: Run, grid: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     answer = run("sweep", grid, "--ray", "auto")
-    assert (answer.code, answer.out) == (5, "")
-    (line,) = answer.lines_of_error
-    assert "'ray', which is not installed: it comes with allocopt[distributed]" in line
+    assert "'ray', which is not installed: it comes with allocopt[distributed]" in answer.refusal(5)
 
 
 @pytest.fixture

@@ -1,17 +1,14 @@
 """``allocopt train``."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from support.program import Run
 
 from allocopt.traces.generators import lublin_workload
 from allocopt.traces.swf import write_swf
 from learned.weights import read_weights
-
-Run = Callable[..., Any]
 
 
 def generated_trace(path: Path) -> Path:
@@ -86,15 +83,11 @@ def test_an_agent_learns_from_a_trace_and_schedules_it(run: Run, tmp_path: Path)
 def test_what_cannot_be_trained_is_said_in_a_line(
     run: Run, tmp_path: Path, arguments: tuple[str, ...], fault: str
 ) -> None:
-    answer = run("train", *arguments, "--out", tmp_path / "run")
-    assert (answer.code, answer.out) == (2, "")
-    assert fault in answer.err
-    assert len(answer.lines_of_error) == 1
+    assert fault in run("train", *arguments, "--out", tmp_path / "run").refusal(2)
     assert not (tmp_path / "run").exists()
 
 
 def test_without_torch_it_says_what_to_install(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("learned.rl.training.find_spec", lambda name: None)
     answer = run("train", "nsa", "--out", tmp_path / "run")
-    assert (answer.code, answer.out) == (5, "")
-    assert "'torch', which is not installed: allocopt[train]" in answer.err
+    assert "'torch', which is not installed: allocopt[train]" in answer.refusal(5)

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.program import Run
 
 from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.experiments.grids import _WhatIfTask
-
-Run = Callable[..., Any]
 
 TOPOLOGY = """SwitchName=s1 Nodes=n[01-04]
 SwitchName=s2 Nodes=n[05-08]
@@ -169,21 +168,8 @@ def test_a_window_of_a_sites_trace_is_solved_into_hostlists(
     run: Run, jobs: Path, topology: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "window.json"
-    made = run(
-        "generate",
-        "windows",
-        "--workload",
-        jobs,
-        "--topology",
-        topology,
-        "--count",
-        "1",
-        "--min-jobs",
-        "1",
-        "--out",
-        out,
-    )
-    assert made.code == 0
+    site = ("--workload", jobs, "--topology", topology)
+    assert run("generate", "windows", *site, "--count", "1", "--min-jobs", "1", "--out", out).code == 0
     sizes = {job["id"]: job["nodes"] for job in json.loads(out.read_text(encoding="utf-8"))["jobs"]}
     answer = run("solve", out, "--nodelist", topology)
     lists = dict(line.split("\t") for line in answer.out.splitlines()[1:])
@@ -208,10 +194,7 @@ def test_simulate_takes_a_topology_and_a_table(run: Run, jobs: Path, topology: P
     ).rows[0]
     assert placed["mean_wait_s"] == plain["mean_wait_s"]
     answer = run("simulate", jobs, "--topology", topology, "--fat-tree", "1,1,8")
-    assert (answer.code, answer.lines_of_error) == (
-        2,
-        ["allocopt: fat_tree: fat_tree and topology both say how large the machine is: give one"],
-    )
+    assert answer.refusal(2) == "fat_tree: fat_tree and topology both say how large the machine is: give one"
 
 
 def test_convert_takes_tables_and_topologies(run: Run, jobs: Path, topology: Path, tmp_path: Path) -> None:
