@@ -16,12 +16,7 @@ class UsageError(AllocoptError, ValueError):
 class InvalidProblemError(AllocoptError, ValueError):
     """A problem whose data contradict each other.
 
-    Parameters
-    ----------
-    place
-        Where the fault is, in the words of the instance format, such as ``jobs[2].nodes``.
-    fault
-        What is wrong there and what would be right.
+    The place is in the words of the instance format, such as ``jobs[2].nodes``; the fault says what would be right.
     """
 
     exit_code = 3

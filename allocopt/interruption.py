@@ -8,18 +8,14 @@ from contextlib import contextmanager
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-SLICE_S = 0.05  # for which a kernel runs, about, before it is seen whether the user wants to interrupt it
+# A kernel cannot be interrupted while it runs: after about as long it comes back, and Ctrl-C is heard.
+SLICE_S = 0.05
 
 
 def run_in_slices(step: Callable[[int], int], size: int) -> None:
     """Run a kernel to its end, a twentieth of a second at a time, between which Ctrl-C is heard.
 
-    Parameters
-    ----------
-    step
-        Goes on by so many steps, and returns how many it has made: fewer at the end.
-    size
-        Steps at first.
+    ``step`` goes on by so many steps, ``size`` at first, and returns how many it has made: fewer at the end.
     """
     while True:
         started = time.perf_counter()
@@ -34,7 +30,7 @@ def run_in_slices(step: Callable[[int], int], size: int) -> None:
 
 @contextmanager
 def termination_interrupts() -> Iterator[None]:
-    """Let SIGTERM raise `KeyboardInterrupt` as Ctrl-C does, unless another handler is set.
+    """Make SIGTERM raise `KeyboardInterrupt` as Ctrl-C does, unless another handler is set.
 
     That is for programs, not for libraries, to decide.
     """
@@ -50,13 +46,14 @@ def termination_interrupts() -> Iterator[None]:
 
 @contextmanager
 def interruption_held() -> Iterator[Callable[[], bool]]:
-    """Let interruptions wait, and say whether one came; a second one does not wait.
+    """Hold interruptions back, and tell whether one came; a second one is not held.
 
     A signal that does not raise `KeyboardInterrupt` anyhow is left alone.
     """
     came: list[int] = []
     held = [number for number in SIGNALS if _is_main() and signal.getsignal(number) is signal.default_int_handler]
 
+    # Whoever presses Ctrl-C twice does not want to wait for the end of what is held.
     def hold(number: int, frame: FrameType | None) -> None:
         came.append(number)
         release()
@@ -74,5 +71,5 @@ def interruption_held() -> Iterator[Callable[[], bool]]:
 
 
 def _is_main() -> bool:
-    """Whether this is the main thread, to which signals go."""
+    # Signals go to the main thread, and only it may set handlers.
     return threading.current_thread() is threading.main_thread()

@@ -8,14 +8,9 @@ VALUE = "text-align:right;font-variant-numeric:tabular-nums;padding:.1em 0"
 
 
 def html_table(title: str, facts: Sequence[tuple[str, object]]) -> str:
-    """Return a table of names and values under a title; texts are escaped, None is a dash.
+    """Return a table of names and values under a title.
 
-    Parameters
-    ----------
-    title
-        What it is about.
-    facts
-        Names and values: texts, whole numbers, and others with six digits that count.
+    Texts are escaped, None is a dash, and numbers that are not whole have six significant digits.
     """
     rows = "".join(
         f'<tr><th scope="row" style="{LABEL}">{escape(name)}</th><td style="{VALUE}">{escape(_shown(value))}</td></tr>'
@@ -26,7 +21,6 @@ def html_table(title: str, facts: Sequence[tuple[str, object]]) -> str:
 
 
 def _shown(value: object) -> str:
-    """Write a value."""
     if value is None:
         return "\N{EN DASH}"
     if isinstance(value, float):

@@ -15,7 +15,7 @@ from allocopt.errors import AllocoptError, MissingPackageError, PluginError, Plu
 from allocopt.files.faults import printable
 from allocopt.values import converted
 
-DISTRIBUTION = "allocopt"
+_DISTRIBUTION = "allocopt"
 
 
 class Fence:
@@ -24,12 +24,7 @@ class Fence:
     All that parts do runs inside one, for they may come from other packages: loading, construction and work. What
     ends the whole program, such as Ctrl-C and want of memory, goes on; ``sys.exit`` of a part does not end it.
 
-    Parameters
-    ----------
-    culprit
-        Whose code runs inside, in words.
-    when
-        The time in seconds; None outside simulations.
+    The culprit is named in words; the time is that of a simulation in seconds, None outside of one.
     """
 
     __slots__ = ("_culprit", "_when")
@@ -61,20 +56,14 @@ def plugin_names(group: str) -> list[str]:
 def make_plugin(
     group: str, kind: str, name: str, options: Mapping[str, Any] | None = None, needs: Sequence[str] = ()
 ) -> Any:
-    """Make the part of that name.
+    """Make the part of that name in a group of entry points.
 
     What it prints meanwhile goes to standard error.
 
     Parameters
     ----------
-    group
-        The group of entry points.
     kind
-        What its parts are called, for messages.
-    name
-        One of `plugin_names`.
-    options
-        Values for the part's own parameters.
+        Word for the parts of the group, for messages.
     needs
         Attributes that every part of the group has.
 
@@ -100,7 +89,7 @@ def make_plugin(
 
 @cache
 def _entries(group: str, path: tuple[str, ...]) -> EntryPoints:
-    """Entry points of a group along a module path; kept, for looking them up takes milliseconds."""
+    # Looking them up takes milliseconds; the module path is a key, for what is installed depends on it.
     return _all_entries(path).select(group=group)
 
 
@@ -118,26 +107,25 @@ def no_such_part(kind: str, name: str, known: Sequence[str]) -> UsageError:
 
 
 def _entry(group: str, kind: str, name: str) -> EntryPoint:
-    """Return the entry point of that name: this package's own, if it has one."""
+    # This package's own goes before: installing another one must not change what ours is.
     found = {entry.value: entry for entry in _entries(group, tuple(sys.path)) if entry.name == name}
     if not found:
         raise no_such_part(kind, name, plugin_names(group))
     if len(found) == 1:
         return next(iter(found.values()))
     packages = {entry.dist.name if entry.dist else entry.value: entry for entry in found.values()}
-    others = " and ".join(sorted(packages.keys() - {DISTRIBUTION}))
-    if DISTRIBUTION not in packages:
+    others = " and ".join(sorted(packages.keys() - {_DISTRIBUTION}))
+    if _DISTRIBUTION not in packages:
         raise PluginError(f"{others} both have a {kind} {name!r}: uninstall one of them")
     warnings.warn(
-        f"{kind} {name!r} is that of {DISTRIBUTION}; the one of {others} is left out: it needs another name",
+        f"{kind} {name!r} is that of {_DISTRIBUTION}; the one of {others} is left out: it needs another name",
         PluginWarning,
         stacklevel=3,
     )
-    return packages[DISTRIBUTION]
+    return packages[_DISTRIBUTION]
 
 
 def _loaded(what: str, entry: EntryPoint) -> Any:
-    """Load what makes a part."""
     try:
         factory = entry.load()
     except ModuleNotFoundError as error:
@@ -172,5 +160,5 @@ def option_values(what: str, types: Mapping[str, Any], options: Mapping[str, Any
 
 @cache
 def _types(factory: Any) -> dict[str, Any]:
-    """Return the types that a factory declares, which takes longer to find than to make most parts."""
+    # Finding the types that a factory declares takes longer than making most parts.
     return get_type_hints(factory)

@@ -18,7 +18,7 @@ from allocopt.errors import MissingPackageError, PluginWarning
 from allocopt.plugins import Fence, make_plugin, no_such_part, plugin_names
 
 GROUP = "allocopt.reproductions"
-NEEDS_CHECKOUT = (
+_NEEDS_CHECKOUT = (
     "the papers' tables and figures come with a checkout, not with the installed package; "
     "get them by `pip install -e .` in a clone of the repository"
 )
@@ -37,8 +37,6 @@ class ReproductionRequest:
         Folder with the data, which are not part of the project.
     is_quick
         Whether it may take a minute only; else it has the size of the paper.
-    seeds
-        Fix every random choice; there is at least one.
     """
 
     data: Path
@@ -52,14 +50,10 @@ class ReproductionRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReproductionRow:
-    """One number of a table or figure.
+    """One number of a table or figure, by its reproduction and where it stands there.
 
     Parameters
     ----------
-    artifact
-        Name of the reproduction.
-    row, column
-        Where the number stands.
     published
         What the paper prints; None where it prints nothing.
     ours
@@ -92,25 +86,13 @@ class Reproduction(Protocol):
 
     @property
     def title(self) -> str:
-        """What it is, in a line."""
+        """Title, in a line."""
 
     def pieces(self, request: ReproductionRequest) -> Sequence[str]:
         """Return the keys of the pieces, each of which can be measured alone."""
 
     def measure(self, request: ReproductionRequest, piece: str) -> dict[str, Any]:
-        """Measure one piece.
-
-        Parameters
-        ----------
-        request
-            What is asked for.
-        piece
-            One of `pieces`.
-
-        Returns
-        -------
-        dict
-            A record that JSON can hold.
+        """Measure one of `pieces`, and return a record that JSON can hold.
 
         Raises
         ------
@@ -146,7 +128,7 @@ def reproduction_names() -> list[str]:
     """
     names = sorted({*_of_the_papers(), *plugin_names(GROUP)})
     if not names:
-        raise MissingPackageError(NEEDS_CHECKOUT)
+        raise MissingPackageError(_NEEDS_CHECKOUT)
     return names
 
 
@@ -172,5 +154,5 @@ def get_reproduction(name: str, options: Mapping[str, Any] | None = None) -> Rep
         made = make_plugin(GROUP, "reproduction", name, options, ("title", "pieces", "measure", "rows"))
         return cast(Reproduction, made)
     if not papers:
-        raise MissingPackageError(f"there is no reproduction {name!r} here: {NEEDS_CHECKOUT}")
+        raise MissingPackageError(f"there is no reproduction {name!r} here: {_NEEDS_CHECKOUT}")
     raise no_such_part("reproduction", name, reproduction_names())

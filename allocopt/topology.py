@@ -77,16 +77,9 @@ class OneShot(TopologySolver):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What solving a `Model` gives: the nodes of every job, beside the result.
+    """Result of solving a `Model`, with the nodes of every job.
 
-    Parameters
-    ----------
-    problem
-        What was solved.
-    result
-        Status, cost, bound and the rest.
-    node_names
-        Names of the nodes, by number; empty where they have none.
+    ``node_names`` are the names of the nodes by number, empty where they have none.
     """
 
     problem: TopologyProblem
@@ -117,15 +110,11 @@ class Model:
     Parameters
     ----------
     cluster
-        The cluster: a topology, or what `allocopt.read_topology` returns, whose nodes have names.
+        A topology, or what `allocopt.read_topology` returns, whose nodes have names.
     idle_nodes
         Numbers of the nodes that may be given away; None for all.
-    hop_cost
-        Cost of one hop.
     fragmentation_weight
-        What the hops of the leftover nodes cost, as if they were one job, in hop costs of a job.
-    name
-        Name of the window.
+        Cost of the hops of the leftover nodes, as if they were one job, in hop costs of a job.
 
     Examples
     --------
@@ -160,18 +149,12 @@ class Model:
 
         Parameters
         ----------
-        nodes
-            Number of nodes it asks for.
         id
-            Its name; None for its number, from 1 on.
+            None for its number, from 1 on.
         within
             Level of which all its nodes lie in one group, such as ``"leaf"``, ``"pod"`` or 1.
         only_in, not_in
             Groups that every node, or no node, of the job lies in.
-        prefer
-            A level within one group of which the job would rather stay.
-        segments
-            Pieces in which the job comes.
         """
         placement = Placement(tuple(only_in), tuple(not_in), within, prefer, segments)
         job = Job(id or str(len(self.jobs) + 1), nodes, None if placement == Placement() else placement)
@@ -187,6 +170,7 @@ class Model:
             If its jobs do not fit, or contradict each other or the cluster.
         """
         tree = self.cluster.tree if isinstance(self.cluster, NamedTree) else self.cluster
+        # The problem checks and freezes its nodes: a copy here would be one too many.
         idle = np.arange(tree.size) if self.idle_nodes is None else np.asarray(self.idle_nodes)
         return TopologyProblem(
             tree, idle, tuple(self.jobs), self.hop_cost, self.name, Strategy(strategy), self.fragmentation_weight
@@ -211,8 +195,6 @@ class ParetoPoint:
         Hop cost of the jobs, penalties included.
     fragmentation
         Hop cost of the leftover nodes, as if they were one job.
-    allocation
-        The nodes of every job.
     weight
         Weight of the fragmentation under which it was found.
     proved
@@ -246,11 +228,9 @@ def pareto_front(
     weights
         Weights of the fragmentation, not negative.
     solver
-        Name of a solver that honours side constraints, or a solver object.
+        One that honours side constraints.
     time_limit
         Seconds for every weight; None for no limit.
-    seed
-        Fixes every random choice.
 
     Returns
     -------
@@ -266,6 +246,7 @@ def pareto_front(
         raise UsageError("a Pareto front needs at least one weight")
     points: list[ParetoPoint] = []
     for weight in sorted(set(weights)):
+        # A rising weight moves the optimum along the front, so that the best of those found is a near start.
         weighted = replace(problem, fragmentation_weight=weight)
         start = min((point.allocation for point in points), key=weighted.objective, default=None)
         result = solve(weighted, solver=solver, time_limit=time_limit, seed=seed, warm_start=start)

@@ -18,8 +18,6 @@ class TrainingRequest:
     ----------
     folder
         Where weights, learning curve and checkpoint go.
-    seed
-        Fixes every random choice.
     minutes
         Wall clock after which to stop with a checkpoint; None to go through to the end.
     resumes
@@ -37,15 +35,7 @@ class TrainingRequest:
 
 @dataclass(frozen=True, slots=True)
 class TrainingProgress:
-    """How far a training is.
-
-    Parameters
-    ----------
-    done, total
-        Updates.
-    measures
-        What the last update measured, by name.
-    """
+    """Updates that a training has made, those it is to make, and what the last one measured, by name."""
 
     done: int
     total: int

@@ -24,8 +24,6 @@ def converted(what: str, value: object, kind: Any) -> Any:
     ----------
     what
         Name of the value, for the message.
-    value
-        The value.
     kind
         A type as annotations declare it, unions and tuples included. Of other generic types only the outermost is
         checked.
@@ -47,7 +45,8 @@ def _as(value: Any, kind: Any) -> Any:
     """Return a value as one of a type; raise `TypeError` or `OverflowError` where that cannot be."""
     own = kind.__args__ if isinstance(kind, UnionType) else (kind,)
     if type(value) in own and (type(value) is not int or abs(value) <= LARGEST_INTEGER):
-        return value  # nearly always, and before a solve that may take 0.3 ms
+        # Nearly always, and before a solve that may take 0.3 ms.
+        return value
     if type(value) is int and float in own:
         return float(value)
     origin, parts = get_origin(kind), get_args(kind)
@@ -69,6 +68,7 @@ def _as(value: Any, kind: Any) -> Any:
 def _as_one_of(value: Any, kinds: tuple[Any, ...]) -> Any:
     """Return a value as one of the first type that fits; its own type comes before one that it may stand for."""
     faults: list[Exception] = []
+    # Without this, the whole number 1 would be made a float by ``float | int``.
     own = (kind for kind in kinds if kind is type(value))
     for kind in (*own, *kinds):
         try:
@@ -103,7 +103,6 @@ def _as_class(value: Any, kind: Any) -> Any:
 
 
 def _if(value: Any, is_right: bool) -> Any:
-    """Return a value that is right."""
     if not is_right:
         raise TypeError
     return value
@@ -117,7 +116,6 @@ def _in_range(value: int) -> int:
 
 
 def _words(kind: Any) -> str:
-    """Name a type."""
     if get_origin(kind) in (Union, UnionType):
         return " or ".join(map(_words, get_args(kind)))
     if isinstance(kind, type) and issubclass(kind, Enum):

@@ -43,7 +43,7 @@ class _LimitOptions:
     gap: Gap = 0.0
 
 
-def bench(
+def _bench(
     instances: Instances,
     compared: _ContenderOptions,
     limit: _LimitOptions,
@@ -104,16 +104,18 @@ def bench(
     with closing(open_store(out, grid, limits)) as store:
         run_grid(grid, store, lambda: executor_of(grid, workers), take, "solves")
         check_none_failed(grid, store, "solves")
+        # The store goes once the table is written: a crash between the two loses nothing.
         if out is not None:
             write_table(out, [{**row.as_dict(), **facts.as_dict()} for row in rows])
         store.remove()
     if trajectory is not None:
         write_trajectories(trajectory, (point for row in rows for point in TrajectoryRow.of(row.solve, row.points)))
+    # With --json, standard output holds rows alone, so that other programs can read it.
     made_by = f"{facts.version}, commit {facts.commit}, Python {facts.python}, {facts.machine}"
     print(f"{summary_table(rows, screen_width())}\n\n{made_by}", file=sys.stderr if as_json else sys.stdout)
 
 
-command = command_of(bench)
+command = command_of(_bench)
 
 
 def _parts(text: str) -> list[str]:

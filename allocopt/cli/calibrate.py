@@ -27,8 +27,8 @@ _SLOWDOWNS = ("rate_mb_s", "others_rate_mb_s", "others", "factor")
 _POWERS, _STALLED = ("active_cores", "power_w"), "stalled_cores"
 
 
-@app.command()
-def contention(
+@app.command("contention")
+def _contention(
     source: Annotated[
         Path,
         typer.Argument(
@@ -52,6 +52,7 @@ def contention(
 
     check_files_differ(source, out, plot)
     columns = read_columns(source, _SLOWDOWNS)
+    # Faults of the columns are known to the model by name; the file is named here.
     try:
         fit = Slowdowns(*(columns[name] for name in _SLOWDOWNS)).fit(sharing)
     except InvalidProblemError as error:
@@ -59,8 +60,8 @@ def contention(
     _show_fit("contention", fit, out, plot, "speed factor", as_json)
 
 
-@app.command()
-def locality(
+@app.command("locality")
+def _locality(
     source: Annotated[
         Path,
         typer.Argument(
@@ -115,8 +116,8 @@ def _row(one: "FittedLine") -> dict[str, str | float | int | None]:
     }
 
 
-@app.command()
-def power(
+@app.command("power")
+def _power(
     source: Annotated[
         Path,
         typer.Argument(
@@ -152,6 +153,7 @@ def _show_fit(model: str, fit: "Fit", out: Path | None, plot: Path | None, quant
     """Write the files that are asked for, and print the constants, by their key in a platform file, and residuals."""
     from allocopt.files.writing import json_by_line, write_text
 
+    # First of all, for a plot of a wrong format is refused, and then no constants are to be left behind.
     if plot is not None:
         from allocopt.report.residual_plot import write_residual_plot
 

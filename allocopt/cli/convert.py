@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from allocopt.traces.rows import Writer
     from allocopt.traces.workload import Workload
 
-TOPOLOGIES = (".conf", ".graphml")
+_TOPOLOGIES = (".conf", ".graphml")
 """Endings of files of topologies."""
 
 Source = Annotated[
@@ -56,7 +56,7 @@ def command(
     from allocopt.traces.writing import writer_of
 
     check_files_differ(source, out)
-    if out.name.removesuffix(".gz").endswith(TOPOLOGIES):
+    if out.name.removesuffix(".gz").endswith(_TOPOLOGIES):
         return _convert_topology(source, out, labels)
     # A wrong ending is told before a long file is read.
     writer = writer_of(out)

@@ -53,6 +53,7 @@ def _solved(solver: "Solver") -> str:
     from allocopt.report.rows import shown
     from allocopt.solving.solve import solve
 
+    # A strategy by name, not by order of a set, so that two runs of the doctor examine the same.
     strategy = min(solver.capabilities.strategies, default=None)
     problem = next(iter(shipped_problems(solver.kind)), None)
     if problem is None:

@@ -30,6 +30,7 @@ def command(name: Name = None, url: Url = None, sha256: Sha256 = None, as_json: 
         return _list(as_json)
     source = known_source(name, url, sha256)
     path = source.fetch()
+    # The archive lets its traces be used on this condition.
     print("allocopt: acknowledge the archive it is from and those whom its header names", file=sys.stderr)
     row = {"name": source.name, "path": str(path), "url": source.url, "sha256": source.sha256}
     print(json.dumps(row) if as_json else path)

@@ -114,6 +114,7 @@ def add_commands() -> None:
     """Add a command for everything that draws problems of a kind."""
     from allocopt.problems.kind import get_kind, kind_names
 
+    # The application is one object per process, and every `program` made in it comes here.
     known = {command.name for command in app.registered_commands}
     for name in kind_names():
         for command, draw in get_kind(name).generators.items():
@@ -130,6 +131,7 @@ def _generator(prefix: str, draw: "Generator[Problem]") -> Callable[..., None]:
         from allocopt.errors import InvalidProblemError, UsageError
 
         names = _instance_names(prefix, count)
+        # A stream for each, so that the first of many are those of a smaller number.
         rngs = np.random.default_rng(seed).spawn(count)
         try:
             own = gathered(draw, options)
@@ -149,7 +151,7 @@ def _generator(prefix: str, draw: "Generator[Problem]") -> Callable[..., None]:
     return with_parameters(command, draw.__doc__, [common[0], *own, *common[1:]])
 
 
-def windows(
+def _windows(
     out: Out, replay: _ReplayOptions, tree: FatTreeOptions, cluster: _ClusterOptions, drawn: _DrawnWorkload
 ) -> None:
     """Replay a workload through the window rule of the NSA paper.
@@ -169,6 +171,7 @@ def windows(
         if field.name != "seed" and isinstance(value, int) and value > most:
             raise UsageError(f"--{field.name.replace('_', '-')} is {value}, must be at most {most}")
     topology = tree.tree() if cluster.topology is None else read_cluster(cluster.topology, cluster.labels).tree
+    # A stream for each, so that the jobs are the same whatever the allocator draws.
     drawing, allocating = np.random.default_rng(replay.seed).spawn(2)
     allocate = solver_allocator(replay.allocator, replay.strategy, replay.iterations, allocating)
     trace = drawn.draw(drawing) if replay.workload is None else read_jobs(replay.workload, cluster.columns)
@@ -184,13 +187,13 @@ def windows(
         min_jobs=replay.min_jobs,
         max_jobs=replay.max_jobs,
         skip=replay.skip,
-        prefix=file_name(ready.name if replay.prefix is None else replay.prefix),
+        prefix=_file_name(ready.name if replay.prefix is None else replay.prefix),
     )
     made = list(islice(found, replay.count))
     _write_instances(out, made, replay.count, [replay.workload, cluster.topology])
 
 
-def window(
+def _window(
     out: Out,
     topology: TopologyFile,
     idle: Annotated[
@@ -240,7 +243,7 @@ def window(
     if not taken:
         fault = f"none of the {len(waiting)} jobs fits the {len(numbers)} idle nodes" if numbers else "no node is idle"
         raise UsageError(fault)
-    chosen = file_name(Path((queue or topology).name.removesuffix(".gz")).stem if name is None else name)
+    chosen = _file_name(Path((queue or topology).name.removesuffix(".gz")).stem if name is None else name)
     problem = TopologyProblem(cluster.tree, np.array(numbers), tuple(taken), hop_cost, chosen)
     if ranged:
         typer.echo(f"{chosen}: jobs with a range of nodes, the least taken: {ranged}", err=True)
@@ -290,7 +293,7 @@ def _fitting(jobs: "list[Job]", idle: int) -> "Iterator[Job]":
             yield job
 
 
-def workload(
+def _workload(
     out: Annotated[
         Path,
         typer.Argument(
@@ -357,11 +360,12 @@ def _queue(jobs: int, processors: int, rng: "np.random.Generator") -> "Workload"
         raise UsageError(
             f"--processors is {processors}, must be at least {CLUSTER_SIZES[0]}: jobs of asax have as many"
         )
+    # Whole queues are drawn, as in the paper, and the last one is cut.
     queue = asax_queue(rng, -(-jobs // JOBS), _LIMIT, between_s=_BETWEEN_S)
     return replace(queue_workload(queue[:jobs], "asax"), machine_processors=processors)
 
 
-def file_name(name: str) -> str:
+def _file_name(name: str) -> str:
     """Return a name that files can have."""
     from allocopt.errors import UsageError
 
@@ -373,7 +377,7 @@ def file_name(name: str) -> str:
 def _instance_names(name: str, count: int) -> list[str]:
     """Name instances that are made together: NAME, or NAME-000 and so on where there are several."""
     names = [name] if count == 1 else [f"{name}-{number:03d}" for number in range(count)]
-    return [file_name(each) for each in names]
+    return [_file_name(each) for each in names]
 
 
 def _write_instances(
@@ -407,6 +411,6 @@ def _write_instances(
     typer.echo(f"{out}: instances written: {len(problems)}{fewer}", err=True)
 
 
-app.command("workload")(workload)
-app.command("window")(window)
-app.command("windows")(command_of(windows))
+app.command("workload")(_workload)
+app.command("window")(_window)
+app.command("windows")(command_of(_windows))

@@ -25,6 +25,7 @@ def open_store(output: Path | None, grid: "Grid", setting: Mapping[str, Any]) ->
     from allocopt.experiments.store import Store
     from allocopt.report.provenance import provenance
 
+    # Where any of this differs, rows of an earlier run answer another question, and the store refuses.
     facts = provenance().as_dict()
     cells = {"inputs": sorted(grid.inputs), "cells": digest([cell.label for cell in grid.cells])}
     return Store(output, facts, {**setting, **cells, **facts})
@@ -60,6 +61,7 @@ def run_grid(
     progress = Progress(total, done, sys.stderr, noun)
 
     def tell(cell: "Cell", row: "Row") -> None:
+        # What a command prints of a row goes where the line of progress stood.
         progress.clear()
         if on_row is not None:
             on_row(cell, row)
@@ -72,6 +74,7 @@ def run_grid(
             rows = run(grid, store, runs, progress=progress, on_row=tell)
     except KeyboardInterrupt:
         progress.clear()
+        # Without an output the store is in memory, and gone with the process.
         is_kept = store.path != Path(":memory:")
         kept = f", kept in {store.path}; the same command goes on from there" if is_kept else ""
         raise KeyboardInterrupt(f"{len(grid.finished(store.rows()))} of {total} {noun} done{kept}") from None

@@ -16,7 +16,7 @@ from allocopt.files.faults import bad_file, os_fault
 from allocopt.interruption import termination_interrupts
 from allocopt.version import __version__
 
-LEAST_MEMORY = 2**29
+_LEAST_MEMORY = 2**29
 """Bytes of address space below which no command is tried."""
 
 COMMANDS = {
@@ -127,9 +127,9 @@ def _check_memory() -> None:
         # Windows has no such limits.
         return
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit not in (resource.RLIM_INFINITY, -1) and limit < LEAST_MEMORY:
+    if limit not in (resource.RLIM_INFINITY, -1) and limit < _LEAST_MEMORY:
         error = MemoryError()
-        error.add_note(f"a process may have {limit >> 20} MiB (ulimit -v), at least {LEAST_MEMORY >> 20} are needed")
+        error.add_note(f"a process may have {limit >> 20} MiB (ulimit -v), at least {_LEAST_MEMORY >> 20} are needed")
         raise error
 
 

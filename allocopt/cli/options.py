@@ -4,7 +4,6 @@ No path has to be ``readable``: whoever opens it says what is wrong, in one line
 """
 
 import os
-import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,9 +15,6 @@ if TYPE_CHECKING:
     from allocopt.cluster.named import NamedTree
     from allocopt.traces.csv_columns import Columns
     from allocopt.traces.workload import Workload
-
-_NUMBERS = re.compile(r"[\s\d,-]*")
-_RANGE = re.compile(r"\s*(\d{1,18})(?:\s*-\s*(\d{1,18}))?\s*")
 
 LARGEST = 1_000_000_000
 """Largest number, size or time that an option takes: beyond any that makes sense, and safe from overflow."""
@@ -71,6 +67,7 @@ def read_cluster(path: Path, labels: str | None = None) -> "NamedTree":
     from allocopt.cluster.reading import read_topology
 
     cluster = read_topology(path, [label.strip() for label in labels.split(",")] if labels else ())
+    # On standard error, for standard output holds the answers of the command.
     for remark in (cluster.summary(), *cluster.remarks):
         print(f"allocopt: {path}: {remark}", file=sys.stderr)
     return cluster
@@ -88,47 +85,6 @@ def _table_columns(text: str | None) -> "Columns | None":
     from allocopt.traces.csv_columns import Columns
 
     return None if text is None else Columns.parse(text)
-
-
-def parse_nodes(text: str, cluster: "NamedTree | None" = None) -> list[int]:
-    """Turn numbers and ranges such as ``3,7-9``, or a hostlist of names, into node numbers; an empty text holds none.
-
-    Parameters
-    ----------
-    text
-        The list. What is made of digits, commas and hyphens holds numbers, anything else names.
-    cluster
-        Where the nodes have names; None where they have none.
-
-    Raises
-    ------
-    UsageError
-        If a part is neither a number nor a range that does not fall, a number is larger than any cluster, there are
-        more nodes than any cluster has, or there is no node of a name.
-    """
-    from allocopt.cluster.topology import LARGEST_CLUSTER
-    from allocopt.errors import InvalidProblemError, UsageError
-
-    if cluster is not None and not _NUMBERS.fullmatch(text):
-        from allocopt.cluster.hostlist import expand_hostlist
-
-        try:
-            return cluster.numbers(expand_hostlist(text))
-        except InvalidProblemError as error:
-            raise UsageError(f"nodes {text!r}: {error.fault}") from None
-    ranges: list[range] = []
-    for part in text.split(",") if text.strip() else []:
-        match = _RANGE.fullmatch(part)
-        if match is None:
-            right = "must be numbers and ranges such as 3,7-9; names are those of a topology that is given"
-            raise UsageError(f"nodes {text!r} hold {part!r}, {right}")
-        first, last = int(match[1]), int(match[2] or match[1])
-        if not first <= last < LARGEST_CLUSTER:
-            raise UsageError(f"nodes {text!r} hold {part!r}, must rise within 0..{LARGEST_CLUSTER - 1}")
-        ranges.append(range(first, last + 1))
-    if sum(map(len, ranges)) > LARGEST_CLUSTER:
-        raise UsageError(f"nodes {text!r} are more than {LARGEST_CLUSTER}")
-    return [node for numbers in ranges for node in numbers]
 
 
 def check_files_differ(*paths: Path | None, read: Iterable[Path | None] = ()) -> None:
@@ -158,6 +114,7 @@ def check_files_differ(*paths: Path | None, read: Iterable[Path | None] = ()) ->
 def _places(paths: Iterable[Path | None]) -> list[str]:
     """Return where the files of some paths are."""
     named = [_without_choice(path) for path in paths if path is not None]
+    # A path that does not exist yet may still be named twice; links are followed, for they hide that.
     return [os.path.realpath(path) for path in named if os.path.isfile(path) or not os.path.exists(path)]
 
 

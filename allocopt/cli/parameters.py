@@ -39,6 +39,7 @@ def with_parameters(
     command: Callable[..., None], doc: str | None, parameters: Sequence[Parameter]
 ) -> Callable[..., None]:
     """Give a function of keywords the parameters and the text that typer shows."""
+    # typer reads a signature, whatever the function itself takes.
     command.__doc__ = doc
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -53,6 +54,7 @@ def names_of(registry: str) -> Callable[[str], list[str]]:
     """Complete names of a registry: ``solvers``, ``policies`` or ``artifacts``; after a comma the next one."""
 
     def complete(incomplete: str) -> list[str]:
+        # A shell replaces the whole word, so that the names before the comma are given back.
         before, comma, begun = incomplete.rpartition(",")
         return [f"{before}{comma}{name}" for name in _names(registry) if name.startswith(begun)]
 

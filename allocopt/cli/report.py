@@ -55,6 +55,7 @@ def command(
     files = [instance_path(path) for path in results]
     named = [instance_path(path) for path in instance or ()]
     check_files_differ(out, *files, read=[*named, topology])
+    # Files that are the same, and packages that are missing, are told before long files are read.
     check_installed()
     cluster = None if topology is None else read_cluster(topology, labels)
     sections = contents(files, named, cluster)

@@ -81,6 +81,7 @@ def command(
         run_grid(grid, store, lambda: executor_of(grid, workers, fresh=True), take, "pieces")
         check_none_failed(grid, store, "pieces")
         rows = get_reproduction(name, options).rows(request, records)
+        # In every row, so that rows of several runs can be told apart where they are put together.
         facts = provenance().as_dict()
         lines = [json.dumps({**row.as_dict(), **facts}, allow_nan=False) for row in rows]
         write_text(path, "[\n" + ",\n".join(lines) + "\n]\n")

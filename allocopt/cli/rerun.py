@@ -28,6 +28,7 @@ def command(
     stored = read_result(result)
     if stored.changed:
         raise BadFileError(f"{result}: inputs: {', '.join(stored.changed)} changed since, or cannot be found")
+    # Another version may well give the same rows: it is remarked, and the rows decide.
     was, now = stored.model.made_by, provenance().as_dict()
     for name in ("version", "commit"):
         if was.get(name) != now[name]:

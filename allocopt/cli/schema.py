@@ -32,6 +32,7 @@ def json_schema(what: SchemaName) -> dict[str, object]:
     from allocopt.problems.kind import get_kind, kind_names
     from allocopt.solving.solution_files import BestKnownFile
 
+    # Kinds of plug-ins are among them: their files have a schema too.
     codecs = [get_kind(name).codec for name in kind_names()]
     shapes: dict[str, Any] = {
         "instance": reduce(or_, (codec.instance_model for codec in codecs)),

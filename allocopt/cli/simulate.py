@@ -89,6 +89,7 @@ def run(spec: SimulationSpec, asked: SimulateOptions) -> list[dict[str, Any]]:
     metrics = measure(schedule, Trim(spec.trim, spec.trim), spec.starvation)
     row = simulation.row(schedule, metrics, runtime_s)
     _write_schedule(spec, simulation.rules, schedule, row, asked)
+    # Before the result file, so that knowledge that cannot be saved leaves no result that claims to be whole.
     if isinstance(simulation.policy, _Remembering):
         simulation.policy.remember()
     if asked.out is not None:

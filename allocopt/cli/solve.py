@@ -1,6 +1,7 @@
 """``allocopt solve``."""
 
 import json
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from allocopt.cli.spec_options import spec_command, takes_spec
 from allocopt.experiments.specs import SolveSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from allocopt.cluster.named import NamedTree
     from allocopt.experiments.solves import Solves
     from allocopt.problems.base import Problem
@@ -26,6 +29,9 @@ OWN = (
 """Fields with an option of their own."""
 
 Command = spec_command(SolveSpec)
+
+_NUMBERS = re.compile(r"[\s\d,-]*")
+_RANGE = re.compile(r"\s*(\d{1,18})(?:\s*-\s*(\d{1,18}))?\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +69,7 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
 
     Ctrl-C or SIGTERM ends the search with the best solution so far, and exit code 130.
     """
-    from allocopt.cli.options import check_files_differ, parse_nodes
-    from allocopt.cli.terminal import quietly
+    from allocopt.cli.options import check_files_differ
     from allocopt.errors import NoSolutionError, UsageError
     from allocopt.experiments.results import write_result
     from allocopt.experiments.solves import Solves
@@ -73,11 +78,12 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
     if asked.cancel:
         spec = spec.model_copy(update={"options": {**spec.options, "cancel": True}})
     cluster = None if asked.nodelist is None else read_cluster(asked.nodelist, asked.labels)
-    excluded = parse_nodes(spec.exclude_nodes or "", cluster)
+    excluded = _parse_nodes(spec.exclude_nodes or "", cluster)
     if excluded:
         # A name is one of the topology, which is no part of the specification.
         spec = spec.model_copy(update={"exclude_nodes": ",".join(map(str, excluded))})
     solves = Solves.of(spec, excluded)
+    # What can be refused is refused before kernels are compiled and solvers start.
     if len(solves.problems) > 1 and asked.export is not None:
         raise UsageError(f"--export takes one instance, {len(solves.problems)} were given")
     if cluster is not None:
@@ -94,10 +100,12 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
     done: list[tuple[Problem, Result]] = []
     rows: list[SolveRow] = []
     try:
-        for problem, result in quietly(solves.run(_print_incumbent if asked.verbose else None)):
+        for problem, result in _quietly(solves.run(_print_incumbent if asked.verbose else None)):
             done.append((problem, result))
             rows.append(_report(problem, result, asked, cluster))
+            # It raises what Ctrl-C raises, now that the answer so far is written; what comes after is not solved.
             result.unless_interrupted()
+    # Also after Ctrl-C: incumbents of the solves so far are worth drawing.
     finally:
         _write_trajectories(asked.trajectory, done)
     if asked.out is not None:
@@ -108,6 +116,48 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
 
 
 command = takes_spec(SolveSpec, OWN, SolveOptions)(run)
+
+
+def _parse_nodes(text: str, cluster: "NamedTree | None" = None) -> list[int]:
+    """Turn numbers and ranges such as ``3,7-9``, or a hostlist of names, into node numbers; an empty text holds none.
+
+    What is made of digits, commas and hyphens holds numbers; anything else is names, which need a cluster.
+    """
+    from allocopt.cluster.topology import LARGEST_CLUSTER
+    from allocopt.errors import InvalidProblemError, UsageError
+
+    if cluster is not None and not _NUMBERS.fullmatch(text):
+        from allocopt.cluster.hostlist import expand_hostlist
+
+        try:
+            return cluster.numbers(expand_hostlist(text))
+        except InvalidProblemError as error:
+            raise UsageError(f"nodes {text!r}: {error.fault}") from None
+    ranges: list[range] = []
+    for part in text.split(",") if text.strip() else []:
+        match = _RANGE.fullmatch(part)
+        if match is None:
+            right = "must be numbers and ranges such as 3,7-9; names are those of a topology that is given"
+            raise UsageError(f"nodes {text!r} hold {part!r}, {right}")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if not first <= last < LARGEST_CLUSTER:
+            raise UsageError(f"nodes {text!r} hold {part!r}, must rise within 0..{LARGEST_CLUSTER - 1}")
+        ranges.append(range(first, last + 1))
+    if sum(map(len, ranges)) > LARGEST_CLUSTER:
+        raise UsageError(f"nodes {text!r} are more than {LARGEST_CLUSTER}")
+    return [node for numbers in ranges for node in numbers]
+
+
+def _quietly(solved: "Iterator[tuple[Problem, Result]]") -> "Iterator[tuple[Problem, Result]]":
+    """Yield what is solved; what a solver prints meanwhile goes to standard error, and rows to standard output."""
+    from allocopt.cli.terminal import prints_on_stderr
+
+    while True:
+        with prints_on_stderr():
+            item = next(solved, None)
+        if item is None:
+            return
+        yield item
 
 
 def _print_incumbent(incumbent: "Incumbent") -> None:
@@ -160,6 +210,7 @@ def _check_names(solves: "Solves", cluster: "NamedTree", path: Path | None) -> N
         if not isinstance(problem, TopologyProblem) or not cluster.is_like(problem.topology):
             fault = f"{problem.name} is not about the {len(cluster.nodes)} nodes of {path} as they are connected there"
             raise UsageError(f"--nodelist: {fault}")
+    # It raises an error for a name that a hostlist cannot hold, before anything is solved.
     cluster.hostlist(range(len(cluster.nodes)))
 
 

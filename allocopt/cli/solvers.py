@@ -16,6 +16,7 @@ def command(as_json: Json = False) -> None:
         print("\n".join(json.dumps(asdict(row)) for row in rows))
         return
     table, width = _table(rows), screen_width()
+    # A table that is wider than the screen would be wrapped into something nobody can read.
     fits = width is None or table.index("\n") <= width
     print(table if fits else listed({row.solver: _described(row) for row in rows}))
 

@@ -58,6 +58,7 @@ def spec_command(spec: type[Specification]) -> type[TyperCommand]:
                 option, _, value = word.partition("=")
                 name = option.removeprefix("--").removeprefix("no-").replace("-", "_")
                 if option.startswith("--") and option not in known and name in spec.model_fields:
+                    # Such an option would take no value: whether it is a yes or a no follows from its spelling.
                     if spec.model_fields[name].annotation in (bool, bool | None):
                         value = "false" if option.startswith("--no-") else "true"
                     raise UsageError(f"{option} is --set {name}={value or 'VALUE'}, or {name} in the file of --spec")

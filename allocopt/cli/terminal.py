@@ -5,20 +5,17 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
-from typing import TypeVar
 
-Item = TypeVar("Item")
-
-NARROWEST = 20
+_NARROWEST = 20
 """Columns below which text is not made narrower."""
 
 
 def screen_width() -> int | None:
     """Return the columns of the terminal, or what ``COLUMNS`` says; None where lines may be as long as they like."""
     is_known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
-    return max(NARROWEST, shutil.get_terminal_size().columns) if is_known else None
+    return max(_NARROWEST, shutil.get_terminal_size().columns) if is_known else None
 
 
 def listed(texts: Mapping[str, str], indent: str = "") -> str:
@@ -40,7 +37,7 @@ def _entry(head: str, text: str, width: int | None) -> str:
     """Format an entry: its text goes on below itself, or indented a little where the screen is too narrow for that."""
     if width is None:
         return f"{head}{text}".rstrip()
-    below = len(head) if width - len(head) >= NARROWEST else 4
+    below = len(head) if width - len(head) >= _NARROWEST else 4
     wrapper = textwrap.TextWrapper(
         width, subsequent_indent=" " * below, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
     )
@@ -74,14 +71,3 @@ def prints_on_stderr() -> Iterator[None]:
     finally:
         os.dup2(kept, 1)
         os.close(kept)
-
-
-def quietly(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield what comes; what is printed while the next one is made goes to standard error."""
-    iterator = iter(items)
-    while True:
-        with prints_on_stderr():
-            item = next(iterator, None)
-        if item is None:
-            return
-        yield item

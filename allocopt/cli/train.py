@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from allocopt.training import TrainingProgress
 
-BETWEEN_LINES_S = 10.0
+_BETWEEN_LINES_S = 10.0
 """Seconds between two lines of progress."""
 
 Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="What to train; if not given, the list.")]
@@ -62,6 +62,7 @@ def command(
     named = _named(network, trace, processors)
     training = get_training(name, {**parse_options(option or []), **named})
     folder = out or Path("trained") / f"{training.label}-seed-{seed}"
+    # The command is kept with the weights, which may be published: without the user's folders.
     variant = [part for key, value in named.items() for part in (f"--{key}", _without_folders(value))]
     command_line = " ".join(["allocopt", "train", name, *variant, "--seed", str(seed), *_given(option)])
     progress = _last(training.train(TrainingRequest(folder, seed, minutes, resume, command_line)))
@@ -72,11 +73,11 @@ def command(
 
 
 def _last(updates: "Iterator[TrainingProgress]") -> "TrainingProgress | None":
-    """Let a training run, say now and then how far it is, and return how far it came."""
+    """Run a training, print now and then how far it is, and return how far it came."""
     progress = None
     printed = time.monotonic()
     for progress in updates:
-        if time.monotonic() - printed >= BETWEEN_LINES_S:
+        if time.monotonic() - printed >= _BETWEEN_LINES_S:
             printed = time.monotonic()
             print(_line(progress), file=sys.stderr, flush=True)
     return progress

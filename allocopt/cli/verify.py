@@ -20,6 +20,7 @@ def command(
 
     stored = read_solution(solution)
     problems = read_instances([instance])
+    # A file may hold many windows; the solution says which one it answers.
     named = [problem for problem in problems if problem.name == stored.instance]
     if not named:
         raise InvalidSolutionError(f"{solution}: instance: {stored.instance!r} is not in {instance}")
@@ -27,5 +28,6 @@ def command(
         objective = check_solution(named[0], stored)
     except InvalidSolutionError as error:
         raise InvalidSolutionError(f"{solution}: {error}") from None
+    # A bound is checked against this solution only: no solution can show that a bound is right.
     claim = "" if stored.bound is None else f"; its bound {stored.bound:.12g} fits, and is the solver's word"
     print(f"{solution}: valid, {stored.strategy or stored.kind}, objective {objective:.12g}{claim}")

@@ -9,5 +9,6 @@ def command() -> None:
 
     started = time.perf_counter()
     kernels = all_kernels()
+    # Those that are stored are left alone: to load them would take time, and nothing is run here.
     make_ready(entry for entry in kernels if entry.store.find() is None)
     print(f"all {len(kernels)} kernels are compiled ({time.perf_counter() - started:.1f} s)")

@@ -55,6 +55,7 @@ class _SiteOptions:
             print(f"allocopt: {remark}", file=sys.stderr)
         if not len(ready):
             raise BadFileError(f"{read.name}: none of its {len(read)} jobs fits {tree.size} nodes")
+        # Run times stay as they are: dividing the times of arrival alone makes the jobs come more densely.
         return replace(ready, submit=ready.submit / self.load)
 
 
@@ -97,7 +98,7 @@ class _ComparedOptions:
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Fixes every random choice.")] = 0
 
 
-def what_if(
+def _what_if(
     site: _SiteOptions,
     compared: _ComparedOptions,
     workers: Workers = None,
@@ -136,6 +137,7 @@ def what_if(
         out = out if out.suffix and not out.is_dir() else out / "what-if.csv"
         check_suffix(out, ".csv", ".json", ".jsonl")
     check_files_differ(report, out, *schedules.values(), read=[site.trace, site.topology])
+    # A missing package is told before simulations that may take hours.
     page = None if report is None else _page(report, site)
     cluster = read_cluster(site.topology, site.labels)
     workload = site.workload(cluster.tree)
@@ -145,6 +147,7 @@ def what_if(
     rows: list[WhatIfRow] = []
 
     def take(cell: "Cell", held: "Row") -> None:
+        # The first combination is what all others are compared with.
         row = what_if_row(held, rows[0] if rows else None)
         rows.append(row)
         name = f"{row.allocator} under {row.scheduler}"
@@ -173,7 +176,7 @@ def what_if(
         page.write(assumptions(given, provenance().as_dict(), workload.remarks(cluster.tree.size)))
 
 
-command = command_of(what_if)
+command = command_of(_what_if)
 
 
 def _names(option: str, text: str) -> list[str]:

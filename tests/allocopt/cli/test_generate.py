@@ -183,5 +183,7 @@ def test_what_the_format_of_a_workload_cannot_hold_is_said(run: Run, tmp_path: P
 def test_a_senseless_workload_is_refused_and_nothing_written(
     run: Run, tmp_path: Path, name: str, options: list[str], fault: str
 ) -> None:
-    assert fault in run("generate", "workload", *options, tmp_path / name).refusal(2)
+    answer = run("generate", "workload", *options, tmp_path / name)
+    assert (answer.code, answer.out) == (2, "")
+    assert fault in answer.err
     assert not list(tmp_path.iterdir())
