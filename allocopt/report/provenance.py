@@ -35,10 +35,10 @@ class _Provenance:
 
 def provenance() -> _Provenance:
     """Look up where this process runs."""
-    return _Provenance(__version__, commit(), platform.python_version(), f"{_processor()}, {os.cpu_count()} cores")
+    return _Provenance(__version__, _commit(), platform.python_version(), f"{_processor()}, {os.cpu_count()} cores")
 
 
-def commit() -> str:
+def _commit() -> str:
     """Commit of the checkout that the package runs from."""
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():

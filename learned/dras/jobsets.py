@@ -74,15 +74,6 @@ class Split:
         return self.workload.subset(chosen, begin_s, f"{self.workload.name}, held-out days")
 
 
-def check_jobset_seed(seed: int) -> None:
-    """Raise `UsageError` for a seed whose synthetic weeks evaluations own, or a negative one."""
-    if seed < 0:
-        raise UsageError(f"the seed is {seed}, must not be negative")
-    if seed in EVALUATION_SEEDS:
-        first, last = EVALUATION_SEEDS[0], EVALUATION_SEEDS[-1]
-        raise UsageError(f"seed {seed} is reserved: synthetic weeks of seeds {first} to {last} are for evaluation")
-
-
 def sampled_jobset(workload: Workload, n_jobs: int, rng: np.random.Generator, name: str = "sampled") -> Workload:
     """Draw jobs of a trace's training days at random, with replacement; they arrive as a Poisson process."""
     # The mean gap is that of days on which jobs arrived: traces have holes.

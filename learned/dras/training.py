@@ -16,7 +16,7 @@ from allocopt.simulator.rules import Reservations
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from learned.dras.environment import JobsetEnvironment, Phase, SeveralMachines, Validator
-from learned.dras.jobsets import EVALUATION_LOAD, Split, SyntheticModel, check_jobset_seed, sampled_jobset
+from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, Split, SyntheticModel, sampled_jobset
 from learned.rl.slots import CompactNetwork
 from learned.rl.training import (
     A2cSettings,
@@ -135,7 +135,11 @@ class DrasTraining(DeclaredTraining["BestKept"]):
         return Weights(oldest=third, size=third, used=third, **waits)
 
     def check_seed(self, seed: int) -> None:
-        check_jobset_seed(seed)
+        if seed < 0:
+            raise UsageError(f"the seed is {seed}, must not be negative")
+        if seed in EVALUATION_SEEDS:
+            first, last = EVALUATION_SEEDS[0], EVALUATION_SEEDS[-1]
+            raise UsageError(f"seed {seed} is reserved: synthetic weeks of seeds {first} to {last} are for evaluation")
         if seed == VALIDATION_SEED:
             raise UsageError(f"seed {VALIDATION_SEED} is reserved: its synthetic weeks validate")
 

@@ -51,26 +51,6 @@ PAPERS: Mapping[str, Machine] = MappingProxyType({HETEROGENEOUS: heterogeneous()
 """The clusters on which IRMaSim was validated."""
 
 
-def machine_of(platform: str, types: str = "") -> Machine:
-    """Return one of `PAPERS`, or read a platform file, with a library's folder for types that it leaves out.
-
-    Raises `UsageError` if it is neither, `BadFileError` if the file is not right.
-    """
-    if platform in PAPERS:
-        return PAPERS[platform]
-    if not Path(platform.partition("#")[0]).exists():
-        known = ", ".join(PAPERS)
-        raise UsageError(f"there is no platform {platform!r}; it must be one of {known}, or a file")
-    return read_machine(platform, types or None)
-
-
-def jobsets_of(trace: str, jobs: int, batch: int) -> tuple[TaskWorkload, ...]:
-    """Read workloads of tasks, separated by commas; where none is named, draw NPB jobs by the seed ``batch``."""
-    if not trace:
-        return (npb_batch(jobs, np.random.default_rng(batch)),)
-    return tuple(read_irmasim(path) for path in trace.split(","))
-
-
 class _WholeEpisodes(Stateful):
     """Episodes on the same random job set that begin together, at least 2; see `learned.rl.algorithms.Environment`.
 
@@ -215,6 +195,21 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
         """Return how jobs run."""
         return Execution(cast(ExecutionKind, self.model))
 
+    def machine(self) -> Machine:
+        """Return the platform; raise `UsageError` if there is none, `BadFileError` if its file is not right."""
+        if self.platform in PAPERS:
+            return PAPERS[self.platform]
+        if not Path(self.platform.partition("#")[0]).exists():
+            known = ", ".join(PAPERS)
+            raise UsageError(f"there is no platform {self.platform!r}; it must be one of {known}, or a file")
+        return read_machine(self.platform, self.types or None)
+
+    def jobsets(self) -> tuple[TaskWorkload, ...]:
+        """Read the workloads of tasks; where none is named, draw NPB jobs by the seed ``batch``."""
+        if not self.trace:
+            return (npb_batch(self.jobs, np.random.default_rng(self.batch)),)
+        return tuple(read_irmasim(path) for path in self.trace.split(","))
+
     def _learner(self, seed: int, workers: Workers) -> "BestKept":
         from torch import nn
 
@@ -267,7 +262,7 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
 
     def environment(self, seed: int) -> _WholeEpisodes:
         """Return where the agent learns; the reference is the mean of the policies."""
-        machine, jobsets = machine_of(self.platform, self.types), jobsets_of(self.trace, self.jobs, self.batch)
+        machine, jobsets = self.machine(), self.jobsets()
         options, execution = self.options(), self.execution()
         references = np.nanmean(policy_rewards(jobsets, machine, execution, options), axis=1)
         return _WholeEpisodes(jobsets, machine, execution, options, references, self.environments, seed)

@@ -200,6 +200,16 @@ class Rollout:
     returns: torch.Tensor
     episode_return: float  # Mean sum of rewards of the episodes that ended; NaN if none did
 
+    def loss(self, model: Policy, settings: A2cSettings) -> tuple[torch.Tensor, float, float]:
+        """Return the loss of A2C, the mean entropy and the critic's mean squared error."""
+        log_probabilities = model.log_probabilities(self.states, self.legal)
+        taken = log_probabilities.gather(1, self.actions[:, None]).squeeze(1)
+        entropy = _mean_entropy(log_probabilities)
+        value_loss = (model.values(self.states) - self.returns).square().mean()
+        policy_loss = -(taken * self.advantages).mean()
+        loss = policy_loss + settings.vf_coef * value_loss - settings.ent_coef * entropy
+        return loss, entropy.item(), value_loss.item()
+
 
 Collector = Callable[[Any, Any, A2cSettings, FloatArray, torch.Generator], Rollout]
 """Lets a policy act in an environment, and estimates how good its actions were; see `_collect`."""
@@ -307,20 +317,9 @@ class A2cLearner(_ActorCriticLearner[A2cSettings]):
     """A2C on one environment, its experience collected by a `Collector`; see `learned.rl.loop.Learner`."""
 
     def _learn(self, rollout: Rollout, share: float) -> dict[str, float]:
-        loss, entropy, value_loss = actor_critic_loss(self.model, rollout, self._settings)
+        loss, entropy, value_loss = rollout.loss(self.model, self._settings)
         self._descend(loss)
         return {"entropy": entropy, "value_loss": value_loss}
-
-
-def actor_critic_loss(model: Policy, rollout: Rollout, settings: A2cSettings) -> tuple[torch.Tensor, float, float]:
-    """Return the loss of A2C, the mean entropy and the critic's mean squared error."""
-    log_probabilities = model.log_probabilities(rollout.states, rollout.legal)
-    taken = log_probabilities.gather(1, rollout.actions[:, None]).squeeze(1)
-    entropy = _mean_entropy(log_probabilities)
-    value_loss = (model.values(rollout.states) - rollout.returns).square().mean()
-    policy_loss = -(taken * rollout.advantages).mean()
-    loss = policy_loss + settings.vf_coef * value_loss - settings.ent_coef * entropy
-    return loss, entropy.item(), value_loss.item()
 
 
 class PpoLearner(_ActorCriticLearner[PpoSettings]):

@@ -112,12 +112,12 @@ class DeclaredTraining(ABC, Generic[L]):
         """Train; see `allocopt.training.Training.train`. Of several workers, only the first one yields."""
         self.check_seed(request.seed)
         check_torch()
-        from allocopt.report.provenance import commit
+        from allocopt.report.provenance import provenance
         from learned.rl.loop import check_folder, run_updates
 
         check_folder(request)
         # That of the program which trains, not of the one that is there when it ends.
-        begun_at = commit()
+        begun_at = provenance().commit
         with self.workers() as workers:
             learner = self.learner(request.seed, workers)
             asked = {**self.card_settings(), **asdict(self), "updates": self.n_updates}

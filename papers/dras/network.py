@@ -22,7 +22,7 @@ import torch
 from torch import nn
 
 from allocopt.arrays import Float32Array
-from learned.rl.algorithms import Rollout, actor_critic_loss, descend
+from learned.rl.algorithms import Rollout, descend
 from learned.rl.networks import Policy, SlotNetwork, masked_log_softmax, weights_of
 from learned.rl.slots import LEAK, CompactNetwork, SlotPolicy
 from learned.rl.training import A2cSettings
@@ -231,7 +231,7 @@ def update_times(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]
         return squares.mean()
 
     losses: tuple[tuple[str, nn.Module, Callable[[], torch.Tensor]], ...] = (
-        ("a2c, ppo", shared, lambda: actor_critic_loss(shared, rollout, A2cSettings())[0]),
+        ("a2c, ppo", shared, lambda: rollout.loss(shared, A2cSettings())[0]),
         ("pg", policy, gradient),
         ("dql", values, difference),
     )

@@ -28,8 +28,6 @@ from learned.irmasim.training import (
     SHARE,
     SUBSET,
     IrmasimTraining,
-    jobsets_of,
-    machine_of,
     policy_rewards,
 )
 from papers.artifact import Artifact, Asked, Number, Record, evenly, mean_of, means_over, published, seed_and_name
@@ -165,7 +163,7 @@ WORST, WORST_OF_SUBSET = "worst of all above the least, %", "worst of the subset
 def _policies(asked: Asked, piece: str) -> Record:
     # All 36 policies, or, quick, those of the subset among which agents choose.
     seed, kind = seed_and_name(piece)
-    jobs = jobsets_of("", JOBS, FIRST_BATCH + seed)[0]
+    jobs = IrmasimTraining(jobs=JOBS, batch=FIRST_BATCH + seed).jobsets()[0]
     execution = Execution(ExecutionKind(kind))
     names = asked.size([name for name in ACTION_NAMES if name != VOID_NAME], SUBSET)
     return {
@@ -217,7 +215,7 @@ def _convergence(asked: Asked, piece: str, model: ExecutionKind) -> Record:
     )
     learner = training.learner(seed_and_name(piece)[0])
     rows = [learner.update(update / training.updates) for update in range(training.updates)]
-    machine, jobs = machine_of(training.platform), jobsets_of(training.trace, training.jobs, training.batch)[0]
+    machine, jobs = training.machine(), training.jobsets()[0]
     alone = -policy_rewards([jobs], machine, training.execution(), training.options())[0]
     played = Agent(learner.last(), training.options()).play(machine, jobs, training.execution())
     return {

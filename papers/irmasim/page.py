@@ -19,7 +19,7 @@ from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.multicore.policies import NodeSelection
 from allocopt.simulator.simulate import simulate
 from learned.irmasim.agents import Agent
-from learned.irmasim.training import HETEROGENEOUS, PAPERS, SUBSET, IrmasimTraining, jobsets_of, policy_rewards
+from learned.irmasim.training import HETEROGENEOUS, PAPERS, SUBSET, IrmasimTraining, policy_rewards
 from papers.irmasim.figures import BELOW, ENERGY, KINDS, MEASURES, OVER_BEST, UNTIL
 from papers.pages import (
     ByRow,
@@ -195,7 +195,7 @@ def _over_best(training: IrmasimTraining, agent: Agent, batch: int) -> tuple[flo
     """Return what an agent, and the policy that is best on its own batch, come to over the best policy of a batch."""
     machine = PAPERS[HETEROGENEOUS]
     options, execution = training.options(), training.execution()
-    own, jobs = (jobsets_of("", training.jobs, number)[0] for number in (training.batch, batch))
+    own, jobs = (IrmasimTraining(jobs=training.jobs, batch=one).jobsets()[0] for one in (training.batch, batch))
     alone = -policy_rewards([own, jobs], machine, execution, options)
     made = agent.play(machine, jobs, execution).schedule
     values = {"makespan": made.makespan_s, "energy": made.energy_j, "energy_delay": made.energy_delay_js}
@@ -205,7 +205,7 @@ def _over_best(training: IrmasimTraining, agent: Agent, batch: int) -> tuple[flo
 
 def _times() -> dict[str, Any]:
     """Time steps of the environment, side by side, and a simulation of the same jobs."""
-    machine, jobs = PAPERS[HETEROGENEOUS], jobsets_of("", 300, 0)[0]
+    machine, jobs = PAPERS[HETEROGENEOUS], IrmasimTraining(jobs=300, batch=0).jobsets()[0]
     rng, rates = np.random.default_rng(0), list[str]()
     for level in LEVELS:
         episodes = Episodes([jobs], machine, SIDE_BY_SIDE, options=Options(level))

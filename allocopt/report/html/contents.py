@@ -20,7 +20,7 @@ from allocopt.report.html.results import (
     SolveRecord,
 )
 from allocopt.report.html.sections.curves import curves_section
-from allocopt.report.html.sections.schedules import labels_of, placed_section, schedules_section
+from allocopt.report.html.sections.schedules import placed_section, schedules_section
 from allocopt.report.html.sections.solutions import instance_section, solution_section
 from allocopt.report.html.sections.solves import solves_section, trajectories_section
 from allocopt.report.html.sections.tables import energy_section, reproduction_section, simulations_section
@@ -107,7 +107,7 @@ def _solution(path: Path, pool: "_Instances", cluster: NamedTree | None) -> Sect
 
 def _simulations(files: Sequence[ResultFile]) -> Section:
     named: list[tuple[str, SimulationRecord]] = []
-    for file, label in zip(files, labels_of(files), strict=True):
+    for file, label in zip(files, ResultFile.labels(files), strict=True):
         own = file.rows(SimulationRecord)
         numbers = range(1, len(own) + 1)
         named += [

@@ -122,6 +122,19 @@ class ResultFile:
             return _with_specification(path, objects)
         return ResultFile(path, _row_kind(path, objects), objects, _origins(objects))
 
+    @staticmethod
+    def labels(files: "Sequence[ResultFile]") -> list[str]:
+        """Name files by what tells them apart: their stems, or with the folders before them."""
+        stems = [file.path.name.removesuffix(".gz").rpartition(".")[0] or file.path.name for file in files]
+        if len(set(stems)) == len(stems):
+            return stems
+        for depth in range(2, 7):
+            folders = ["/".join(file.path.resolve().parts[-depth:-1]) for file in files]
+            names = folders if len(set(stems)) == 1 else [f"{a}/{b}" for a, b in zip(folders, stems, strict=True)]
+            if len(set(names)) == len(names):
+                return names
+        return [str(file.path) for file in files]
+
     def rows(self, row_type: type[Row]) -> list[Row]:
         """Turn the records into rows; those of runs that failed are left out.
 

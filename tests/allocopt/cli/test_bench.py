@@ -17,7 +17,7 @@ from support.windows import paper_window, window
 from allocopt import __version__
 from allocopt.cluster.topology import FatTree
 from allocopt.experiments.tasks import BenchTask
-from allocopt.report.provenance import commit
+from allocopt.report.provenance import _commit
 
 COLUMNS = [
     "instance", "kind", "strategy", "solver", "status", "objective", "bound", "gap", "runtime_s", "seed",
@@ -44,7 +44,7 @@ def test_the_table_has_a_line_per_solver_and_strategy(run: Run) -> None:
     assert [line[:3] for line in lines] == [["dp", "scas", "6"], ["annealing", "free", "6"], ["annealing", "dcas", "6"]]
     assert lines[0][3] == "25,666.7"
     assert lines[0][6] == "100"
-    assert answer.out.splitlines()[-1].startswith(f"{__version__}, commit {commit()}, Python 3.")
+    assert answer.out.splitlines()[-1].startswith(f"{__version__}, commit {_commit()}, Python 3.")
     assert len({len(line) for line in answer.out.splitlines() if line.startswith("|")}) == 1
 
 
@@ -100,7 +100,7 @@ def test_csv_and_json_files_hold_the_same_rows_with_where_they_come_from(run: Ru
     assert [list(row) for row in rows] == [COLUMNS + FACTS] * 6
     assert list(table[0]) == COLUMNS + FACTS
     for line, row in zip(table, rows, strict=True):
-        assert (row["version"], row["commit"], row["seed"]) == (__version__, commit(), 4)
+        assert (row["version"], row["_commit"], row["seed"]) == (__version__, _commit(), 4)
         same = [key for key in COLUMNS + FACTS if key != "runtime_s"]
         assert [line[key] for key in same] == ["" if row[key] is None else str(row[key]) for key in same]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.csv", "rows.json"]

@@ -30,20 +30,20 @@ def test_all_facts_are_there() -> None:
 
 def test_without_a_checkout_the_commit_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place(monkeypatch, tmp_path)
-    assert provenance.commit() == "unknown"
+    assert provenance._commit() == "unknown"
 
 
 def test_a_folder_inside_another_checkout_is_not_that_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     git(tmp_path, "init")
     (tmp_path / "site-packages").mkdir()
     place(monkeypatch, tmp_path / "site-packages")
-    assert provenance.commit() == "unknown"
+    assert provenance._commit() == "unknown"
 
 
 def test_a_checkout_without_a_commit_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     git(tmp_path, "init")
     place(monkeypatch, tmp_path)
-    assert provenance.commit() == "unknown"
+    assert provenance._commit() == "unknown"
 
 
 def test_a_checkout_is_named_by_its_commit_and_marked_where_the_code_differs(
@@ -57,20 +57,20 @@ def test_a_checkout_is_named_by_its_commit_and_marked_where_the_code_differs(
     git(tmp_path, "commit", "-m", "first")
     git(tmp_path, "tag", "-a", "v1", "-m", "a tag is not the commit")
     place(monkeypatch, tmp_path)
-    clean = provenance.commit()
+    clean = provenance._commit()
     assert len(clean) == 12
     assert set(clean) <= set("0123456789abcdef")
     (tmp_path / "docs" / "file").write_text("2", encoding="utf-8")
-    assert provenance.commit() == clean
+    assert provenance._commit() == clean
     (tmp_path / "allocopt" / "file").write_text("2", encoding="utf-8")
-    assert provenance.commit() == f"{clean}+"
+    assert provenance._commit() == f"{clean}+"
 
 
 def test_without_git_the_commit_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".git").mkdir()
     place(monkeypatch, tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert provenance.commit() == "unknown"
+    assert provenance._commit() == "unknown"
 
 
 def test_packages_that_are_missing_are_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:

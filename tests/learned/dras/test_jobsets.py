@@ -11,10 +11,10 @@ from learned.dras.jobsets import (
     WEEK_S,
     Split,
     SyntheticModel,
-    check_jobset_seed,
     sampled_jobset,
     varied_jobset,
 )
+from learned.dras.training import DrasPg
 
 N = 64
 
@@ -110,10 +110,10 @@ def test_a_seed_fixes_a_week_and_evaluation_seeds_are_refused() -> None:
     one, two, other = model.week(5, 1, 0.85), model.week(5, 1, 0.85), model.week(5, 2, 0.85)
     assert one.submit.tolist() == two.submit.tolist()
     assert one.submit.tolist() != other.submit.tolist()
-    check_jobset_seed(0)
+    DrasPg(trace="t.swf").check_seed(0)
     for seed in (EVALUATION_SEEDS[0], EVALUATION_SEEDS[-1], -1):
         with pytest.raises(UsageError):
-            check_jobset_seed(seed)
+            DrasPg(trace="t.swf").check_seed(seed)
     with pytest.raises(UsageError, match="load"):
         model.week(0, 0, 0.0)
 

@@ -17,8 +17,6 @@ from learned.irmasim.training import (
     SUBSET,
     IrmasimTraining,
     _WholeEpisodes,
-    jobsets_of,
-    machine_of,
     policy_rewards,
 )
 from learned.weights import Card, two_layers, write_weights
@@ -47,7 +45,7 @@ def test_every_agent_is_trained_and_its_weights_act(agent: str, level: str, tmp_
     assert last.measures["mean_return"] < 0
     trained = Agent.load(tmp_path / "weights.safetensors")
     assert (trained.options.level, trained.options.reward, trained.options.actions) == (level, "makespan", SUBSET)
-    machine, jobs = PAPERS["heterogeneous"], jobsets_of("", 20, 7)[0]
+    machine, jobs = PAPERS["heterogeneous"], IrmasimTraining(jobs=20, batch=7).jobsets()[0]
     played = trained.play(machine, jobs, Execution(ExecutionKind.BASELINE))
     assert np.isfinite(played.schedule.end).all()
     assert sum(played.shares.values()) == pytest.approx(1.0)
@@ -57,7 +55,7 @@ def test_every_agent_is_trained_and_its_weights_act(agent: str, level: str, tmp_
 def test_an_agent_comes_to_name_the_better_of_two_policies() -> None:
     names = "first-high_gflops,low_mem_bw-high_cores"
     training = IrmasimTraining(policies=names, jobs=60, episodes=800, environments=16, learning_rate=0.05)
-    machine, jobs = PAPERS["heterogeneous"], jobsets_of("", 60, 100)[0]
+    machine, jobs = PAPERS["heterogeneous"], IrmasimTraining(jobs=60, batch=100).jobsets()[0]
     alone = [simulate(jobs, machine, name).energy_j for name in names.split(",")]
     learner = training.learner(0)
     rows = [learner.update(update / training.updates) for update in range(training.updates)]
@@ -72,7 +70,11 @@ def test_an_agent_comes_to_name_the_better_of_two_policies() -> None:
 
 def test_whole_episodes_are_rewarded_by_what_they_stay_below_the_reference_beyond_the_others() -> None:
     training = small()
-    options, machine, jobs = training.options(), PAPERS["heterogeneous"], jobsets_of("", 20, 100)[0]
+    options, machine, jobs = (
+        training.options(),
+        PAPERS["heterogeneous"],
+        IrmasimTraining(jobs=20, batch=100).jobsets()[0],
+    )
     alone = policy_rewards([jobs], machine, training.execution(), options)[0]
     np.testing.assert_allclose(alone, [-simulate(jobs, machine, name).energy_j for name in options.actions], rtol=1e-9)
     episodes = _WholeEpisodes([jobs], machine, training.execution(), options, alone[:1], 6, 0)
@@ -122,7 +124,7 @@ def test_an_agent_is_trained_on_the_examples_of_irmasim(shared_data: Path, tmp_p
     *_, last = training.train(request(tmp_path))
     assert last.measures["episodes"] == 8
     agent = Agent.load(tmp_path / "weights.safetensors")
-    played = agent.play(machine_of(platform, types), jobsets_of(trace, 0, 0)[0])
+    played = agent.play(training.machine(), training.jobsets()[0])
     assert len(played.schedule.jobs) == 38
     assert np.isfinite(played.schedule.end).all()
 
@@ -159,7 +161,7 @@ def test_weights_of_another_training_or_machine_are_refused(tmp_path: Path) -> N
         return tmp_path / "w.safetensors"
 
     agent = Agent.load(written("irmasim"))
-    jobs = jobsets_of("", 5, 0)[0]
+    jobs = IrmasimTraining(jobs=5, batch=0).jobsets()[0]
     assert agent.play(PAPERS["heterogeneous"], jobs).shares == {SUBSET[0]: 1.0}
     with pytest.raises(BadFileError, match="51 values, of this machine it would be told 25"):
         agent.play(homogeneous(2), jobs)

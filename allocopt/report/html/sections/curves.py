@@ -7,7 +7,6 @@ import numpy as np
 from allocopt.arrays import FloatArray
 from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.results import ResultFile
-from allocopt.report.html.sections.schedules import labels_of
 from allocopt.report.plot import Axis, Colours, Figure, Panel, smoothed
 from allocopt.report.table import Cell
 from allocopt.report.words import number
@@ -23,7 +22,7 @@ _Run = Mapping[str, FloatArray]
 def curves_section(files: Sequence[ResultFile]) -> Section:
     """Show the curves of trainings that have the same columns."""
     columns = list(files[0].records[0].values)
-    runs = {label: _columns(file) for label, file in zip(labels_of(files), files, strict=True)}
+    runs = {label: _columns(file) for label, file in zip(ResultFile.labels(files), files, strict=True)}
     measures = [name for name in columns[1:] if any(_varies(run[name]) for run in runs.values())] or columns[1:2]
     # Counters rise in every training; they say nothing of it.
     judged = [name for name in measures if name not in _BOOKKEEPING] or measures

@@ -28,7 +28,7 @@ def schedules_section(files: Sequence[ResultFile], cluster: NamedTree | None = N
 
     Without a cluster the machine is as large as what jobs held at once.
     """
-    lines = {label: _timeline(file, cluster) for label, file in zip(labels_of(files), files, strict=True)}
+    lines = {label: _timeline(file, cluster) for label, file in zip(ResultFile.labels(files), files, strict=True)}
     return _timelines_section(lines, ", ".join(file.path.name for file in files))
 
 
@@ -239,16 +239,3 @@ def _facts(line: Timeline) -> tuple[tuple[str, str], ...]:
         (f"of {line.size:,} processors in use", percent(line.utilization)),
         ("from first to last", duration(line.makespan_s)),
     )
-
-
-def labels_of(files: Sequence[ResultFile]) -> list[str]:
-    """Name files by what tells them apart: their stems, or with the folders before them."""
-    stems = [file.path.name.removesuffix(".gz").rpartition(".")[0] or file.path.name for file in files]
-    if len(set(stems)) == len(stems):
-        return stems
-    for depth in range(2, 7):
-        folders = ["/".join(file.path.resolve().parts[-depth:-1]) for file in files]
-        names = folders if len(set(stems)) == 1 else [f"{a}/{b}" for a, b in zip(folders, stems, strict=True)]
-        if len(set(names)) == len(names):
-            return names
-    return [str(file.path) for file in files]
