@@ -165,6 +165,7 @@ import os
 from allocopt.problems.base import Strategy
 from allocopt.solving.protocol import Capabilities
 from allocopt.solving.result import Result, Status, StopReason
+from allocopt.topology import Allocation
 
 class Base:
     kind = "topology"

@@ -82,12 +82,12 @@ def test_a_warm_start_is_taken(run: Run, tmp_path: Path, shipped: str, solver: s
         (
             "@knapsacks",
             ["--solver", "lns"],
-            "knapsack problems; solvers that do: auto, cp-sat, dp, greedy",
+            "'lns' does not take knapsack problems; solvers that do: auto, cp-sat, dp, greedy",
         ),
         (
             "@coallocations",
             ["--solver", "lns"],
-            "coallocation problems; solvers that do: assignment, auto, cp-sat",
+            "'lns' does not take coallocation problems; solvers that do: assignment, auto, cp-sat",
         ),
         ("@coallocations", ["--solver", "assignment"], "it lets 2 guests share a host"),
     ],
