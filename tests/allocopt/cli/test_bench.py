@@ -100,7 +100,7 @@ def test_csv_and_json_files_hold_the_same_rows_with_where_they_come_from(run: Ru
     assert [list(row) for row in rows] == [COLUMNS + FACTS] * 6
     assert list(table[0]) == COLUMNS + FACTS
     for line, row in zip(table, rows, strict=True):
-        assert (row["version"], row["_commit"], row["seed"]) == (__version__, _commit(), 4)
+        assert (row["version"], row["commit"], row["seed"]) == (__version__, _commit(), 4)
         same = [key for key in COLUMNS + FACTS if key != "runtime_s"]
         assert [line[key] for key in same] == ["" if row[key] is None else str(row[key]) for key in same]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.csv", "rows.json"]
