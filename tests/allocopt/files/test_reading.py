@@ -22,7 +22,7 @@ from allocopt.files.csv_rows import csv_rows, csv_text
 from allocopt.files.faults import bad_file
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.writing import compact_json, json_by_line, write_text
-from allocopt.report.html.results import recognized
+from allocopt.report.html.results import ResultFile
 
 NOBODY = 65534
 
@@ -345,6 +345,6 @@ def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, name:
     header = ["instance", "kind", "strategy", "solver", "seed", "time_s", "objective", "bound"]
     path.write_text(csv_text(header, [[name, "topology", "free", "lns", 0, 1.0, -2.5, None]]), encoding="utf-8")
     ((_, row),) = csv_rows(path, header, "rows")
-    (record,) = recognized(path).records
+    (record,) = ResultFile.read(path).records
     assert (row["instance"], row["objective"]) == (name, "-2.5")
     assert record.values == row
