@@ -18,6 +18,8 @@ from support.pages import environment, in_shell
 
 TUTORIALS = Path(__file__).resolve().parents[2] / "docs" / "tutorials"
 WALL_TIME = re.compile(r"\b\d+\.\d{3} s\b|\b\d+\.\d+s\b(?: \(\d+:\d\d:\d\d\))?|[\d,]+ jobs/s")
+# Version, commit and processor, in the last line of a command's answer.
+PROVENANCE = re.compile(r"\S+, commit .*")
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 Notebook = dict[str, Any]
@@ -72,7 +74,7 @@ def settled(text: str, *, numbers: bool = True) -> str:
             timed = {place for place, column in enumerate(columns) if column.endswith(" ms")}
         if len(columns) > 1:
             line = "|".join("" if place in timed else re.sub("-+", "-", c) for place, c in enumerate(columns))
-        lines.append(re.sub(r"\s+", " ", WALL_TIME.sub("T", line)).strip())
+        lines.append(re.sub(r"\s+", " ", PROVENANCE.sub("", WALL_TIME.sub("T", line))).strip())
     joined = "\n".join(lines).strip()
     return joined if numbers else NUMBER.sub("N", joined)
 
