@@ -28,6 +28,7 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver, kinds_of_solver
 from allocopt.solving.solution_files import NO_STRATEGY, BestKnown
+from allocopt.solving.solve import check_available
 
 BestKnownValues = Mapping[str, Mapping[str, BestKnown]]
 """Best-known values by instance and strategy."""
@@ -79,6 +80,9 @@ def _solvers(name: str, only: str, kinds: Sequence[str]) -> list[Solver]:
     if taken and not set(taken) & set(kinds):
         raise UsageError(f"solver {name!r} does not take {', '.join(kinds)}; it takes {', '.join(taken)} problems")
     made = [get_solver(name, None, kind) for kind in [kind for kind in kinds if kind in taken] or kinds]
+    # What cannot run here is told before any other solver has run.
+    for solver in made:
+        check_available(solver)
     return [solver for solver in made if not only or solver.capabilities.strategies]
 
 

@@ -150,16 +150,23 @@ def check_takes(solver: Solver, problem: Problem) -> None:
     misposed = kind.misposed(problem)
     if misposed is not None:
         raise UsageError(misposed)
+    check_available(solver)
     with Fence(f"solver {solver.name!r}"):
-        is_available, is_taken = solver.is_available(), _takes(solver, problem)
-        refusal = solver.refusal(problem) if is_available and is_taken else None
-    if not is_available:
-        raise MissingPackageError(f"solver {solver.name!r} is not available here: a package it needs is not installed")
+        is_taken = _takes(solver, problem)
+        refusal = solver.refusal(problem) if is_taken else None
     if not is_taken:
         others = ", ".join(_solvers_that_take(problem)) or "none"
         raise UsageError(f"solver {solver.name!r} does not take {kind.asked(problem)}; solvers that do: {others}")
     if refusal is not None:
         raise UsageError(f"solver {solver.name!r} does not take {problem.name!r}: {refusal}")
+
+
+def check_available(solver: Solver) -> None:
+    """Raise `MissingPackageError` if what the solver needs is not installed."""
+    with Fence(f"solver {solver.name!r}"):
+        if solver.is_available():
+            return
+    raise MissingPackageError(f"solver {solver.name!r} is not available here: a package it needs is not installed")
 
 
 def _takes(solver: Solver, problem: Problem) -> bool:
