@@ -13,9 +13,8 @@ import numpy as np
 from allocopt.errors import UsageError
 from allocopt.experiments.cells import Cell, Grid, Row, Task, digest
 from allocopt.experiments.engine import Here, run
-from allocopt.experiments.inputs import problem_digest, topology_digest, workload_digest
 from allocopt.experiments.store import Store
-from allocopt.experiments.tasks import BenchTask, options_text
+from allocopt.experiments.tasks import BenchTask, content_digest, options_text, topology_digest
 from allocopt.kernels.ready import make_ready
 from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.kind import get_kind, kind_names, kind_of
@@ -101,7 +100,7 @@ def bench_grid(
     cells: list[Cell] = []
     refusals: dict[str, list[str]] = {}
     kernels: set[Callable[..., Any]] = set()
-    inputs = {problem_digest(problem): problem for problem in problems}
+    inputs = {content_digest(problem): problem for problem in problems}
     for source, problem in inputs.items():
         for pair in pairs:
             solver = pair.solver
@@ -190,7 +189,7 @@ def what_if_grid(
     limits = [asked.limits.time_limit, asked.limits.iterations, asked.hop_slowdown, asked.seed]
     machine = topology_digest(asked.topology)
     rules = [asked.rules.event_order.name, asked.rules.kill_at_limit, asked.rules.dependencies]
-    source = digest([workload_digest(asked.workload), machine, rules, limits])
+    source = digest([content_digest(asked.workload), machine, rules, limits])
     tasks = [_WhatIfTask(scheduler, name, with_schedules) for scheduler, name in product(schedulers, allocators)]
     return Grid(tuple(Cell(task, source) for task in tasks), {source: asked})
 

@@ -1,33 +1,115 @@
-"""From a sweep file to its grid; everything is tried before anything runs."""
+"""Sweep files: a grid as TOML, and all that it names; everything is tried before anything runs."""
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from glob import glob
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from allocopt.errors import UsageError
-from allocopt.experiments.cells import Cell, Grid, Task
-from allocopt.experiments.description import (
-    DEFAULT_TIME_LIMIT_S,
-    PolicyModel,
-    SolverModel,
-    SweepModel,
-    placed,
-)
-from allocopt.experiments.inputs import instances_of, problem_digest, trace_of
+import numpy as np
+from pydantic import Field
+
+from allocopt.cluster.platform import Platform
+from allocopt.errors import AllocoptError, BadFileError, MissingPackageError, UsageError
+from allocopt.experiments.cells import Cell, Grid, Task, digest
 from allocopt.experiments.simulations import Simulation, SimulationInputs
-from allocopt.experiments.specs import SimulationSpec
-from allocopt.experiments.tasks import SimulateOnCoresTask, SimulateTask, SolveTask, options_text
+from allocopt.experiments.specs import BackfillName, Seconds, SettingFields, SimulationSpec
+from allocopt.experiments.tasks import (
+    SimulateOnCoresTask,
+    SimulateTask,
+    SolveTask,
+    content_digest,
+    options_text,
+    topology_digest,
+)
+from allocopt.files.faults import bad_file
+from allocopt.files.models import FileModel, Node, Positive, Text, validated
+from allocopt.files.reading import read_toml
 from allocopt.problems.base import Problem
+from allocopt.problems.instances import read_instances
 from allocopt.problems.kind import kind_of
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
 from allocopt.solving.solve import check_takes
+from allocopt.traces.workload import Workload
 
+_DEFAULT_TIME_LIMIT_S = 10.0  # Of each solve where a file gives neither a time limit nor iterations
+# What a row of a simulation depends on beside jobs and machine.
+_RULES = ("event_order", "kill_at_limit", "dependencies", "exact_estimates", "execution", "sharing")
+
+_Texts = Annotated[list[Text], Field(min_length=1)]
 _Planned = Iterator[tuple[str, Any, Sequence[Task], Sequence[Path]]]
 """Digests and contents of inputs, what is to be done with them, and their files."""
+
+
+class _LimitsModel(FileModel):
+    """What a cell may spend; what is left out is that of the whole file."""
+
+    seeds: Annotated[list[Node], Field(min_length=1)] | None = None
+    time_limit: Seconds | None = None
+    iterations: Positive | None = None
+
+    def limits(self, whole: "_LimitsModel") -> tuple[list[int], float | None, int | None]:
+        seeds = self.seeds or whole.seeds or [0]
+        seconds, iterations = self.time_limit, self.iterations
+        # One limit of a table replaces both of the file, or a table could not do without a time limit.
+        if seconds is None and iterations is None:
+            seconds, iterations = whole.time_limit, whole.iterations
+        return list(dict.fromkeys(seeds)), seconds, iterations
+
+
+class _InstancesModel(FileModel):
+    """Instance files, patterns of names, or shipped instances such as ``@tiny``."""
+
+    files: _Texts
+
+    def paths(self, folder: Path) -> Iterator[Path]:
+        """Yield the files, whose names are relative to a folder; raise `UsageError` for a pattern of none."""
+        for name in self.files:
+            # Characters that make a name a pattern
+            if name.startswith("@") or not any(character in name for character in "*?["):
+                yield Path(name) if name.startswith("@") else folder / name
+                continue
+            found = sorted(glob(name, root_dir=folder, recursive=True))
+            if not found:
+                raise UsageError(f"no file is like {name!r}")
+            yield from (folder / one for one in found)
+
+
+class _SolverModel(_LimitsModel):
+    name: Text
+    strategies: _Texts | None = None
+    options: dict[str, Any] = Field(default_factory=dict)
+    gap: Annotated[float, Field(ge=0.0, lt=1.0)] | None = None
+
+
+class _TraceModel(SettingFields):
+    """A trace, its machine and the rules of its simulation; the name stands in the column ``trace``."""
+
+    file: Text
+    name: Text | None = None
+
+
+class _PolicyModel(_LimitsModel):
+    name: Text
+    backfill: Annotated[list[BackfillName], Field(min_length=1)] | None = None
+    backfill_order: Text | None = None
+    options: dict[str, Any] = Field(default_factory=dict)
+    allocator: Text | None = None
+    strategy: Text | None = None
+
+
+class _SweepModel(_LimitsModel):
+    gap: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    attempts: Positive = 3
+    instances: list[_InstancesModel] = Field(default_factory=list)
+    solvers: list[_SolverModel] = Field(default_factory=list)
+    traces: list[_TraceModel] = Field(default_factory=list)
+    policies: list[_PolicyModel] = Field(default_factory=list)
 
 
 def plan(path: Path) -> Grid:
@@ -43,92 +125,139 @@ def plan(path: Path) -> Grid:
     MissingPackageError
         If a package is missing.
     """
-    described = SweepModel.read(path)
-    inputs: dict[str, Any] = {}
+    held = read_toml(path)
+    # In TOML a single bracket makes a table of its own, which pydantic would refuse in words of lists.
+    for name in ("instances", "solvers", "traces", "policies"):
+        if isinstance(held.get(name), dict):
+            raise bad_file(path, f"[{name}]", f"must be written [[{name}]]: there may be several")
+    described = validated(_SweepModel, held, path)
+    pairs = (("instances", "solvers"), ("traces", "policies"))
+    for one, other in (*pairs, *(pair[::-1] for pair in pairs)):
+        if getattr(described, one) and not getattr(described, other):
+            raise bad_file(path, f"[[{other}]]", f"is missing: [[{one}]] are swept with [[{other}]]")
+    if described.instances and described.traces:
+        raise bad_file(path, "[[traces]]", "cannot stand beside [[instances]]: their rows differ; make two files")
+    if len({table.platform is None for table in described.traces}) > 1:
+        raise bad_file(path, "[[traces]]", "with and without platform cannot stand together; make two files")
+    if not described.instances and not described.traces:
+        raise bad_file(path, "must hold [[instances]] and [[solvers]], or [[traces]] and [[policies]]")
+    given_by: dict[str, Any] = {}
     cells: dict[str, Cell] = {}
     files = [path]
     for source, given, tasks, read in (_solves if described.instances else _simulations)(path, described):
-        inputs[source] = given
+        given_by[source] = given
         files += read
         for cell in (Cell(task, source) for task in tasks):
             cells.setdefault(cell.key, cell)
     files += [file for table in described.instances for file in table.paths(path.parent)]
     read_once = tuple(dict.fromkeys(file.resolve() for file in files))
-    return Grid(tuple(cells.values()), inputs, described.attempts, read_once)
+    return Grid(tuple(cells.values()), given_by, described.attempts, read_once)
 
 
-def _solves(path: Path, described: SweepModel) -> _Planned:
+def _solves(path: Path, described: _SweepModel) -> _Planned:
+    problems: dict[str, Problem] = {}
+    read: set[Path] = set()
+    for number, files in enumerate(described.instances):
+        with _placed(path, f"instances[{number}].files"):
+            named = dict.fromkeys(files.paths(path.parent))
+            for problem in read_instances([file for file in named if file not in read]):
+                if problem.name in problems:
+                    raise UsageError(f"{problem.name!r} is the name of an instance of another table too")
+                problems[problem.name] = problem
+            read.update(named)
     solvers: dict[tuple[int, str], Solver] = {}
-    for problem in instances_of(path, described.instances):
-        source = problem_digest(problem)
+    for problem in problems.values():
+        kind, source = kind_of(problem), content_digest(problem)
         for number, table in enumerate(described.solvers):
-            with placed(path, f"solvers[{number}]"):
+            with _placed(path, f"solvers[{number}]"):
+                options = options_text(table.options)
                 if (number, problem.kind) not in solvers:
-                    options = json.loads(options_text(table.options))
-                    solvers[number, problem.kind] = get_solver(table.name, options, problem.kind)
-                strategies = _strategies(problem, table, solvers[number, problem.kind])
-                tasks = _solve_tasks(problem, table, strategies, described)
+                    solvers[number, problem.kind] = get_solver(table.name, json.loads(options), problem.kind)
+                if table.strategies is not None and not kind.strategies:
+                    fault = f"{problem.name!r} is a {problem.kind} problem"
+                    raise UsageError(f"strategies are for topology problems, {fault}")
+                strategies: Sequence[str | None] = table.strategies or [kind.strategy_of(problem)]
+                for strategy in strategies:
+                    check_takes(solvers[number, problem.kind], kind.posed(problem, strategy))
+                seeds, seconds, iterations = table.limits(described)
+                if seconds is None and iterations is None:
+                    seconds = _DEFAULT_TIME_LIMIT_S
+                gap = described.gap if table.gap is None else table.gap
+                Budget(seconds, iterations, gap)
+                tasks = [
+                    SolveTask(problem.name, problem.kind, strategy, table.name, options, seed, seconds, iterations, gap)
+                    for strategy, seed in product(strategies, seeds)
+                ]
             yield source, problem, tasks, ()
 
 
-def _strategies(problem: Problem, table: SolverModel, solver: Solver) -> Sequence[str | None]:
-    kind = kind_of(problem)
-    if table.strategies is not None and not kind.strategies:
-        raise UsageError(f"strategies are for topology problems, {problem.name!r} is a {problem.kind} problem")
-    asked: Sequence[str | None] = table.strategies or [kind.strategy_of(problem)]
-    for strategy in asked:
-        check_takes(solver, kind.posed(problem, strategy))
-    return asked
-
-
-def _solve_tasks(
-    problem: Problem, table: SolverModel, strategies: Sequence[str | None], described: SweepModel
-) -> list[Task]:
-    seeds, seconds, iterations = table.limits(described)
-    if seconds is None and iterations is None:
-        seconds = DEFAULT_TIME_LIMIT_S
-    gap = described.gap if table.gap is None else table.gap
-    Budget(seconds, iterations, gap)
-    options = options_text(table.options)
-    return [
-        SolveTask(problem.name, problem.kind, strategy, table.name, options, seed, seconds, iterations, gap)
-        for strategy, seed in product(strategies, seeds)
-    ]
-
-
-def _simulations(path: Path, described: SweepModel) -> _Planned:
+def _simulations(path: Path, described: _SweepModel) -> _Planned:
     names: dict[str, str] = {}
     for number, trace in enumerate(described.traces):
-        with placed(path, f"traces[{number}]"):
-            setting, inputs, source = trace_of(path, trace)
+        with _placed(path, f"traces[{number}]"):
+            setting = {"trace": trace.file, **trace.model_dump(exclude_unset=True, exclude={"file", "name"})}
+            spec = SimulationSpec(**SimulationSpec.seen_from_here(setting, path.parent))
+            inputs = SimulationInputs.of(spec)
+            source = _trace_digest(spec, inputs)
+            if trace.name is not None:
+                inputs = replace(inputs, workload=replace(inputs.workload, name=trace.name))
         name = inputs.workload.name
-        with placed(path, f"traces[{number}].name"):
+        with _placed(path, f"traces[{number}].name"):
             if names.setdefault(name, source) != source:
                 raise UsageError(f"{name!r} is the name of another trace too: give it one of its own")
         for place, table in enumerate(described.policies):
-            with placed(path, f"policies[{place}]"):
-                tasks = _simulate_tasks(setting, inputs, table, described)
-            yield source, inputs, tasks, [file for *_, file in setting.files()]
+            with _placed(path, f"policies[{place}]"):
+                seeds, seconds, iterations = table.limits(described)
+                Budget(seconds, iterations)
+                asked = {name: getattr(table, name) for name in ("backfill_order", "allocator", "strategy", "options")}
+                # Limits are those of an allocator; a file may have them for policies with and without one.
+                if table.allocator is not None:
+                    asked |= {"time_limit": seconds, "iterations": iterations}
+                # This refuses dates and infinity, which TOML has and JSON has not.
+                options_text(table.options)
+                kind = SimulateTask if spec.platform is None else SimulateOnCoresTask
+                tasks: list[SimulateTask] = []
+                backfills: Sequence[str | None] = table.backfill or [None]
+                for backfill in backfills:
+                    values = {
+                        **spec.model_dump(exclude_unset=True),
+                        **asked,
+                        "policy": table.name,
+                        "backfill": backfill,
+                    }
+                    specs = [SimulationSpec(**{**values, "seed": seed}) for seed in seeds]
+                    # Whatever the seed, what is made is the same.
+                    Simulation.of(specs[0], inputs)
+                    tasks += [kind(inputs.workload.name, one, seconds, iterations) for one in specs]
+            yield source, inputs, tasks, [file for *_, file in spec.files()]
 
 
-def _simulate_tasks(
-    setting: SimulationSpec, inputs: SimulationInputs, table: PolicyModel, described: SweepModel
-) -> list[SimulateTask]:
-    kind = SimulateTask if setting.platform is None else SimulateOnCoresTask
-    seeds, seconds, iterations = table.limits(described)
-    Budget(seconds, iterations)
-    asked = {name: getattr(table, name) for name in ("backfill_order", "allocator", "strategy")}
-    # Limits are those of an allocator; a file may have them for policies with and without one.
-    if table.allocator is not None:
-        asked |= {"time_limit": seconds, "iterations": iterations}
-    fields = {**setting.model_dump(exclude_unset=True), **asked, "policy": table.name, "options": table.options}
-    # This refuses dates and infinity, which TOML has and JSON has not.
-    options_text(table.options)
-    tasks = []
-    backfills: Sequence[str | None] = table.backfill or [None]
-    for backfill in backfills:
-        specs = [SimulationSpec(**{**fields, "backfill": backfill, "seed": seed}) for seed in seeds]
-        # Whatever the seed, what is made is the same.
-        Simulation.of(specs[0], inputs)
-        tasks += [kind(inputs.workload.name, spec, seconds, iterations) for spec in specs]
-    return tasks
+def _trace_digest(spec: SimulationSpec, inputs: SimulationInputs) -> str:
+    """Return a digest of jobs, machine and rules; raise `BadFileError` unless there are jobs, each of which fits."""
+    jobs, machine = inputs.workload, inputs.machine
+    how: list[object] = [getattr(spec, name) for name in _RULES]
+    # Contents, not files: an input may be moved, compressed or written anew, and its rows still count.
+    if not isinstance(jobs, Workload) or not isinstance(machine, Platform):
+        columns = [np.asarray(getattr(jobs, field.name)).tolist() for field in fields(jobs)]
+        return digest([repr(columns), repr(machine), *how])
+    if not len(jobs):
+        raise BadFileError(f"{jobs.name} holds no jobs")
+    largest = int(jobs.processors.argmax())
+    asked = int(jobs.processors[largest])
+    if asked > machine.size:
+        fault = f"job {jobs.ids[largest]} asks for {asked} {machine.resources[0]}, the machine has {machine.size}"
+        raise BadFileError(f"{jobs.name}: {fault}; skip_oversized = true drops such jobs")
+    nodes = None if machine.topology is None else topology_digest(machine.topology)
+    content = [content_digest(jobs), machine.size, spec.processors_per_node, nodes]
+    return digest([*content, *how, repr(inputs.executables)])
+
+
+@contextmanager
+def _placed(path: Path, place: str) -> Iterator[None]:
+    """Name file and place in front of an error that what they say leads to."""
+    try:
+        yield
+    except MissingPackageError as error:
+        raise MissingPackageError(f"{path}: {place}: {error}") from None
+    except AllocoptError as error:
+        raise bad_file(path, place, str(error)) from None

@@ -1,4 +1,4 @@
-"""What cells do: solve an instance, or simulate a trace."""
+"""What cells do: solve an instance, or simulate a trace; and by which digests their inputs are told apart."""
 
 import json
 import time
@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache
+from hashlib import sha256
 from typing import Any, ClassVar
 
+import numpy as np
+
+from allocopt.cluster.topology import Topology
 from allocopt.errors import AllocoptError, UsageError
-from allocopt.experiments.cells import Row, Task
+from allocopt.experiments.cells import Row, Task, digest
 from allocopt.experiments.simulations import Simulation, SimulationInputs
 from allocopt.experiments.specs import SimulationSpec
 from allocopt.files.writing import compact_json
 from allocopt.problems.base import Problem
-from allocopt.problems.instances import shipped_problems
+from allocopt.problems.instances import object_from_problem, shipped_problems
 from allocopt.report.rows import SimulateRow, SolveRow
 from allocopt.report.trajectories import points_of
 from allocopt.simulator.metrics import measure
@@ -22,6 +26,7 @@ from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result
 from allocopt.solving.solve import solve
+from allocopt.traces.workload import COLUMNS, Workload
 
 _PATIENCE_S = 300.0  # That a cell may take beside its solve
 
@@ -126,6 +131,22 @@ def options_text(options: dict[str, Any]) -> str:
         return compact_json(dict(sorted((name.replace("-", "_"), value) for name, value in options.items())))
     except (TypeError, ValueError):
         raise UsageError("options must be finite numbers, texts, true, false, or lists and tables of these") from None
+
+
+def content_digest(given: Problem | Workload) -> str:
+    """Return a digest of an instance or of jobs, from whatever files these were read."""
+    if not isinstance(given, Workload):
+        return digest(object_from_problem(given))
+    jobs = sha256()
+    for column in COLUMNS:
+        jobs.update(getattr(given, column).tobytes())
+    return jobs.hexdigest()
+
+
+def topology_digest(topology: Topology) -> str:
+    """Return a digest of how the nodes are connected, from whatever files that was read."""
+    groups = sha256(topology.groups_of(np.arange(topology.size)).tobytes()).hexdigest()
+    return digest([groups, topology.hops, topology.pairs])
 
 
 @cache
