@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from allocopt.cluster.irmasim import CONTENTION, cluster_of, heterogeneous, homogeneous
+from allocopt.cluster.irmasim import CONTENTION, irmasim_testbed
 from allocopt.cluster.multicore import Cluster, Machine
 from allocopt.cluster.reading import read_machine
 from allocopt.report.table import Cell, aligned_table
@@ -37,7 +37,7 @@ SECONDS = 1.0
 
 def two_nodes(stalled: float) -> Machine:
     """Return the nodes of the measured run with the constants of Table III."""
-    fast, slow = cluster_of({3.4: 1, 1.7: 1}, stalled).nodes()
+    fast, slow = irmasim_testbed({3.4: 1, 1.7: 1}, stalled).nodes()
     return Machine("measured", (Cluster("labatc", (replace(fast, name="n1112"), replace(slow, name="n1113"))),))
 
 
@@ -100,7 +100,7 @@ def halves(folder: Path, jobs: TaskWorkload, known: PlacedJobs) -> str:
 
 def by_policy() -> str:
     """Energies of all policies on the heterogeneous cluster, as Figure 9 shows of some."""
-    machine = heterogeneous()
+    machine = irmasim_testbed()
     batches = [npb_batch(BATCH, np.random.default_rng(seed)) for seed in BATCHES]
     energies = {
         kind: np.array(
@@ -123,7 +123,7 @@ def by_policy() -> str:
 
 
 def speed() -> str:
-    machine = homogeneous(NODES)
+    machine = irmasim_testbed({3.4: NODES})
     rows: list[list[Cell]] = []
     for name, span in (("all at once", 120.0), ("over a day", 86_400.0)):
         jobs = npb_batch(JOBS, np.random.default_rng(0), span)

@@ -78,13 +78,25 @@ def tree_of_graph(graph: Graph) -> NamedTree:
     # Directions and parallel links say nothing of distance.
     links: Graph = nx.Graph(named)
     links.remove_edges_from(list(nx.selfloop_edges(links)))
-    hosts = _hosts(links)
+    kinds = {
+        vertex: next((str(data[key]).lower() for key in KIND_KEYS if key in data), "")
+        for vertex, data in links.nodes(data=True)
+    }
+    hosts = [vertex for vertex, kind in kinds.items() if kind in HOSTS]
+    hosts = hosts or [vertex for vertex, kind in kinds.items() if links.degree[vertex] == 1 and kind not in SWITCHES]
     if not hosts:
         raise InvalidProblemError("", "has no nodes: vertices with one link, or whose attribute kind is node")
     # A switch that leads to no node only lengthens the graph, and would move its center.
-    _cut_dead_ends(links, set(hosts))
+    held = set(hosts)
+    ends = [vertex for vertex in links if vertex not in held and links.degree[vertex] == 1]
+    while ends:
+        vertex = ends.pop()
+        (other,) = links[vertex] or (vertex,)
+        if other not in held:
+            links.remove_node(vertex)
+            ends += [other] if other in links and links.degree[other] == 1 else []
     if nx.is_forest(links) and all(links.degree[host] <= 1 for host in hosts):
-        return tree_of_switches(list(_switches(named, links, set(hosts))))
+        return tree_of_switches(list(_switches(named, links, held)))
     return _counted(links, hosts)
 
 
@@ -107,29 +119,17 @@ def graph_of(cluster: NamedTree) -> Graph:
     return graph
 
 
-def _hosts(links: Graph) -> list[str]:
-    kinds = {
-        vertex: next((str(data[key]).lower() for key in KIND_KEYS if key in data), "")
-        for vertex, data in links.nodes(data=True)
-    }
-    hosts = [vertex for vertex, kind in kinds.items() if kind in HOSTS]
-    return hosts or [vertex for vertex, kind in kinds.items() if links.degree[vertex] == 1 and kind not in SWITCHES]
-
-
-def _cut_dead_ends(links: Graph, hosts: set[str]) -> None:
-    ends = [vertex for vertex in links if vertex not in hosts and links.degree[vertex] == 1]
-    while ends:
-        vertex = ends.pop()
-        (other,) = links[vertex] or (vertex,)
-        if other not in hosts:
-            links.remove_node(vertex)
-            ends += [other] if other in links and links.degree[other] == 1 else []
-
-
 def _switches(graph: Graph, links: Graph, hosts: set[str]) -> Iterator[Switch]:
     for vertices in nx.connected_components(links):
         part = links.subgraph(vertices)
-        for vertex, below in nx.bfs_successors(part, _root(graph, part, hosts)):
+        inner = [vertex for vertex in graph if vertex in part and vertex not in hosts]
+        if not inner:
+            raise InvalidProblemError("", f"node {next(iter(part))!r} is linked to no switch")
+        roots = [vertex for vertex in inner if part.nodes[vertex].get("root")]
+        if graph.is_directed():
+            roots += [vertex for vertex in inner if graph.in_degree(vertex) == 0]  # type: ignore[attr-defined]
+        roots = roots or [vertex for vertex in nx.center(part) if vertex not in hosts]
+        for vertex, below in nx.bfs_successors(part, roots[0]):
             nodes = tuple(child for child in below if child in hosts)
             switches = tuple(child for child in below if child not in hosts)
             if nodes and switches:
@@ -139,28 +139,26 @@ def _switches(graph: Graph, links: Graph, hosts: set[str]) -> Iterator[Switch]:
             yield Switch(vertex, nodes, switches)
 
 
-def _root(graph: Graph, part: Graph, hosts: set[str]) -> str:
-    switches = [vertex for vertex in graph if vertex in part and vertex not in hosts]
-    if not switches:
-        raise InvalidProblemError("", f"node {next(iter(part))!r} is linked to no switch")
-    named = [vertex for vertex in switches if part.nodes[vertex].get("root")]
-    if graph.is_directed():
-        named += [vertex for vertex in switches if graph.in_degree(vertex) == 0]  # type: ignore[attr-defined]
-    centers: list[str] = named or [vertex for vertex in nx.center(part) if vertex not in hosts]
-    return centers[0]
-
-
 def _counted(links: Graph, hosts: Sequence[str]) -> NamedTree:
     if len(hosts) > MOST_COUNTED:
         raise InvalidProblemError("", f"has cycles and {len(hosts)} nodes; hops are counted for up to {MOST_COUNTED}")
+    from scipy.sparse.csgraph import dijkstra
+
+    position = {vertex: index for index, vertex in enumerate(links)}
+    matrix = nx.to_scipy_sparse_array(links, weight=None, format="csr")
+    rows = [position[host] for host in hosts]
+    apart = dijkstra(matrix, directed=False, indices=rows, unweighted=True)[:, rows]
+    if np.isinf(apart).any():
+        first, second = np.argwhere(np.isinf(apart))[0]
+        raise InvalidProblemError("", f"nodes {hosts[first]!r} and {hosts[second]!r} are not connected")
+    hops: IntArray = apart.astype(np.int64)
     # The hops are those of a tree where being near is an equivalence at every distance: ultrametric.
-    hops = _hops_between(links, hosts)
     if len(hosts) < 2:
         return NamedTree(Tree(np.zeros((0, 1), dtype=np.int64), (), (2,)), tuple(hosts))
     steps = [int(step) for step in np.unique(hops) if step > 0]
     # A group is known by its first node.
-    rows = [np.argmax(hops <= step, axis=1) for step in steps]
-    for step, row in zip(steps, rows, strict=True):
+    firsts_of = [np.argmax(hops <= step, axis=1) for step in steps]
+    for step, row in zip(steps, firsts_of, strict=True):
         # Nodes near the same node must be near each other.
         wrong = np.argwhere((hops <= step) != (row[:, None] == row[None, :]))
         if len(wrong):
@@ -169,24 +167,11 @@ def _counted(links: Graph, hosts: Sequence[str]) -> NamedTree:
             a, b, c = hosts[first], hosts[second], hosts[other]
             found = f"{a} - {b} {hops[first, second]}, {a} - {c} {hops[first, other]}, {b} - {c} {hops[second, other]}"
             raise InvalidProblemError("", f"the hops between nodes are not those of a tree: {found}")
-    order = np.lexsort(rows)
+    order = np.lexsort(firsts_of)
     groups, names = [], []
-    for level, row in enumerate(rows[:-1], 1):
+    for level, row in enumerate(firsts_of[:-1], 1):
         firsts, group = np.unique(row[order], return_inverse=True)
         groups.append(group)
         names.append(tuple(f"level {level} of {hosts[first]}" for first in firsts))
     matrix = np.array(groups, dtype=np.int64).reshape(len(groups), len(hosts))
     return NamedTree(Tree(matrix, tuple(names), tuple(steps)), tuple(hosts[number] for number in order))
-
-
-def _hops_between(links: Graph, hosts: Sequence[str]) -> IntArray:
-    from scipy.sparse.csgraph import dijkstra
-
-    position = {vertex: index for index, vertex in enumerate(links)}
-    matrix = nx.to_scipy_sparse_array(links, weight=None, format="csr")
-    found = [position[host] for host in hosts]
-    hops = dijkstra(matrix, directed=False, indices=found, unweighted=True)[:, found]
-    if np.isinf(hops).any():
-        first, second = np.argwhere(np.isinf(hops))[0]
-        raise InvalidProblemError("", f"nodes {hosts[first]!r} and {hosts[second]!r} are not connected")
-    return hops.astype(np.int64)

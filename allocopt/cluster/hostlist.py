@@ -1,7 +1,7 @@
 """Hostlists: names of nodes in the short form of Slurm, such as ``n[001-003,7],login1``."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import groupby, product
 from math import prod
 
@@ -58,17 +58,22 @@ class HostlistExpander:
             raise HostlistError(f"{shown(text)} has a bracket that is not {fault}")
         items = [item.strip() for item in _ITEMS.findall(text) if item.strip()]
         # The names of all items are counted first; only then is any written out.
-        names = [[_choice(bracket, literal, item) for bracket, literal in _PARTS.findall(item)] for item in items]
+        names = [[_choices(bracket, literal, item) for bracket, literal in _PARTS.findall(item)] for item in items]
         for item, parts in zip(items, names, strict=True):
             self._left -= prod(sum(len(numbers) for numbers, _ in part) for part in parts if not isinstance(part, str))
             if self._left < 0:
                 fault = f"stands for more than {LARGEST_CLUSTER} names together with what comes before it"
                 raise HostlistError(f"{shown(item)} {fault}")
-        return ["".join(texts) for parts in names for texts in product(*map(_texts, parts))]
-
-
-def _texts(part: str | list[tuple[range, int]]) -> Iterable[str]:
-    return [part] if isinstance(part, str) else (str(one).zfill(width) for numbers, width in part for one in numbers)
+        texts = (
+            [
+                [part]
+                if isinstance(part, str)
+                else [str(one).zfill(width) for numbers, width in part for one in numbers]
+                for part in parts
+            ]
+            for parts in names
+        )
+        return ["".join(chosen) for parts in texts for chosen in product(*parts)]
 
 
 def check_listable(name: str) -> None:
@@ -93,48 +98,42 @@ def fold_hostlist(names: Iterable[str]) -> str:
     for prefix, digits in numbered.items():
         if "" in digits:
             parts.append(prefix)
-        for width, numbers in _by_width([number for number in digits if number]):
-            ranges = ",".join(_ranges(numbers, width))
-            parts.append(prefix + (ranges if len(numbers) == 1 else f"[{ranges}]"))
+        widths: dict[int, list[int]] = {}
+        for number in filter(None, digits):
+            widths.setdefault(len(number) if number[0] == "0" else 1, []).append(int(number))
+        filled = [width for width in widths if width > 1]
+        if len(filled) == 1 and 1 in widths and min(widths[1]) >= 10 ** (filled[0] - 1):
+            # Numbers that fill the width by themselves continue the others: 08, 09, 10.
+            widths[filled[0]] += widths.pop(1)
+        for width, numbers in widths.items():
+            ranges = []
+            # In a run of successive numbers, number and index rise alike.
+            for _, run in groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0]):
+                held = [str(one).zfill(width) for _, one in run]
+                ranges.append(held[0] if len(held) == 1 else f"{held[0]}-{held[-1]}")
+            text = ",".join(ranges)
+            parts.append(prefix + (text if len(numbers) == 1 else f"[{text}]"))
     return ",".join(parts)
 
 
-def _choice(bracket: str, literal: str, item: str) -> str | list[tuple[range, int]]:
-    if not literal:
-        return [_numbers(part, item) for part in bracket.split(",")]
+def _choices(bracket: str, literal: str, item: str) -> str | list[tuple[range, int]]:
+    # A literal text, or the ranges in brackets, each with the width of its numbers.
     if len(literal) > LONGEST_NAME:
         raise HostlistError(f"{shown(item)} is no name of a node: it has more than {LONGEST_NAME} characters")
     if odd := _ODD.search(literal):
         raise HostlistError(f"{shown(item)} is no name of a node: it holds {shown(odd[0])}")
-    return literal
-
-
-def _numbers(part: str, item: str) -> tuple[range, int]:
-    match = _RANGE.fullmatch(part)
-    if match is None:
-        raise HostlistError(f"{shown(item)} holds {shown(part)} in brackets, must be a number or a range such as 1-3")
-    low, high = match[1], match[2] or match[1]
-    if max(len(low), len(high)) > MOST_DIGITS:
-        raise HostlistError(f"{shown(item)} has a number of more than {MOST_DIGITS} digits")
-    if int(low) > int(high):
-        raise HostlistError(f"{shown(item)} has the range {part.strip()}, which falls")
-    return range(int(low), int(high) + 1), len(low)
-
-
-def _by_width(digits: list[str]) -> list[tuple[int, list[int]]]:
-    widths: dict[int, list[int]] = {}
-    for number in digits:
-        widths.setdefault(len(number) if number[0] == "0" else 1, []).append(int(number))
-    filled = [width for width in widths if width > 1]
-    if len(filled) == 1 and 1 in widths and min(widths[1]) >= 10 ** (filled[0] - 1):
-        # Numbers that fill the width by themselves continue the others: 08, 09, 10.
-        widths[filled[0]] += widths.pop(1)
-    return [(width, sorted(numbers)) for width, numbers in widths.items()]
-
-
-def _ranges(numbers: list[int], width: int) -> Iterator[str]:
-    # In a run of successive numbers, number and index rise alike.
-    for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
-        held = [number for _, number in run]
-        low, high = str(held[0]).zfill(width), str(held[-1]).zfill(width)
-        yield low if len(held) == 1 else f"{low}-{high}"
+    if literal:
+        return literal
+    ranges = []
+    for part in bracket.split(","):
+        match = _RANGE.fullmatch(part)
+        if match is None:
+            fault = f"holds {shown(part)} in brackets, must be a number or a range such as 1-3"
+            raise HostlistError(f"{shown(item)} {fault}")
+        low, high = match[1], match[2] or match[1]
+        if max(len(low), len(high)) > MOST_DIGITS:
+            raise HostlistError(f"{shown(item)} has a number of more than {MOST_DIGITS} digits")
+        if int(low) > int(high):
+            raise HostlistError(f"{shown(item)} has the range {part.strip()}, which falls")
+        ranges.append((range(int(low), int(high) + 1), len(low)))
+    return ranges

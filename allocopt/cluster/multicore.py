@@ -140,6 +140,13 @@ class Machine:
                 raise InvalidProblemError(f"platform {self.name!r}", f"has two nodes called {node.name!r}")
             names.add(node.name)
 
+    @staticmethod
+    def check_size(nodes: int, processors: int) -> None:
+        """Raise `InvalidProblemError` for a description of more nodes, or processors in all, than are written out."""
+        for name, count, most in (("nodes", nodes, MOST_NODES), ("processors", processors, MOST_CORES)):
+            if count > most:
+                raise InvalidProblemError("platform", f"has {count} {name}, must be at most {most}")
+
     def nodes(self) -> Iterator[Node]:
         """Yield the nodes in the order of their numbers."""
         return (node for cluster in self.clusters for node in cluster.nodes)
@@ -161,13 +168,6 @@ class Machine:
             memory = {} if node.memory_mb is None else {"memory_mb": int(node.memory_mb)}
             parts.append(Part(1, memory, {}, tuple(Part(1, {}, kind.attributes(), (part,)) for kind, part in cores)))
         return Platform.of_parts(parts)
-
-
-def check_count(nodes: int, processors: int) -> None:
-    """Raise `InvalidProblemError` for a description of more nodes, or processors in all, than are written out."""
-    for name, count, most in (("nodes", nodes, MOST_NODES), ("processors", processors, MOST_CORES)):
-        if count > most:
-            raise InvalidProblemError("platform", f"has {count} {name}, must be at most {most}")
 
 
 def _check(place: str, name: str, value: float | None, holds: bool, right: str) -> None:

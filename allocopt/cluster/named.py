@@ -4,14 +4,14 @@ A leaf switch, which has nodes, is at level 1; any other switch is one level abo
 nodes are as far apart as the level of the lowest switch above both. What has several switches on top gets a level more.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from allocopt.cluster.hostlist import check_listable, fold_hostlist
-from allocopt.cluster.topology import Topology, Tree, default_hops
+from allocopt.cluster.topology import Topology, Tree
 from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import bad_file
 
@@ -95,20 +95,6 @@ class Switch:
     place: str = ""
 
 
-@dataclass(slots=True)
-class _Forest:
-    # Each switch keeps what is left when every node and switch has one place only.
-    switches: dict[str, Switch] = field(default_factory=dict)
-    nodes: dict[str, list[str]] = field(default_factory=dict)
-    below: dict[str, list[str]] = field(default_factory=dict)
-    heights: dict[str, int] = field(default_factory=dict)
-    remarks: list[str] = field(default_factory=list)
-
-    def remark(self, lines: Sequence[str], noun: str) -> None:
-        more = f" (the first of {len(lines)} {noun})" if len(lines) > 1 else ""
-        self.remarks += [line + more for line in lines[:1]]
-
-
 def tree_in(path: Path, switches: Sequence[Switch]) -> NamedTree:
     """Make the tree of switches that a file describes; its errors are `BadFileError` that name file and place."""
     try:
@@ -126,107 +112,116 @@ def tree_of_switches(switches: Sequence[Switch]) -> NamedTree:
     Raises `InvalidProblemError`, whose place names the switch, if one is given twice, has both nodes and switches below
     it, is its own ancestor, or has more than `MOST_LEVELS` below it, if one is not there, or no node is left.
     """
-    forest = _Forest()
+    known: dict[str, Switch] = {}
     for switch in switches:
-        if switch.name in forest.switches:
-            earlier = forest.switches[switch.name].place
+        if switch.name in known:
+            earlier = known[switch.name].place
             raise InvalidProblemError(switch.place, f"switch {switch.name!r} is given twice, before at {earlier}")
         if switch.nodes and switch.switches:
             fault = f"switch {switch.name!r} has both nodes and switches below it, must have one of them"
             raise InvalidProblemError(switch.place, fault)
-        forest.switches[switch.name] = switch
-    _give_nodes(forest)
-    roots = _roots(forest)
-    for root in roots:
-        _measure(forest, root)
-        if forest.heights[root] > MOST_LEVELS:
-            count = f"{forest.heights[root]} levels, must be at most {MOST_LEVELS}"
-            raise InvalidProblemError(forest.switches[root].place, f"switch {root!r} and those below it have {count}")
-    # A root whose nodes all went to switches before it has the height 0, and is no root any more.
-    roots = [root for root in roots if forest.heights[root]]
+        known[switch.name] = switch
+    nodes, _, of_nodes = _owned({name: switch.nodes for name, switch in known.items()}, "node")
+    for name, switch in known.items():
+        for child in switch.switches:
+            if child not in known:
+                raise InvalidProblemError(switch.place, f"switch {name!r} has {child!r} below it, which is not given")
+    below, above, of_switches = _owned({name: switch.switches for name, switch in known.items()}, "switch")
+    _check_no_circle(known, above)
+    heights: dict[str, int] = {}
+    for root in (name for name in known if name not in above):
+        _measure(known[root], nodes, below, heights)
+    # A switch on top whose nodes all went to switches before it has the height 0.
+    roots = [name for name in known if name not in above and heights[name]]
     if not roots:
         raise InvalidProblemError("", "no switch connects any node")
     fault = "has no nodes left below it: it is left out"
-    empty = [name for name, height in forest.heights.items() if not height]
-    forest.remark([f"{forest.switches[name].place}: switch {name} {fault}" for name in empty], "switches without nodes")
+    empty = [f"{known[name].place}: switch {name} {fault}" for name, height in heights.items() if not height]
+    remarks = [
+        f"{lines[0]} (the first of {len(lines)} {noun})" if len(lines) > 1 else lines[0]
+        for lines, noun in (
+            (of_nodes, "nodes under two switches"),
+            (of_switches, "switches under two switches"),
+            (empty, "switches without nodes"),
+        )
+        if lines
+    ]
     if len(roots) > 1:
         shown = ", ".join(roots[:4]) + (", ..." if len(roots) > 4 else "")
-        forest.remarks.append(f"{len(roots)} switches have none above them ({shown}): joined by a level on top")
-    return _named_tree(forest, roots)
+        remarks.append(f"{len(roots)} switches have none above them ({shown}): joined by a level on top")
+    return _numbered_tree(roots, below, nodes, heights, tuple(remarks))
 
 
-def _give_nodes(forest: _Forest) -> None:
-    owner: dict[str, str] = {}
-    again: dict[str, str] = {}
-    for name, switch in forest.switches.items():
-        for node in switch.nodes:
-            if owner.setdefault(node, name) != name:
-                again.setdefault(node, f"node {node} is under {owner[node]} and {name}: it stays under {owner[node]}")
-        forest.nodes[name] = [node for node in dict.fromkeys(switch.nodes) if owner[node] == name]
-    forest.remark(list(again.values()), "nodes under two switches")
-
-
-def _roots(forest: _Forest) -> list[str]:
+def _owned(members: Mapping[str, Sequence[str]], noun: str) -> tuple[dict[str, list[str]], dict[str, str], list[str]]:
+    # What is below each switch when everything has one place only, the switch above each, and what was below two.
     above: dict[str, str] = {}
-    again: list[str] = []
-    for name, switch in forest.switches.items():
-        for child in dict.fromkeys(switch.switches):
-            if child not in forest.switches:
-                raise InvalidProblemError(switch.place, f"switch {name!r} has {child!r} below it, which is not given")
-            if above.setdefault(child, name) != name:
-                again.append(f"switch {child} is under {above[child]} and {name}: it stays under {above[child]}")
-        forest.below[name] = [child for child in dict.fromkeys(switch.switches) if above[child] == name]
-    forest.remark(again, "switches under two switches")
-    _check_no_circle(forest, above)
-    return [name for name in forest.switches if name not in above]
+    again: dict[str, str] = {}
+    held = {}
+    for name, below in members.items():
+        for one in below:
+            if above.setdefault(one, name) != name:
+                again.setdefault(one, f"{noun} {one} is under {above[one]} and {name}: it stays under {above[one]}")
+        held[name] = [one for one in dict.fromkeys(below) if above[one] == name]
+    return held, above, list(again.values())
 
 
-def _check_no_circle(forest: _Forest, above: dict[str, str]) -> None:
+def _check_no_circle(switches: Mapping[str, Switch], above: Mapping[str, str]) -> None:
     safe: set[str] = set()
-    for name in forest.switches:
+    for name in switches:
         path: dict[str, None] = {}
         at: str | None = name
         while at is not None and at not in safe:
             if at in path:
                 circle = " under ".join([*list(path)[list(path).index(at) :], at])
-                raise InvalidProblemError(forest.switches[at].place, f"switches run in a circle: {circle}")
+                raise InvalidProblemError(switches[at].place, f"switches run in a circle: {circle}")
             path[at] = None
             at = above.get(at)
         safe.update(path)
 
 
-def _measure(forest: _Forest, root: str) -> None:
-    downwards, left = [], [root]
+def _measure(
+    root: Switch, nodes: Mapping[str, Sequence[str]], below: dict[str, list[str]], heights: dict[str, int]
+) -> None:
+    # Notes how high the switches from a root downwards are, 0 without nodes; those are cut off.
+    downwards, left = [], [root.name]
     while left:
         downwards.append(left.pop())
-        left.extend(reversed(forest.below[downwards[-1]]))
+        left.extend(reversed(below[downwards[-1]]))
     # From the leaves upwards without recursion: a description may be deeper than Python's stack.
     for name in reversed(downwards):
-        forest.below[name] = [child for child in forest.below[name] if forest.heights[child]]
-        highest = max((forest.heights[child] for child in forest.below[name]), default=0)
-        forest.heights[name] = 1 if forest.nodes[name] else highest + 1 if highest else 0
+        below[name] = [child for child in below[name] if heights[child]]
+        highest = max((heights[child] for child in below[name]), default=0)
+        heights[name] = 1 if nodes[name] else highest + 1 if highest else 0
+    if heights[root.name] > MOST_LEVELS:
+        fault = f"have {heights[root.name]} levels, must be at most {MOST_LEVELS}"
+        raise InvalidProblemError(root.place, f"switch {root.name!r} and those below it {fault}")
 
 
-def _named_tree(forest: _Forest, roots: list[str]) -> NamedTree:
-    below_top = max(forest.heights[root] for root in roots) - (len(roots) == 1)
-    names: list[dict[str, int]] = [{} for _ in range(below_top)]
+def _numbered_tree(
+    roots: Sequence[str],
+    below: Mapping[str, Sequence[str]],
+    nodes: Mapping[str, Sequence[str]],
+    heights: Mapping[str, int],
+    remarks: tuple[str, ...],
+) -> NamedTree:
+    below_top = max(heights[root] for root in roots) - (len(roots) == 1)
+    numbers: list[dict[str, int]] = [{} for _ in range(below_top)]
     columns: list[list[int]] = []
-    nodes: list[str] = []
-    for path in (path for root in roots for path in _paths(forest, (root,))):
+    order: list[str] = []
+    for path in (path for root in roots for path in _paths(below, (root,))):
         # Where a path skips levels, a switch stands for several.
-        groups = [next(name for name in path if forest.heights[name] <= level) for level in range(1, below_top + 1)]
-        column = [numbers.setdefault(group, len(numbers)) for numbers, group in zip(names, groups, strict=True)]
-        held = forest.nodes[path[-1]]
-        nodes += held
+        groups = [next(name for name in path if heights[name] <= level) for level in range(1, below_top + 1)]
+        column = [known_by.setdefault(group, len(known_by)) for known_by, group in zip(numbers, groups, strict=True)]
+        order += nodes[path[-1]]
         # All nodes of a leaf switch share the groups above it.
-        columns += [column] * len(held)
-    matrix = np.array(columns, dtype=np.int64).reshape(len(nodes), below_top).T
-    tree = Tree(matrix, tuple(tuple(numbers) for numbers in names), default_hops(below_top))
-    return NamedTree(tree, tuple(nodes), tuple(forest.remarks))
+        columns += [column] * len(nodes[path[-1]])
+    matrix = np.array(columns, dtype=np.int64).reshape(len(order), below_top).T
+    tree = Tree(matrix, tuple(map(tuple, numbers)), Tree.default_hops(below_top))
+    return NamedTree(tree, tuple(order), remarks)
 
 
-def _paths(forest: _Forest, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    if not forest.below[path[-1]]:
+def _paths(below: Mapping[str, Sequence[str]], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if not below[path[-1]]:
         yield path
-    for child in forest.below[path[-1]]:
-        yield from _paths(forest, (*path, child))
+    for child in below[path[-1]]:
+        yield from _paths(below, (*path, child))

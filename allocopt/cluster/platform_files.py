@@ -9,21 +9,12 @@ from xml.etree import ElementTree
 
 from pydantic import Field
 
-from allocopt.cluster.multicore import (
-    Cluster,
-    ContentionConstants,
-    Machine,
-    Node,
-    PowerConstants,
-    Processor,
-    check_count,
-)
+from allocopt.cluster.multicore import Cluster, ContentionConstants, Machine, Node, PowerConstants, Processor
 from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import bad_file, shown
-from allocopt.files.models import FileModel, Text
+from allocopt.files.models import FileModel, Text, check_header, validated
 from allocopt.files.reading import read_text
 
-PLATFORM_FORMAT = "allocopt-platform"
 MOST = 1_000_000  # cores of a processor, and nodes of a kind, beyond which a file is refused
 _UNITS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _SPEED = re.compile(r"([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*([kMGTP]?)f?(?:lops)?")
@@ -108,8 +99,9 @@ def numbered(name: str, count: int) -> list[str]:
     return [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
 
 
-def machine_of(model: PlatformFile, where: Path) -> Machine:
-    """Make the machine of a platform file; raises `BadFileError` where its values contradict each other."""
+def machine_of(obj: object, where: Path) -> Machine:
+    """Make the machine of a file of our own; raises `BadFileError` if its shape is wrong or its values contradict."""
+    model = validated(PlatformFile, check_header(obj, where, "allocopt-platform"), where)
     place = "top level"
     try:
         processors = {}
@@ -124,34 +116,33 @@ def machine_of(model: PlatformFile, where: Path) -> Machine:
         place = "clusters"
         groups = [group for cluster in model.clusters for group in cluster.nodes]
         kinds = {name: len(kind.processors) for name, kind in model.nodes.items()}
-        processors_in = sum(group.count * kinds.get(group.type, 0) for group in groups)
         # Counted before any node is written out: a few bytes may ask for more than a memory holds.
-        check_count(sum(group.count for group in groups), processors_in)
+        n_processors = sum(group.count * kinds.get(group.type, 0) for group in groups)
+        Machine.check_size(sum(group.count for group in groups), n_processors)
         clusters = []
         for number, cluster in enumerate(model.clusters):
             place = f"clusters[{number}]"
-            nodes = [node for group in cluster.nodes for node in _nodes(group, model.nodes, processors)]
+            nodes: list[Node] = []
+            for group in cluster.nodes:
+                kind = model.nodes.get(group.type)
+                if kind is None:
+                    fault = f"type {shown(group.type)} is not among the types of nodes: {', '.join(model.nodes)}"
+                    raise InvalidProblemError("nodes", fault)
+                for name in kind.processors:
+                    if name not in processors:
+                        fault = f"has processor {shown(name)}, there is none; there are {', '.join(processors)}"
+                        raise InvalidProblemError(f"nodes.{group.type}", fault)
+                if group.names is not None and len(group.names) != group.count:
+                    fault = f"has {len(group.names)} names for {group.count} nodes"
+                    raise InvalidProblemError(f"nodes of type {shown(group.type)}", fault)
+                parts = tuple(processors[name] for name in kind.processors)
+                names = group.names or numbered(group.type, group.count)
+                nodes += (Node(name, parts, kind.memory_mb) for name in names)
             clusters.append(Cluster(cluster.name, tuple(nodes)))
         place = "clusters"
         return Machine(model.name, tuple(clusters))
     except InvalidProblemError as error:
         raise bad_file(where, place, str(error)) from None
-
-
-def _nodes(group: _NodesModel, types: dict[str, _NodeTypeModel], processors: dict[str, Processor]) -> Iterator[Node]:
-    if group.type not in types:
-        known = ", ".join(types)
-        raise InvalidProblemError("nodes", f"type {shown(group.type)} is not among the types of nodes: {known}")
-    kind = types[group.type]
-    for name in kind.processors:
-        if name not in processors:
-            fault = f"has processor {shown(name)}, there is none; there are {', '.join(processors)}"
-            raise InvalidProblemError(f"nodes.{group.type}", fault)
-    if group.names is not None and len(group.names) != group.count:
-        fault = f"has {len(group.names)} names for {group.count} nodes"
-        raise InvalidProblemError(f"nodes of type {shown(group.type)}", fault)
-    parts = tuple(processors[name] for name in kind.processors)
-    return (Node(name, parts, kind.memory_mb) for name in group.names or numbered(group.type, group.count))
 
 
 def read_simgrid(path: Path) -> Machine:
@@ -191,26 +182,23 @@ def _clusters(root: ElementTree.Element, path: Path) -> Iterator[Cluster]:
         if hosts:
             yield Cluster(zone.get("id", "platform"), tuple(hosts))
     elements = [*root.iter("cluster"), *root.iter("cabinet")]
-    numbers = [_numbers(path, element) for element in elements]
+    numbers: list[list[range]] = []
+    for element in elements:
+        numbers.append([])
+        for part in map(str.strip, element.get("radical", "").split(",")):
+            found = _RANGE.fullmatch(part)
+            first = int(found[1]) if found else 0
+            last = int(found[2] or first) if found else -1
+            if last < first:
+                fault = f"radical has {shown(part)}, must be as in 0-15,17"
+                raise bad_file(path, f"cluster {shown(element.get('id', 'cluster'))}", fault)
+            numbers[-1].append(range(first, last + 1))
     count = sum(len(part) for parts in numbers for part in parts)
-    check_count(count, count)
+    Machine.check_size(count, count)
     for element, parts in zip(elements, numbers, strict=True):
         prefix, suffix = element.get("prefix", ""), element.get("suffix", "")
         nodes = [_host(path, element, f"{prefix}{number}{suffix}") for number in chain.from_iterable(parts)]
         yield Cluster(element.get("id", "cluster"), tuple(nodes))
-
-
-def _numbers(path: Path, element: ElementTree.Element) -> list[range]:
-    numbers = []
-    for part in map(str.strip, element.get("radical", "").split(",")):
-        found = _RANGE.fullmatch(part)
-        first = int(found[1]) if found else 0
-        last = int(found[2] or first) if found else -1
-        if last < first:
-            fault = f"radical has {shown(part)}, must be as in 0-15,17"
-            raise bad_file(path, f"cluster {shown(element.get('id', 'cluster'))}", fault)
-        numbers.append(range(first, last + 1))
-    return numbers
 
 
 def _host(path: Path, element: ElementTree.Element, name: str) -> Node:
@@ -226,22 +214,17 @@ def _host(path: Path, element: ElementTree.Element, name: str) -> Node:
     speed = _float(found[1]) * _UNITS[found[2]] if found else 0.0
     if not 0 < speed < 1e30:
         raise bad_file(path, place, f"speed is {shown(text)}, must be as in 1.5Gf")
-    power = _power(path, place, element, int(cores))
-    return Node(name, (Processor(name, int(cores), speed / 1e9, power=power),))
-
-
-def _power(path: Path, place: str, element: ElementTree.Element, cores: int) -> PowerConstants | None:
     values = {prop.get("id"): prop.get("value", "") for prop in element.findall("prop")}
-    text = next((values[name] for name in _POWER if name in values), None)
-    if text is None:
-        return None
-    watts = [_float(part) for part in text.split(",")[0].split(":")]
-    if len(watts) not in (2, 3) or not all(0 <= watt < 1e12 for watt in watts) or watts[-1] < watts[-2]:
-        fault = f"{_POWER[0]} is {shown(text)}, must be IDLE:ALL or IDLE:PROCESSOR:ALL, rising, in watts"
-        raise bad_file(path, place, fault)
-    # With two values the processor's own power is that of idleness.
-    shared = watts[-2]
-    return PowerConstants((watts[-1] - shared) / cores, shared, watts[0])
+    wattage = next((values[name] for name in _POWER if name in values), None)
+    power = None
+    if wattage is not None:
+        watts = [_float(part) for part in wattage.split(",")[0].split(":")]
+        if len(watts) not in (2, 3) or not all(0 <= watt < 1e12 for watt in watts) or watts[-1] < watts[-2]:
+            fault = f"{_POWER[0]} is {shown(wattage)}, must be IDLE:ALL or IDLE:PROCESSOR:ALL, rising, in watts"
+            raise bad_file(path, place, fault)
+        # With two values the processor's own power is that of idleness.
+        power = PowerConstants((watts[-1] - watts[-2]) / int(cores), watts[-2], watts[0])
+    return Node(name, (Processor(name, int(cores), speed / 1e9, power=power),))
 
 
 def _float(text: str) -> float:

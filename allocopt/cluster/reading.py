@@ -1,14 +1,26 @@
 """Topologies and multicore platforms in any format, told apart by the ending of the file."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import Any, cast
 
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.named import NamedTree
 from allocopt.errors import UsageError
 from allocopt.files.faults import bad_file, memory_faults_named, shown
 from allocopt.files.reading import parse_json, read_text, read_toml
+
+_READERS = {
+    ".conf": "slurm:read_slurm_topology",
+    ".graphml": "graphml:read_graphml",
+    ".json": "kubernetes:read_kubernetes_nodes",
+    ".yaml": "slurm:read_slurm_topology_yaml",
+    ".yml": "slurm:read_slurm_topology_yaml",
+}
+"""By the ending of a file, the function that reads its topology, given a path and what chooses in files of its kind."""
+_WRITERS = {".conf": "slurm:write_slurm_topology", ".graphml": "graphml:write_graphml"}
 
 
 @memory_faults_named
@@ -36,22 +48,8 @@ def read_topology(path: Path | str, labels: Sequence[str] = ()) -> NamedTree:
     suffix = _suffix(source).lower()
     if labels and suffix != ".json":
         raise UsageError(f"labels are those of Kubernetes nodes in a .json file, {source.name} is none")
-    # What a format needs is loaded for that format.
-    if suffix in (".yaml", ".yml"):
-        from allocopt.cluster.slurm_yaml import read_slurm_topology_yaml
-
-        return read_slurm_topology_yaml(source, name)
-    if suffix == ".json":
-        from allocopt.cluster.kubernetes import read_kubernetes_nodes
-
-        return read_kubernetes_nodes(source, labels)
-    if suffix == ".graphml":
-        from allocopt.cluster.graphml import read_graphml
-
-        return read_graphml(source)
-    from allocopt.cluster.slurm import read_slurm_topology
-
-    return read_slurm_topology(source)
+    asked = {"labels": labels} if labels else {"name": name} if name else {}
+    return cast(NamedTree, _loaded(_READERS.get(suffix, _READERS[".conf"]))(source, **asked))
 
 
 def topology_file(path: Path | str) -> tuple[Path, str | None]:
@@ -74,16 +72,10 @@ def write_topology(path: Path, cluster: NamedTree) -> None:
     UsageError
         If its ending is another one.
     """
-    suffix = _suffix(path).lower()
-    if suffix == ".graphml":
-        from allocopt.cluster.graphml import write_graphml
-
-        return write_graphml(path, cluster)
-    if suffix == ".conf":
-        from allocopt.cluster.slurm import write_slurm_topology
-
-        return write_slurm_topology(path, cluster)
-    raise UsageError(f"{path} must end in .conf or .graphml")
+    writer = _WRITERS.get(_suffix(path).lower())
+    if writer is None:
+        raise UsageError(f"{path} must end in .conf or .graphml")
+    _loaded(writer)(path, cluster)
 
 
 @memory_faults_named
@@ -103,18 +95,23 @@ def read_machine(path: Path | str, types: Path | str | None = None) -> Machine:
         from allocopt.cluster.platform_files import read_simgrid
 
         return read_simgrid(source)
-    from allocopt.cluster.platform_files import PLATFORM_FORMAT, PlatformFile, machine_of
-    from allocopt.files.models import check_header, validated
-
     obj = read_toml(source) if suffix == ".toml" else parse_json(read_text(source), source)
     if suffix != ".toml" and isinstance(obj, dict) and "format" not in obj:
         from allocopt.cluster.irmasim import irmasim_machine
 
         return irmasim_machine(obj, source, None if types is None else Path(types), chosen or None)
-    machine = machine_of(validated(PlatformFile, check_header(obj, source, PLATFORM_FORMAT), source), source)
+    from allocopt.cluster.platform_files import machine_of
+
+    machine = machine_of(obj, source)
     if chosen not in ("", machine.name):
         raise bad_file(source, f"holds platform {shown(machine.name)}, {shown(chosen)} cannot be chosen")
     return machine
+
+
+def _loaded(home: str) -> Callable[..., Any]:
+    # Only what a format needs is imported: networkx and pydantic take a while.
+    module, name = home.split(":")
+    return cast(Callable[..., Any], getattr(import_module(f"allocopt.cluster.{module}"), name))
 
 
 def _suffix(path: Path) -> str:

@@ -131,6 +131,11 @@ class Tree:
         """Group of each node at the levels below the top, shape ``(L - 1, m)``."""
         return self.groups[:, nodes]
 
+    @staticmethod
+    def default_hops(below_top: int) -> tuple[int, ...]:
+        """Return the hops 2, 4, 6, ... of a tree with so many levels below the top."""
+        return tuple(range(2, 2 * below_top + 3, 2))
+
     @classmethod
     def from_levels(
         cls, levels: Sequence[NamedGroups], hops: Sequence[int] | None = None, pairs: Pairs = "ordered"
@@ -161,7 +166,7 @@ class Tree:
             fault = f"is the top level by the hops, but has {len(levels[-1])} groups"
             raise InvalidProblemError(f"topology.levels[{len(levels) - 1}]", fault)
         below = len(levels) - names_top
-        steps = default_hops(below) if hops is None else tuple(hops)
+        steps = cls.default_hops(below) if hops is None else tuple(hops)
         if len(steps) != below + 1:
             fault = f"has {len(steps)} values for {len(levels)} named levels: one each, and one for a top without name"
             raise InvalidProblemError("topology.hops", fault)
@@ -183,11 +188,6 @@ class Tree:
             for below, above in pairs.tolist():
                 levels[depth][self.names[depth][above]].append(self.names[depth - 1][below])
         return levels
-
-
-def default_hops(below_top: int) -> tuple[int, ...]:
-    """Hops 2, 4, 6, ... of a tree with so many levels below the top."""
-    return tuple(range(2, 2 * below_top + 3, 2))
 
 
 def _owners(level: NamedGroups, members: Sequence[int | str], depth: int) -> IntArray:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from allocopt.cluster.irmasim import heterogeneous, homogeneous
+from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.reading import read_machine
 from allocopt.envs.policy_selection.dynamics import RewardName
@@ -47,7 +47,9 @@ SUBSET = (
     "low_mem_bw-low_power",
 )
 """The small subset of policies among which agents choose, where nothing else is said."""
-PAPERS: Mapping[str, Machine] = MappingProxyType({HETEROGENEOUS: heterogeneous(), HOMOGENEOUS: homogeneous()})
+PAPERS: Mapping[str, Machine] = MappingProxyType(
+    {HETEROGENEOUS: irmasim_testbed(), HOMOGENEOUS: irmasim_testbed({3.4: 15})}
+)
 """The clusters on which IRMaSim was validated."""
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.arrays import FloatArray
-from allocopt.cluster.irmasim import cluster_of
+from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Machine
 from allocopt.reproduction import Records
 from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME
@@ -65,7 +65,7 @@ def workload() -> TaskWorkload:
 
 def machine() -> Machine:
     """Return a fast and a slow node."""
-    return cluster_of(dict.fromkeys(NODES, 1))
+    return irmasim_testbed(dict.fromkeys(NODES, 1))
 
 
 def _two_nodes(asked: Asked, piece: str) -> Record:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from allocopt.cluster.irmasim import cluster_of
+from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Cluster, ContentionConstants, Machine, Node, PowerConstants, Processor
 from allocopt.simulator.multicore.simulation import Placed
 from allocopt.traces.irmasim import read_irmasim
@@ -100,7 +100,7 @@ def random_jobs(rng: np.random.Generator, machine: Machine, jobs: int) -> TaskWo
 
 def measured_machine(stalled: float = 1.0) -> Machine:
     """Return the two nodes of the measured run with the constants of Table III."""
-    fast, slow = cluster_of({3.4: 1, 1.7: 1}, stalled).nodes()
+    fast, slow = irmasim_testbed({3.4: 1, 1.7: 1}, stalled).nodes()
     return Machine("measured", (Cluster("labatc", (replace(fast, name="n1112"), replace(slow, name="n1113"))),))
 
 

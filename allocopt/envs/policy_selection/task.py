@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from allocopt.arrays import Float32Array, FloatArray
-from allocopt.cluster.irmasim import heterogeneous
+from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.reading import read_machine
 from allocopt.envs.environments import About, Task, environments_of
@@ -206,7 +206,7 @@ list none; here it is the bandwidth.""",
         execution: Execution | None = None,
         options: Options | None = None,
     ) -> None:
-        machine = heterogeneous() if machine is None else machine
+        machine = irmasim_testbed() if machine is None else machine
         machine = read_machine(machine) if isinstance(machine, Path | str) else machine
         if not isinstance(machine, Machine):
             raise UsageError(f"the machine is {machine!r}, must be a Machine or a platform file")

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from allocopt.cluster.irmasim import homogeneous
+from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
@@ -164,7 +164,7 @@ def test_weights_of_another_training_or_machine_are_refused(tmp_path: Path) -> N
     jobs = IrmasimTraining(jobs=5, batch=0).jobsets()[0]
     assert agent.play(PAPERS["heterogeneous"], jobs).shares == {SUBSET[0]: 1.0}
     with pytest.raises(BadFileError, match="51 values, of this machine it would be told 25"):
-        agent.play(homogeneous(2), jobs)
+        agent.play(irmasim_testbed({3.4: 2}), jobs)
     with pytest.raises(BadFileError, match="not of 'irmasim'"):
         Agent.load(written("dras-pg"))
     with pytest.raises(BadFileError, match="6 outputs for 2 policies"):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.multicore import random_jobs, random_machine
 
 from allocopt.arrays import Float32Array
-from allocopt.cluster.irmasim import heterogeneous
+from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Machine
 from allocopt.envs.policy_selection.dynamics import REWARDS, RewardName
 from allocopt.envs.policy_selection.observation import GB_IN_MB, HOUR_S, TB_IN_MB
@@ -152,7 +152,7 @@ def test_rewards_add_up_to_what_their_name_says(reward: RewardName, seed: int, p
 
 
 def test_computing_counts_the_speeds_right_after_each_action() -> None:
-    machine, jobs = heterogeneous(), npb_batch(30, np.random.default_rng(1), 0.0)
+    machine, jobs = irmasim_testbed(), npb_batch(30, np.random.default_rng(1), 0.0)
     episodes = Episodes([jobs], machine, 1, Execution(ExecutionKind.BASELINE), Options("minimal", "computing"))
     episodes.begin(np.zeros(1, dtype=np.int64))
     total, over = 0.0, False
@@ -164,7 +164,7 @@ def test_computing_counts_the_speeds_right_after_each_action() -> None:
 
 
 def test_observations_have_the_sizes_of_the_paper() -> None:
-    machine = heterogeneous()
+    machine = irmasim_testbed()
     nodes, cores, traits = 15, 60, 4
     for level, size in (
         ("normal", nodes + nodes + 3 * cores + 5 * traits + 1),
@@ -189,7 +189,7 @@ def test_every_observed_number_is_within_0_and_1() -> None:
 
 def test_void_waits_and_stands_for_a_policy_where_nothing_would_ever_happen() -> None:
     jobs = npb_batch(5, np.random.default_rng(0), 10.0)
-    episodes = Episodes([jobs], heterogeneous(), 1, options=Options(actions=(VOID_NAME, "first-high_gflops")))
+    episodes = Episodes([jobs], irmasim_testbed(), 1, options=Options(actions=(VOID_NAME, "first-high_gflops")))
     episodes.begin(np.zeros(1, dtype=np.int64))
     for _ in range(4):
         assert episodes.observe()[1][0].tolist() == [True, True]
@@ -254,8 +254,8 @@ def test_what_is_not_an_option_is_refused() -> None:
         with pytest.raises(UsageError, match=said):
             Options(**wrong)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="at least 1 of each"):
-        Episodes([], heterogeneous())
-    episodes = Episodes([jobs], heterogeneous(), 2)
+        Episodes([], irmasim_testbed())
+    episodes = Episodes([jobs], irmasim_testbed(), 2)
     with pytest.raises(UsageError, match=r"within 0 \.\. 36"):
         episodes.step(np.array([0, 37]))
     with pytest.raises(UsageError, match="shape"):

@@ -11,7 +11,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import allocopt.envs  # noqa: F401 - registers the environments
-from allocopt.cluster.irmasim import homogeneous
+from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.envs.policy_selection.task import Options, PolicySelectionEnv
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES
@@ -19,7 +19,7 @@ from allocopt.simulator.simulate import simulate
 from allocopt.traces.irmasim import npb_batch
 from allocopt.traces.tasks import TaskWorkload
 
-SMALL = homogeneous(2)
+SMALL = irmasim_testbed({3.4: 2})
 
 
 def small_sets(count: int = 3) -> list[TaskWorkload]:

@@ -10,7 +10,7 @@ from support.multicore import MEASURED_MAKESPAN_S, measured_jobs, measured_machi
 from support.schedulers import PlainFcfs
 from support.slow_multicore import slow_factor
 
-from allocopt.cluster.irmasim import CONTENTION, homogeneous
+from allocopt.cluster.irmasim import CONTENTION, irmasim_testbed
 from allocopt.cluster.multicore import Cluster, ContentionConstants, Machine, Node, Processor
 from allocopt.errors import UsageError
 from allocopt.simulator.multicore.contention import SharedMemory, speed_factor
@@ -86,7 +86,7 @@ NOT_KILLED = Rules(kill_at_limit=False)
 
 @pytest.mark.parametrize("kind", list(ExecutionKind))
 def test_serial_jobs_run_as_in_the_compiled_simulator(kind: ExecutionKind) -> None:
-    machine, jobs = homogeneous(3), npb_batch(60, np.random.default_rng(4))
+    machine, jobs = irmasim_testbed({3.4: 3}), npb_batch(60, np.random.default_rng(4))
     made = simulate(jobs, machine, "first-high_gflops", execution=Execution(kind))
     model = SharedMemory(machine, jobs, 3.4, Execution(kind))
     for _ in range(2):
