@@ -24,7 +24,7 @@ from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import Decision, ListScheduler, Reserve, Scheduler, Start
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
-from allocopt.traces.batsim import read_batsim
+from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from papers.pages import page_parser, write_page
 
@@ -74,7 +74,7 @@ class Data:
 
     def workload(self, seed: int) -> Workload:
         """Read the jobs of the workload file, submitted from time 0 on."""
-        jobs = read_batsim(self._workload_path(seed))
+        jobs = read_workload(self._workload_path(seed))
         return replace(jobs, submit=jobs.submit - jobs.submit.min())
 
     def profiles(self, seed: int) -> dict[int, str]:

@@ -26,7 +26,7 @@ from allocopt.simulator.simulate import entries_of, simulate
 from allocopt.simulator.state import new_state
 from allocopt.simulator.view import View
 from allocopt.traces.generators import lublin_workload
-from allocopt.traces.swf import read_swf
+from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from papers.pages import page_parser, write_page
 
@@ -291,7 +291,7 @@ def memory_section() -> str:
 def main() -> None:
     options = page_parser(__doc__, data="traces/", quick="three repeats, the queue orders left out").parse_args()
     repeats, traces = 3 if options.quick else 15, options.data / "traces"
-    lublin, curie = (read_swf(traces / f"{name}.swf.gz") for name in (LUBLIN, CURIE))
+    lublin, curie = (read_workload(traces / f"{name}.swf.gz") for name in (LUBLIN, CURIE))
     short = {name: kind for name, kind in backfillings().items() if name in ("FCFS", "EASY")}
     parts = [
         (lublin, "lublin_256: estimates are the run times", backfillings()),
@@ -303,7 +303,7 @@ def main() -> None:
         sections.append(section)
     if not options.quick:
         sections.append(orders_section(lublin, repeats))
-    reading = timed(lambda: read_swf(traces / f"{CURIE}.swf.gz"), min(5, repeats))
+    reading = timed(lambda: read_workload(traces / f"{CURIE}.swf.gz"), min(5, repeats))
     plain = plain_section([lublin, curie], repeats)
     bars = bars_section(lublin, curie, measured, reading, repeats)
     write_page(

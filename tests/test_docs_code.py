@@ -19,7 +19,7 @@ from support.notebooks import settled
 from support.pages import Step, fits, steps_of
 
 from allocopt.traces.generators import lublin_workload
-from allocopt.traces.swf import write_swf
+from allocopt.traces.swf import Swf
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -62,7 +62,7 @@ def said(block: str) -> list[str]:
 def prepare(folder: Path) -> None:
     """Write the files of which pages speak into a folder."""
     for name, processors in TRACES.items():
-        write_swf(folder / name, lublin_workload(300, processors, np.random.default_rng(0)))
+        Swf().write(folder / name, lublin_workload(300, processors, np.random.default_rng(0)))
     for name, text in FILES.items():
         (folder / name).write_text(text, encoding="utf-8")
 

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allocopt.cli.options import LARGEST, TOPOLOGY_HELP, Labels, TableColumns, read_cluster, read_jobs
+from allocopt.cli.options import LARGEST, TOPOLOGY_HELP, Labels, TableColumns, read_cluster
 
 if TYPE_CHECKING:
-    from allocopt.traces.rows import Writer
+    from allocopt.traces.records import TraceFormat
     from allocopt.traces.workload import Workload
 
 _TOPOLOGIES = (".conf", ".graphml")
@@ -53,31 +53,26 @@ def command(
     What is dropped, repaired or lost is counted on standard error.
     """
     from allocopt.cli.options import check_files_differ
-    from allocopt.traces.writing import writer_of
+    from allocopt.cluster.reading import write_topology
+    from allocopt.traces.reading import format_of, read_workload
 
     check_files_differ(source, out)
     if out.name.removesuffix(".gz").endswith(_TOPOLOGIES):
-        return _convert_topology(source, out, labels)
+        cluster = read_cluster(source, labels)
+        write_topology(out, cluster)
+        typer.echo(f"{out}: nodes written: {len(cluster.nodes)}", err=True)
+        return
     # A wrong ending is told before a long file is read.
-    writer = writer_of(out)
-    workload = read_jobs(source, columns).in_nodes(processors_per_node)
+    trace_format = format_of(out)
+    workload = read_workload(source, columns).in_nodes(processors_per_node)
     if max_jobs is not None:
         workload = workload.first(max_jobs)
-    write_and_say(writer, out, workload)
+    write_jobs(trace_format, out, workload)
 
 
-def _convert_topology(source: Path, out: Path, labels: str | None) -> None:
-    """Convert a topology."""
-    from allocopt.cluster.reading import write_topology
-
-    cluster = read_cluster(source, labels)
-    write_topology(out, cluster)
-    typer.echo(f"{out}: nodes written: {len(cluster.nodes)}", err=True)
-
-
-def write_and_say(writer: "Writer", out: Path, workload: "Workload") -> None:
+def write_jobs(trace_format: "TraceFormat", out: Path, workload: "Workload") -> None:
     """Write a workload; count on standard error what was dropped, repaired and lost, and the jobs."""
-    writer.write(out, workload)
-    for remark in (*workload.remarks(), *(f"{out}: {loss}" for loss in writer.losses(workload))):
+    trace_format.write(out, workload)
+    for remark in (*workload.remarks(), *(f"{out}: {loss}" for loss in trace_format.losses(workload))):
         typer.echo(remark, err=True)
     typer.echo(f"{out}: jobs written: {len(workload)}", err=True)

@@ -17,7 +17,6 @@ from allocopt.cli.options import (
     TableColumns,
     check_files_differ,
     read_cluster,
-    read_jobs,
 )
 from allocopt.cli.parameters import command_of, gathered, parameters_of, with_parameters
 from allocopt.cluster.options import FatTreeOptions, HopCost
@@ -164,6 +163,7 @@ def _windows(
     from allocopt.errors import UsageError
     from allocopt.problems.topology.generate import checked_hop_cost
     from allocopt.simulator.window import solver_allocator, windows
+    from allocopt.traces.reading import read_workload
 
     for field in (*fields(replay), *fields(drawn)):
         value = getattr(replay if hasattr(replay, field.name) else drawn, field.name)
@@ -174,7 +174,7 @@ def _windows(
     # A stream for each, so that the jobs are the same whatever the allocator draws.
     drawing, allocating = np.random.default_rng(replay.seed).spawn(2)
     allocate = solver_allocator(replay.allocator, replay.strategy, replay.iterations, allocating)
-    trace = drawn.draw(drawing) if replay.workload is None else read_jobs(replay.workload, cluster.columns)
+    trace = drawn.draw(drawing) if replay.workload is None else read_workload(replay.workload, cluster.columns)
     ready = trace.in_nodes(replay.processors_per_node).fitting(topology.size)
     for remark in ready.remarks(topology.size):
         typer.echo(remark, err=True)
@@ -322,12 +322,11 @@ def _workload(
 
     Estimates are the run times, of asax 1.25 times as long; its executables are numbered 1 to 4.
     """
-    from allocopt.cli.convert import write_and_say
-    from allocopt.traces.writing import writer_of
+    from allocopt.cli.convert import write_jobs
+    from allocopt.traces.reading import format_of
 
     # A wrong ending is told before many jobs are drawn.
-    writer = writer_of(out)
-    write_and_say(writer, out, _drawn(model, jobs, processors, seed))
+    write_jobs(format_of(out), out, _drawn(model, jobs, processors, seed))
 
 
 def _drawn(model: str, jobs: int, processors: int, seed: int) -> "Workload":

@@ -13,8 +13,6 @@ import typer
 
 if TYPE_CHECKING:
     from allocopt.cluster.named import NamedTree
-    from allocopt.traces.csv_columns import Columns
-    from allocopt.traces.workload import Workload
 
 LARGEST = 1_000_000_000
 """Largest number, size or time that an option takes: beyond any that makes sense, and safe from overflow."""
@@ -71,20 +69,6 @@ def read_cluster(path: Path, labels: str | None = None) -> "NamedTree":
     for remark in (cluster.summary(), *cluster.remarks):
         print(f"allocopt: {path}: {remark}", file=sys.stderr)
     return cluster
-
-
-def read_jobs(path: Path, columns: str | None) -> "Workload":
-    """Read a workload of any format."""
-    from allocopt.traces.reading import read_workload
-
-    return read_workload(path, _table_columns(columns))
-
-
-def _table_columns(text: str | None) -> "Columns | None":
-    """Return what the columns of a table mean; None where nothing is said."""
-    from allocopt.traces.csv_columns import Columns
-
-    return None if text is None else Columns.parse(text)
 
 
 def check_files_differ(*paths: Path | None, read: Iterable[Path | None] = ()) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocopt.cli.grids import Workers
-from allocopt.cli.options import LARGEST, TOPOLOGY_HELP, Json, Labels, TableColumns, read_cluster, read_jobs
+from allocopt.cli.options import LARGEST, TOPOLOGY_HELP, Json, Labels, TableColumns, read_cluster
 from allocopt.cli.parameters import command_of, names_of
 from allocopt.cli.terminal import screen_width
 
@@ -46,8 +46,9 @@ class _SiteOptions:
     def workload(self, tree: "Topology") -> "Workload":
         """Read the jobs; say what was dropped and repaired."""
         from allocopt.errors import BadFileError
+        from allocopt.traces.reading import read_workload
 
-        read = read_jobs(self.trace, self.columns)
+        read = read_workload(self.trace, self.columns)
         ready = read.in_nodes(self.processors_per_node).fitting(tree.size)
         if self.max_jobs is not None:
             ready = ready.first(self.max_jobs)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import ErrorDetails
 
 from allocopt.files.faults import bad_file, shown
 
@@ -134,13 +133,8 @@ def first_fault(error: ValidationError, obj: object) -> tuple[str, str]:
     first = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     is_of_key = first["loc"][-1:] == ("[key]",)
-    place = _place(first["loc"][:-2] if is_of_key else first["loc"], obj, first["type"] == "missing")
-    return place, "a key " * is_of_key + _fault(first) + more
-
-
-def _place(location: tuple[int | str, ...], obj: object, is_missing: bool) -> str:
     place = ""
-    for part in location:
+    for part in first["loc"][:-2] if is_of_key else first["loc"]:
         # What is not in the file tells the branches of a union.
         if isinstance(obj, dict) and part in obj:
             obj = obj[part]
@@ -148,18 +142,14 @@ def _place(location: tuple[int | str, ...], obj: object, is_missing: bool) -> st
         elif isinstance(obj, list) and isinstance(part, int):
             obj = obj[part]
             place += f"[{part}]"
-    if is_missing:
-        place += f".{location[-1]}"
-    return place.removeprefix(".") or "top level"
-
-
-def _fault(fault: ErrorDetails) -> str:
-    match fault["type"]:
+    match first["type"]:
         case "missing":
-            return "is missing"
+            place, fault = f"{place}.{first['loc'][-1]}", "is missing"
         case "extra_forbidden":
-            return "is an unknown key"
+            fault = "is an unknown key"
         case "value_error":
-            return str(fault["ctx"]["error"])
-    message = fault["msg"].replace("Input should be", "must be").partition(" or instance of ")[0]
-    return f"is {shown(fault['input'])}, {message[0].lower()}{message[1:]}"
+            fault = str(first["ctx"]["error"])
+        case _:
+            message = first["msg"].replace("Input should be", "must be").partition(" or instance of ")[0]
+            fault = f"is {shown(first['input'])}, {message[0].lower()}{message[1:]}"
+    return place.removeprefix(".") or "top level", "a key " * is_of_key + fault + more

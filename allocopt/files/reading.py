@@ -112,7 +112,12 @@ def parse_json(text: str, where: Path | str, first_line: int = 1) -> object:
         raise bad_file(where, "is empty, must hold JSON")
     try:
         return json.loads(
-            text, object_pairs_hook=_object, parse_constant=_refuse, parse_float=_finite_float, parse_int=_short_integer
+            text,
+            object_pairs_hook=_object,
+            parse_constant=_refuse,
+            parse_float=lambda digits: value if math.isfinite(value := float(digits)) else _refuse(digits),
+            # A long one is refused before time is spent on its digits.
+            parse_int=lambda digits: int(digits) if len(digits) <= LONGEST_INTEGER else _refuse(digits),
         )
     except json.JSONDecodeError as error:
         message = re.sub(r" (starting )?at$", "", error.msg)
@@ -135,18 +140,8 @@ def _refuse(text: str) -> NoReturn:
     raise _RefusedError(text)
 
 
-def _finite_float(text: str) -> float:
-    value = float(text)
-    return value if math.isfinite(value) else _refuse(text)
-
-
-def _short_integer(text: str) -> int:
-    # Refused before time is spent on its digits.
-    return int(text) if len(text) <= LONGEST_INTEGER else _refuse(text)
-
-
 def _first_refused(text: str) -> tuple[int, str]:
-    """Position and wording of the first thing that `parse_json` refuses; up to there the grammar is right."""
+    """Return position and wording of the first thing that `parse_json` refuses; up to there the grammar is right."""
     open_keys: list[set[str]] = []
     for token in _TOKEN.finditer(text):
         word, string, colon = token[0], token[1], token[2]
@@ -159,21 +154,15 @@ def _first_refused(text: str) -> tuple[int, str]:
             if key in open_keys[-1]:
                 return token.start(), f"key {shown(key)} is given twice"
             open_keys[-1].add(key)
-        elif fault := _number_fault(word):
-            return token.start(), fault
+        # The grammar may break right behind a number; what comes first is told first.
+        elif constant := _CONSTANT.match(word):
+            return token.start(), f"is {constant[0]}, which JSON does not have; must be a finite number or null"
+        elif number := _NUMBER.match(word):
+            digits = number[0].lstrip("-")
+            is_long = digits.isdigit() and len(number[0]) > LONGEST_INTEGER
+            if is_long or math.isinf(float(number[0])):
+                long, large = f"has an integer of {len(digits)} digits, must fit 64 bits", "which is too large"
+                return token.start(), long if is_long else f"has the number {shown(number[0])}, {large}"
         if len(open_keys) > DEEPEST_NESTING:
             return token.start(), "is nested too deeply"
     return 0, "is nested too deeply"
-
-
-def _number_fault(word: str) -> str | None:
-    # The grammar may break right behind the number; what comes first is told first.
-    if constant := _CONSTANT.match(word):
-        return f"is {constant[0]}, which JSON does not have; must be a finite number or null"
-    number = _NUMBER.match(word)
-    if number is None:
-        return None
-    digits = number[0].lstrip("-")
-    if digits.isdigit() and len(number[0]) > LONGEST_INTEGER:
-        return f"has an integer of {len(digits)} digits, must fit 64 bits"
-    return f"has the number {shown(number[0])}, which is too large" if math.isinf(float(number[0])) else None

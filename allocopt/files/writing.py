@@ -34,15 +34,22 @@ def write_bytes(path: Path, data: bytes) -> None:
     is no regular file, such as a pipe, a device or ``/dev/stdout``, is written to as it is. Raises `BadFileError` if
     the file cannot be written.
     """
+    # What /dev/stdout, /dev/fd/63 and the like stand for is open already: to open it again would begin at its start.
+    descriptor = {"/dev/stdout": 1, "/dev/stderr": 2}.get(str(path))
+    if str(path.parent) in ("/dev/fd", "/proc/self/fd") and path.name.isdecimal():
+        descriptor = int(path.name)
     with write_faults_named(path):
-        descriptor = _descriptor(path)
         if descriptor is not None:
-            _write_through(descriptor, data)
+            # What was printed before comes before.
+            if stream := {1: sys.stdout, 2: sys.stderr}.get(descriptor):
+                stream.flush()
+            with open(descriptor, "wb", closefd=False) as file:
+                file.write(data)
         elif os.path.exists(path) and not os.path.isfile(path):
             # A directory answers with its error; a pipe or /dev/null must not be replaced by a file.
             path.write_bytes(data)
         else:
-            _write_beside(Path(os.path.realpath(path)), data)
+            _replace(Path(os.path.realpath(path)), data)
 
 
 def compact_json(value: object) -> str:
@@ -56,37 +63,15 @@ def json_by_line(value: Mapping[str, object]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n" if lines else "{}\n"
 
 
-def _keep_mode(path: Path, successor: Path) -> None:
-    """Give a file that is to take the place of another one its permissions; does nothing where there is none."""
-    with suppress(FileNotFoundError):
-        successor.chmod(stat.S_IMODE(path.stat().st_mode))
-
-
-def _write_beside(path: Path, data: bytes) -> None:
+def _replace(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     # In the same folder, for only there renaming is one step that cannot be half done.
     temporary = path.with_name(f".{uuid4().hex}.part")
     try:
         with temporary.open("xb") as stream:
             stream.write(data)
-        _keep_mode(path, temporary)
+        with suppress(FileNotFoundError):
+            temporary.chmod(stat.S_IMODE(path.stat().st_mode))
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _descriptor(path: Path) -> int | None:
-    """Return the open file that ``/dev/stdout``, ``/dev/fd/63`` and the like stand for; None for other names."""
-    named = {"/dev/stdout": 1, "/dev/stderr": 2}.get(str(path))
-    is_numbered = str(path.parent) in ("/dev/fd", "/proc/self/fd") and path.name.isdecimal()
-    return int(path.name) if is_numbered else named
-
-
-def _write_through(descriptor: int, data: bytes) -> None:
-    stream = {1: sys.stdout, 2: sys.stderr}.get(descriptor)
-    if stream is not None:
-        # What was printed before comes before.
-        stream.flush()
-    # To open it again would begin at its start.
-    with open(descriptor, "wb", closefd=False) as file:
-        file.write(data)

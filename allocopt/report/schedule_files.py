@@ -10,7 +10,7 @@ from allocopt.files.faults import printable
 from allocopt.files.writing import write_text
 from allocopt.simulator.multicore.simulation import MulticoreSchedule
 from allocopt.simulator.schedule import Schedule
-from allocopt.traces.rows import Number, Row, plain, rows_of
+from allocopt.traces.records import Number, Row, plain, rows_of
 from allocopt.traces.swf import VERSION
 from allocopt.traces.workload import NO_JOB
 from allocopt.version import __version__
@@ -47,7 +47,7 @@ def write_schedule_csv(path: Path, schedule: Schedule) -> None:
 
 
 def write_schedule_swf(path: Path, schedule: Schedule, notes: Sequence[str] = ()) -> None:
-    """Write a schedule in the Standard Workload Format; `read_swf` makes its jobs and machine of it.
+    """Write a schedule in the Standard Workload Format; `read_workload` makes its jobs and machine of it.
 
     Wait (column 3), run time (4) and status (11, completed) are those of the schedule, processors are written as
     allocated and as requested (5, 8), applications keep their numbers (14), and what is not known is -1.

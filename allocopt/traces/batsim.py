@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from allocopt.errors import BadFileError
 from allocopt.files.faults import bad_file, shown
-from allocopt.files.models import validated
+from allocopt.files.models import FileModel, validated
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.writing import compact_json, write_text
-from allocopt.traces.records import Records
-from allocopt.traces.rows import Number, Writer, rows_of, swf_only_losses
+from allocopt.traces.records import Records, TraceFormat, rows_of
 from allocopt.traces.table import LARGEST
 from allocopt.traces.workload import Workload
 
@@ -46,12 +44,8 @@ _Count = Annotated[int, Field(ge=-_MOST, le=_MOST)]
 _Seconds = Annotated[float, Field(ge=-_MOST, le=_MOST)]
 
 
-class _Model(BaseModel):
-    # Exact types, no NaN; keys that are not known are ignored, as Batsim does.
-    model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True, defer_build=True)
-
-
-class _Job(_Model):
+# Keys that are not known are ignored, as Batsim does.
+class _Job(FileModel, extra="ignore"):
     id: Annotated[_Count, BeforeValidator(_job_number)]
     subtime: _Seconds
     res: _Count
@@ -59,45 +53,60 @@ class _Job(_Model):
     profile: str
 
 
-class _File(_Model):
+class _File(FileModel, extra="ignore"):
     nb_res: Annotated[int, Field(ge=1, le=_MOST)]
     jobs: Annotated[list[_Job], Field(min_length=1)]
     # A profile is looked at when a job uses it: others may be of types that have no fixed run time.
     profiles: dict[str, object]
 
 
-class _Delay(_Model):
+class _Delay(FileModel, extra="ignore"):
     delay: _Seconds
 
 
-def read_batsim(path: Path) -> Workload:
-    """Read a workload of Batsim, plain or compressed (``.gz``).
+class Batsim(TraceFormat):
+    """Batsim's JSON, in which a job's run time is the delay of its profile, its estimate the walltime or the run time.
 
-    A job's run time is the delay of its profile, its estimate the walltime, or else the run time. Ids are integers,
-    alone or as in ``"17"`` and ``"workload!17"``. Jobs without a positive run time and number of processors are
-    dropped and counted. The machine's size is ``nb_res``. Raises `BadFileError` if the file cannot be read, is not in
-    the format, a job's profile is not a delay, or no job is left; it names the field or the profile.
+    Ids are integers, alone or as in ``"17"`` and ``"workload!17"``. The machine's size is ``nb_res``.
     """
-    model = validated(_File, parse_json(read_text(path), path), path)
-    delays = dict(_delays(path, model))
-    run = np.array([delays[job.profile] for job in model.jobs])
-    walltime = np.array([job.walltime for job in model.jobs])
-    missing = walltime == _NO_WALLTIME
 
-    def error(row: int, place: str, fault: str) -> BadFileError:
-        return bad_file(path, f"jobs[{row}].{_FIELDS[place]}", fault)
+    def read(self, path: Path) -> Workload:
+        model = validated(_File, parse_json(read_text(path), path), path)
+        delays = dict(_delays(path, model))
+        run = np.array([delays[job.profile] for job in model.jobs])
+        walltime = np.array([job.walltime for job in model.jobs])
+        missing = walltime == _NO_WALLTIME
+        records = Records(
+            path,
+            lambda row, place, fault: bad_file(path, f"jobs[{row}].{_FIELDS[place]}", fault),
+            np.array([job.id for job in model.jobs], dtype=np.int64),
+            np.array([job.subtime for job in model.jobs]),
+            run,
+            np.array([job.res for job in model.jobs], dtype=np.int64),
+            np.where(missing, run, walltime),
+            {RUN_USED: missing},
+        )
+        return records.workload(model.nb_res)
 
-    records = Records(
-        path,
-        error,
-        np.array([job.id for job in model.jobs], dtype=np.int64),
-        np.array([job.subtime for job in model.jobs]),
-        run,
-        np.array([job.res for job in model.jobs], dtype=np.int64),
-        np.where(missing, run, walltime),
-        {RUN_USED: missing},
-    )
-    return records.workload(model.nb_res)
+    def write(self, path: Path, workload: Workload) -> None:
+        # Every run time becomes a profile of type ``delay``, every estimate a walltime.
+        rows = list(rows_of(path, workload))
+        jobs = ",\n".join(
+            f'    {{"id": {row.job}, "subtime": {row.submit}, "walltime": {row.estimate}, "res": {row.processors}, '
+            f'"profile": "delay_{row.run}"}}'
+            for row in rows
+        )
+        delays = ",\n".join(
+            f'    "delay_{run}": {{"type": "delay", "delay": {run}}}' for run in sorted({row.run for row in rows})
+        )
+        head = f'  "description": {compact_json(workload.name)},\n  "nb_res": {_machine(workload)},\n'
+        write_text(path, f'{{\n{head}  "jobs": [\n{jobs}\n  ],\n  "profiles": {{\n{delays}\n  }}\n}}\n')
+
+    def losses(self, workload: Workload) -> list[str]:
+        losses = super().losses(workload)
+        if not workload.machine_processors:
+            losses.append(f"size of the machine not known, that of the largest job written: {_machine(workload)}")
+        return losses
 
 
 def _delays(path: Path, model: _File) -> Iterator[tuple[str, float]]:
@@ -117,44 +126,6 @@ def _delays(path: Path, model: _File) -> Iterator[tuple[str, float]]:
         yield name, validated(_Delay, profile, where).delay
 
 
-def _write(path: Path, workload: Workload) -> None:
-    # Every run time becomes a profile of type ``delay``, every estimate a walltime.
-    rows = list(rows_of(path, workload))
-    jobs = ",\n".join(
-        "    "
-        + compact_json(
-            {
-                "id": row.job,
-                "subtime": row.submit,
-                "walltime": row.estimate,
-                "res": row.processors,
-                "profile": _profile_name(row.run),
-            }
-        )
-        for row in rows
-    )
-    delays = ",\n".join(
-        f"    {compact_json(_profile_name(run))}: {compact_json({'type': 'delay', 'delay': run})}"
-        for run in sorted({row.run for row in rows})
-    )
-    head = f'  "description": {compact_json(workload.name)},\n  "nb_res": {_machine(workload)},\n'
-    write_text(path, f'{{\n{head}  "jobs": [\n{jobs}\n  ],\n  "profiles": {{\n{delays}\n  }}\n}}\n')
-
-
-def _losses(workload: Workload) -> list[str]:
-    losses = swf_only_losses(workload)
-    if not workload.machine_processors:
-        losses.append(f"size of the machine not known, that of the largest job written: {_machine(workload)}")
-    return losses
-
-
-BATSIM = Writer(_write, _losses)
-
-
 def _machine(workload: Workload) -> int:
     # The format demands one: where the workload does not say, it is that of the largest job.
     return workload.machine_processors or int(workload.processors.max(initial=1))
-
-
-def _profile_name(run: Number) -> str:
-    return f"delay_{run}"

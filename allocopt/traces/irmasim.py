@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from allocopt.arrays import FloatArray
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.files.faults import bad_file, shown
-from allocopt.files.models import validated
+from allocopt.files.models import FileModel, validated
 from allocopt.files.reading import parse_json, read_text
 from allocopt.traces.records import trace_name
 from allocopt.traces.tasks import TaskWorkload
@@ -26,12 +26,8 @@ _Positive = Annotated[float, Field(gt=0)]
 _NotNegative = Annotated[float, Field(ge=0)]
 
 
-class _Model(BaseModel):
-    # Exact types, no NaN; keys that are not known are ignored, as IRMaSim does.
-    model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True, defer_build=True)
-
-
-class _Profile(_Model):
+# Keys that are not known are ignored, as IRMaSim does.
+class _Profile(FileModel, extra="ignore"):
     req_ops: _Positive
     ipc: _Positive
     req_time: _Positive
@@ -39,7 +35,7 @@ class _Profile(_Model):
     mem_vol: _NotNegative
 
 
-class _Job(_Model):
+class _Job(FileModel, extra="ignore"):
     # Its profile stands beside it or in it.
     id: str | int | None = None
     subtime: _NotNegative
@@ -50,9 +46,9 @@ class _Job(_Model):
     profile: str | None = None
 
 
-class _File(_Model):
+class _File(FileModel, extra="ignore"):
     jobs: Annotated[list[dict[str, object]], Field(min_length=1)]
-    profiles: dict[str, object] = {}
+    profiles: Annotated[dict[str, object], Field(default_factory=dict)]
 
 
 def read_irmasim(path: Path | str) -> TaskWorkload:

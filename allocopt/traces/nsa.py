@@ -3,38 +3,29 @@
 from pathlib import Path
 
 from allocopt.files.writing import write_text
-from allocopt.traces.records import Records
-from allocopt.traces.rows import Writer, rows_of, swf_only_losses
+from allocopt.traces.records import Records, TraceFormat, rows_of
 from allocopt.traces.table import Table
 from allocopt.traces.workload import Workload
 
 _COLUMNS = {"job": (1, "job id"), "submit": (2, "arrival time"), "run": (3, "run time"), "nodes": (4, "nodes")}
 
 
-def read_nsa(path: Path) -> Workload:
-    """Read a workload in the text format of the NSA paper's authors, plain or compressed (``.gz``).
+class Nsa(TraceFormat):
+    """The text format of the NSA paper's authors: whole nodes, and no estimates, for which run times stand."""
 
-    It counts whole nodes and has no estimates: a job's estimate is its run time. Jobs without a positive run time
-    and number of nodes are dropped and counted. Raises `BadFileError` if the file cannot be read, a line is malformed,
-    or no job is left; it names the line and the column.
-    """
-    table = Table.read(path, _COLUMNS, 4, may_have_more=False)
-    ids, run, nodes = table.integers("job"), table.numbers("run"), table.integers("nodes")
-    return Records(path, table.error, ids, table.numbers("submit"), run, nodes, run, {}).workload()
+    def read(self, path: Path) -> Workload:
+        table = Table.read(path, _COLUMNS, 4, may_have_more=False)
+        ids, run, nodes = table.integers("job"), table.numbers("run"), table.integers("nodes")
+        return Records(path, table.error, ids, table.numbers("submit"), run, nodes, run, {}).workload()
 
+    def write(self, path: Path, workload: Workload) -> None:
+        lines = (f"{row.job}  {row.submit}  {row.run}  {row.processors}\n" for row in rows_of(path, workload))
+        write_text(path, "".join(lines))
 
-def _write(path: Path, workload: Workload) -> None:
-    lines = (f"{row.job}  {row.submit}  {row.run}  {row.processors}\n" for row in rows_of(path, workload))
-    write_text(path, "".join(lines))
-
-
-def _losses(workload: Workload) -> list[str]:
-    losses = []
-    if differ := int((workload.estimate != workload.run).sum()):
-        losses.append(f"estimates lost, the format has none: {differ}")
-    if workload.machine_processors is not None:
-        losses.append(f"size of the machine lost, the format has none: {workload.machine_processors}")
-    return losses + swf_only_losses(workload)
-
-
-NSA = Writer(_write, _losses)
+    def losses(self, workload: Workload) -> list[str]:
+        losses = []
+        if differ := int((workload.estimate != workload.run).sum()):
+            losses.append(f"estimates lost, the format has none: {differ}")
+        if workload.machine_processors is not None:
+            losses.append(f"size of the machine lost, the format has none: {workload.machine_processors}")
+        return losses + super().losses(workload)

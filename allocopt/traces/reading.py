@@ -1,26 +1,43 @@
-"""Workload files of any format."""
+"""Workload files of any format, by the endings of their names."""
 
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import cast
 
 from allocopt.errors import BadFileError, UsageError
 from allocopt.files.faults import bad_file, memory_faults_named
 from allocopt.files.reading import read_text
+from allocopt.traces.csv_columns import Columns
 from allocopt.traces.fetch import SOURCES, cached_trace
-from allocopt.traces.nsa import read_nsa
-from allocopt.traces.swf import read_swf
+from allocopt.traces.records import TraceFormat
 from allocopt.traces.workload import Workload
 
-if TYPE_CHECKING:
-    from allocopt.traces.csv_columns import Columns
-
+# The module of this folder and the class in it. They are loaded when they are needed: text does without models of JSON.
+_FORMATS = {".swf": ("swf", "Swf"), ".json": ("batsim", "Batsim"), ".txt": ("nsa", "Nsa")}
 _TABLES = (".csv", ".tsv", ".psv")
 _TAKEN_FOR_NSA = "it was taken for the NSA authors' text, for it does not end in .swf, .json, .csv, .tsv or .psv"
 
 
+def format_of(path: Path) -> TraceFormat:
+    """Return the format of a file by its ending: ``.swf``, ``.json`` for Batsim, or ``.txt``; ``.gz`` is compressed.
+
+    Text is that of the NSA authors. Raises `UsageError` if no format has this ending.
+    """
+    name = path.name.removesuffix(".gz")
+    for ending in _FORMATS:
+        if name.endswith(ending):
+            return _format(ending)
+    raise UsageError(f"{path}: the name must end in {', '.join(_FORMATS)}, or one of these and .gz")
+
+
+def _format(ending: str) -> TraceFormat:
+    module, name = _FORMATS[ending]
+    return cast(TraceFormat, getattr(import_module(f"allocopt.traces.{module}"), name)())
+
+
 @memory_faults_named
-def read_workload(path: Path | str, columns: "Columns | None" = None) -> Workload:
+def read_workload(path: Path | str, columns: Columns | str | None = None) -> Workload:
     """Read a workload in the format that the ending of its file tells.
 
     ``.swf`` is the Standard Workload Format, ``.json`` Batsim's, ``.csv`` and ``.tsv`` a table whose first line names
@@ -33,7 +50,7 @@ def read_workload(path: Path | str, columns: "Columns | None" = None) -> Workloa
         With ``.gz`` after its ending the file is decompressed. Where there is none of that name, the name of a trace
         that has been fetched (`allocopt.traces.fetch`).
     columns
-        For a table, which columns mean what where their names do not say.
+        For a table, which columns mean what where their names do not say; a text as `Columns.parse` takes it.
 
     Raises
     ------
@@ -42,35 +59,27 @@ def read_workload(path: Path | str, columns: "Columns | None" = None) -> Workloa
     UsageError
         If columns are given for a file that is no table.
     """
+    columns = Columns.parse(columns) if isinstance(columns, str) else columns
     path = _file_of(Path(path))
     name = path.name.removesuffix(".gz")
-    if columns is not None or name.endswith(_TABLES):
-        if name.endswith((".swf", ".json")):
+    if name.endswith((".swf", ".json")):
+        if columns is not None:
             raise UsageError(f"columns say what columns of a table mean, {path.name} is none")
-        return _read_table(path, columns)
-    if name.endswith(".swf"):
-        return read_swf(path)
-    if name.endswith(".json"):
-        # The models of JSON files are not loaded for text.
-        from allocopt.traces.batsim import read_batsim
-
-        return read_batsim(path)
-    first, second = [*read_text(path).split("\n", 2), "", ""][:2]
+        return format_of(path).read(path)
+    first, second = "|", ""
+    if columns is None and not name.endswith(_TABLES):
+        first, second = [*read_text(path).split("\n", 2), "", ""][:2]
     if "|" in first:
-        return _read_table(path, None)
+        # Most workloads are no tables, and are read without what it takes to guess at columns.
+        from allocopt.traces.csv_mapping import read_csv_workload
+
+        return read_csv_workload(path, columns)
     if " -" in second and not set(second) - set(" -\r"):
         raise bad_file(path, "line 2", "is a rule below titles; sacct -P prints tables that can be read")
     try:
-        return read_nsa(path)
+        return _format(".txt").read(path)
     except BadFileError as error:
         raise BadFileError(f"{error}; {_TAKEN_FOR_NSA}") from None
-
-
-def _read_table(path: Path, columns: "Columns | None") -> Workload:
-    # Most workloads are no tables, and are read without what it takes to guess at columns.
-    from allocopt.traces.csv_mapping import read_csv_workload
-
-    return read_csv_workload(path, columns)
 
 
 def _file_of(path: Path) -> Path:

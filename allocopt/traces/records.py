@@ -1,20 +1,48 @@
-"""The records of a trace become a workload: what cannot be run is dropped and counted, what contradicts is refused."""
+"""What formats of traces share: records become a workload, whose jobs become rows of plain numbers again."""
 
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.errors import BadFileError
 from allocopt.files.faults import bad_file
-from allocopt.traces.workload import PRECEDING_LOST, Counts, Workload, row_on_a_cycle, without_lost
+from allocopt.traces.table import LARGEST
+from allocopt.traces.workload import NO_JOB, PRECEDING_LOST, UNKNOWN_USER, Counts, Precedence, Workload
 
 NO_RUN_TIME = "run time not positive"
 NO_PROCESSORS = "number of processors not positive"
 
 _NO_INTEGERS = np.empty(0, dtype=np.int64)
+
+Number = int | float
+
+
+class TraceFormat(ABC):
+    """A format of workload files, plain or compressed (``.gz``); `allocopt.traces.reading` knows it by its ending."""
+
+    @abstractmethod
+    def read(self, path: Path) -> Workload:
+        """Read a workload, without the jobs that cannot be run, which are counted.
+
+        Raises `BadFileError` if the file cannot be read, is not in the format, or no job is left; it names the place.
+        """
+
+    @abstractmethod
+    def write(self, path: Path, workload: Workload) -> None:
+        """Write a workload; raise `BadFileError` if that is not possible, or it would not be read again."""
+
+    def losses(self, workload: Workload) -> list[str]:
+        """Return what of a workload the format cannot hold, one line each."""
+        counts = {
+            "users": int((workload.users != UNKNOWN_USER).sum()),
+            "preceding jobs and think times": int((workload.preceding != NO_JOB).sum()),
+        }
+        return [f"{what} lost, the format has none: {jobs}" for what, jobs in counts.items() if jobs]
 
 
 def trace_name(path: Path) -> str:
@@ -68,12 +96,12 @@ class Records:
             raise self.error(row, "submit", f"is {self.submit[row]:g}, must not be negative")
         preceding, think_s, lost = _NO_INTEGERS, np.empty(0), 0
         if self.preceding is not None and self.think_s is not None:
-            preceding, think_s, lost = without_lost(ids, self.preceding[rows], self.think_s[rows])
-            circular = row_on_a_cycle(ids, preceding)
+            found, lost = Precedence(ids, self.preceding[rows], self.think_s[rows]).without_lost()
+            preceding, think_s, circular = found.preceding, found.think_s, found.row_on_a_cycle()
             if circular is not None:
                 fault = f"is {preceding[circular]}, so that job {ids[circular]} would have to end before it starts"
                 raise self.error(int(rows[circular]), "preceding", fault)
-        repaired = _counts({reason: repaired & keep for reason, repaired in self.repairs.items()})
+        repaired = _counts({reason: filled & keep for reason, filled in self.repairs.items()})
         return Workload(
             trace_name(self.path),
             ids,
@@ -93,3 +121,54 @@ class Records:
 
 def _counts(flags: Mapping[str, BoolArray]) -> Counts:
     return tuple((reason, int(flagged.sum())) for reason, flagged in flags.items() if flagged.any())
+
+
+class Row(NamedTuple):
+    """A job; times in seconds, whole ones as integers, so that no ``.0`` is written."""
+
+    job: int
+    submit: Number
+    run: Number
+    processors: int
+    estimate: Number
+    user: int
+    preceding: int
+    think: Number
+    executable: int
+
+
+def rows_of(path: Path, workload: Workload) -> Iterator[Row]:
+    """Return the jobs of a workload as rows, in its order.
+
+    Raises `BadFileError`, which names the file that they are for, if there are no jobs, or one could not be read again.
+    """
+    if not len(workload):
+        raise bad_file(path, "cannot be written: the workload holds no jobs")
+    # An integer: as floats, 2^53 and 2^53 + 1 would be the same.
+    most = int(LARGEST)
+    columns: dict[str, IntArray | FloatArray] = {
+        "id": workload.ids,
+        "submit time": workload.submit,
+        "run time": workload.run,
+        "number of processors": workload.processors,
+        "estimate": workload.estimate,
+        "user": workload.users,
+        "think time": workload.think_s,
+        "executable": workload.executables,
+    }
+    for what, values in columns.items():
+        wrong = (values < -most) | (values > most)
+        if wrong.any():
+            job = int(np.argmax(wrong))
+            fault = f"its {what} is {values[job]}, must be within 2^53 of 0"
+            raise bad_file(path, f"cannot be written: job {workload.ids[job]}", fault)
+    integers = (workload.ids, workload.processors, workload.users, workload.preceding, workload.executables)
+    ids, processors, users, preceding, executables = (values.tolist() for values in integers)
+    seconds = (workload.submit, workload.run, workload.estimate, workload.think_s)
+    submit, run, estimate, think = map(plain, seconds)
+    return map(Row, ids, submit, run, processors, estimate, users, preceding, think, executables)
+
+
+def plain(seconds: FloatArray) -> list[Number]:
+    """Return seconds as numbers of Python, integers where they are whole."""
+    return [int(value) if value.is_integer() else value for value in seconds.tolist()]

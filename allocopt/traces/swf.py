@@ -11,8 +11,7 @@ import numpy as np
 
 from allocopt.files.faults import bad_file, printable, shown
 from allocopt.files.writing import write_text
-from allocopt.traces.records import Records
-from allocopt.traces.rows import Row, Writer, rows_of
+from allocopt.traces.records import Records, TraceFormat, rows_of
 from allocopt.traces.table import LARGEST, Table
 from allocopt.traces.workload import NO_JOB, UNKNOWN_EXECUTABLE, UNKNOWN_USER, Workload
 
@@ -35,42 +34,57 @@ ALLOCATED_USED = "no requested processors, allocated ones used"
 RUN_USED = "no requested time, run time used"
 
 
-def read_swf(path: Path) -> Workload:
-    """Read a trace in the Standard Workload Format, plain or compressed (``.gz``).
+class Swf(TraceFormat):
+    """The Standard Workload Format, which holds all that a workload has.
 
     A job's processors are those it requested (column 8), or else those it was allocated (column 5); its estimate is
-    the requested time (column 9), or else its run time (column 4). Jobs without a positive run time and number of
-    processors are dropped and counted, and so are repaired those whose preceding job (column 17) is not there. The
-    machine's size is the header's ``MaxProcs``.
-
-    Raises `BadFileError` if the file cannot be read, a line or ``MaxProcs`` is malformed, or no job is left; it names
-    the line and the column.
+    the requested time (column 9), or else its run time (column 4). Repaired and counted are jobs whose preceding job
+    (column 17) is not there. The machine's size is the header's ``MaxProcs``.
     """
-    table = Table.read(path, _COLUMNS, 18)
-    run = table.numbers("run")
-    requested, requested_time = table.integers("requested"), table.numbers("requested_time")
-    asks, estimates = requested > 0, requested_time > 0
-    preceding = table.integers("preceding")
-    records = Records(
-        path,
-        table.error,
-        table.integers("job"),
-        table.numbers("submit"),
-        run,
-        np.where(asks, requested, table.integers("allocated")),
-        np.where(estimates, requested_time, run),
-        {ALLOCATED_USED: ~asks, RUN_USED: ~estimates},
-        # Archive files have other negative numbers than -1 where nothing is known.
-        np.maximum(table.integers("user"), UNKNOWN_USER),
-        preceding,
-        np.where(preceding == NO_JOB, 0.0, np.maximum(table.numbers("think"), 0.0)),
-        np.maximum(table.integers("executable"), UNKNOWN_EXECUTABLE),
-    )
-    # Real headers say more behind the number, such as the batch partition's share, or something else altogether.
-    found = re.match(r"\d+(?=\s|$)", swf_header(table.lines).get("MaxProcs", ""), re.ASCII)
-    if found and float(found.group()) > LARGEST:
-        raise bad_file(path, "MaxProcs", f"is {shown(found.group())}, must be at most 2^53")
-    return records.workload(int(found.group()) or None if found else None)
+
+    def read(self, path: Path) -> Workload:
+        table = Table.read(path, _COLUMNS, 18)
+        run = table.numbers("run")
+        requested, requested_time = table.integers("requested"), table.numbers("requested_time")
+        asks, estimates = requested > 0, requested_time > 0
+        preceding = table.integers("preceding")
+        records = Records(
+            path,
+            table.error,
+            table.integers("job"),
+            table.numbers("submit"),
+            run,
+            np.where(asks, requested, table.integers("allocated")),
+            np.where(estimates, requested_time, run),
+            {ALLOCATED_USED: ~asks, RUN_USED: ~estimates},
+            # Archive files have other negative numbers than -1 where nothing is known.
+            np.maximum(table.integers("user"), UNKNOWN_USER),
+            preceding,
+            np.where(preceding == NO_JOB, 0.0, np.maximum(table.numbers("think"), 0.0)),
+            np.maximum(table.integers("executable"), UNKNOWN_EXECUTABLE),
+        )
+        # Real headers say more behind the number, such as the batch partition's share, or something else altogether.
+        found = re.match(r"\d+(?=\s|$)", swf_header(table.lines).get("MaxProcs", ""), re.ASCII)
+        if found and float(found.group()) > LARGEST:
+            raise bad_file(path, "MaxProcs", f"is {shown(found.group())}, must be at most 2^53")
+        return records.workload(int(found.group()) or None if found else None)
+
+    def write(self, path: Path, workload: Workload) -> None:
+        # Processors are written as requested and as allocated.
+        jobs = (
+            f"{row.job} {row.submit} -1 {row.run} {row.processors} -1 -1 {row.processors} {row.estimate} -1 -1 "
+            f"{row.user} -1 {row.executable} -1 -1 {row.preceding} {-1 if row.preceding == NO_JOB else row.think}"
+            for row in rows_of(path, workload)
+        )
+        fields = [("Version", VERSION), ("MaxJobs", str(len(workload))), ("MaxRecords", str(len(workload)))]
+        if workload.machine_processors:
+            fields.append(("MaxProcs", str(workload.machine_processors)))
+        notes = [f"workload {workload.name}, times in seconds, unknown values -1", *workload.remarks()]
+        fields += [("Note", printable(note)) for note in notes]
+        write_text(path, "\n".join((*(f"; {key}: {value}" for key, value in fields), *jobs, "")))
+
+    def losses(self, workload: Workload) -> list[str]:
+        return []
 
 
 def swf_header(lines: list[str]) -> dict[str, str]:
@@ -82,27 +96,3 @@ def swf_header(lines: list[str]) -> dict[str, str]:
             key, value = key.strip("; \t"), value.strip()
             header[key] = f"{header[key]}\n{value}" if key in header else value
     return header
-
-
-def write_swf(path: Path, workload: Workload) -> None:
-    """Write a workload in the Standard Workload Format; `read_swf` makes the same jobs and machine of it.
-
-    A job's processors are written as requested and as allocated; what is not known is -1. What was dropped and
-    repaired is told in the header. Raises `BadFileError` if the file cannot be written, or would not be read again.
-    """
-    jobs = map(_line, rows_of(path, workload))
-    fields = [("Version", VERSION), ("MaxJobs", str(len(workload))), ("MaxRecords", str(len(workload)))]
-    if workload.machine_processors:
-        fields.append(("MaxProcs", str(workload.machine_processors)))
-    notes = [f"workload {workload.name}, times in seconds, unknown values -1", *workload.remarks()]
-    fields += [("Note", printable(note)) for note in notes]
-    write_text(path, "\n".join((*(f"; {key}: {value}" for key, value in fields), *jobs, "")))
-
-
-SWF = Writer(write_swf, lambda workload: [])
-
-
-def _line(row: Row) -> str:
-    think = -1 if row.preceding == NO_JOB else row.think
-    requested = f"{row.processors} {row.estimate} -1 -1 {row.user} -1 {row.executable}"
-    return f"{row.job} {row.submit} -1 {row.run} {row.processors} -1 -1 {requested} -1 -1 {row.preceding} {think}"

@@ -1,12 +1,12 @@
 """A workload: the jobs of a trace or a generator, in the order of their submission."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from allocopt.arrays import BoolArray, FloatArray, IntArray, frozen_integers
+from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.errors import InvalidProblemError, UsageError
 
 Counts = tuple[tuple[str, int], ...]
@@ -94,19 +94,52 @@ class Workload:
             if array.size and array.dtype.kind not in "iu":
                 raise InvalidProblemError("workload", f"its {name} have dtype {array.dtype}, must be integers")
         order = np.lexsort((self.ids, self.submit))
-        for name in _INTEGERS:
-            object.__setattr__(self, name, frozen_integers(np.asarray(getattr(self, name))[order]))
-        for name in _SECONDS:
-            object.__setattr__(self, name, _frozen_seconds(np.asarray(getattr(self, name))[order]))
-        _check(self)
-        _check_precedence(self)
+        for name in COLUMNS:
+            values = np.asarray(getattr(self, name))[order].astype(np.int64 if name in _INTEGERS else np.float64)
+            values.setflags(write=False)
+            object.__setattr__(self, name, values)
+        self._check()
+
+    def _check(self) -> None:
+        rules: list[tuple[str, IntArray | FloatArray, BoolArray, str]] = [
+            ("submit time", self.submit, self.submit >= 0, "not negative"),
+            ("run time", self.run, self.run > 0, "positive"),
+            ("estimate", self.estimate, self.estimate > 0, "positive"),
+            ("number of processors", self.processors, self.processors > 0, "positive"),
+            ("user", self.users, self.users >= UNKNOWN_USER, "-1 or more"),
+            ("executable", self.executables, self.executables >= UNKNOWN_EXECUTABLE, "-1 or more"),
+            ("think time", self.think_s, self.think_s >= 0, "not negative"),
+        ]
+        for what, values, right, must in rules:
+            # NaN compares as false with everything, so that it is told as what it is and not as out of range.
+            finite = np.isfinite(values)
+            if not (right & finite).all():
+                job = int(np.argmin(right & finite))
+                must = must if finite[job] else "finite"
+                raise InvalidProblemError(f"job {self.ids[job]}", f"its {what} is {values[job]}, must be {must}")
+        distinct, counts = np.unique(self.ids, return_counts=True)
+        if len(distinct) < len(self):
+            raise InvalidProblemError(f"job {distinct[np.argmax(counts > 1)]}", "is given twice")
+        ids, preceding, waits_for = self.ids, self.preceding, Precedence(self.ids, self.preceding, self.think_s)
+        unfounded = (preceding == NO_JOB) & (self.think_s > 0)
+        if unfounded.any():
+            job = int(np.argmax(unfounded))
+            fault = f"it has a think time of {self.think_s[job]} s, but no preceding job"
+            raise InvalidProblemError(f"job {ids[job]}", fault)
+        missing = (preceding != NO_JOB) & (waits_for.rows() < 0)
+        if missing.any():
+            job = int(np.argmax(missing))
+            raise InvalidProblemError(f"job {ids[job]}", f"its preceding job is {preceding[job]}, there is no such job")
+        if (row := waits_for.row_on_a_cycle()) is not None:
+            fault = f"its preceding job is {preceding[row]}, so that it would have to end before it starts"
+            raise InvalidProblemError(f"job {ids[row]}", fault)
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def preceding_rows(self) -> IntArray:
         """Return the row of each job's preceding job, -1 where it has none, shape ``(n,)``."""
-        return _preceding_rows(self.ids, self.preceding)
+        return Precedence(self.ids, self.preceding, self.think_s).rows()
 
     def remarks(self, size: int | None = None) -> list[str]:
         """Return what was dropped and repaired, a line per reason, and that a machine of a size is not the trace's."""
@@ -160,44 +193,46 @@ class Workload:
     def _rows(self, rows: NDArray[np.generic] | slice) -> tuple[dict[str, Any], int]:
         """Return the columns of some jobs, and how many of these have lost the job that they waited for."""
         kept = {name: getattr(self, name)[rows] for name in COLUMNS}
-        kept["preceding"], kept["think_s"], lost = without_lost(kept["ids"], kept["preceding"], kept["think_s"])
-        return kept, lost
+        found, lost = Precedence(kept["ids"], kept["preceding"], kept["think_s"]).without_lost()
+        return {**kept, **found._asdict()}, lost
 
 
-def without_lost(ids: IntArray, preceding: IntArray, think_s: FloatArray) -> tuple[IntArray, FloatArray, int]:
-    """Return preceding jobs and think times without those of jobs that are not there, and the number of these.
+class Precedence(NamedTuple):
+    """Distinct numbers of jobs, that of the one before each, -1 for none, and seconds from its end; shape ``(n,)``."""
 
-    Arrays have shape ``(n,)``: distinct numbers of the jobs, the number of the one before each, -1 for none, and the
-    seconds from its end.
-    """
-    lost = (preceding != NO_JOB) & (_preceding_rows(ids, preceding) < 0)
-    return np.where(lost, NO_JOB, preceding), np.where(lost, 0.0, think_s), int(lost.sum())
+    ids: IntArray
+    preceding: IntArray
+    think_s: FloatArray
 
+    def rows(self) -> IntArray:
+        """Return the row of each job's preceding job, -1 where it has none or that is not there, shape ``(n,)``."""
+        # A binary search for all at once: real traces have hundreds of thousands of jobs, of which few wait for others.
+        ids, follows = self.ids, np.flatnonzero(self.preceding != NO_JOB)
+        rows = np.full(len(self.preceding), -1)
+        if len(follows) and len(ids):
+            order = np.argsort(ids)
+            wanted = self.preceding[follows]
+            found = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
+            rows[follows] = np.where(ids[found] == wanted, found, -1)
+        return rows
 
-def row_on_a_cycle(ids: IntArray, preceding: IntArray) -> int | None:
-    """Return the first row of a job that has to end before it can start, or None; arrays as for `without_lost`."""
-    jobs = len(ids)
-    # A last row, its own successor, ends every chain. Each round doubles the steps that are taken along the chains:
-    # after as many as there are jobs, whoever has not come to the end has come to a cycle.
-    after = np.append(_preceding_rows(ids, preceding), jobs)
-    after[after < 0] = jobs
-    for _ in range(jobs.bit_length() if (after < jobs).any() else 0):
-        after = after[after]
-    on_cycle = after[after < jobs]
-    return int(on_cycle.min()) if len(on_cycle) else None
+    def without_lost(self) -> tuple["Precedence", int]:
+        """Return it without the preceding jobs that are not there, and the number of these."""
+        lost = (self.preceding != NO_JOB) & (self.rows() < 0)
+        kept = Precedence(self.ids, np.where(lost, NO_JOB, self.preceding), np.where(lost, 0.0, self.think_s))
+        return kept, int(lost.sum())
 
-
-def _preceding_rows(ids: IntArray, preceding: IntArray) -> IntArray:
-    # A binary search for all at once: real traces have hundreds of thousands of jobs, of which few wait for others.
-    follows = np.flatnonzero(preceding != NO_JOB)
-    rows = np.full(len(preceding), -1)
-    if len(follows) and len(ids):
-        order = np.argsort(ids)
-        wanted = preceding[follows]
-        places = np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)
-        found = order[places]
-        rows[follows] = np.where(ids[found] == wanted, found, -1)
-    return rows
+    def row_on_a_cycle(self) -> int | None:
+        """Return the first row of a job that has to end before it can start, or None."""
+        jobs = len(self.ids)
+        # A last row, its own successor, ends every chain. Each round doubles the steps that are taken along the chains:
+        # after as many as there are jobs, whoever has not come to the end has come to a cycle.
+        after = np.append(self.rows(), jobs)
+        after[after < 0] = jobs
+        for _ in range(jobs.bit_length() if (after < jobs).any() else 0):
+            after = after[after]
+        on_cycle = after[after < jobs]
+        return int(on_cycle.min()) if len(on_cycle) else None
 
 
 def _with_count(counts: Counts, reason: str, jobs: int) -> Counts:
@@ -205,48 +240,3 @@ def _with_count(counts: Counts, reason: str, jobs: int) -> Counts:
     totals = dict(counts)
     totals[reason] = totals.get(reason, 0) + jobs
     return tuple((reason, total) for reason, total in totals.items() if total)
-
-
-def _frozen_seconds(values: ArrayLike) -> FloatArray:
-    array = np.array(values, dtype=np.float64, copy=True)
-    array.setflags(write=False)
-    return array
-
-
-def _check(workload: Workload) -> None:
-    rules: list[tuple[str, IntArray | FloatArray, BoolArray, str]] = [
-        ("submit time", workload.submit, workload.submit >= 0, "not negative"),
-        ("run time", workload.run, workload.run > 0, "positive"),
-        ("estimate", workload.estimate, workload.estimate > 0, "positive"),
-        ("number of processors", workload.processors, workload.processors > 0, "positive"),
-        ("user", workload.users, workload.users >= UNKNOWN_USER, "-1 or more"),
-        ("executable", workload.executables, workload.executables >= UNKNOWN_EXECUTABLE, "-1 or more"),
-        ("think time", workload.think_s, workload.think_s >= 0, "not negative"),
-    ]
-    for what, values, right, must in rules:
-        # NaN compares as false with everything, so that it is told as what it is and not as out of range.
-        finite = np.isfinite(values)
-        if not (right & finite).all():
-            job = int(np.argmin(right & finite))
-            must = must if finite[job] else "finite"
-            raise InvalidProblemError(f"job {workload.ids[job]}", f"its {what} is {values[job]}, must be {must}")
-    distinct, counts = np.unique(workload.ids, return_counts=True)
-    if len(distinct) < len(workload):
-        raise InvalidProblemError(f"job {distinct[np.argmax(counts > 1)]}", "is given twice")
-
-
-def _check_precedence(workload: Workload) -> None:
-    ids, preceding = workload.ids, workload.preceding
-    unfounded = (preceding == NO_JOB) & (workload.think_s > 0)
-    if unfounded.any():
-        job = int(np.argmax(unfounded))
-        fault = f"it has a think time of {workload.think_s[job]} s, but no preceding job"
-        raise InvalidProblemError(f"job {ids[job]}", fault)
-    missing = (preceding != NO_JOB) & (workload.preceding_rows() < 0)
-    if missing.any():
-        job = int(np.argmax(missing))
-        raise InvalidProblemError(f"job {ids[job]}", f"its preceding job is {preceding[job]}, there is no such job")
-    row = row_on_a_cycle(ids, preceding)
-    if row is not None:
-        fault = f"its preceding job is {preceding[row]}, so that it would have to end before it starts"
-        raise InvalidProblemError(f"job {ids[row]}", fault)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from allocopt.traces.swf import write_swf
+from allocopt.traces.swf import Swf
 from allocopt.traces.workload import Workload
 
 
@@ -18,7 +18,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = np.where(rng.random(n) < 0.8, rng.uniform(600, 7200, n), rng.uniform(20_000, 60_000, n)).round()
     sizes = np.minimum(rng.geometric(0.12, n), 32)
     path = tmp_path_factory.mktemp("traces") / "small.swf"
-    write_swf(
+    Swf().write(
         path, Workload("small", np.arange(1, n + 1), submit, run, sizes, (run * rng.uniform(1, 3, n)).round(), 32)
     )
     return path

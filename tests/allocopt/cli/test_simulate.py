@@ -10,7 +10,7 @@ from support.program import Run
 
 from allocopt.simulator.kernels.conservative import run_conservative as kernel
 from allocopt.simulator.state import State
-from allocopt.traces.swf import read_swf
+from allocopt.traces.reading import read_workload
 
 KEYS = "jobs mean_wait_s max_wait_s mean_bounded_slowdown utilization makespan_s runtime_s jobs_per_s".split()
 
@@ -73,7 +73,7 @@ def test_without_compression_a_reservation_stays_where_it_is(run: Run, trace: Pa
 def test_a_schedule_can_be_written_as_swf_and_read_again(run: Run, trace: Path) -> None:
     out = trace.parent / "schedule.swf"
     assert run("simulate", trace, "--swf", out).code == 0
-    assert read_swf(out).run.tolist() == [100, 50, 30, 500, 20]
+    assert read_workload(out).run.tolist() == [100, 50, 30, 500, 20]
 
 
 def test_exact_estimates_let_a_scheduler_know_the_run_times(run: Run, trace: Path) -> None:

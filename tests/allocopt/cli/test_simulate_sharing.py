@@ -14,7 +14,7 @@ from allocopt.simulator.registry import get_policy, policy_names
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.applications import queue_workload
 from allocopt.traces.executables import WORKFLOWS, profiled_jobs
-from allocopt.traces.swf import read_swf
+from allocopt.traces.reading import read_workload
 from learned.asax.scheduler import AsaxPolicy
 
 SHARING = [name for name in policy_names() if isinstance(get_policy(name), QuotaScheduler)]
@@ -53,7 +53,7 @@ def ends(path: Path) -> list[float]:
 def test_a_policy_gives_the_schedule_that_it_gives_as_a_library(run: Run, queue: Path, policy: str) -> None:
     out = queue.parent / "jobs.csv"
     row = json.loads(run("simulate", queue, "--policy", policy, "--seed", "2", "--jobs-csv", out, "--json").out)
-    jobs = profiled_jobs(read_swf(queue), WORKFLOWS)
+    jobs = profiled_jobs(read_workload(queue), WORKFLOWS)
     done = simulate(queue_workload(jobs), 64, sharing_policy(policy), seed=2, execution=QuotaExecution(jobs))
     assert ends(out) == pytest.approx(done.end.tolist())
     held = sum(one.job.cores * seconds for one, seconds in zip(jobs, done.accounts.owned_s.tolist(), strict=True))
@@ -136,7 +136,7 @@ def test_going_on_from_saved_knowledge_is_one_longer_run(run: Run, queue: Path, 
         out = tmp_path / "jobs.csv"
         save = ("--option", f"save_knowledge={kept}")
         assert run("simulate", queue, *given, *load, *save, "--seed", seed, "--jobs-csv", out).code == 0
-        jobs = profiled_jobs(read_swf(queue), WORKFLOWS)
+        jobs = profiled_jobs(read_workload(queue), WORKFLOWS)
         done = simulate(queue_workload(jobs), 64, longer, seed=seed, execution=QuotaExecution(jobs))
         assert ends(out) == pytest.approx(done.end.tolist())
         assert isinstance(longer, AsaxPolicy)
@@ -157,5 +157,5 @@ def test_knowledge_does_not_overwrite_another_file(run: Run, queue: Path) -> Non
 def test_a_schedule_keeps_the_applications_of_its_jobs(run: Run, queue: Path, tmp_path: Path) -> None:
     out = tmp_path / "schedule.swf"
     assert run("simulate", queue, "--policy", "static-50", "--swf", out).code == 0
-    assert read_swf(out).executables.tolist() == read_swf(queue).executables.tolist()
+    assert read_workload(out).executables.tolist() == read_workload(queue).executables.tolist()
     assert run("simulate", out, "--policy", "asax").code == 0

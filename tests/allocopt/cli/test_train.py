@@ -7,13 +7,13 @@ import pytest
 from support.program import Run
 
 from allocopt.traces.generators import lublin_workload
-from allocopt.traces.swf import write_swf
+from allocopt.traces.swf import Swf
 from learned.weights import read_weights
 
 
 def generated_trace(path: Path) -> Path:
     """Write some weeks of Lublin-Feitelson jobs."""
-    write_swf(path, lublin_workload(3000, 64, np.random.default_rng(0)))
+    Swf().write(path, lublin_workload(3000, 64, np.random.default_rng(0)))
     return path
 
 

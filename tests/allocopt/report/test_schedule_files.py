@@ -12,7 +12,8 @@ from support.workloads import jobs_of, workload, workloads
 from allocopt.errors import BadFileError
 from allocopt.report.schedule_files import write_schedule_csv, write_schedule_swf
 from allocopt.simulator.schedule import Schedule
-from allocopt.traces.swf import read_swf, swf_header
+from allocopt.traces.reading import read_workload
+from allocopt.traces.swf import swf_header
 from allocopt.traces.workload import Workload
 
 JOBS = workload([(7, 0.0, 60.0, 4, 90.0), (3, 0.5, 100.0, 2, 40.0)], machine=16, name="two")
@@ -54,7 +55,7 @@ def test_users_and_preceding_jobs_are_kept(tmp_path: Path) -> None:
     first, second = (tmp_path / "made.swf").read_text().splitlines()[-2:]
     assert first.split()[10:] == ["1", "5", "-1", "-1", "-1", "-1", "-1", "-1"]
     assert second.split()[10:] == ["1", "-1", "-1", "-1", "-1", "-1", "7", "2.5"]
-    again = read_swf(tmp_path / "made.swf")
+    again = read_workload(tmp_path / "made.swf")
     assert (again.users.tolist(), again.preceding.tolist(), again.think_s.tolist()) == ([5, -1], [-1, 7], [0.0, 2.5])
 
 
@@ -66,7 +67,7 @@ def test_any_schedule_is_read_again_as_the_jobs_that_ran(
     killed = np.minimum(jobs.run, jobs.estimate)
     start = jobs.submit + 3
     write_schedule_swf(path, Schedule(jobs, 2**53, jobs.submit, start, start + killed))
-    again = read_swf(path)
+    again = read_workload(path)
     assert jobs_of(again) == jobs_of(replace(jobs, run=killed))
     assert again.machine_processors == 2**53
     assert again.dropped == ()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from allocopt.errors import BadFileError
-from allocopt.traces.batsim import RUN_USED, read_batsim
+from allocopt.traces.batsim import RUN_USED
 from allocopt.traces.reading import read_workload
 from allocopt.traces.records import NO_PROCESSORS, NO_RUN_TIME
 from allocopt.traces.workload import Workload
@@ -37,7 +37,7 @@ def text_of(*jobs: object, **changes: object) -> str:
 def read(folder: Path, text: str) -> Workload:
     path = folder / "jobs.json"
     path.write_text(text)
-    return read_batsim(path)
+    return read_workload(path)
 
 
 def test_run_times_are_delays_and_estimates_walltimes(tmp_path: Path) -> None:

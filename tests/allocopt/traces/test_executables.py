@@ -10,13 +10,14 @@ from allocopt.errors import BadFileError, InvalidProblemError
 from allocopt.traces.applications import APPLICATIONS, asax_queue, queue_workload
 from allocopt.traces.executables import WORKFLOWS, Executable, profiled_jobs, read_profiles
 from allocopt.traces.job_profile import Stage, StageKind
-from allocopt.traces.swf import read_swf, write_swf
+from allocopt.traces.reading import read_workload
+from allocopt.traces.swf import Swf
 
 
 def test_a_trace_keeps_the_applications_of_its_jobs(tmp_path: Path) -> None:
     made = queue_workload(asax_queue(np.random.default_rng(0), repeats=1))
-    write_swf(tmp_path / "queue.swf", made)
-    read = read_swf(tmp_path / "queue.swf")
+    Swf().write(tmp_path / "queue.swf", made)
+    read = read_workload(tmp_path / "queue.swf")
     assert sorted(read.executables.tolist()) == [1] * 4 + [2] * 4 + [3] * 4 + [4] * 3
     assert read.executables.tolist() == made.executables.tolist()
     assert read.first(3).executables.tolist() == made.executables.tolist()[:3]
@@ -24,8 +25,8 @@ def test_a_trace_keeps_the_applications_of_its_jobs(tmp_path: Path) -> None:
 
 def test_the_queue_of_the_paper_comes_back_with_its_profiles(tmp_path: Path) -> None:
     queue = asax_queue(np.random.default_rng(1), between_s=100.0)
-    write_swf(tmp_path / "queue.swf", queue_workload(queue))
-    found = profiled_jobs(read_swf(tmp_path / "queue.swf"), WORKFLOWS)
+    Swf().write(tmp_path / "queue.swf", queue_workload(queue))
+    found = profiled_jobs(read_workload(tmp_path / "queue.swf"), WORKFLOWS)
     assert [(one.application, one.submit_s, one.job.profile) for one in found] == [
         (one.application, one.submit_s, one.job.profile) for one in queue
     ]
@@ -53,13 +54,13 @@ def test_a_job_of_an_application_without_profile_is_named() -> None:
 @pytest.mark.parametrize(("cell", "known"), [("-1", -1), ("-7", -1), ("0", 0), ("12", 12)])
 def test_column_14_is_the_executable(tmp_path: Path, cell: str, known: int) -> None:
     (tmp_path / "log.swf").write_text(f"1 0 -1 60 4 -1 -1 4 60 -1 1 5 -1 {cell} -1 -1 -1 -1\n")
-    assert read_swf(tmp_path / "log.swf").executables.tolist() == [known]
+    assert read_workload(tmp_path / "log.swf").executables.tolist() == [known]
 
 
 def test_an_executable_that_is_no_number_is_refused(tmp_path: Path) -> None:
     (tmp_path / "log.swf").write_text("1 0 -1 60 4 -1 -1 4 60 -1 1 5 -1 vasp -1 -1 -1 -1\n")
     with pytest.raises(BadFileError, match=r"line 1: column 14 \(executable\) is 'vasp'"):
-        read_swf(tmp_path / "log.swf")
+        read_workload(tmp_path / "log.swf")
 
 
 TABLE = """

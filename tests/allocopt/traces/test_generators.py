@@ -10,7 +10,7 @@ from scipy import stats
 from allocopt.arrays import FloatArray
 from allocopt.errors import UsageError
 from allocopt.traces.generators import Gamma, LublinModel, Range, lublin_workload, uniform_workload
-from allocopt.traces.swf import read_swf
+from allocopt.traces.reading import read_workload
 
 
 def test_every_value_of_a_range_comes_and_none_other() -> None:
@@ -163,7 +163,7 @@ def test_a_workload_is_whole_and_its_seed_decides_it() -> None:
 
 def test_a_sample_of_the_authors_program_has_the_same_statistics(shared_data: Path) -> None:
     """Loose: two samples, whose means differ by chance; the mean gap is heavy-tailed, its logarithm is not."""
-    theirs = read_swf(shared_data / "traces" / "lublin_256.swf.gz")
+    theirs = read_workload(shared_data / "traces" / "lublin_256.swf.gz")
     ours = lublin_workload(50_000, 256, np.random.default_rng(0))
     for statistic, tolerance in (
         (lambda made: (made.processors == 1).mean(), 0.02),

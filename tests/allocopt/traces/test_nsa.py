@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 
 from allocopt.errors import BadFileError
-from allocopt.traces.nsa import read_nsa
 from allocopt.traces.reading import read_workload
 from allocopt.traces.records import NO_RUN_TIME
 
@@ -11,7 +10,7 @@ from allocopt.traces.records import NO_RUN_TIME
 def test_columns_are_id_arrival_run_nodes(tmp_path: Path) -> None:
     path = tmp_path / "jobs.txt"
     path.write_text("1  25  1386  10\n2  39  450  4\n3 40 0 1\n")
-    made = read_nsa(path)
+    made = read_workload(path)
     assert made.name == "jobs"
     assert made.submit.tolist() == [25.0, 39.0]
     assert made.run.tolist() == made.estimate.tolist() == [1386.0, 450.0]
@@ -32,7 +31,7 @@ def test_a_malformed_line_is_named(tmp_path: Path, text: str, place: str) -> Non
     path = tmp_path / "jobs.txt"
     path.write_text(text)
     with pytest.raises(BadFileError, match=rf"jobs.txt: {place}"):
-        read_nsa(path)
+        read_workload(path)
 
 
 def test_a_file_of_no_known_ending_is_said_to_be_taken_for_this_format(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocopt.errors import BadFileError
+from allocopt.traces.reading import read_workload
 from allocopt.traces.records import NO_PROCESSORS, NO_RUN_TIME
-from allocopt.traces.swf import ALLOCATED_USED, RUN_USED, read_swf, swf_header
+from allocopt.traces.swf import ALLOCATED_USED, RUN_USED, swf_header
 from allocopt.traces.workload import PRECEDING_LOST, Workload
 
 TRACES = [
@@ -37,7 +38,7 @@ def after(job: int, preceding: float, think: float, user: float = -1, run: int =
 def read(folder: Path, text: str) -> Workload:
     path = folder / "trace.swf"
     path.write_text(text)
-    return read_swf(path)
+    return read_workload(path)
 
 
 def test_missing_values_follow_the_rules(tmp_path: Path) -> None:
@@ -95,7 +96,7 @@ def test_odd_but_legal_text_is_read(tmp_path: Path) -> None:
 def test_a_compressed_trace_equals_the_plain_one(tmp_path: Path) -> None:
     path = tmp_path / "t.swf.gz"
     path.write_bytes(gzip.compress(GOOD.encode()))
-    made = read_swf(path)
+    made = read_workload(path)
     assert (made.name, made.ids.tolist()) == ("t", [7])
 
 
@@ -137,7 +138,7 @@ def test_a_cut_compressed_trace_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.swf.gz"
     path.write_bytes(gzip.compress("\n".join(line(job) for job in range(1000)).encode())[:-20])
     with pytest.raises(BadFileError, match=r"t\.swf\.gz"):
-        read_swf(path)
+        read_workload(path)
 
 
 def test_repeated_header_keys_are_kept() -> None:
@@ -181,7 +182,7 @@ def test_the_fast_reader_follows_the_rules_line_by_line(
 @pytest.mark.parametrize("name", ["Theta-2018-01", "KTH-SP2-1996-2.1-cln"])
 def test_real_logs_are_read_as_line_by_line(shared_data: Path, name: str) -> None:
     path = shared_data / "traces" / f"{name}.swf.gz"
-    assert rows_of(read_swf(path)) == slowly(gzip.decompress(path.read_bytes()).decode())
+    assert rows_of(read_workload(path)) == slowly(gzip.decompress(path.read_bytes()).decode())
 
 
 @pytest.mark.slow
@@ -189,7 +190,7 @@ def test_real_logs_are_read_as_line_by_line(shared_data: Path, name: str) -> Non
 def test_every_job_of_a_real_log_is_kept_or_counted(shared_data: Path, name: str) -> None:
     path = shared_data / "traces" / f"{name}.swf.gz"
     jobs = sum(not row.startswith(b";") for row in gzip.decompress(path.read_bytes()).splitlines())
-    made = read_swf(path)
+    made = read_workload(path)
     assert len(made) + sum(count for _, count in made.dropped) == jobs
     assert (np.diff(made.submit) >= 0).all()
 
@@ -199,4 +200,4 @@ def test_every_job_of_a_real_log_is_kept_or_counted(shared_data: Path, name: str
     ("name", "machine"), [("KTH-SP2-1996-2.1-cln", 100), ("CTC-SP2-1996-3.1-cln", 338), ("lublin_256", None)]
 )
 def test_the_machine_is_as_large_as_the_header_says(shared_data: Path, name: str, machine: int | None) -> None:
-    assert read_swf(shared_data / "traces" / f"{name}.swf.gz").machine_processors == machine
+    assert read_workload(shared_data / "traces" / f"{name}.swf.gz").machine_processors == machine

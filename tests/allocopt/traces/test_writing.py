@@ -12,16 +12,15 @@ from hypothesis import strategies as st
 from support.workloads import Jobs, jobs_of, workload, workloads
 
 from allocopt.errors import BadFileError, UsageError
-from allocopt.traces.reading import read_workload
+from allocopt.traces.reading import format_of, read_workload
 from allocopt.traces.swf import swf_header
 from allocopt.traces.workload import Workload
-from allocopt.traces.writing import writer_of
 
 ENDINGS = [".swf", ".json", ".txt"]
 
 
 def write(path: Path, made: Workload) -> Path:
-    writer_of(path).write(path, made)
+    format_of(path).write(path, made)
     return path
 
 
@@ -96,7 +95,7 @@ def test_gz_compresses_and_equal_workloads_give_equal_files(tmp_path: Path, endi
 @pytest.mark.parametrize("name", ["a.csv", "a", "a.gz", "a.swf.gz.gz", "a.swf.zip"])
 def test_an_ending_without_a_format_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match=rf"{name}: the name must end in \.swf, \.json, \.txt, or one of these and"):
-        writer_of(Path(name))
+        format_of(Path(name))
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -121,7 +120,7 @@ def test_what_a_format_loses_is_told() -> None:
         users=np.array([4, -1]),
         preceding=np.array([-1, 1]),
     )
-    losses = {ending: writer_of(Path(f"a{ending}")).losses for ending in ENDINGS}
+    losses = {ending: format_of(Path(f"a{ending}")).losses for ending in ENDINGS}
     both = ["users lost, the format has none: 1", "preceding jobs and think times lost, the format has none: 1"]
     own = ["estimates lost, the format has none: 1", "size of the machine lost, the format has none: 9"]
     assert {ending: told(made) for ending, told in losses.items()} == {".swf": [], ".json": both, ".txt": own + both}

@@ -16,7 +16,7 @@ from allocopt.reproduction import ReproductionRequest, ReproductionRow, get_repr
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.swf import write_swf
+from allocopt.traces.swf import Swf
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from learned.dras.jobsets import EVALUATION_SEEDS
@@ -62,7 +62,7 @@ def request_for(tmp_path_factory: pytest.TempPathFactory) -> ReproductionRequest
     (data / "traces").mkdir()
     for site, days in ((THETA, 28), (SDSC_SP2, 35)):
         plain = data / "trace.swf"
-        write_swf(plain, small_trace(site, days, days))
+        Swf().write(plain, small_trace(site, days, days))
         (data / site.trace).write_bytes(gzip.compress(plain.read_bytes()))
     return ReproductionRequest(data, True, (0,))
 
@@ -330,7 +330,7 @@ def test_options_that_make_no_sense_are_refused(
 
 def test_a_trace_that_was_cut_is_named(tmp_path: Path) -> None:
     (tmp_path / "traces").mkdir()
-    write_swf(tmp_path / "trace.swf", small_trace(THETA, 6, 1))
+    Swf().write(tmp_path / "trace.swf", small_trace(THETA, 6, 1))
     (tmp_path / THETA.trace).write_bytes(gzip.compress((tmp_path / "trace.swf").read_bytes()))
     request = ReproductionRequest(tmp_path, True, (0,))
     with pytest.raises(BadFileError, match=r"Theta-2018-01\.swf\.gz: holds 6 days of jobs, must hold three weeks"):

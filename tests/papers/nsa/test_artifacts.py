@@ -11,7 +11,7 @@ from allocopt.errors import BadFileError
 from allocopt.reproduction import Reproduction, ReproductionRequest, ReproductionRow, get_reproduction
 from allocopt.simulator.window import windows
 from allocopt.traces.generators import uniform_workload
-from allocopt.traces.nsa import NSA
+from allocopt.traces.nsa import Nsa
 from learned.nsa.training import PAPER_CLUSTER, epoch_workload
 from papers.artifact import Asked
 from papers.nsa import figures, tables
@@ -49,7 +49,7 @@ def test_the_printed_improvements_follow_from_the_printed_costs(epoch: str) -> N
 def request_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ReproductionRequest:
     """Return a request on a small workload, and make quick runs shorter yet."""
     jobs = uniform_workload(2_000, np.random.default_rng(1))
-    NSA.write(tmp_path / "tjap" / "data_large_1800_40.txt", jobs)
+    Nsa().write(tmp_path / "tjap" / "data_large_1800_40.txt", jobs)
     monkeypatch.setattr(tables, "WORKLOAD", "tjap/data_large_1800_40.txt")
     monkeypatch.setattr(tables, "LEAST_JOBS", len(jobs))
     monkeypatch.setattr(tables, "QUICK_EPOCHS", 1)
