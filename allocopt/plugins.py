@@ -79,8 +79,22 @@ def make_plugin(
     entry = _entry(group, kind, name)
     what = f"{kind} {name!r}"
     with redirect_stdout(sys.stderr), Fence(f"{what}, which is {entry.value},"):
-        factory = _loaded(what, entry)
-        part = factory(**_options(what, factory, options or {}))
+        try:
+            factory = entry.load()
+        except ModuleNotFoundError as error:
+            if error.name is None:
+                raise
+            raise MissingPackageError(f"{what} needs the package {error.name!r}, which is not installed") from None
+        if not callable(factory):
+            raise PluginError(f"{what}: its entry point {entry.value!r} is {factory!r}, must be a class")
+        values: dict[str, Any] = {}
+        if options:
+            known = [field.name for field in fields(factory) if field.init] if is_dataclass(factory) else []
+            types = _types(factory) if known else {}
+            renamed = getattr(factory, "renamed_options", {})
+            given = {renamed.get(option, option): value for option, value in options.items()}
+            values = option_values(what, {name: types[name] for name in known}, given)
+        part = factory(**values)
         lacks = [attribute for attribute in needs if not hasattr(part, attribute)]
     if lacks:
         raise PluginError(f"{what}: its entry point {entry.value!r} makes no {kind}: it has no {lacks[0]}")
@@ -123,29 +137,6 @@ def _entry(group: str, kind: str, name: str) -> EntryPoint:
         stacklevel=3,
     )
     return packages[_DISTRIBUTION]
-
-
-def _loaded(what: str, entry: EntryPoint) -> Any:
-    try:
-        factory = entry.load()
-    except ModuleNotFoundError as error:
-        if error.name is None:
-            raise
-        raise MissingPackageError(f"{what} needs the package {error.name!r}, which is not installed") from None
-    if not callable(factory):
-        raise PluginError(f"{what}: its entry point {entry.value!r} is {factory!r}, must be a class")
-    return factory
-
-
-def _options(what: str, factory: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options as values of the types that the fields of the factory declare."""
-    if not options:
-        return {}
-    known = [field.name for field in fields(factory) if field.init] if is_dataclass(factory) else []
-    types = _types(factory) if known else {}
-    renamed = getattr(factory, "renamed_options", {})
-    given = {renamed.get(option, option): value for option, value in options.items()}
-    return option_values(what, {name: types[name] for name in known}, given)
 
 
 def option_values(what: str, types: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:

@@ -71,8 +71,8 @@ def _bench(
     from allocopt.kernels.ready import make_ready
     from allocopt.problems.instances import instance_path, read_instances
     from allocopt.report.provenance import provenance
+    from allocopt.report.rows import TrajectoryRow
     from allocopt.report.summary import summary_table
-    from allocopt.report.trajectories import TrajectoryRow, write_trajectories
     from allocopt.solving.budget import Budget
     from allocopt.solving.solution_files import FILE_NAME, best_known_beside, read_best_known
 
@@ -106,12 +106,12 @@ def _bench(
         check_none_failed(grid, store, "solves")
         # The store goes once the table is written: a crash between the two loses nothing.
         if out is not None:
-            write_table(out, [{**row.as_dict(), **facts.as_dict()} for row in rows])
+            write_table(out, [{**row.as_dict(), **facts} for row in rows])
         store.remove()
     if trajectory is not None:
-        write_trajectories(trajectory, (point for row in rows for point in TrajectoryRow.of(row.solve, row.points)))
+        TrajectoryRow.write(trajectory, (point for row in rows for point in TrajectoryRow.of(row.solve, row.points)))
     # With --json, standard output holds rows alone, so that other programs can read it.
-    made_by = f"{facts.version}, commit {facts.commit}, Python {facts.python}, {facts.machine}"
+    made_by = f"{facts['version']}, commit {facts['commit']}, Python {facts['python']}, {facts['machine']}"
     print(f"{summary_table(rows, screen_width())}\n\n{made_by}", file=sys.stderr if as_json else sys.stdout)
 
 

@@ -17,7 +17,7 @@ def command(as_json: Json = False) -> None:
     from allocopt.report.provenance import package_versions, provenance
     from allocopt.solving.registry import solver_names
 
-    facts = {**provenance().as_dict(), **package_versions()}
+    facts = {**provenance(), **package_versions()}
     checks = {name: _check(name) for name in solver_names()}
     if as_json:
         print(json.dumps({"versions": facts, "solvers": checks}))

@@ -26,7 +26,7 @@ def open_store(output: Path | None, grid: "Grid", setting: Mapping[str, Any]) ->
     from allocopt.report.provenance import provenance
 
     # Where any of this differs, rows of an earlier run answer another question, and the store refuses.
-    facts = provenance().as_dict()
+    facts = provenance()
     cells = {"inputs": sorted(grid.inputs), "cells": digest([cell.label for cell in grid.cells])}
     return Store(output, facts, {**setting, **cells, **facts})
 

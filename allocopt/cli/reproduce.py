@@ -3,6 +3,7 @@
 import json
 import sys
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -82,12 +83,12 @@ def command(
         check_none_failed(grid, store, "pieces")
         rows = get_reproduction(name, options).rows(request, records)
         # In every row, so that rows of several runs can be told apart where they are put together.
-        facts = provenance().as_dict()
-        lines = [json.dumps({**row.as_dict(), **facts}, allow_nan=False) for row in rows]
+        facts = provenance()
+        lines = [json.dumps({**asdict(row), **facts}, allow_nan=False) for row in rows]
         write_text(path, "[\n" + ",\n".join(lines) + "\n]\n")
         store.remove()
     if as_json:
-        print("\n".join(json.dumps(row.as_dict(), allow_nan=False) for row in rows))
+        print("\n".join(json.dumps(asdict(row), allow_nan=False) for row in rows))
         return
     header = ("row", "column", "published", "ours", "spread", "n")
     cells = [[row.row, row.column, row.published, row.ours, row.spread, row.n] for row in rows]

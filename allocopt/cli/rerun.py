@@ -29,7 +29,7 @@ def command(
     if stored.changed:
         raise BadFileError(f"{result}: inputs: {', '.join(stored.changed)} changed since, or cannot be found")
     # Another version may well give the same rows: it is remarked, and the rows decide.
-    was, now = stored.model.made_by, provenance().as_dict()
+    was, now = stored.model.made_by, provenance()
     for name in ("version", "commit"):
         if was.get(name) != now[name]:
             print(f"allocopt: {result}: made by {name} {was.get(name)}, this is {now[name]}", file=sys.stderr)

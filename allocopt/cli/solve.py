@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -109,10 +109,10 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
     finally:
         _write_trajectories(asked.trajectory, done)
     if asked.out is not None:
-        write_result(asked.out, spec, [row.as_dict() for row in rows])
+        write_result(asked.out, spec, [asdict(row) for row in rows])
     if any(result.status is Status.UNKNOWN for _, result in done):
         raise NoSolutionError("no solution was found within the limit")
-    return [row.as_dict() for row in rows]
+    return [asdict(row) for row in rows]
 
 
 command = takes_spec(SolveSpec, OWN, SolveOptions)(run)
@@ -181,7 +181,7 @@ def _report(problem: "Problem", result: "Result", asked: SolveOptions, cluster: 
     row = SolveRow.of(problem, result)
     if asked.as_json:
         extra = {} if cluster is None else {"nodelists": lists}
-        print(json.dumps({**row.as_dict(), **extra}, allow_nan=False), flush=True)
+        print(json.dumps({**asdict(row), **extra}, allow_nan=False), flush=True)
         return row
     gap = "" if row.gap is None else f"  gap {100 * row.gap:.3f} %"
     cost = "no solution" if row.objective is None else shown(problem, row.objective)
@@ -193,12 +193,11 @@ def _report(problem: "Problem", result: "Result", asked: SolveOptions, cluster: 
 
 
 def _write_trajectories(path: Path | None, done: "list[tuple[Problem, Result]]") -> None:
-    from allocopt.report.rows import SolveRow
-    from allocopt.report.trajectories import TrajectoryRow, points_of, write_trajectories
+    from allocopt.report.rows import SolveRow, TrajectoryRow
 
     if path is not None and done:
-        solves = [(SolveRow.of(*pair), points_of(pair[1])) for pair in done]
-        write_trajectories(path, (row for solve, points in solves for row in TrajectoryRow.of(solve, points)))
+        solves = [(SolveRow.of(*pair), TrajectoryRow.points_of(pair[1])) for pair in done]
+        TrajectoryRow.write(path, (row for solve, points in solves for row in TrajectoryRow.of(solve, points)))
 
 
 def _check_names(solves: "Solves", cluster: "NamedTree", path: Path | None) -> None:

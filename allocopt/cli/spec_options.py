@@ -11,7 +11,7 @@ from typer.core import TyperCommand
 
 from allocopt.cli.parameters import names_of, parameters_of, with_parameters
 from allocopt.errors import UsageError
-from allocopt.experiments.fields import Specification, plain_value
+from allocopt.experiments.fields import Specification
 
 Spec = TypeVar("Spec", bound=Specification)
 Options = TypeVar("Options")
@@ -74,7 +74,7 @@ def parse_options(texts: Sequence[str]) -> dict[str, Any]:
         name, separator, value = text.partition("=")
         if not separator or not name:
             raise UsageError(f"option {text!r} must look like NAME=VALUE")
-        options[name.replace("-", "_")] = plain_value(value)
+        options[name.replace("-", "_")] = Specification.plain_value(value)
     return options
 
 

@@ -67,7 +67,7 @@ def command(
 
         return RayWorkers(grid, ray, workers)
 
-    with closing(Store(output, provenance().as_dict())) as store:
+    with closing(Store(output, provenance())) as store:
         _treat_old_rows(grid, store, drop=drop_stale)
         rows = run_grid(grid, store, executor)
         write_table(output, rows)

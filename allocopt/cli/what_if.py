@@ -3,7 +3,7 @@
 import json
 import sys
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -154,7 +154,7 @@ def _what_if(
         name = f"{row.allocator} under {row.scheduler}"
         print(f"allocopt: {len(rows)} of {len(grid.cells)}: {name}, {row.runtime_s:.1f} s", file=sys.stderr, flush=True)
         if as_json:
-            print(json.dumps(row.as_dict(), allow_nan=False), flush=True)
+            print(json.dumps(asdict(row), allow_nan=False), flush=True)
         if schedules:
             write_schedule_csv(schedules[row.allocator, row.scheduler], schedule_of(asked, held))
         if page is not None:
@@ -164,7 +164,7 @@ def _what_if(
         run_grid(grid, store, lambda: executor_of(grid, workers), take, "simulations")
         check_none_failed(grid, store, "simulations")
         if out is not None:
-            write_table(out, [row.as_dict() for row in rows])
+            write_table(out, [asdict(row) for row in rows])
         store.remove()
     if not as_json:
         print(what_if_tables(rows, screen_width()))
@@ -174,7 +174,7 @@ def _what_if(
         spec |= {name: getattr(compared, name) for name in ("kill_at_limit", "time_limit", "iterations", "seed")}
         spec |= {"max_jobs": site.max_jobs, "load": site.load, "hop_slowdown": compared.hop_slowdown}
         given = {name: value for name, value in spec.items() if value is not None}
-        page.write(assumptions(given, provenance().as_dict(), workload.remarks(cluster.tree.size)))
+        page.write(assumptions(given, provenance(), workload.remarks(cluster.tree.size)))
 
 
 command = command_of(_what_if)

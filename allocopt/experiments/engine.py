@@ -128,34 +128,27 @@ class _Run:
             is_written = self._store.commit(len(self._begun), at_once=self._executor.blocks)
             for number, answer in self._executor.news(_TICK_S if is_written else _SOON_S):
                 del self._begun[number]
-                self._hear(number, answer)
-            self._stop_late()
+                tries, allowed = self._tries[number], self._grid.attempts
+                if answer.measured is not None:
+                    self._keep(number, answer.measured)
+                elif answer.is_lost and tries < allowed:
+                    attempt = f"attempt {tries + 1} of {allowed}"
+                    self._progress.remark(f"{self._cells[number].label}: {answer.fault}; {attempt}")
+                    self._waiting.append(number)
+                else:
+                    last = f", in the last of {allowed} attempts" if answer.is_lost else ""
+                    self._fail(number, f"{answer.fault}{last}")
+            now = time.monotonic()
+            for number, begun in list(self._begun.items()):
+                deadline_s = self._cells[number].task.deadline_s
+                if deadline_s is not None and now - begun > deadline_s:
+                    self._executor.stop(number)
+                    del self._begun[number]
+                    self._fail(number, f"it did not answer within {deadline_s:g} s, so its worker was ended")
             self._tell()
             self._progress.tell()
         self._store.commit(0, at_once=True)
         return [self._rows[number] for number in range(len(self._cells))]
-
-    def _hear(self, number: int, answer: Answer) -> None:
-        if answer.measured is not None:
-            self._keep(number, answer.measured)
-            return
-        tries, allowed = self._tries[number], self._grid.attempts
-        if answer.is_lost and tries < allowed:
-            attempt = f"attempt {tries + 1} of {allowed}"
-            self._progress.remark(f"{self._cells[number].label}: {answer.fault}; {attempt}")
-            self._waiting.append(number)
-        else:
-            last = f", in the last of {allowed} attempts" if answer.is_lost else ""
-            self._fail(number, f"{answer.fault}{last}")
-
-    def _stop_late(self) -> None:
-        now = time.monotonic()
-        for number, begun in list(self._begun.items()):
-            deadline_s = self._cells[number].task.deadline_s
-            if deadline_s is not None and now - begun > deadline_s:
-                self._executor.stop(number)
-                del self._begun[number]
-                self._fail(number, f"it did not answer within {deadline_s:g} s, so its worker was ended")
 
     def _fail(self, number: int, fault: str) -> None:
         self._progress.remark(f"{self._cells[number].label} failed: {fault}")

@@ -74,16 +74,9 @@ class Specification(FileModel):
 
     @classmethod
     def assembled(cls, file: Path | None, values: Mapping[str, Any], texts: Sequence[str] = ()) -> Self:
-        """Make a specification from a file, values that replace the file's, and texts that replace both.
+        """Make a specification from a TOML file, values that replace the file's, and texts that replace both.
 
-        Parameters
-        ----------
-        file
-            A TOML file of fields; None for none.
-        values
-            Values by field.
-        texts
-            ``FIELD=VALUE``, also ``options.NAME=VALUE``.
+        Texts are ``FIELD=VALUE``, also ``options.NAME=VALUE``.
 
         Raises
         ------
@@ -95,14 +88,27 @@ class Specification(FileModel):
         held = {} if file is None else read_toml(file)
         kept = {} if file is None else cls.seen_from_here(held, file.parent)
         merged: dict[str, Any] = {**kept, **values}
+
+        def meant(name: str) -> str:
+            close = () if name in cls.model_fields else get_close_matches(name, cls.model_fields, n=1)
+            return f"; did you mean {close[0]!r}?" if close else ""
+
         for text in texts:
-            cls._set(merged, text)
+            path, equals, value = text.partition("=")
+            name, dot, key = (part.strip().replace("-", "_") for part in path.partition("."))
+            if not equals or not name:
+                raise UsageError(f"--set {text!r} must look like FIELD=VALUE")
+            if name not in cls.model_fields:
+                raise FieldError(name, f"is an unknown field{meant(name)}")
+            merged[name] = (
+                {**(merged.get(name) or {}), key: cls.plain_value(value)} if dot else cls.value_of(name, value)
+            )
         try:
             return cls(**merged)
         except FieldError as error:
             name = error.field.partition(".")[0].partition("[")[0]
             if file is not None and name in held and merged[name] == kept[name]:
-                raise bad_file(file, error.field, f"{error.fault}{cls._meant(name)}") from None
+                raise bad_file(file, error.field, f"{error.fault}{meant(name)}") from None
             raise
 
     @classmethod
@@ -113,7 +119,13 @@ class Specification(FileModel):
     def seen_from(self, folder: Path) -> dict[str, Any]:
         """Return the fields that are not the default, as JSON, with paths as seen from a folder."""
         fields = self.model_dump(mode="json", exclude_defaults=True)
-        return self._with_files(fields, lambda name: path_seen_from(name, folder))
+        return self._with_files(fields, lambda name: self.path_seen_from(name, folder))
+
+    @staticmethod
+    def path_seen_from(name: str, folder: Path) -> str:
+        """Return a path, relative to where we are, as seen from a folder; a name of something else as it is."""
+        is_path = _is_path(name) or _file_of(name) is not None
+        return os.path.relpath(name, folder) if is_path and not os.path.isabs(name) else name
 
     @classmethod
     def _with_files(cls, values: Mapping[str, Any], moved: Callable[[str], str]) -> dict[str, Any]:
@@ -144,32 +156,14 @@ class Specification(FileModel):
         """Read the value of a field: lists have commas between their parts, other values are JSON or text."""
         return _value(cls.model_fields[name].annotation, text)
 
-    @classmethod
-    def _meant(cls, name: str) -> str:
-        close = () if name in cls.model_fields else get_close_matches(name, cls.model_fields, n=1)
-        return f"; did you mean {close[0]!r}?" if close else ""
-
-    @classmethod
-    def _set(cls, values: dict[str, Any], text: str) -> None:
-        path, equals, value = text.partition("=")
-        name, dot, key = (part.strip().replace("-", "_") for part in path.partition("."))
-        if not equals or not name:
-            raise UsageError(f"--set {text!r} must look like FIELD=VALUE")
-        if name not in cls.model_fields:
-            raise FieldError(name, f"is an unknown field{cls._meant(name)}")
-        if dot:
-            values[name] = {**(values.get(name) or {}), key: plain_value(value)}
-        else:
-            values[name] = cls.value_of(name, value)
-
-
-def plain_value(text: str) -> Any:
-    """Read a value that is JSON (a number, true, false), or else text."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        # No JSON, or a number of too many digits, or lists too deep in one another.
-        return text
+    @staticmethod
+    def plain_value(text: str) -> Any:
+        """Read a value that is JSON (a number, true, false), or else text."""
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            # No JSON, or a number of too many digits, or lists too deep in one another.
+            return text
 
 
 def _value(kind: Any, text: str) -> Any:
@@ -183,13 +177,7 @@ def _value(kind: Any, text: str) -> Any:
     if kind is float:
         with suppress(ValueError):
             return float(text)
-    return text if kind is str or origin is Literal else plain_value(text)
-
-
-def path_seen_from(name: str, folder: Path) -> str:
-    """Return a path, which is relative to where we are, as seen from a folder; a name of something else as it is."""
-    is_path = _is_path(name) or _file_of(name) is not None
-    return os.path.relpath(name, folder) if is_path and not os.path.isabs(name) else name
+    return text if kind is str or origin is Literal else Specification.plain_value(text)
 
 
 def _file_of(name: str) -> Path | None:

@@ -4,7 +4,7 @@ import base64
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
@@ -42,14 +42,9 @@ class _Contender:
 
 
 def contenders(names: Sequence[str], strategies: Sequence[str], kinds: Sequence[str]) -> list[_Contender]:
-    """Pair solvers with strategies, each pair once.
+    """Pair solvers with strategies, each pair once, for problems of some kinds.
 
-    Parameters
-    ----------
-    names
-        Names of solvers; ``NAME:STRATEGY`` runs under that strategy alone, others under each that they take.
-    kinds
-        Kinds of the problems.
+    ``NAME:STRATEGY`` runs a solver under that strategy alone, others run under each that they take.
 
     Raises
     ------
@@ -59,7 +54,18 @@ def contenders(names: Sequence[str], strategies: Sequence[str], kinds: Sequence[
     found: dict[tuple[str, str, str | None], _Contender] = {}
     parts = [tuple(part.strip() for part in name.partition(":")) for name in names]
     known = [strategy for kind in kind_names() for strategy in get_kind(kind).strategies]
-    solvers = [(solver, only) for name, _, only in parts for solver in _solvers(name, only, kinds)]
+    solvers: list[tuple[Solver, str]] = []
+    for name, _, only in parts:
+        taken_kinds = kinds_of_solver(name)
+        if taken_kinds and not set(taken_kinds) & set(kinds):
+            able = ", ".join(taken_kinds)
+            raise UsageError(f"solver {name!r} does not take {', '.join(kinds)}; it takes {able} problems")
+        for kind in [kind for kind in kinds if kind in taken_kinds] or kinds:
+            solver = get_solver(name, None, kind)
+            # What cannot run here is told before any other solver has run.
+            check_available(solver)
+            if not only or solver.capabilities.strategies:
+                solvers.append((solver, only))
     for strategy in [*strategies, *(only for *_, only in parts if only)]:
         if strategy not in known:
             raise UsageError(f"there is no strategy {strategy!r}; there are scas, dcas and free")
@@ -72,17 +78,6 @@ def contenders(names: Sequence[str], strategies: Sequence[str], kinds: Sequence[
         for each in taken or [None]:
             found.setdefault((solver.kind, solver.name, each), _Contender(solver, each))
     return list(found.values())
-
-
-def _solvers(name: str, only: str, kinds: Sequence[str]) -> list[Solver]:
-    taken = kinds_of_solver(name)
-    if taken and not set(taken) & set(kinds):
-        raise UsageError(f"solver {name!r} does not take {', '.join(kinds)}; it takes {', '.join(taken)} problems")
-    made = [get_solver(name, None, kind) for kind in [kind for kind in kinds if kind in taken] or kinds]
-    # What cannot run here is told before any other solver has run.
-    for solver in made:
-        check_available(solver)
-    return [solver for solver in made if not only or solver.capabilities.strategies]
 
 
 class _Bench(NamedTuple):
@@ -176,8 +171,17 @@ class _WhatIfTask(Task):
 
     def run(self, given: WhatIf) -> Row:
         (outcome,) = given.outcomes([self.allocator], [self.scheduler])
-        packed = _packed(outcome.schedule) if self.has_schedule else None
-        return {"row": WhatIfRow.of(outcome).as_dict(), "schedule": packed}
+        row: Row = {"row": asdict(WhatIfRow.of(outcome)), "schedule": None}
+        if self.has_schedule:
+            schedule, nodes = outcome.schedule, outcome.schedule.nodes
+            assert nodes is not None, "every job has whole nodes"
+            times = {"release": schedule.release, "start": schedule.start, "end": schedule.end}
+            # Base64 makes text of compressed arrays: exact, and a tenth of the numbers in JSON.
+            file = io.BytesIO()
+            ends = np.cumsum([len(held) for held in nodes])
+            np.savez_compressed(file, allow_pickle=False, **times, nodes=np.concatenate(nodes), ends=ends)
+            row["schedule"] = base64.b64encode(file.getvalue()).decode()
+        return row
 
 
 def what_if_grid(
@@ -212,17 +216,6 @@ def schedule_of(asked: WhatIf, row: Row) -> Schedule:
             tuple(np.split(held["nodes"], held["ends"][:-1])),
             asked.topology,
         )
-
-
-def _packed(schedule: Schedule) -> str:
-    nodes = schedule.nodes
-    assert nodes is not None, "every job has whole nodes"
-    times = {"release": schedule.release, "start": schedule.start, "end": schedule.end}
-    # Base64 makes text of compressed arrays: exact, and a tenth of the numbers in JSON.
-    file = io.BytesIO()
-    ends = np.cumsum([len(held) for held in nodes])
-    np.savez_compressed(file, allow_pickle=False, **times, nodes=np.concatenate(nodes), ends=ends)
-    return base64.b64encode(file.getvalue()).decode()
 
 
 @dataclass(frozen=True, slots=True)

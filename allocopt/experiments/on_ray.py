@@ -36,13 +36,33 @@ class RayWorkers(Executor):
     blocks: ClassVar[bool] = False
 
     def __init__(self, grid: Grid, address: str, count: int | None) -> None:
-        self._ray = _imported()
+        try:
+            self._ray: Any = import_module("ray")
+        except ModuleNotFoundError as error:
+            if error.name != "ray":
+                raise
+            fault = "--ray needs the package 'ray', which is not installed: it comes with allocopt[distributed]"
+            raise MissingPackageError(fault) from None
         self._grid = grid
         self._count = count
         self._numbers: dict[Any, int] = {}
         self._sent: dict[str, Any] = {}
         self._stack = ExitStack()
-        _join(self._ray, address)
+        if address in ("", "local"):
+            # Ray would start a cluster of its own, and leave behind what keeps others from being joined.
+            raise UsageError(f"--ray {address!r}: must be HOST:PORT of a cluster that runs, or auto")
+        host, colon, port = address.rpartition(":")
+        has_port = bool(colon) and "/" not in host
+        if has_port and not (port.isdecimal() and int(port) <= _LAST_PORT):
+            raise UsageError(f"--ray {address}: the port is {port!r}, must be a number up to {_LAST_PORT}")
+        try:
+            if has_port:
+                # Ray itself tries for the better part of a minute.
+                socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
+            self._ray.init(address=address, log_to_driver=False, configure_logging=False)
+        except (OSError, RuntimeError, ValueError) as error:
+            reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+            raise UsageError(f"--ray {address}: no Ray cluster answers: {reason}") from None
         # Ray itself would try again without telling; the engine counts attempts, as for processes of this machine.
         self._remote = self._ray.remote(num_cpus=1, max_retries=0)(run_task)
 
@@ -76,43 +96,17 @@ class RayWorkers(Executor):
         if self._interrupted():
             raise KeyboardInterrupt
         ready, _ = self._ray.wait(list(self._numbers), num_returns=1, timeout=timeout_s)
-        return [self._hear(reference) for reference in ready]
+        news = []
+        for reference in ready:
+            number = self._numbers.pop(reference)
+            try:
+                news.append((number, self._ray.get(reference)))
+            except self._ray.exceptions.RayError as error:
+                fault = f"its worker was lost ({type(error).__name__})"
+                news.append((number, Answer(None, fault, is_lost=True)))
+        return news
 
     def stop(self, number: int) -> None:
         for reference in [reference for reference, known in self._numbers.items() if known == number]:
             del self._numbers[reference]
             self._ray.cancel(reference, force=True)
-
-    def _hear(self, reference: Any) -> tuple[int, Answer]:
-        number = self._numbers.pop(reference)
-        try:
-            return number, self._ray.get(reference)
-        except self._ray.exceptions.RayError as error:
-            return number, Answer(None, f"its worker was lost ({type(error).__name__})", is_lost=True)
-
-
-def _join(ray: Any, address: str) -> None:
-    if address in ("", "local"):
-        # Ray would start a cluster of its own, and leave behind what keeps others from being joined.
-        raise UsageError(f"--ray {address!r}: must be HOST:PORT of a cluster that runs, or auto")
-    host, colon, port = address.rpartition(":")
-    if colon and "/" not in host and not (port.isdecimal() and int(port) <= _LAST_PORT):
-        raise UsageError(f"--ray {address}: the port is {port!r}, must be a number up to {_LAST_PORT}")
-    try:
-        if colon and "/" not in host:
-            # Ray itself tries for the better part of a minute.
-            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
-        ray.init(address=address, log_to_driver=False, configure_logging=False)
-    except (OSError, RuntimeError, ValueError) as error:
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise UsageError(f"--ray {address}: no Ray cluster answers: {reason}") from None
-
-
-def _imported() -> Any:
-    try:
-        return import_module("ray")
-    except ModuleNotFoundError as error:
-        if error.name != "ray":
-            raise
-        fault = "--ray needs the package 'ray', which is not installed: it comes with allocopt[distributed]"
-        raise MissingPackageError(fault) from None

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from allocopt.errors import BadFileError
-from allocopt.experiments.fields import Specification, path_seen_from
+from allocopt.experiments.fields import Specification
 from allocopt.experiments.specs import SimulationSpec, SolveSpec
 from allocopt.files.faults import bad_file
 from allocopt.files.models import VERSION, FileModel, Text, check_header, validated
@@ -46,17 +46,7 @@ class ResultModel(FileModel):
 
 @dataclass(frozen=True, slots=True)
 class _StoredResult:
-    """A result file that was read.
-
-    Parameters
-    ----------
-    spec
-        What was run, with paths as seen from here.
-    model
-        The file.
-    changed
-        Input files that are missing or differ from those of the run.
-    """
+    """A result file, what was run with paths as seen from here, and its inputs that are missing or have changed."""
 
     spec: Specification
     model: ResultModel
@@ -74,10 +64,10 @@ def write_result(
         "kind": kind,
         "specification": spec.seen_from(path.parent),
         "inputs": [
-            {"field": place, "file": path_seen_from(name, path.parent), "sha256": _digest_of(file)}
+            {"field": place, "file": spec.path_seen_from(name, path.parent), "sha256": _digest_of(file)}
             for place, name, file in spec.files()
         ],
-        "made_by": provenance().as_dict(),
+        "made_by": provenance(),
         "remarks": list(remarks),
         "rows": list(rows),
     }

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.platform import NODES, Platform
 from allocopt.cluster.reading import read_machine, read_topology
-from allocopt.cluster.topology import FatTree, Topology
+from allocopt.cluster.topology import FatTree
 from allocopt.errors import BadFileError, InvalidProblemError, UsageError
 from allocopt.experiments.fields import FieldError
 from allocopt.experiments.specs import SimulationSpec
@@ -87,14 +87,27 @@ class SimulationInputs:
                 check_jobs(machine, jobs, np.full(len(jobs), IDLE))
             return inputs
         read = read_workload(spec.trace, None if spec.columns is None else Columns.parse(spec.columns))
-        workload = read.in_nodes(spec.processors_per_node)
-        topology, remarks = _topology(spec)
-        platform = _platform(workload, spec, topology)
+        per_node, size = spec.processors_per_node, spec.processors
+        workload, remarks = read.in_nodes(per_node), list[str]()
+        if spec.topology is not None:
+            cluster = read_topology(spec.topology, spec.labels or ())
+            remarks = [f"{spec.topology}: {remark}" for remark in (cluster.summary(), *cluster.remarks)]
+            platform = Platform.whole_nodes(cluster.tree)
+        elif spec.fat_tree is not None:
+            pods, leaves_per_pod, nodes_per_leaf = spec.fat_tree
+            platform = Platform.whole_nodes(FatTree(pods, leaves_per_pod, nodes_per_leaf))
+        else:
+            size = workload.machine_processors if size is None else size // per_node
+            if spec.processors is not None and not size:
+                raise FieldError("processors", f"{spec.processors} are less than one node of {per_node}")
+            if not size:
+                fault = "the trace does not say how large its machine is: give processors"
+                raise BadFileError(f"{workload.name}: {fault}")
+            platform = Platform.pool(size) if per_node == 1 else Platform.pool(size, NODES)
         workload = workload.fitting(platform.size) if spec.skip_oversized else workload
         workload = workload if spec.max_jobs is None else workload.first(spec.max_jobs)
         executables = None if spec.profiles is None else read_profiles(Path(spec.profiles))
-        remarks += tuple(workload.remarks(platform.size))
-        return cls(workload, platform, executables, remarks=remarks)
+        return cls(workload, platform, executables, remarks=(*remarks, *workload.remarks(platform.size)))
 
     @contextmanager
     def named(self) -> Iterator[None]:
@@ -167,7 +180,15 @@ class Simulation:
             shared = QuotaExecution(profiled_jobs(workload, inputs.executables))
         elif isinstance(scheduler, WithExecution):
             shared = scheduler.execution(workload)
-        return cls(inputs, scheduler, rules, spec.seed, _allocator(spec, platform), shared)
+        allocator: Allocator | None = None
+        if spec.allocator is not None:
+            assert platform.topology is not None
+            solver, strategy = get_solver(spec.allocator), spec.strategy or "free"
+            if strategy not in solver.capabilities.strategies:
+                raise FieldError("allocator", f"{spec.allocator!r} does not take {strategy}")
+            limits = spec.time_limit, spec.iterations
+            allocator = TopologyAllocator(platform.topology, solver, strategy, *limits, seed=spec.seed)
+        return cls(inputs, scheduler, rules, spec.seed, allocator, shared)
 
     def explanation(self, job: int) -> Explanation:
         """Return an observer that records why a job waits; raises `UsageError` if there is no such job."""
@@ -203,7 +224,7 @@ class Simulation:
 
     def row(self, schedule: Schedule, metrics: Metrics, runtime_s: float) -> dict[str, Any]:
         """Return what was measured of the schedule; with energy, policy and execution on a multicore machine."""
-        row = SimulateRow.of(schedule, metrics, runtime_s).as_dict()
+        row = asdict(SimulateRow.of(schedule, metrics, runtime_s))
         if not isinstance(schedule, MulticoreSchedule):
             return row
         assert isinstance(self.policy, Action)
@@ -216,29 +237,6 @@ class Simulation:
             errors = np.abs((schedule.end - schedule.start) / measured - 1.0)
             row |= {"mean_duration_error": float(errors.mean()), "max_duration_error": float(errors.max())}
         return row
-
-
-def _topology(spec: SimulationSpec) -> tuple[Topology | None, tuple[str, ...]]:
-    if spec.topology is not None:
-        cluster = read_topology(spec.topology, spec.labels or ())
-        remarks = (cluster.summary(), *cluster.remarks)
-        return cluster.tree, tuple(f"{spec.topology}: {remark}" for remark in remarks)
-    if spec.fat_tree is None:
-        return None, ()
-    pods, leaves_per_pod, nodes_per_leaf = spec.fat_tree
-    return FatTree(pods, leaves_per_pod, nodes_per_leaf), ()
-
-
-def _platform(workload: Workload, spec: SimulationSpec, topology: Topology | None) -> Platform:
-    if topology is not None:
-        return Platform.whole_nodes(topology)
-    per_node = spec.processors_per_node
-    size = workload.machine_processors if spec.processors is None else spec.processors // per_node
-    if spec.processors is not None and not size:
-        raise FieldError("processors", f"{spec.processors} are less than one node of {per_node}")
-    if not size:
-        raise BadFileError(f"{workload.name}: the trace does not say how large its machine is: give processors")
-    return Platform.pool(size) if per_node == 1 else Platform.pool(size, NODES)
 
 
 def _scheduler(spec: SimulationSpec) -> AnyScheduler:
@@ -257,13 +255,3 @@ def _scheduler(spec: SimulationSpec) -> AnyScheduler:
             "allocator", "policy 'window' allocates by itself: give options.solver and options.strategy instead"
         )
     return scheduler
-
-
-def _allocator(spec: SimulationSpec, platform: Platform) -> Allocator | None:
-    if spec.allocator is None:
-        return None
-    assert platform.topology is not None
-    solver, strategy = get_solver(spec.allocator), spec.strategy or "free"
-    if strategy not in solver.capabilities.strategies:
-        raise FieldError("allocator", f"{spec.allocator!r} does not take {strategy}")
-    return TopologyAllocator(platform.topology, solver, strategy, spec.time_limit, spec.iterations, seed=spec.seed)

@@ -33,10 +33,6 @@ def _shape(value: object) -> object:
     return value
 
 
-def _finite(seconds: float) -> float | None:
-    return None if seconds == math.inf else seconds
-
-
 class SettingFields(FileModel):
     """The machine on which a trace is simulated, what is taken of the trace, and the rules."""
 
@@ -233,7 +229,10 @@ class SolveSpec(Specification):
         default_factory=dict
     )
     time_limit: Annotated[
-        Annotated[float, Field(allow_inf_nan=True), AfterValidator(_finite)] | None,
+        Annotated[
+            float, Field(allow_inf_nan=True), AfterValidator(lambda seconds: None if seconds == math.inf else seconds)
+        ]
+        | None,
         Field(description="Limit on each solve, in seconds of wall clock."),
     ] = 10.0
     iterations: Annotated[

@@ -99,8 +99,16 @@ class Store:
                     self._file.executescript(_SCHEMA)
                 # The rollback journal is emptied for every row, which is faster than to delete it.
                 self._file.execute("PRAGMA journal_mode = TRUNCATE")
-                self._read()
-                self._check_setting(setting)
+                for key, cell, row, fault in self._file.execute(
+                    "SELECT key, cell, row, fault FROM cells ORDER BY rowid"
+                ):
+                    try:
+                        self._identities[key], self._rows[key] = dict(json.loads(cell)), dict(json.loads(row))
+                    except (ValueError, TypeError, RecursionError):
+                        raise bad_file(self.path, f"cell {key}", "is damaged; move the file away") from None
+                    self._faults[key] = fault
+                if setting is not None:
+                    self._check_setting(setting)
         except BaseException:
             self._close()
             raise
@@ -201,17 +209,7 @@ class Store:
             _lock_of(self.path).unlink(missing_ok=True)
             os.close(self._lock)
 
-    def _read(self) -> None:
-        for key, identity, row, fault in self._file.execute("SELECT key, cell, row, fault FROM cells ORDER BY rowid"):
-            try:
-                self._identities[key], self._rows[key] = dict(json.loads(identity)), dict(json.loads(row))
-            except (ValueError, TypeError, RecursionError):
-                raise bad_file(self.path, f"cell {key}", "is damaged; move the file away") from None
-            self._faults[key] = fault
-
-    def _check_setting(self, setting: Mapping[str, Any] | None) -> None:
-        if setting is None:
-            return
+    def _check_setting(self, setting: Mapping[str, Any]) -> None:
         held = self._file.execute("SELECT value FROM meta WHERE name = 'setting'").fetchone()
         # JSON has no tuples.
         new, old = json.loads(compact_json(setting)), {} if held is None else json.loads(held[0])

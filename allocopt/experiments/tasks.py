@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from hashlib import sha256
 from typing import Any, ClassVar
@@ -19,8 +19,7 @@ from allocopt.experiments.specs import SimulationSpec
 from allocopt.files.writing import compact_json
 from allocopt.problems.base import Problem
 from allocopt.problems.instances import object_from_problem, shipped_problems
-from allocopt.report.rows import SimulateRow, SolveRow
-from allocopt.report.trajectories import points_of
+from allocopt.report.rows import SimulateRow, SolveRow, TrajectoryRow
 from allocopt.simulator.metrics import measure
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
@@ -57,7 +56,7 @@ class SolveTask(Task):
 
     def run(self, given: Problem) -> Row:
         result = self._result(given)
-        row = SolveRow.of(given, result).as_dict()
+        row = asdict(SolveRow.of(given, result))
         # The row's own names stay those that were asked for: a portfolio answers under its part's.
         return {**row, **self.asked(), "solver_version": result.version}
 
@@ -77,8 +76,8 @@ class BenchTask(SolveTask):
 
     def run(self, given: Problem) -> Row:
         result = self._result(given)
-        row = {**SolveRow.of(given, result).as_dict(), "strategy": self.strategy}
-        return {**row, "solver_version": result.version, "points": points_of(result)}
+        row = {**asdict(SolveRow.of(given, result)), "strategy": self.strategy}
+        return {**row, "solver_version": result.version, "points": TrajectoryRow.points_of(result)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

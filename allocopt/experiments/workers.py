@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from multiprocessing import connection, get_context, parent_process
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
-from multiprocessing.process import BaseProcess
 from typing import Any, ClassVar
 
 from allocopt.experiments.cells import Answer, Grid, run_task
@@ -64,7 +63,8 @@ class LocalWorkers(Executor):
 
     def __init__(self, grid: Grid, count: int | None, *, fresh: bool = False) -> None:
         self._grid = grid
-        self._count = count or _cores()
+        has_affinity = hasattr(os, "sched_getaffinity")
+        self._count = count or (len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1)
         self._fresh = fresh
         self._workers: list[_Worker] = []
         self._idle: list[_Worker] = []
@@ -117,7 +117,22 @@ class LocalWorkers(Executor):
         watched: list[Any] = [end for worker in self._busy for end in (worker.channel, worker.process.sentinel)]
         ready = connection.wait(watched, timeout_s)
         heard = [worker for worker in self._busy if worker.channel in ready or worker.process.sentinel in ready]
-        return [self._hear(worker) for worker in heard]
+        news = []
+        for worker in heard:
+            assert worker.number is not None, "only processes with a cell are listened to"
+            self._busy.remove(worker)
+            number, worker.number = worker.number, None
+            answer: Answer | None = None
+            with suppress(EOFError, OSError):
+                # Where the process is dead but had answered, the answer counts.
+                answer = worker.channel.recv() if worker.channel.poll() else None
+            news.append((number, answer or _lost(self._ended(worker))))
+            if answer is not None and self._fresh:
+                worker.kill()
+                self._ended(worker)
+            elif answer is not None:
+                self._idle.append(worker)
+        return news
 
     def stop(self, number: int) -> None:
         for worker in [worker for worker in self._busy if worker.number == number]:
@@ -147,33 +162,26 @@ class LocalWorkers(Executor):
         self._workers.remove(worker)
         return reason
 
-    def _hear(self, worker: _Worker) -> tuple[int, Answer]:
-        assert worker.number is not None, "only processes with a cell are listened to"
-        self._busy.remove(worker)
-        number, worker.number = worker.number, None
-        answer: Answer | None = None
-        with suppress(EOFError, OSError):
-            # Where the process is dead but had answered, the answer counts.
-            answer = worker.channel.recv() if worker.channel.poll() else None
-        if answer is None:
-            return number, _lost(self._ended(worker))
-        if self._fresh:
-            worker.kill()
-            self._ended(worker)
-        else:
-            self._idle.append(worker)
-        return number, answer
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
 
 def _serve(channel: "Connection[Any, Any]") -> None:
     # A group of its own: Ctrl-C in a terminal is for the driver, which decides what becomes of workers, and a solver
     # may have started processes that must end with the worker.
     os.setpgid(0, 0)
-    _end_with_parent()
+    parent = parent_process()
+    assert parent is not None, "a worker has a parent"
+    if hasattr(os, "O_ASYNC"):
+        # Its end is seen as that of a pipe. The signal for that ends processes, also within native code that lets no
+        # thread run.
+        signal.signal(signal.SIGIO, signal.SIG_DFL)
+        fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, -os.getpgrp())
+        flags = fcntl.fcntl(parent.sentinel, fcntl.F_GETFL)
+        fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, flags | os.O_ASYNC)
+
+    def end_with_parent() -> None:
+        parent.join()
+        os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
     # Standard output belongs to the answers of the command.
     os.dup2(2, 1)
     given = None
@@ -184,24 +192,6 @@ def _serve(channel: "Connection[Any, Any]") -> None:
             return
         given = given if sent is None else sent
         channel.send(run_task(task, given))
-
-
-def _end_with_parent() -> None:
-    parent = parent_process()
-    assert parent is not None, "a worker has a parent"
-    if hasattr(os, "O_ASYNC"):
-        # Its end is seen as that of a pipe. The signal for that ends processes, also within native code that lets no
-        # thread run.
-        signal.signal(signal.SIGIO, signal.SIG_DFL)
-        fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, -os.getpgrp())
-        flags = fcntl.fcntl(parent.sentinel, fcntl.F_GETFL)
-        fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, flags | os.O_ASYNC)
-    threading.Thread(target=_wait_and_end, args=(parent,), daemon=True).start()
-
-
-def _wait_and_end(parent: BaseProcess) -> None:
-    parent.join()
-    os.killpg(0, signal.SIGKILL)
 
 
 def _lost(reason: str) -> Answer:

@@ -3,7 +3,6 @@
 import os
 import platform
 import subprocess
-from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -15,27 +14,20 @@ CODE = ("allocopt", "formulations", "heuristics", "learned", "papers")
 """Folders of the checkout in which a change makes another program."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Provenance:
-    """Where a result comes from.
+def provenance() -> dict[str, str]:
+    """Return ``version``, ``commit``, ``python`` and ``machine`` of this process.
 
     The commit is that of the checkout, with ``+`` behind it where the code differs, or "unknown" without a checkout;
     the machine is the processor's model and the number of cores.
     """
-
-    version: str
-    commit: str
-    python: str
-    machine: str
-
-    def as_dict(self) -> dict[str, str]:
-        """Return the fields by name."""
-        return asdict(self)
-
-
-def provenance() -> _Provenance:
-    """Look up where this process runs."""
-    return _Provenance(__version__, _commit(), platform.python_version(), f"{_processor()}, {os.cpu_count()} cores")
+    processor = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        lines = info.read_text(encoding="utf-8", errors="replace").splitlines()
+        models = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+        processor = next(models, processor)
+    machine = f"{processor}, {os.cpu_count()} cores"
+    return {"version": __version__, "commit": _commit(), "python": platform.python_version(), "machine": machine}
 
 
 def _commit() -> str:
@@ -49,15 +41,6 @@ def _commit() -> str:
     # What else differs, such as a result page that is being written, does not change what is measured.
     changed = _git(root, "status", "--porcelain", "--", *CODE)
     return f"{hashed}+" if changed else hashed
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
 
 
 def package_versions() -> dict[str, str]:

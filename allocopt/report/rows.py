@@ -1,9 +1,12 @@
 """Results as flat rows, as ``--json`` and CSV files hold them."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, astuple, dataclass, fields
+from pathlib import Path
 from typing import Any
 
+from allocopt.files.csv_rows import csv_text
+from allocopt.files.writing import write_text
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import kind_of
 from allocopt.simulator.metrics import Metrics
@@ -43,10 +46,6 @@ class SolveRow:
             result.seed,
         )
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields by name."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class BenchRow:
@@ -65,12 +64,50 @@ class BenchRow:
     def as_dict(self) -> dict[str, Any]:
         """Return the fields but the trajectory by name, those of the solve first."""
         return {
-            **self.solve.as_dict(),
+            **asdict(self.solve),
             "solver_version": self.version,
             "best_known": self.best_known and self.best_known.objective,
             "best_known_proved": self.best_known and self.best_known.proved,
             "best_known_scas": self.best_known_scas and self.best_known_scas.objective,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryRow:
+    """A point of a solve: seconds since its start, best objective and bound known then, None for no bound."""
+
+    instance: str
+    kind: str
+    strategy: str | None
+    solver: str
+    seed: int
+    time_s: float
+    objective: float
+    bound: float | None
+
+    @classmethod
+    def of(cls, solve: SolveRow, points: Iterable[Sequence[float | None]]) -> "Iterator[TrajectoryRow]":
+        """Yield a row per point of a solve; points are those of `points_of`."""
+        for time_s, objective, bound in points:
+            if time_s is not None and objective is not None:
+                yield cls(
+                    solve.instance, solve.kind, solve.strategy, solve.solver, solve.seed, time_s, objective, bound
+                )
+
+    @staticmethod
+    def points_of(result: Result) -> list[tuple[float, float, float | None]]:
+        """Return seconds, objective and bound of the incumbents of a solve, and of its end."""
+        points = [(each.time_s, each.objective, each.bound) for each in result.incumbents]
+        if result.objective is None:
+            return points
+        # The last incumbent may have been told later than the clock was stopped.
+        end_s = max(result.runtime_s, points[-1][0] if points else 0.0)
+        return [*points, (end_s, result.objective, result.bound)]
+
+    @classmethod
+    def write(cls, path: Path, rows: "Iterable[TrajectoryRow]") -> None:
+        """Write rows as a CSV file; raise `BadFileError` if it cannot be written."""
+        write_text(path, csv_text([field.name for field in fields(cls)], map(astuple, rows)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +142,6 @@ class SimulateRow:
             # No clock ticks more often than once a nanosecond.
             len(schedule.workload) / max(runtime_s, 1e-9),
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields by name."""
-        return asdict(self)
 
 
 def shown(problem: Problem, objective: float) -> str:

@@ -1,10 +1,9 @@
 """The outcomes of combinations beside the first one: rows, tables for a terminal of 80 columns, and a verdict."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from textwrap import fill
-from typing import Any
 
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.what_if import Outcome
@@ -63,10 +62,6 @@ class WhatIfRow:
             mean_bounded_slowdown_change=_change(self.mean_bounded_slowdown, first.mean_bounded_slowdown),
             mean_hop_cost_change=_change(self.mean_hop_cost, first.mean_hop_cost),
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields by name."""
-        return asdict(self)
 
 
 def what_if_tables(rows: Sequence[WhatIfRow], width: int | None = None) -> str:

@@ -117,7 +117,7 @@ class DeclaredTraining(ABC, Generic[L]):
 
         check_folder(request)
         # That of the program which trains, not of the one that is there when it ends.
-        begun_at = provenance().commit
+        begun_at = provenance()["commit"]
         with self.workers() as workers:
             learner = self.learner(request.seed, workers)
             asked = {**self.card_settings(), **asdict(self), "updates": self.n_updates}

@@ -4,7 +4,7 @@ With them a bound, by a linear program, on how short the queue can be at all wit
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -149,7 +149,7 @@ def main() -> None:
     queues, sequences = (1, 1) if quick else (SEEDS, SEQUENCES)
     request = ReproductionRequest(Path(), quick, (SEED,))
     records = {piece: THREE.measure(request, piece) for piece in THREE.pieces(request)}
-    rows = {one.name: [row.as_dict() for row in one.rows(request, records)] for one in (THREE, TWO, FIGURE_THREE)}
+    rows = {one.name: [asdict(row) for row in one.rows(request, records)] for one in (THREE, TWO, FIGURE_THREE)}
     updates = [run["updates"] for cores in CLUSTER_SIZES for run in records[f"{cores}: asax"]["runs"]]
     places = {
         "queues": SEEDS,

@@ -25,7 +25,7 @@ from allocopt.report.html.sections.solutions import instance_section, solution_s
 from allocopt.report.html.sections.solves import solves_section, trajectories_section
 from allocopt.report.html.sections.tables import energy_section, reproduction_section, simulations_section
 from allocopt.report.html.sections.what_if import Combination, what_if_section
-from allocopt.report.trajectories import TrajectoryRow
+from allocopt.report.rows import TrajectoryRow
 from allocopt.report.what_if import WhatIfRow
 from allocopt.reproduction import ReproductionRow
 from allocopt.solving.solution_files import read_solution

@@ -20,9 +20,8 @@ from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import INSTANCE_FORMAT, SOLUTION_FORMAT
 from allocopt.files.reading import parse_json, read_text
 from allocopt.report.assumptions import assumptions, origin
-from allocopt.report.rows import SimulateRow, SolveRow
+from allocopt.report.rows import SimulateRow, SolveRow, TrajectoryRow
 from allocopt.report.schedule_files import ENERGY_COLUMNS, SCHEDULE_COLUMNS
-from allocopt.report.trajectories import TrajectoryRow
 from allocopt.report.what_if import WhatIfRow
 from allocopt.reproduction import ReproductionRow
 from allocopt.simulator.multicore.simulation import COLUMNS as PLACED_COLUMNS

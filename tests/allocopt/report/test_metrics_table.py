@@ -1,6 +1,7 @@
 """The outcome of a simulation as a row and as tables."""
 
 import json
+from dataclasses import asdict
 
 import numpy as np
 from support.workloads import workload
@@ -16,7 +17,7 @@ MADE = Schedule(JOBS, 8, JOBS.submit, np.array([0.0, 0.0, 2010.0]), np.array([10
 
 
 def test_the_row_has_the_fixed_keys() -> None:
-    row = SimulateRow.of(MADE, measure(MADE), 0.5).as_dict()
+    row = asdict(SimulateRow.of(MADE, measure(MADE), 0.5))
     assert json.loads(json.dumps(row)) == {
         "jobs": 3,
         "mean_wait_s": 2000 / 3,

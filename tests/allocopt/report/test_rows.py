@@ -1,11 +1,15 @@
 """Results as flat rows."""
 
 import json
+from dataclasses import asdict
+from pathlib import Path
 
 import pytest
-from support.windows import paper_window
+from support.windows import paper_window, window
 
-from allocopt.report.rows import BenchRow, SolveRow
+from allocopt.cluster.topology import FatTree
+from allocopt.report.rows import BenchRow, SolveRow, TrajectoryRow
+from allocopt.solving.result import Incumbent, Result, Status, StopReason
 from allocopt.solving.solution_files import BestKnown
 from allocopt.solving.solve import solve
 
@@ -16,8 +20,8 @@ def test_a_row_of_a_solve_has_the_fields_of_the_design() -> None:
     problem = paper_window(0)
     result = solve(problem, "free", "greedy", seed=4)
     row = SolveRow.of(problem.with_strategy("free"), result)
-    assert list(row.as_dict()) == DESIGN_KEYS
-    assert row.as_dict() == {
+    assert list(asdict(row)) == DESIGN_KEYS
+    assert asdict(row) == {
         "instance": "paper-0",
         "kind": "topology",
         "strategy": "free",
@@ -33,7 +37,7 @@ def test_a_row_of_a_solve_has_the_fields_of_the_design() -> None:
 
 def test_where_there_is_no_bound_the_row_says_null() -> None:
     problem = paper_window(0)
-    text = json.dumps(SolveRow.of(problem, solve(problem, "free", "sequential")).as_dict(), allow_nan=False)
+    text = json.dumps(asdict(SolveRow.of(problem, solve(problem, "free", "sequential"))), allow_nan=False)
     assert '"bound": null, "gap": null' in text
 
 
@@ -46,3 +50,26 @@ def test_a_row_of_a_comparison_adds_version_and_yardsticks(known: BestKnown | No
     assert fields["best_known"] == (None if known is None else 90.0)
     assert fields["best_known_proved"] is (None if known is None else True)
     assert fields["best_known_scas"] == 0.0
+
+
+def result(objective: float | None, *incumbents: Incumbent) -> Result:
+    return Result(Status.FEASIBLE, StopReason.COMPLETED, objective, 1.0, 0.5, None, 0, "lns", "1", incumbents)
+
+
+def test_a_trajectory_ends_as_the_solve_does() -> None:
+    first, second = Incumbent(0.1, 9.0, None), Incumbent(0.2, 7.0, 1.0)
+    assert TrajectoryRow.points_of(result(7.0, first, second)) == [(0.1, 9.0, None), (0.2, 7.0, 1.0), (0.5, 7.0, 1.0)]
+    assert TrajectoryRow.points_of(result(None)) == []
+
+
+def test_every_point_is_a_line_and_what_is_not_known_is_empty(tmp_path: Path) -> None:
+    problem = window(FatTree(2, 2, 4), range(16), [3, 5]).with_strategy("free")
+    solved = SolveRow.of(problem, solve(problem, "free", "sequential"))
+    TrajectoryRow.write(tmp_path / "t.csv", TrajectoryRow.of(solved, [(0.25, 10.0, None), (0.5, 9.0, 8.5)]))
+    lines = (tmp_path / "t.csv").read_text(encoding="utf-8").splitlines()
+    begins = f"{problem.name},topology,free,sequential,0"
+    assert lines == [
+        "instance,kind,strategy,solver,seed,time_s,objective,bound",
+        f"{begins},0.25,10.0,",
+        f"{begins},0.5,9.0,8.5",
+    ]

@@ -13,8 +13,8 @@ from allocopt.problems.kind import is_maximized
 from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.results import SolveRecord
 from allocopt.report.plot import Axis, Colours, Figure, Panel
+from allocopt.report.rows import TrajectoryRow
 from allocopt.report.table import Cell
-from allocopt.report.trajectories import TrajectoryRow
 from allocopt.report.words import duration, number, percent
 from allocopt.solving.result import EQUAL_RELATIVE
 
