@@ -22,20 +22,16 @@ UNHURRIED_S = 1.0  # from which limit on loading kernels that are seldom needed,
 
 @dataclass(frozen=True)
 class Auto(SearchSolver[Problem, Any]):
-    """Goes through the stages of its kind, and never returns worse than the best of them.
-
-    A stage of a narrower strategy gives solutions, one of a wider strategy bounds, one of the same strategy both.
-    """
+    """Run the stages of a kind in turn; a narrower strategy gives solutions, a wider one bounds, the same one both."""
 
     name: ClassVar[str] = "auto"
 
     kind: str = "topology"  # type: ignore[misc]
 
+    # Asking the solvers takes a fifth of a millisecond; it is done once in a process, for they all answer alike.
     _kernels: ClassVar[dict[tuple[str, str, tuple[Stage, ...], float], tuple[Callable[..., object], ...]]] = {}
-    """Asking the solvers takes a fifth of a millisecond; it is done once in a process, for they all answer alike."""
-
+    # Each is made when it is first asked for; None stands for one that cannot run here.
     _solvers: dict[str, Solver | None] = field(init=False, repr=False, compare=False, default_factory=dict)
-    """Solvers by name, each made when it is first asked for; None for one that cannot run here."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -67,8 +63,8 @@ class Auto(SearchSolver[Problem, Any]):
         return True
 
     def search(self, problem: Problem, run: Run, budget: Budget, seed: int) -> StopReason:
-        stopped_by = StopReason.COMPLETED
-        stages = get_kind(self.kind).stages(problem)
+        stopped_by, kind = StopReason.COMPLETED, get_kind(self.kind)
+        stages = kind.stages(problem)
         for number, stage in enumerate(stages):
             if run.interrupted or run.is_proved():
                 break
@@ -81,20 +77,14 @@ class Auto(SearchSolver[Problem, Any]):
             if all(left < later.least_s for later in stages[number + 1 :]):
                 # There is no time for a second opinion.
                 stage = replace(stage, share=1.0, iterations=None)
-            stopped_by = self._run_stage(stage, solver, problem, budget, seed, run)
+            # A gap of another strategy says nothing about this one's.
+            gap = budget.gap if stage.strategy in (None, kind.strategy_of(problem)) else 0.0
+            granted = run.clock.grant(stage.share, budget.iterations or stage.iterations, gap)
+            stopped_by = ask(solver, kind.posed(problem, stage.strategy), granted, seed, problem, run)
         return stopped_by
 
-    def _run_stage(
-        self, stage: Stage, solver: Solver, problem: Problem, budget: Budget, seed: int, run: Run
-    ) -> StopReason:
-        kind = get_kind(self.kind)
-        # A gap of another strategy says nothing about this one's.
-        gap = budget.gap if stage.strategy in (None, kind.strategy_of(problem)) else 0.0
-        granted = run.clock.grant(stage.share, budget.iterations or stage.iterations, gap)
-        return ask(solver, kind.posed(problem, stage.strategy), granted, seed, problem, run)
-
     def _entries(self, problem: Problem, last_share: float) -> tuple[Callable[..., object], ...]:
-        """Return the compiled entries of the stages, up to the first that gets this share of the time."""
+        # Those of the stages up to the first that gets this share of the time.
         kind = get_kind(self.kind)
         like = self.kind, kind.asked(problem), tuple(kind.stages(problem)), last_share
         if like not in self._kernels:
@@ -112,15 +102,11 @@ class Auto(SearchSolver[Problem, Any]):
         posed = get_kind(self.kind).posed(problem, stage.strategy)
         for name in stage.solvers:
             if name not in self._solvers:
-                self._solvers[name] = _available(name, self.kind)
+                self._solvers[name] = None
+                with suppress(MissingPackageError):
+                    made = get_solver(name, None, self.kind)
+                    self._solvers[name] = made if made.is_available() else None
             solver = self._solvers[name]
             if solver is not None and solver.takes(posed) and solver.refusal(posed) is None:
                 return solver
         return None
-
-
-def _available(name: str, kind: str) -> Solver | None:
-    with suppress(MissingPackageError):
-        solver = get_solver(name, None, kind)
-        return solver if solver.is_available() else None
-    return None

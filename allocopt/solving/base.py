@@ -28,7 +28,7 @@ S = TypeVar("S")
 
 
 class SearchSolver(ABC, Generic[P, S]):
-    """A `Solver` that searches, and answers with the trivial solution of its kind, if there is one, if it found none.
+    """Base of a `Solver` that searches, and falls back on the trivial solution of its kind.
 
     A subclass sets ``name``, ``kind`` and ``capabilities`` and writes ``search``; ``refusal`` where it does not take
     the sizes that its kind takes.
@@ -39,12 +39,12 @@ class SearchSolver(ABC, Generic[P, S]):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Name under which it is asked for."""
+        """See `Solver.name`."""
 
     @property
     @abstractmethod
     def capabilities(self) -> Capabilities:
-        """What it takes and promises."""
+        """See `Solver.capabilities`."""
 
     @property
     def version(self) -> str:
@@ -52,19 +52,19 @@ class SearchSolver(ABC, Generic[P, S]):
         return __version__
 
     def is_available(self) -> bool:
-        """Whether it can run here: yes, unless a subclass needs something."""
+        """Return True; a subclass may need something that is not installed."""
         return True
 
     def takes(self, problem: P) -> bool:
-        """Whether it takes problems like this one: every one of its kind, unless a subclass says otherwise."""
+        """Return True; a subclass may take only some problems of its kind."""
         return True
 
     def refusal(self, problem: P) -> str | None:
-        """Why the problem is too large for this solver, with the size it takes; None if it is not."""
+        """Return the refusal of the kind; a subclass may take other sizes."""
         return get_kind(self.kind).refusal(problem)
 
     def kernels(self, problem: P) -> Iterable[Callable[..., object]]:
-        """Compiled entries that the search may call."""
+        """Return the compiled entries that the search may call: none by default."""
         return ()
 
     def is_ready(self, problem: P, run: Run) -> bool:
@@ -74,16 +74,9 @@ class SearchSolver(ABC, Generic[P, S]):
 
     @abstractmethod
     def search(self, problem: P, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Offer solutions and prove bounds until done or out of time; return why it ended, if nothing is proved.
+        """Offer solutions to the run and prove bounds until done or out of time; return why it ended.
 
-        Parameters
-        ----------
-        problem
-            A problem of a size that the solver takes.
-        run
-            The record, with the warm start as incumbent if there is one, and the running clock.
-        seed
-            Fixes every random choice.
+        The run begins with the warm start as incumbent, if there is one.
         """
 
     def solve(
@@ -108,18 +101,15 @@ class SearchSolver(ABC, Generic[P, S]):
 
 
 def ask(solver: Solver, asked: Problem, budget: Budget, seed: int, problem: Problem, run: Run) -> StopReason:
-    """Let a solver run, from the incumbent where the strategies agree; take what it finds and return why it stopped.
+    """Let a solver run inside the solve of a problem, take what it finds into its record, and return why it stopped.
 
-    Parameters
-    ----------
-    asked
-        What it is asked for: the same window, maybe under another strategy. A narrower one gives solutions, a wider one
-        bounds, the same both; problems without a strategy are the same.
-    problem, run
-        The problem of the solve around it, and its record.
+    It is asked for the same problem, maybe under another strategy, and begins at the incumbent where they agree.
     """
-    # Solutions of a narrower strategy are solutions of this one; bounds of a wider one are bounds.
-    wide = _rank(asked) - _rank(problem)
+    # Each strategy of a kind holds those before it: solutions of a narrower one are solutions here, and bounds of a
+    # wider one are bounds.
+    kind = kind_of(problem)
+    ranks = {strategy: rank for rank, strategy in enumerate(kind.strategies)}
+    wide = ranks.get(kind.strategy_of(asked) or "", 0) - ranks.get(kind.strategy_of(problem) or "", 0)
     result = solver.solve(
         asked,
         budget,
@@ -135,10 +125,3 @@ def ask(solver: Solver, asked: Problem, budget: Budget, seed: int, problem: Prob
     if result.bound is not None and wide >= 0:
         run.prove(result.bound)
     return result.stopped_by
-
-
-def _rank(problem: Problem) -> int:
-    # Of the strategies of a kind, each holds those before.
-    kind = kind_of(problem)
-    strategy = kind.strategy_of(problem)
-    return 0 if strategy is None else kind.strategies.index(strategy)

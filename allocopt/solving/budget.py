@@ -15,27 +15,14 @@ LEAST_S = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A limit on one solve.
+    """Limits on one solve; raises `UsageError` if one is no number or out of range.
 
-    Parameters
-    ----------
-    seconds
-        Wall-clock limit, model building included; None for no limit, which more than 10^9 s are taken for.
-    iterations
-        Limit on a solver's own steps; None for the solver's default. With iterations and without seconds the
-        answer depends on the seed alone.
-    gap
-        Relative gap between incumbent and proven bound that is close enough to stop, in [0, 1); 0 asks for a proof.
-
-    Raises
-    ------
-    UsageError
-        If a limit is no number, or out of range.
+    With iterations and without seconds the answer depends on the seed alone.
     """
 
-    seconds: float | None = None
-    iterations: int | None = None
-    gap: float = 0.0
+    seconds: float | None = None  # of wall clock, model building included; None for no limit, and so above 10^9 s
+    iterations: int | None = None  # of a solver's own steps; None for its default
+    gap: float = 0.0  # relative gap between incumbent and proven bound at which to stop, in [0, 1); 0 asks for a proof
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seconds", converted("the time limit", self.seconds, float | None))
@@ -57,7 +44,7 @@ class Budget:
 
 @dataclass(slots=True)
 class Clock:
-    """The running time of one solve, which every solver watches."""
+    """Running time of one solve, which every solver watches."""
 
     seconds: float | None  # the limit
     started: float  # reading of `time.perf_counter`

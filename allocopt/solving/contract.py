@@ -32,22 +32,22 @@ class ContractError(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class ContractCheck:
-    """One claim about a solver on one problem; calling it raises where the claim does not hold.
-
-    It raises `ContractError`, or `allocopt.errors.WrongAnswerError` where the verifier refutes the answer.
-    """
+    """One claim about a solver on one problem."""
 
     claim: str
     solver: Solver
     problem: Problem
     look: Callable[[Solver, Problem], None]
+    before: dict[str, object]  # the problem as its file holds it, which no solver may change
 
     def __call__(self) -> None:
-        """Check the claim."""
-        self.look(self.solver, self.problem)
+        """Raise `ContractError` where it does not hold, `WrongAnswerError` where the verifier refutes an answer."""
+        try:
+            self.look(self.solver, self.problem)
+        finally:
+            _claim(object_from_problem(self.problem) == self.before, "it changes the problem that it is given")
 
     def __str__(self) -> str:
-        """Name solver, strategy, problem and claim."""
         strategy = kind_of(self.problem).strategy_of(self.problem) or self.problem.kind
         return f"{self.solver.name}, {strategy}, {self.problem.name}: {self.claim}"
 
@@ -55,17 +55,13 @@ class ContractCheck:
 def contract_checks(
     solver: str | Solver, problems: Sequence[Problem] | None = None, kind: str | None = None
 ) -> list[ContractCheck]:
-    """Return all that is to hold for a solver.
+    """Return the claims that have to hold for a solver, or for the installed ones of a name (of a kind, or of all).
 
     Parameters
     ----------
-    solver
-        A solver, or the name of an installed one, by which it must also call itself.
     problems
-        Problems small enough to be proved in seconds; None for those that come with the kind. Each is taken under
-        every strategy that the solver takes.
-    kind
-        The kind of its problems, where the solver is given by its name; None for every kind that has one of that name.
+        Problems small enough to be proved in seconds, each taken under every strategy that the solver takes; None for
+        those that come with the kind.
 
     Raises
     ------
@@ -80,39 +76,23 @@ def contract_checks(
         for each in named:
             _claim(each.name == solver, f"solver {solver!r} calls itself {each.name!r}")
         return [check for each in named for check in contract_checks(each, problems)]
-    _check_declaration(solver)
-    kind_of_solver = get_kind(solver.kind)
-    given = shipped_problems(solver.kind) if problems is None else [one for one in problems if one.kind == solver.kind]
-    posed = [kind_of_solver.posed(one, strategy) for one in given for strategy in kind_of_solver.strategies or (None,)]
-    asked = [problem for problem in posed if solver.takes(problem) and solver.refusal(problem) is None]
-    _claim(bool(asked), f"solver {solver.name!r} takes none of the problems")
-    return [
-        ContractCheck(claim, solver, problem, _unchanging(look, problem))
-        for claim, look in _LOOKS.items()
-        for problem in asked
-    ]
-
-
-def _check_declaration(solver: Solver) -> None:
-    able, strategies = solver.capabilities, get_kind(solver.kind).strategies
+    able, kind_of_solver = solver.capabilities, get_kind(solver.kind)
+    strategies = kind_of_solver.strategies
     _claim(bool(solver.name), "it has no name")
     _claim(able.strategies <= frozenset(strategies), f"unknown strategies: {able.strategies}")
     _claim(bool(able.strategies) is bool(strategies), "it takes none of the strategies of its kind")
     _claim(bool(able.largest), "the largest size it takes is not said")
     _claim(bool(solver.version), "it has no version")
     _claim(solver.is_available(), "it is not available here")
-
-
-def _unchanging(look: Callable[[Solver, Problem], None], problem: Problem) -> Callable[[Solver, Problem], None]:
-    before = object_from_problem(problem)
-
-    def looked(solver: Solver, given: Problem) -> None:
-        try:
-            look(solver, given)
-        finally:
-            _claim(object_from_problem(given) == before, "it changes the problem that it is given")
-
-    return looked
+    given = shipped_problems(solver.kind) if problems is None else [one for one in problems if one.kind == solver.kind]
+    posed = [kind_of_solver.posed(one, strategy) for one in given for strategy in strategies or (None,)]
+    asked = [problem for problem in posed if solver.takes(problem) and solver.refusal(problem) is None]
+    _claim(bool(asked), f"solver {solver.name!r} takes none of the problems")
+    return [
+        ContractCheck(claim, solver, problem, look, object_from_problem(problem))
+        for claim, look in _LOOKS.items()
+        for problem in asked
+    ]
 
 
 def _look_at_answer(solver: Solver, problem: Problem) -> None:

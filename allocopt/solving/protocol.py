@@ -31,22 +31,12 @@ class Promise(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a solver takes and promises.
+    """What a solver takes and promises."""
 
-    Parameters
-    ----------
-    strategies
-        Strategies that it takes; empty where its kind has none.
-    largest
-        The largest size it takes, in words.
-    side_constraints
-        Whether it honours rules for the nodes of single jobs, and the weight of fragmentation.
-    """
-
-    strategies: frozenset[str]
+    strategies: frozenset[str]  # that it takes; empty where its kind has none
     promises: frozenset[Promise]
-    largest: str
-    side_constraints: bool = False
+    largest: str  # the largest size that it takes, in words
+    side_constraints: bool = False  # whether it honours rules of single jobs and the weight of fragmentation
 
 
 class Solver(Protocol[P_contra, S]):
@@ -90,14 +80,8 @@ class Solver(Protocol[P_contra, S]):
     ) -> Result[S]:
         """Solve a problem that the solver takes, within the budget.
 
-        Parameters
-        ----------
-        seed
-            Fixes every random choice.
-        warm_start
-            A feasible solution; the answer is never worse.
-        on_incumbent
-            Called with every improvement.
+        The seed fixes every random choice, the answer is never worse than the warm start, a feasible solution, and
+        ``on_incumbent`` is called with every improvement.
         """
 
 

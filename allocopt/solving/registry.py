@@ -31,14 +31,9 @@ def kinds_of_solver(name: str) -> list[str]:
 
 
 def get_solver(name: str, options: Mapping[str, Any] | None = None, kind: str | None = None) -> Solver:
-    """Make the solver of that name.
+    """Make the solver of that name with these values of its own parameters.
 
-    Parameters
-    ----------
-    options
-        Values for the solver's own parameters.
-    kind
-        The kind of its problems; None for ``topology``, or else the first that has a solver of that name.
+    Without a kind it is that of ``topology`` problems, or else of the first kind that has one of that name.
 
     Raises
     ------
@@ -49,7 +44,6 @@ def get_solver(name: str, options: Mapping[str, Any] | None = None, kind: str | 
     PluginError
         If the solver is broken.
     """
-    # Where no kind is said, topology's solver of that name is meant, if there is one.
     kinds = kinds_of_solver(name)
     if kind is None:
         kind = DEFAULT_KIND if DEFAULT_KIND in kinds or not kinds else kinds[0]

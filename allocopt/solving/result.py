@@ -10,8 +10,7 @@ from allocopt.errors import NoSolutionError
 from allocopt.notebook import html_table
 from allocopt.problems.base import Problem
 
-EQUAL_RELATIVE = 1e-6
-"""Objectives and bounds within this relative distance are equal."""
+EQUAL_RELATIVE = 1e-6  # relative distance within which objectives and bounds are equal
 
 S = TypeVar("S", default=Any)
 
@@ -51,36 +50,18 @@ class Incumbent:
 
 @dataclass(frozen=True, slots=True)
 class Result(Generic[S]):
-    """The answer of a solver.
-
-    Parameters
-    ----------
-    status, stopped_by
-        What is known of the solution, and why the solve ended.
-    objective
-        Objective of the solution; None without a solution.
-    bound
-        Proven bound on the optimum of the problem's strategy; None where there is none.
-    runtime_s
-        Wall-clock seconds of the solve.
-    solution
-        The best solution found, of the problem's own type; None where none was found.
-    solver, version
-        Name of the solver, and the version of what did the work.
-    incumbents
-        Trajectory of improvements.
-    """
+    """The answer of a solver."""
 
     status: Status
     stopped_by: StopReason
-    objective: float | None
-    bound: float | None
-    runtime_s: float
-    solution: S | None
+    objective: float | None  # of the solution; None without one
+    bound: float | None  # proved, on the optimum of the problem's strategy; None where there is none
+    runtime_s: float  # wall-clock seconds of the solve
+    solution: S | None  # the best one found, of the problem's own type
     seed: int
     solver: str
-    version: str
-    incumbents: tuple[Incumbent, ...] = ()
+    version: str  # of what did the work
+    incumbents: tuple[Incumbent, ...] = ()  # trajectory of improvements
 
     @property
     def gap(self) -> float | None:
@@ -94,7 +75,6 @@ class Result(Generic[S]):
         return self.solution
 
     def _repr_html_(self) -> str:
-        """Describe it in a notebook."""
         facts = (
             ("status", str(self.status)),
             ("stopped by", str(self.stopped_by)),
@@ -114,7 +94,7 @@ class Result(Generic[S]):
 
 
 class SolveInterrupted(KeyboardInterrupt):
-    """Ctrl-C came during a solve; ``result`` is the answer so far."""
+    """Raised after Ctrl-C during a solve; ``result`` is the answer so far."""
 
     def __init__(self, result: Result[Any]) -> None:
         super().__init__()

@@ -12,10 +12,7 @@ from allocopt.solving.result import Incumbent, Result, Status, StopReason, gap_b
 
 
 class Run:
-    """Keeps the clock, which starts now, the incumbent, at first the warm start, and the bound of one solve.
-
-    ``on_incumbent`` is called with every improvement; the seed is recorded.
-    """
+    """Record of one solve: its clock, which starts now, its incumbent, at first the warm start, and its bound."""
 
     def __init__(
         self,
@@ -43,10 +40,7 @@ class Run:
             self.offer(warm_start)
 
     def offer(self, solution: Any, objective: float | None = None) -> bool:
-        """Take a feasible solution if it is better than the incumbent, and return whether it was.
-
-        Its objective is computed where it is not given.
-        """
+        """Take a feasible solution if it is better than the incumbent, and return whether it was."""
         if objective is None:
             objective = self._problem.objective(solution)
         if self.objective is not None and self._sign * objective >= self._sign * self.objective:
@@ -102,7 +96,7 @@ class Run:
             self.interrupted = True
 
     def result(self, stopped_by: StopReason = StopReason.COMPLETED) -> Result:
-        """Close the record, which knows better why the method ended after an interruption, a proof or at a gap."""
+        """Return the result; an interruption, a proof or a gap goes before the reason that the method gives."""
         status = Status.UNKNOWN if self.solution is None else Status.FEASIBLE
         if self.infeasible:
             self.bound = None

@@ -28,11 +28,7 @@ from allocopt.solving.verify import check_stated, verify
 
 
 def read_solution(path: Path | str) -> SolutionModel:
-    """Read a solution file.
-
-    Raises `BadFileError` if the file cannot be read or is not in the format; whether the solution is right,
-    `check_solution` says.
-    """
+    """Read a solution file, right or wrong; raise `BadFileError` if it cannot be read or is not in the format."""
     path = Path(path)
     held = check_header(parse_json(read_text(path), path), path, SOLUTION_FORMAT)
     # A solution file does not name its kind; the key of its answer does.
@@ -45,7 +41,7 @@ def read_solution(path: Path | str) -> SolutionModel:
 
 
 def write_solution(path: Path | str, problem: Problem, result: Result) -> None:
-    """Write a solver's answer; ``.gz`` is compressed. It holds no times: equal answers give equal files.
+    """Write a solver's answer without its times, so that equal answers give equal files; ``.gz`` is compressed.
 
     Raises `BadFileError` if the file cannot be written, or would not be read again.
     """
@@ -102,11 +98,7 @@ def check_solution(problem: Problem, stored: SolutionModel) -> float:
 
 
 def solution_of(problem: Problem, stored: SolutionModel) -> object:
-    """Return a stored solution as its problem has it; nothing is checked but the ids of the jobs.
-
-    Raises `InvalidSolutionError` if it is of another kind, names jobs that the problem does not have, or leaves out
-    what must be there.
-    """
+    """Return a stored solution as its problem has it; raise `InvalidSolutionError` for another kind or other jobs."""
     _check_kind(problem, stored)
     return kind_of(problem).codec.solution_of(problem, stored)
 
@@ -121,8 +113,7 @@ def _finite(value: float | None) -> float | None:
 
 
 FILE_NAME = "best_known.json"
-NO_STRATEGY = ""
-"""The key that stands for the strategy of problems of a kind without strategies."""
+NO_STRATEGY = ""  # the key in place of a strategy where the kind has none
 
 
 def _strategy(name: str) -> str:
@@ -133,8 +124,6 @@ def _strategy(name: str) -> str:
 
 
 class _BestKnownModel(FileModel):
-    """The best objective known of one instance (under one strategy)."""
-
     objective: Annotated[float, Field(description="Objective, such as total hop cost.")]
     proved: Annotated[bool, Field(description="Whether it is proved to be the optimum.")]
 
@@ -168,10 +157,7 @@ def read_best_known(path: Path | str) -> BestKnownValues:
 
 
 def write_best_known(path: Path | str, values: Mapping[str, Mapping[str, BestKnown]]) -> None:
-    """Write best-known values, one instance a line.
-
-    Raises `BadFileError` if the file cannot be written, or would not be read again.
-    """
+    """Write best-known values, one instance a line; raise `BadFileError` if they cannot be, or be read again."""
     path = Path(path)
     obj = {
         name: {str(strategy): {"objective": best.objective, "proved": best.proved} for strategy, best in known.items()}
@@ -182,10 +168,7 @@ def write_best_known(path: Path | str, values: Mapping[str, Mapping[str, BestKno
 
 
 def best_known_beside(paths: Iterable[Path | str]) -> BestKnownValues:
-    """Merge the best-known values that lie beside instance files, in their folders.
-
-    Raises `BadFileError` if a file cannot be read, or two folders state different values of one instance.
-    """
+    """Merge the best-known values in the folders of instance files; raise `BadFileError` if two of them differ."""
     merged: BestKnownValues = {}
     files = (folder / FILE_NAME for folder in dict.fromkeys(Path(path).parent for path in paths))
     for path in filter(Path.exists, files):

@@ -47,6 +47,8 @@ def solve(
 ) -> Result:
     """Solve a problem with any solver and verify the answer.
 
+    The solution obeys the rules of the problem, and its objective was recomputed from the raw problem.
+
     Parameters
     ----------
     strategy
@@ -67,11 +69,6 @@ def solve(
         A feasible solution; the answer is never worse.
     on_incumbent
         Called with every improvement.
-
-    Returns
-    -------
-    Result
-        Its solution obeys the rules of the problem, and its objective was recomputed from the raw problem.
 
     Raises
     ------
@@ -155,7 +152,14 @@ def check_takes(solver: Solver, problem: Problem) -> None:
         is_taken = _takes(solver, problem)
         refusal = solver.refusal(problem) if is_taken else None
     if not is_taken:
-        others = ", ".join(_solvers_that_take(problem)) or "none"
+        able = []
+        for name in solver_names(problem.kind):
+            # A plug-in that is broken is no reason to hide the others.
+            with suppress(AllocoptError), Fence(name):
+                other = get_solver(name, None, problem.kind)
+                if other.is_available() and other.takes(problem):
+                    able.append(name)
+        others = ", ".join(able) or "none"
         raise UsageError(f"solver {solver.name!r} does not take {kind.asked(problem)}; solvers that do: {others}")
     if refusal is not None:
         raise UsageError(f"solver {solver.name!r} does not take {problem.name!r}: {refusal}")
@@ -171,14 +175,3 @@ def check_available(solver: Solver) -> None:
 
 def _takes(solver: Solver, problem: Problem) -> bool:
     return solver.kind == problem.kind and solver.takes(problem)
-
-
-def _solvers_that_take(problem: Problem) -> list[str]:
-    names = []
-    for name in solver_names(problem.kind):
-        # A plug-in that is broken is no reason to hide the others.
-        with suppress(AllocoptError), Fence(name):
-            solver = get_solver(name, None, problem.kind)
-            if solver.is_available() and solver.takes(problem):
-                names.append(name)
-    return names

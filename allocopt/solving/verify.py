@@ -9,10 +9,7 @@ from allocopt.solving.result import EQUAL_RELATIVE, Result, Status, sign_of, tol
 def verify(problem: Problem, solution: object) -> float:
     """Check a solution against every rule of its problem and return its objective.
 
-    Raises
-    ------
-    InvalidSolutionError
-        If a rule is broken; it names the job, the node or the amount.
+    Raises `InvalidSolutionError` if a rule is broken; it names the job, the node or the amount.
     """
     kind = kind_of(problem)
     return kind.verify(problem, kind.checked(solution))
@@ -27,22 +24,18 @@ def verify_result(problem: Problem, result: Result) -> None:
     if not isinstance(result, Result):
         raise WrongAnswerError(f"the solver returned {type(result).__name__}, must return a Result")
     try:
-        _check_result(problem, result)
+        if result.solution is None:
+            if result.status in (Status.OPTIMAL, Status.FEASIBLE):
+                raise InvalidSolutionError(f"it says {result.status} and returns no solution")
+            return
+        if result.status in (Status.INFEASIBLE, Status.UNKNOWN):
+            raise InvalidSolutionError(f"it says {result.status} and returns a solution")
+        objective = verify(problem, result.solution)
+        check_stated(objective, result.objective, result.bound, sign_of(problem))
+        if result.status is Status.OPTIMAL and (result.gap is None or result.gap > EQUAL_RELATIVE):
+            raise InvalidSolutionError(f"it says OPTIMAL, but its bound is {result.bound}")
     except InvalidSolutionError as error:
         raise WrongAnswerError(f"solver {result.solver!r} returned a wrong answer: {error}") from None
-
-
-def _check_result(problem: Problem, result: Result) -> None:
-    if result.solution is None:
-        if result.status in (Status.OPTIMAL, Status.FEASIBLE):
-            raise InvalidSolutionError(f"it says {result.status} and returns no solution")
-        return
-    if result.status in (Status.INFEASIBLE, Status.UNKNOWN):
-        raise InvalidSolutionError(f"it says {result.status} and returns a solution")
-    objective = verify(problem, result.solution)
-    check_stated(objective, result.objective, result.bound, sign_of(problem))
-    if result.status is Status.OPTIMAL and (result.gap is None or result.gap > EQUAL_RELATIVE):
-        raise InvalidSolutionError(f"it says OPTIMAL, but its bound is {result.bound}")
 
 
 def check_stated(objective: float, stated: float | None, bound: float | None, sign: float = 1.0) -> None:
