@@ -20,12 +20,13 @@ from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import (
     FirstComeFirstServed,
+    LargestFirst,
     ShortestJobFirst,
     SmallestAreaFirst,
     Unicep,
     Wfp3,
 )
-from heuristics.scheduling.two_level import AtRandom, InOrder, bin_packing
+from heuristics.scheduling.two_level import AtRandom, InOrder
 from papers.pages import page_parser, write_page
 
 NODES = 4_360
@@ -56,7 +57,7 @@ def schedulers() -> Iterator[tuple[str, str, str, TwoLevelScheduler]]:
     for order in ORDERS:
         for kind, window in ((Reservations.RENEWED, LONG), (Reservations.KEPT, 50)):
             yield order.name, sjf.name, kind.name.lower(), TwoLevelScheduler(InOrder(order, sjf), window, kind)
-    yield "largest", "-", "none", TwoLevelScheduler(bin_packing(), 50, Reservations.NONE)
+    yield "largest", "-", "none", TwoLevelScheduler(InOrder(LargestFirst()), 50, Reservations.NONE)
     yield "at random", "-", "none", TwoLevelScheduler(AtRandom(), 50, Reservations.NONE)
 
 

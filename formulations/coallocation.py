@@ -291,7 +291,7 @@ class _IntegerCoallocation(BackEndSolver, CoallocationSolver):
             run.offer(_best_assignment(problem, pairs))
             run.prove(assignment_bound(problem, pairs))
         if not run.is_proved():
-            self.begin(pairs, run)
+            self.begin(problem, run, pairs.bound(), pairs.greedy(run.clock.expired))
         if run.is_proved():
             return StopReason.PROVED
         if run.clock.expired():

@@ -13,30 +13,27 @@ HALF = 50  # percent that ``static-50`` gives to every guest (ASAX paper, sectio
 
 
 class GreedyCoallocation(CoallocationSolver):
-    """Guests one after the other, each where it is worth most, in a few orders; O(G H (Q + K)) each."""
+    """Place guest after guest, each where it is worth most, in a few orders; O(G H (Q + K)) each."""
 
     name: ClassVar[str] = "greedy"
     capabilities: ClassVar[Capabilities] = Capabilities(frozenset(), frozenset({Promise.BOUND}), LARGEST)
 
     def search(self, problem: CoallocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Place in every order; see `SearchSolver.search`."""
-        self.begin(Pairs.of(problem), run)
-        return StopReason.TIME_LIMIT if run.clock.expired() else StopReason.COMPLETED
+        pairs = Pairs.of(problem)
+        return self.begin(problem, run, pairs.bound(), pairs.greedy(run.clock.expired))
 
 
 class StaticHalf(CoallocationSolver):
-    """The ASAX paper's *Static*: half of the first host that obeys the bounds, whatever it is worth."""
+    """Give each guest half of the first host that obeys the bounds, whatever it is worth: the ASAX paper's *Static*."""
 
     name: ClassVar[str] = "static-50"
     capabilities: ClassVar[Capabilities] = Capabilities(frozenset(), frozenset(), LARGEST)
 
     def refusal(self, problem: CoallocationProblem) -> str | None:
-        """Why the problem is not for this solver: its size, or no quota of one half."""
         if HALF not in problem.percents:
             return f"it has no quota of {HALF / 100}"
         return super().refusal(problem)
 
     def search(self, problem: CoallocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Place; see `SearchSolver.search`."""
         run.offer(Pairs.of(problem).first_fit(HALF))
         return StopReason.COMPLETED

@@ -9,12 +9,11 @@ from allocopt.solving.budget import Budget
 
 
 class GreedyKnapsack(KnapsackSolver):
-    """The best of the selections by gain, by gain for what is asked for, and by size; O(J (R + slots)) each."""
+    """Select by gain, by gain for what is asked for, and by size, whichever is best; O(J (R + slots)) each."""
 
     name: ClassVar[str] = "greedy"
     capabilities: ClassVar[Capabilities] = Capabilities(frozenset(), frozenset({Promise.BOUND}), f"{MOST_JOBS:,} jobs")
 
     def search(self, problem: KnapsackProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Pack in every order; see `SearchSolver.search`."""
-        self.begin(Gains.of(problem), run)
-        return StopReason.TIME_LIMIT if run.clock.expired() else StopReason.COMPLETED
+        gains = Gains.of(problem)
+        return self.begin(problem, run, gains.bound(), gains.greedy())

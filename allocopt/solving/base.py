@@ -79,6 +79,16 @@ class SearchSolver(ABC, Generic[P, S]):
         The run begins with the warm start as incumbent, if there is one.
         """
 
+    def begin(self, problem: P, run: Run, bound: float, solutions: Iterable[S]) -> StopReason:
+        """Prove a bound, and offer the trivial solution of the kind and, while there is time, some others."""
+        run.prove(bound)
+        run.offer(get_kind(self.kind).trivial(problem))
+        for solution in solutions:
+            run.offer(solution)
+            if run.clock.expired() or run.is_proved():
+                break
+        return StopReason.TIME_LIMIT if run.clock.expired() else StopReason.COMPLETED
+
     def solve(
         self,
         problem: P,

@@ -151,7 +151,7 @@ class KnapsackDynamicProgram(KnapsackSolver):
 
     def search(self, problem: KnapsackProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         gains = Gains.of(problem)
-        self.begin(gains, run)
+        self.begin(problem, run, gains.bound(), gains.greedy())
         if run.is_proved():
             return StopReason.PROVED
         items = Items.of(problem, gains)

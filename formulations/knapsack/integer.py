@@ -196,7 +196,8 @@ class _IntegerKnapsack(BackEndSolver, KnapsackSolver):
         return model.program()
 
     def search(self, problem: KnapsackProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        self.begin(Gains.of(problem), run)
+        gains = Gains.of(problem)
+        self.begin(problem, run, gains.bound(), gains.greedy())
         if run.is_proved() or run.objective is None:
             return StopReason.PROVED
         model = KnapsackModel(problem, run.objective)

@@ -5,9 +5,8 @@ A list orders the jobs; whenever something can start, the first job of the list 
 batch systems do (EASY). Orders that do not know the machine are those of `heuristics.scheduling.queue_orders`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -21,51 +20,31 @@ from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, QueueOrder
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed, RandomOrder, ShortestJobFirst
 
+RULES = ("fcfs", "sjf", "drf", "random")
+"""Which job: the first that arrived, the shortest, the one with the smallest dominant share, a random one."""
+POLICIES = ("depth-first", "breadth-first", "oracle")
+"""Where: on few nodes, on many, or as is better for each job: the most that a policy selector can give."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SmallestDominantShare:
-    """``drf``: the job first whose dominant share, the largest of its shares of the machine's resources, is smallest.
-
-    CuSH calls this dominant resource fairness: every job stands for a user who holds nothing yet.
-    """
-
+    # The dominant share is the largest of a job's shares of the machine's resources. CuSH calls this dominant resource
+    # fairness: every job stands for a user who holds nothing yet.
     shares: FloatArray  # of each job, shape (n,)
     name: ClassVar[str] = "drf"
 
     def keys(self, workload: Workload, rng: np.random.Generator) -> QueueKeys:
-        """Return the shares."""
         return QueueKeys(OrderKind.FIXED, self.shares)
 
 
 def order_of(rule: str, jobs: JobSet, machine: Machine) -> QueueOrder:
     """Return the queue order of a rule for a job set; raise `UsageError` where there is no such rule."""
-    if rule == _SmallestDominantShare.name:
-        return _SmallestDominantShare((jobs.request / np.array(machine.total)).max(axis=1))
     if rule not in RULES:
         raise UsageError(f"there is no rule {rule!r}; there are {', '.join(RULES)}")
+    if rule == _SmallestDominantShare.name:
+        return _SmallestDominantShare((jobs.request / np.array(machine.total)).max(axis=1))
     orders: dict[str, QueueOrder] = {"fcfs": FirstComeFirstServed(), "sjf": ShortestJobFirst(), "random": RandomOrder()}
     return orders[rule]
-
-
-RULES = ("fcfs", "sjf", "drf", "random")
-"""Which job: the first that arrived, the shortest, the one with the smallest dominant share, a random one."""
-BACKFILLS: Mapping[str, Backfill] = MappingProxyType(
-    {rule: Backfill.EASY if rule == FirstComeFirstServed.name else Backfill.FIRST_FIT for rule in RULES}
-)
-"""Which jobs may start where the first of the list does not fit."""
-POLICIES = ("depth-first", "breadth-first", "oracle")
-"""Where: on few nodes, on many, or as is better for each job: the most that a policy selector can give."""
-
-
-def list_values(rule: str, jobs: JobSet, machine: Machine, rng: np.random.Generator) -> FloatArray:
-    """Return values of each job, shape ``(k, n)``: the job in the queue with the lowest starts, the first of equals.
-
-    The rows take turns after each start, since a random job is drawn anew every time.
-    """
-    order, workload = order_of(rule, jobs, machine), jobs.workload()
-    draws = len(jobs) if rule == RandomOrder.name else 1
-    keys = [order.keys(workload, rng) for _ in range(draws)]
-    return np.array([workload.submit if one.kind == OrderKind.ARRIVAL else one.values for one in keys])
 
 
 def policies_of(policy: str, jobs: JobSet) -> IntArray:
@@ -77,23 +56,40 @@ def policies_of(policy: str, jobs: JobSet) -> IntArray:
     return np.full(len(jobs), Policy[policy.upper().replace("-", "_")], dtype=np.int64)
 
 
+def baseline_episodes(
+    jobsets: Sequence[JobSet],
+    machine: Machine,
+    rule: str,
+    policy: str,
+    seed: int = 0,
+    backfill: Backfill | None = None,
+    options: Options | None = None,
+) -> Iterator[Episodes]:
+    """Schedule job sets by one of `RULES` and one of `POLICIES`, and yield the episodes at the end of each.
+
+    Backfilling is the rule's own, and options are the paper's, unless they are given.
+    """
+    episodes, rng = Episodes(jobsets, machine, options=options), np.random.default_rng(seed)
+    if backfill is None:
+        backfill = Backfill.EASY if rule == "fcfs" else Backfill.FIRST_FIT
+    for number, jobs in enumerate(jobsets):
+        order, workload = order_of(rule, jobs, machine), jobs.workload()
+        # Rows of values take turns after each start: a random job is drawn anew every time.
+        keys = [order.keys(workload, rng) for _ in range(len(jobs) if rule == "random" else 1)]
+        values = [workload.submit if one.kind == OrderKind.ARRIVAL else one.values for one in keys]
+        episodes.follow_list(number, np.array(values), policies_of(policy, jobs), backfill)
+        yield episodes
+
+
 def run_baseline(
     jobsets: Sequence[JobSet],
     machine: Machine,
     rule: str,
     policy: str,
     seed: int = 0,
-    options: Options | None = None,
     backfill: Backfill | None = None,
 ) -> dict[str, FloatArray]:
-    """Schedule job sets by one of `RULES` and one of `POLICIES`; return the `Episodes.metrics`, a value for each.
-
-    Options are the paper's, and backfilling is the rule's own, unless they are given.
-    """
-    episodes, rng = Episodes(jobsets, machine, 1, options), np.random.default_rng(seed)
-    how = BACKFILLS.get(rule, Backfill.FIRST_FIT) if backfill is None else backfill
-    rows = []
-    for number, jobs in enumerate(jobsets):
-        episodes.follow_list(number, list_values(rule, jobs, machine, rng), policies_of(policy, jobs), how)
-        rows.append(episodes.metrics())
+    """Return the `Episodes.metrics` of `baseline_episodes`, a value for each job set."""
+    episodes = baseline_episodes(jobsets, machine, rule, policy, seed, backfill)
+    rows = [one.metrics() for one in episodes]
     return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}

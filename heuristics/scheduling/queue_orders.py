@@ -5,13 +5,16 @@ equals the job submitted first stands first. They are data that compiled schedul
 
 WFP3 and UNICEP are those of Tang, Lan, Desai and Buettner, "Fault-aware, utility-based job scheduling on Blue Gene/P
 systems", CLUSTER 2009, doi:10.1109/CLUSTR.2009.5289206; F1 to F4 those of Carastan-Santos and de Camargo, "Obtaining
-dynamic scheduling policies with simulation and machine learning", SC 2017, doi:10.1145/3126908.3126955. ``binpacking``
-and ``random-runnable`` are the BinPacking and Random of the DRAS paper, section 5.1: a job is runnable if what it asks
-for is free, and nothing is promised to the others.
+dynamic scheduling policies with simulation and machine learning", SC 2017, doi:10.1145/3126908.3126955. DRF is that of
+Ghodsi, Zaharia, Hindman, Konwinski, Shenker and Stoica, "Dominant resource fairness: fair allocation of multiple
+resource types", NSDI 2011. ``binpacking`` and ``random-runnable`` are the BinPacking and Random of the DRAS paper,
+section 5.1: a job is runnable if what it asks for is free, and nothing is promised to the others.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -27,112 +30,66 @@ from allocopt.traces.workload import Workload
 LOG2_OF_ONE = float(np.log2(1.0 + 1e-15))
 
 
-class _ValuedOrder:
-    """An order by a value of each job, the lowest first or as the kind says; a kind may look at no value."""
-
-    name: ClassVar[str]
-    kind: ClassVar[OrderKind]
-    _values: ClassVar[Callable[[Workload], FloatArray]]
-
-    def __init_subclass__(
-        cls,
-        *,
-        name: str,
-        values: Callable[[Workload], FloatArray] = lambda jobs: np.zeros(len(jobs)),
-        kind: OrderKind = OrderKind.FIXED,
-    ) -> None:
-        super().__init_subclass__()
-        cls.name, cls.kind, cls._values = name, kind, staticmethod(values)
-
-    def keys(self, workload: Workload, rng: np.random.Generator) -> QueueKeys:
-        """Return the value of every job."""
-        return QueueKeys(self.kind, type(self)._values(workload))
-
-
 def _log_submit(jobs: Workload) -> FloatArray:
     # A job of the first second counts as submitted at its end, since log10(0) is not finite.
     logs: FloatArray = np.log10(np.maximum(jobs.submit, 1.0))
     return logs
 
 
-class FirstComeFirstServed(_ValuedOrder, name="fcfs", kind=OrderKind.ARRIVAL):
-    """``fcfs``: jobs in the order in which they join the queue."""
+def _none(jobs: Workload) -> FloatArray:
+    return np.zeros(len(jobs))
 
 
-class DominantResourceFairness(_ValuedOrder, name="drf", kind=OrderKind.FAIR_SHARE):
-    """``drf``: jobs of the user with the lowest dominant share first.
-
-    A user's dominant share is the largest of the shares of the machine's resources that the user's running jobs hold.
-    Jobs of unknown users count as one user's, so that a trace without users is served as it arrives.
-
-    Source: Ghodsi, Zaharia, Hindman, Konwinski, Shenker and Stoica, "Dominant resource fairness: fair allocation of
-    multiple resource types", NSDI 2011.
-    """
-
-
-class ShortestJobFirst(_ValuedOrder, name="sjf", values=lambda jobs: jobs.estimate):
-    """``sjf``: the shortest estimate first."""
-
-
-class LongestJobFirst(_ValuedOrder, name="ljf", values=lambda jobs: -jobs.estimate):
-    """``ljf``: the longest estimate first."""
-
-
-class SmallestAreaFirst(_ValuedOrder, name="smallest-area", values=lambda jobs: jobs.estimate * jobs.processors):
-    """``smallest-area``: the smallest product of estimate and processors first."""
-
-
-class LargestFirst(_ValuedOrder, name="largest", values=lambda jobs: -jobs.processors.astype(np.float64)):
-    """``largest``: most processors first, the bin-packing order."""
-
-
-class Wfp3(
-    _ValuedOrder, name="wfp3", kind=OrderKind.AGEING, values=lambda jobs: np.cbrt(jobs.processors) / jobs.estimate
-):
-    """``wfp3``: the highest (wait / r)^3 n first (Tang et al. 2009); the cube root of it orders alike."""
+_RULES: Mapping[str, tuple[OrderKind, Callable[[Workload], FloatArray]]] = MappingProxyType(
+    {
+        # The order in which jobs join the queue.
+        "fcfs": (OrderKind.ARRIVAL, _none),
+        # The user with the lowest dominant share first, the largest of the shares of the machine's resources that the
+        # user's running jobs hold. Jobs of unknown users count as one user's: a trace without users is served as it
+        # arrives.
+        "drf": (OrderKind.FAIR_SHARE, _none),
+        "sjf": (OrderKind.FIXED, lambda jobs: jobs.estimate),
+        "ljf": (OrderKind.FIXED, lambda jobs: -jobs.estimate),
+        "smallest-area": (OrderKind.FIXED, lambda jobs: jobs.estimate * jobs.processors),
+        # The bin-packing order.
+        "largest": (OrderKind.FIXED, lambda jobs: -jobs.processors.astype(np.float64)),
+        # The highest (wait / r)^3 n first; the cube root of it orders alike.
+        "wfp3": (OrderKind.AGEING, lambda jobs: np.cbrt(jobs.processors) / jobs.estimate),
+        # The highest wait / (r log2 n) first. Jobs of one processor, for which that is not defined, stand before all
+        # others once they have waited, as in the published codes.
+        "unicep": (
+            OrderKind.AGEING,
+            lambda jobs: 1.0 / (np.maximum(np.log2(jobs.processors), LOG2_OF_ONE) * jobs.estimate),
+        ),
+        # The lowest log10(r) n + 870 log10(s), and so on, first.
+        "f1": (OrderKind.FIXED, lambda jobs: np.log10(jobs.estimate) * jobs.processors + 870.0 * _log_submit(jobs)),
+        "f2": (OrderKind.FIXED, lambda jobs: np.sqrt(jobs.estimate) * jobs.processors + 25_600.0 * _log_submit(jobs)),
+        "f3": (OrderKind.FIXED, lambda jobs: jobs.estimate * jobs.processors + 6_860_000.0 * _log_submit(jobs)),
+        "f4": (OrderKind.FIXED, lambda jobs: jobs.estimate * np.sqrt(jobs.processors) + 530_000.0 * _log_submit(jobs)),
+    }
+)
 
 
-class Unicep(
-    _ValuedOrder,
-    name="unicep",
-    kind=OrderKind.AGEING,
-    values=lambda jobs: 1.0 / (np.maximum(np.log2(jobs.processors), LOG2_OF_ONE) * jobs.estimate),
-):
-    """``unicep``: the highest wait / (r log2 n) first (Tang et al. 2009).
+@dataclass(frozen=True, slots=True)
+class PriorityRule:
+    """Queue order by a value of each job, the lowest first, unless its kind looks at arrival, waits or shares."""
 
-    Jobs of one processor, for which that is not defined, stand before all others once they have waited, as in the
-    published codes.
-    """
+    name: str  # such as ``sjf``; the comments of `_RULES` have formulas
 
-
-class F1(
-    _ValuedOrder,
-    name="f1",
-    values=lambda jobs: np.log10(jobs.estimate) * jobs.processors + 870.0 * _log_submit(jobs),
-):
-    """``f1``: the lowest log10(r) n + 870 log10(s) first (Carastan-Santos and de Camargo 2017)."""
+    def keys(self, workload: Workload, rng: np.random.Generator) -> QueueKeys:
+        """Return the value of every job."""
+        kind, values = _RULES[self.name]
+        return QueueKeys(kind, values(workload))
 
 
-class F2(
-    _ValuedOrder,
-    name="f2",
-    values=lambda jobs: np.sqrt(jobs.estimate) * jobs.processors + 25_600.0 * _log_submit(jobs),
-):
-    """``f2``: the lowest sqrt(r) n + 25,600 log10(s) first (Carastan-Santos and de Camargo 2017)."""
-
-
-class F3(
-    _ValuedOrder, name="f3", values=lambda jobs: jobs.estimate * jobs.processors + 6_860_000.0 * _log_submit(jobs)
-):
-    """``f3``: the lowest r n + 6,860,000 log10(s) first (Carastan-Santos and de Camargo 2017)."""
-
-
-class F4(
-    _ValuedOrder,
-    name="f4",
-    values=lambda jobs: jobs.estimate * np.sqrt(jobs.processors) + 530_000.0 * _log_submit(jobs),
-):
-    """``f4``: the lowest r sqrt(n) + 530,000 log10(s) first (Carastan-Santos and de Camargo 2017)."""
+FirstComeFirstServed = partial(PriorityRule, "fcfs")
+DominantResourceFairness = partial(PriorityRule, "drf")
+ShortestJobFirst = partial(PriorityRule, "sjf")
+LongestJobFirst = partial(PriorityRule, "ljf")
+SmallestAreaFirst = partial(PriorityRule, "smallest-area")
+LargestFirst = partial(PriorityRule, "largest")
+Wfp3, Unicep = partial(PriorityRule, "wfp3"), partial(PriorityRule, "unicep")
+F1, F2, F3, F4 = (partial(PriorityRule, f"f{number}") for number in range(1, 5))
 
 
 class RandomOrder:

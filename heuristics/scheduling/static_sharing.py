@@ -12,7 +12,7 @@ from allocopt.simulator.scheduler import Decision, PlaceGuest
 
 @dataclass(frozen=True, slots=True)
 class StaticSharing(QuotaScheduler):
-    """Space sharing, and each job that still waits beside the first one that has the cores and no guest."""
+    """Share space, and place each job that still waits beside the first one that has the cores and no guest."""
 
     percent: int = 50  # quota of every guest, above 0 and at most 90; any other is a `UsageError`
     heeds_memory: bool = False  # whether the first one must have the memory, too: what the paper's does not look at

@@ -15,15 +15,15 @@ from allocopt.simulator.state import NOBODY
 from allocopt.simulator.two_level import END, PAPER_WINDOW, Choice, TwoLevelLog, TwoLevelScheduler
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import LargestFirst
 
 
 @dataclass(slots=True, eq=False)
 class InOrder:
-    """The first job by a queue order, among equals the one submitted first.
+    """Select the first job by a queue order, among equals the one submitted first.
 
-    With ``Reservations.RENEWED`` and a window as long as the queue that is EASY backfilling under these orders. An
-    order by shares of users, which a selector does not see, is a `UsageError`.
+    With ``Reservations.RENEWED`` and a window as long as the queue that is EASY backfilling under these orders, with
+    ``NONE`` and `LargestFirst` the BinPacking of DRAS section 5.1. An order by shares of users, which a selector does
+    not see, is a `UsageError`.
     """
 
     order: QueueOrder  # at level 1
@@ -35,39 +35,29 @@ class InOrder:
 
     def select(self, choice: Choice) -> int:
         """Return the slot of the legal job that stands first."""
-        if self._view is not choice.view:
-            self._order_jobs(choice.view)
+        view = choice.view
+        if self._view is not view:
+            jobs = Workload("queue", view.ids, view.submit, view.estimate, view.processors, view.estimate)
+            # A generator each, so that an order that is drawn is the same at both levels.
+            orders = self.order, self.order if self.fill is None else self.fill
+            self._keys = tuple(order.keys(jobs, np.random.default_rng(self.seed)) for order in orders)
+            if any(keys.kind is OrderKind.FAIR_SHARE for keys in self._keys):
+                raise UsageError("an order by shares of users does not go with two-level scheduling")
+            self._view = view
         keys = self._keys[0 if choice.level is Level.FIRST else 1]
         slots = np.flatnonzero(choice.legal)
         if keys.kind is OrderKind.ARRIVAL:
             return int(slots[0])
-        jobs = choice.jobs[slots]
-        values: FloatArray = keys.values[jobs]
+        candidates = choice.jobs[slots]
+        values: FloatArray = keys.values[candidates]
         if keys.kind is OrderKind.AGEING:
-            values = -values * np.array([choice.view.waited(job) for job in jobs.tolist()])
-        return int(slots[np.lexsort((jobs, values))[0]])
-
-    def _order_jobs(self, view: View) -> None:
-        jobs = Workload("queue", view.ids, view.submit, view.estimate, view.processors, view.estimate)
-        # A generator each, so that an order that is drawn is the same at both levels.
-        orders = self.order, self.order if self.fill is None else self.fill
-        self._keys = tuple(order.keys(jobs, np.random.default_rng(self.seed)) for order in orders)
-        if any(keys.kind is OrderKind.FAIR_SHARE for keys in self._keys):
-            raise UsageError("an order by shares of users does not go with two-level scheduling")
-        self._view = view
-
-
-def bin_packing() -> InOrder:
-    """Return the BinPacking of DRAS section 5.1: with ``Reservations.NONE``, the largest job that fits."""
-    return InOrder(LargestFirst())
+            values = -values * np.array([view.waited(job) for job in candidates.tolist()])
+        return int(slots[np.lexsort((candidates, values))[0]])
 
 
 @dataclass(frozen=True, slots=True)
 class AtRandom:
-    """Any legal job, every one equally likely (Random of DRAS section 5.1).
-
-    A choice depends on the seed and on the number of choices before.
-    """
+    """Select any legal job, every one equally likely, by the seed and the choice's number (Random of DRAS 5.1)."""
 
     seed: int = 0
 
@@ -78,7 +68,7 @@ class AtRandom:
 
 @dataclass(slots=True, eq=False)
 class Following:
-    """What a scheduler of `simulate` starts at an instance, one job after the other, then the end of the instance.
+    """Select what a scheduler of `simulate` starts at an instance, one job after the other, then its end.
 
     So schedulers that keep no reservations and leave the choice of nodes to others run in the environment: with
     ``Reservations.NONE``, ``can_end``, and a window that holds all jobs they may start. Optimization of DRAS section
@@ -115,7 +105,7 @@ class Following:
 
 @dataclass(frozen=True, slots=True)
 class TwoLevelOrders:
-    """Jobs are started, reserved and backfilled by queue orders; a reservation is kept where EASY would renew it.
+    """Start, reserve and backfill jobs by queue orders, keeping a reservation where EASY would renew it.
 
     Anything but the values below, and a negative seed, is a `UsageError`.
     """
@@ -145,7 +135,7 @@ class TwoLevelOrders:
         return self._scheduler.log
 
     def schedule(self, view: View) -> Iterator[Decision]:
-        """See `allocopt.simulator.two_level.TwoLevelScheduler.schedule`."""
+        """Schedule as `TwoLevelScheduler` does."""
         return self._scheduler.schedule(view)
 
 

@@ -10,7 +10,7 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.envs.cush.jobsets import HELD_OUT, JobSet, Machine, draw_jobsets, sierra, summit
 from allocopt.envs.cush.task import Episodes, Options
 from allocopt.simulator.locality import SIERRA_TABLE
-from heuristics.scheduling.job_selection import BACKFILLS, RULES, list_values, policies_of
+from heuristics.scheduling.job_selection import RULES, baseline_episodes
 from learned.cush.policies import Agent, Trained
 from learned.cush.training import CushTraining
 from papers.artifact import Asked, published
@@ -67,11 +67,8 @@ def held_out(machine: Machine, asked: Asked) -> list[JobSet]:
 def of_baseline(jobsets: Sequence[JobSet], machine: Machine, method: str, seed: int = 0) -> Outcomes:
     """Schedule job sets by a rule and a policy, or the ``oracle``, such as ``sjf, depth-first``."""
     rule, policy = method.split(", ")
-    episodes, rng = Episodes(jobsets, machine), np.random.default_rng(seed)
     metrics, times = [], []
-    for number, jobs in enumerate(jobsets):
-        values, policies = list_values(rule, jobs, machine, rng), policies_of(policy, jobs)
-        episodes.follow_list(number, values, policies, BACKFILLS[rule])
+    for episodes in baseline_episodes(jobsets, machine, rule, policy, seed):
         metrics.append(episodes.metrics())
         times.append(episodes.times(0))
     sets = {name: np.concatenate([row[name] for row in metrics]) for name in metrics[0]}

@@ -17,8 +17,8 @@ from allocopt.simulator.rules import Reservations
 from allocopt.simulator.two_level import END, Selector
 from allocopt.traces.workload import Workload
 from allocopt.training import get_training
-from heuristics.scheduling.queue_orders import FirstComeFirstServed
-from heuristics.scheduling.two_level import AtRandom, Following, InOrder, bin_packing
+from heuristics.scheduling.queue_orders import FirstComeFirstServed, LargestFirst
+from heuristics.scheduling.two_level import AtRandom, Following, InOrder
 from learned.dras.environment import Validator
 from learned.dras.policies import Agent
 from learned.dras.training import DrasTraining
@@ -104,7 +104,7 @@ FIVE = Artifact(
 _ALL_RUN = Options(reservations=Reservations.NONE)
 IN_ENVIRONMENT: dict[str, tuple[Callable[[], Selector], Options]] = {
     REFERENCE: (lambda: InOrder(FirstComeFirstServed()), Options()),
-    "BinPacking": (bin_packing, _ALL_RUN),
+    "BinPacking": (lambda: InOrder(LargestFirst()), _ALL_RUN),
     "Random": (AtRandom, _ALL_RUN),
     "Optimization": (
         lambda: Following(OptimizationScheduler(objective=THETA.objective)),

@@ -2,7 +2,7 @@
 
 import math
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -28,7 +28,7 @@ from allocopt.simulator.simulate import simulate
 from allocopt.simulator.two_level import END, Choice, TwoLevelScheduler
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.job_selection import POLICIES, RULES, list_values, order_of, policies_of, run_baseline
+from heuristics.scheduling.job_selection import POLICIES, RULES, baseline_episodes, order_of, policies_of, run_baseline
 from heuristics.scheduling.queue_orders import (
     F1,
     F2,
@@ -45,10 +45,10 @@ from heuristics.scheduling.queue_orders import (
     Unicep,
     Wfp3,
 )
-from heuristics.scheduling.two_level import AtRandom, InOrder, TwoLevelOrders, bin_packing
+from heuristics.scheduling.two_level import AtRandom, InOrder, TwoLevelOrders
 
 JOBS = workload([(1, 0.0, 1, 8, 100.0), (2, 10.0, 2, 1, 400.0), (3, 100.0, 3, 2, 50.0), (4, 1000.0, 4, 64, 200.0)])
-ORDERS: list[type[QueueOrder]] = [
+ORDERS: list[Callable[[], QueueOrder]] = [
     F1, F2, F3, F4, DominantResourceFairness, FirstComeFirstServed, LargestFirst, LongestJobFirst, RandomOrder,
     ShortestJobFirst, SmallestAreaFirst, Unicep, Wfp3,
 ]  # fmt: skip
@@ -124,8 +124,10 @@ def test_the_random_order_is_that_of_its_seed() -> None:
     assert len(set(draws[0])) == 4
 
 
-@pytest.mark.parametrize("order", ORDERS, ids=lambda order: order.name)
-def test_every_order_gives_a_finite_number_per_job_and_travels_to_other_processes(order: type[QueueOrder]) -> None:
+@pytest.mark.parametrize("order", ORDERS, ids=lambda order: order().name)
+def test_every_order_gives_a_finite_number_per_job_and_travels_to_other_processes(
+    order: Callable[[], QueueOrder],
+) -> None:
     jobs = workload([(1, 0.0, 1e-3, 1, 1e-3), (2, 0.0, 2.0**53, 2**53, 2.0**53)])
     keys = pickle.loads(pickle.dumps(order())).keys(jobs, np.random.default_rng(0))
     assert np.isfinite(keys.values).all()
@@ -235,9 +237,7 @@ class Fixed:
 @given(st.integers(0, 10**6), st.sampled_from(RULES[:3]), st.sampled_from(POLICIES), st.sampled_from(BACKFILL))
 def test_baselines_make_the_schedules_of_the_simulator(seed: int, rule: str, policy: str, backfill: Backfill) -> None:
     (jobs,) = (one.in_whole_timesteps() for one in draw_jobsets(MACHINE, SIERRA_TABLE, [seed], Recipe(jobs=12)))
-    episodes = Episodes([jobs], MACHINE, 1, Options(queue=len(jobs)))
-    values = list_values(rule, jobs, MACHINE, np.random.default_rng(0))
-    episodes.follow_list(0, values, policies_of(policy, jobs), backfill)
+    (episodes,) = baseline_episodes([jobs], MACHINE, rule, policy, 0, backfill, Options(queue=len(jobs)))
     starts, ends, _ = episodes.times(0)
     schedule = simulated(jobs, rule, policy, backfill)
     np.testing.assert_allclose(schedule.start, starts)
@@ -324,14 +324,14 @@ def test_a_scheduler_begins_each_simulation_anew() -> None:
 
 
 def test_bin_packing_starts_the_largest_job_that_fits() -> None:
-    scheduler = TwoLevelScheduler(bin_packing(), 10, Reservations.NONE)
+    scheduler = TwoLevelScheduler(InOrder(LargestFirst()), 10, Reservations.NONE)
     started = 0
 
     class Watched:
         def select(self, choice: Choice) -> int:
             nonlocal started
             started += 1
-            slot = bin_packing().select(choice)
+            slot = InOrder(LargestFirst()).select(choice)
             sizes = choice.view.processors[choice.jobs[choice.legal]]
             assert choice.view.processors[choice.jobs[slot]] == sizes.max() <= choice.view.free_processors
             return slot

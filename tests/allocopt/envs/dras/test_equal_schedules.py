@@ -31,7 +31,7 @@ from heuristics.scheduling.queue_orders import (
     Unicep,
     Wfp3,
 )
-from heuristics.scheduling.two_level import AtRandom, Following, InOrder, bin_packing
+from heuristics.scheduling.two_level import AtRandom, Following, InOrder
 
 FCFS = FirstComeFirstServed()
 ORDERS: list[QueueOrder] = [FCFS, ShortestJobFirst(), Wfp3(), Unicep(), F1(), LargestFirst(), RandomOrder()]
@@ -110,7 +110,7 @@ def test_an_order_without_reservations_is_that_order_with_first_fit(
 SELECTORS: list[Callable[[], Selector]] = [
     *(lambda order=order: InOrder(order, ShortestJobFirst()) for order in ORDERS),
     AtRandom,
-    bin_packing,
+    lambda: InOrder(LargestFirst()),
 ]
 
 
