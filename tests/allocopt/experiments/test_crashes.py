@@ -33,7 +33,7 @@ def command_of(gate: Gate, name: str) -> list[str | Path]:
     return [name, *site, "--allocators", ",".join(gate.solvers), "--iterations", "5", "--out"]
 
 
-@pytest.mark.parametrize(("name", "kills"), [("sweep", 5), ("bench", 2), ("what-if", 2), ("reproduce", 2)])
+@pytest.mark.parametrize(("name", "kills"), [("sweep", 5), ("bench", 5), ("what-if", 5), ("reproduce", 2)])
 def test_a_run_whose_driver_and_workers_are_killed_ends_with_the_rows_of_an_undisturbed_one(
     gate: Gate, name: str, kills: int
 ) -> None:
