@@ -1,4 +1,4 @@
-"""Array types of the package, the one way in which they are frozen, and the arrays of a window."""
+"""Array types of the package, frozen arrays of integers, and the arrays of a window."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -14,13 +14,7 @@ Float32Array = NDArray[np.float32]
 
 
 def frozen_integers(values: ArrayLike | Iterable[int]) -> IntArray:
-    """Return a read-only copy of ``values`` as 64-bit integers.
-
-    Raises
-    ------
-    TypeError
-        If they are not integers.
-    """
+    """Return a read-only copy of ``values`` as 64-bit integers; raise `TypeError` if they are not integers."""
     given = np.asarray(values)
     if given.size and given.dtype.kind not in "iu":
         raise TypeError(f"nodes must be whole numbers, not {given.dtype}")
@@ -30,30 +24,19 @@ def frozen_integers(values: ArrayLike | Iterable[int]) -> IntArray:
 
 
 class Encoding(NamedTuple):
-    """Arrays of one problem, a named tuple so that kernels take it as it is.
+    """Arrays of one problem, a named tuple so that kernels take it as it is."""
 
-    Parameters
-    ----------
-    groups
-        Group of each idle position at each level below the top, shape ``(L - 1, m)``, numbered from 0 per level.
-    n_groups
-        Number of groups per level, shape ``(L - 1,)``.
-    weights
-        Hop difference to the next level, per level below the top, shape ``(L - 1,)``.
-    bottom, top
-        Hops at the lowest and the highest level.
-    scale
-        Cost of one hop of one counted pair.
-    sizes
-        Nodes that each job asks for, shape ``(J,)``.
-    """
-
+    # Group of each idle position at each level below the top, shape ``(L - 1, m)``, numbered from 0 per level.
     groups: IntArray
+    # Groups per level, and the hop difference to the next level, shape ``(L - 1,)``.
     n_groups: IntArray
     weights: FloatArray
+    # Hops at the lowest and the highest level.
     bottom: float
     top: float
+    # Cost of one hop of one counted pair.
     scale: float
+    # Nodes that each job asks for, shape ``(J,)``.
     sizes: IntArray
 
     @property

@@ -2,7 +2,7 @@
 
 
 class AllocoptError(Exception):
-    """Base of every error that the package raises on purpose."""
+    """Base of all errors that the package raises on purpose."""
 
     exit_code = 1
 
@@ -14,10 +14,7 @@ class UsageError(AllocoptError, ValueError):
 
 
 class InvalidProblemError(AllocoptError, ValueError):
-    """A problem whose data contradict each other.
-
-    The place is in the words of the instance format, such as ``jobs[2].nodes``; the fault says what would be right.
-    """
+    """A problem whose data contradict each other, at a place in the words of its file, such as ``jobs[2].nodes``."""
 
     exit_code = 3
 
@@ -52,11 +49,11 @@ class NoSolutionError(AllocoptError):
 
 
 class PluginError(AllocoptError):
-    """A part, such as a solver of another package, that cannot be loaded, raises or breaks a rule; it is named."""
+    """A part, such as a solver of another package, that cannot be loaded, raises or breaks a rule."""
 
 
 class PluginWarning(UserWarning):
-    """A part of another package that is left out."""
+    """A part of another package is left out."""
 
 
 class MissingPackageError(AllocoptError, ImportError):

@@ -1,4 +1,4 @@
-"""Ctrl-C, and SIGTERM with which batch systems cancel a job: what they interrupt, and when it is heard."""
+"""Ctrl-C, and SIGTERM with which batch systems cancel a job: handlers, and kernels that can be interrupted."""
 
 import signal
 import threading
@@ -13,9 +13,9 @@ SLICE_S = 0.05
 
 
 def run_in_slices(step: Callable[[int], int], size: int) -> None:
-    """Run a kernel to its end, a twentieth of a second at a time, between which Ctrl-C is heard.
+    """Run a kernel to its end in slices of about `SLICE_S`, between which Ctrl-C is heard.
 
-    ``step`` goes on by so many steps, ``size`` at first, and returns how many it has made: fewer at the end.
+    ``step`` makes at most so many steps, ``size`` at first, and returns their number: fewer at the end.
     """
     while True:
         started = time.perf_counter()
@@ -30,10 +30,7 @@ def run_in_slices(step: Callable[[int], int], size: int) -> None:
 
 @contextmanager
 def termination_interrupts() -> Iterator[None]:
-    """Make SIGTERM raise `KeyboardInterrupt` as Ctrl-C does, unless another handler is set.
-
-    That is for programs, not for libraries, to decide.
-    """
+    """Make SIGTERM raise `KeyboardInterrupt` as Ctrl-C does, unless a program has set another handler."""
     if not _is_main() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
@@ -46,10 +43,7 @@ def termination_interrupts() -> Iterator[None]:
 
 @contextmanager
 def interruption_held() -> Iterator[Callable[[], bool]]:
-    """Hold interruptions back, and tell whether one came; a second one is not held.
-
-    A signal that does not raise `KeyboardInterrupt` anyhow is left alone.
-    """
+    """Hold back the first interruption that would raise `KeyboardInterrupt`, and tell whether it came."""
     came: list[int] = []
     held = [number for number in SIGNALS if _is_main() and signal.getsignal(number) is signal.default_int_handler]
 

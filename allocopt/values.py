@@ -1,4 +1,4 @@
-"""Values that callers give, brought once to the type that is declared for them."""
+"""Conversion of values that callers give to their declared types."""
 
 from enum import Enum
 from numbers import Integral, Real
@@ -20,18 +20,8 @@ PLAIN = (NoneType, bool, int, float, str, list, dict)
 def converted(what: str, value: object, kind: Any) -> Any:
     """Return a value as one of a declared type: whole numbers may stand for floats, numpy's scalars for Python's.
 
-    Parameters
-    ----------
-    what
-        Name of the value, for the message.
-    kind
-        A type as annotations declare it, unions and tuples included. Of other generic types only the outermost is
-        checked.
-
-    Raises
-    ------
-    UsageError
-        If the value is not of that type, or too large for it.
+    Unions and tuples are checked whole, of other generic types only the outermost. Raises `UsageError`, which names the
+    value ``what``, if it is not of that type or too large for it.
     """
     plain = value.item() if isinstance(value, np.generic) else value
     try:
@@ -66,7 +56,7 @@ def _as(value: Any, kind: Any) -> Any:
 
 
 def _as_one_of(value: Any, kinds: tuple[Any, ...]) -> Any:
-    """Return a value as one of the first type that fits; its own type comes before one that it may stand for."""
+    """Return a value as one of the first type that fits, its own type before others."""
     faults: list[Exception] = []
     # Without this, the whole number 1 would be made a float by ``float | int``.
     own = (kind for kind in kinds if kind is type(value))

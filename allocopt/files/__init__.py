@@ -1,1 +1,1 @@
-"""Files: instances, solutions, best-known values, and their schema."""
+"""Reading and writing of files: text, JSON, TOML, CSV, and the models of their content."""

@@ -46,10 +46,10 @@ def read_cell(cell: str) -> str:
 
 
 def csv_rows(path: Path, needed: Sequence[str], noun: str) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yield the rows of a file, each with its place for messages, such as ``line 2``; ``noun`` is what they are.
+    """Yield the rows of a file, each with its place for messages, such as ``line 2``; ``noun`` names what rows hold.
 
-    Raises `BadFileError` if the file cannot be read, lacks a needed column or has it twice, or if a row has more or
-    fewer cells than the first line, or there is none.
+    Raises `BadFileError` if the file cannot be read, lacks a needed column or has it twice, has no row, or one with
+    more or fewer cells than the first line.
     """
     reader = csv.DictReader(lines_of(read_text(path)), skipinitialspace=True)
     try:
@@ -71,7 +71,7 @@ def csv_rows(path: Path, needed: Sequence[str], noun: str) -> Iterator[tuple[str
 
 
 def number_at_least_0(path: Path, place: str, row: Mapping[str, str], name: str, noun: str) -> float:
-    """Read the cell ``name`` of a row, ``noun`` in messages; raise `BadFileError` unless it is finite, not negative."""
+    """Return the number in a cell; raise `BadFileError` unless it is finite and not negative."""
     try:
         number = float(row[name])
     except ValueError:
@@ -82,10 +82,10 @@ def number_at_least_0(path: Path, place: str, row: Mapping[str, str], name: str,
 
 
 def read_columns(path: Path | str, needed: Sequence[str], optional: Sequence[str] = ()) -> Mapping[str, FloatArray]:
-    """Read columns of numbers, none of them negative, the optional ones if they are there; ignore other columns.
+    """Read columns of numbers, none of them negative, the optional ones if they are there.
 
-    Raises `BadFileError` if the file cannot be read, a needed column is missing, or a cell is no number; it names line
-    and column.
+    Raises `BadFileError`, which names line and column, if the file cannot be read, a needed column is missing, or a
+    cell is no number.
     """
     path = Path(path)
     columns: dict[str, list[float]] = {}

@@ -1,4 +1,4 @@
-"""Faults of files in words: one line that names the file, the place and what would be right."""
+"""Messages for faults of files: one line that names the file, the place and what would be right."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -55,7 +55,7 @@ Reader = TypeVar("Reader", bound=Callable[..., Any])
 
 
 def memory_faults_named(read: Reader) -> Reader:
-    """Name the file that was being read, the argument ``path``, in a note of a function's `MemoryError`."""
+    """Name a function's first argument, the file ``path``, in a note of its `MemoryError`."""
 
     @wraps(read)
     def reading(*args: Any, **kwargs: Any) -> Any:
@@ -70,7 +70,7 @@ def memory_faults_named(read: Reader) -> Reader:
 
 @contextmanager
 def write_faults_named(path: Path) -> Iterator[None]:
-    """Turn what is refused while a file is written into an error that names it."""
+    """Turn errors of writing a file into a `BadFileError` that names it."""
     try:
         yield
     except AllocoptError:

@@ -1,7 +1,6 @@
-"""The shape of files as pydantic models, and the check against them: the first fault in one line that names its place.
+"""Models of files, and their validation: the first fault in one line that names its place.
 
-They are for the file boundary only, no part of the package computes with them; whether values fit together is for what
-is made of them to say.
+They are for the file boundary only; whether values fit together is checked where they become problems.
 """
 
 import unicodedata
@@ -21,7 +20,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class FileModel(BaseModel):
-    """Exact types, no unknown keys, no NaN."""
+    """Base of models: exact types, no unknown keys, no NaN."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, frozen=True, defer_build=True)
 
@@ -62,7 +61,7 @@ def short_number(value: float) -> float:
 
 
 class InstanceModel(FileModel):
-    """What every instance file begins with; a kind narrows ``kind`` and adds the keys of its problems."""
+    """Beginning of every instance file; a kind narrows ``kind`` and adds the keys of its problems."""
 
     format: Literal["allocopt-instance"]
     version: Literal[1]
@@ -89,20 +88,17 @@ class SolutionModel(FileModel):
 
     @classmethod
     def has_strategy(cls) -> bool:
-        """Whether solutions of the kind are of a strategy."""
+        """Return whether solutions of the kind have a strategy."""
         return cls.model_fields["strategy"].is_required()
 
     @property
     def answer(self) -> Any:
-        """The solution, as the file holds it; None where none was found."""
+        """The solution as the file holds it; None where none was found."""
         return getattr(self, self.answer_key)
 
 
 def check_header(obj: object, where: Path | str, file_format: str) -> dict[str, object]:
-    """Check that a value is an object of this format and version, before anything else in it is looked at.
-
-    Raises `BadFileError` if it is not.
-    """
+    """Return an object of a file format and version; raise `BadFileError` if the value is none."""
     if not isinstance(obj, dict):
         raise bad_file(where, "top level", f"is {shown(obj)}, must be an object")
     for key, right in (("format", file_format), ("version", VERSION)):
@@ -118,7 +114,7 @@ def check_header(obj: object, where: Path | str, file_format: str) -> dict[str, 
 def validated(model: type[Model], obj: object, where: Path | str) -> Model:
     """Validate a parsed value against a model.
 
-    Raises `BadFileError` if it does not fit; it names the first fault and counts the others.
+    Raises `BadFileError`, which names the first fault and counts the others.
     """
     try:
         return model.model_validate(obj)

@@ -1,4 +1,4 @@
-"""Reading text files, plain or compressed, strict JSON and TOML."""
+"""Reading of text files, plain or compressed, strict JSON and TOML."""
 
 import gzip
 import io
@@ -33,10 +33,9 @@ class _RefusedError(ValueError):
 
 @memory_faults_named
 def read_text(path: Path) -> str:
-    """Read a whole text file in UTF-8; one whose name ends in ``.gz`` is decompressed.
+    """Read a whole text file in UTF-8, decompressed if its name ends in ``.gz``.
 
-    Raises `BadFileError` if there is no such file, it is a directory, may not be read, is damaged or too large, or is
-    not text.
+    Raises `BadFileError` if it cannot be read, is damaged or too large, or is not text.
     """
     data = read_bytes(path)
     if path.suffix == ".gz":
@@ -50,11 +49,7 @@ def read_text(path: Path) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a whole file as it is on disk.
-
-    Raises `BadFileError` if there is no such file, it is a directory, may not be read, or is larger than
-    `LARGEST_FILE`.
-    """
+    """Read a whole file; raise `BadFileError` if it cannot be read, or is larger than `LARGEST_FILE`."""
     try:
         with path.open("rb") as stream:
             data = stream.read(LARGEST_FILE + 1)
@@ -70,8 +65,7 @@ def read_bytes(path: Path) -> bytes:
 def decompressed(where: Path | str, data: bytes) -> bytes:
     """Undo compression by gzip.
 
-    Raises `BadFileError` if the data are damaged, or grow beyond `LARGEST_FILE` or to more than `MOST_UNPACKED` times
-    their size.
+    Raises `BadFileError` if the data are damaged, or grow beyond `LARGEST_FILE` or `MOST_UNPACKED` times their size.
     """
     # A few kilobytes of gzip can stand for gigabytes of zeros.
     most = min(LARGEST_FILE, max(LEAST_UNPACKED, MOST_UNPACKED * len(data)))
@@ -86,9 +80,9 @@ def decompressed(where: Path | str, data: bytes) -> bytes:
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines of a text as csv takes them, with their ends.
+    """Return the lines of a text, with their ends, as csv splits them.
 
-    What else Python takes for the end of a line, such as U+2028 or a form feed, may stand in a name.
+    Python's other ends of a line, such as U+2028 or a form feed, may stand in a name.
     """
     return _LINE.findall(text)
 
@@ -105,8 +99,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 def parse_json(text: str, where: Path | str, first_line: int = 1) -> object:
     """Parse strict JSON: no NaN or Infinity, no key twice, no number beyond the range of a computer.
 
-    Raises `BadFileError` if it is not JSON; it names line and column, the text beginning on line ``first_line`` of the
-    file.
+    Raises `BadFileError`, which names line and column; the text begins on line ``first_line`` of the file.
     """
     if not text.strip():
         raise bad_file(where, "is empty, must hold JSON")

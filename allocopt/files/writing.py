@@ -1,4 +1,4 @@
-"""Writing files so that they are whole or not there, and JSON that people can read."""
+"""Writing of files, whole or not at all, and of JSON that people can read."""
 
 import gzip
 import io
@@ -28,11 +28,10 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file beside its place and rename it.
+    """Write a file beside its place and rename it; raise `BadFileError` if that is not possible.
 
-    A missing folder is made. On failure an older file stays as it was; otherwise the new one gets its permissions. What
-    is no regular file, such as a pipe, a device or ``/dev/stdout``, is written to as it is. Raises `BadFileError` if
-    the file cannot be written.
+    A missing folder is made. On failure an older file stays as it was; otherwise the new one gets its permissions.
+    Pipes, devices and ``/dev/stdout`` are written to as they are.
     """
     # What /dev/stdout, /dev/fd/63 and the like stand for is open already: to open it again would begin at its start.
     descriptor = {"/dev/stdout": 1, "/dev/stderr": 2}.get(str(path))
@@ -53,12 +52,12 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def compact_json(value: object) -> str:
-    """JSON on one line; NaN and infinity are refused with a `ValueError`."""
+    """Return JSON on one line; raise `ValueError` for NaN and infinity."""
     return json.dumps(value, allow_nan=False, ensure_ascii=False)
 
 
 def json_by_line(value: Mapping[str, object]) -> str:
-    """JSON of an object with one key a line, so that files can be read and compared."""
+    """Return the JSON of an object with one key a line, so that files can be read and compared."""
     lines = [f"  {compact_json(key)}: {compact_json(item)}" for key, item in value.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n" if lines else "{}\n"
 

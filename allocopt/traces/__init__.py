@@ -1,1 +1,1 @@
-"""Workloads: traces, generators, and the windows that they give rise to."""
+"""Workloads: formats of traces, generators, and jobs with profiles or tasks."""

@@ -41,7 +41,7 @@ class _Published(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """A workflow."""
+    """A workflow of the paper."""
 
     name: str
     # Cores of its jobs.
@@ -61,9 +61,12 @@ class Application:
     def profile(self, cores: int, cluster: int = 64) -> tuple[Stage, ...]:
         """Return the stages of a job of so many cores."""
         line = self._line(cluster)
-        busy, memory = self._busy(cluster), line.memory_percent / 100
+        # The mean over sizes and time is published; what sequential stages keep busy of it is known.
+        sequential = sum(share for kind, share, _ in self.stages if kind is StageKind.SEQUENTIAL)
+        alone = sequential * float((1.0 / np.array(self.sizes)).mean())
+        busy = min(1.0, max(_LEAST_BUSY, (line.cpu_percent / 100 - alone) / (1.0 - sequential)))
         return tuple(
-            Stage(share, 1.0 / cores if kind is StageKind.SEQUENTIAL else busy, memory, io, kind)
+            Stage(share, 1.0 / cores if kind is StageKind.SEQUENTIAL else busy, line.memory_percent / 100, io, kind)
             for kind, share, io in self.stages
         )
 
@@ -71,13 +74,6 @@ class Application:
         """Return a job that has not begun, with a limit of so many times its run time."""
         run = self.runtime_s(cores, cluster)
         return ProfiledJob(identifier, cores, self.profile(cores, cluster), run, walltime_factor * run)
-
-    def _busy(self, cluster: int) -> float:
-        # The mean over sizes and time is published; what sequential stages keep busy of it is known.
-        sequential = sum(share for kind, share, _ in self.stages if kind is StageKind.SEQUENTIAL)
-        alone = sequential * float((1.0 / np.array(self.sizes)).mean())
-        busy = (self._line(cluster).cpu_percent / 100 - alone) / (1.0 - sequential)
-        return min(1.0, max(_LEAST_BUSY, busy))
 
     def _line(self, cluster: int) -> _Published:
         if cluster not in self.published:
@@ -181,7 +177,7 @@ def asax_queue(
 def queue_workload(queue: tuple[QueuedJob, ...], name: str = "asax-queue") -> Workload:
     """Return the queue as a workload for schedulers that give every job cores of its own.
 
-    Its executables are the paper's workflows, numbered from 1 in the order of `APPLICATIONS`, others 0.
+    Its executables are the paper's workflows, numbered from 1 in the order of `APPLICATIONS`; others get 0.
     """
     numbers = defaultdict(int, {application: number for number, application in enumerate(APPLICATIONS, 1)})
     return Workload(

@@ -1,7 +1,6 @@
 """Workloads of Batsim in JSON: jobs that refer to profiles, of which those of type ``delay`` are run times."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -65,14 +64,26 @@ class _Delay(FileModel, extra="ignore"):
 
 
 class Batsim(TraceFormat):
-    """Batsim's JSON, in which a job's run time is the delay of its profile, its estimate the walltime or the run time.
+    """Batsim's JSON: the delay of a job's profile is its run time, its walltime, or else the run time, its estimate.
 
     Ids are integers, alone or as in ``"17"`` and ``"workload!17"``. The machine's size is ``nb_res``.
     """
 
     def read(self, path: Path) -> Workload:
         model = validated(_File, parse_json(read_text(path), path), path)
-        delays = dict(_delays(path, model))
+        delays: dict[str, float] = {}
+        for number, job in enumerate(model.jobs):
+            if (name := job.profile) in delays:
+                continue
+            if name not in model.profiles:
+                raise bad_file(path, f"jobs[{number}].profile", f"is {shown(name)}, there is no such profile")
+            where, profile = f"{path}: profile {shown(name)}", model.profiles[name]
+            if isinstance(profile, dict) and profile.get("type", "delay") != "delay":
+                fault = f"is {shown(profile['type'])}, must be 'delay': others have no fixed run time"
+                raise bad_file(where, "type", fault)
+            if isinstance(profile, dict) and "type" not in profile:
+                raise bad_file(where, "type", "is missing, must be 'delay'")
+            delays[name] = validated(_Delay, profile, where).delay
         run = np.array([delays[job.profile] for job in model.jobs])
         walltime = np.array([job.walltime for job in model.jobs])
         missing = walltime == _NO_WALLTIME
@@ -107,23 +118,6 @@ class Batsim(TraceFormat):
         if not workload.machine_processors:
             losses.append(f"size of the machine not known, that of the largest job written: {_machine(workload)}")
         return losses
-
-
-def _delays(path: Path, model: _File) -> Iterator[tuple[str, float]]:
-    """Yield the name and delay of every profile that a job uses, in the order of their first use."""
-    users: dict[str, int] = {}
-    for number, job in enumerate(model.jobs):
-        users.setdefault(job.profile, number)
-    for name, number in users.items():
-        if name not in model.profiles:
-            raise bad_file(path, f"jobs[{number}].profile", f"is {shown(name)}, there is no such profile")
-        where, profile = f"{path}: profile {shown(name)}", model.profiles[name]
-        if isinstance(profile, dict) and profile.get("type", "delay") != "delay":
-            fault = f"is {shown(profile['type'])}, must be 'delay': others have no fixed run time"
-            raise bad_file(where, "type", fault)
-        if isinstance(profile, dict) and "type" not in profile:
-            raise bad_file(where, "type", "is missing, must be 'delay'")
-        yield name, validated(_Delay, profile, where).delay
 
 
 def _machine(workload: Workload) -> int:

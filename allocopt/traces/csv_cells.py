@@ -1,4 +1,7 @@
-"""What stands in the cells of accounting records: times, durations and counts, as Slurm and others write them."""
+"""Cells of accounting records: times, durations and counts, as Slurm and others write them.
+
+A `ValueError` says what is wrong with a cell.
+"""
 
 import math
 import re
@@ -22,10 +25,9 @@ _THOUSANDS = {"": 1, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
 
 def instant_s(text: str, unit_s: float = 1.0) -> float:
-    """Return the seconds since 1970 of a point in time, NaN where there is none.
+    """Return a point in time as seconds since 1970, NaN where there is none.
 
-    A number counts in the unit; a date without a time zone is taken as that of Greenwich. A `ValueError` says what is
-    wrong if it is neither.
+    A number counts in the unit; a date without a time zone is taken as that of Greenwich.
     """
     bare = _bare_s(text, unit_s)
     if bare is not None:
@@ -38,11 +40,10 @@ def instant_s(text: str, unit_s: float = 1.0) -> float:
 
 
 def duration_s(text: str, unit_s: float = 1.0) -> float:
-    """Return the seconds of a duration, NaN where there is none.
+    """Return a duration in seconds, NaN where there is none.
 
-    A number counts in the unit. Slurm's forms are ``minutes:seconds``, ``hours:minutes:seconds`` and those of days,
-    ``days-hours``, ``days-hours:minutes`` and ``days-hours:minutes:seconds``. A `ValueError` says what is wrong if it
-    is neither.
+    A number counts in the unit. Slurm's forms are ``minutes:seconds``, ``hours:minutes:seconds`` and, behind ``days-``,
+    ``hours``, ``hours:minutes`` and ``hours:minutes:seconds``.
     """
     bare = _bare_s(text, unit_s)
     if bare is not None:
@@ -59,10 +60,9 @@ def duration_s(text: str, unit_s: float = 1.0) -> float:
 
 
 def resource_count(text: str, resource: str) -> float:
-    """Return a whole number such as ``16``, ``4.0`` or ``2K``, or that of a resource in Slurm's list of them.
+    """Return a whole number such as ``16``, ``4.0`` or ``2K``, 0 for none.
 
-    Of ``cpu=72,mem=186G,node=2`` the number of nodes is 2; 0 where there is none. A `ValueError` says what is wrong if
-    it is neither.
+    Of Slurm's ``cpu=72,mem=186G,node=2`` it is that of the resource.
     """
     if "=" in text:
         text = dict(part.split("=", 1) for part in text.split(",") if "=" in part).get(resource, "")

@@ -1,4 +1,4 @@
-"""Which columns of a table of jobs mean what: by name, or as a mapping says."""
+"""The columns of a table of jobs: found by their names, or by a mapping."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -43,17 +43,16 @@ _MINUTES = ("timelimitraw", "timelimit")
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which columns mean what.
+    """The meaning of the columns of a table.
 
     Parameters
     ----------
     names
-        By role, the name of its column; roles are job, submit, start, end, run, estimate, nodes, processors, user and
-        state.
+        The name of the column of each role: job, submit, start, end, run, estimate, nodes, processors, user, state.
     units
-        By role, the unit of bare numbers: ms, s, min, h or d; seconds if not given.
+        The unit of bare numbers by role: ms, s, min, h or d; seconds if not given.
     delimiter
-        What stands between cells; None for the one of ``, ; |`` and tabulator that the first line has most of.
+        The character between cells; None for the one of ``, ; |`` and tabulator that the first line has most of.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -76,8 +75,8 @@ class Columns:
     def parse(cls, text: str) -> "Columns":
         """Read a mapping: a file ``.toml``, or ``ROLE=COLUMN,...`` with a unit after a colon, ``run=elapsed:min``.
 
-        The file has the tables ``columns`` and ``units``, and a ``delimiter``. Raises `UsageError` if it is neither, or
-        names no role or unit that there is; `BadFileError` if the file cannot be read or is not a mapping.
+        The file has the tables ``columns`` and ``units``, and a ``delimiter``. Raises `UsageError` for an unknown role
+        or unit, `BadFileError` if the file cannot be read or is not a mapping.
         """
         if text.endswith(".toml"):
             return cls._read(Path(text))
@@ -111,7 +110,7 @@ class Columns:
             raise bad_file(path, str(error)) from None
 
     def find(self, path: Path, header: Sequence[str]) -> dict[str, tuple[int, float]]:
-        """Find the columns of a table: by role the number of its column and its unit in seconds.
+        """Return the number of each role's column and its unit in seconds.
 
         Raises `BadFileError` if a column that is named, or one that is needed, is not there.
         """

@@ -1,8 +1,4 @@
-"""Tables of jobs with a header: dumps of ``sacct -P`` and CSV files, with the columns in any order.
-
-Which column means what is known by its name or said by a mapping (`allocopt.traces.csv_columns`). Lines of job steps
-are skipped; what can not be simulated is dropped and counted.
-"""
+"""Tables of jobs with a header: dumps of ``sacct -P`` and CSV files, with the columns in any order."""
 
 import csv
 import re
@@ -50,20 +46,53 @@ class _Rows:
     places: dict[str, tuple[int, float]]
     header: list[str]
 
+    @classmethod
+    def read(cls, path: Path, columns: Columns) -> "_Rows":
+        """Read a table whose first line names the columns."""
+        lines = lines_of(read_text(path))
+        if not lines:
+            raise bad_file(path, "is empty, must begin with the names of its columns")
+        delimiter = columns.delimiter or max(_DELIMITERS, key=lines[0].count)
+        # Slurm does not quote.
+        is_slurm = delimiter == "|"
+        reader = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE if is_slurm else csv.QUOTE_MINIMAL)
+        try:
+            header = next(reader)
+            rows = cls(path, [], [], columns.find(path, header), header)
+            names = [name.strip().lower() for name in header]
+            for cells in reader:
+                if not any(map(str.strip, cells)):
+                    continue
+                over = len(cells) - len(header)
+                if over > 0 and "jobname" in names:
+                    # A delimiter may stand in the name of a job, which Slurm prints as it is.
+                    at = names.index("jobname")
+                    cells = [*cells[:at], "|".join(cells[at : at + over + 1]), *cells[at + over + 1 :]]
+                if len(cells) != len(header):
+                    fault = f"has {len(cells)} cells, line 1 names {len(header)} columns"
+                    raise bad_file(path, f"line {reader.line_num}", fault)
+                rows.cells.append(cells)
+                rows.lines.append(reader.line_num)
+        except csv.Error as error:
+            raise bad_file(path, f"line {reader.line_num}", f"is not a row of cells: {error}") from None
+        if not rows.cells:
+            raise bad_file(path, "holds no jobs")
+        return rows
+
     def error(self, row: int, role: str, fault: str) -> BadFileError:
         """Return an error that names the file, the line and the column."""
         column = self.places[role][0]
         return bad_file(self.path, f"line {self.lines[row]}", f"{self.header[column].strip()} {fault}")
 
     def texts(self, role: str) -> list[str]:
-        """Cells of a role; empty ones where no column has it."""
+        """Return the cells of a role; empty ones where no column has it."""
         if role not in self.places:
             return [""] * len(self.cells)
         column = self.places[role][0]
         return [cells[column].strip() for cells in self.cells]
 
     def values(self, role: str, read: Callable[[str, float], float]) -> FloatArray:
-        """Values of a role, shape ``(rows,)``; what an empty cell stands for where no column has it."""
+        """Return the values of a role, shape ``(rows,)``; those of empty cells where no column has it."""
         unit_s = self.places.get(role, (0, 1.0))[1]
         values = np.empty(len(self.cells))
         for row, text in enumerate(self.texts(role)):
@@ -74,9 +103,68 @@ class _Rows:
         return values
 
     def only(self, keep: Sequence[bool]) -> "_Rows":
-        """Return some of the rows."""
+        """Return the rows that are kept."""
         kept = [row for row, kept in enumerate(keep) if kept]
         return replace(self, lines=[self.lines[row] for row in kept], cells=[self.cells[row] for row in kept])
+
+    def without_steps(self) -> "_Rows":
+        """Return the rows without those of job steps, such as ``4711.batch``."""
+        jobs = self.texts("job")
+        if all(_WHOLE_FLOAT.fullmatch(job) for job in jobs):
+            # Numbers that went through a table of floats are no steps.
+            column = self.places["job"][0]
+            for cells in self.cells:
+                cells[column] = cells[column].strip().removesuffix(".0")
+            return self
+        kept = self.only([not _STEP.fullmatch(job) for job in jobs])
+        if not kept.cells:
+            raise bad_file(self.path, f"all {len(jobs)} lines are those of job steps")
+        return kept
+
+    def ids(self) -> tuple[IntArray, IntArray]:
+        """Give every job a number of its own; return all, and the new ones."""
+        jobs = self.texts("job")
+        first = {job: row for row, job in reversed(list(enumerate(jobs)))}
+        owned = [first[job] == row and _PLAIN.fullmatch(job) is not None for row, job in enumerate(jobs)]
+        ids = np.array([int(job) if owned[row] else -1 for row, job in enumerate(jobs)], dtype=np.int64)
+        if ids.max() > LARGEST:
+            raise self.error(int(ids.argmax()), "job", f"is {ids.max()}, must be at most 2^53")
+        unnumbered = np.flatnonzero(ids < 0)
+        for row in unnumbered.tolist():
+            if not (_PART.fullmatch(jobs[row]) or _PLAIN.fullmatch(jobs[row])):
+                raise self.error(row, "job", f"is {shown(jobs[row])}, must be a number, or one such as 12_3 or 12+3")
+        ids[unnumbered] = max(int(ids.max()), 0) + 1 + np.arange(len(unnumbered))
+        return ids, ids[unnumbered]
+
+    def records(self, ids: IntArray) -> Records:
+        """Return the jobs under these numbers."""
+        submit = self.values("submit", instant_s)
+        # A job without a start or an end has no run time: NaN becomes 0, and the job is dropped.
+        if "run" in self.places:
+            run = np.nan_to_num(self.values("run", duration_s))
+        else:
+            run = np.nan_to_num(self.values("end", instant_s) - self.values("start", instant_s))
+        estimate = np.nan_to_num(self.values("estimate", duration_s))
+        limited = estimate > 0
+        role, resource = ("nodes", "node") if "nodes" in self.places else ("processors", "cpu")
+        names = self.texts("user")
+        if all(_PLAIN.fullmatch(name) for name in names):
+            users = [int(name) for name in names]
+        else:
+            # Names of users become numbers in the order in which they come.
+            numbers = {name: number for number, name in enumerate(dict.fromkeys(name for name in names if name))}
+            users = [numbers.get(name, UNKNOWN_USER) for name in names]
+        return Records(
+            self.path,
+            self.error,
+            ids,
+            submit - submit.min(),
+            run,
+            self.values(role, lambda text, _: resource_count(text, resource)).astype(np.int64),
+            np.where(limited, estimate, run),
+            {RUN_USED: ~limited},
+            np.array(users, dtype=np.int64),
+        )
 
 
 def read_csv_workload(path: Path, columns: Columns | None = None) -> Workload:
@@ -85,114 +173,21 @@ def read_csv_workload(path: Path, columns: Columns | None = None) -> Workload:
     A job's size is its number of nodes if a column has it, or else that of processors; its run time that column, or
     else end minus start; its estimate the time limit, or else the run time. Submit times count from the first one.
     Steps are skipped; jobs that have not ended, or were never submitted or started, are dropped and counted. Tasks of
-    arrays, components, and what has the number of an earlier line, are jobs; they get numbers behind all others.
+    arrays, components, and jobs with the number of an earlier line get numbers behind all others.
 
     Raises `BadFileError` if the file cannot be read, a column that is needed is not there, a cell is malformed, or no
     job is left; it names the line and the column.
     """
-    rows = _without_steps(_table(path, columns or Columns()))
+    rows = _Rows.read(path, columns or Columns()).without_steps()
     ended = np.array([text.split(" ")[0].strip("+").upper() not in _UNENDED for text in rows.texts("state")])
     submitted = ~np.isnan(rows.values("submit", instant_s))
     kept = rows.only((submitted & ended).tolist())
     dropped = ((NOT_ENDED, int((~ended).sum())), (NO_SUBMIT, int((ended & ~submitted).sum())))
     if not kept.cells:
         raise bad_file(path, f"none of its {len(rows.cells)} jobs has been submitted and has ended")
-    ids, numbered = _ids(kept)
-    workload = _records(kept, ids).workload()
+    ids, numbered = kept.ids()
+    workload = kept.records(ids).workload()
     n_numbered = int(np.isin(workload.ids, numbered).sum())
     counts = (*(count for count in dropped if count[1]), *workload.dropped)
     repaired = (*workload.repaired, (NUMBERED, n_numbered)) if n_numbered else workload.repaired
     return replace(workload, submit=workload.submit - workload.submit.min(), dropped=counts, repaired=repaired)
-
-
-def _table(path: Path, columns: Columns) -> _Rows:
-    lines = lines_of(read_text(path))
-    if not lines:
-        raise bad_file(path, "is empty, must begin with the names of its columns")
-    delimiter = columns.delimiter or max(_DELIMITERS, key=lines[0].count)
-    # Slurm does not quote.
-    reader = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE if delimiter == "|" else csv.QUOTE_MINIMAL)
-    try:
-        header = next(reader)
-        rows = _Rows(path, [], [], columns.find(path, header), header)
-        for cells in reader:
-            if any(map(str.strip, cells)):
-                rows.cells.append(_fitted(path, reader.line_num, cells, header))
-                rows.lines.append(reader.line_num)
-    except csv.Error as error:
-        raise bad_file(path, f"line {reader.line_num}", f"is not a row of cells: {error}") from None
-    if not rows.cells:
-        raise bad_file(path, "holds no jobs")
-    return rows
-
-
-def _fitted(path: Path, line: int, cells: list[str], header: Sequence[str]) -> list[str]:
-    # A delimiter may stand in the name of a job, which Slurm prints as it is.
-    over = len(cells) - len(header)
-    names = [name.strip().lower() for name in header]
-    if over > 0 and "jobname" in names:
-        at = names.index("jobname")
-        cells = [*cells[:at], "|".join(cells[at : at + over + 1]), *cells[at + over + 1 :]]
-    if len(cells) != len(header):
-        raise bad_file(path, f"line {line}", f"has {len(cells)} cells, line 1 names {len(header)} columns")
-    return cells
-
-
-def _without_steps(rows: _Rows) -> _Rows:
-    """Return the rows without those of job steps, such as ``4711.batch``."""
-    jobs = rows.texts("job")
-    if all(_WHOLE_FLOAT.fullmatch(job) for job in jobs):
-        # Numbers that went through a table of floats are no steps.
-        column = rows.places["job"][0]
-        for cells in rows.cells:
-            cells[column] = cells[column].strip().removesuffix(".0")
-        return rows
-    kept = rows.only([not _STEP.fullmatch(job) for job in jobs])
-    if not kept.cells:
-        raise bad_file(rows.path, f"all {len(jobs)} lines are those of job steps")
-    return kept
-
-
-def _ids(rows: _Rows) -> tuple[IntArray, IntArray]:
-    """Give every job a number of its own; return all, and the new ones."""
-    jobs = rows.texts("job")
-    first = {job: row for row, job in reversed(list(enumerate(jobs)))}
-    owned = [first[job] == row and _PLAIN.fullmatch(job) is not None for row, job in enumerate(jobs)]
-    ids = np.array([int(job) if owned[row] else -1 for row, job in enumerate(jobs)], dtype=np.int64)
-    if ids.max() > LARGEST:
-        raise rows.error(int(ids.argmax()), "job", f"is {ids.max()}, must be at most 2^53")
-    unnumbered = np.flatnonzero(ids < 0)
-    for row in unnumbered.tolist():
-        if not (_PART.fullmatch(jobs[row]) or _PLAIN.fullmatch(jobs[row])):
-            raise rows.error(row, "job", f"is {shown(jobs[row])}, must be a number, or one such as 12_3 or 12+3")
-    ids[unnumbered] = max(int(ids.max()), 0) + 1 + np.arange(len(unnumbered))
-    return ids, ids[unnumbered]
-
-
-def _records(rows: _Rows, ids: IntArray) -> Records:
-    submit = rows.values("submit", instant_s)
-    # A job without a start or an end has no run time: NaN becomes 0, and the job is dropped.
-    timed = "run" in rows.places
-    run = rows.values("run", duration_s) if timed else rows.values("end", instant_s) - rows.values("start", instant_s)
-    run = np.nan_to_num(run)
-    estimate = np.nan_to_num(rows.values("estimate", duration_s))
-    limited = estimate > 0
-    role, resource = ("nodes", "node") if "nodes" in rows.places else ("processors", "cpu")
-    names = rows.texts("user")
-    if all(_PLAIN.fullmatch(name) for name in names):
-        users = [int(name) for name in names]
-    else:
-        # Names of users become numbers in the order in which they come.
-        numbers = {name: number for number, name in enumerate(dict.fromkeys(name for name in names if name))}
-        users = [numbers.get(name, UNKNOWN_USER) for name in names]
-    return Records(
-        rows.path,
-        rows.error,
-        ids,
-        submit - submit.min(),
-        run,
-        rows.values(role, lambda text, _: resource_count(text, resource)).astype(np.int64),
-        np.where(limited, estimate, run),
-        {RUN_USED: ~limited},
-        np.array(users, dtype=np.int64),
-    )

@@ -19,9 +19,9 @@ from allocopt.traces.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class Executable:
-    """An application; a sequential stage of its profile keeps one core busy, however many the job has.
+    """An application; a sequential stage of its profile keeps one core busy, however many cores the job has.
 
-    Raises `InvalidProblemError` if these are not the stages of a job.
+    Raises `InvalidProblemError` if the profile is not one (`check_profile`).
     """
 
     name: str
@@ -50,7 +50,7 @@ WORKFLOWS: Executables = MappingProxyType(
 def profiled_jobs(workload: Workload, executables: Executables) -> tuple[QueuedJob, ...]:
     """Return the jobs of a workload with the profiles of their applications, in its order.
 
-    Raises `InvalidProblemError`, which names the job, if there is no profile of its application.
+    Raises `InvalidProblemError`, which names the job, if its application has no profile.
     """
     jobs = []
     rows = zip(workload.ids.tolist(), workload.executables.tolist(), workload.processors.tolist(), strict=True)
@@ -91,11 +91,10 @@ class _ProfilesModel(FileModel):
 
 
 def read_profiles(path: Path | str) -> Executables:
-    """Read a table of profiles.
+    """Read a TOML file of profiles: tables ``[[application]]`` with ``executable``, ``name`` and ``stages``.
 
-    It is a TOML file with a list ``application`` of tables: ``executable``, ``name`` and ``stages``, each of which has
-    a ``share`` and may have ``cpu``, ``memory``, ``io`` and ``kind``. Raises `BadFileError` if the file cannot be read,
-    or a value is wrong; it names the place.
+    Each stage has a ``share`` and may have ``cpu``, ``memory``, ``io`` and ``kind``. Raises `BadFileError`, which names
+    the place, if the file cannot be read or a value is wrong.
     """
     table: dict[int, Executable] = {}
     for index, model in enumerate(validated(_ProfilesModel, read_toml(Path(path)), path).application):

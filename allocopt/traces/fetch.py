@@ -9,18 +9,15 @@ import gzip
 import hashlib
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from allocopt.errors import BadFileError, UsageError
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import decompressed, read_bytes
 from allocopt.files.writing import write_bytes
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 _ARCHIVE = "https://www.cs.huji.ac.il/labs/parallel/workload"
 # Seconds without a byte, and in all, after which a server is given up.
@@ -29,91 +26,84 @@ _TIMEOUT_S, _LONGEST_DOWNLOAD_S = 30.0, 600.0
 _LARGEST_DOWNLOAD = 200_000_000
 
 
+# By name, as the folder of a trace has it in small letters: what its file is called, checksum, and a few words.
+_ARCHIVED = (
+    ("CEA-Curie", "2011-2.1", "2011-12, 93,312 processors, cleaned"),
+    ("CTC-SP2", "1996-3.1", "1996-97, 338 processors, cleaned"),
+    ("HPC2N", "2002-2.2", "2002-06, 240 processors, cleaned"),
+    ("KTH-SP2", "1996-2.1", "1996-97, 100 processors, cleaned"),
+    ("SDSC-BLUE", "2000-4.2", "2000-03, 1,152 processors, cleaned"),
+    ("SDSC-SP2", "1998-4.2", "1998-2000, 128 processors, cleaned; for research, not for profit"),
+    ("Sandia-Ross", "2001-1.1", "2001-05, 1,524 processors, cleaned"),
+)
+# Of the files of August 2013 to February 2015, decompressed.
+_SHA256 = {
+    "CEA-Curie": "b732a04aea71e2f154c8feee580be549d0bba1462bc91ec581944cb3dd6d442d",
+    "CTC-SP2": "8e33a9b597e1ddda2d2164347bac08c9444e1a2620a7947df52f0a1622ec4cde",
+    "HPC2N": "77b8993c73ae438385f6c0015708251f52dc316267b03ac19a406fbea2802afa",
+    "KTH-SP2": "fba36494c4e4257f72182e8b629ebb0bcb054b3b82851ef957445bd627adcc87",
+    "SDSC-BLUE": "13892839f430583231a14bb811fd50a31b5b529eb37faacdbbefb71e73390e3e",
+    "SDSC-SP2": "2bb635f4b5793f52bd49ccb8fd913d95f9c5be6346925162cadcaf0117e28cf2",
+    "Sandia-Ross": "acee6b96aa76f815d9a6a81ee6d3e3026f462b6e0c340f9f4ef465e05b3c22b3",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class TraceSource:
-    """Where a trace is, plain or compressed by gzip, the checksum of its text, and machine and size in a few words."""
+    """A trace to be fetched: its address, plain or compressed by gzip, and the checksum of its text."""
 
     name: str
     url: str
     sha256: str
     about: str = ""
 
-    def fetch(self, folder: Path | None = None) -> Path:
-        """Return the file of the trace in a folder (see `cached_trace`), fetched if it is not there or is not the one.
+    @classmethod
+    def known(cls, name: str, url: str | None = None, sha256: str | None = None) -> "TraceSource":
+        """Return a source of `SOURCES`, or any other whose address and checksum are given.
 
-        Raises `BadFileError` if it cannot be fetched, or what comes has another checksum: then nothing is kept.
+        Raises `UsageError` if the name is no file name, or is unknown and address or checksum is missing.
+        """
+        if not name or name.startswith(".") or set(name) & set("/\\\0"):
+            raise UsageError(f"{name!r} is no name for a trace")
+        known = SOURCES.get(name) or cls(name, "", "")
+        found = replace(known, url=url or known.url, sha256=(sha256 or known.sha256).lower())
+        if not (found.url and found.sha256):
+            fault = f"there is no trace {name!r}; there are {', '.join(SOURCES)}, or any other with --url and --sha256"
+            raise UsageError(fault)
+        return found
+
+    def fetch(self, folder: Path | None = None) -> Path:
+        """Return the file of the trace in a folder (see `cached_trace`); fetch it if it is missing or damaged.
+
+        Raises `BadFileError` if it cannot be fetched or has another checksum; then nothing is kept.
         """
         there = cached_trace(self.name, folder)
-        if there is not None and self._is_right(there):
-            return there
+        # A file that was cut, by a full disk for instance, is fetched again.
+        with suppress(BadFileError):
+            if there is not None and _checksum(_decompressed(str(there), read_bytes(there))) == self.sha256:
+                return there
         data = _download(self.url)
         text = _decompressed(self.url, data)
-        found = hashlib.sha256(text).hexdigest()
-        if found != self.sha256:
+        if (found := _checksum(text)) != self.sha256:
             raise bad_file(self.url, f"has the checksum {found}, must have {self.sha256}: it is another file")
         path = (folder or _cache_folder()) / f"{self.name}.swf.gz"
         # Without a time in it, so that equal traces are equal files.
         write_bytes(path, data if data is not text else gzip.compress(text, mtime=0))
         return path
 
-    def _is_right(self, path: Path) -> bool:
-        # A file that was cut, by a full disk for instance, is fetched again.
-        try:
-            return hashlib.sha256(_decompressed(str(path), read_bytes(path))).hexdigest() == self.sha256
-        except BadFileError:
-            return False
-
 
 SOURCES: Mapping[str, TraceSource] = MappingProxyType(
     {
-        name: TraceSource(name, f"{_ARCHIVE}/{path}.swf.gz", sha256, about)
-        for name, path, sha256, about in (
-            (
-                "CEA-Curie",
-                "l_cea_curie/CEA-Curie-2011-2.1-cln",
-                "b732a04aea71e2f154c8feee580be549d0bba1462bc91ec581944cb3dd6d442d",
-                "2011-12, 93,312 processors, cleaned",
-            ),
-            (
-                "CTC-SP2",
-                "l_ctc_sp2/CTC-SP2-1996-3.1-cln",
-                "8e33a9b597e1ddda2d2164347bac08c9444e1a2620a7947df52f0a1622ec4cde",
-                "1996-97, 338 processors, cleaned",
-            ),
-            (
-                "HPC2N",
-                "l_hpc2n/HPC2N-2002-2.2-cln",
-                "77b8993c73ae438385f6c0015708251f52dc316267b03ac19a406fbea2802afa",
-                "2002-06, 240 processors, cleaned",
-            ),
-            (
-                "KTH-SP2",
-                "l_kth_sp2/KTH-SP2-1996-2.1-cln",
-                "fba36494c4e4257f72182e8b629ebb0bcb054b3b82851ef957445bd627adcc87",
-                "1996-97, 100 processors, cleaned",
-            ),
-            (
-                "SDSC-BLUE",
-                "l_sdsc_blue/SDSC-BLUE-2000-4.2-cln",
-                "13892839f430583231a14bb811fd50a31b5b529eb37faacdbbefb71e73390e3e",
-                "2000-03, 1,152 processors, cleaned",
-            ),
-            (
-                "SDSC-SP2",
-                "l_sdsc_sp2/SDSC-SP2-1998-4.2-cln",
-                "2bb635f4b5793f52bd49ccb8fd913d95f9c5be6346925162cadcaf0117e28cf2",
-                "1998-2000, 128 processors, cleaned; for research, not for profit",
-            ),
-            (
-                "Sandia-Ross",
-                "l_sandia_ross/Sandia-Ross-2001-1.1-cln",
-                "acee6b96aa76f815d9a6a81ee6d3e3026f462b6e0c340f9f4ef465e05b3c22b3",
-                "2001-05, 1,524 processors, cleaned",
-            ),
+        name: TraceSource(
+            name,
+            f"{_ARCHIVE}/l_{name.lower().replace('-', '_')}/{name}-{version}-cln.swf.gz",
+            _SHA256[name],
+            about,
         )
+        for name, version, about in _ARCHIVED
     }
 )
-"""Traces that are known by name. The checksums are those of the files of August 2013 to February 2015."""
+"""Traces that are known by name."""
 
 
 def _cache_folder() -> Path:
@@ -122,41 +112,36 @@ def _cache_folder() -> Path:
 
 
 def cached_trace(name: str, folder: Path | None = None) -> Path | None:
-    """Return the file of a trace that was fetched before; None if there is none.
-
-    The folder is ``$XDG_CACHE_HOME/allocopt/traces``, or that in ``~/.cache``, where none is given.
-    """
+    """Return the file of a fetched trace in a folder, or ``$XDG_CACHE_HOME/allocopt/traces``; None if there is none."""
     path = (folder or _cache_folder()) / f"{name}.swf.gz"
     return path if path.is_file() else None
-
-
-def known_source(name: str, url: str | None = None, sha256: str | None = None) -> TraceSource:
-    """Return where a trace is: one of `SOURCES`, or any other whose address and checksum are given.
-
-    Raises `UsageError` if the name is no file name, or not known and either is not given.
-    """
-    if not name or name.startswith(".") or set(name) & set("/\\\0"):
-        raise UsageError(f"{name!r} is no name for a trace")
-    known = SOURCES.get(name) or TraceSource(name, "", "")
-    found = replace(known, url=url or known.url, sha256=(sha256 or known.sha256).lower())
-    if not (found.url and found.sha256):
-        fault = f"there is no trace {name!r}; there are {', '.join(SOURCES)}, or any other with --url and --sha256"
-        raise UsageError(fault)
-    return found
 
 
 def _download(url: str) -> bytes:
     # What the network needs is loaded for that.
     import http.client
     import urllib.error
+    import urllib.request
     from concurrent.futures import Future
     from threading import Thread
+
+    def ask() -> None:
+        try:
+            with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as response:
+                data: bytes = response.read(_LARGEST_DOWNLOAD + 1)
+                if response.length and len(data) <= _LARGEST_DOWNLOAD:
+                    raise ConnectionError(f"it ends {response.length} bytes before the length that was announced")
+        except Exception as error:
+            # It is raised again, whatever it is, where the answer is waited for.
+            answer.set_exception(error)
+        else:
+            answer.set_result(data)
 
     if not url.startswith(("http://", "https://")):
         raise UsageError(f"{shown(url)} must begin with http:// or https://")
     answer: Future[bytes] = Future()
     # A server may take its time with every byte; whoever waits for another thread needs not wait for that.
-    Thread(target=_answer, args=(url, answer), daemon=True).start()
+    Thread(target=ask, daemon=True).start()
     try:
         data = answer.result(_LONGEST_DOWNLOAD_S)
     except urllib.error.HTTPError as error:
@@ -170,20 +155,9 @@ def _download(url: str) -> bytes:
     return data
 
 
-def _answer(url: str, answer: "Future[bytes]") -> None:
-    import urllib.request
-
-    try:
-        with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as response:
-            data: bytes = response.read(_LARGEST_DOWNLOAD + 1)
-            if response.length and len(data) <= _LARGEST_DOWNLOAD:
-                raise ConnectionError(f"it ends {response.length} bytes before the length that was announced")
-    except Exception as error:
-        # It is raised again, whatever it is, where the answer is waited for.
-        answer.set_exception(error)
-    else:
-        answer.set_result(data)
-
-
 def _decompressed(where: str, data: bytes) -> bytes:
     return decompressed(where, data) if data[:2] == b"\x1f\x8b" else data
+
+
+def _checksum(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()

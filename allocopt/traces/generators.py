@@ -30,18 +30,15 @@ def uniform_workload(
 ) -> Workload:
     """Draw the NSA paper's workload: everything uniform and integer.
 
-    Nodes and run times are those of section VI-A; the paper does not print the times between arrivals, whose range
-    here is that of the workload file its authors published. A longer workload from the same generator state begins
-    with the shorter one. Raises `UsageError` if there is no job to draw, or a range is empty or begins too low.
+    Nodes and run times are those of section VI-A; the paper does not print the times between arrivals, whose range here
+    is that of the workload file its authors published. A longer workload from the same generator state begins with the
+    shorter one. Raises `UsageError` if there is no job to draw, or a range is empty or begins too low.
 
     Parameters
     ----------
-    nodes
-        Range of the number of whole nodes of a job.
-    run_s
-        Range of the run time, in seconds.
-    gap_s
-        Range of the time from one arrival to the next (from 0 to the first), in seconds.
+    nodes, run_s, gap_s
+        Ranges of a job's whole nodes, of its run time and of the time from one arrival to the next (from 0 to the
+        first), in seconds.
     """
     if jobs < 1:
         raise UsageError(f"the number of jobs is {jobs}, must be at least 1")
@@ -55,7 +52,7 @@ def uniform_workload(
 
 
 def check_range(what: str, given: Range, least: int) -> None:
-    """Raise `UsageError` unless a range holds a value and none below the least that makes sense."""
+    """Raise `UsageError` unless a range rises and begins at ``least`` or above."""
     low, high = given
     if not least <= low <= high:
         raise UsageError(f"the range of {what} is {low}..{high}, must rise and begin at {least} or more")
@@ -85,7 +82,7 @@ class Gamma:
 
 @dataclass(frozen=True, slots=True)
 class LublinModel:
-    """Parameters of the model; the names used by the paper and its program stand in parentheses.
+    """Parameters of the model; their names in the paper and its program stand in parentheses.
 
     Raises `UsageError` if a share is not within 0 .. 1, or a distribution lies mostly beyond its greatest value.
     """
@@ -191,10 +188,9 @@ class LublinModel:
 def lublin_workload(
     jobs: int, processors: int, rng: np.random.Generator, model: LublinModel | None = None, name: str = "lublin"
 ) -> Workload:
-    """Draw a workload of the model of Lublin and Feitelson; it begins at midnight, and its times are whole seconds.
+    """Draw a workload of the model of Lublin and Feitelson from midnight on, in whole seconds; estimates are run times.
 
-    Estimates are the run times: the model has none. The machine has at least 10 processors with the default model.
-    Raises `UsageError` if there is no job to draw, or the machine is too small for the model.
+    Raises `UsageError` if there is no job to draw, or the machine is too small: the default model needs 10 processors.
     """
     if jobs < 1:
         raise UsageError(f"the number of jobs is {jobs}, must be at least 1")

@@ -3,7 +3,6 @@
 The simulator was validated with such batches (section VI and Table IV).
 """
 
-from collections.abc import Mapping
 from math import ceil
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -45,6 +44,24 @@ class _Job(FileModel, extra="ignore"):
     ntasks_per_node: _Count | None = None
     profile: str | None = None
 
+    def shape(self, where: str) -> tuple[int, int]:
+        """Return nodes and tasks, of which one may follow from the other."""
+        several = (self.nodes, self.ntasks, self.ntasks_per_node)
+        if self.res is not None:
+            if several != (None, None, None):
+                fault = "has res and also nodes, ntasks or ntasks_per_node; must have one or the other"
+                raise bad_file(where, fault)
+            return 1, self.res
+        per_node = self.ntasks_per_node or 1
+        tasks = (self.nodes or 0) * per_node if self.ntasks is None else self.ntasks
+        if not tasks:
+            raise bad_file(where, "has none of res, ntasks and nodes")
+        nodes = ceil(tasks / per_node)
+        if None not in several and self.nodes != nodes:
+            fault = f"has {tasks} tasks, {per_node} on each node, and {self.nodes} nodes, must be {nodes}"
+            raise bad_file(where, fault)
+        return self.nodes or nodes, tasks
+
 
 class _File(FileModel, extra="ignore"):
     jobs: Annotated[list[dict[str, object]], Field(min_length=1)]
@@ -54,20 +71,26 @@ class _File(FileModel, extra="ignore"):
 def read_irmasim(path: Path | str) -> TaskWorkload:
     """Read a workload of IRMaSim, plain or compressed (``.gz``).
 
-    A job has ``res`` tasks on one node, or ``nodes``, ``ntasks`` and ``ntasks_per_node``, of which one may be left
-    out; without the last, a task for each node. ``req_ops``, ``ipc`` and ``mem_vol`` (MB) are those of each task, and
-    so is ``mem`` (MB); ``req_time`` is the estimate. They stand in the job or in its profile. Raises `BadFileError` if
-    the file cannot be read or anything in it is wrong; it names the job and the field.
+    A job has ``res`` tasks on one node, or two of ``nodes``, ``ntasks`` and ``ntasks_per_node`` (1 if not given).
+    ``req_ops``, ``ipc``, ``mem`` and ``mem_vol`` (MB) are those of each task, ``req_time`` is the estimate; they stand
+    in the job or in its profile. Raises `BadFileError` if anything is wrong; it names the job and the field.
     """
     path = Path(path)
     model = validated(_File, parse_json(read_text(path), path), path)
-    jobs, profiles = [], []
+    jobs, profiles, shapes = [], [], []
     for number, given in enumerate(model.jobs):
-        job = validated(_Job, given, f"{path}: jobs[{number}]")
+        where = f"{path}: jobs[{number}]"
+        job = validated(_Job, given, where)
+        if job.profile is not None and job.profile not in model.profiles:
+            raise bad_file(f"{where}.profile", f"is {shown(job.profile)}, there is no such profile")
+        if job.profile is None:
+            profiles.append(validated(_Profile, given, where))
+        else:
+            profiles.append(validated(_Profile, model.profiles[job.profile], f"{path}: profile {shown(job.profile)}"))
         jobs.append(job)
-        profiles.append(_profile(path, number, job, given, model.profiles))
+        shapes.append(job.shape(where))
     names = tuple(f"job{number}" if job.id is None else str(job.id) for number, job in enumerate(jobs))
-    shapes = np.array([_shape(path, number, job) for number, job in enumerate(jobs)])
+    nodes, tasks = np.array(shapes).T
 
     def column(name: str) -> FloatArray:
         return np.array([getattr(profile, name) for profile in profiles], dtype=np.float64)
@@ -77,8 +100,8 @@ def read_irmasim(path: Path | str) -> TaskWorkload:
             trace_name(path),
             names,
             np.array([job.subtime for job in jobs], dtype=np.float64),
-            shapes[:, 0],
-            shapes[:, 1],
+            nodes,
+            tasks,
             column("req_ops"),
             column("ipc"),
             column("mem"),
@@ -88,35 +111,6 @@ def read_irmasim(path: Path | str) -> TaskWorkload:
         )
     except InvalidProblemError as error:
         raise bad_file(path, str(error)) from None
-
-
-def _profile(
-    path: Path, number: int, job: _Job, given: Mapping[str, object], profiles: Mapping[str, object]
-) -> _Profile:
-    if job.profile is None:
-        return validated(_Profile, given, f"{path}: jobs[{number}]")
-    if job.profile not in profiles:
-        raise bad_file(path, f"jobs[{number}].profile", f"is {shown(job.profile)}, there is no such profile")
-    return validated(_Profile, profiles[job.profile], f"{path}: profile {shown(job.profile)}")
-
-
-def _shape(path: Path, number: int, job: _Job) -> tuple[int, int]:
-    # Nodes and tasks of a job, of which one may follow from the other.
-    place = f"jobs[{number}]"
-    several = (job.nodes, job.ntasks, job.ntasks_per_node)
-    if job.res is not None:
-        if several != (None, None, None):
-            raise bad_file(path, place, "has res and also nodes, ntasks or ntasks_per_node; must have one or the other")
-        return 1, job.res
-    per_node = job.ntasks_per_node or 1
-    tasks = (job.nodes or 0) * per_node if job.ntasks is None else job.ntasks
-    if not tasks:
-        raise bad_file(path, place, "has none of res, ntasks and nodes")
-    nodes = ceil(tasks / per_node)
-    if None not in several and job.nodes != nodes:
-        fault = f"has {tasks} tasks, {per_node} on each node, and {job.nodes} nodes, must be {nodes}"
-        raise bad_file(path, place, fault)
-    return job.nodes or nodes, tasks
 
 
 class _Benchmark(NamedTuple):
@@ -147,9 +141,9 @@ _SPAN_S = 120.0
 
 
 def npb_batch(jobs: int, rng: np.random.Generator, span_s: float = _SPAN_S) -> TaskWorkload:
-    """Return a batch of serial jobs, each a benchmark of Table IV drawn at random, submitted uniformly within a span.
+    """Draw a batch of serial jobs, each a benchmark of Table IV, submitted uniformly within a span in seconds.
 
-    Raises `UsageError` if there is not at least one job, or the span, in seconds, is negative.
+    Raises `UsageError` if there is not at least one job, or the span is negative.
     """
     if jobs < 1 or not span_s >= 0:
         raise UsageError(f"a batch has at least 1 job, and a span that is not negative, not {jobs} in {span_s:g} s")

@@ -1,4 +1,4 @@
-"""What jobs ask of the cores, the memory and the file system of an allocation, stage by stage."""
+"""Jobs by stages: their demands on the cores, the memory and the file system of an allocation."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -36,7 +36,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class ProfiledJob:
-    """A job whose demands are known, running or waiting; it has, or asks for, ``cores``."""
+    """A job whose demands are known; it has, or asks for, ``cores``."""
 
     id: str
     cores: int
@@ -51,7 +51,7 @@ class ProfiledJob:
 
     @property
     def happiness(self) -> float:
-        """Time left over time needed, from 1 on where the job ends within its limit (ASAX paper, Eq. 1; errata)."""
+        """Time left over time needed, at least 1 where the job ends within its limit (ASAX paper, Eq. 1; errata)."""
         return self.walltime_s / self.remaining_s
 
     def column(self, name: str) -> FloatArray:

@@ -11,7 +11,7 @@ _COLUMNS = {"job": (1, "job id"), "submit": (2, "arrival time"), "run": (3, "run
 
 
 class Nsa(TraceFormat):
-    """The text format of the NSA paper's authors: whole nodes, and no estimates, for which run times stand."""
+    """The text format of the NSA paper's authors: whole nodes, and no estimates, for which the run times stand."""
 
     def read(self, path: Path) -> Workload:
         table = Table.read(path, _COLUMNS, 4, may_have_more=False)

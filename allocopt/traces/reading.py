@@ -20,9 +20,9 @@ _TAKEN_FOR_NSA = "it was taken for the NSA authors' text, for it does not end in
 
 
 def format_of(path: Path) -> TraceFormat:
-    """Return the format of a file by its ending: ``.swf``, ``.json`` for Batsim, or ``.txt``; ``.gz`` is compressed.
+    """Return the format of a file by its ending: ``.swf``, Batsim's ``.json``, the NSA authors' ``.txt``; also ``.gz``.
 
-    Text is that of the NSA authors. Raises `UsageError` if no format has this ending.
+    Raises `UsageError` if no format has this ending.
     """
     name = path.name.removesuffix(".gz")
     for ending in _FORMATS:

@@ -55,7 +55,7 @@ def trace_name(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Records:
-    """The rows of a trace, one per job, runnable or not; arrays of shape ``(rows,)``, times in seconds."""
+    """Rows of a trace, one per job, runnable or not; arrays of shape ``(rows,)``, times in seconds."""
 
     path: Path
     # Makes an error that names the place in the file, of a row, of ``job``, ``submit`` or ``preceding``, and a fault.
@@ -76,8 +76,8 @@ class Records:
     def workload(self, machine: int | None = None) -> Workload:
         """Return the jobs that can be run, on a machine of so many processors if the trace says.
 
-        Raises `BadFileError` if a job is given twice, is submitted before time 0, waits for its own end, or no job can
-        be run.
+        Raises `BadFileError` if a job is given twice, is submitted before time 0 or waits for its own end, or none can
+        run.
         """
         runs, asks = self.run > 0, self.processors > 0
         keep = runs & asks
@@ -124,7 +124,7 @@ def _counts(flags: Mapping[str, BoolArray]) -> Counts:
 
 
 class Row(NamedTuple):
-    """A job; times in seconds, whole ones as integers, so that no ``.0`` is written."""
+    """A job as plain numbers; whole seconds are integers, so that no ``.0`` is written."""
 
     job: int
     submit: Number
@@ -140,7 +140,7 @@ class Row(NamedTuple):
 def rows_of(path: Path, workload: Workload) -> Iterator[Row]:
     """Return the jobs of a workload as rows, in its order.
 
-    Raises `BadFileError`, which names the file that they are for, if there are no jobs, or one could not be read again.
+    Raises `BadFileError`, which names the file to be written, if there are no jobs or one could not be read again.
     """
     if not len(workload):
         raise bad_file(path, "cannot be written: the workload holds no jobs")

@@ -1,7 +1,7 @@
-"""Standard Workload Format, version 2.2: the format of the Parallel Workloads Archive.
+"""Standard Workload Format, version 2.2, of the Parallel Workloads Archive.
 
-A line has 18 columns; further ones are ignored. Lines that begin with ``;`` are comments, those of the form
-``; Key: value`` a header. A missing value is -1.
+A line has 18 columns; further ones are ignored. Lines that begin with ``;`` are comments, those of the form ``; Key:
+value`` a header. A missing value is -1.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Numbers in columns: the text files in which traces come, read at once, with every fault found in its line."""
+"""Tables of numbers in text files, read at once; a fault is named with its line."""
 
 import itertools
 import re
@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """The numbers of a file."""
+    """Columns of numbers of a file."""
 
     path: Path
     # All lines of the file; those that are blank or begin with ``;`` hold no numbers.
@@ -35,10 +35,10 @@ class Table:
     def read(
         cls, path: Path, columns: Mapping[str, tuple[int, str]], fewest: int, *, may_have_more: bool = True
     ) -> "Table":
-        """Read a file, plain or compressed (``.gz``), of at least so many columns; what may follow is ignored.
+        """Read a file, plain or compressed (``.gz``), of at least so many columns.
 
-        Raises `BadFileError` if there are no numbers, or a line does not hold what it should; it names the line and the
-        column.
+        Raises `BadFileError`, which names line and column, if there are no numbers or a line does not hold what it
+        should.
         """
         text = read_text(path)
         # Split at line ends of any system, and nowhere else.

@@ -1,4 +1,4 @@
-"""Jobs of parallel tasks with what they compute and how much memory they read and write."""
+"""Jobs of parallel tasks, with what these compute, read and write."""
 
 import re
 from dataclasses import dataclass, field, replace
@@ -65,17 +65,11 @@ class TaskWorkload:
         object.__setattr__(self, "names", tuple(self.names[row] for row in order.tolist()))
         if self.applications:
             object.__setattr__(self, "applications", tuple(self.applications[row] for row in order.tolist()))
-        self._check_values()
-
-    def _check_values(self) -> None:
-        for column in _POSITIVE:
-            values = getattr(self, column)
-            self._check(
-                column, (values >= _LEAST) & (values <= _MOST), f"a positive number, from {_LEAST:g} to {_MOST:g}"
-            )
-        for column in _OTHERS:
-            values = getattr(self, column)
-            self._check(column, (values >= 0) & (values <= _MOST), f"a number, not negative, at most {_MOST:g}")
+        positive, not_negative = f"positive number, from {_LEAST:g} to", "number, not negative, at most"
+        for columns, least, words in ((_POSITIVE, _LEAST, positive), (_OTHERS, 0, not_negative)):
+            for column in columns:
+                values = getattr(self, column)
+                self._check(column, (values >= least) & (values <= _MOST), f"a {words} {_MOST:g}")
         # Each may be in range where the quotient is not.
         work = self.work
         right = f"such that its billions of cycles are from {_LEAST:g} to {_MOST:g}"
@@ -106,7 +100,7 @@ class TaskWorkload:
             return np.asarray(self.instructions / self.ipc / 1e9, dtype=np.float64)
 
     def first(self, jobs: int) -> "TaskWorkload":
-        """Return the workload without all but the first jobs submitted."""
+        """Return the workload of the first jobs submitted."""
         columns = {column: getattr(self, column)[:jobs] for column in (*_WHOLE, *_POSITIVE, *_OTHERS)}
         return replace(self, names=self.names[:jobs], applications=self.applications[:jobs], **columns)
 
@@ -120,9 +114,9 @@ class TaskWorkload:
         return np.arange(1, len(self) + 1)
 
     def workload_at(self, core_speed: float) -> Workload:
-        """Return the jobs with the run times of their tasks alone on cores of so many billions of cycles per second."""
+        """Return the jobs with run times alone on cores of so many billions of cycles per second."""
         return Workload(self.name, self.numbers(), self.submit, self.work / core_speed, self.tasks, self.estimate)
 
     def workload(self, start: FloatArray, end: FloatArray) -> Workload:
-        """Return the jobs with the run times that a simulation gave: start and end in seconds, shape ``(n,)``."""
+        """Return the jobs with the run times of a simulation: start and end in seconds, shape ``(n,)``."""
         return Workload(self.name, self.numbers(), self.submit, end - start, self.tasks, self.estimate)

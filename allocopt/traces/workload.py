@@ -1,4 +1,4 @@
-"""A workload: the jobs of a trace or a generator, in the order of their submission."""
+"""The workload: jobs of a trace or a generator, in the order of their submission."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -142,7 +142,7 @@ class Workload:
         return Precedence(self.ids, self.preceding, self.think_s).rows()
 
     def remarks(self, size: int | None = None) -> list[str]:
-        """Return what was dropped and repaired, a line per reason, and that a machine of a size is not the trace's."""
+        """Return a line per reason for dropped and repaired jobs, and one if the machine is not of the trace's size."""
         kinds = (("dropped", self.dropped), ("repaired", self.repaired))
         counted = [f"{self.name}: jobs {kind}, {reason}: {jobs}" for kind, counts in kinds for reason, jobs in counts]
         if None in (size, self.machine_processors) or size == self.machine_processors:
@@ -172,13 +172,13 @@ class Workload:
         return self._only(self.processors <= size, OVERSIZED)
 
     def first(self, jobs: int) -> "Workload":
-        """Return the first jobs submitted, the others being counted as dropped; a negative number is a `UsageError`."""
+        """Return the first jobs submitted; the others are counted as dropped. A negative number is a `UsageError`."""
         if jobs < 0:
             raise UsageError(f"the number of jobs is {jobs}, must not be negative")
         return self._only(np.arange(len(self)) < jobs, SURPLUS)
 
     def subset(self, rows: IntArray | slice, begin_s: float = 0.0, name: str | None = None) -> "Workload":
-        """Return some jobs, submitted as long after ``begin_s`` as they were; they wait for nobody who is left out.
+        """Return some jobs, submitted as long after ``begin_s`` as they were, without waiting for jobs left out.
 
         ``begin_s``, in seconds, is at most their first submit time. Without a name the workload keeps this one's.
         """
@@ -191,14 +191,14 @@ class Workload:
         return replace(self, **kept, dropped=dropped, repaired=_with_count(self.repaired, PRECEDING_LOST, lost))
 
     def _rows(self, rows: NDArray[np.generic] | slice) -> tuple[dict[str, Any], int]:
-        """Return the columns of some jobs, and how many of these have lost the job that they waited for."""
+        """Return the columns of some jobs, and how many of these have lost their preceding job."""
         kept = {name: getattr(self, name)[rows] for name in COLUMNS}
         found, lost = Precedence(kept["ids"], kept["preceding"], kept["think_s"]).without_lost()
         return {**kept, **found._asdict()}, lost
 
 
 class Precedence(NamedTuple):
-    """Distinct numbers of jobs, that of the one before each, -1 for none, and seconds from its end; shape ``(n,)``."""
+    """Numbers of jobs, of the job before each (-1 for none), and seconds from its end; arrays of shape ``(n,)``."""
 
     ids: IntArray
     preceding: IntArray
@@ -217,7 +217,7 @@ class Precedence(NamedTuple):
         return rows
 
     def without_lost(self) -> tuple["Precedence", int]:
-        """Return it without the preceding jobs that are not there, and the number of these."""
+        """Return the precedence without preceding jobs that are not there, and the number of these."""
         lost = (self.preceding != NO_JOB) & (self.rows() < 0)
         kept = Precedence(self.ids, np.where(lost, NO_JOB, self.preceding), np.where(lost, 0.0, self.think_s))
         return kept, int(lost.sum())

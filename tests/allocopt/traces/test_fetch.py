@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from allocopt.errors import BadFileError, UsageError
-from allocopt.traces.fetch import SOURCES, TraceSource, cached_trace, known_source
+from allocopt.traces.fetch import SOURCES, TraceSource, cached_trace
 from allocopt.traces.reading import read_workload
 
 SWF = "; MaxProcs: 4\n" + "".join(f"{job} {job} -1 10 2 -1 -1 2 20 -1 1 1 1 1 1 -1 -1 -1\n" for job in range(1, 4))
@@ -113,12 +113,12 @@ def test_only_the_web_is_asked(tmp_path: Path) -> None:
 
 
 def test_known_names_have_their_url_and_checksum_and_others_need_both() -> None:
-    assert known_source("KTH-SP2") == SOURCES["KTH-SP2"]
-    assert known_source("KTH-SP2", url="http://x/y").sha256 == SOURCES["KTH-SP2"].sha256
-    assert known_source("other", "http://x/y", SHA256.upper()).sha256 == SHA256
+    assert TraceSource.known("KTH-SP2") == SOURCES["KTH-SP2"]
+    assert TraceSource.known("KTH-SP2", url="http://x/y").sha256 == SOURCES["KTH-SP2"].sha256
+    assert TraceSource.known("other", "http://x/y", SHA256.upper()).sha256 == SHA256
     for name, url in (("other", None), ("other", "http://x/y"), ("../other", None), ("", None), (".x", None)):
         with pytest.raises(UsageError):
-            known_source(name, url)
+            TraceSource.known(name, url)
 
 
 @pytest.mark.slow
