@@ -28,7 +28,6 @@ from learned.cush.policies import (
     POLICIES,
     SIDE,
     Agent,
-    ImageNetwork,
     JobSelector,
     LearnedPolicies,
     PolicySelector,
@@ -36,10 +35,9 @@ from learned.cush.policies import (
     parts_of,
 )
 from learned.rl.algorithms import Choices, OptimizerName, PolicyGradient, cumulative_rewards
-from learned.rl.networks import dense, masked, masked_log_softmax, set_weights, slot_layers, slot_logits, weights_of
+from learned.rl.networks import SlotNetwork, dense, masked, masked_log_softmax, set_weights, slot_logits, weights_of
 from learned.rl.slots import CompactNetwork, SlotPolicy
-from learned.rl.state import Stateful
-from learned.rl.workers import Workers
+from learned.rl.workers import Stateful, Workers
 
 Clock = Literal["timesteps", "actions"]  # What counts as the same time for the baseline
 SlotRows = tuple[torch.Tensor, torch.Tensor]
@@ -80,41 +78,47 @@ class Settings:
             )
 
 
-class SelectorModule(nn.Module):
-    """A job selector that learns: what `states` makes of observations to logits, shape ``(n, Q + 1)``."""
+PUBLISHED = Settings()
+USUAL = Settings(
+    optimizer="adam",
+    selector_rate=3e-3,
+    policy_rate=1e-2,
+    last_rate=0.05,
+    gamma=1.0,
+    global_reward=False,
+    clock="timesteps",
+    policy_steps=8,
+    policy_baseline=True,
+    scaled=True,
+    ent_coef=0.01,
+    max_grad_norm=0.5,
+)
+"""Those of the shipped weights."""
 
-    largest_batch: int  # Choices that it learns from together, at most; more do not fit in a cache
 
-    def states(self, observations: Float32Array, legal: BoolArray) -> SlotRows | torch.Tensor:
-        """Turn observations of ``n`` choices into what the module takes."""
-        raise NotImplementedError
+class CompactModule(nn.Module):
+    """The compact job selector: `SlotRows` to logits ``(n, Q + 1)``; acts without torch."""
 
-    def acting(self) -> JobSelector:
-        """Return what acts by the present weights."""
-        raise NotImplementedError
-
-
-class CompactModule(SelectorModule):
-    """The compact job selector; takes `SlotRows`, and acts without torch."""
-
-    largest_batch = 100_000
+    largest_batch = 100_000  # Choices that it learns from together, at most; more do not fit in a cache
 
     def __init__(self, network: CompactNetwork) -> None:
         super().__init__()
-        self.actor = slot_layers(network)
+        self.actor = SlotNetwork(network).actor
 
     def forward(self, states: SlotRows) -> torch.Tensor:
         return slot_logits(self.actor, *states)
 
     def states(self, observations: Float32Array, legal: BoolArray) -> SlotRows:
+        """Turn observations of ``n`` choices into what the module takes."""
         return torch.from_numpy(observations[legal]), torch.from_numpy(legal)
 
     def acting(self) -> JobSelector:
+        """Return what acts by the present weights."""
         return SlotPolicy.of(weights_of(self))
 
 
-class ImageModule(SelectorModule):
-    """The paper's job selector; takes images ``(n, Q + 1, T, units)``, and acts itself.
+class ImageModule(nn.Module):
+    """The paper's job selector: images ``(n, Q + 1, T, units)`` to logits ``(n, Q + 1)``; acts itself.
 
     Batch normalization is by running statistics also while it learns, so that probabilities are those by which choices
     were drawn; every batch that is learned from moves the statistics.
@@ -122,12 +126,11 @@ class ImageModule(SelectorModule):
 
     largest_batch = 256
 
-    def __init__(self, network: ImageNetwork) -> None:
+    def __init__(self, queue: int, horizon: int, units: int) -> None:
         super().__init__()
-        choices = network.queue + 1
-        self.filters = nn.Conv2d(choices, FILTERS, SIDE)
+        self.filters = nn.Conv2d(queue + 1, FILTERS, SIDE)
         self.norm = nn.BatchNorm2d(FILTERS, momentum=MOMENTUM)
-        self.output = nn.Linear(FILTERS * network.positions, choices)
+        self.output = nn.Linear(FILTERS * (horizon - SIDE + 1) * (units - SIDE + 1), queue + 1)
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
         found = torch.relu(self.filters(states))
@@ -146,26 +149,26 @@ class ImageModule(SelectorModule):
         return logits
 
     def states(self, observations: Float32Array, legal: BoolArray) -> torch.Tensor:
+        """Turn observations of ``n`` choices into what the module takes."""
         return torch.from_numpy(observations)
 
     def acting(self) -> JobSelector:
+        """Return what acts by the present weights."""
         return self
 
-    def draw(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray) -> IntArray:
-        """Draw choices; see `learned.cush.policies.JobSelector.draw`."""
-        probability = masked_log_softmax(self._logits(observations), torch.from_numpy(legal)).exp().double()
+    def choose(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray | None = None) -> IntArray:
+        """Choose, or draw choices; see `learned.cush.policies.JobSelector.choose`."""
+        with torch.no_grad():
+            logits = self(torch.from_numpy(observations))
+        if uniform is None:
+            return np.asarray(masked(logits, torch.from_numpy(legal)).argmax(1).numpy())
+        probability = masked_log_softmax(logits, torch.from_numpy(legal)).exp().double()
         below = probability.cumsum(1) <= torch.from_numpy(uniform)[:, None] * probability.sum(1, keepdim=True)
         # Rounding must not lead beyond the last legal choice, which is to do nothing.
         return np.asarray(below.sum(1).clamp(max=legal.shape[1] - 1).numpy())
 
-    def best(self, observations: Float32Array, legal: BoolArray) -> IntArray:
-        """Take the most probable choices; see `learned.cush.policies.JobSelector.best`."""
-        return np.asarray(masked(self._logits(observations), torch.from_numpy(legal)).argmax(1).numpy())
 
-    def _logits(self, observations: Float32Array) -> torch.Tensor:
-        with torch.no_grad():
-            logits: torch.Tensor = self(torch.from_numpy(observations))
-        return logits
+SelectorModule = CompactModule | ImageModule
 
 
 class PolicyModule(nn.Sequential):
@@ -294,7 +297,7 @@ def _means_over(
 
 
 class CushLearner(Stateful):
-    """Both selectors on one machine, where that of policies may be fixed; see `learned.rl.loop.Learner`."""
+    """Both selectors on one machine, where that of policies may be fixed; see `learned.rl.workers.Learner`."""
 
     state = ("_learners", "_simulations", "_generator", "_samples", "_epochs", "_measures", "best", "best_score")
 
@@ -336,7 +339,15 @@ class CushLearner(Stateful):
         entropy = self._learners[JOBS].improve(self._selections(found), ent_coef)
         allocations = [part for part, _ in found]
         if POLICIES in self._learners:
-            self._improve_policies(allocations, ent_coef)
+            parts = [part.choices(self._simulations.groups, settings, self._workers) for part in allocations]
+            steps = [parts]
+            if settings.policy_steps > 1:
+                names = ("states", "legal", "actions", "advantages")
+                whole = [torch.cat([getattr(part, name) for part in parts]) for name in names]
+                order = torch.randperm(len(whole[0]), generator=self._generator).chunk(settings.policy_steps)
+                steps = [[Choices(*(tensor[some] for tensor in whole))] for some in order]
+            for choices in steps:
+                self._learners[POLICIES].improve(choices, ent_coef)
         self._epochs += 1
         is_last = self._epochs == settings.epochs
         if is_last or self._epochs % settings.average_every == 0:
@@ -400,18 +411,6 @@ class CushLearner(Stateful):
                 states = self._jobs.states(part.observations[some], part.legal[some])
                 legal, slots = torch.from_numpy(part.legal[some]), torch.from_numpy(part.slots[some])
                 yield Choices(states, legal, slots, advantages[some])
-
-    def _improve_policies(self, found: Sequence[_Allocations], ent_coef: float) -> None:
-        groups, settings = self._simulations.groups, self._settings
-        parts = [part.choices(groups, settings, self._workers) for part in found]
-        if settings.policy_steps == 1:
-            self._learners[POLICIES].improve(parts, ent_coef)
-            return
-        names = ("states", "legal", "actions", "advantages")
-        whole = [torch.cat([getattr(part, name) for part in parts]) for name in names]
-        order = torch.randperm(len(whole[0]), generator=self._generator)
-        for some in order.chunk(settings.policy_steps):
-            self._learners[POLICIES].improve([Choices(*(tensor[some] for tensor in whole))], ent_coef)
 
     def _average(self) -> None:
         for learner in self._learners.values():

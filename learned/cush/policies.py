@@ -16,7 +16,7 @@ from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.cush.jobsets import JobSet, Machine
 from allocopt.envs.cush.observation import n_features
 from allocopt.envs.cush.task import DynamicTypes, Episodes, Options
-from allocopt.errors import BadFileError, UsageError
+from allocopt.errors import UsageError
 from allocopt.simulator.locality import Policy, WorkloadType
 from allocopt.simulator.scheduler import Decision, Start, Wait
 from allocopt.simulator.state import FREE, NOBODY, RUNNING
@@ -35,24 +35,6 @@ N_NUMBERS = 3  # What a policy selector is told of a job beside its traits; see 
 GPUS = "gpus"  # The resource of a platform that policies are about
 
 
-@dataclass(frozen=True, slots=True)
-class ImageNetwork:
-    """Slots, rows of the image, and columns: CPUs and GPUs; raises `UsageError` if a filter has no place in it."""
-
-    queue: int
-    horizon: int
-    units: int
-
-    def __post_init__(self) -> None:
-        if self.horizon < SIDE:
-            raise UsageError(f"the horizon is {self.horizon}, must be at least {SIDE} for filters of {SIDE} x {SIDE}")
-
-    @property
-    def positions(self) -> int:
-        """Places of a filter in the image."""
-        return (self.horizon - SIDE + 1) * (self.units - SIDE + 1)
-
-
 def parts_of(weights: Mapping[str, Float32Array], prefix: str) -> dict[str, Float32Array]:
     """Return the parameters of one of the selectors."""
     return {name.removeprefix(prefix): values for name, values in weights.items() if name.startswith(prefix)}
@@ -61,11 +43,8 @@ def parts_of(weights: Mapping[str, Float32Array], prefix: str) -> dict[str, Floa
 class JobSelector(Protocol):
     """Chooses a slot, or to do nothing, in many episodes at once; `learned.rl.slots.SlotPolicy` is one."""
 
-    def draw(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray) -> IntArray:
-        """Draw choices from what `Episodes.observe` returns, by random numbers within 0 .. 1, shape ``(E,)``."""
-
-    def best(self, observations: Float32Array, legal: BoolArray) -> IntArray:
-        """Take the most probable choices; see `draw`."""
+    def choose(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray | None = None) -> IntArray:
+        """Return the most probable choices, or draw them by random numbers within 0 .. 1, shape ``(E,)``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,23 +58,17 @@ class LearnedPolicies:
         first = {"0.weight": (HIDDEN, inputs), "0.bias": (HIDDEN,)}
         check_shapes({**first, "2.weight": (len(Policy), HIDDEN), "2.bias": (len(Policy),)}, self.weights)
 
-    def draw(self, described: Float32Array, penalties: FloatArray, uniform: FloatArray) -> IntArray:
-        """Draw policies of jobs that start by their probabilities and random numbers within 0 .. 1, shape ``(n,)``.
+    def choose(self, described: Float32Array, penalties: FloatArray, uniform: FloatArray | None = None) -> IntArray:
+        """Return the most probable policies of jobs that start, or draw them by random numbers within 0 .. 1, ``(n,)``.
 
         Descriptions have shape ``(n, inputs)``; only an oracle looks at penalties under each `Policy`, shape ``(n,
         2)``.
         """
-        logits = two_layers(self.weights, described, _rectified).astype(np.float64)
-        first = 1.0 / (1.0 + np.exp(np.clip(logits[:, 1] - logits[:, 0], -60.0, 60.0)))
+        logits = two_layers(self.weights, described, lambda values: np.maximum(values, np.float32(0.0)))
+        if uniform is None:
+            return np.asarray(logits.argmax(axis=1), dtype=np.int64)
+        first = 1.0 / (1.0 + np.exp(np.clip(np.diff(logits.astype(np.float64))[:, 0], -60.0, 60.0)))
         return np.asarray((uniform >= first).astype(np.int64))
-
-    def best(self, described: Float32Array, penalties: FloatArray) -> IntArray:
-        """Take the most probable policies; see `draw`."""
-        return np.asarray(two_layers(self.weights, described, _rectified).argmax(axis=1), dtype=np.int64)
-
-
-def _rectified(values: Float32Array) -> Float32Array:
-    return np.maximum(values, np.float32(0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +77,8 @@ class FixedPolicies:
 
     how: str
 
-    def draw(self, described: Float32Array, penalties: FloatArray, uniform: FloatArray) -> IntArray:
-        """Return the policies, which nothing is drawn for; see `LearnedPolicies.draw`."""
-        return self.best(described, penalties)
-
-    def best(self, described: Float32Array, penalties: FloatArray) -> IntArray:
-        """Return the policies; see `LearnedPolicies.draw`."""
+    def choose(self, described: Float32Array, penalties: FloatArray, uniform: FloatArray | None = None) -> IntArray:
+        """Return the policies, for which nothing is drawn; see `LearnedPolicies.choose`."""
         if self.how == ORACLE:
             return np.asarray(penalties.argmin(axis=1), dtype=np.int64)
         chosen = next(policy for policy in Policy if policy.label == self.how)
@@ -144,14 +113,11 @@ class Agent:
         """Choose in all episodes: the best, or by random numbers within 0 .. 1, shape ``(2, E)``."""
         observations, legal = episodes.observe()
         legal = _idling_forbidden(legal, episodes.running)
-        selector = self.jobs
-        slots = (
-            selector.best(observations, legal) if uniform is None else selector.draw(observations, legal, uniform[0])
-        )
+        slots = self.jobs.choose(observations, legal, None if uniform is None else uniform[0])
         starting = np.flatnonzero((slots < episodes.options.queue) & ~over)
         places = starting, slots[starting]
         told = episodes.descriptions()[places], episodes.penalties()[places]
-        how = self.policies.best(*told) if uniform is None else self.policies.draw(*told, uniform[1][starting])
+        how = self.policies.choose(*told, None if uniform is None else uniform[1][starting])
         policies = np.zeros(len(slots), dtype=np.int64)
         policies[starting] = how
         jobs = episodes.jobs()[places]
@@ -227,15 +193,14 @@ class Trained:
     @classmethod
     def load(cls, weights: str) -> "Trained":
         """Read an agent, shipped or from a file; raises `UsageError` or `BadFileError` if it is not there or broken."""
-        path = find_weights("cush", weights)
-        trained = cls(*load_weights(path, "cush"))
-        if trained.card.network != "compact":
-            fault = f"its job selector is {trained.card.network!r}; only compact ones act without torch"
-            raise BadFileError(f"{path}: {fault}")
-        try:
-            trained.agent()
-        except (ValueError, KeyError, TypeError) as error:
-            raise BadFileError(f"{path}: {error}") from None
+        return load_weights(find_weights("cush", weights), "cush", cls._of)
+
+    @classmethod
+    def _of(cls, weights: dict[str, Float32Array], card: Card) -> "Trained":
+        if card.network != "compact":
+            raise ValueError(f"its job selector is {card.network!r}; only compact ones act without torch")
+        trained = cls(weights, card)
+        trained.agent()
         return trained
 
     @property
@@ -329,13 +294,13 @@ class Cush:
             if not legal[0, :-1].any():
                 return
             legal = _idling_forbidden(legal, np.array([len(view.running) if self.waits else 0]))
-            slot = int(self._agent.jobs.best(observations, legal)[0])
+            slot = int(self._agent.jobs.choose(observations, legal)[0])
             if slot == self._options.queue:
                 yield Wait((view.now // self.timestep_s + 1) * self.timestep_s)
                 return
             job = int(simulation.order[simulation.episodes.jobs()[0, slot]])
             described = simulation.episodes.descriptions()[:, slot]
-            how = int(self._agent.policies.best(described, simulation.penalty[[job]])[0])
+            how = int(self._agent.policies.choose(described, simulation.penalty[[job]])[0])
             simulation.chosen[job] = how
             self.policies[str(job)] = Policy(how)
             yield Start(job)

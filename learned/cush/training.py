@@ -13,7 +13,7 @@ from allocopt.envs.cush.observation import n_features
 from allocopt.envs.cush.task import ObservationName, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE, Measurements, PenaltyTable
-from learned.cush.policies import FIXED, LEARNED, FixedPolicies, ImageNetwork, Validator
+from learned.cush.policies import FIXED, LEARNED, SIDE, FixedPolicies, Validator
 from learned.rl.slots import CompactNetwork
 from learned.rl.training import DeclaredTraining, Trained, file_names, option
 from learned.rl.workers import Workers, joined_workers
@@ -68,8 +68,8 @@ class CushTraining(DeclaredTraining["CushLearner"]):
         if self.table and self.measured:
             raise UsageError("give either a table of penalties or a file of measured throughputs")
         self.options()
-        if self.network == "published":
-            ImageNetwork(self.queue, self.horizon, self.cluster().units)
+        if self.network == "published" and self.horizon < SIDE:
+            raise UsageError(f"the horizon is {self.horizon}, must be at least {SIDE} for filters of {SIDE} x {SIDE}")
 
     @property
     def label(self) -> str:
@@ -78,8 +78,6 @@ class CushTraining(DeclaredTraining["CushLearner"]):
     @property
     def n_updates(self) -> int:
         return self.epochs or (PUBLISHED_EPOCHS if self.settings == "published" else USUAL_EPOCHS)
-
-    n_epochs = n_updates
 
     def cluster(self) -> Machine:
         """Return the machine."""
@@ -132,7 +130,15 @@ class CushTraining(DeclaredTraining["CushLearner"]):
         return Trained(self.network, learner.best, told)
 
     def _learner(self, seed: int, workers: Workers) -> "CushLearner":
-        from learned.cush.learner import CompactModule, CushLearner, ImageModule, PolicyModule, Settings, Simulations
+        from learned.cush.learner import (
+            PUBLISHED,
+            USUAL,
+            CompactModule,
+            CushLearner,
+            ImageModule,
+            PolicyModule,
+            Simulations,
+        )
 
         if self.simulations % workers.count:
             raise UsageError(
@@ -144,32 +150,19 @@ class CushTraining(DeclaredTraining["CushLearner"]):
         if self.network == "compact":
             jobs = CompactModule(CompactNetwork(n_features(traits), critic=0))
         else:
-            jobs = ImageModule(ImageNetwork(self.queue, self.horizon, self.cluster().units))
+            jobs = ImageModule(self.queue, self.horizon, self.cluster().units)
         policies = PolicyModule(traits) if self.policies == LEARNED else FixedPolicies(self.policies)
-        settings = Settings(
-            self.n_updates,
-            selector_rate=self.selector_rate or 1e-4,
-            policy_rate=self.policy_rate or 1e-3,
+        given = USUAL if self.settings == "usual" else PUBLISHED
+        usual_rate = 3e-4 if given is USUAL and self.network == "published" else given.selector_rate
+        settings = replace(
+            given,
+            epochs=self.n_updates,
+            selector_rate=self.selector_rate or usual_rate,
+            policy_rate=self.policy_rate or given.policy_rate,
             chunks=self.chunks,
             average_every=self.average_every,
             validate_every=self.every,
         )
-        if self.settings == "usual":
-            settings = replace(
-                settings,
-                optimizer="adam",
-                selector_rate=self.selector_rate or (3e-3 if self.network == "compact" else 3e-4),
-                policy_rate=self.policy_rate or 1e-2,
-                last_rate=0.05,
-                gamma=1.0,
-                global_reward=False,
-                clock="timesteps",
-                policy_steps=8,
-                policy_baseline=True,
-                scaled=True,
-                ent_coef=0.01,
-                max_grad_norm=0.5,
-            )
         own = self.simulations // workers.count
         simulations = Simulations(pool, self.cluster(), self.jobsets // settings.chunks, own, self.options(), seed)
         validator = Validator(self.validation_sets(), self.cluster(), self.options(), workers)

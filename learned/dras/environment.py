@@ -12,19 +12,14 @@ from allocopt.simulator.rules import Reservations
 from allocopt.traces.workload import Workload
 from learned.dras.jobsets import HOUR_S
 from learned.rl.slots import SlotPolicy
-from learned.rl.state import Stateful
+from learned.rl.workers import Stateful
 
 DOUBT = 2.0  # Standard errors by which waits must be shorter to be better
 MOST_WEIGHT = 4.0  # How much more the rewards of a quiet jobset may count than usual
 
 
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """A phase of a training: ``sampled``, ``real`` or ``synthetic``."""
-
-    name: str
-    jobsets: tuple[Workload, ...]
-    share: float  # Share of the training that it takes, positive; the shares of all phases are scaled to a sum of 1
+Phase = tuple[Sequence[Workload], float]
+"""Jobsets of a phase of a training, and its positive share of the training; shares are scaled to a sum of 1."""
 
 
 class JobsetEnvironment(Stateful):
@@ -37,15 +32,17 @@ class JobsetEnvironment(Stateful):
     state = ("episodes", "_rng", "_streams", "reward_scale", "_share")
 
     def __init__(self, phases: Sequence[Phase], machine: int, n_environments: int, options: Options, seed: int) -> None:
-        jobsets = [jobs for phase in phases for jobs in phase.jobsets]
+        jobsets = [jobs for phase, _ in phases for jobs in phase]
         self.episodes = Episodes(jobsets, machine, n_environments, options)
         self.n_environments = n_environments
         self.n_jobs = np.array([len(jobs) for jobs in jobsets])
-        self._weights = self.n_jobs * _jobset_weights(jobsets, machine, options)
+        # Mean waits under FCFS with EASY over those of each jobset.
+        wait_s = _mean_waits_s(_first_come_first_served(jobsets, machine, options))
+        self._weights = self.n_jobs * np.minimum(wait_s.mean() / np.maximum(wait_s, 1.0), MOST_WEIGHT)
         self.reward_scale = 0.0
         """What rewards are divided by, 0 before that is known: whoever learns sets it, a checkpoint keeps it."""
-        self._first = np.concatenate(([0], np.cumsum([len(phase.jobsets) for phase in phases])))
-        shares = np.array([phase.share for phase in phases])
+        self._first = np.concatenate(([0], np.cumsum([len(phase) for phase, _ in phases])))
+        shares = np.array([share for _, share in phases])
         self._ends = np.cumsum(shares) / shares.sum()
         self._share = 0.0
         self._rng = np.random.default_rng((seed, 1))
@@ -68,7 +65,7 @@ class JobsetEnvironment(Stateful):
         return self.episodes.observe()
 
     def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Make a choice in every episode; rewards are multiplied by its jobs and its `_jobset_weights`."""
+        """Make a choice in every episode; rewards count more where there are many jobs that wait little under EASY."""
         weights = self._weights[self.episodes.tally["jobset"]]
         rewards, ended = self.episodes.step(actions)
         if self._streams and ended.any():
@@ -124,12 +121,6 @@ class SeveralMachines(Stateful):
         return self._environments[self._turn].step(actions)
 
 
-def _jobset_weights(jobsets: Sequence[Workload], machine: int, options: Options) -> FloatArray:
-    """Return the mean wait under FCFS with EASY over that of each jobset, at most `MOST_WEIGHT`."""
-    wait_s = _mean_waits_s(_first_come_first_served(jobsets, machine, options))
-    return np.asarray(np.minimum(wait_s.mean() / np.maximum(wait_s, 1.0), MOST_WEIGHT))
-
-
 def _first_come_first_served(jobsets: Sequence[Workload], machine: int, options: Options) -> Episodes:
     """Play every jobset through, first come, first served: the first slot at both levels, which is FCFS with EASY."""
     episodes = Episodes(jobsets, machine, len(jobsets), replace(options, reservations=Reservations.KEPT))
@@ -173,7 +164,7 @@ class Validator:
 
     def waits(self, weights: Mapping[str, Float32Array]) -> _Waits:
         """Play all jobsets through with the compact network of these weights."""
-        self._episodes.play(SlotPolicy.of(weights).best)
+        self._episodes.play(SlotPolicy.of(weights).choose)
         return _waits(self._episodes)
 
     def measures(self, weights: Mapping[str, Float32Array]) -> dict[str, float]:

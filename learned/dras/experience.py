@@ -65,9 +65,22 @@ class JobsetCollector:
         """Let the policy act through whole episodes on the next machine, and estimate how good its actions were."""
         machine = environment.next_machine()
         jobsets = machine.begin_groups(self.groups)
-        played = _play(machine, _drawing(model, generator))
+        policy = SlotPolicy.of(weights_of(model))
+
+        def act(states: Float32Array, legal: BoolArray) -> IntArray:
+            # Without torch but for the random numbers.
+            drawn = torch.rand(len(states), dtype=torch.float64, generator=generator)
+            return policy.choose(states, legal, drawn.numpy())
+
+        played = _play(machine, act)
+        judged = []
         with torch.no_grad():
-            probability, values = _judged(model, played)
+            for chosen in torch.split(torch.arange(len(played.actions)), CHUNK):
+                states = played.states[chosen]
+                log_probabilities = model.log_probabilities(states, played.legal[chosen])
+                taken = log_probabilities.gather(1, played.actions[chosen, None]).squeeze(1)
+                judged.append((taken, model.values(states)))
+        probability, values = (torch.cat(parts) for parts in zip(*judged, strict=True))
         steps = np.zeros((len(played.acts) + 1, machine.n_environments))
         steps[:-1][played.acts] = values.numpy()
         relative = _relative_rewards(played.rewards, played.times_s, jobsets)
@@ -81,14 +94,6 @@ class JobsetCollector:
         machine.reward_scale *= SCALE_MEMORY + (1 - SCALE_MEMORY) * max(float(returns.std()), 1e-3)
         mean_return = float((played.rewards.sum(axis=0) / machine.n_jobs[jobsets]).mean())
         return Rollout(played.states, played.legal, played.actions, probability, advantages, returns, mean_return)
-
-
-def _drawing(model: SlotActorCritic, generator: torch.Generator) -> Act:
-    """Return what draws actions as a model is at present, without torch but for the random numbers."""
-    policy = SlotPolicy.of(weights_of(model))
-    return lambda states, legal: policy.draw(
-        states, legal, torch.rand(len(states), dtype=torch.float64, generator=generator).numpy()
-    )
 
 
 def _play(environment: JobsetEnvironment, act: Act) -> _PlayedEpisodes:
@@ -106,17 +111,6 @@ def _play(environment: JobsetEnvironment, act: Act) -> _PlayedEpisodes:
     legal_slots, chosen = np.concatenate(masks), torch.from_numpy(np.concatenate(taken))
     seen, legal_then = SlotStates.joined(rows, legal_slots), torch.from_numpy(legal_slots)
     return _PlayedEpisodes(seen, legal_then, chosen, np.array(acts), np.array(rewards), np.array(times))
-
-
-def _judged(model: SlotActorCritic, played: _PlayedEpisodes) -> tuple[torch.Tensor, torch.Tensor]:
-    # The logarithm of the probability of every choice, and the critic's value of its state.
-    probabilities, values = [], []
-    for chosen in torch.split(torch.arange(len(played.actions)), CHUNK):
-        states = played.states[chosen]
-        log_probabilities = model.log_probabilities(states, played.legal[chosen])
-        probabilities.append(log_probabilities.gather(1, played.actions[chosen, None]).squeeze(1))
-        values.append(model.values(states))
-    return torch.cat(probabilities), torch.cat(values)
 
 
 def _relative_rewards(rewards: FloatArray, times_s: FloatArray, jobsets: IntArray) -> FloatArray:

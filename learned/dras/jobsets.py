@@ -119,35 +119,25 @@ class SyntheticModel:
         if load is None:
             area_s = float((np.minimum(workload.run, workload.estimate) * workload.processors).sum())
             load = area_s / (len(np.unique(workload.submit // DAY_S)) * DAY_S * self.processors)
-        chosen, run, estimate = self._jobs(load * weeks, rng)
-        hours = rng.choice(WEEK_HOURS * weeks, size=len(chosen), p=np.tile(self.weights, weeks) / weeks)
-        submit = np.sort(hours * HOUR_S + rng.uniform(0.0, HOUR_S, len(chosen)))
-        return _jobset(workload, np.floor(submit), chosen, run, estimate, f"synthetic-{seed}-{index}")
-
-    def _jobs(self, load: float, rng: np.random.Generator) -> tuple[IntArray, FloatArray, FloatArray]:
-        # Until they come closest to the load of a week; rows of the trace, run times and estimates.
-        workload = self.workload
-        area_s = load * WEEK_S * self.processors
+        # Jobs are drawn until they come closest to the load.
+        area_s, limit = load * weeks * WEEK_S * self.processors, float(workload.estimate.max())
         mean = float((np.minimum(workload.run, workload.estimate) * workload.processors).mean())
         n = int(3 * area_s / mean) + 100
         chosen = rng.integers(len(workload), size=n)
-        limit = float(workload.estimate.max())
         factor = np.exp(RUN_JITTER * rng.standard_normal(n))
         run = np.clip(np.rint(workload.run[chosen] * factor), 1.0, limit)
-        asked = np.ceil(run / self._accuracy(chosen, rng) / ESTIMATE_STEP_S) * ESTIMATE_STEP_S
-        estimate = np.clip(asked, 1.0, limit)
+        # Run time over estimate is that of a job whose run time is close to the chosen one's.
+        order = np.argsort(workload.run, kind="stable")
+        width = max(len(order) // 50, 1)
+        near = np.clip(np.argsort(order)[chosen] + rng.integers(-width, width + 1, n), 0, len(order) - 1)
+        accuracy = workload.run[order[near]] / workload.estimate[order[near]]
+        estimate = np.clip(np.ceil(run / accuracy / ESTIMATE_STEP_S) * ESTIMATE_STEP_S, 1.0, limit)
         areas = np.cumsum(np.minimum(run, estimate) * workload.processors[chosen])
         kept = int(np.argmin(np.abs(areas - area_s))) + 1
-        return chosen[:kept], run[:kept], estimate[:kept]
-
-    def _accuracy(self, chosen: IntArray, rng: np.random.Generator) -> FloatArray:
-        # Run time over estimate of a job whose run time is close to the chosen one's.
-        workload = self.workload
-        order = np.argsort(workload.run, kind="stable")
-        place = np.argsort(order)
-        width = max(len(order) // 50, 1)
-        near = np.clip(place[chosen] + rng.integers(-width, width + 1, len(chosen)), 0, len(order) - 1)
-        return np.asarray(workload.run[order[near]] / workload.estimate[order[near]])
+        chosen, run, estimate = chosen[:kept], run[:kept], estimate[:kept]
+        hours = rng.choice(WEEK_HOURS * weeks, size=len(chosen), p=np.tile(self.weights, weeks) / weeks)
+        submit = np.sort(hours * HOUR_S + rng.uniform(0.0, HOUR_S, len(chosen)))
+        return _jobset(workload, np.floor(submit), chosen, run, estimate, f"synthetic-{seed}-{index}")
 
 
 def _jobset(

@@ -16,17 +16,17 @@ import numpy as np
 from allocopt.arrays import Float32Array
 from allocopt.envs.dras.dynamics import Weights
 from allocopt.envs.dras.task import Observing, Options
-from allocopt.errors import BadFileError, UsageError
+from allocopt.errors import UsageError
 from allocopt.simulator.rules import Reservations
 from allocopt.simulator.scheduler import Decision
 from allocopt.simulator.two_level import TwoLevelLog, TwoLevelScheduler
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
-from learned.dras.environment import JobsetEnvironment, Phase, Validator
+from learned.dras.environment import JobsetEnvironment, Validator
 from learned.dras.jobsets import DAY_S, varied_jobset
 from learned.rl.slots import CompactNetwork, SlotPolicy
 from learned.rl.training import PpoSettings, check_torch
-from learned.weights import find_weights, load_weights
+from learned.weights import Card, find_weights, load_weights
 
 LEAST_JOBS = 100  # Jobs that must have ended for the agent to learn from them
 
@@ -42,13 +42,12 @@ class Agent:
     @classmethod
     def load(cls, name: str, weights: str) -> "Agent":
         """Read an agent, shipped or from a file; raises `UsageError` or `BadFileError` if it is not there or broken."""
-        path = find_weights(name, weights)
-        held, card = load_weights(path, name)
-        try:
-            SlotPolicy.of(held)
-            return cls(held, int(card.settings["window"]), Weights(**card.settings["reward"]))
-        except (ValueError, KeyError, TypeError) as error:
-            raise BadFileError(f"{path}: {error}") from None
+        return load_weights(find_weights(name, weights), name, cls._of)
+
+    @classmethod
+    def _of(cls, weights: dict[str, Float32Array], card: Card) -> "Agent":
+        CompactNetwork.of(weights)
+        return cls(weights, int(card.settings["window"]), Weights(**card.settings["reward"]))
 
     def policy(self) -> SlotPolicy:
         """Return what takes the choices that the agent likes best."""
@@ -61,6 +60,8 @@ class AgentScheduler:
 
     # Machine that it was trained for, ``theta``, ``sdsc-sp2`` or ``generic``, or a file that a training wrote
     weights: str = "theta"
+    _agent: Agent = field(init=False, repr=False, compare=False)
+    _policy: SlotPolicy = field(init=False, repr=False, compare=False)
     _scheduler: TwoLevelScheduler = field(init=False, repr=False, compare=False)
 
     name: ClassVar[str]
@@ -68,7 +69,11 @@ class AgentScheduler:
 
     def __post_init__(self) -> None:
         agent = Agent.load(self.name, self.weights)
-        object.__setattr__(self, "_scheduler", self._scheduler_of(agent, agent.policy()))
+        policy = agent.policy()
+        selector = Observing(policy, Options(window=agent.window, reservations=self.reservations))
+        object.__setattr__(self, "_agent", agent)
+        object.__setattr__(self, "_policy", policy)
+        object.__setattr__(self, "_scheduler", TwoLevelScheduler(selector, agent.window, self.reservations))
 
     @property
     def log(self) -> TwoLevelLog:
@@ -78,10 +83,6 @@ class AgentScheduler:
     def schedule(self, view: View) -> Iterator[Decision]:
         """Decide what starts; see `allocopt.simulator.two_level.TwoLevelScheduler.schedule`."""
         return self._scheduler.schedule(view)
-
-    def _scheduler_of(self, agent: Agent, policy: SlotPolicy) -> TwoLevelScheduler:
-        selector = Observing(policy, Options(window=agent.window, reservations=self.reservations))
-        return TwoLevelScheduler(selector, agent.window, self.reservations)
 
 
 class DrasA2c(AgentScheduler):
@@ -140,7 +141,7 @@ class _Adaptation:
             torch.manual_seed(seed)
             model = SlotActorCritic(CompactNetwork.of(weights))
         set_weights(model, weights)
-        environment = JobsetEnvironment([Phase("real", tuple(trained), 1.0)], machine, self.environments, options, seed)
+        environment = JobsetEnvironment([(trained, 1.0)], machine, self.environments, options, seed)
         settings = PpoSettings(n_epochs=2, batch_size=2048, learning_rate=self.learning_rate, ent_coef=0.001)
         learner = PpoLearner(model, environment, settings, seed, JobsetCollector(groups=self.variants))
         for update in range(self.updates):
@@ -165,7 +166,6 @@ class _Operation:
     # The simulation that an agent takes part in, what it has become there, when it was trained last, and how many
     # times it was trained and changed.
     weights: dict[str, Float32Array]
-    policy: SlotPolicy
     view: View | None = None
     last_s: float = 0.0
     trained: int = 0
@@ -181,7 +181,6 @@ class DrasPpo(AgentScheduler):
     period_days: float = 7.0
     memory_days: float = 14.0
     seed: int = 0  # Fixes every random choice of these updates
-    _agent: Agent = field(init=False, repr=False, compare=False)
     _operation: _Operation = field(init=False, repr=False, compare=False)
 
     name: ClassVar[str] = "dras-ppo"
@@ -191,11 +190,8 @@ class DrasPpo(AgentScheduler):
             raise UsageError("period_days and memory_days must be positive, the seed not negative")
         if self.dynamic:
             check_torch()
-        agent = Agent.load(self.name, self.weights)
-        policy = agent.policy()
-        object.__setattr__(self, "_agent", agent)
-        object.__setattr__(self, "_operation", _Operation(agent.weights, policy))
-        object.__setattr__(self, "_scheduler", self._scheduler_of(agent, policy))
+        AgentScheduler.__post_init__(self)
+        object.__setattr__(self, "_operation", _Operation(self._agent.weights))
 
     @property
     def operation(self) -> tuple[int, int]:
@@ -203,28 +199,20 @@ class DrasPpo(AgentScheduler):
         return self._operation.trained, self._operation.changed
 
     def schedule(self, view: View) -> Iterator[Decision]:
-        if self.dynamic:
-            operation = self._operation
-            if operation.view is not view:
-                operation.view, operation.last_s, operation.trained, operation.changed = view, view.now, 0, 0
-                self._follow(self._agent.weights)
-            if view.now - operation.last_s >= self.period_days * DAY_S:
-                self._learn(view)
+        if not self.dynamic:
+            return self._scheduler.schedule(view)
+        operation, agent = self._operation, self._agent
+        if operation.view is not view:
+            operation.view, operation.last_s, operation.trained, operation.changed = view, view.now, 0, 0
+            operation.weights, self._policy.network = agent.weights, agent.policy().network
+        if view.now - operation.last_s >= self.period_days * DAY_S:
+            operation.last_s = view.now
+            jobs = _ended_jobs(view, view.now - self.memory_days * DAY_S)
+            if len(jobs) >= LEAST_JOBS:
+                options = Options(window=agent.window, reward=agent.reward, skips_forced=True)
+                machine, before = int(view.platform.total[0]), operation.weights
+                learned = _Adaptation(seed=self.seed).adapted(before, jobs, machine, options, operation.trained)
+                operation.trained += 1
+                operation.changed += any(not np.array_equal(learned[name], before[name]) for name in before)
+                operation.weights, self._policy.network = learned, SlotPolicy.of(learned).network
         return self._scheduler.schedule(view)
-
-    def _learn(self, view: View) -> None:
-        operation = self._operation
-        operation.last_s = view.now
-        jobs = _ended_jobs(view, view.now - self.memory_days * DAY_S)
-        if len(jobs) < LEAST_JOBS:
-            return
-        options = Options(window=self._agent.window, reward=self._agent.reward, skips_forced=True)
-        machine = int(view.platform.total[0])
-        before = operation.weights
-        learned = _Adaptation(seed=self.seed).adapted(before, jobs, machine, options, operation.trained)
-        operation.trained += 1
-        operation.changed += any(not np.array_equal(learned[name], before[name]) for name in before)
-        self._follow(learned)
-
-    def _follow(self, weights: dict[str, Float32Array]) -> None:
-        self._operation.weights, self._operation.policy.network = weights, SlotPolicy.of(weights).network

@@ -217,7 +217,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
                 for i in range(MOST_SYNTHETIC)
             ],
         }
-        return [Phase(name, tuple(makers[name]()), SHARES[name]) for name in self.phases.split(",")], validation
+        return [(makers[name](), SHARES[name]) for name in self.phases.split(",")], validation
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,9 @@ from allocopt.errors import BadFileError
 from allocopt.simulator.multicore.simulation import MulticoreSchedule
 from allocopt.simulator.multicore.state import Execution
 from allocopt.traces.tasks import TaskWorkload
-from learned.weights import load_weights, two_layers
+from learned.weights import Card, load_weights, two_layers
 
 HIDDEN = 32  # Neurons of the hidden layer, whose activation is the hyperbolic tangent (IRMaSim, Figure 5)
-
-
-def most_preferred(weights: Mapping[str, Float32Array], seen: Float32Array, legal: BoolArray) -> IntArray:
-    """Legal policy of the greatest logit, the first of equals, shape ``(E,)``."""
-    return np.asarray(np.where(legal, two_layers(weights, seen, np.tanh), -np.inf).argmax(axis=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +37,20 @@ class Agent:
     @classmethod
     def load(cls, path: Path | str) -> "Agent":
         """Read an agent that ``allocopt train irmasim`` wrote; raises `BadFileError` if the file is no such one."""
-        weights, card = load_weights(Path(path), "irmasim")
+        return load_weights(Path(path), "irmasim", cls._of)
+
+    @classmethod
+    def _of(cls, weights: Mapping[str, Float32Array], card: Card) -> "Agent":
         settings = card.settings
-        try:
-            options = Options(settings["level"], settings["objective"], tuple(settings["actions"]))
-            outputs = weights["2.weight"].shape[0]
-        except (KeyError, TypeError) as error:
-            raise BadFileError(f"{path}: holds no agent: {error}") from None
+        options = Options(settings["level"], settings["objective"], tuple(settings["actions"]))
+        outputs = weights["2.weight"].shape[0]
         if outputs != len(options.actions):
-            raise BadFileError(f"{path}: has {outputs} outputs for {len(options.actions)} policies")
+            raise ValueError(f"has {outputs} outputs for {len(options.actions)} policies")
         return cls(weights, options)
+
+    def choose(self, seen: Float32Array, legal: BoolArray) -> IntArray:
+        """Return the legal policies of the greatest logits, the first of equals, shape ``(E,)``."""
+        return np.asarray(np.where(legal, two_layers(self.weights, seen, np.tanh), -np.inf).argmax(axis=1))
 
     def play(self, machine: Machine, jobs: TaskWorkload, execution: Execution | None = None, seed: int = 0) -> _Played:
         """Simulate jobs, under contention if nothing else is said; the policy that the agent prefers is applied.
@@ -66,7 +65,7 @@ class Agent:
         named = np.zeros(len(self.options.actions))
 
         def choose(seen: Float32Array, legal: BoolArray) -> IntArray:
-            action = most_preferred(self.weights, seen, legal)
+            action = self.choose(seen, legal)
             named[action] += 1
             return action
 

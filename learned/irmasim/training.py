@@ -23,14 +23,12 @@ from allocopt.simulator.multicore.policies import ACTION_NAMES
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.traces.irmasim import npb_batch, read_irmasim
 from allocopt.traces.tasks import TaskWorkload
-from learned.irmasim.agents import HIDDEN, most_preferred
-from learned.rl.state import Stateful
+from learned.irmasim.agents import HIDDEN, Agent
 from learned.rl.training import A2cSettings, DeclaredTraining, PgSettings, Trained, file_names, option
-from learned.rl.workers import Workers
+from learned.rl.workers import Learner, Stateful, Workers
 
 if TYPE_CHECKING:
     from learned.rl.algorithms import BestKept
-    from learned.rl.loop import Learner
 
 PG, A2C = "pg", "a2c"
 AGENTS = (PG, A2C)
@@ -236,7 +234,7 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
             more_is_better = True
 
             def judge(self, weights: Mapping[str, Float32Array]) -> dict[str, float]:
-                return {"score": environment.score(lambda seen, legal: most_preferred(weights, seen, legal))}
+                return {"score": environment.score(Agent(weights, environment.episodes.options).choose)}
 
             def update(self, share: float) -> dict[str, float]:
                 measures = super().update(share)

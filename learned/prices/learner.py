@@ -203,7 +203,7 @@ class _Gradients:
 
 
 class PriceLearner(ModelLearner):
-    """Learns prices from windows, large ones among them; see `learned.rl.loop.Learner`."""
+    """Learns prices from windows, large ones among them; see `learned.rl.workers.Learner`."""
 
     state = (*ModelLearner.state, "_rng", "_samples", "_updates")
 
@@ -220,7 +220,7 @@ class PriceLearner(ModelLearner):
         return self._settings.learning_rate * min(1.0, 20 * share + 1e-3) * 0.5 * (1 + math.cos(math.pi * share))
 
     def update(self, share: float) -> dict[str, float]:
-        """Make one update; see `learned.rl.loop.Learner.update`."""
+        """Make one update; see `learned.rl.workers.Learner.update`."""
         self.set_rate(share)
         if self._large and self._updates % self._settings.improvement_every == 0 and share >= self._settings.bound_only:
             self._improve_one()

@@ -15,7 +15,7 @@ from allocopt.simulator.window import solver_allocator, windows
 from allocopt.solving.registry import get_solver
 from allocopt.solving.solve import solve
 from allocopt.traces.generators import uniform_workload
-from learned.rl.training import DeclaredTraining, Trained, check_training_seed, option
+from learned.rl.training import DeclaredTraining, Trained, option
 from learned.rl.workers import Workers
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class LnsPricesTraining(DeclaredTraining["PriceLearner"]):
         return self.updates
 
     def check_seed(self, seed: int) -> None:
-        check_training_seed(seed)
+        super().check_seed(seed)
         if seed in EVALUATION_SEEDS:
             raise UsageError(f"seed {seed} is reserved for evaluation: take one below {EVALUATION_SEEDS.start}")
 

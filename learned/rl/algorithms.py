@@ -22,10 +22,9 @@ from torch import nn
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.errors import UsageError
-from learned.rl.loop import Learner
 from learned.rl.networks import Policy, masked, masked_log_softmax, weights_of
-from learned.rl.state import HasState, Stateful
 from learned.rl.training import A2cSettings, DqlSettings, PgSettings, PpoSettings, Settings
+from learned.rl.workers import Learner, Stateful
 
 OptimizerName = Literal["adam", "rmsprop"]
 LAST_RATE = 0.05  # Share of a learning rate that is left at the end of a training, as a rule
@@ -95,7 +94,7 @@ class BestKept(Stateful):
         return weights_of(self._policy)
 
     def update(self, share: float) -> dict[str, float]:
-        """Make an update, and at times a judgement; see `learned.rl.loop.Learner.update`."""
+        """Make an update, and at times a judgement; see `learned.rl.workers.Learner.update`."""
         measures = self._learner.update(share)
         self._updates += 1
         if self._updates % self._every == 0 or not self._judged:
@@ -108,8 +107,11 @@ class BestKept(Stateful):
         return {**measures, **self._judged, "best_score": float(self.best_score)}
 
 
-class Environment(HasState, Protocol):
-    """E environments that take a step together, each with discrete actions; one that ends starts again by itself."""
+class Environment(Protocol):
+    """E environments that take a step together, each with discrete actions; one that ends starts again by itself.
+
+    It has a state, as `learned.rl.workers.Stateful` keeps it.
+    """
 
     @property
     def n_environments(self) -> int:
@@ -278,7 +280,7 @@ class EnvironmentLearner(ModelLearner, Generic[M_co, S_co]):
         self._samples = 0
 
     def update(self, share: float) -> dict[str, float]:
-        """Collect, then improve; see `learned.rl.loop.Learner.update`."""
+        """Collect, then improve; see `learned.rl.workers.Learner.update`."""
         rate = self.set_rate(share)
         n_samples, mean_return, measures = self._improve(share)
         self.check_finite()
@@ -300,12 +302,8 @@ class _ActorCriticLearner(EnvironmentLearner[Policy, A]):
         super().__init__(model, environment, settings, seed)
         self._collector = collector
 
-    def _improve(self, share: float) -> tuple[int, float, dict[str, float]]:
-        rollout = self._collector(self.model, self._environment, self._settings, self._unfinished, self._generator)
-        return len(rollout.actions), rollout.episode_return, self._learn(rollout, share)
-
-    def _learn(self, rollout: Rollout, share: float) -> dict[str, float]:
-        raise NotImplementedError
+    def _rollout(self) -> Rollout:
+        return self._collector(self.model, self._environment, self._settings, self._unfinished, self._generator)
 
 
 def _mean_entropy(log_probabilities: torch.Tensor) -> torch.Tensor:
@@ -314,19 +312,21 @@ def _mean_entropy(log_probabilities: torch.Tensor) -> torch.Tensor:
 
 
 class A2cLearner(_ActorCriticLearner[A2cSettings]):
-    """A2C on one environment, its experience collected by a `Collector`; see `learned.rl.loop.Learner`."""
+    """A2C on one environment, its experience collected by a `Collector`."""
 
-    def _learn(self, rollout: Rollout, share: float) -> dict[str, float]:
+    def _improve(self, share: float) -> tuple[int, float, dict[str, float]]:
+        rollout = self._rollout()
         loss, entropy, value_loss = rollout.loss(self.model, self._settings)
         self._descend(loss)
-        return {"entropy": entropy, "value_loss": value_loss}
+        return len(rollout.actions), rollout.episode_return, {"entropy": entropy, "value_loss": value_loss}
 
 
 class PpoLearner(_ActorCriticLearner[PpoSettings]):
-    """PPO on one environment, its experience collected by a `Collector`; see `learned.rl.loop.Learner`."""
+    """PPO on one environment, its experience collected by a `Collector`."""
 
-    def _learn(self, rollout: Rollout, share: float) -> dict[str, float]:
-        settings, n = self._settings, len(rollout.actions)
+    def _improve(self, share: float) -> tuple[int, float, dict[str, float]]:
+        settings, rollout = self._settings, self._rollout()
+        n = len(rollout.actions)
         ent_coef = settings.ent_coef + share * (settings.final_ent_coef - settings.ent_coef)
         sums, steps = np.zeros(3), 0
         for _ in range(settings.n_epochs):
@@ -348,7 +348,8 @@ class PpoLearner(_ActorCriticLearner[PpoSettings]):
                 approx_kl = ((ratio - 1) - change).mean()
                 sums += entropy.item(), value_loss.item(), approx_kl.item()
                 steps += 1
-        return dict(zip(("entropy", "value_loss", "approx_kl"), (sums / max(steps, 1)).tolist(), strict=True))
+        means = zip(("entropy", "value_loss", "approx_kl"), (sums / max(steps, 1)).tolist(), strict=True)
+        return n, rollout.episode_return, dict(means)
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,7 +400,7 @@ class PolicyGradient(ModelLearner):
 
 
 class PgLearner(EnvironmentLearner[nn.Module, PgSettings]):
-    """REINFORCE on one environment, the actor as for `PolicyGradient`; see `learned.rl.loop.Learner`."""
+    """REINFORCE on one environment, the actor as for `PolicyGradient`."""
 
     state = (*EnvironmentLearner.state, "_sums", "_updates")
 
@@ -445,9 +446,15 @@ class DqlLearner(EnvironmentLearner[nn.Module, DqlSettings]):
 
     def _improve(self, share: float) -> tuple[int, float, dict[str, float]]:
         settings = self._settings
+
+        def draw(values: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
+            anything = torch.multinomial(legal.float(), 1, generator=self._generator).squeeze(1)
+            explores = torch.rand(len(values), generator=self._generator) < self.exploration_rate
+            return torch.where(explores, anything, values.argmax(1))
+
         steps = _take_steps(
             self._judge,
-            self._draw,
+            draw,
             self._environment,
             settings.n_steps,
             self._unfinished,
@@ -466,8 +473,3 @@ class DqlLearner(EnvironmentLearner[nn.Module, DqlSettings]):
     def _judge(self, states: torch.Tensor, legal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         values = masked(self.model(states), legal)
         return values, values.max(1).values
-
-    def _draw(self, values: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
-        anything = torch.multinomial(legal.float(), 1, generator=self._generator).squeeze(1)
-        explores = torch.rand(len(values), generator=self._generator) < self.exploration_rate
-        return torch.where(explores, anything, values.argmax(1))

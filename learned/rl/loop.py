@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,8 +25,7 @@ from allocopt.files.writing import write_bytes, write_text
 from allocopt.interruption import interruption_held
 from allocopt.report.plot import line_figure, smoothed
 from allocopt.training import TrainingProgress, TrainingRequest
-from learned.rl.state import HasState
-from learned.rl.workers import ALONE, Workers
+from learned.rl.workers import ALONE, Learner, Workers
 
 NAME = "checkpoint.pt"
 BETWEEN_CHECKPOINTS_S = 30.0
@@ -35,13 +34,6 @@ NOT_TENSORS = (
     *(struct.error, zlib.error, zipfile.BadZipFile, pickle.UnpicklingError),
 )
 """What archives and torch raise for bytes that hold something else."""
-
-
-class Learner(HasState, Protocol):
-    """What learns."""
-
-    def update(self, share: float) -> dict[str, float]:
-        """Make one update and return what it measured, when a share of the training is finished, 0 at the first."""
 
 
 def run_updates(
@@ -53,7 +45,17 @@ def run_updates(
     together, the first one writes files. Raises what `check_folder` and `_read_checkpoint` do, `UsageError` if another
     worker has died, and `KeyboardInterrupt` if it is interrupted, after which what was done can be gone on from.
     """
-    rows = _begin(learner, request, identity)
+    check_folder(request)
+    rows: list[dict[str, float]] = []
+    if request.resumes:
+        state = _read_checkpoint(request.folder, identity)
+        try:
+            learner.restore(state["learner"])
+            rows = list(state["rows"])
+            # A checkpoint is written after an update.
+            float(rows[-1]["seconds"])
+        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+            raise _damaged(request.folder / NAME) from None
     started = saved = time.monotonic()
     before = rows[-1]["seconds"] if rows else 0.0
     if len(rows) == total:
@@ -74,28 +76,13 @@ def run_updates(
             if workers.is_leader:
                 _write_checkpoint(request.folder, identity, {"learner": snapshot, "rows": rows})
                 title = str(identity.get("title", request.folder.name))
-                _write_curve(request.folder, rows, "samples", "mean_return", title)
+                _write_curve(request.folder, rows, title)
             saved = now
         if stops:
             raise KeyboardInterrupt(f"{request.folder}: --resume goes on from here")
         yield TrainingProgress(len(rows), total, measures)
         if is_late:
             return
-
-
-def _begin(learner: Learner, request: TrainingRequest, identity: dict[str, Any]) -> list[dict[str, float]]:
-    check_folder(request)
-    if not request.resumes:
-        return []
-    state = _read_checkpoint(request.folder, identity)
-    try:
-        learner.restore(state["learner"])
-        rows: list[dict[str, float]] = list(state["rows"])
-        # A checkpoint is written after an update.
-        float(rows[-1]["seconds"])
-    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError):
-        raise _damaged(request.folder / NAME) from None
-    return rows
 
 
 def check_folder(request: TrainingRequest) -> None:
@@ -151,13 +138,14 @@ def _read_checkpoint(folder: Path, identity: dict[str, Any]) -> dict[str, Any]:
     return restored
 
 
-def _write_curve(folder: Path, rows: Sequence[Mapping[str, float]], x: str, y: str, title: str) -> None:
-    """Write ``curve.csv`` with all columns, and, with `allocopt[plot]`, ``curve.svg`` with the smoothed y over x."""
+def _write_curve(folder: Path, rows: Sequence[Mapping[str, float]], title: str) -> None:
+    """Write ``curve.csv`` with all columns, and, with `allocopt[plot]`, ``curve.svg`` with the smoothed returns."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     write_text(folder / "curve.csv", text.getvalue())
+    x, y = "samples", "mean_return"
     xs, ys = (np.array([row[name] for row in rows]) for name in (x, y))
     # A training goes on where nothing draws.
     with suppress(MissingPackageError):

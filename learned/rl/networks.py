@@ -81,11 +81,6 @@ def set_weights(module: nn.Module, weights: Mapping[str, Float32Array]) -> None:
     module.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in weights.items()})
 
 
-def slot_layers(network: CompactNetwork) -> nn.Sequential:
-    """Return the layers that look at one slot: features to one value."""
-    return dense(network.features, network.first, network.second, 1, activation=nn.LeakyReLU(LEAK))
-
-
 def slot_logits(layers: nn.Module, rows: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
     """Return logits of slots from the features of legal ones, shape ``(n, W)``, the smallest there are for others."""
     logits = rows.new_full(legal.shape, torch.finfo(rows.dtype).min)
@@ -101,7 +96,7 @@ class SlotNetwork(nn.Module):
 
     def __init__(self, network: CompactNetwork) -> None:
         super().__init__()
-        self.actor = slot_layers(network)
+        self.actor = dense(network.features, network.first, network.second, 1, activation=nn.LeakyReLU(LEAK))
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
         occupied = states[:, :, 0] != 0
@@ -143,7 +138,7 @@ class SlotActorCritic(ActorCritic):
 
     def __init__(self, network: CompactNetwork) -> None:
         critic = (2 * network.features, network.critic, 1)
-        super().__init__(slot_layers(network), dense(*critic, activation=nn.LeakyReLU(LEAK)))
+        super().__init__(SlotNetwork(network).actor, dense(*critic, activation=nn.LeakyReLU(LEAK)))
 
     def log_probabilities(self, states: SlotStates, legal: torch.Tensor) -> torch.Tensor:
         return torch.log_softmax(slot_logits(self.actor, states.rows, legal), dim=1)

@@ -20,6 +20,7 @@ from learned.weights import check_shapes
 
 LEAK = 0.01  # Slope of the leaky rectifier below zero, torch's own
 SLOPE = np.float32(LEAK)
+_NOT_DRAWN = np.empty(0)  # In the place of random numbers where the best actions are chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +72,15 @@ PACKED_SLOTS = record_type(_PackedSlots)
 
 
 @helper(allocates=True, fastmath=True, error_model="numpy")
-def slot_values(network: _PackedSlots, features: Float32Array, n_slots: int, values: Float32Array) -> None:
-    """Write the network's value of every one of the first slots, whose features have shape ``(W, K)``."""
+def _write_values(network: _PackedSlots, features: Float32Array, legal: BoolArray, values: Float32Array) -> int:
+    # Of all slots up to the last legal one, whose end is returned; features have shape ``(W, K)``.
+    end = legal.size
+    while end > 0 and not legal[end - 1]:
+        end -= 1
     n_features, n_first = network.one.shape
     n_second = network.two.shape[1]
     first, second = network.hidden[0], network.hidden[1]
-    for slot in range(n_slots):
+    for slot in range(end):
         for o in range(n_first):
             first[o] = network.one_bias[o]
         for i in range(n_features):
@@ -93,38 +97,25 @@ def slot_values(network: _PackedSlots, features: Float32Array, n_slots: int, val
         for o in range(n_second):
             value += max(second[o], SLOPE * second[o]) * network.three[o]
         values[slot] = value
-
-
-@helper(allocates=True, error_model="numpy")
-def _best_slot(legal: BoolArray, values: Float32Array, end: int) -> int:
-    best = -1
-    for slot in range(end):
-        if legal[slot] and (best < 0 or values[slot] > values[best]):
-            best = slot
-    return best
-
-
-@helper(allocates=True, error_model="numpy")
-def _write_values(network: _PackedSlots, state: Float32Array, legal: BoolArray, values: Float32Array) -> int:
-    # Of all slots up to the last legal one, whose end is returned.
-    end = legal.size
-    while end > 0 and not legal[end - 1]:
-        end -= 1
-    slot_values(network, state, end, values)
     return int(end)
 
 
-_ARRAYS = (float32[:, :, ::1], boolean[:, ::1])
-
-
-@kernel(int64[::1](PACKED_SLOTS, *_ARRAYS, float64[::1]), allocates=True, error_model="numpy")
-def _draw_actions(network: _PackedSlots, states: Float32Array, legal: BoolArray, uniform: FloatArray) -> IntArray:
-    # By the softmax of the network's values, of which the greatest is taken first: exponentials must not overflow.
+@kernel(
+    int64[::1](PACKED_SLOTS, float32[:, :, ::1], boolean[:, ::1], float64[::1]), allocates=True, error_model="numpy"
+)
+def _choose_actions(network: _PackedSlots, states: Float32Array, legal: BoolArray, uniform: FloatArray) -> IntArray:
     actions, values = np.zeros(legal.shape[0], dtype=np.int64), np.empty(legal.shape[1], dtype=np.float32)
     for e in range(actions.size):
         end = _write_values(network, states[e], legal[e], values)
-        most = values[_best_slot(legal[e], values, end)]
-        total = 0.0
+        best = -1
+        for slot in range(end):
+            if legal[e, slot] and (best < 0 or values[slot] > values[best]):
+                best = slot
+        actions[e] = best
+        if uniform.size == 0:
+            continue
+        # By the softmax, the greatest value taken from all first: exponentials must not overflow.
+        most, total = values[best], 0.0
         for slot in range(end):
             if legal[e, slot]:
                 values[slot] = np.exp(values[slot] - most)
@@ -136,15 +127,6 @@ def _draw_actions(network: _PackedSlots, states: Float32Array, legal: BoolArray,
                 left -= values[slot]
                 if left < 0.0:
                     break
-    return actions
-
-
-@kernel(int64[::1](PACKED_SLOTS, *_ARRAYS), allocates=True, error_model="numpy")
-def _best_actions(network: _PackedSlots, states: Float32Array, legal: BoolArray) -> IntArray:
-    actions, values = np.zeros(legal.shape[0], dtype=np.int64), np.empty(legal.shape[1], dtype=np.float32)
-    for e in range(actions.size):
-        end = _write_values(network, states[e], legal[e], values)
-        actions[e] = _best_slot(legal[e], values, end)
     return actions
 
 
@@ -166,15 +148,12 @@ class SlotPolicy:
 
     def __call__(self, observation: Float32Array, legal: BoolArray) -> int:
         """Return the best legal slot."""
-        return int(self.best(observation[np.newaxis], legal[np.newaxis])[0])
+        return int(self.choose(observation[np.newaxis], legal[np.newaxis])[0])
 
-    def best(self, observations: Float32Array, legal: BoolArray) -> IntArray:
-        """Return the legal slots of the greatest value, the first of equals; see `draw`."""
-        return np.asarray(_best_actions(self.network, observations, legal))
-
-    def draw(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray) -> IntArray:
-        """Draw slots of many choices by the softmax of the network's values over the legal ones.
+    def choose(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray | None = None) -> IntArray:
+        """Return the legal slots of the greatest value, the first of equals, or draw them by the softmax of the values.
 
         Every one of the states ``(E, W, K)`` has a legal slot, ``(E, W)``. Random numbers ``(E,)`` are within 0 .. 1.
         """
-        return np.asarray(_draw_actions(self.network, observations, legal, uniform))
+        drawn = _NOT_DRAWN if uniform is None else uniform
+        return np.asarray(_choose_actions(self.network, observations, legal, drawn))

@@ -9,31 +9,20 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from allocopt.arrays import Float32Array
 from allocopt.errors import MissingPackageError, UsageError
 from allocopt.training import TrainingProgress, TrainingRequest
 from allocopt.version import __version__
-from learned.rl.workers import ALONE, Workers
+from learned.rl.workers import ALONE, Learner, Workers
 from learned.weights import Card, write_weights
-
-if TYPE_CHECKING:
-    from learned.rl.loop import Learner
 
 L = TypeVar("L", bound="Learner")
 T = TypeVar("T")
 RESERVED = {11: "instances/paper.jsonl", 12: "instances/repo.jsonl", 13: "instances/burst.jsonl"}
 """Seeds of the shipped windows, as `instances/generate.sh` passes them to ``allocopt generate``."""
 LARGEST_SEED = 2**63 - 1  # What every generator of random numbers takes, torch's among them
-
-
-def check_training_seed(seed: int) -> None:
-    """Raise `UsageError` for a seed out of range or of windows that evaluations use: both draw them in the same way."""
-    if not 0 <= seed <= LARGEST_SEED:
-        raise UsageError(f"the seed is {seed}, must be within 0 .. {LARGEST_SEED}")
-    if seed in RESERVED:
-        raise UsageError(f"seed {seed} is reserved for evaluation: it makes the windows of {RESERVED[seed]}")
 
 
 def check_torch() -> None:
@@ -64,8 +53,17 @@ class DeclaredTraining(ABC, Generic[L]):
 
     def __post_init__(self) -> None:
         for declared in fields(self):
-            if declared.metadata:
-                _check(declared.name, getattr(self, declared.name), **declared.metadata)
+            if not declared.metadata:
+                continue
+            name, value = declared.name, getattr(self, declared.name)
+            least, most, among = (declared.metadata[limit] for limit in ("least", "most", "among"))
+            if among is not None and value not in among:
+                raise UsageError(f"{name} is {value!r}, must be one of {', '.join(among)}")
+            if least is not None and most is not None and not least <= value <= most:
+                raise UsageError(f"{name} is {value}, must be within {least:,} .. {most:,}")
+            if least is not None and not value >= least:
+                fault = "must not be negative" if least == 0 else f"must be at least {least:g}"
+                raise UsageError(f"{name} is {value}, {fault}")
 
     @property
     def label(self) -> str:
@@ -101,8 +99,11 @@ class DeclaredTraining(ABC, Generic[L]):
         return asdict(self)
 
     def check_seed(self, seed: int) -> None:
-        """Raise `UsageError` for a seed that evaluations own."""
-        check_training_seed(seed)
+        """Raise `UsageError` for a seed out of range, or of windows that evaluations use: both draw them alike."""
+        if not 0 <= seed <= LARGEST_SEED:
+            raise UsageError(f"the seed is {seed}, must be within 0 .. {LARGEST_SEED}")
+        if seed in RESERVED:
+            raise UsageError(f"seed {seed} is reserved for evaluation: it makes the windows of {RESERVED[seed]}")
 
     def workers(self) -> AbstractContextManager[Workers]:
         """Join the processes that train together."""
@@ -125,26 +126,11 @@ class DeclaredTraining(ABC, Generic[L]):
             for progress in run_updates(learner, self.n_updates, request, identity, workers):
                 if workers.is_leader:
                     if progress.done == progress.total:
-                        self._write(learner, request, begun_at)
+                        network, weights, told = self.result(learner)
+                        about = self.name, network, request.seed, self.n_updates, __version__, begun_at, request.command
+                        card = Card(*about, {**self.card_settings(), **told})
+                        write_weights(request.folder / "weights.safetensors", weights, card)
                     yield progress
-
-    def _write(self, learner: L, request: TrainingRequest, commit: str) -> None:
-        network, weights, told = self.result(learner)
-        settings = {**self.card_settings(), **told}
-        card = Card(self.name, network, request.seed, self.n_updates, __version__, commit, request.command, settings)
-        write_weights(request.folder / "weights.safetensors", weights, card)
-
-
-def _check(name: str, value: Any, least: float | None, most: float | None, among: Collection[Any] | None) -> None:
-    if among is not None and value not in among:
-        raise UsageError(f"{name} is {value!r}, must be one of {', '.join(among)}")
-    if least is None:
-        return
-    if most is not None and not least <= value <= most:
-        raise UsageError(f"{name} is {value}, must be within {least:,} .. {most:,}")
-    if not value >= least:
-        fault = "must not be negative" if least == 0 else f"must be at least {least:g}"
-        raise UsageError(f"{name} is {value}, {fault}")
 
 
 def file_names(paths: str) -> str:

@@ -1,4 +1,4 @@
-"""Processes that train together: what they tell each other, and one alone that does the same.
+"""Learners and their state, and the processes that train one together, or one alone that does the same.
 
 Several are workers on torch.distributed, as ``torchrun --standalone --nproc-per-node P`` starts them. Needs torch only
 where there are several.
@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -22,6 +22,72 @@ if TYPE_CHECKING:
     from torch import nn
 
 COUNT, LOCAL_RANK = "WORLD_SIZE", "LOCAL_RANK"  # Variables in which every worker is told of the others
+
+
+class Learner(Protocol):
+    """A learner, whose snapshots hold arrays, tensors, numbers, texts, and lists and dicts of these."""
+
+    def update(self, share: float) -> dict[str, float]:
+        """Make one update and return its measures, when a share of the training is finished, 0 at the first."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all that changes, of all workers."""
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back to a snapshot."""
+
+
+class Stateful:
+    """Has its state in the attributes that ``state`` names.
+
+    These hold numbers, texts, arrays, generators, modules and optimizers of torch, what has a state itself, and tuples
+    and dicts of all of them.
+    """
+
+    state: ClassVar[tuple[str, ...]]
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all that changes, by the names of the attributes without underscores in front."""
+        return {name.lstrip("_"): _taken(getattr(self, name)) for name in self.state}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back to a snapshot."""
+        for name in self.state:
+            setattr(self, name, _restored(getattr(self, name), snapshot[name.lstrip("_")]))
+
+
+def _taken(value: Any) -> Any:
+    if isinstance(value, np.random.Generator):
+        return value.bit_generator.state
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, dict):
+        return {name: _taken(part) for name, part in value.items()}
+    if isinstance(value, tuple):
+        return [_taken(part) for part in value]
+    # Ours; torch's modules and optimizers; torch's generators. Nothing here may need torch.
+    methods = (getattr(value, method, None) for method in ("snapshot", "state_dict", "get_state"))
+    take = next(filter(None, methods), None)
+    return value if take is None else take()
+
+
+def _restored(value: Any, held: Any) -> Any:
+    if isinstance(value, np.random.Generator):
+        value.bit_generator.state = held
+    elif isinstance(value, np.ndarray):
+        value[...] = held
+    elif isinstance(value, dict):
+        return {name: _restored(value.get(name), part) for name, part in held.items()}
+    elif isinstance(value, tuple):
+        for part, state in zip(value, held, strict=True):
+            _restored(part, state)
+    else:
+        methods = (getattr(value, method, None) for method in ("restore", "load_state_dict", "set_state"))
+        put = next(filter(None, methods), None)
+        if put is None:
+            return held
+        put(held)
+    return value
 
 
 class Workers:
@@ -125,10 +191,21 @@ def joined_workers() -> Iterator[Workers]:
         raise UsageError(
             f"the other workers cannot be joined: {error}; start them by torchrun --standalone --nproc-per-node P"
         ) from None
+
+    # torchrun tells all workers to stop when one has died.
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise UsageError(
+            "this worker was told to stop, as when another one has died; --resume goes on from the last checkpoint"
+        )
+
+    # Only the main thread may handle signals.
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, stop) if is_main else None
     try:
-        with _stop_told():
-            yield _Joined(device)
+        yield _Joined(device)
     finally:
+        if is_main:
+            signal.signal(signal.SIGTERM, before)
         distributed.destroy_process_group()
 
 
@@ -142,21 +219,3 @@ def _loss_told() -> Iterator[None]:
         raise UsageError(
             f"another worker has died, so this training ends ({reason}); --resume goes on from its last checkpoint"
         ) from None
-
-
-@contextmanager
-def _stop_told() -> Iterator[None]:
-    # torchrun tells all workers to stop when one has died.
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise UsageError(
-            "this worker was told to stop, as when another one has died; --resume goes on from the last checkpoint"
-        )
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -6,15 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from allocopt.arrays import Float32Array
-from allocopt.errors import BadFileError, UsageError
+from allocopt.errors import UsageError
 from allocopt.files.faults import bad_file, os_fault, shown
 from allocopt.files.writing import write_bytes
 
+T = TypeVar("T")
 Weights = Mapping[str, Float32Array]
 FIELD = "allocopt"
 FOLDER, SUFFIX = Path(__file__).parent, ".safetensors"
@@ -37,39 +38,45 @@ class Card:
 
 def shipped_weights(training: str) -> list[str]:
     """Names of the weights of a training that come with the package, such as machines; sorted."""
-    return sorted(path.stem.removeprefix(f"{training}-") for path in FOLDER.glob(shipped_file(training, "*").name))
-
-
-def shipped_file(training: str, weights: str) -> Path:
-    """Return the file of some of the weights of a training that come with the package."""
-    return FOLDER / f"{training}-{weights}{SUFFIX}"
+    return sorted(path.stem.removeprefix(f"{training}-") for path in FOLDER.glob(f"{training}-*{SUFFIX}"))
 
 
 def find_weights(training: str, weights: str) -> Path:
     """Return the file of one of `shipped_weights`, or that file itself; raises `UsageError` if there is none."""
     shipped = shipped_weights(training)
-    path = shipped_file(training, weights) if weights in shipped else Path(weights)
+    path = FOLDER / f"{training}-{weights}{SUFFIX}" if weights in shipped else Path(weights)
     if not path.exists():
         known = f"must be one of {', '.join(shipped)} or a file that `allocopt train {training}` wrote"
         raise UsageError(f"policy {training!r} has no weights {weights!r}: {known}")
     return path
 
 
-def load_weights(path: Path, training: str | None = None) -> tuple[dict[str, Float32Array], Card]:
-    """Read weights, once as long as the file does not change; raises `BadFileError` also if of another training."""
+def load_weights(path: Path, training: str, make: Callable[[dict[str, Float32Array], Card], T]) -> T:
+    """Return what is made of weights and card, once as long as the file does not change.
+
+    Raises `BadFileError` if the file cannot be read, is of another training, or nothing can be made of it, for which
+    ``make`` raises ValueError, KeyError or TypeError.
+    """
     try:
         changed_ns = path.stat().st_mtime_ns
     except OSError as error:
         raise bad_file(path, f"cannot be read: {os_fault(error)}") from None
-    weights, card = _read_once(path, changed_ns)
-    if training not in (None, card.training):
-        raise BadFileError(f"{path}: holds weights of {card.training!r}, not of {training!r}")
-    return weights, card
+    # Whatever is made of the same file by the same function is the same.
+    made: T = _made_once(path, changed_ns, training, make)
+    return made
 
 
 @lru_cache(maxsize=32)
-def _read_once(path: Path, changed_ns: int) -> tuple[dict[str, Float32Array], Card]:
-    return read_weights(path)
+def _made_once(path: Path, changed_ns: int, training: str, make: Callable[[dict[str, Float32Array], Card], Any]) -> Any:
+    weights, card = read_weights(path)
+    if card.training != training:
+        raise bad_file(path, f"holds weights of {card.training!r}, not of {training!r}")
+    try:
+        return make(weights, card)
+    except KeyError as error:
+        raise bad_file(path, f"has no {error}") from None
+    except (ValueError, TypeError) as error:
+        raise bad_file(path, str(error)) from None
 
 
 def read_weights(path: Path) -> tuple[dict[str, Float32Array], Card]:

@@ -106,7 +106,7 @@ def _train_now(training: CushTraining, seed: int) -> tuple[Agent, Curve]:
     from learned.cush.learner import CushLearner
 
     learner: CushLearner = training.learner(seed, ALONE)
-    curve = [learner.update(epoch / training.n_epochs) for epoch in range(training.n_epochs)]
+    curve = [learner.update(epoch / training.n_updates) for epoch in range(training.n_updates)]
     return learner.best_agent(), curve
 
 

@@ -28,7 +28,7 @@ from learned.cush.learner import (  # noqa: E402  # noqa: E402
     _baseline,
     _Played,
 )
-from learned.cush.policies import Agent, ImageNetwork, Validator  # noqa: E402
+from learned.cush.policies import Agent, Validator  # noqa: E402
 from learned.rl.slots import CompactNetwork  # noqa: E402
 from learned.rl.workers import ALONE  # noqa: E402
 
@@ -55,7 +55,7 @@ def learner(settings: Settings = QUICK, options: Options = OPTIONS, seed: int = 
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         image = options.observation == "image"
-        jobs = ImageModule(ImageNetwork(5, 5, SMALL.units)) if image else CompactModule(COMPACT)
+        jobs = ImageModule(5, 5, SMALL.units) if image else CompactModule(COMPACT)
         policies = PolicyModule(3)
     simulations = Simulations(SETS[:30], SMALL, 4 // settings.chunks, 6, options, seed)
     validator = Validator(SETS[30:], SMALL, options, ALONE)

@@ -5,8 +5,7 @@ import pytest
 
 from allocopt.envs.cush.jobsets import Machine, sierra, summit
 from allocopt.envs.cush.observation import n_features
-from allocopt.errors import UsageError
-from learned.cush.policies import ImageNetwork, LearnedPolicies
+from learned.cush.policies import LearnedPolicies
 from learned.rl.slots import CompactNetwork
 
 torch = pytest.importorskip("torch")
@@ -23,7 +22,7 @@ def n_learned(module: "torch.nn.Module") -> int:
 
 @pytest.mark.parametrize(("machine", "number"), [(sierra(), 294_966), (summit(), 393_270), (sierra(16), 36_918)])
 def test_the_published_job_selector_has_this_many_parameters(machine: Machine, number: int) -> None:
-    module = ImageModule(ImageNetwork(5, 5, machine.units))
+    module = ImageModule(5, 5, machine.units)
     shapes = {name: tuple(parameter.shape) for name, parameter in module.named_parameters()}
     assert shapes == {
         "filters.weight": (16, 6, 2, 2),
@@ -37,8 +36,7 @@ def test_the_published_job_selector_has_this_many_parameters(machine: Machine, n
 
 
 def test_the_published_job_selector_is_a_convolution_a_rectifier_a_normalization_and_a_dense_layer() -> None:
-    network = ImageNetwork(queue=2, horizon=3, units=6)
-    module = ImageModule(network)
+    module = ImageModule(queue=2, horizon=3, units=6)
     with torch.no_grad():
         module.norm.running_mean.copy_(torch.linspace(0.0, 1.0, 16))
         module.norm.running_var.copy_(torch.linspace(0.5, 2.0, 16))
@@ -58,7 +56,7 @@ def test_the_published_job_selector_is_a_convolution_a_rectifier_a_normalization
 
 
 def test_running_statistics_move_where_it_learns_and_stay_where_it_acts() -> None:
-    module = ImageModule(ImageNetwork(queue=2, horizon=3, units=6))
+    module = ImageModule(queue=2, horizon=3, units=6)
     images = torch.rand((4, 3, 3, 6))
     before = module.norm.running_mean.clone()
     with torch.no_grad():
@@ -66,11 +64,6 @@ def test_running_statistics_move_where_it_learns_and_stay_where_it_acts() -> Non
     assert torch.equal(module.norm.running_mean, before)
     module(images)
     assert not torch.equal(module.norm.running_mean, before)
-
-
-def test_a_filter_that_has_no_place_in_the_image_is_refused() -> None:
-    with pytest.raises(UsageError, match="the horizon is 1, must be at least 2"):
-        ImageNetwork(5, 1, 24)
 
 
 def test_the_policy_selector_has_ten_hidden_neurons() -> None:
@@ -100,10 +93,10 @@ def test_both_selectors_act_without_torch_by_the_probabilities_of_their_modules(
             parameter.mul_(3.0)
         logits = module(module.states(seen[:1], legal[:1]))
     chances = torch.softmax(logits, 1)[0].numpy()
-    drawn = module.acting().draw(seen, legal, rng.random(5000))
+    drawn = module.acting().choose(seen, legal, rng.random(5000))
     np.testing.assert_allclose(np.bincount(drawn, minlength=6) / 5000, chances, atol=0.03)
     assert chances[2] == 0
-    assert (module.acting().best(seen, legal) == chances.argmax()).all()
+    assert (module.acting().choose(seen, legal) == chances.argmax()).all()
 
 
 def test_the_policy_selector_draws_by_the_probabilities_of_its_module() -> None:
@@ -114,20 +107,20 @@ def test_the_policy_selector_draws_by_the_probabilities_of_its_module() -> None:
         chances = torch.softmax(3 * module(torch.from_numpy(jobs[[0, 5000]])), 1).numpy()
         module[2].weight.mul_(3.0)
         module[2].bias.mul_(3.0)
-    drawn = module.acting().draw(jobs, np.zeros((10_000, 2)), rng.random(10_000))
+    drawn = module.acting().choose(jobs, np.zeros((10_000, 2)), rng.random(10_000))
     np.testing.assert_allclose([drawn[:5000].mean(), drawn[5000:].mean()], chances[:, 1], atol=0.03)
 
 
 def test_an_image_selector_draws_legal_choices_by_their_probabilities() -> None:
-    module = ImageModule(ImageNetwork(queue=2, horizon=2, units=6))
+    module = ImageModule(queue=2, horizon=2, units=6)
     images = np.zeros((5000, 3, 2, 6), dtype=np.float32)
     legal = np.tile([True, False, True], (5000, 1))
-    chosen = module.draw(images, legal, np.random.default_rng(0).random(5000))
+    chosen = module.choose(images, legal, np.random.default_rng(0).random(5000))
     with torch.no_grad():
         logits = module(torch.from_numpy(images[:1]))[0, [0, 2]]
     assert set(chosen.tolist()) == {0, 2}
     assert (chosen == 0).mean() == pytest.approx(float(torch.softmax(logits, 0)[0]), abs=0.03)
-    assert (module.draw(images[:2], legal[:2], np.array([0.0, 1.0])) == [0, 2]).all()
+    assert (module.choose(images[:2], legal[:2], np.array([0.0, 1.0])) == [0, 2]).all()
 
 
 def test_parameters_of_another_shape_are_refused() -> None:

@@ -46,7 +46,7 @@ def test_the_published_network_trains_and_is_not_taken_for_one_that_acts_without
 def test_without_a_policy_selector_all_jobs_get_the_policy_that_was_asked_for(tmp_path: Path) -> None:
     list(replace(TINY, policies="breadth-first", epochs=2).train(request(tmp_path)))
     trained = Trained.load(str(tmp_path / "weights.safetensors"))
-    chosen = trained.policies().best(np.zeros((2, 6), dtype=np.float32), np.zeros((2, 2)))
+    chosen = trained.policies().choose(np.zeros((2, 6), dtype=np.float32), np.zeros((2, 2)))
     assert chosen.tolist() == [Policy.BREADTH_FIRST] * 2
 
 
@@ -78,7 +78,7 @@ def test_what_makes_no_sense_is_refused() -> None:
         ({"simulations": 0}, "simulations is 0"),
         ({"epochs": -1}, "epochs is -1, must not be negative"),
         ({"table": "a.json", "measured": "b.json"}, "either a table"),
-        ({"network": "published", "horizon": 1}, "must be at least 2"),
+        ({"network": "published", "horizon": 1}, "the horizon is 1, must be at least 2"),
     ):
         with pytest.raises(UsageError, match=message):
             get_training("cush", options)

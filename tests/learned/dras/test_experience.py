@@ -7,12 +7,12 @@ from allocopt.arrays import Float32Array, FloatArray
 from allocopt.envs.dras.dynamics import Weights
 from allocopt.envs.dras.task import Options
 from allocopt.traces.workload import Workload
-from learned.dras.environment import JobsetEnvironment, Phase, _first_come_first_served, _jobset_weights, _mean_waits_s
+from learned.dras.environment import JobsetEnvironment, _first_come_first_served, _mean_waits_s
 from learned.rl.slots import CompactNetwork, SlotPolicy
 
 torch = pytest.importorskip("torch")
 
-from learned.dras.experience import JobsetCollector, _drawing, _play, _relative_rewards, _timed_advantages  # noqa: E402
+from learned.dras.experience import JobsetCollector, _play, _relative_rewards, _timed_advantages  # noqa: E402
 from learned.rl.networks import SlotActorCritic, SlotStates, weights_of  # noqa: E402
 from learned.rl.training import PpoSettings  # noqa: E402
 
@@ -29,8 +29,8 @@ def jobset(seed: int, n: int = 30) -> Workload:
 
 def environment(count: int = 6) -> JobsetEnvironment:
     phases = [
-        Phase("sampled", (jobset(0), jobset(1), jobset(2)), 0.5),
-        Phase("real", (jobset(3, 20), jobset(4, 25)), 0.5),
+        ((jobset(0), jobset(1), jobset(2)), 0.5),
+        ((jobset(3, 20), jobset(4, 25)), 0.5),
     ]
     return JobsetEnvironment(phases, NODES, count, Options(window=8, reward=REWARD, skips_forced=True), 0)
 
@@ -74,16 +74,17 @@ def test_actions_are_drawn_by_the_softmax_of_the_legal_values() -> None:
     n = 4000
     uniform = (np.arange(n) + 0.5) / n
     dense = np.ascontiguousarray(np.broadcast_to(states, (n, 8, FEATURES)))
-    actions = policy.draw(dense, np.ascontiguousarray(np.broadcast_to(legal, (n, 8))), uniform)
+    actions = policy.choose(dense, np.ascontiguousarray(np.broadcast_to(legal, (n, 8))), uniform)
     np.testing.assert_allclose(np.bincount(actions, minlength=8) / n, weights / weights.sum(), atol=2 / n)
-    assert policy.best(states, legal)[0] == weights.argmax()
+    assert policy.choose(states, legal)[0] == weights.argmax()
 
 
 def test_a_group_is_played_to_its_end_on_its_own_jobsets() -> None:
     env = environment()
     jobsets = env.begin_groups(3)
     assert sorted(jobsets.tolist()) == [0, 0, 1, 1, 2, 2]
-    played = _play(env, _drawing(model(), torch.Generator().manual_seed(0)))
+    policy, rng = SlotPolicy.of(weights_of(model())), np.random.default_rng(0)
+    played = _play(env, lambda states, legal: policy.choose(states, legal, rng.random(len(states))))
     tally = env.episodes.tally
     assert tally["over"].all()
     assert tally["jobset"].tolist() == jobsets.tolist()
@@ -96,7 +97,7 @@ def test_a_group_is_played_to_its_end_on_its_own_jobsets() -> None:
 def test_a_jobset_in_which_jobs_wait_twice_as_long_counts_half() -> None:
     env = environment()
     wait_s = _mean_waits_s(_first_come_first_served(env.episodes.jobsets, NODES, env.episodes.options))
-    weights = _jobset_weights(env.episodes.jobsets, NODES, env.episodes.options)
+    weights = env._weights / env.n_jobs
     assert weights.max() < 4
     np.testing.assert_allclose(weights * wait_s, wait_s.mean())
 

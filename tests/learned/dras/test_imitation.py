@@ -10,7 +10,7 @@ from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import Wfp3
-from learned.dras.environment import JobsetEnvironment, Phase, Validator
+from learned.dras.environment import JobsetEnvironment, Validator
 from learned.rl.slots import CompactNetwork
 
 torch = pytest.importorskip("torch")
@@ -31,7 +31,7 @@ def jobs(seed: int, n: int = 300) -> Workload:
 
 
 def environment(n: int = 4) -> JobsetEnvironment:
-    return JobsetEnvironment([Phase("real", tuple(jobs(seed) for seed in range(n)), 1.0)], NODES, n, OPTIONS, 0)
+    return JobsetEnvironment([([jobs(seed) for seed in range(n)], 1.0)], NODES, n, OPTIONS, 0)
 
 
 def fresh_model(seed: int) -> SlotActorCritic:

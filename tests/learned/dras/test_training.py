@@ -59,7 +59,7 @@ def test_long_real_spans_validate_beside_synthetic_weeks(trace: Path) -> None:
     phases, validation = training.jobsets(*training._traces()[0], 0)
     assert [jobs.submit.max() > 7 * DAY_S for jobs in validation] == [False, False, True, True]
     assert not any("held-out" in jobs.name for jobs in validation)
-    assert len(phases[1].jobsets) == 4
+    assert len(phases[1][0]) == 4
 
 
 @pytest.mark.slow

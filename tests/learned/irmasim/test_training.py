@@ -10,7 +10,7 @@ from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 from allocopt.training import TrainingRequest, get_training
-from learned.irmasim.agents import HIDDEN, Agent, most_preferred
+from learned.irmasim.agents import HIDDEN, Agent
 from learned.irmasim.training import (
     AGENTS,
     PAPERS,
@@ -110,10 +110,10 @@ def test_the_network_in_numpy_is_the_one_in_torch() -> None:
     seen = np.random.default_rng(0).random((7, 21), dtype=np.float32)
     expected = module(torch.from_numpy(seen)).detach().numpy()
     np.testing.assert_allclose(two_layers(weights_of(module), seen, np.tanh), expected, atol=1e-6)
-    legal = np.ones((7, 5), dtype=np.bool_)
-    np.testing.assert_array_equal(most_preferred(weights_of(module), seen, legal), expected.argmax(axis=1))
+    agent, legal = Agent(weights_of(module), small().options()), np.ones((7, 5), dtype=np.bool_)
+    np.testing.assert_array_equal(agent.choose(seen, legal), expected.argmax(axis=1))
     legal[:, expected[0].argmax()] = False
-    assert most_preferred(weights_of(module), seen, legal)[0] == np.argsort(expected[0])[-2]
+    assert agent.choose(seen, legal)[0] == np.argsort(expected[0])[-2]
 
 
 def test_an_agent_is_trained_on_the_examples_of_irmasim(shared_data: Path, tmp_path: Path) -> None:

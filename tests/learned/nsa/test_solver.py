@@ -22,8 +22,8 @@ from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify_result
 from heuristics.topology.annealing import Rules, Walk
 from learned.nsa.networks import NETWORKS
-from learned.nsa.solver import Nsa, anneal_guided, draw_action, node_features, weights_path
-from learned.weights import Card, read_weights, write_weights
+from learned.nsa.solver import Nsa, anneal_guided, draw_action, node_features
+from learned.weights import FOLDER, Card, read_weights, write_weights
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -129,7 +129,7 @@ def test_weights_that_do_not_fit_their_network_are_named(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_weights_that_are_no_finite_numbers_are_named(tmp_path: Path, value: float) -> None:
-    weights, card = read_weights(weights_path("fcn-1"))
+    weights, card = read_weights(FOLDER / "nsa-fcn-1.safetensors")
     weights["2.bias"][3] = value
     write_weights(tmp_path / "own.safetensors", weights, card)
     with pytest.raises(BadFileError, match=r"own\.safetensors: parameter '2\.bias' must hold finite 32-bit numbers"):

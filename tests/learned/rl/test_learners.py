@@ -22,9 +22,9 @@ from learned.rl.algorithms import (  # noqa: E402
     _generalized_advantages,
     cumulative_rewards,
 )
-from learned.rl.loop import Learner  # noqa: E402
 from learned.rl.networks import ActorCritic, dense  # noqa: E402
 from learned.rl.training import A2cSettings, DqlSettings, PgSettings, PpoSettings  # noqa: E402
+from learned.rl.workers import Learner  # noqa: E402
 
 PLACES, ACTIONS, END = 4, 4, 3
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from allocopt.errors import UsageError
-from learned.nsa.training import _training_windows
-from learned.rl.training import LARGEST_SEED, RESERVED, check_training_seed
+from learned.nsa.training import NsaTraining
+from learned.rl.training import LARGEST_SEED, RESERVED
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -14,9 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 @pytest.mark.parametrize("seed", sorted(RESERVED))
 def test_a_reserved_seed_is_refused_with_the_reason(seed: int) -> None:
     with pytest.raises(UsageError, match=f"seed {seed} is reserved for evaluation: it makes the windows of instances"):
-        check_training_seed(seed)
-    with pytest.raises(UsageError, match="reserved"):
-        next(_training_windows(seed, 1))
+        NsaTraining().check_seed(seed)
 
 
 def test_the_reserved_seeds_are_those_of_the_shipped_windows() -> None:
@@ -28,7 +26,7 @@ def test_the_reserved_seeds_are_those_of_the_shipped_windows() -> None:
 
 @pytest.mark.parametrize("seed", [-1, 2**63, 10**30])
 def test_another_seed_is_taken_unless_generators_do_not(seed: int) -> None:
-    check_training_seed(0)
-    check_training_seed(LARGEST_SEED)
+    NsaTraining().check_seed(0)
+    NsaTraining().check_seed(LARGEST_SEED)
     with pytest.raises(UsageError, match=f"the seed is {seed}, must be within 0"):
-        check_training_seed(seed)
+        NsaTraining().check_seed(seed)
