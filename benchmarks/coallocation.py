@@ -60,7 +60,7 @@ def programs(count: int) -> str:
     for name, back_end in BACK_ENDS.items():
         times, wrong, columns = [], 0.0, []
         for problem, optimum in zip(problems, best, strict=True):
-            model = CoallocationModel(problem, Pairs.of(problem))
+            model = CoallocationModel(Pairs.of(problem))
             started = time.perf_counter()
             outcome = back_end.solve_program(Request(model.program(), 60.0), lambda progress: None)
             times.append(1e3 * (time.perf_counter() - started))

@@ -84,7 +84,7 @@ def whole_table(count: int) -> str:
             )
         )
         problem = allocopt.knapsack.KnapsackProblem({"nodes": NODES}, jobs)
-        items = Items.of(problem, Gains.of(problem))
+        items = Items.of(Gains.of(problem))
         least = np.inf
         for _ in range(REPEAT):
             started = time.perf_counter()

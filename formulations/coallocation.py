@@ -27,34 +27,32 @@ from scipy.optimize import linear_sum_assignment
 
 from allocopt.arrays import IntArray
 from allocopt.coallocation import CoallocationSolver
-from allocopt.errors import InvalidSolutionError, UsageError
 from allocopt.problems.coallocation.pairs import MOST_TRIPLES, Pairs
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT, Coallocation, CoallocationProblem, GuestPlace
-from allocopt.problems.coallocation.verify import verify_coallocation
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
-from formulations.backends.program import BinaryProgram, Names, Rows
-from formulations.backends.solver import CP_SAT, HIGHS, SCIP, BackEndSolver, ask_child, stop_reason
+from formulations.backends.program import BinaryProgram, Formulation, Names, Rows
+from formulations.backends.solver import BackEndSolver
 
 ROUNDING = 1e-12  # what sums of values can lose by rounding, relative to what is summed, and more than that
 
 
-def assignment_bound(problem: CoallocationProblem, pairs: Pairs) -> float:
+def assignment_bound(pairs: Pairs) -> float:
     """Upper bound with several guests on a host: hosts as many times as they take guests, each guest as if alone.
 
     See `allocopt.problems.coallocation.pairs.Pairs.bound` for why it holds.
     """
-    worth = np.repeat(np.maximum(0.0, pairs.best()), problem.max_guests, axis=0)
+    worth = np.repeat(np.maximum(0.0, pairs.best()), pairs.problem.max_guests, axis=0)
     return float(worth[linear_sum_assignment(worth, maximize=True)].sum())
 
 
-def _best_assignment(problem: CoallocationProblem, pairs: Pairs) -> Coallocation:
+def _best_assignment(pairs: Pairs) -> Coallocation:
     # The best solution in which every host has at most one guest.
     worth, quota = np.maximum(0.0, pairs.best()), pairs.best_quota()
     hosts, guests = linear_sum_assignment(worth, maximize=True)
     return Coallocation(
         tuple(
-            GuestPlace(guest, host, int(problem.percents[quota[host, guest]]))
+            GuestPlace(guest, host, int(pairs.problem.percents[quota[host, guest]]))
             for host, guest in zip(hosts.tolist(), guests.tolist(), strict=True)
             if worth[host, guest] > 0
         )
@@ -82,16 +80,17 @@ class Assignment(CoallocationSolver):
         run.offer(Coallocation())
         if run.clock.expired():
             return StopReason.TIME_LIMIT
-        solution = _best_assignment(problem, pairs)
+        solution = _best_assignment(pairs)
         run.offer(solution)
         run.prove(problem.objective(solution))
         return StopReason.PROVED
 
 
-class CoallocationModel:
+class CoallocationModel(Formulation):
     """The program of a problem."""
 
-    def __init__(self, problem: CoallocationProblem, pairs: Pairs) -> None:
+    def __init__(self, pairs: Pairs) -> None:
+        problem = pairs.problem
         self._problem, self._pairs = problem, pairs
         if problem.max_guests == 1:
             host, guest = np.nonzero(pairs.best() > 0)
@@ -136,18 +135,13 @@ class CoallocationModel:
         meeting = problem.guest_costs[one] * first + problem.guest_costs[two] * second
         return rows.program(np.concatenate((-worth, missing, meeting)), self._names())
 
-    def decode(self, chosen: IntArray) -> Coallocation | None:
-        """Return the solution of the chosen columns; None if tolerances let something pass that breaks a rule."""
+    def decode(self, chosen: IntArray) -> Coallocation:
+        """Return the solution of the chosen columns."""
         places = (
             GuestPlace(guest, host, int(self._problem.percents[quota]))
             for host, guest, quota in self.x[chosen[chosen < len(self.x)]].tolist()
         )
-        solution = Coallocation(tuple(places))
-        try:
-            verify_coallocation(self._problem, solution)
-        except InvalidSolutionError:
-            return None
-        return solution
+        return Coallocation(tuple(places))
 
     def encode(self, solution: Coallocation) -> IntArray | None:
         """Columns of a solution; None if the program leaves some of it out."""
@@ -264,10 +258,11 @@ def _spans(starts: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
     return np.arange(len(span_of)) - before[span_of] + starts[span_of], span_of
 
 
-class _IntegerCoallocation(BackEndSolver, CoallocationSolver):
-    """A solver that hands the program of a co-allocation to a back end."""
+class IntegerCoallocation(BackEndSolver[CoallocationProblem, Pairs], CoallocationSolver):
+    """The program of a co-allocation."""
 
-    largest_nonzeros = 500_000
+    largest_nonzeros: ClassVar[int] = 500_000
+    no_model = "no guest can be placed to its gain"
 
     def refusal(self, problem: CoallocationProblem) -> str | None:
         too_many = super().refusal(problem)
@@ -275,44 +270,21 @@ class _IntegerCoallocation(BackEndSolver, CoallocationSolver):
         few = problem.max_guests == 1 and 2 * len(problem.hosts) * len(problem.guests) <= self.largest_nonzeros
         if too_many is not None or few:
             return too_many
-        return self.too_many(CoallocationModel(problem, Pairs.of(problem)).nonzeros())
+        return self.too_many(CoallocationModel(Pairs.of(problem)).nonzeros())
 
-    def program(self, problem: CoallocationProblem) -> BinaryProgram:
-        model = CoallocationModel(problem, Pairs.of(problem))
-        if model.is_empty():
-            raise UsageError(f"{problem.name!r} has no model: no guest can be placed to its gain")
-        return model.program()
+    def tables(self, problem: CoallocationProblem) -> Pairs:
+        return Pairs.of(problem)
 
-    def search(self, problem: CoallocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        pairs = Pairs.of(problem)
+    def prepare(self, problem: CoallocationProblem, pairs: Pairs, run: Run) -> object:
         run.offer(Coallocation())
         # With one guest a host both meet, and no program is built.
         if not run.clock.expired():
-            run.offer(_best_assignment(problem, pairs))
-            run.prove(assignment_bound(problem, pairs))
+            run.offer(_best_assignment(pairs))
+            run.prove(assignment_bound(pairs))
         if not run.is_proved():
             self.begin(problem, run, pairs.bound(), pairs.greedy(run.clock.expired))
-        if run.is_proved():
-            return StopReason.PROVED
-        if run.clock.expired():
-            return StopReason.TIME_LIMIT
-        ask_child(self.back_end, run, CoallocationModel(problem, pairs), seed, run.solution, budget.iterations)
-        return stop_reason(run.clock, budget)
+        return run.solution
 
-
-class ScipCoallocation(_IntegerCoallocation):
-    """The program in SCIP."""
-
-    back_end = SCIP
-
-
-class HighsCoallocation(_IntegerCoallocation):
-    """The program in HiGHS."""
-
-    back_end = HIGHS
-
-
-class CpSatCoallocation(_IntegerCoallocation):
-    """The program in CP-SAT, on integer values."""
-
-    back_end = CP_SAT
+    def formulate(self, problem: CoallocationProblem, pairs: Pairs, known: float | None = None) -> Formulation | None:
+        model = CoallocationModel(pairs)
+        return None if model.is_empty() else model

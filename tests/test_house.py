@@ -4,6 +4,7 @@ import ast
 import functools
 import importlib
 import inspect
+import operator
 import shutil
 import subprocess
 import sys
@@ -218,8 +219,8 @@ SOLVERS = [
 @pytest.mark.parametrize(("kind", "name", "value"), SOLVERS)
 def test_every_entry_point_is_a_solver_of_that_kind_and_name(kind: str, name: str, value: str) -> None:
     module, _, factory = value.partition(":")
-    made = getattr(importlib.import_module(module), factory)
-    assert (made.kind, made().name) == (kind, name)
+    made = operator.attrgetter(factory)(importlib.import_module(module))()
+    assert (made.kind, made.name) == (kind, name)
 
 
 def test_the_installed_distribution_has_the_entry_points_of_the_project() -> None:

@@ -13,12 +13,13 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from multiprocessing import Pipe
 from queue import Empty, SimpleQueue
-from typing import Any, BinaryIO, cast
+from typing import Any, cast
 
 from allocopt.errors import AllocoptError
 from allocopt.solving.budget import Clock
-from formulations.backends.program import Outcome, Progress, Request, read_frame, write_frame
+from formulations.backends.program import Outcome, Progress, Request
 
 
 class BackEndDiedError(AllocoptError):
@@ -37,12 +38,24 @@ class _Child:
         environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         # -P: the path is the parent's; the current folder is on it only if it was there.
         command = [sys.executable, "-P", "-m", "formulations.backends.worker", module]
+        self._pipe, theirs = Pipe()
         # A process group of its own: Ctrl-C in a terminal is for the parent, even while the child starts.
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, process_group=0
-        )
+        with theirs:
+            self._process = subprocess.Popen(
+                command, stdin=theirs.fileno(), stdout=theirs.fileno(), env=environment, process_group=0
+            )
         self._answers: SimpleQueue[Any] = SimpleQueue()
-        threading.Thread(target=_receive, args=(self._process, self._answers), daemon=True).start()
+        # Not of this object: the thread would keep it from being forgotten.
+        pipe, process, answers = self._pipe, self._process, self._answers
+
+        def receive() -> None:
+            with suppress(EOFError, OSError):
+                while True:
+                    answers.put(pipe.recv())
+            process.wait()
+            answers.put(None)
+
+        threading.Thread(target=receive, daemon=True).start()
 
     @property
     def pid(self) -> int:
@@ -68,7 +81,7 @@ class _Child:
         """Send a request; if the child is gone, the answers say so."""
         self._busy = True
         with suppress(OSError):
-            write_frame(cast(BinaryIO, self._process.stdin), request)
+            self._pipe.send(request)
 
     def answers(self, clock: Clock, grace: float) -> Iterator[Progress]:
         """Yield what comes, up to the outcome, or to ``grace`` seconds after the time is up.
@@ -85,13 +98,9 @@ class _Child:
 
     def kill(self) -> None:
         """End the process, whatever it does; a copy of this object in a forked process leaves it alone."""
-        if self._owner != os.getpid():
-            return
-        self._process.kill()
-        # The reading thread waits for the end of the process, which takes a while if it has much memory to give back.
-        # What was not sent yet cannot be sent any more.
-        with suppress(OSError):
-            cast(BinaryIO, self._process.stdin).close()
+        if self._owner == os.getpid():
+            # The reading thread waits for its end, which takes a while if it has much memory to give back.
+            self._process.kill()
 
     def _answer(self, clock: Clock, grace: float) -> Any:
         left = clock.remaining()
@@ -111,7 +120,13 @@ class ChildPool:
         self.version: str | None = None
         self._module = module
         self._free: list[_Child] = []
-        weakref.finalize(self, _kill_all, self._free)
+        free = self._free
+
+        def kill_all() -> None:
+            for child in free:
+                child.kill()
+
+        weakref.finalize(self, kill_all)
 
     @contextmanager
     def child(self) -> Iterator[_Child]:
@@ -133,20 +148,5 @@ class ChildPool:
                 child.kill()
 
 
-@cache
-def pool_of(module: str) -> ChildPool:
-    """Return this process's children of a back end, whichever solver asks: starting one takes half a second."""
-    return ChildPool(module)
-
-
-def _receive(process: "subprocess.Popen[bytes]", answers: "SimpleQueue[Any]") -> None:
-    with cast(BinaryIO, process.stdout) as stream:
-        while (answer := read_frame(stream)) is not None:
-            answers.put(answer)
-    process.wait()
-    answers.put(None)
-
-
-def _kill_all(children: list[_Child]) -> None:
-    for child in children:
-        child.kill()
+# This process's children of a back end, whichever solver asks: starting one takes half a second.
+pool_of = cache(ChildPool)

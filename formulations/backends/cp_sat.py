@@ -13,24 +13,35 @@ from ortools.sat.python import cp_model
 from allocopt.arrays import IntArray
 from formulations.backends.program import BinaryProgram, Outcome, Progress, Report, Request
 
+VERSION = f"OR-Tools {importlib.metadata.version('ortools')}"
+
 ROUNDING = 1e-9  # rounding that is aimed at, all costs of a solution together, relative to the least they can be
 LARGEST_COEFFICIENT = 2.0**50
 LARGEST_SUM = 2.0**61
 _LARGEST_SEED = 2**31 - 1
 
 
-def version() -> str:
-    """Return the version of OR-Tools."""
-    return f"OR-Tools {importlib.metadata.version('ortools')}"
-
-
 def solve_program(request: Request, report: Report) -> Outcome:
-    """Solve a program whose matrix holds integers; see `BackEnd.solve_program`."""
+    """Solve a program whose matrix holds integers; see `formulations.backends`."""
     program = request.program
     scale, costs = integer_costs(program)
     model = cp_model.CpModel()
     literals = [model.new_bool_var("") for _ in program.costs]
-    _add_rows(model, program, literals)
+    rows = program.matrix.tocsr()
+    for row, (lower, upper) in enumerate(zip(program.row_lower, program.row_upper, strict=True)):
+        entries = slice(rows.indptr[row], rows.indptr[row + 1])
+        held = [literals[column] for column in rows.indices[entries].tolist()]
+        values = rows.data[entries]
+        # Said as such: without presolve nothing else would find the cliques among the sums.
+        if upper == 1 and (values == 1).all():
+            add = model.add_exactly_one if lower == 1 else model.add_at_most_one
+            add(held)
+            continue
+        reach = int(np.abs(values).sum())
+        left = -reach if math.isinf(lower) else math.ceil(lower)
+        right = reach if math.isinf(upper) else math.floor(upper)
+        sum_of_row = cp_model.LinearExpr.weighted_sum(held, values.astype(np.int64).tolist())
+        model.add_linear_constraint(sum_of_row, left, right)
     model.minimize(cp_model.LinearExpr.weighted_sum(literals, costs.tolist()))
     if request.warm is not None:
         for literal, value in zip(literals, np.isin(np.arange(len(literals)), request.warm).tolist(), strict=True):
@@ -90,21 +101,3 @@ class _Reporter(cp_model.CpSolverSolutionCallback):
     def on_solution_callback(self) -> None:
         values = [self.boolean_value(literal) for literal in self._literals]
         self._report(Progress(np.flatnonzero(values), self.best_objective_bound / self._scale))
-
-
-def _add_rows(model: cp_model.CpModel, program: BinaryProgram, literals: list[cp_model.IntVar]) -> None:
-    rows = program.matrix.tocsr()
-    for row, (lower, upper) in enumerate(zip(program.row_lower, program.row_upper, strict=True)):
-        entries = slice(rows.indptr[row], rows.indptr[row + 1])
-        held = [literals[column] for column in rows.indices[entries].tolist()]
-        values = rows.data[entries]
-        # Said as such: without presolve nothing else would find the cliques among the sums.
-        if upper == 1 and (values == 1).all():
-            add = model.add_exactly_one if lower == 1 else model.add_at_most_one
-            add(held)
-            continue
-        reach = int(np.abs(values).sum())
-        left = -reach if math.isinf(lower) else math.ceil(lower)
-        right = reach if math.isinf(upper) else math.floor(upper)
-        sum_of_row = cp_model.LinearExpr.weighted_sum(held, values.astype(np.int64).tolist())
-        model.add_linear_constraint(sum_of_row, left, right)

@@ -19,6 +19,8 @@ from scipy.sparse import vstack
 from allocopt.arrays import FloatArray, IntArray
 from formulations.backends.program import Outcome, Progress, Report, Request
 
+VERSION = f"SciPy {scipy.__version__}"  # which brings its HiGHS with it
+
 SMALLEST_CORE = 100
 COLUMNS_PER_ROW = 2
 GROWTH = 4  # factor by which the core grows while it holds no solution
@@ -27,13 +29,8 @@ INTEGRAL = 1e-6  # distance from 0 or 1 that is rounding
 _OPTIMAL, _INFEASIBLE = 0, 2  # status codes of SciPy
 
 
-def version() -> str:
-    """Return the version of SciPy, which brings its HiGHS with it."""
-    return f"SciPy {scipy.__version__}"
-
-
 def solve_program(request: Request, report: Report) -> Outcome:
-    """Solve a program; see `BackEnd.solve_program`. HiGHS takes no seed through SciPy."""
+    """Solve a program; see `formulations.backends`. HiGHS takes no seed through SciPy."""
     return _CoreSearch(request, report).run()
 
 

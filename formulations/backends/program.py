@@ -15,11 +15,10 @@ suffix    format
 import itertools
 import json
 import math
-import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.sparse import coo_array, csc_array
@@ -28,7 +27,6 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import UsageError
 from allocopt.files.writing import write_bytes
 
-_LENGTH_BYTES = 8  # before each message
 TERMS_PER_LINE = 8  # in an LP file, whose lines must stay short
 
 Numbers = IntArray | FloatArray
@@ -148,7 +146,7 @@ class Rows:
 
 
 class Formulation(Protocol):
-    """A problem written as a binary program, and the way back."""
+    """A problem written as a binary program, and the way back; bounds of the two are the same unless it says so."""
 
     def program(self) -> BinaryProgram:
         """Build the program."""
@@ -161,11 +159,15 @@ class Formulation(Protocol):
 
     def bound_of(self, bound: float) -> float:
         """Return the bound on the problem's objective that follows from a lower bound of the program."""
+        return bound
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A solve that a back end is asked for."""
+    """A solve that a back end is asked for.
+
+    Its costs are scaled so that the largest lies in 2**15 .. 2**16, where absolute tolerances mean what they should.
+    """
 
     program: BinaryProgram
     seconds: float  # of wall clock; infinity for no limit
@@ -193,45 +195,6 @@ class Outcome(Progress):
 
 
 Report = Callable[[Progress], None]
-
-
-class BackEnd(Protocol):
-    """A module of this package that runs one solver."""
-
-    def version(self) -> str:
-        """Return the version of the solver."""
-
-    def solve_program(self, request: Request, report: Report) -> Outcome:
-        """Solve a program on one thread.
-
-        Its costs are scaled so that the largest lies in 2**15 .. 2**16, where absolute tolerances mean what they
-        should. Every improvement that the back end shows while it runs is reported.
-        """
-
-
-def write_frame(stream: BinaryIO, message: object) -> None:
-    """Write a message and flush; raise `OSError` if the other side is gone."""
-    body = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-    stream.write(len(body).to_bytes(_LENGTH_BYTES, "little"))
-    stream.write(body)
-    stream.flush()
-
-
-def read_frame(stream: BinaryIO) -> Any:
-    """Read a message; None at the end of the stream, also if it ends within a message."""
-
-    def read(length: int) -> bytes:
-        # An unbuffered stream gives what is asked for piece by piece, less at its end.
-        pieces = []
-        while length and (piece := stream.read(length)):
-            pieces.append(piece)
-            length -= len(piece)
-        return b"".join(pieces)
-
-    head = read(_LENGTH_BYTES)
-    length = int.from_bytes(head, "little")
-    body = read(length)
-    return None if len(head) < _LENGTH_BYTES or len(body) < length else pickle.loads(body)
 
 
 class _Row(NamedTuple):
@@ -292,7 +255,15 @@ def _terms(values: list[float], names: list[str]) -> list[str]:
 
 def _mps(program: BinaryProgram) -> bytes:
     rows = list(_rows(program))
-    names, kinds = program.column_names(), [_mps_row(row) for row in rows]
+    names, kinds = program.column_names(), []
+    for row in rows:
+        # Equal, at most (with a range where it has two sides), at least, or free.
+        if row.lower == row.upper:
+            kinds.append(("E", row.upper))
+        elif math.isfinite(row.upper):
+            kinds.append(("L", row.upper))
+        else:
+            kinds.append(("G" if math.isfinite(row.lower) else "N", row.lower))
     lines = ["NAME allocopt", "ROWS", " N cost"]
     lines += [f" {kind} {row.name}" for row, (kind, _) in zip(rows, kinds, strict=True)]
     lines += ["COLUMNS", " MARKER 'MARKER' 'INTORG'"]
@@ -308,15 +279,6 @@ def _mps(program: BinaryProgram) -> bytes:
     lines += ["RANGES", *(f" range {row.name} {row.upper - row.lower:.17g}" for row in ranged)] if ranged else []
     lines += ["BOUNDS", *(f" BV bound {name}" for name in names), "ENDATA"]
     return ("\n".join(lines) + "\n").encode()
-
-
-def _mps_row(row: _Row) -> tuple[str, float]:
-    """Type and right-hand side: equal, at most (with a range where it has two sides), at least, or free."""
-    if row.lower == row.upper:
-        return "E", row.upper
-    if math.isfinite(row.upper):
-        return "L", row.upper
-    return "G" if math.isfinite(row.lower) else "N", row.lower
 
 
 def _pb(program: BinaryProgram) -> bytes:

@@ -11,17 +11,14 @@ from pyscipopt.scip import PY_SCIP_EVENTTYPE, PY_SCIP_STAGE, Variable
 from allocopt.arrays import IntArray
 from formulations.backends.program import Outcome, Progress, Report, Request
 
+VERSION = f"PySCIPOpt {importlib.metadata.version('pyscipopt')} (SCIP {Model().version()})"
+
 _LARGEST_SEED = 2**31 - 1
 _EVENTS = (PY_SCIP_EVENTTYPE.BESTSOLFOUND, PY_SCIP_EVENTTYPE.LPSOLVED)
 
 
-def version() -> str:
-    """Return the versions of PySCIPOpt and of the SCIP in it."""
-    return f"PySCIPOpt {importlib.metadata.version('pyscipopt')} (SCIP {Model().version()})"
-
-
 def solve_program(request: Request, report: Report) -> Outcome:
-    """Solve a program; see `BackEnd.solve_program`."""
+    """Solve a program; see `formulations.backends`."""
     model, program = Model(), request.program
     model.hideOutput()
     model.setParams(

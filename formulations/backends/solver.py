@@ -2,18 +2,21 @@
 
 import importlib.metadata
 import logging
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from allocopt.errors import AllocoptError
-from allocopt.problems.base import Strategy
+from allocopt.errors import AllocoptError, InvalidSolutionError, UsageError
+from allocopt.problems.base import Problem, Strategy
 from allocopt.solving import Capabilities, Promise, Run, StopReason
-from allocopt.solving.budget import Budget, Clock
+from allocopt.solving.base import SearchSolver
+from allocopt.solving.budget import Budget
+from allocopt.solving.verify import verify
 from formulations.backends.child import BackEndDiedError, pool_of
-from formulations.backends.program import BinaryProgram, Formulation, Outcome, Progress, Request
+from formulations.backends.program import BinaryProgram, Formulation, Outcome, Request
 
 LOGGER = logging.getLogger(__name__)
 
@@ -23,35 +26,99 @@ seconds before the end of the limit, and killed so many after it."""
 
 
 @dataclass(frozen=True, slots=True)
-class _BackEndSpec:
-    """Module of `formulations.backends`, the package that it needs, and the package's name for people."""
+class BackEnd:
+    """A module of `formulations.backends`, the package that it needs, and the package's name for people."""
 
     module: str
     package: str
     title: str
 
+    def solve(
+        self, problem: Problem, run: Run, formulation: Formulation, budget: Budget, seed: int, warm_start: object
+    ) -> StopReason:
+        """Let a child process solve a program while there is time, take what it shows, and return why it ended.
 
-SCIP = _BackEndSpec("scip", "pyscipopt", "PySCIPOpt")
-HIGHS = _BackEndSpec("highs", "scipy", "SciPy")
-CP_SAT = _BackEndSpec("cp_sat", "ortools", "OR-Tools")
+        The iterations of the budget limit the back end's own steps. The child stays for the next solve of this process.
+        """
+        margin = MARGIN_S + min(MARGIN_SHARE * (run.clock.seconds or 0.0), LARGEST_MARGIN_S)
+        with pool_of(self.module).child() as child:
+            # The program is built while the child starts.
+            program = formulation.program()
+            warm = None if warm_start is None else formulation.encode(warm_start)
+            # The version is what a child says first, so that it is known even if there is no time left to solve.
+            ready = child.wait_until_ready(run.clock)
+            seconds = run.clock.remaining() - margin
+            if not ready or seconds <= 0:
+                return StopReason.TIME_LIMIT
+            try:
+                child.ask(Request(program, seconds, seed, budget.iterations, warm))
+                for answer in child.answers(run.clock, margin):
+                    if answer.bound is not None:
+                        run.prove(formulation.bound_of(answer.bound))
+                    solution = None if answer.chosen is None else formulation.decode(answer.chosen)
+                    if solution is not None:
+                        # Tolerances may let something pass that breaks a rule.
+                        with suppress(InvalidSolutionError):
+                            verify(problem, solution)
+                            run.offer(solution)
+                    elif answer.chosen is None and isinstance(answer, Outcome) and answer.is_proved:
+                        raise AllocoptError("the back end says that there is no solution, but one is known")
+            except BackEndDiedError as error:
+                LOGGER.warning("%s; the answer is the best that is known", error)
+        if run.clock.remaining() <= 2 * margin:
+            return StopReason.TIME_LIMIT
+        return StopReason.COMPLETED if budget.iterations is None else StopReason.ITERATIONS
+
+
+SCIP = BackEnd("scip", "pyscipopt", "PySCIPOpt")
+HIGHS = BackEnd("highs", "scipy", "SciPy")
+CP_SAT = BackEnd("cp_sat", "ortools", "OR-Tools")
+
+P = TypeVar("P", bound=Problem)
+T = TypeVar("T")
+"""Tables that are made of a problem before it is formulated."""
 
 
 @dataclass(frozen=True)
-class BackEndSolver(ABC):
-    """The half of a solver that has a back end in child processes; the other half is of the kind of its problems."""
+class BackEndSolver(SearchSolver[P, Any], Generic[P, T]):
+    """A solver that hands a binary program to a back end, which runs in a child process and is killed if it overruns.
 
-    back_end: ClassVar[_BackEndSpec]
+    If a back end crashes in a solve, the answer is the best that it had shown, and a warning is logged. Iterations are
+    branch-and-bound nodes, CP-SAT's conflicts.
+    """
+
+    back_end: BackEnd
+
     strategies: ClassVar[frozenset[Strategy]] = frozenset()
-    largest_nonzeros: ClassVar[int]
+    no_model: ClassVar[str] = ""
+    """What makes a problem too small to have a model, for a message."""
+
+    @classmethod
+    def scip(cls) -> Self:
+        """Return the solver that asks SCIP."""
+        return cls(SCIP)
+
+    @classmethod
+    def highs(cls) -> Self:
+        """Return the solver that asks HiGHS."""
+        return cls(HIGHS)
+
+    @classmethod
+    def cp_sat(cls) -> Self:
+        """Return the solver that asks CP-SAT."""
+        return cls(CP_SAT)
 
     @property
     def name(self) -> str:
-        """That of the back end."""
         return self.back_end.module.replace("_", "-")
 
     @property
+    @abstractmethod
+    def largest_nonzeros(self) -> int:
+        """Nonzeros of the largest program that is taken."""
+
+    @property
     def capabilities(self) -> Capabilities:
-        """Problems of its kind, to proof."""
         promises = frozenset({Promise.EXACT, Promise.ANYTIME, Promise.BOUND})
         return Capabilities(self.strategies, promises, f"{self.largest_nonzeros:,} nonzeros of the model")
 
@@ -68,59 +135,39 @@ class BackEndSolver(ABC):
         return known or f"{self.back_end.title} {importlib.metadata.version(self.back_end.package)}"
 
     def is_available(self) -> bool:
-        """Whether the package of the back end is installed."""
         return find_spec(self.back_end.package) is not None
 
     @abstractmethod
-    def program(self, problem: Any) -> BinaryProgram:
-        """Build the whole program of a problem."""
+    def tables(self, problem: P) -> T:
+        """Make the tables of a problem."""
 
-    def export(self, problem: Any, path: Path | str) -> None:
+    @abstractmethod
+    def prepare(self, problem: P, tables: T, run: Run) -> object:
+        """Bound a problem and offer what is quickly found; return the solution to begin with, or None."""
+
+    @abstractmethod
+    def formulate(self, problem: P, tables: T, known: float | None = None) -> Formulation | None:
+        """Write a problem as a binary program; None if none of its solutions is better than the objective known."""
+
+    def program(self, problem: P) -> BinaryProgram:
+        """Build the whole program of a problem, whatever its size."""
+        formulation = self.formulate(problem, self.tables(problem))
+        if formulation is None:
+            raise UsageError(f"{problem.name!r} has no model: {self.no_model}")
+        return formulation.program()
+
+    def export(self, problem: P, path: Path | str) -> None:
         """Write the program of a problem as ``.mps``, ``.lp``, ``.pb`` or ``.json``; see `BinaryProgram.export`."""
         self.program(problem).export(path)
 
-
-def ask_child(
-    back_end: _BackEndSpec, run: Run, formulation: Formulation, seed: int, warm_start: Any, steps: int | None
-) -> None:
-    """Let a child process solve a program while there is time, and take what it shows.
-
-    ``steps`` limits the back end's own steps. The child stays for the next solve of this process.
-    """
-    with pool_of(back_end.module).child() as child:
-        # The program is built while the child starts.
-        program = formulation.program()
-        warm = None if warm_start is None else formulation.encode(warm_start)
-        # The version is what a child says first, so that it is known even if there is no time left to solve.
-        ready = child.wait_until_ready(run.clock)
-        seconds = run.clock.remaining() - _margin(run.clock)
-        if not ready or seconds <= 0:
-            return
-        try:
-            child.ask(Request(program, seconds, seed, steps, warm))
-            for answer in child.answers(run.clock, _margin(run.clock)):
-                _take(run, formulation, answer)
-        except BackEndDiedError as error:
-            LOGGER.warning("%s; the answer is the best that is known", error)
-
-
-def _take(run: Run, formulation: Formulation, answer: Progress) -> None:
-    if answer.bound is not None:
-        run.prove(formulation.bound_of(answer.bound))
-    if answer.chosen is not None:
-        solution = formulation.decode(answer.chosen)
-        if solution is not None:
-            run.offer(solution)
-    elif isinstance(answer, Outcome) and answer.is_proved:
-        raise AllocoptError("the back end says that there is no solution, but one is known")
-
-
-def stop_reason(clock: Clock, budget: Budget) -> StopReason:
-    """Why a search without a proof ended."""
-    if clock.remaining() <= 2 * _margin(clock):
-        return StopReason.TIME_LIMIT
-    return StopReason.COMPLETED if budget.iterations is None else StopReason.ITERATIONS
-
-
-def _margin(clock: Clock) -> float:
-    return MARGIN_S + min(MARGIN_SHARE * (clock.seconds or 0.0), LARGEST_MARGIN_S)
+    def search(self, problem: P, run: Run, budget: Budget, seed: int) -> StopReason:
+        tables = self.tables(problem)
+        warm_start = self.prepare(problem, tables, run)
+        if run.is_proved() or run.clock.expired():
+            return StopReason.TIME_LIMIT
+        formulation = self.formulate(problem, tables, run.objective)
+        if formulation is not None:
+            return self.back_end.solve(problem, run, formulation, budget, seed, warm_start)
+        if run.objective is not None:
+            run.prove(run.objective)
+        return StopReason.PROVED

@@ -106,9 +106,9 @@ class Items:
     words: int  # that hold the decisions of a state
 
     @classmethod
-    def of(cls, problem: KnapsackProblem, gains: Gains) -> "Items":
+    def of(cls, gains: Gains) -> "Items":
         """Return the items of a problem with one resource."""
-        fitting = problem.fitting
+        problem, fitting = gains.problem, gains.problem.fitting
         if gains.shared is None:
             fitting = fitting[gains.own[fitting] > 0]
         fitting = fitting[np.argsort(problem.sizes[fitting], kind="stable")]
@@ -139,7 +139,7 @@ class KnapsackDynamicProgram(KnapsackSolver):
         if too_many is not None:
             return too_many
         gains = Gains.of(problem)
-        items = Items.of(problem, gains)
+        items = Items.of(gains)
         rows = 1 if gains.shared is None else problem.most_jobs(items.jobs) + 1
         entries = rows * (items.capacity + 1) * (1 + items.words)
         if entries > LARGEST_TABLE:
@@ -154,7 +154,7 @@ class KnapsackDynamicProgram(KnapsackSolver):
         self.begin(problem, run, gains.bound(), gains.greedy())
         if run.is_proved():
             return StopReason.PROVED
-        items = Items.of(problem, gains)
+        items = Items.of(gains)
         n_jobs, n_states, most = len(items.jobs), items.capacity + 1, 0
         best = np.zeros(n_states)
         if gains.shared is not None:

@@ -21,25 +21,23 @@ from typing import ClassVar
 import numpy as np
 
 from allocopt.arrays import IntArray
-from allocopt.errors import InvalidSolutionError, UsageError
 from allocopt.knapsack import KnapsackSolver
 from allocopt.problems.knapsack import KnapsackProblem, Selection
 from allocopt.problems.knapsack.packing import ROUNDING, Gains
-from allocopt.solving import Capabilities, Run, StopReason
-from allocopt.solving.budget import Budget
-from allocopt.solving.verify import verify
-from formulations.backends.program import BinaryProgram, Names, Rows
-from formulations.backends.solver import CP_SAT, HIGHS, SCIP, BackEndSolver, ask_child, stop_reason
+from allocopt.solving import Capabilities, Run
+from formulations.backends.program import BinaryProgram, Formulation, Names, Rows
+from formulations.backends.solver import CP_SAT, BackEndSolver
 
 # Capacity up to which a unit too much is more than the tolerances of solvers that compute with floats.
 LARGEST_FLOAT_UNITS = 100_000
 
 
-class KnapsackModel:
+class KnapsackModel(Formulation):
     """The program of a problem, without what is worth no more than an objective that is known already."""
 
-    def __init__(self, problem: KnapsackProblem, least: float = -math.inf) -> None:
-        self._problem, self._gains, self._least = problem, Gains.of(problem), least
+    def __init__(self, gains: Gains, least: float = -math.inf) -> None:
+        problem = gains.problem
+        self._problem, self._gains, self._least = problem, gains, least
         self._is_counted = self._gains.shared is not None
         # Jobs without a gain of their own, and numbers of jobs that cannot be worth more, are left out.
         self._jobs, self._counts = problem.fitting, np.empty(0, dtype=np.int64)
@@ -57,10 +55,11 @@ class KnapsackModel:
         self._pairs: IntArray = np.column_stack((self._jobs[places], slots))
 
     @staticmethod
-    def most_nonzeros(problem: KnapsackProblem) -> int:
+    def most_nonzeros(gains: Gains) -> int:
         """Return the most nonzeros that the program of a problem has, known before it is built."""
+        problem = gains.problem
         n, n_resources = len(problem.fitting), len(problem.resources)
-        if Gains.of(problem).shared is None:
+        if gains.shared is None:
             blocks, rows = 1, n * (n_resources + 1)
         else:
             blocks = problem.most_jobs(problem.fitting)
@@ -89,17 +88,12 @@ class KnapsackModel:
             worth = (self._gains.shared[self._jobs] / self._counts[:, None] + own).ravel()
         return rows.program(np.append(-worth, np.zeros(self._first_x - self._n_y + len(self._pairs))), self._names())
 
-    def decode(self, chosen: IntArray) -> Selection | None:
-        """Return the selection of the chosen columns; None if tolerances let something pass that does not fit."""
+    def decode(self, chosen: IntArray) -> Selection:
+        """Return the selection of the chosen columns."""
         jobs = self._jobs[chosen[chosen < self._n_y] % len(self._jobs)].tolist()
         slot_of = dict(self._pairs[chosen[chosen >= self._first_x] - self._first_x].tolist())
         slots = [slot_of.get(job, -1) for job in jobs] if self._problem.slots is not None else []
-        selection = Selection.of(jobs, slots)
-        try:
-            verify(self._problem, selection)
-        except InvalidSolutionError:
-            return None
-        return selection
+        return Selection.of(jobs, slots)
 
     def encode(self, solution: Selection) -> IntArray | None:
         """Columns of a selection; None if it has jobs, or a number of jobs, that the program leaves out."""
@@ -167,61 +161,36 @@ def _reduced(units: IntArray, free: int) -> tuple[IntArray, int]:
     return units // divisor, min(free, int(units.sum())) // divisor
 
 
-class _IntegerKnapsack(BackEndSolver, KnapsackSolver):
-    """A solver that hands the program of a knapsack to a back end."""
+class IntegerKnapsack(BackEndSolver[KnapsackProblem, Gains], KnapsackSolver):
+    """The program of a knapsack, with CP-SAT on integer gains, which tell apart any number of units."""
 
-    largest_nonzeros = 300_000
-    largest_units: ClassVar[int | None] = LARGEST_FLOAT_UNITS
+    largest_nonzeros: ClassVar[int] = 300_000
+    no_model = "no job can be selected to its gain"
 
     @property
     def capabilities(self) -> Capabilities:
         able = super().capabilities
-        units = "" if self.largest_units is None else f", {self.largest_units:,} free units, common divisors apart"
-        return replace(able, largest=able.largest + units)
+        if self.back_end == CP_SAT:
+            return able
+        return replace(able, largest=f"{able.largest}, {LARGEST_FLOAT_UNITS:,} free units, common divisors apart")
 
     def refusal(self, problem: KnapsackProblem) -> str | None:
-        too_many = super().refusal(problem) or self.too_many(KnapsackModel.most_nonzeros(problem))
-        if too_many is not None:
+        too_many = super().refusal(problem) or self.too_many(KnapsackModel.most_nonzeros(Gains.of(problem)))
+        if too_many is not None or self.back_end == CP_SAT:
             return too_many
         requests = problem.requests[problem.fitting].T
         units = max(_reduced(asked, free)[1] for asked, free in zip(requests, problem.capacity.values(), strict=True))
-        if self.largest_units is not None and units > self.largest_units:
-            return f"it has {units:,} free units, the most that are told apart are {self.largest_units:,}"
-        return None
+        if units <= LARGEST_FLOAT_UNITS:
+            return None
+        return f"it has {units:,} free units, the most that are told apart are {LARGEST_FLOAT_UNITS:,}"
 
-    def program(self, problem: KnapsackProblem) -> BinaryProgram:
-        model = KnapsackModel(problem)
-        if model.is_empty():
-            raise UsageError(f"{problem.name!r} has no model: no job can be selected to its gain")
-        return model.program()
+    def tables(self, problem: KnapsackProblem) -> Gains:
+        return Gains.of(problem)
 
-    def search(self, problem: KnapsackProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        gains = Gains.of(problem)
+    def prepare(self, problem: KnapsackProblem, gains: Gains, run: Run) -> object:
         self.begin(problem, run, gains.bound(), gains.greedy())
-        if run.is_proved() or run.objective is None:
-            return StopReason.PROVED
-        model = KnapsackModel(problem, run.objective)
-        if model.is_empty():
-            run.prove(run.objective)
-            return StopReason.PROVED
-        ask_child(self.back_end, run, model, seed, run.solution, budget.iterations)
-        return stop_reason(run.clock, budget)
+        return run.solution
 
-
-class ScipKnapsack(_IntegerKnapsack):
-    """The program in SCIP."""
-
-    back_end = SCIP
-
-
-class HighsKnapsack(_IntegerKnapsack):
-    """The program in HiGHS."""
-
-    back_end = HIGHS
-
-
-class CpSatKnapsack(_IntegerKnapsack):
-    """The program in CP-SAT, on integer gains."""
-
-    back_end = CP_SAT
-    largest_units = None
+    def formulate(self, problem: KnapsackProblem, gains: Gains, known: float | None = None) -> Formulation | None:
+        model = KnapsackModel(gains, -math.inf if known is None else known)
+        return None if model.is_empty() else model

@@ -21,7 +21,7 @@ optimal, and a bound of the program is a bound of the problem.
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,11 +31,10 @@ from allocopt.arrays import IntArray
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks
-from allocopt.solving import Run, StopReason
-from allocopt.solving.budget import Budget
+from allocopt.solving import Run
 from allocopt.topology import TopologySolver
 from formulations.backends.program import BinaryProgram, Formulation, Names, Rows
-from formulations.backends.solver import CP_SAT, HIGHS, SCIP, BackEndSolver, ask_child, stop_reason
+from formulations.backends.solver import HIGHS, SCIP, BackEnd, BackEndSolver
 
 LOGGER = logging.getLogger(__name__)
 
@@ -51,7 +50,7 @@ def first_positions(problem: TopologyProblem, allocation: Allocation) -> IntArra
 
 
 @dataclass(frozen=True, slots=True)
-class Pack:
+class Pack(Formulation):
     """The Pack model of a SCAS problem.
 
     Of its blocks, numbered ``r * m + i``, it may choose from those that are ``kept``, rising; None for all.
@@ -96,13 +95,9 @@ class Pack:
         blocks = np.sort(sizes * len(self.problem.idle_nodes) + first_positions(self.problem, allocation))
         return blocks if self.kept is None else np.searchsorted(self.kept, blocks)
 
-    def bound_of(self, bound: float) -> float:
-        """Return the bound of the program, whose costs are the problem's."""
-        return bound
-
 
 @dataclass(frozen=True, slots=True)
-class Paper:
+class Paper(Formulation):
     """The paper's model of a SCAS problem; with ``cancel``, jobs may be cancelled at a penalty."""
 
     problem: TopologyProblem
@@ -161,10 +156,6 @@ class Paper:
         x = (self._n_jobs + owner) * self._n_idle + positions
         return np.sort(np.concatenate((jobs * self._n_idle + starts, x)))
 
-    def bound_of(self, bound: float) -> float:
-        """Return the bound of the program: in its optimum no job is cancelled."""
-        return bound
-
     @property
     def _n_idle(self) -> int:
         return len(self.problem.idle_nodes)
@@ -174,72 +165,41 @@ class Paper:
         return len(self.problem.jobs)
 
 
-class ProgramSolver(BackEndSolver, TopologySolver):
-    """A solver that hands a binary program to a back end, which runs in a child process and is killed if it overruns.
-
-    The program is the Pack model, unless a subclass says otherwise.
-
-    If a back end crashes in a solve, the answer is the best that it had shown, and a warning is logged; the sequential
-    allocation, and a warm start, are answers from the beginning.
-    """
+class PackSolver(BackEndSolver[TopologyProblem, Blocks], TopologySolver):
+    """The Pack model, for HiGHS with the linear relaxation first, then the columns that it leaves."""
 
     strategies = frozenset({Strategy.SCAS})
-    largest_nonzeros = 1_000_000
 
-    def formulate(self, problem: TopologyProblem, blocks: Blocks) -> Formulation:
-        """Write a problem as a binary program."""
-        return Pack(problem, blocks)
+    @property
+    def largest_nonzeros(self) -> int:
+        return 3_000_000 if self.back_end == HIGHS else 1_000_000
 
     def nonzeros(self, problem: TopologyProblem) -> int:
         """Nonzeros of the program, known before it is built."""
         return len(problem.idle_nodes) * int((np.unique(problem.sizes) + 1).sum())
 
     def refusal(self, problem: TopologyProblem) -> str | None:
-        """Why the window is too large, or None."""
         return self.too_many(self.nonzeros(problem))
 
-    def program(self, problem: TopologyProblem) -> BinaryProgram:
-        """Build the program of a problem, whatever its size."""
-        return self.formulate(problem, Blocks.of(problem)).program()
-
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
-        """Compiled entries that the search may call."""
         return BLOCK_KERNELS
 
-    def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Solve the program; see `TopologySolver.search`. Iterations are branch-and-bound nodes, CP-SAT's conflicts."""
+    def tables(self, problem: TopologyProblem) -> Blocks:
+        return Blocks.of(problem)
+
+    def prepare(self, problem: TopologyProblem, blocks: Blocks, run: Run) -> object:
         # A back end begins at a warm start that was given, not at the sequential allocation.
-        warm_start: Allocation | None = run.solution
+        given: object = run.solution
         run.offer(Allocation.sequential(problem))
-        blocks = Blocks.of(problem)
         run.prove(blocks.cheapest_total())
-        if not run.is_proved():
-            formulation = self.formulate(problem, blocks)
-            ask_child(self.back_end, run, formulation, seed, warm_start, budget.iterations)
-        return stop_reason(run.clock, budget)
+        return given
 
-
-class ScipPack(ProgramSolver):
-    """The Pack model in SCIP."""
-
-    back_end = SCIP
-
-
-class HighsPack(ProgramSolver):
-    """The Pack model in HiGHS: the linear relaxation first, then the columns that it leaves."""
-
-    back_end = HIGHS
-    largest_nonzeros = 3_000_000
-
-
-class CpSatPack(ProgramSolver):
-    """The Pack model in CP-SAT, on integer costs."""
-
-    back_end = CP_SAT
+    def formulate(self, problem: TopologyProblem, blocks: Blocks, known: float | None = None) -> Formulation:
+        return Pack(problem, blocks)
 
 
 @dataclass(frozen=True)
-class ScipPaper(ProgramSolver):
+class ScipPaper(PackSolver):
     """The NSA paper's model M_SCAS in SCIP, to reproduce its Table IV.
 
     With ``cancel``, SCIP may cancel jobs at a penalty, as in the authors' program (``cancel_j`` of `Paper`). A solution
@@ -250,15 +210,14 @@ class ScipPaper(ProgramSolver):
     """
 
     name: ClassVar[str] = "scip-paper"
-    back_end = SCIP
-    largest_nonzeros = 500_000
+    largest_nonzeros: ClassVar[int] = 500_000
 
+    back_end: BackEnd = field(default=SCIP, init=False)
     cancel: bool = False
-
-    def formulate(self, problem: TopologyProblem, blocks: Blocks) -> Paper:
-        """Write the problem as the paper's model."""
-        return Paper(problem, blocks, self.cancel)
 
     def nonzeros(self, problem: TopologyProblem) -> int:
         """Nonzeros of the paper's model, the few of the cancel variables apart."""
         return len(problem.idle_nodes) * (2 * int(problem.sizes.sum()) + 3 * len(problem.jobs))
+
+    def formulate(self, problem: TopologyProblem, blocks: Blocks, known: float | None = None) -> Formulation:
+        return Paper(problem, blocks, self.cancel)

@@ -243,7 +243,7 @@ class _WatchedScip(ScipPaper):
     cancel: bool = True
     models: list[_WatchedPaper] = field(default_factory=list, repr=False, compare=False)
 
-    def formulate(self, problem: TopologyProblem, blocks: Blocks) -> _WatchedPaper:
+    def formulate(self, problem: TopologyProblem, blocks: Blocks, known: float | None = None) -> _WatchedPaper:
         self.models.append(_WatchedPaper(problem, blocks, self.cancel))
         return self.models[-1]
 

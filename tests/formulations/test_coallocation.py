@@ -12,14 +12,14 @@ from allocopt.solving.result import Status
 from allocopt.solving.solve import solve
 from formulations.backends import cp_sat, highs, scip
 from formulations.backends.program import Request
-from formulations.coallocation import CoallocationModel, ScipCoallocation, assignment_bound
+from formulations.coallocation import CoallocationModel, IntegerCoallocation, assignment_bound
 
 BACK_ENDS = {"cp-sat": cp_sat, "highs": highs, "scip": scip}
 
 
 def by_program(problem: CoallocationProblem, back_end: str) -> float:
     """Optimum of the program itself, without a start or a bound from elsewhere."""
-    model = CoallocationModel(problem, Pairs.of(problem))
+    model = CoallocationModel(Pairs.of(problem))
     if model.is_empty():
         return 0.0
     outcome = BACK_ENDS[back_end].solve_program(Request(model.program(), 60.0), lambda progress: None)
@@ -47,12 +47,12 @@ def test_the_assignment_is_the_best_of_all_solutions(problem: CoallocationProble
 @given(problem=coallocations(several=True))
 def test_bounds_of_guests_that_are_alone_hold_for_several(problem: CoallocationProblem) -> None:
     pairs, best = Pairs.of(problem), best_value(problem)
-    assert best - 1e-9 <= assignment_bound(problem, pairs) <= pairs.bound() + 1e-9
+    assert best - 1e-9 <= assignment_bound(pairs) <= pairs.bound() + 1e-9
 
 
 @given(problem=coallocations(several=True))
 def test_a_solution_costs_in_the_program_what_it_is_worth(problem: CoallocationProblem) -> None:
-    model = CoallocationModel(problem, Pairs.of(problem))
+    model = CoallocationModel(Pairs.of(problem))
     if model.is_empty():
         return
     program, encoded = model.program(), 0
@@ -71,7 +71,7 @@ def test_a_solution_costs_in_the_program_what_it_is_worth(problem: CoallocationP
 
 def test_an_exported_program_names_hosts_guests_and_quotas() -> None:
     problem = synthetic_coallocation("drawn", np.random.default_rng(3), 8, 6, max_guests=3)
-    names = ScipCoallocation().program(problem).column_names()
+    names = IntegerCoallocation.scip().program(problem).column_names()
     assert len(set(names)) == len(names)
     assert {name[0] for name in names} == {"x", "y", "z"}
     assert all(len(name.split("_")) == {"x": 4, "y": 4, "z": 3}[name[0]] for name in names)

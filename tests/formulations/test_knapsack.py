@@ -19,7 +19,7 @@ from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.verify import verify_result
 from formulations.knapsack import dynamic
 from formulations.knapsack.dynamic import LARGEST_TABLE, KnapsackDynamicProgram
-from formulations.knapsack.integer import CpSatKnapsack, HighsKnapsack, KnapsackModel, ScipKnapsack
+from formulations.knapsack.integer import IntegerKnapsack, KnapsackModel
 
 
 def solved(problem: KnapsackProblem, budget: Budget = Budget(), warm: Selection | None = None) -> Result:  # noqa: B008
@@ -98,7 +98,7 @@ def test_what_it_does_not_take_it_says() -> None:
     assert solver.refusal(knapsack([10**7, 2 * 10**7], 4 * 10**7)) is None
 
 
-SOLVERS = {"scip": ScipKnapsack(), "highs": HighsKnapsack(), "cp-sat": CpSatKnapsack()}
+SOLVERS = {"scip": IntegerKnapsack.scip(), "highs": IntegerKnapsack.highs(), "cp-sat": IntegerKnapsack.cp_sat()}
 EVERY = pytest.mark.parametrize("name", sorted(SOLVERS))
 
 
@@ -125,11 +125,11 @@ def test_several_resources_and_slots_are_solved_to_proof(name: str, problem: Kna
 @settings(max_examples=25)
 @given(problem=knapsacks(most_jobs=6, resources=2, slots=True))
 def test_the_program_holds_every_selection_at_its_worth(problem: KnapsackProblem) -> None:
-    model = KnapsackModel(problem)
+    model = KnapsackModel(Gains.of(problem))
     if model.is_empty():
         return
     program = model.program()
-    assert program.matrix.nnz <= KnapsackModel.most_nonzeros(problem)
+    assert program.matrix.nnz <= KnapsackModel.most_nonzeros(Gains.of(problem))
     for chosen in selections(problem):
         slots = next(slots_of(problem, chosen)) if problem.slots is not None else ()
         point = model.encode(Selection(chosen, slots))
@@ -195,12 +195,12 @@ def test_where_nobody_fits_there_is_no_model() -> None:
 def test_another_program_finds_the_same_optimum_in_an_exported_model(suffix: str, tmp_path: Path) -> None:
     problem = synthetic_knapsack("drawn", np.random.default_rng(4), 64, 6, slots=2)
     path = tmp_path / f"model.{suffix}"
-    ScipKnapsack().export(problem, path)
+    IntegerKnapsack.scip().export(problem, path)
     model = Model()
     model.hideOutput()
     model.readProblem(str(path))
     model.optimize()
     expected = solved_program("scip", problem).objective
     assert Gains.of(problem).constant - model.getObjVal() == pytest.approx(expected, rel=1e-6)
-    names = KnapsackModel(problem).program().column_names()
+    names = KnapsackModel(Gains.of(problem)).program().column_names()
     assert len(set(names)) == len(names)

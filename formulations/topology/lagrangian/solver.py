@@ -18,7 +18,7 @@ from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
 from allocopt.topology import TopologySolver
-from formulations.backends.solver import HIGHS, ask_child, stop_reason
+from formulations.backends.solver import HIGHS
 from formulations.topology.integer import Pack, first_positions
 from formulations.topology.lagrangian.packing import (
     MOST_STRETCHES,
@@ -102,8 +102,10 @@ class Lagrangian(TopologySolver):
         except OutOfTime:
             return StopReason.TIME_LIMIT
         if kept is not None:
-            ask_child(HIGHS, run, Pack(problem, blocks, kept), seed, run.solution, budget.iterations)
-        return stop_reason(run.clock, budget)
+            return HIGHS.solve(problem, run, Pack(problem, blocks, kept), budget, seed, run.solution)
+        if run.clock.expired():
+            return StopReason.TIME_LIMIT
+        return StopReason.COMPLETED if budget.iterations is None else StopReason.ITERATIONS
 
     def _few_blocks(self, search: "_Search", run: Run, budget: Budget) -> IntArray | None:
         """Improve packings until few blocks are left that a better one could use; return those, None if too many.

@@ -1,6 +1,7 @@
 import subprocess
 import sys
-from typing import BinaryIO, cast
+from multiprocessing import Pipe
+from typing import cast
 
 import pytest
 from support.windows import paper_window
@@ -9,7 +10,7 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Budget, Clock
 from formulations.backends.child import BackEndDiedError, ChildPool
-from formulations.backends.program import Outcome, Request, read_frame, write_frame
+from formulations.backends.program import Outcome, Request
 from formulations.topology.integer import Pack, Paper
 
 
@@ -81,11 +82,13 @@ def test_a_request_that_a_back_end_cannot_digest_ends_in_an_error_and_does_not_h
 
 @pytest.mark.slow
 def test_the_worker_ends_when_its_input_closes_in_the_middle_of_a_solve() -> None:
-    command = [sys.executable, "-m", "formulations.backends.worker", "scip"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
-        output, source = cast(BinaryIO, worker.stdout), cast(BinaryIO, worker.stdin)
-        assert isinstance(read_frame(output), str)
-        write_frame(source, hard())
-        assert read_frame(output) is not None
-        source.close()
+    pipe, theirs = Pipe()
+    with theirs:
+        command = [sys.executable, "-m", "formulations.backends.worker", "scip"]
+        worker = subprocess.Popen(command, stdin=theirs.fileno(), stdout=theirs.fileno())
+    with worker:
+        assert isinstance(pipe.recv(), str)
+        pipe.send(hard())
+        assert pipe.recv() is not None
+        pipe.close()
         assert worker.wait(timeout=600) == 0

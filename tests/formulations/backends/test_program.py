@@ -19,7 +19,7 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
 from formulations.backends.program import BinaryProgram
-from formulations.topology.integer import ProgramSolver, ScipPack, ScipPaper
+from formulations.topology.integer import PackSolver, ScipPaper
 
 
 def optimum_by_scip(path: Path) -> float:
@@ -63,17 +63,17 @@ Reader = Callable[[Path], float]
 
 
 SMALL = window(FatTree(2, 3, 3), [0, 1, 3, 5, 6, 7, 8, 11, 12, 15], [4, 3, 2], strategy=Strategy.SCAS)
-MODELS = [(ScipPack(), paper_window(5, Strategy.SCAS)), (ScipPaper(), SMALL)]
+MODELS = [(PackSolver.scip(), paper_window(5, Strategy.SCAS)), (ScipPaper(), SMALL)]
 
 
 @every_format
 @pytest.mark.parametrize(("solver", "problem"), MODELS, ids=lambda value: getattr(value, "name", None))
 def test_a_model_keeps_its_optimum(
-    solver: ProgramSolver, problem: TopologyProblem, suffix: str, read: Reader, tmp_path: Path
+    solver: PackSolver, problem: TopologyProblem, suffix: str, read: Reader, tmp_path: Path
 ) -> None:
     path = tmp_path / f"model{suffix}"
     solver.export(problem, path)
-    assert read(path) == pytest.approx(ScipPack().solve(problem, Budget(), 0).objective, rel=1e-6)
+    assert read(path) == pytest.approx(PackSolver.scip().solve(problem, Budget(), 0).objective, rel=1e-6)
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -102,13 +102,13 @@ def test_the_names_stand_in_the_file(tmp_path: Path) -> None:
 
 
 def test_another_suffix_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
-    program = ScipPack().program(window(FatTree(1, 2, 2), [0, 1, 2], [2]))
+    program = PackSolver.scip().program(window(FatTree(1, 2, 2), [0, 1, 2], [2]))
     with pytest.raises(UsageError, match=r"must end in one of \.mps, \.lp, \.pb, \.json"):
         program.export(tmp_path / "model.xml")
 
 
 def test_a_file_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path: Path) -> None:
-    program = ScipPack().program(window(FatTree(1, 2, 2), [0, 1, 2], [2]))
+    program = PackSolver.scip().program(window(FatTree(1, 2, 2), [0, 1, 2], [2]))
     (tmp_path / "folder.lp").mkdir()
     with pytest.raises(BadFileError, match=r"folder\.lp: cannot be written"):
         program.export(tmp_path / "folder.lp")

@@ -28,7 +28,7 @@ from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.verify import verify_result
 from formulations.backends.child import pool_of
 from formulations.backends.program import BinaryProgram, Formulation
-from formulations.topology.integer import CpSatPack, HighsPack, Pack, Paper, ProgramSolver, ScipPack, ScipPaper
+from formulations.topology.integer import Pack, PackSolver, Paper, ScipPaper
 
 scas_windows = windows(most_idle=6, strategy=Strategy.SCAS)
 
@@ -106,7 +106,7 @@ def test_the_points_of_the_paper_s_model_are_the_scas_allocations(problem: Topol
 
 @given(problem=scas_windows)
 def test_the_number_of_nonzeros_is_known_before_the_model_is_built(problem: TopologyProblem) -> None:
-    assert pack(problem).program().matrix.nnz == ScipPack().nonzeros(problem)
+    assert pack(problem).program().matrix.nnz == PackSolver.scip().nonzeros(problem)
     assert paper(problem).program().matrix.nnz == ScipPaper().nonzeros(problem)
 
 
@@ -162,14 +162,14 @@ def test_the_pack_model_of_some_blocks_is_the_whole_model_without_the_other_colu
     assert problem.objective(decoded) == problem.objective(allocation)
 
 
-PACK = {"scip": ScipPack(), "highs": HighsPack(), "cp-sat": CpSatPack()}
+PACK = {"scip": PackSolver.scip(), "highs": PackSolver.highs(), "cp-sat": PackSolver.cp_sat()}
 EVERY = PACK | {"scip-paper": ScipPaper(), "scip-paper --cancel": ScipPaper(cancel=True)}
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for child processes in /proc")
 
 
 @pytest.fixture(params=PACK)
-def pack_solver(request: pytest.FixtureRequest) -> ProgramSolver:
+def pack_solver(request: pytest.FixtureRequest) -> PackSolver:
     return PACK[request.param]
 
 
@@ -179,14 +179,14 @@ def hard() -> TopologyProblem:
     return paper_window(3, Strategy.SCAS)
 
 
-def solved(solver: ProgramSolver, problem: TopologyProblem, seconds: float | None = None) -> Result:
+def solved(solver: PackSolver, problem: TopologyProblem, seconds: float | None = None) -> Result:
     result = solver.solve(problem, Budget(seconds), seed=0)
     verify_result(problem, result)
     return result
 
 
 @pytest.mark.parametrize("hop_cost", [LEAST_HOP_COST, LARGEST_HOP_COST])
-def test_the_proof_holds_whatever_a_hop_costs(pack_solver: ProgramSolver, hop_cost: float) -> None:
+def test_the_proof_holds_whatever_a_hop_costs(pack_solver: PackSolver, hop_cost: float) -> None:
     problem = paper_window(5, Strategy.SCAS)
     scaled = window(problem.topology, problem.idle_nodes, problem.sizes.tolist(), hop_cost, Strategy.SCAS)
     expected, result = solved(PACK["scip"], problem), solved(pack_solver, scaled)
@@ -207,7 +207,7 @@ def test_a_limit_stops_a_search_that_takes_longer(hard: TopologyProblem) -> None
 
 def test_improvements_are_shown_while_the_search_goes_on(hard: TopologyProblem) -> None:
     seen = []
-    result = ScipPack().solve(hard, Budget(), 0, on_incumbent=seen.append)
+    result = PackSolver.scip().solve(hard, Budget(), 0, on_incumbent=seen.append)
     assert tuple(seen) == result.incumbents
     assert len(seen) > 1
 
@@ -229,7 +229,8 @@ def test_the_cancel_variables_are_an_option() -> None:
 @pytest.mark.slow
 def test_the_parent_process_loads_no_back_end() -> None:
     script = (
-        "import sys, formulations.topology.integer as s; s.ScipPack().is_available(); s.CpSatPack().version\n"
+        "import sys; from formulations.topology.integer import PackSolver\n"
+        "PackSolver.scip().is_available(); PackSolver.cp_sat().version\n"
         "print(sorted({'pyscipopt', 'ortools', 'pandas', 'scipy.optimize'} & set(sys.modules)))"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -382,9 +383,9 @@ def test_no_child_outlives_its_parent_even_in_a_solve() -> None:
 def test_a_child_stays_for_the_next_solve_of_whichever_solver(new_children: None) -> None:
     known = children_of(os.getpid())
     problem = paper_window(13, Strategy.SCAS)
-    solved(HighsPack(), problem)
+    solved(PackSolver.highs(), problem)
     first = children_of(os.getpid()) - known
-    solved(HighsPack(), problem)
+    solved(PackSolver.highs(), problem)
     assert children_of(os.getpid()) - known == first
     assert len(first) == 1
     pool_of.cache_clear()
