@@ -50,7 +50,6 @@ class Auto(SearchSolver[Problem, Any]):
         warm_start: Any = None,
         on_incumbent: IncumbentCallback | None = None,
     ) -> Result[Any]:
-        self.kernels(problem)
         if budget.seconds is not None and budget.seconds < UNHURRIED_S:
             load_stored(self._entries(problem, math.inf))
         return super().solve(problem, budget, seed, warm_start, on_incumbent)

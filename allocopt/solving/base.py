@@ -98,6 +98,8 @@ class SearchSolver(ABC, Generic[P, S]):
         on_incumbent: IncumbentCallback | None = None,
     ) -> Result[S]:
         """Search, and end with an answer in any case; see `allocopt.solving.protocol.Solver.solve`."""
+        # Other solvers that it asks are loaded here, before the clock starts.
+        self.kernels(problem)
         run = Run(self, problem, budget, seed, warm_start, on_incumbent)
         stopped_by = StopReason.TIME_LIMIT
         with run.interruptible():

@@ -2,7 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar, Generic, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 from ortools.linear_solver import pywraplp
@@ -13,16 +14,12 @@ from allocopt.solving.budget import ENDLESS_S
 SMOOTHING = 0.7  # weight of the best prices so far in those that are tried next (Wentges 1997)
 
 
-class Answer(Protocol):
-    """The best columns at prices of the rows that there were, and what they prove: no allocation saves more hops."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """The best columns at some prices, in hops, and what they prove."""
 
-    @property
-    def prices(self) -> FloatArray:
-        """One for each row, in hops."""
-
-    @property
-    def bound(self) -> float:
-        """In hops."""
+    prices: FloatArray  # of each row that there was
+    bound: float  # no allocation saves more
 
 
 Answered = TypeVar("Answered", bound=Answer)
@@ -46,10 +43,10 @@ class RestrictedMaster(ABC, Generic[Answered]):
         """Add the columns of an answer; return whether any is new."""
 
     @abstractmethod
-    def _duals(self) -> FloatArray:
+    def duals(self) -> FloatArray:
         """Prices of the rows, none negative, after a solve."""
 
-    def _column(self, count: pywraplp.Constraint, taken: bytes, saving: float) -> pywraplp.Variable | None:
+    def column(self, count: pywraplp.Constraint, taken: bytes, saving: float) -> pywraplp.Variable | None:
         """Add a column that counts in a row and takes what its bytes say; None if it is there already."""
         key = (count.index(), taken)
         if key in self._seen:
@@ -74,7 +71,7 @@ class RestrictedMaster(ABC, Generic[Answered]):
             parameters = of_parameters()
             parameters.SetIntegerParam(of_parameters.INCREMENTALITY, incremental)
             if self._solver.Solve(parameters) == pywraplp.Solver.OPTIMAL:
-                return float(self._saving.Value()), self._duals()
+                return float(self._saving.Value()), self.duals()
         return None
 
 
@@ -89,23 +86,27 @@ class Generation(Generic[Answered]):
     ) -> None:
         self._price, self._restricted, self.best = price, master, best
 
-    def _round(self, remaining: Callable[[], float]) -> bool | None:
-        """Return whether the bound is the value of the master problem, which else has new columns; None if it failed.
+    def converge(self, remaining: Callable[[], float], may_go_on: Callable[[], bool]) -> bool:
+        """Generate columns until the bound is the value of the master problem; return False if it had to stop.
 
-        Prices between the best ones and those of the master problem are tried first, then the latter.
+        ``remaining`` says how many seconds are left, ``may_go_on`` is asked before every master problem. Prices between
+        the best ones and those of the master problem are tried first, then the latter.
         """
-        solved = self._restricted.solve(remaining)
-        if solved is None:
-            return None
-        value, prices = solved
-        if self.best.bound - value <= self.equal_relative * max(1.0, abs(self.best.bound)):
-            return True
-        # Rows that were added since then had no price.
-        best = np.zeros(len(prices))
-        best[: len(self.best.prices)] = self.best.prices
-        for smoothing in (SMOOTHING, 0.0):
-            tried = self._price(smoothing * best + (1 - smoothing) * prices)
-            self.best = min(self.best, tried, key=lambda answer: answer.bound)
-            if self._restricted.add_answers(tried):
+        while may_go_on():
+            solved = self._restricted.solve(remaining)
+            if solved is None:
                 return False
-        return True
+            value, prices = solved
+            if self.best.bound - value <= self.equal_relative * max(1.0, abs(self.best.bound)):
+                return True
+            # Rows that were added since then had no price.
+            best = np.zeros(len(prices))
+            best[: len(self.best.prices)] = self.best.prices
+            for smoothing in (SMOOTHING, 0.0):
+                tried = self._price(smoothing * best + (1 - smoothing) * prices)
+                self.best = min(self.best, tried, key=lambda answer: answer.bound)
+                if self._restricted.add_answers(tried):
+                    break
+            else:
+                return True
+        return False

@@ -27,6 +27,7 @@ from allocopt.kernels.insertion import (
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import job_classes
+from formulations.topology.column_generation import Answer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,11 +190,9 @@ PRICING_KERNELS = (insertion_state, _best_patterns, _most_violated)  # entries t
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PricedPatterns:
-    """The best pattern of every class of jobs under some charges, in hops."""
+class PricedPatterns(Answer):
+    """The best pattern of every class of jobs at some multipliers of the rows, in hops."""
 
-    prices: FloatArray  # multiplier of each row that there was
-    bound: float  # no allocation saves more
     charge: FloatArray  # see `Charges.table`
     counts: IntArray  # nodes of each vertex by class, shape (R, V)
     savings: FloatArray  # of the patterns, charges not taken off, shape (R,)

@@ -5,8 +5,10 @@ leaves closes the gap (`layers`).
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,9 +22,8 @@ from allocopt.problems.topology.tables import TREE_KERNELS, constant_hops, encod
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import ask
 from allocopt.solving.budget import MOST_ITERATIONS, Budget, Clock
-from allocopt.solving.protocol import IncumbentCallback, Solver
+from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
-from allocopt.solving.result import Result
 from allocopt.topology import TopologySolver
 from formulations.topology.column_generation import Generation, RestrictedMaster
 from formulations.topology.free.layers import LAYER_KERNELS, LayeredSearch, Layers, Order, Outcome
@@ -38,9 +39,9 @@ MOST_STATES = 100_000_000
 EFFORTS = ((None, 5_000), (0.1, 100_000), (0.01, MOST_STATES))
 """Part of the gap that a round of cuts has to close for another one (None: no cuts), and number of states, in turn."""
 
-SEARCH_SHARE = 2 / 3
-"""Share of the time that is left in which the search takes a number of steps; where the rest is too short for a bound,
-the search gets all of it."""
+SEARCH_SHARE, ALL_THAT_IS_LEFT = 2 / 3, (1.0, MOST_ITERATIONS)
+"""Share of the time that is left in which the search takes a number of steps; share and steps where the rest is too
+short for a bound."""
 
 LEAST_SEARCH_S = 5e-4  # what another search takes besides its steps; with less time left, none is begun
 
@@ -98,7 +99,7 @@ class Master(RestrictedMaster[PricedPatterns]):
 
     def add(self, r: int, counts: IntArray, saving: float) -> bool:
         """Add a pattern of class r that has so many nodes of each vertex; return False if it is there already."""
-        column = self._column(self._jobs[r], counts.tobytes(), float(saving))
+        column = self.column(self._jobs[r], counts.tobytes(), float(saving))
         if column is None:
             return False
         self._columns.append(column)
@@ -115,7 +116,7 @@ class Master(RestrictedMaster[PricedPatterns]):
         patterns = zip(answer.counts, answer.savings.tolist(), strict=True)
         return any([self.add(r, counts, saving) for r, (counts, saving) in enumerate(patterns)])
 
-    def _duals(self) -> FloatArray:
+    def duals(self) -> FloatArray:
         duals: FloatArray = np.array([row.dual_value() for row in self._rows])
         return np.maximum(duals, 0.0)
 
@@ -165,16 +166,17 @@ class ColumnGeneration(Generation[PricedPatterns]):
         for r in range(len(self._pricing.sizes)):
             self._master.add(r, nothing, self._pricing.least_value)
 
-    def converge(self) -> bool:
-        """Generate columns until the bound is the value of the master problem; return False if it had to stop."""
-        self._converged = False
-        while not self._converged and self._clock.remaining() >= self._round_s and self._may_go_on():
-            started = self._clock.elapsed()
-            converged = self._round(self._clock.remaining)
-            if converged is None:
-                return False
-            self._converged = converged
-            self._round_s = self._clock.elapsed() - started
+    def proceed(self) -> bool:
+        """Converge, unless the next round would not fit; see `Generation.converge`."""
+        began: float | None = None
+
+        def may_go_on() -> bool:
+            nonlocal began
+            now = self._clock.elapsed()
+            self._round_s, began = self._round_s if began is None else now - began, now
+            return self._clock.remaining() >= self._round_s and self._may_go_on()
+
+        self._converged = self.converge(self._clock.remaining, may_go_on)
         return self._converged
 
     def cut(self) -> bool:
@@ -222,7 +224,7 @@ class Closing:
 
     def bound(self) -> None:
         """Generate columns, and record the bound."""
-        self._generation.converge()
+        self._generation.proceed()
         self._prove(self._generation.best.bound)
         if self._run.solution is None and self._generation.best.bound < -self._tolerance:
             # No saving is negative: jobs go without nodes wherever the others get theirs.
@@ -263,7 +265,12 @@ class Closing:
             outcome, layers = self._race(search, orders, slack)
             self._prove(best.bound - slack + max(0.0, outcome.most_left))
             if outcome.counts is not None:
-                self._run.offer(self._allocation(outcome.counts))
+                counts = outcome.counts[: len(self._problem.jobs)]
+                jobs = np.append(np.arange(len(counts)), -1)
+                owners = np.empty(len(self._problem.idle_nodes), dtype=np.int64)
+                given = np.vstack((counts, self._pricing.idle - counts.sum(axis=0))).T
+                owners[self._tree.leaf_positions] = np.repeat(np.tile(jobs, len(given)), given.ravel())
+                self._run.offer(Allocation.of_owners(self._problem, owners))
                 return self._settle()
             if not outcome.complete:
                 return False
@@ -315,15 +322,6 @@ class Closing:
             counts[-1] = self._pricing.idle - counts.sum(axis=0)
         return self._pricing.counts_of_vertices(counts)
 
-    def _allocation(self, counts: IntArray) -> Allocation:
-        counts = counts[: len(self._problem.jobs)]
-        unused = self._pricing.idle - counts.sum(axis=0)
-        jobs = np.append(np.arange(len(counts)), -1)
-        owners = np.empty(len(self._problem.idle_nodes), dtype=np.int64)
-        given = np.vstack((counts, unused)).T
-        owners[self._tree.leaf_positions] = np.repeat(np.tile(jobs, len(given)), given.ravel())
-        return Allocation.of_owners(self._problem, owners)
-
 
 @dataclass(frozen=True, slots=True)
 class ExactFree(TopologySolver):
@@ -349,7 +347,6 @@ class ExactFree(TopologySolver):
             raise UsageError(f"states is {self.states}, must be within 1 .. {MOST_STATES:,}")
 
     def refusal(self, problem: TopologyProblem) -> str | None:
-        """Why the window is too large, or None."""
         largest = max(int(problem.sizes.max()), problem.n_left if problem.fragmentation_weight > 0 else 0)
         work = len(problem.idle_nodes) * len(problem.topology.hops) * largest
         counts = len(problem.idle_nodes) * len(problem.jobs)
@@ -357,27 +354,17 @@ class ExactFree(TopologySolver):
             return None
         return f"{work:,} and {counts:,} are the products, {LARGEST:,} and {MOST_COUNTS:,} are taken"
 
-    def solve(
-        self,
-        problem: TopologyProblem,
-        budget: Budget,
-        seed: int,
-        warm_start: Allocation | None = None,
-        on_incumbent: IncumbentCallback | None = None,
-    ) -> Result:
-        """Load the search for allocations, and its kernels with it, before the clock starts; then solve."""
-        _finder(problem)
-        return TopologySolver.solve(self, problem, budget, seed, warm_start, on_incumbent)
-
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
-        """Compiled entries that the search may call."""
-        return (*EXACT_KERNELS, *_finder(problem).kernels(problem))
+        search = first_installed(SEARCHES, problem)
+        if search is None:
+            raise UsageError(f"solver 'exact' needs one of the solvers {', '.join(SEARCHES)}")
+        return (*EXACT_KERNELS, *search.kernels(problem))
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Search, bound and close; see `TopologySolver.search`."""
+        search = partial(improve, SEARCHES, problem, run, budget)
         bounding_s = Closing.seconds_to_set_up(problem)
         leaves_time = (1.0 - SEARCH_SHARE) * run.clock.remaining() >= bounding_s
-        _improve(problem, run, budget, seed, STEPS if leaves_time else None)
+        search(seed, *((SEARCH_SHARE, STEPS) if leaves_time else ALL_THAT_IS_LEFT))
         allocation = Allocation.trivial(problem) if run.solution is None else None
         if allocation is not None:
             run.offer(allocation)
@@ -389,43 +376,37 @@ class ExactFree(TopologySolver):
         if run.infeasible:
             return StopReason.PROVED
         if closing.distance() > 0.0 and run.clock.remaining() >= LEAST_SEARCH_S:
-            _improve(problem, run, budget, seed + 1, MORE_STEPS)
-        if not (run.interrupted or self._is_closed(closing) or run.clock.remaining() < LEAST_SEARCH_S):
-            _improve(problem, run, budget, seed + 2, LAST_STEPS if budget.seconds is None else None)
+            search(seed + 1, SEARCH_SHARE, MORE_STEPS)
+        is_closed: bool = run.interrupted
+        for least_progress, states in EFFORTS:
+            if is_closed:
+                break
+            if least_progress is not None:
+                closing.strengthen(least_progress)
+            is_closed = closing.close(min(self.states, states))
+        if not is_closed and run.clock.remaining() >= LEAST_SEARCH_S:
+            search(seed + 2, *((SEARCH_SHARE, LAST_STEPS) if budget.seconds is None else ALL_THAT_IS_LEFT))
         if run.clock.expired():
             return StopReason.TIME_LIMIT
         return StopReason.COMPLETED if budget.iterations is None else StopReason.ITERATIONS
 
-    def _is_closed(self, closing: Closing) -> bool:
-        for least_progress, states in EFFORTS:
-            if least_progress is not None:
-                closing.strengthen(least_progress)
-            if closing.close(min(self.states, states)):
-                return True
-        return False
 
-
-def installed(names: Iterable[str]) -> Iterator[Solver]:
-    """Yield those of the solvers that are installed."""
+def first_installed(names: Iterable[str], problem: TopologyProblem) -> Solver | None:
+    """Return the first of some solvers that is installed and takes a problem; None if there is none."""
     for name in names:
-        try:
-            yield get_solver(name)
-        except (UsageError, MissingPackageError):
-            continue
+        with suppress(UsageError, MissingPackageError):
+            solver = get_solver(name)
+            if solver.takes(problem):
+                return solver
+    return None
 
 
-def _finder(problem: TopologyProblem) -> Solver:
-    for finder in installed(SEARCHES):
-        if finder.takes(problem):
-            return finder
-    raise UsageError(f"solver 'exact' needs one of the solvers {', '.join(SEARCHES)}")
-
-
-def _improve(problem: TopologyProblem, run: Run, budget: Budget, seed: int, steps: int | None) -> None:
-    """Look for a better allocation by so many steps in a share of the time that is left, or in all of it."""
-    finder = _finder(problem)
-    if run.clock.expired() or finder.refusal(problem) is not None:
+def improve(
+    names: Iterable[str], problem: TopologyProblem, run: Run, budget: Budget, seed: int, share: float, steps: int
+) -> None:
+    """Let the first of some solvers look for a better allocation, in a share of the time left and so many steps."""
+    solver = first_installed(names, problem)
+    if solver is None or run.clock.expired() or solver.refusal(problem) is not None:
         return
-    most = min(steps or MOST_ITERATIONS, budget.iterations or MOST_ITERATIONS)
-    granted = run.clock.grant(1.0 if steps is None else SEARCH_SHARE, most)
-    ask(finder, problem, granted, seed, problem, run)
+    most = min(steps, budget.iterations or MOST_ITERATIONS)
+    ask(solver, problem, run.clock.grant(share, most), seed, problem, run)

@@ -21,6 +21,7 @@ from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import group_tree
 from allocopt.solving.budget import Clock
+from formulations.topology.column_generation import Answer
 
 SLICE = 4_000_000  # idle nodes times nodes of the inserted jobs between two looks at the clock: some milliseconds
 MOST_MOVED = 3  # sizes that change their places in the order at once, at most
@@ -247,11 +248,9 @@ def _best_sales(tree: MergedTree, space: _Space, prices: FloatArray, sales: IntA
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Priced:
-    """What jobs and groups do at some prices, in hops."""
+class Priced(Answer):
+    """What jobs and groups do at some prices of parts, in hops."""
 
-    prices: FloatArray  # of every part, by row
-    bound: float  # no allocation saves more, whatever the rounding
     job_parts: IntArray  # how many of each part a job of each size takes, shape (R, rows)
     savings: FloatArray  # of these parts, prices not taken off, shape (R,)
     sales: IntArray  # how many of each part a group of each stock sells, shape (stocks, rows)

@@ -12,13 +12,10 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import encode
 from allocopt.solving import Capabilities, Promise, Run, StopReason
-from allocopt.solving.base import ask
 from allocopt.solving.budget import LEAST_S, MOST_ITERATIONS, Budget
-from allocopt.solving.protocol import IncumbentCallback
-from allocopt.solving.result import Result
 from allocopt.topology import TopologySolver
 from formulations.topology.column_generation import Generation, RestrictedMaster
-from formulations.topology.free.solver import EXACT_KERNELS, Closing, ExactFree, installed
+from formulations.topology.free.solver import EXACT_KERNELS, Closing, ExactFree, first_installed, improve
 from formulations.topology.prices.pricing import PRICE_KERNELS, Priced, Pricing, Rounding
 
 MOST_SPLITS = 1500
@@ -65,7 +62,12 @@ class _Master(RestrictedMaster[Priced]):
         # They save the rounds that would find them out.
         if (pricing.tree.widest[:-1] ** 2 // 4).sum() <= MOST_SPLITS:
             for first, widest in zip(pricing.tree.first[:-2].tolist(), pricing.tree.widest[:-1].tolist(), strict=True):
-                self._add_splits(first, widest)
+                # Groups can sell parts of what they sell as well, but so it need not be found out.
+                for nodes, part in ((n, part) for n in range(2, widest + 1) for part in range(1, n // 2 + 1)):
+                    column = self._solver.NumVar(0.0, self._infinity, "")
+                    amounts = {nodes: 1.0, part: -1.0, nodes - part: -2.0 if 2 * part == nodes else -1.0}
+                    for k, amount in amounts.items():
+                        self._row(first + k).SetCoefficient(column, amount)
 
     def add_answers(self, answer: Priced) -> bool:
         """Add the parts of all sizes and the sales of all stocks; return whether any is new."""
@@ -87,15 +89,6 @@ class _Master(RestrictedMaster[Priced]):
         if len(rows) > 0:
             self._add(self._stocks[stock], rows, -amounts, 0.0)
 
-    def _add_splits(self, first: int, widest: int) -> None:
-        # Groups can sell parts of what they sell as well, but so it need not be found out.
-        for nodes in range(2, widest + 1):
-            for part in range(1, nodes // 2 + 1):
-                column = self._solver.NumVar(0.0, self._infinity, "")
-                amounts = {nodes: 1.0, part: -1.0, nodes - part: -2.0 if 2 * part == nodes else -1.0}
-                for k, amount in amounts.items():
-                    self._row(first + k).SetCoefficient(column, amount)
-
     def _row(self, row: int) -> pywraplp.Constraint:
         # No more of a part is taken than sold.
         if row not in self._rows:
@@ -103,12 +96,12 @@ class _Master(RestrictedMaster[Priced]):
         return self._rows[row]
 
     def _add(self, count: pywraplp.Constraint, rows: IntArray, amounts: IntArray, saving: float) -> None:
-        column = self._column(count, rows.tobytes() + amounts.tobytes(), saving)
+        column = self.column(count, rows.tobytes() + amounts.tobytes(), saving)
         if column is not None:
             for row, amount in zip(rows.tolist(), amounts.tolist(), strict=True):
                 self._row(row).SetCoefficient(column, float(amount))
 
-    def _duals(self) -> FloatArray:
+    def duals(self) -> FloatArray:
         prices = np.zeros(self._n_rows)
         for row, constraint in self._rows.items():
             prices[row] = max(0.0, constraint.dual_value())
@@ -124,28 +117,11 @@ class Ascent(Generation[Priced]):
     equal_relative = 1e-8
 
     def __init__(self, encoding: Encoding, pricing: Pricing, prices: FloatArray, owners: IntArray) -> None:
-        self._pricing = pricing
-        self._master = _Master(pricing)
-        super().__init__(pricing.at, self._master, pricing.at(prices))
-        self._add_allocation(encoding, owners)
-        self._master.add_answers(self.best)
-
-    def climb(self, remaining: Callable[[], float], may_go_on: Callable[[], bool]) -> bool:
-        """Generate columns until the bound is the value of the master problem; return False if it had to stop.
-
-        ``remaining`` says how many seconds are left, ``may_go_on`` is asked before every master problem.
-        """
-        while may_go_on():
-            converged = self._round(remaining)
-            if converged is not False:
-                return converged is True
-        return False
-
-    def _add_allocation(self, encoding: Encoding, owners: IntArray) -> None:
-        tree, n_jobs = self._pricing.tree, len(encoding.sizes)
+        tree, n_jobs, master = pricing.tree, len(encoding.sizes), _Master(pricing)
+        super().__init__(pricing.at, master, pricing.at(prices))
         taken, squares = owners >= 0, np.zeros(n_jobs)
         job_rows: list[tuple[IntArray, IntArray]] = []
-        for level, (groups, class_of) in enumerate(zip(encoding.groups, self._pricing.class_of_group, strict=True)):
+        for level, (groups, class_of) in enumerate(zip(encoding.groups, pricing.class_of_group, strict=True)):
             pairs, nodes = np.unique(owners[taken] * len(class_of) + groups[taken], return_counts=True)
             job, group = np.divmod(pairs, len(class_of))
             row = tree.first[class_of[group]] + nodes
@@ -156,13 +132,13 @@ class Ascent(Generation[Priced]):
             base = int(max(tree.stock_idle.max(), idle.max())) + 1
             stock = np.searchsorted(tree.stock_class * base + tree.stock_idle, class_of * base + idle)
             for owner, rows, amounts in _by_owner(group, row):
-                self._master.add_sales(int(stock[owner]), rows, amounts)
-        if not job_rows:
-            return
-        index = np.searchsorted(self._pricing.sizes, encoding.sizes)
-        all_jobs, all_rows = (np.concatenate(columns) for columns in zip(*job_rows, strict=True))
-        for owner, rows, amounts in _by_owner(all_jobs, all_rows):
-            self._master.add_job(int(index[owner]), rows, amounts, float(squares[owner] / encoding.sizes[owner]))
+                master.add_sales(int(stock[owner]), rows, amounts)
+        if job_rows:
+            index = np.searchsorted(pricing.sizes, encoding.sizes)
+            all_jobs, all_rows = (np.concatenate(columns) for columns in zip(*job_rows, strict=True))
+            for owner, rows, amounts in _by_owner(all_jobs, all_rows):
+                master.add_job(int(index[owner]), rows, amounts, float(squares[owner] / encoding.sizes[owner]))
+        master.add_answers(self.best)
 
 
 def _by_owner(owners: IntArray, rows: IntArray) -> list[tuple[int, IntArray, IntArray]]:
@@ -217,7 +193,6 @@ class LeafPrices(TopologySolver):
     )
 
     def refusal(self, problem: TopologyProblem) -> str | None:
-        """Why the window is too large, or None."""
         n_idle, n_jobs, sizes = len(problem.idle_nodes), len(problem.jobs), np.unique(problem.sizes)
         if n_idle > MOST_IDLE or n_jobs > MOST_JOBS:
             return f"it has {n_idle:,} idle nodes and {n_jobs:,} jobs; {self.capabilities.largest} are taken"
@@ -230,34 +205,20 @@ class LeafPrices(TopologySolver):
             return None
         return f"{work:,} is the product of nodes; {self.capabilities.largest} are taken"
 
-    def solve(
-        self,
-        problem: TopologyProblem,
-        budget: Budget,
-        seed: int,
-        warm_start: Allocation | None = None,
-        on_incumbent: IncumbentCallback | None = None,
-    ) -> Result:
-        """Load the other solvers, and their kernels with them, before the clock starts; then solve."""
-        for names in (STARTS, SEARCHES):
-            next(installed(names), None)
-        return super().solve(problem, budget, seed, warm_start, on_incumbent)
-
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
-        """Compiled entries that the search may call."""
-        asked = (next(installed(STARTS), None), next(installed(SEARCHES), None))
+        asked = (first_installed(STARTS, problem), first_installed(SEARCHES, problem))
         others = (entry for solver in asked for entry in (solver.kernels(problem) if solver else ()))
         return (*EXACT_KERNELS, *PRICE_KERNELS, *others)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Bound, insert by prices, and improve; see `TopologySolver.search`."""
-        _ask(STARTS, problem, run, budget, seed, 0.3)
+        steps = STEPS_PER_JOB * len(problem.jobs)
+        improve(STARTS, problem, run, budget, seed, 0.3, steps)
         if run.solution is None:
             run.offer(Allocation.sequential(problem))
         if not run.interrupted and not run.clock.expired():
             _Bounding(problem, run, budget).proceed(seed)
         if not (run.interrupted or run.clock.expired() or run.is_proved()):
-            _ask(SEARCHES, problem, run, budget, seed, 1.0)
+            improve(SEARCHES, problem, run, budget, seed, 1.0, steps)
         if run.clock.expired():
             return StopReason.TIME_LIMIT
         return StopReason.COMPLETED if budget.iterations is None else StopReason.ITERATIONS
@@ -281,20 +242,17 @@ class _Bounding:
         orders.proceed(min(RANDOM_ORDERS, most), self._has_time)
         self._set_deadline(BOUND_SHARE)
         self._charge()
-        self._refine(pricing, priced)
-        self._set_deadline(ORDERS_SHARE)
-        orders.proceed(most, self._has_time)
-
-    def _refine(self, pricing: Pricing, priced: Priced) -> None:
-        """Let groups stay apart, level by level, as long as there are few prices to find."""
+        # Groups stay apart, level by level, as long as there are few prices to find.
         for level in range(len(self._encoding.groups) - 1, -1, -1):
             if self._run.is_proved() or not self._may_go_on():
-                return
+                break
             finer = Pricing(self._encoding, level)
             if finer.tree.n_rows > MOST_ROWS or finer.work() > MOST_WORK:
-                return
+                break
             priced = self._climb(finer, finer.inherited(pricing, priced.prices))
             pricing = finer
+        self._set_deadline(ORDERS_SHARE)
+        orders.proceed(most, self._has_time)
 
     def _charge(self) -> None:
         """Record what charges per node, and cuts, prove where `exact` takes the window."""
@@ -314,7 +272,7 @@ class _Bounding:
     def _climb(self, pricing: Pricing, prices: FloatArray) -> Priced:
         owners = self._run.solution.owners(self._problem)
         ascent = Ascent(self._encoding, pricing, prices, owners)
-        ascent.climb(self._remaining, self._may_go_on)
+        ascent.converge(self._remaining, self._may_go_on)
         hops = float((self._encoding.top * self._problem.sizes - self._encoding.bottom).sum())
         self._run.prove(self._encoding.scale * (hops - ascent.best.bound))
         return ascent.best
@@ -337,11 +295,3 @@ class _Bounding:
 
     def _has_time(self) -> bool:
         return self._remaining() > 0.0
-
-
-def _ask(names: tuple[str, ...], problem: TopologyProblem, run: Run, budget: Budget, seed: int, share: float) -> None:
-    solver = next(installed(names), None)
-    if solver is None or run.clock.expired() or solver.refusal(problem) is not None:
-        return
-    steps = min(STEPS_PER_JOB * len(problem.jobs), budget.iterations or MOST_ITERATIONS)
-    ask(solver, problem, run.clock.grant(share, steps), seed, problem, run)

@@ -194,7 +194,7 @@ def test_the_most_violated_cut_is_that_of_the_slow_twin(problem: TopologyProblem
 def test_the_generation_can_stop_anywhere(problem: TopologyProblem, rounds: int) -> None:
     pricing = pricing_of(problem)
     generation = generation_of(problem, pricing, rounds)
-    generation.converge()
+    generation.proceed()
     best = generation.best
     assert best.bound == pytest.approx(pricing.at(best.prices).bound, rel=1e-12)
     assert best.prices.min() >= 0
@@ -204,16 +204,16 @@ def test_the_generation_can_stop_anywhere(problem: TopologyProblem, rounds: int)
 @given(windows(most_idle=9, most_jobs=4))
 def test_at_the_end_the_bound_is_the_value_of_the_master_problem_with_all_patterns(problem: TopologyProblem) -> None:
     generation = generation_of(problem, pricing_of(problem), 1000)
-    assert generation.converge()
+    assert generation.proceed()
     assert generation.best.bound == pytest.approx(master_value(problem), rel=1e-8, abs=1e-8)
 
 
 @given(windows(most_idle=9, most_jobs=4))
 def test_cuts_keep_the_bound_valid_and_never_worsen_it(problem: TopologyProblem) -> None:
     generation = generation_of(problem, pricing_of(problem), 1000)
-    generation.converge()
+    generation.proceed()
     before, most = generation.best.bound, largest_saving(problem)
-    while generation.cut() and generation.converge():
+    while generation.cut() and generation.proceed():
         assert most - 1e-9 <= generation.best.bound <= before + 1e-9
         before = generation.best.bound
 
@@ -225,10 +225,10 @@ def test_rounds_and_cuts_never_worsen_the_bound_and_mostly_improve_it() -> None:
         bounds = []
         for rounds in (0, 1, 2, 4, 8, 1000):
             generation = generation_of(problem, pricing_of(problem), rounds)
-            generation.converge()
+            generation.proceed()
             bounds.append(generation.best.bound)
         generation.cut()
-        generation.converge()
+        generation.proceed()
         assert bounds == sorted(bounds, reverse=True)
         by_rounds += bounds[-1] < bounds[0] - 1e-6
         by_cuts += generation.best.bound < bounds[-1] - 1e-6
@@ -244,7 +244,7 @@ def test_a_round_that_does_not_fit_is_not_begun(limit_s: float, rounds: int) -> 
     pricing = pricing_of(problem)
     generation = ColumnGeneration(pricing, clock, lambda: next(begun) >= 0)
     generation.add_allocation(sequential_counts(problem, pricing))
-    generation.converge()
+    generation.proceed()
     assert next(begun) == rounds
 
 

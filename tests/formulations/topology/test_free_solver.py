@@ -183,7 +183,7 @@ def test_the_optimum_is_proved_or_that_there_is_none(problem: TopologyProblem) -
 @pytest.fixture
 def nothing_to_begin_with(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nobody look for allocations, so that the layers have to find one."""
-    monkeypatch.setattr(module, "_improve", lambda *_: None)
+    monkeypatch.setattr(module, "improve", lambda *_: None)
     monkeypatch.setattr(Allocation, "trivial", lambda _: None)
 
 

@@ -182,7 +182,7 @@ def ascent_of(problem: TopologyProblem, level: int, rounds: int) -> tuple[Pricin
     owners[: problem.sizes.sum()] = np.repeat(np.arange(len(problem.jobs)), problem.sizes)
     ascent = Ascent(encoding, pricing, np.zeros(pricing.tree.n_rows), owners)
     left = itertools.chain([True] * rounds, itertools.repeat(False))
-    return pricing, ascent, ascent.climb(lambda: 60.0, lambda: next(left))
+    return pricing, ascent, ascent.converge(lambda: 60.0, lambda: next(left))
 
 
 def bound_of(problem: TopologyProblem, level: int) -> float:
