@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from allocopt.arrays import FloatArray
-from allocopt.envs.cush.jobsets import Recipe, draw_jobsets, sierra
+from allocopt.envs.cush.jobsets import Machine, Recipe
 from allocopt.simulator.locality import SIERRA_TABLE, Line, PenaltyTable, Policy, WorkloadType
 from heuristics.scheduling.job_selection import run_baseline
 
@@ -50,9 +50,9 @@ def is_sound(table: PenaltyTable) -> bool:
 
 def steps(numbers: FloatArray, share: float, seeds: range) -> list[float]:
     """How much higher, in percent, each baseline is than the one before it in the order."""
-    machine, found = sierra(), []
+    machine, found = Machine.of("sierra"), []
     for scale in SCALES:
-        jobsets = draw_jobsets(machine, table_of(numbers, scale), seeds, Recipe(share=share))
+        jobsets = Recipe(share=share).draw_each(machine, table_of(numbers, scale), seeds)
         means = [
             float(run_baseline(jobsets, machine, rule, policy.label)["normalized_turnaround"].mean())
             for rule, policy in ORDER

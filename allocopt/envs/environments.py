@@ -117,25 +117,19 @@ class _Environment(Generic[E, Seen]):
             self._episodes = self._task.episodes(count, rng)
         if seed is not None or self._over is None:
             self._episodes.seed(rng)
-        drawn = rng.integers(0, self._episodes.n_jobsets, count)
-        self._episodes.begin(self._named(options, drawn, self._episodes.n_jobsets))
+        # Drawn in any case, so that the next reset draws the same whether this one named some.
+        jobsets, name = rng.integers(0, self._episodes.n_jobsets, count), self._task.jobset_option
+        if options is not None and not isinstance(options, Mapping):
+            raise UsageError(f"the options of a reset are {options!r}, must be a dictionary or None")
+        if options is not None and name in options:
+            named = np.asarray(options[name], dtype=object).ravel()
+            if len(named) not in (1, count):
+                raise UsageError(f"there are {len(named)} {name}s for {count} episodes, must be 1 or as many")
+            jobsets[:] = [whole_number(name, number, 0, self._episodes.n_jobsets - 1) for number in named]
+        self._episodes.begin(jobsets)
         self._over = np.zeros(count, dtype=np.bool_)
         seen = self._look(self._episodes, self._over)
         return seen, {"action_mask": self._mask, **self._episodes.told()}
-
-    def _named(self, options: object, drawn: IntArray, n_jobsets: int) -> IntArray:
-        # One for all episodes or one for each; those that were drawn where a reset names none. They are drawn in any
-        # case, so that the next reset draws the same whether this one named some.
-        name = self._task.jobset_option
-        if options is not None and not isinstance(options, Mapping):
-            raise UsageError(f"the options of a reset are {options!r}, must be a dictionary or None")
-        if options is None or name not in options:
-            return drawn
-        named = np.asarray(options[name], dtype=object).ravel()
-        if len(named) not in (1, len(drawn)):
-            raise UsageError(f"there are {len(named)} {name}s for {len(drawn)} episodes, must be 1 or as many")
-        numbers = np.array([whole_number(name, number, 0, n_jobsets - 1) for number in named], dtype=np.int64)
-        return np.broadcast_to(numbers, drawn.shape).copy()
 
     def _look(self, episodes: E, over: BoolArray) -> Seen:
         seen, legal = self._task.look(episodes)
@@ -147,7 +141,7 @@ class _Environment(Generic[E, Seen]):
         return seen
 
 
-class SingleEnv(_Environment[E, Seen], gymnasium.Env[Seen, Any], Generic[E, Seen]):
+class _SingleEnv(_Environment[E, Seen], gymnasium.Env[Seen, Any], Generic[E, Seen]):
     """An environment of one episode at a time, with the arguments of its task."""
 
     metadata = {"render_modes": []}  # noqa: RUF012 - so Gymnasium declares it
@@ -190,7 +184,7 @@ class SingleEnv(_Environment[E, Seen], gymnasium.Env[Seen, Any], Generic[E, Seen
         return cast(BoolArray, self._mask[0].astype(np.bool_))
 
 
-class VectorizedEnv(_Environment[E, Seen], VectorEnv[Seen, Any, NDArray[Any]], Generic[E, Seen]):
+class _VectorEnv(_Environment[E, Seen], VectorEnv[Seen, Any, NDArray[Any]], Generic[E, Seen]):
     """Independent environments, stepped together; they take ``num_envs``, at least 1, and the arguments of their task.
 
     The step after the last of an episode ignores its action and begins a new one, with a reward of 0
@@ -236,12 +230,12 @@ class VectorizedEnv(_Environment[E, Seen], VectorEnv[Seen, Any, NDArray[Any]], G
         return self._mask.astype(np.bool_)
 
 
-def environments_of(task: type[Task[E, Seen]]) -> tuple[type[SingleEnv[E, Seen]], type[VectorizedEnv[E, Seen]]]:
+def environments_of(task: type[Task[E, Seen]]) -> tuple[type[_SingleEnv[E, Seen]], type[_VectorEnv[E, Seen]]]:
     """Return the classes of a task's environments, ``TASKEnv`` and ``TASKVectorEnv`` of its module."""
     name, attributes = task.__name__, {"task": task, "__module__": task.__module__}
     single = {**attributes, "__doc__": f"One episode of `{name}` at a time."}
     vector = {**attributes, "__doc__": f"Many episodes of `{name}` side by side."}
-    return type(f"{name}Env", (SingleEnv,), single), type(f"{name}VectorEnv", (VectorizedEnv,), vector)
+    return type(f"{name}Env", (_SingleEnv,), single), type(f"{name}VectorEnv", (_VectorEnv,), vector)
 
 
 def check_sizes(jobs: Workload, machine: int, units: str) -> None:

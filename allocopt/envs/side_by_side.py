@@ -359,7 +359,17 @@ class SideBySide(ABC, Generic[Seen]):
         named instead of ``STAY``, shape ``(E,)``, an episode begins instead. The arrays that are returned are new.
         Raises `UsageError` if there is no such action.
         """
-        return self._play(self._numbers(actions), self._stay if jobsets is None else jobsets)
+        given = np.asarray(actions)
+        # Steps of one environment are so short that looking for the least and the largest would take a third of them.
+        is_one = self.n_environments == 1 and given.shape == (1,) and given.dtype == np.int64
+        if not (is_one and 0 <= given.item() < self.n_actions):
+            if given.shape != self._stay.shape:
+                raise UsageError(f"the actions have shape {given.shape}, must have {self._stay.shape}")
+            if given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= self.n_actions:
+                for action in given.tolist():
+                    whole_number("action", action, 0, self.n_actions - 1)
+            given = np.ascontiguousarray(given, dtype=np.int64)
+        return self._play(given, self._stay if jobsets is None else jobsets)
 
     def play(self, choose: Callable[[Seen, BoolArray], NDArray[Any]], jobsets: IntArray | None = None) -> None:
         """Begin an episode of each jobset, or of those given, and take the chosen actions until all are over."""
@@ -387,19 +397,6 @@ class SideBySide(ABC, Generic[Seen]):
 
     @abstractmethod
     def _play(self, actions: IntArray, jobsets: IntArray) -> tuple[FloatArray, BoolArray]: ...
-
-    def _numbers(self, actions: ArrayLike) -> IntArray:
-        given = np.asarray(actions)
-        # Steps of one environment are so short that looking for the least and the largest would take a third of them.
-        is_one = self.n_environments == 1 and given.shape == (1,)
-        if is_one and given.dtype == np.int64 and 0 <= given.item() < self.n_actions:
-            return given
-        if given.shape != self._stay.shape:
-            raise UsageError(f"the actions have shape {given.shape}, must have {self._stay.shape}")
-        if given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= self.n_actions:
-            for action in given.tolist():
-                whole_number("action", action, 0, self.n_actions - 1)
-        return np.ascontiguousarray(given, dtype=np.int64)
 
     def _checked(self, jobsets: IntArray) -> IntArray:
         numbers = np.ascontiguousarray(jobsets, dtype=np.int64)
@@ -443,27 +440,21 @@ class Compiled(SideBySide[Float32Array]):
     def _changing(self) -> dict[str, NDArray[Any]]:
         arrays = {name: getattr(self._batch, name) for name in self.layout.changing}
         arrays |= {"tally": self._batch.tally[:, :1], "last": self._batch.tally[:, 1:2]}
-        return {name: _plain(values) for name, values in arrays.items()}
+        # Records as their bytes, words as integers: checkpoints are read as tensors, which know neither.
+        plain = {
+            name: values if values.dtype.names is None else values.view(np.uint8) for name, values in arrays.items()
+        }
+        return {name: one.view(np.int64) if one.dtype == np.uint64 else one for name, one in plain.items()}
 
     def arrays(self, episode: int) -> Any:
         """Return an episode as its layout declares it, arrays that are parts of those of all."""
         return self.layout.one(self._batch, episode)
 
     def _play(self, actions: IntArray, jobsets: IntArray) -> tuple[FloatArray, BoolArray]:
-        results = self._results()
+        results = np.empty(self.n_environments), np.empty(self.n_environments, np.bool_)
         self.kernel(self._batch, actions, jobsets, *results)
         return results
-
-    def _results(self) -> tuple[FloatArray, BoolArray]:
-        return np.empty(self.n_environments), np.empty(self.n_environments, np.bool_)
 
     def _blank(self) -> tuple[Float32Array, BoolArray]:
         seen, legal = self._shapes
         return np.empty(seen, np.float32), np.empty(legal, np.bool_)
-
-
-def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    # Records as their bytes, words as integers: checkpoints are read as tensors, which know neither.
-    if array.dtype == np.uint64:
-        return array.view(np.int64)
-    return array if array.dtype.names is None else array.view(np.uint8)

@@ -14,7 +14,7 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.cush.jobsets import JobSet, Machine
-from allocopt.envs.cush.observation import n_features
+from allocopt.envs.cush.observation import FIRST_TRAIT
 from allocopt.envs.cush.task import DynamicTypes, Episodes, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import Policy, WorkloadType
@@ -211,7 +211,7 @@ class Trained:
     @property
     def traits(self) -> int:
         """Traits of the jobs that it was trained with."""
-        return int(self.weights[f"{JOBS}actor.0.weight"].shape[1]) - n_features(0)
+        return int(self.weights[f"{JOBS}actor.0.weight"].shape[1]) - FIRST_TRAIT
 
     def agent(self) -> Agent:
         """Return what acts; each caller needs its own."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from allocopt.envs.cush.dynamics import Weights
-from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, sierra, summit
-from allocopt.envs.cush.observation import n_features
+from allocopt.envs.cush.jobsets import MACHINES, JobSet, Machine, Recipe
+from allocopt.envs.cush.observation import FIRST_TRAIT
 from allocopt.envs.cush.task import ObservationName, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE, Measurements, PenaltyTable
@@ -21,7 +21,6 @@ from learned.rl.workers import Workers, joined_workers
 if TYPE_CHECKING:
     from learned.cush.learner import CushLearner, SelectorModule
 
-MACHINES = {"sierra": sierra, "summit": summit}
 VALIDATION_SEED = 900_000  # First seed of job sets that validate; those that are trained on have seeds below
 PUBLISHED_EPOCHS, USUAL_EPOCHS = 5000, 1000  # Epochs of the paper, and of the shipped weights
 LARGEST_MEMORY, CHOICES = 200_000_000, 40  # Bytes of images that are kept, and choices of an episode, about
@@ -81,7 +80,7 @@ class CushTraining(DeclaredTraining["CushLearner"]):
 
     def cluster(self) -> Machine:
         """Return the machine."""
-        return MACHINES[self.machine](self.nodes)
+        return Machine.of(self.machine, self.nodes)
 
     @property
     def chunks(self) -> int:
@@ -108,7 +107,7 @@ class CushTraining(DeclaredTraining["CushLearner"]):
         """Draw a job set for each seed, of the training's machine and locality model."""
         model = PenaltyTable.read(self.table).in_unit(self.timestep_s) if self.table else SIERRA_TABLE
         known = Measurements.read(self.measured) if self.measured else model
-        return draw_jobsets(self.cluster(), known, seeds, Recipe(unknown_share=self.unknown_share))
+        return Recipe(unknown_share=self.unknown_share).draw_each(self.cluster(), known, seeds)
 
     def validation_sets(self) -> list[JobSet]:
         """Return the job sets that validate."""
@@ -148,7 +147,7 @@ class CushTraining(DeclaredTraining["CushLearner"]):
         traits = pool[0].traits.shape[1]
         jobs: SelectorModule
         if self.network == "compact":
-            jobs = CompactModule(CompactNetwork(n_features(traits), critic=0))
+            jobs = CompactModule(CompactNetwork(FIRST_TRAIT + traits, critic=0))
         else:
             jobs = ImageModule(self.queue, self.horizon, self.cluster().units)
         policies = PolicyModule(traits) if self.policies == LEARNED else FixedPolicies(self.policies)

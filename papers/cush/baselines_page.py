@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from itertools import pairwise, product
 
 from allocopt.arrays import FloatArray
-from allocopt.envs.cush.jobsets import HELD_OUT, JobSet, Machine, draw_jobsets
+from allocopt.envs.cush.jobsets import HELD_OUT, MACHINES, JobSet, Machine, Recipe
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.locality import SIERRA_TABLE
 from allocopt.simulator.rules import Backfill
 from heuristics.scheduling.job_selection import POLICIES, RULES, run_baseline
-from papers.cush.configuration import BASELINES, MACHINES, TABLE_ONE
+from papers.cush.configuration import BASELINES, TABLE_ONE
 from papers.pages import page_parser, write_template
 
 EVERY = tuple(product(RULES, POLICIES))
@@ -62,15 +62,15 @@ def main() -> None:
     options = parser.parse_args()
     count = 100 if options.quick else options.sets
     values: dict[tuple[str, int], _Values] = {}
-    for (name, machine_of), nodes in product(MACHINES.items(), (128, 64)):
-        machine = machine_of(nodes)
-        jobsets = draw_jobsets(machine, SIERRA_TABLE, range(HELD_OUT, HELD_OUT + count))
+    for name, nodes in product(MACHINES, (128, 64)):
+        machine = Machine.of(name, nodes)
+        jobsets = Recipe().draw_each(machine, SIERRA_TABLE, range(HELD_OUT, HELD_OUT + count))
         values[name, nodes] = {
             f"{rule}, {policy}": run_baseline(jobsets, machine, rule, policy)["normalized_turnaround"]
             for rule, policy in EVERY
         }
-    machine = MACHINES["sierra"](128)
-    jobsets = draw_jobsets(machine, SIERRA_TABLE, range(HELD_OUT, HELD_OUT + count))
+    machine = Machine.of("sierra")
+    jobsets = Recipe().draw_each(machine, SIERRA_TABLE, range(HELD_OUT, HELD_OUT + count))
     places = {
         "count": count,
         "table": _table(values),

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.envs.cush.jobsets import HELD_OUT, JobSet, Machine, draw_jobsets, sierra, summit
+from allocopt.envs.cush.jobsets import HELD_OUT, JobSet, Machine, Recipe
 from allocopt.envs.cush.task import Episodes, Options
 from allocopt.simulator.locality import SIERRA_TABLE
 from heuristics.scheduling.job_selection import RULES, baseline_episodes
@@ -18,7 +18,6 @@ from papers.artifact import Asked, published
 PUBLISHED = published("cush")
 TABLE_ONE = PUBLISHED["table1"]
 CUSH = "CuSH"
-MACHINES = {"sierra": sierra, "summit": summit}
 FIXED = ("depth-first", "breadth-first")
 BASELINES = tuple(f"{rule}, {policy}" for rule in RULES for policy in FIXED)
 METHODS = (CUSH, *BASELINES, *(f"{rule}, oracle" for rule in RULES))
@@ -61,7 +60,7 @@ def unseen(asked: Asked) -> range:
 
 def held_out(machine: Machine, asked: Asked) -> list[JobSet]:
     """Draw those job sets."""
-    return draw_jobsets(machine, SIERRA_TABLE, unseen(asked))
+    return Recipe().draw_each(machine, SIERRA_TABLE, unseen(asked))
 
 
 def of_baseline(jobsets: Sequence[JobSet], machine: Machine, method: str, seed: int = 0) -> Outcomes:
@@ -108,7 +107,7 @@ def best_turnaround(jobsets: Sequence[JobSet], machine: Machine, methods: Sequen
 
 def runs_of(asked: Asked, name: str, method: str) -> list[Outcomes]:
     """Schedule the held-out job sets of a machine by a method; CuSH once for every training."""
-    machine = MACHINES[name]()
+    machine = Machine.of(name)
     jobsets = held_out(machine, asked)
     if method != CUSH:
         return [of_baseline(jobsets, machine, method)]

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.arrays import BoolArray, FloatArray
-from allocopt.envs.cush.jobsets import HELD_OUT, draw_application_sets
+from allocopt.envs.cush.jobsets import HELD_OUT, MACHINES, Machine, Recipe
 from allocopt.envs.cush.task import DynamicTypes, Episodes, Options
 from allocopt.reproduction import Records
 from allocopt.simulator.locality import SIERRA_TABLE, Policy, TypeClassifier, WorkloadType
@@ -32,7 +32,6 @@ from papers.cush.configuration import (
     BASELINES,
     CUSH,
     FIXED,
-    MACHINES,
     METHODS,
     PUBLISHED,
     TABLE_ONE,
@@ -305,7 +304,7 @@ def _record_of_six(asked: Asked, piece: str) -> Record:
 
 def _ratios(asked: Asked) -> Record:
     """Return how the agents allocate each type of job on the held-out job sets of Sierra."""
-    machine = MACHINES["sierra"]()
+    machine = Machine.of("sierra")
     jobsets = held_out(machine, asked)
     kinds = np.concatenate([jobs.traits.argmax(axis=1) for jobs in jobsets])
     agents = agents_for(asked.trained, "sierra")
@@ -326,11 +325,11 @@ def _right_by_set(asked: Asked, training: CushTraining) -> Record:
     machine, shares = training.cluster(), []
     for campaign in range(asked.size(CAMPAIGNS, QUICK_CAMPAIGNS)):
         first = HELD_OUT + campaign * CAMPAIGN_SETS
-        sets = draw_application_sets(machine, SIERRA_TABLE, range(first, first + CAMPAIGN_SETS), APPLICATIONS)
+        sets = Recipe().draw_runs(machine, SIERRA_TABLE, range(first, first + CAMPAIGN_SETS), APPLICATIONS)
         classifier, row = TypeClassifier(SIERRA_TABLE), []
         for one in sets:
-            episodes = Episodes([one.jobs], machine, 1, Options(training.queue, skips_forced=True))
-            agent.run_dynamic(DynamicTypes(classifier, episodes, [one]), episodes, 0)
+            episodes = Episodes([one], machine, 1, Options(training.queue, skips_forced=True))
+            agent.run_dynamic(DynamicTypes(classifier, episodes), episodes, 0)
             row.append(right_share(episodes))
         shares.append(row)
     return {"right": [float(share) for share in np.mean(shares, axis=0)], "campaigns": [float(len(shares))]}

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.envs.cush.jobsets import draw_jobsets
+from allocopt.envs.cush.jobsets import MACHINES, Machine, Recipe
 from allocopt.envs.cush.task import Episodes, Options
 from allocopt.files.writing import write_text
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.locality import SIERRA_TABLE
 from papers.artifact import read_curve
-from papers.cush.configuration import CUSH, MACHINES
+from papers.cush.configuration import CUSH
 from papers.cush.figures import HORIZON_EPOCHS, HORIZON_NODES, RATIO, RIGHT, WAYS, Curve
 from papers.pages import Row, Selection, page_parser, read_rows, selected_tables, write_lines, write_template
 
@@ -58,9 +58,9 @@ SELECTIONS = {
 def _speeds() -> list[list[Cell]]:
     """Measure steps per second of one core, with everything seen at each of them; the fastest of some runs."""
     rows: list[list[Cell]] = []
-    for name, machine_of in MACHINES.items():
-        machine = machine_of()
-        jobsets = draw_jobsets(machine, SIERRA_TABLE, range(64))
+    for name in MACHINES:
+        machine = Machine.of(name)
+        jobsets = Recipe().draw_each(machine, SIERRA_TABLE, range(64))
         both = [Episodes(jobsets, machine, 16, Options(observation=kind)) for kind in ("image", "slots")]
         fastest = [max(_steps_per_second(episodes) for _ in range(ROUNDS)) for episodes in both]
         rows.append([f"{name.capitalize()}, {machine.nodes} nodes", *fastest])

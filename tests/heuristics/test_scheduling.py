@@ -15,7 +15,7 @@ from support.workloads import MACHINE as CLUSTER
 from support.workloads import random_workload, workload
 
 from allocopt.cluster.platform import Platform
-from allocopt.envs.cush.jobsets import GPUS, HELD_OUT, JobSet, Machine, Recipe, draw_jobsets, sierra
+from allocopt.envs.cush.jobsets import GPUS, HELD_OUT, JobSet, Machine, Recipe
 from allocopt.envs.cush.task import Episodes, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.engine import Simulation
@@ -236,7 +236,7 @@ class Fixed:
 
 @given(st.integers(0, 10**6), st.sampled_from(RULES[:3]), st.sampled_from(POLICIES), st.sampled_from(BACKFILL))
 def test_baselines_make_the_schedules_of_the_simulator(seed: int, rule: str, policy: str, backfill: Backfill) -> None:
-    (jobs,) = (one.in_whole_timesteps() for one in draw_jobsets(MACHINE, SIERRA_TABLE, [seed], Recipe(jobs=12)))
+    (jobs,) = (one.in_whole_timesteps() for one in Recipe(jobs=12).draw_each(MACHINE, SIERRA_TABLE, [seed]))
     (episodes,) = baseline_episodes([jobs], MACHINE, rule, policy, 0, backfill, Options(queue=len(jobs)))
     starts, ends, _ = episodes.times(0)
     schedule = simulated(jobs, rule, policy, backfill)
@@ -247,9 +247,7 @@ def test_baselines_make_the_schedules_of_the_simulator(seed: int, rule: str, pol
 
 @given(st.integers(0, 10**6), st.sampled_from([Policy.DEPTH_FIRST, Policy.BREADTH_FIRST]))
 def test_jobs_get_the_nodes_that_the_simulator_gives_them(seed: int, policy: Policy) -> None:
-    (jobs,) = (
-        one.in_whole_timesteps() for one in draw_jobsets(MACHINE, SIERRA_TABLE, [seed], Recipe(jobs=8, share=0.6))
-    )
+    (jobs,) = (one.in_whole_timesteps() for one in Recipe(jobs=8, share=0.6).draw_each(MACHINE, SIERRA_TABLE, [seed]))
     episodes = Episodes([jobs], MACHINE, 1, Options(queue=len(jobs)))
     episodes.begin(np.array([0]))
     schedule = simulated(jobs, "fcfs", policy.label, Backfill.FIRST_FIT)
@@ -273,20 +271,20 @@ def test_jobs_get_the_nodes_that_the_simulator_gives_them(seed: int, policy: Pol
 
 
 def test_the_better_policy_of_each_job_has_the_smallest_penalty() -> None:
-    sets = draw_jobsets(MACHINE, SIERRA_TABLE, range(20))
+    sets = Recipe().draw_each(MACHINE, SIERRA_TABLE, range(20))
     penalty = {policy: run_baseline(sets, MACHINE, "sjf", policy)["penalty"] for policy in POLICIES}
     assert (penalty["oracle"] <= np.minimum(penalty["depth-first"], penalty["breadth-first"]) + 1e-9).all()
     assert penalty["oracle"].mean() < 0.8 * penalty["breadth-first"].mean()
 
 
 def test_random_jobs_are_drawn_by_the_seed() -> None:
-    sets = draw_jobsets(MACHINE, SIERRA_TABLE, range(5))
+    sets = Recipe().draw_each(MACHINE, SIERRA_TABLE, range(5))
     runs = [run_baseline(sets, MACHINE, "random", "oracle", seed)["wait"].tolist() for seed in (1, 1, 2)]
     assert runs[0] == runs[1] != runs[2]
 
 
 def test_an_unknown_rule_or_policy_is_refused() -> None:
-    (jobs,) = draw_jobsets(MACHINE, SIERRA_TABLE, [0])
+    (jobs,) = Recipe().draw_each(MACHINE, SIERRA_TABLE, [0])
     with pytest.raises(UsageError, match="there are fcfs, sjf, drf, random"):
         order_of("lifo", jobs, MACHINE)
     with pytest.raises(UsageError, match="depth-first, breadth-first, oracle"):
@@ -295,8 +293,8 @@ def test_an_unknown_rule_or_policy_is_refused() -> None:
 
 @pytest.mark.slow
 def test_the_baselines_come_in_the_order_of_table_1_on_unseen_job_sets() -> None:
-    machine = sierra()
-    sets = draw_jobsets(machine, SIERRA_TABLE, range(HELD_OUT, HELD_OUT + 2_000))
+    machine = Machine.of("sierra")
+    sets = Recipe().draw_each(machine, SIERRA_TABLE, range(HELD_OUT, HELD_OUT + 2_000))
     order = [
         *(("sjf", "breadth-first"), ("sjf", "depth-first"), ("random", "breadth-first"), ("drf", "breadth-first")),
         *(("fcfs", "breadth-first"), ("fcfs", "depth-first"), ("random", "depth-first"), ("drf", "depth-first")),

@@ -11,7 +11,7 @@ from support.workloads import MACHINE, random_workload
 import allocopt.envs
 from allocopt.envs import COALLOCATION, CUSH, ENVIRONMENT, POLICY_SELECTION, TWO_LEVEL
 from allocopt.envs.cush import task as cush
-from allocopt.envs.cush.jobsets import Machine, Recipe, draw_jobsets
+from allocopt.envs.cush.jobsets import Machine, Recipe
 from allocopt.envs.environments import Task
 from allocopt.envs.policy_selection import task as policy_selection
 from allocopt.simulator.locality import SIERRA_TABLE
@@ -28,7 +28,7 @@ def task_of(name: str) -> type[Task[Any, Any]]:
 def cush_arguments() -> dict[str, Any]:
     """Return six jobs on four nodes."""
     machine = Machine(4, 2, 4)
-    jobsets = draw_jobsets(machine, SIERRA_TABLE, range(3), Recipe(jobs=6))
+    jobsets = Recipe(jobs=6).draw_each(machine, SIERRA_TABLE, range(3))
     return {"machine": machine, "jobsets": jobsets, "options": cush.Options()}
 
 

@@ -117,38 +117,6 @@ def _count_started(state: State, total: _Tally) -> None:
 
 
 @helper()
-def _backfill(state: State) -> None:
-    # As `allocopt.simulator.kernels.backfilling.list_pass` does. A new head finds no job examined, for the last one
-    # started at once or right after a job ended.
-    clock = state.clock[0]
-    if clock.n_queued < 2:
-        return
-    if is_overdue(state):
-        clock.examined = 0
-    if clock.examined == 0:
-        find_shadow(state, queued(state, 0))
-    backfill_queue(state)
-    clock.examined = clock.n_queued
-
-
-@helper()
-def _serve(state: State, total: _Tally, place: int) -> None:
-    # The job at that place starts before all others, except those that may be backfilled.
-    clock = state.clock[0]
-    # The chosen job is moved to the head of the queue, where the kernels of EASY look for the reserved one.
-    job = queued(state, place)
-    insert(state.lists[QUEUE], clock.first, clock.first + place, job)
-    while not fits(state, job, FREE):
-        if state.rules[0].backfill == EASY:
-            _backfill(state)
-        _count_started(state, total)
-        advance(state, np.inf)
-    dequeue(state, 0)
-    start_job(state, job)
-    _count_started(state, total)
-
-
-@helper()
 def _await_job(state: State, total: _Tally) -> None:
     while state.clock[0].n_queued == 0 and total.started < state.jobs.size:
         if advance(state, np.inf) != HAPPENED:
@@ -173,9 +141,29 @@ def _act(episode: Episode, slot: int) -> None:
     state, total, terms = episode.state, episode.tally[0], episode.terms[0]
     n_jobs, machine = state.jobs.size, state.units[CAPACITY, 0]
     before = _worth(total, terms, n_jobs, machine)
-    occupied = min(terms.window, state.clock[0].n_queued)
+    clock = state.clock[0]
+    occupied = min(terms.window, clock.n_queued)
     total.invalid = slot >= occupied
-    _serve(state, total, slot if slot < occupied else 0)
+    place = slot if slot < occupied else 0
+    # The chosen job is moved to the head of the queue, where the kernels of EASY look for the reserved one: it starts
+    # before all others, except those that may be backfilled.
+    job = queued(state, place)
+    insert(state.lists[QUEUE], clock.first, clock.first + place, job)
+    while not fits(state, job, FREE):
+        if state.rules[0].backfill == EASY and clock.n_queued > 1:
+            # As `allocopt.simulator.kernels.backfilling.list_pass` does. A new head finds no job examined, for the last
+            # one started at once or right after a job ended.
+            if is_overdue(state):
+                clock.examined = 0
+            if clock.examined == 0:
+                find_shadow(state, queued(state, 0))
+            backfill_queue(state)
+            clock.examined = clock.n_queued
+        _count_started(state, total)
+        advance(state, np.inf)
+    dequeue(state, 0)
+    start_job(state, job)
+    _count_started(state, total)
     _await_job(state, total)
     total.reward = _worth(total, terms, n_jobs, machine) - before
 

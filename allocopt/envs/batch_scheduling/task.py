@@ -85,7 +85,7 @@ class Episodes(Compiled):
         self._play(self._stay, self._stay)
 
     def _play(self, actions: IntArray, jobsets: IntArray) -> tuple[FloatArray, BoolArray]:
-        results, self._seen = self._results(), self._blank()
+        results, self._seen = (np.empty(len(actions)), np.empty(len(actions), np.bool_)), self._blank()
         _step_and_describe_all(self._batch, actions, jobsets, *results, *self._seen)
         return results
 

@@ -145,19 +145,6 @@ def _spread(episode: Episode, job: int, first: int, width: int, wanted: int) -> 
 
 
 @inlined
-def _place(episode: Episode, job: int, policy: int) -> None:
-    state, n_nodes = episode.state, episode.room.size
-    cpus, gpus = state.request[job, CPUS], state.request[job, GPUS]
-    all_cpus, all_gpus = state.units[CAPACITY, CPUS], state.units[CAPACITY, GPUS]
-    if policy == DEPTH_FIRST:
-        _fill(episode, job, 0, all_cpus, cpus)
-        _fill(episode, job, all_cpus, all_cpus + all_gpus, gpus)
-    else:
-        _spread(episode, job, 0, all_cpus // n_nodes, cpus)
-        _spread(episode, job, all_cpus, all_gpus // n_nodes, gpus)
-
-
-@inlined
 def may_start(episode: Episode, slot: int) -> bool:
     """Whether a job waits in a slot and fits now."""
     return episode.slots[slot] != NOBODY and fits(episode.state, episode.slots[slot], FREE)
@@ -211,7 +198,14 @@ def _start(episode: Episode, slot: int, policy: int) -> float:
     wait = state.clock[0].now - state.jobs[job].submit
     _plan(episode, job, policy)
     start_job(state, job)
-    _place(episode, job, policy)
+    cpus, gpus = state.request[job, CPUS], state.request[job, GPUS]
+    all_cpus, all_gpus = state.units[CAPACITY, CPUS], state.units[CAPACITY, GPUS]
+    if policy == DEPTH_FIRST:
+        _fill(episode, job, 0, all_cpus, cpus)
+        _fill(episode, job, all_cpus, all_cpus + all_gpus, gpus)
+    else:
+        _spread(episode, job, 0, all_cpus // episode.room.size, cpus)
+        _spread(episode, job, all_cpus, all_gpus // episode.room.size, gpus)
     episode.policy[job] = policy
     tally.wait += wait
     tally.service += service

@@ -1,7 +1,8 @@
 """Machines of the CuSH environment, and the sets of jobs of which an episode takes one."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import cast
 
 import numpy as np
@@ -14,6 +15,8 @@ from allocopt.simulator.locality import SHARE, Measurements, PenaltyTable, Workl
 from allocopt.traces.workload import Workload
 
 CPUS, GPUS = range(2)  # columns of requests and capacities
+MACHINES: Mapping[str, tuple[int, int]] = MappingProxyType({"sierra": (2, 4), "summit": (2, 6)})
+"""CPUs and GPUs of a node, by the name of a machine."""
 HELD_OUT = 1_000_000
 """Seeds from here on are for tests: neither the coefficients of the locality model nor a training may use them."""
 
@@ -33,6 +36,11 @@ class Machine:
         for name in ("nodes", "cpus", "gpus"):
             whole_number(f"number of {name}", getattr(self, name), 1)
 
+    @classmethod
+    def of(cls, name: str, nodes: int = 128) -> "Machine":
+        """Return a cluster with the nodes of Sierra or Summit."""
+        return cls(nodes, *MACHINES[name])
+
     @property
     def total(self) -> tuple[int, int]:
         """CPUs and GPUs of all nodes."""
@@ -46,16 +54,6 @@ class Machine:
     def platform(self) -> Platform:
         """Return the machine as `simulate` takes it; jobs ask for CPUs by their number of processors."""
         return Platform.of_parts([Part(self.nodes, {"cpus": self.cpus, "gpus": self.gpus})], first="cpus")
-
-
-def sierra(nodes: int = 128) -> Machine:
-    """Return a cluster with the nodes of Sierra: 2 CPUs and 4 GPUs."""
-    return Machine(nodes, 2, 4)
-
-
-def summit(nodes: int = 128) -> Machine:
-    """Return a cluster with the nodes of Summit: 2 CPUs and 6 GPUs."""
-    return Machine(nodes, 2, 6)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,6 +74,8 @@ class JobSet:
         Times in timesteps that each takes under each `Policy`, shape ``(n, 2)``, positive.
     traits
         What an agent is told of each job's kind, shape ``(n, K)``, within 0 .. 1.
+    applications
+        Numbers of the applications of which the jobs are runs, shape ``(n,)``; None if they are of none.
     """
 
     arrival: IntArray
@@ -83,6 +83,7 @@ class JobSet:
     request: IntArray
     service: FloatArray
     traits: FloatArray
+    applications: IntArray | None = None
 
     def __post_init__(self) -> None:
         n = len(self.arrival)
@@ -93,6 +94,8 @@ class JobSet:
         for name, kind in (("arrival", int), ("length", float), ("request", int), ("service", float)):
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name)[order], dtype=kind))
         object.__setattr__(self, "traits", np.ascontiguousarray(self.traits[order], dtype=float))
+        if self.applications is not None:
+            object.__setattr__(self, "applications", self.applications[order])
         if self.arrival.min() < 0 or not self.length.min() > 0 or not self.service.min() > 0:
             raise InvalidProblemError("jobset", "arrivals must not be negative, lengths and service times positive")
         if self.request.min() < 0 or not self.request.sum(axis=1).min() > 0:
@@ -115,7 +118,7 @@ class JobSet:
 
     def in_whole_timesteps(self) -> "JobSet":
         """Return the jobs with service times rounded up."""
-        return JobSet(self.arrival, self.length, self.request, np.ceil(self.service - 1e-9), self.traits)
+        return replace(self, service=np.ceil(self.service - 1e-9))
 
     def workload(self, name: str = "jobset") -> Workload:
         """Return the jobs as `simulate` takes them, with ids from 0 and CPUs as processors; a timestep is a second.
@@ -197,43 +200,28 @@ class Recipe:
         request = np.stack([rng.integers(1, units + 1, n) for units in most], axis=1)
         return rng.integers(0, self.arrivals, n), np.where(is_short, short, long).astype(np.float64), request
 
+    def draw_each(self, machine: Machine, model: PenaltyTable | Measurements, seeds: Sequence[int]) -> list[JobSet]:
+        """Draw a job set for each seed; see `draw`."""
+        return [self.draw(machine, model, np.random.default_rng(seed)) for seed in seeds]
 
-def draw_jobsets(
-    machine: Machine, model: PenaltyTable | Measurements, seeds: Sequence[int], recipe: Recipe | None = None
-) -> list[JobSet]:
-    """Draw a job set for each seed, by the paper's recipe or another one; see `Recipe.draw`."""
-    recipe = recipe or Recipe()
-    return [recipe.draw(machine, model, np.random.default_rng(seed)) for seed in seeds]
+    def draw_runs(self, machine: Machine, table: PenaltyTable, seeds: Sequence[int], applications: int) -> list[JobSet]:
+        """Draw a job set for each seed, of runs of the same applications, as many as given; no type is told.
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ApplicationSet:
-    """A job set of which no type is told, and which application each job is a run of."""
-
-    jobs: JobSet
-    applications: IntArray  # numbers of their applications, in the order of the jobs, shape ``(n,)``
-
-
-def draw_application_sets(
-    machine: Machine, table: PenaltyTable, seeds: Sequence[int], count: int, recipe: Recipe | None = None
-) -> list[ApplicationSet]:
-    """Draw a job set for each seed, of runs of the same applications, as many as ``count``.
-
-    Those with even numbers are compute-bound, the others network-bound; the recipe's shares of types are not looked at.
-    Raises `UsageError` if there is no application.
-    """
-    if count < 1:
-        raise UsageError(f"the number of applications is {count}, must be at least 1")
-    recipe, drawn = recipe or Recipe(), []
-    for seed in seeds:
-        rng = np.random.default_rng(seed)
-        arrival, length, request = recipe.shapes(machine, rng)
-        # Job sets are in this order, so that applications must be drawn for it.
-        order = np.lexsort((length, arrival))
-        applications = rng.integers(0, count, recipe.jobs)
-        kinds = np.where(applications % 2 == 0, WorkloadType.COMPUTE, WorkloadType.NETWORK)
-        arrival, length, request = arrival[order], length[order], request[order]
-        service = length[:, np.newaxis] + table.penalties(kinds, request[:, GPUS])
-        told = np.tile(np.eye(len(WorkloadType))[WorkloadType.UNKNOWN], (recipe.jobs, 1))
-        drawn.append(ApplicationSet(JobSet(arrival, length, request, service, told), applications))
-    return drawn
+        Those with even numbers are compute-bound, the others network-bound; the shares of types are not looked at.
+        Raises `UsageError` if there is no application.
+        """
+        if applications < 1:
+            raise UsageError(f"the number of applications is {applications}, must be at least 1")
+        drawn = []
+        for seed in seeds:
+            rng = np.random.default_rng(seed)
+            arrival, length, request = self.shapes(machine, rng)
+            # Job sets are in this order, so that applications must be drawn for it.
+            order = np.lexsort((length, arrival))
+            numbers = rng.integers(0, applications, self.jobs)
+            kinds = np.where(numbers % 2 == 0, WorkloadType.COMPUTE, WorkloadType.NETWORK)
+            arrival, length, request = arrival[order], length[order], request[order]
+            service = length[:, np.newaxis] + table.penalties(kinds, request[:, GPUS])
+            told = np.tile(np.eye(len(WorkloadType))[WorkloadType.UNKNOWN], (self.jobs, 1))
+            drawn.append(JobSet(arrival, length, request, service, told, numbers))
+        return drawn

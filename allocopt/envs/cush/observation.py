@@ -39,16 +39,11 @@ CLUSTER_MEANINGS = {
 AHEAD = (1, 2, 4, 8, 16)
 """Timesteps after which the shares of CPUs and GPUs are told that are free then if no other job starts."""
 N_JOB, N_CLUSTER, N_AHEAD = len(JOB_MEANINGS), len(CLUSTER_MEANINGS), len(AHEAD)
-FIRST_TRAIT = N_JOB + N_CLUSTER + 2 * N_AHEAD
+FIRST_TRAIT = N_JOB + N_CLUSTER + 2 * N_AHEAD  # features of a row before the traits of its job
 
 MOST = 4.0  # no feature is larger
 HALF = 10.0  # timesteps that count as a half where times are squeezed into 0 .. 1
 NEW = 0.5  # what an image shows of a job that has just arrived; a longer wait comes closer to 1
-
-
-def n_features(n_traits: int) -> int:
-    """Return the number of features of a row for jobs with so many traits."""
-    return FIRST_TRAIT + n_traits
 
 
 @inlined
@@ -140,20 +135,9 @@ def _describe(episode: Episode, rows: Float32Array) -> None:
 
 
 @inlined
-def _draw_job(episode: Episode, slot: int, image: Float32Array) -> None:
-    # A request in the shape of the cluster, as dark as the job has waited long.
-    state, job = episode.state, episode.slots[slot]
-    value = np.float32(NEW + (1.0 - NEW) * _squeezed(state.clock[0].now - state.jobs[job].submit))
-    gpus = state.units[CAPACITY, CPUS]
-    for row in range(min(image.shape[1], int(np.ceil(episode.length[job])))):
-        image[slot + 1, row, : state.request[job, CPUS]] = value
-        image[slot + 1, row, gpus : gpus + state.request[job, GPUS]] = value
-
-
-@inlined
 def _draw(episode: Episode, image: Float32Array) -> None:
     # The cluster, then the jobs in the queue; a row is a timestep, a column a CPU or a GPU.
-    now = episode.state.clock[0].now
+    state, now = episode.state, episode.state.clock[0].now
     if episode.tally[0].over:
         image[:] = 0.0
         return
@@ -161,10 +145,17 @@ def _draw(episode: Episode, image: Float32Array) -> None:
         line = image[0, row]
         for unit in range(line.size):
             line[unit] = np.float32(1.0) if episode.until[unit] > now + row else np.float32(0.0)
+    first_gpu = state.units[CAPACITY, CPUS]
     for slot in range(episode.slots.size):
         image[slot + 1] = 0.0
-        if episode.slots[slot] != NOBODY:
-            _draw_job(episode, slot, image)
+        job = episode.slots[slot]
+        if job == NOBODY:
+            continue
+        # A request in the shape of the cluster, as dark as the job has waited long.
+        value = np.float32(NEW + (1.0 - NEW) * _squeezed(now - state.jobs[job].submit))
+        for row in range(min(image.shape[1], int(np.ceil(episode.length[job])))):
+            image[slot + 1, row, : state.request[job, CPUS]] = value
+            image[slot + 1, row, first_gpu : first_gpu + state.request[job, GPUS]] = value
 
 
 @inlined

@@ -1,7 +1,7 @@
 """The task of CuSH: its arguments, its episodes side by side, and its environments."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.cush.dynamics import LAYOUT, N_POLICIES, Episode, Weights, follow_list, step_all
-from allocopt.envs.cush.jobsets import GPUS, ApplicationSet, JobSet, Machine, Recipe, draw_jobsets, sierra, summit
-from allocopt.envs.cush.observation import CLUSTER_MEANINGS, JOB_MEANINGS, MOST, describe_all, draw_all, n_features
+from allocopt.envs.cush.jobsets import GPUS, MACHINES, JobSet, Machine, Recipe
+from allocopt.envs.cush.observation import CLUSTER_MEANINGS, FIRST_TRAIT, JOB_MEANINGS, MOST, describe_all, draw_all
 from allocopt.envs.environments import About, Task, environments_of
 from allocopt.envs.side_by_side import MOST_SLOTS, Compiled, first_state, whole_number
 from allocopt.errors import UsageError
@@ -23,11 +23,11 @@ from allocopt.traces.workload import Workload
 ObservationName = Literal["image", "slots"]
 OBSERVATIONS: tuple[ObservationName, ...] = ("image", "slots")
 
+MachineName = Literal["sierra", "summit"]
+
 DRAWN_JOBSETS = 256  # job sets drawn by the seed of a reset where none are given
 N_NUMBERS = 3  # what a policy selector is told of a job beside its traits; see `Episodes.descriptions`
 
-MachineName = Literal["sierra", "summit"]
-MACHINES = {"sierra": sierra, "summit": summit}
 Observation = dict[str, NDArray[Any]]
 
 
@@ -73,7 +73,7 @@ class Options:
     def shape(self, machine: Machine, n_traits: int) -> tuple[int, ...]:
         """Shape of an observation of jobs with so many traits."""
         if self.observation == "slots":
-            return self.n_actions, n_features(n_traits)
+            return self.n_actions, FIRST_TRAIT + n_traits
         return self.n_actions, self.horizon, machine.units
 
 
@@ -109,7 +109,8 @@ class Episodes(Compiled):
     def _episode(self) -> Episode:
         # Before its first event, with the jobs of all sets behind each other.
         machine, options = self.machine, self.options
-        jobs = {one.name: np.concatenate([getattr(jobs, one.name) for jobs in self.jobsets]) for one in fields(JobSet)}
+        names = ("arrival", "length", "request", "service", "traits")
+        jobs = {name: np.concatenate([getattr(jobs, name) for jobs in self.jobsets]) for name in names}
         arrival, request, length = jobs.pop("arrival"), jobs.pop("request"), jobs["length"]
         # A workload keeps jobs in the order of their submission, which would mix the sets.
         together, unit = np.zeros(len(length)), np.ones(len(length), dtype=np.int64)
@@ -284,7 +285,7 @@ those of the measured model. Times are in timesteps.
         options: Options | None = None,
     ) -> None:
         super().__init__(jobsets)
-        cluster = MACHINES[machine]() if isinstance(machine, str) and machine in MACHINES else machine
+        cluster = Machine.of(machine) if isinstance(machine, str) and machine in MACHINES else machine
         if not isinstance(cluster, Machine):
             raise UsageError(f"the machine is {machine!r}, must be one of {', '.join(MACHINES)}, or a Machine")
         self.machine, self.table, self.recipe = cluster, table or SIERRA_TABLE, recipe or Recipe()
@@ -294,7 +295,7 @@ those of the measured model. Times are in timesteps.
         jobsets = self.jobsets
         if jobsets is None:
             seeds = rng.integers(0, 2**63, DRAWN_JOBSETS).tolist()
-            jobsets = draw_jobsets(self.machine, self.table, seeds, self.recipe)
+            jobsets = self.recipe.draw_each(self.machine, self.table, seeds)
         return Episodes(jobsets, self.machine, count, self.options)
 
     def observation_space(self) -> Dict:
@@ -342,14 +343,15 @@ CushEnv, CushVectorEnv = environments_of(Cush)
 class DynamicTypes:
     """Tells agents the types of applications after a few runs of them: each is classified then (section 3.1).
 
-    Episodes are played one at a time, over the job sets of ``sets``; what the classifier knows stays from one to the
-    next. Raises `UsageError` if there are several episodes side by side, or other job sets.
+    Episodes are played one at a time, over job sets of `Recipe.draw_runs`; what the classifier knows stays from one to
+    the next. Raises `UsageError` if there are several episodes side by side, or the jobs are of no applications.
     """
 
-    def __init__(self, classifier: TypeClassifier, episodes: Episodes, sets: Sequence[ApplicationSet]) -> None:
-        if episodes.n_environments != 1 or len(episodes.jobsets) != len(sets):
-            raise UsageError("types are classified in one episode at a time, over the job sets that are given")
-        self._classifier, self._episodes, self._sets = classifier, episodes, tuple(sets)
+    def __init__(self, classifier: TypeClassifier, episodes: Episodes) -> None:
+        self._applications = [jobs.applications for jobs in episodes.jobsets if jobs.applications is not None]
+        if episodes.n_environments != 1 or len(episodes.jobsets) != len(self._applications):
+            raise UsageError("types are classified in one episode at a time, over job sets of runs of applications")
+        self._classifier, self._episodes = classifier, episodes
         self._seen: set[int] = set()
 
     def begin(self, number: int) -> None:
@@ -362,17 +364,17 @@ class DynamicTypes:
         """Take note of the jobs that have ended since, and tell what is known by now; to be called after steps."""
         episodes = self._episodes
         number, now = int(episodes.tally["jobset"][0]), int(episodes.now[0])
-        one, (start, end, policy) = self._sets[number], episodes.times(0)
+        jobs, (start, end, policy) = episodes.jobsets[number], episodes.times(0)
         ended = [int(job) for job in np.flatnonzero((start >= 0) & (end <= now)) if int(job) not in self._seen]
         for job in ended:
             self._seen.add(job)
             how = Policy(int(policy[job]))
-            service, length = float(one.jobs.service[job, how]), float(one.jobs.length[job])
-            run = Measured(WorkloadType.UNKNOWN, how, int(one.jobs.request[job, GPUS]), length, service)
-            self._classifier.observe(str(one.applications[job]), run)
+            service, length = float(jobs.service[job, how]), float(jobs.length[job])
+            run = Measured(WorkloadType.UNKNOWN, how, int(jobs.request[job, GPUS]), length, service)
+            self._classifier.observe(str(self._applications[number][job]), run)
         if ended:
             self._tell(number)
 
     def _tell(self, number: int) -> None:
-        kinds = [self._classifier.type_of(str(application)) for application in self._sets[number].applications]
+        kinds = [self._classifier.type_of(str(application)) for application in self._applications[number]]
         self._episodes.tell(number, np.eye(len(WorkloadType))[kinds])

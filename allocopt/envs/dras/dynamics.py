@@ -30,7 +30,7 @@ from allocopt.simulator.kernels.queue import dequeue, place_in_queue, queued
 from allocopt.simulator.rules import Level, Mode, Reservations
 from allocopt.simulator.schedule import SLOWDOWN_BOUND_S
 from allocopt.simulator.state import CAPACITY as ALL
-from allocopt.simulator.state import EXTRA, FREE, NOBODY, Clock, JobRecord, Records, State
+from allocopt.simulator.state import EXTRA, FREE, NOBODY, Clock, JobRecord, Records
 
 CLOSED, FIRST, SECOND = int(Level.CLOSED), int(Level.FIRST), int(Level.SECOND)
 READY, RESERVED, BACKFILLED = int(Mode.READY), int(Mode.RESERVED), int(Mode.BACKFILLED)
@@ -130,7 +130,7 @@ class Episode(NamedTuple):
     weights: Shared[Records[Weights]]
     modes: OwnByJob[IntArray]  # the `Mode` of each job, shape ``(n,)``
     slots: Own[IntArray]  # places in the queue of the jobs in the window, shape ``(W,)``
-    traits: OfJobs[FloatMatrix]  # what is known beforehand, see `allocopt.envs.dras.observation.traits`, ``(n, 2)``
+    traits: OfJobs[FloatMatrix]  # logarithms of sizes and estimates, ``(n, 2)``
     ladder: Shared[IntArray]  # room for as many numbers as there are jobs
     first_clock: Shared[Records[Clock]]  # before the first event
     pool: OfJobs[Records[JobRecord]]  # the jobs before the first event, shape ``(n,)``
@@ -269,24 +269,6 @@ def _first_legal(episode: Episode) -> int:
 
 
 @inlined
-def _choose(episode: Episode, slot: int) -> None:
-    state, instance = episode.state, episode.instance[0]
-    place, holder = episode.slots[slot], instance.holder
-    job = queued(state, place)
-    if instance.level == SECOND:
-        take_spare(state, job)
-        _start(episode, place, BACKFILLED)
-    elif fits(state, job, FREE):
-        _start(episode, place, RESERVED if job == holder else READY)
-    else:
-        # Another job held the reservation before: it has no promise any more.
-        if holder != NOBODY and holder != job:
-            state.jobs[holder].reserved = np.inf
-        instance.holder, instance.level = job, SECOND
-        _promise(episode, job)
-
-
-@inlined
 def _gained(total: _Tally, weights: Weights, n: int) -> float:
     # By the waits so far of n jobs; rewards are its changes.
     return -(
@@ -297,60 +279,56 @@ def _gained(total: _Tally, weights: Weights, n: int) -> float:
     )
 
 
-@inlined
-def _worth_of_job(state: State, weights: Weights, job: int) -> float:
-    # Terms 1 and 2 of Eq. 1.
-    now = state.clock[0].now
-    longest = now - state.jobs[queued(state, 0)].release
-    share = (now - state.jobs[job].release) / longest if longest > 0.0 else 0.0
-    return float(weights.oldest * share + weights.size * state.request[job, 0] / state.units[ALL, 0])
-
-
-@inlined
-def _worth_of_choice(state: State, weights: Weights, n_queued: int) -> float:
-    # Term 3 of Eq. 1, and Eq. 2, after a choice among ``n_queued`` jobs.
-    machine = state.units[ALL, 0]
-    worth = weights.used * (machine - state.units[FREE, 0]) / machine
-    if weights.capacity != 0.0:
-        total = 0.0
-        for at in range(state.clock[0].n_queued):
-            total -= weights.unit_s / state.jobs[queued(state, at)].estimate
-        worth += weights.capacity * total / n_queued
-    return float(worth)
-
-
 @helper()
 def _take(episode: Episode, action: int) -> None:
     # The last action ends the instance, the others choose the job in a slot.
-    state, total = episode.state, episode.tally[0]
-    weights, n = episode.weights[0], state.jobs.size
+    state, instance, total = episode.state, episode.instance[0], episode.tally[0]
+    weights, n, machine, now = episode.weights[0], state.jobs.size, state.units[ALL, 0], state.clock[0].now
     before, n_queued, reward = _gained(total, weights, n), state.clock[0].n_queued, 0.0
     total.choices += 1
     if action == episode.slots.size:
-        episode.instance[0].level = CLOSED
+        instance.level = CLOSED
     else:
-        reward += _worth_of_job(state, weights, queued(state, episode.slots[action]))
-        _choose(episode, action)
-        reward += _worth_of_choice(state, weights, n_queued)
+        place, holder = episode.slots[action], instance.holder
+        job = queued(state, place)
+        # Terms 1 and 2 of Eq. 1.
+        longest = now - state.jobs[queued(state, 0)].release
+        share = (now - state.jobs[job].release) / longest if longest > 0.0 else 0.0
+        reward += weights.oldest * share + weights.size * state.request[job, 0] / machine
+        if instance.level == SECOND:
+            take_spare(state, job)
+            _start(episode, place, BACKFILLED)
+        elif fits(state, job, FREE):
+            _start(episode, place, RESERVED if job == holder else READY)
+        else:
+            # Another job held the reservation before: it has no promise any more.
+            if holder != NOBODY and holder != job:
+                state.jobs[holder].reserved = np.inf
+            instance.holder, instance.level = job, SECOND
+            _promise(episode, job)
+        # Term 3 of Eq. 1, and Eq. 2.
+        worth = weights.used * (machine - state.units[FREE, 0]) / machine
+        if weights.capacity != 0.0:
+            rate = 0.0
+            for at in range(state.clock[0].n_queued):
+                rate -= weights.unit_s / state.jobs[queued(state, at)].estimate
+            worth += weights.capacity * rate / n_queued
+        reward += worth
     _await_choice(episode)
     reward += _gained(total, weights, n) - before
     total.reward += reward
     total.total_reward += reward
 
 
-@inlined
-def _is_forced(episode: Episode) -> bool:
-    legal = 0
-    for slot in range(episode.instance[0].n_slots):
-        legal += is_legal(episode, slot)
-    return legal == 1
-
-
 @helper()
 def _make_forced_choices(episode: Episode) -> None:
-    if episode.terms[0].skips_forced:
-        while not episode.tally[0].over and _is_forced(episode):
-            _take(episode, _first_legal(episode))
+    while episode.terms[0].skips_forced and not episode.tally[0].over:
+        legal = 0
+        for slot in range(episode.instance[0].n_slots):
+            legal += is_legal(episode, slot)
+        if legal != 1:
+            return
+        _take(episode, _first_legal(episode))
 
 
 @helper()

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import float32, void
 
-from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.arrays import BoolArray, Float32Array, IntArray
 from allocopt.envs.dras.dynamics import LAYOUT, SECOND, Episode, is_legal
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.simulator.kernels.queue import queued
@@ -39,14 +39,7 @@ N_FEATURES = len(FEATURES)
 DAY_S, MINUTE_S = 86_400.0, 60.0
 LOG_UNIT = 10.0  # doublings of a minute that count as 1: some 17 hours
 MOST, MOST_DAYS = 2.0, 1_000.0  # no feature is larger, and no number of the paper's state, in days
-LOG_SIZE, LOG_ESTIMATE = range(2)  # columns of `traits`
-
-
-def traits(processors: IntArray, estimate: FloatArray, machine: int) -> FloatArray:
-    """Return what describes jobs whatever happens: logarithms of sizes and estimates in seconds, shape ``(n, 2)``."""
-    sizes = np.log2(1.0 + processors) / np.log2(1.0 + machine)
-    times = np.minimum(np.log2(1.0 + estimate / MINUTE_S) / LOG_UNIT, MOST)
-    return np.ascontiguousarray(np.stack([sizes, times], axis=1))
+LOG_SIZE, LOG_ESTIMATE = range(2)  # columns of the traits of jobs
 
 
 @inlined
@@ -57,16 +50,6 @@ def _log_time(seconds: float) -> float:
 @inlined
 def _days(seconds: float) -> float:
     return float(min(max(seconds, 0.0) / DAY_S, MOST_DAYS))
-
-
-@inlined
-def _climb(state: State, ladder: IntArray) -> None:
-    # Processors that are idle once each running job has ended, in the order of the expected ends: a search in this
-    # ladder is all that a delay needs, of each slot and of half and all of the machine.
-    units = state.units[FREE, 0]
-    for i in range(state.clock[0].n_running):
-        units += state.request[state.lists[RUNNING, i], 0]
-        ladder[i] = units
 
 
 @inlined
@@ -105,7 +88,12 @@ def describe_slots(episode: Episode, observation: Float32Array) -> None:
     observation[instance.n_slots :] = 0.0
     if instance.n_slots == 0:
         return
-    _climb(state, episode.ladder)
+    # Processors that are idle once each running job has ended, in the order of the expected ends: a search in this
+    # ladder is all that a delay needs, of each slot and of half and all of the machine.
+    units = free
+    for i in range(clock.n_running):
+        units += state.request[state.lists[RUNNING, i], 0]
+        episode.ladder[i] = units
     # What is the same in all slots is computed once, for the queue may be long.
     area = 0.0
     for at in range(clock.n_queued):

@@ -12,7 +12,9 @@ from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.cluster.platform import Platform
 from allocopt.envs.dras.dynamics import CAPABILITY, LAYOUT, Episode, Weights, step_all
 from allocopt.envs.dras.observation import (
+    LOG_UNIT,
     MEANINGS,
+    MINUTE_S,
     MOST,
     MOST_DAYS,
     N_FEATURES,
@@ -20,7 +22,6 @@ from allocopt.envs.dras.observation import (
     describe_slots_all,
     describe_state,
     describe_state_all,
-    traits,
 )
 from allocopt.envs.environments import About, Task, check_sizes, environments_of
 from allocopt.envs.side_by_side import MOST_SLOTS, Compiled, first_state, whole_number
@@ -125,7 +126,7 @@ class Episodes(Compiled):
             LAYOUT.record("weights", **asdict(self.options.reward)),
             modes=np.zeros(len(jobs), np.int64),
             slots=np.zeros(self.options.window, np.int64),
-            traits=traits(jobs.processors, jobs.estimate, self.machine),
+            traits=_traits(jobs.processors, jobs.estimate, self.machine),
             ladder=np.zeros(len(jobs), np.int64),
             first_clock=state.clock,
             pool=state.jobs,
@@ -207,6 +208,13 @@ class Episodes(Compiled):
         return {**self.__dict__, "_views": {}}
 
 
+def _traits(processors: IntArray, estimate: FloatArray, machine: int) -> FloatArray:
+    # What describes jobs whatever happens: logarithms of sizes and estimates in seconds, shape ``(n, 2)``.
+    sizes = np.log2(1.0 + processors) / np.log2(1.0 + machine)
+    times = np.minimum(np.log2(1.0 + estimate / MINUTE_S) / LOG_UNIT, MOST)
+    return np.ascontiguousarray(np.stack([sizes, times], axis=1))
+
+
 def _terms(options: Options) -> NDArray[np.void]:
     skips_forced = options.skips_forced and not options.can_end
     return LAYOUT.record("terms", reservations=options.reservations, skips_forced=skips_forced)
@@ -231,7 +239,7 @@ class Observing:
         """Return what the environment shows of a choice, shape ``(W, N_FEATURES)`` or ``(2 W + N, 2)``."""
         view, known, machine = choice.view, self._known, int(choice.view.platform.total[0])
         if known.get("view") is not view:
-            known |= {"view": view, "traits": traits(view.processors, view.estimate, machine)}
+            known |= {"view": view, "traits": _traits(view.processors, view.estimate, machine)}
         instance, slots = LAYOUT.record("instance"), np.zeros(self.options.window, dtype=np.int64)
         instance[0] = (choice.level, len(choice.jobs), choice.holder, choice.shadow, choice.spare[0])
         in_window = np.zeros(len(view.ids), dtype=np.bool_)

@@ -90,7 +90,7 @@ class Episode(NamedTuple):
     tally: Own[Records[_Tally]]  # shape ``(1,)``
     terms: Shared[Records[_Terms]]  # shape ``(1,)``
     actions: Shared[IntMatrix]  # the selections of jobs and cores of each action, shape ``(A, 2)``
-    traits: OfJobs[FloatMatrix]  # see `allocopt.envs.policy_selection.observation.traits`, shape ``(n, 4)``
+    traits: OfJobs[FloatMatrix]  # estimate, tasks, memory and memory volume of a task, within 0 .. 1, shape ``(n, 4)``
     ranks: OfJobs[IntMatrix]  # the jobs in rising order of each trait, shape ``(n, 4)``
     first_clock: Shared[Records[Clock]]
     first_units: Shared[IntMatrix]
@@ -120,26 +120,19 @@ def goes_on_by_itself(episode: Episode) -> bool:
 
 
 @inlined
-def _share_done(episode: Episode) -> float:
-    # Tasks that were killed count as done.
-    tasks, now = episode.state.jobs, episode.state.clock[0].now
-    done = total = 0.0
-    for task in range(tasks.size):
-        record = tasks[task]
-        total += record.run
-        if not np.isnan(record.start):
-            ended = record.end <= now
-            left = 0.0 if ended else record.remaining - (now - record.changed) * record.speed
-            done += record.run - left
-    return done / total
-
-
-@inlined
 def _measure(episode: Episode) -> None:
     tally, multicore, now = episode.tally[0], episode.multicore, episode.state.clock[0].now
     tally.makespan_s = now - multicore.tally[0].began
     tally.energy_j = tally.flow_time_s = tally.square_flow_time = 0.0
-    tally.done = _share_done(episode)
+    # Tasks that were killed count as done.
+    tasks, done, total = episode.state.jobs, 0.0, 0.0
+    for task in range(tasks.size):
+        total += tasks[task].run
+        if not np.isnan(tasks[task].start):
+            ended = tasks[task].end <= now
+            left = 0.0 if ended else tasks[task].remaining - (now - tasks[task].changed) * tasks[task].speed
+            done += tasks[task].run - left
+    tally.done = done / total
     for processor in range(multicore.processors.size):
         count_energy(multicore, processor, now)
         tally.energy_j += multicore.processors[processor].energy
@@ -152,17 +145,6 @@ def _measure(episode: Episode) -> None:
         seconds = end - episode.state.jobs[record.first_task].submit
         tally.flow_time_s += seconds
         tally.square_flow_time += seconds * seconds
-
-
-@inlined
-def _computed(episode: Episode) -> float:
-    # Billions of cycles per second of all tasks.
-    total = 0.0
-    for core in range(episode.multicore.core_task.size):
-        task = episode.multicore.core_task[core]
-        if task != IDLE:
-            total += episode.state.jobs[task].speed
-    return total
 
 
 @inlined
@@ -197,7 +179,13 @@ def _act(episode: Episode, action: int) -> None:
     before = _worth(tally, kind)
     episode.multicore.tally[0].last_queue = episode.state.clock[0].n_queued
     decide(episode.state, episode.multicore, actions[action, 0], actions[action, 1])
-    tally.computing += _computed(episode)
+    # Billions of cycles per second of all tasks.
+    speed = 0.0
+    for core in range(episode.multicore.core_task.size):
+        task = episode.multicore.core_task[core]
+        if task != IDLE:
+            speed += episode.state.jobs[task].speed
+    tally.computing += speed
     # The jobs of a stalled episode would wait for ever: it is over, although they have not ended.
     tally.over = to_decision(episode.state, episode.multicore) in (OVER, STALLED)
     _measure(episode)

@@ -4,14 +4,12 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from allocopt.arrays import BoolArray, Float32Array, FloatArray
-from allocopt.cluster.multicore import Machine
+from allocopt.arrays import BoolArray, Float32Array
 from allocopt.envs.policy_selection.dynamics import LAYOUT, Episode, goes_on_by_itself, has_come
 from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.multicore.policies import VOID
 from allocopt.simulator.multicore.run import core_power
 from allocopt.simulator.multicore.state import IDLE
-from allocopt.traces.tasks import TaskWorkload
 
 LevelName = Literal["normal", "small", "minimal"]
 LEVELS: tuple[LevelName, ...] = get_args(LevelName)
@@ -33,17 +31,6 @@ MEANINGS = {
 N_TRAITS, N_QUANTILES, PER_CORE = 4, 5, 3  # of waiting jobs: estimate, tasks, memory and memory volume of a task
 HOUR_S, GB_IN_MB, TB_IN_MB = 3600.0, 1e3, 1e6
 """What counts as a half, where times, memory and volumes are squeezed into 0 .. 1."""
-
-
-def traits(jobs: TaskWorkload, machine: Machine) -> FloatArray:
-    """Return what is told of each job, within 0 .. 1, shape ``(n, 4)``."""
-    columns = (
-        jobs.estimate / (jobs.estimate + HOUR_S),
-        jobs.tasks / machine.cores,
-        jobs.memory_mb / (jobs.memory_mb + GB_IN_MB),
-        jobs.volume_mb / (jobs.volume_mb + TB_IN_MB),
-    )
-    return np.ascontiguousarray(np.stack(columns, axis=1))
 
 
 @inlined
@@ -73,18 +60,6 @@ def _describe_queue(episode: Episode, seen: Float32Array) -> None:
 
 
 @inlined
-def _describe_nodes(episode: Episode, seen: Float32Array) -> None:
-    nodes, processors = episode.multicore.nodes, episode.multicore.processors
-    for node in range(nodes.size):
-        limited = nodes[node].memory_mb < np.inf
-        seen[node] = _within(nodes[node].free_mb / nodes[node].memory_mb) if limited else 1.0
-    for processor in range(processors.size):
-        record = processors[processor]
-        known = record.bandwidth > 0.0
-        seen[nodes.size + processor] = _within(1.0 - record.demand / record.bandwidth) if known else 1.0
-
-
-@inlined
 def _describe_cores(episode: Episode, seen: Float32Array) -> None:
     multicore, terms, now = episode.multicore, episode.terms[0], episode.state.clock[0].now
     for processor in range(multicore.processors.size):
@@ -110,8 +85,15 @@ def _describe(episode: Episode, seen: Float32Array) -> None:
         seen[:] = 0.0
         return
     if level != MINIMAL:
-        first = episode.multicore.nodes.size + episode.multicore.processors.size
-        _describe_nodes(episode, seen[:first])
+        nodes, processors = episode.multicore.nodes, episode.multicore.processors
+        first = nodes.size + processors.size
+        for node in range(nodes.size):
+            limited = nodes[node].memory_mb < np.inf
+            seen[node] = _within(nodes[node].free_mb / nodes[node].memory_mb) if limited else 1.0
+        for processor in range(processors.size):
+            record = processors[processor]
+            known = record.bandwidth > 0.0
+            seen[nodes.size + processor] = _within(1.0 - record.demand / record.bandwidth) if known else 1.0
     if level == NORMAL:
         end = first + PER_CORE * episode.multicore.core_task.size
         _describe_cores(episode, seen[first:end])

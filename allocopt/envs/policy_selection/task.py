@@ -13,14 +13,16 @@ from allocopt.cluster.reading import read_machine
 from allocopt.envs.environments import About, Task, environments_of
 from allocopt.envs.policy_selection.dynamics import LAYOUT, REWARD_MEANINGS, REWARDS, Episode, RewardName, step_all
 from allocopt.envs.policy_selection.observation import (
+    GB_IN_MB,
+    HOUR_S,
     LEVELS,
     MEANINGS,
     N_QUANTILES,
     N_TRAITS,
     PER_CORE,
+    TB_IN_MB,
     LevelName,
     describe_all,
-    traits,
 )
 from allocopt.envs.side_by_side import Compiled
 from allocopt.errors import UsageError
@@ -121,14 +123,22 @@ class Episodes(Compiled):
             most_speed=max(processor.core_speed for processor in self.machine.processors()),
             most_power_w=max(watts, default=0.0),
         )
-        told = traits(jobs, self.machine)
+        told = np.stack(
+            [
+                jobs.estimate / (jobs.estimate + HOUR_S),
+                jobs.tasks / self.machine.cores,
+                jobs.memory_mb / (jobs.memory_mb + GB_IN_MB),
+                jobs.volume_mb / (jobs.volume_mb + TB_IN_MB),
+            ],
+            axis=1,
+        )
         return Episode(
             state._replace(least=state.least[:, :0]),
             multicore,
             LAYOUT.record("tally"),
             terms,
             np.array([action.codes for action in self.options.policies], dtype=np.int64),
-            told,
+            np.ascontiguousarray(told),
             np.argsort(told, axis=0, kind="stable"),
             state.clock,
             state.units,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocopt.envs.cush.jobsets import Recipe, draw_jobsets, sierra
+from allocopt.envs.cush.jobsets import Machine, Recipe
 from allocopt.errors import BadFileError, InvalidProblemError, UsageError
 from allocopt.simulator.locality import (
     SIERRA_TABLE,
@@ -173,7 +173,7 @@ def test_the_better_policy_of_real_jobs_depends_on_job_and_gpu(shared_data: Path
     assert better["k80"]["ResNet-18 (batch size 16)"] == Policy.BREADTH_FIRST
     assert better["v100"]["ResNet-18 (batch size 16)"] == Policy.DEPTH_FIRST
     assert {len(set(of.values())) for of in better.values()} == {2}
-    sets = draw_jobsets(sierra(16), measured, range(5), Recipe(share=0.5))
+    sets = Recipe(share=0.5).draw_each(Machine.of("sierra", 16), measured, range(5))
     for jobs in sets:
         np.testing.assert_allclose(jobs.service.min(axis=1), jobs.length)
         assert jobs.traits.min() >= 0

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from allocopt.envs.cush.jobsets import HELD_OUT, Machine, draw_jobsets, sierra, summit
+from allocopt.envs.cush.jobsets import HELD_OUT, Machine, Recipe
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.locality import SIERRA_TABLE
 from learned.cush.policies import Trained
@@ -13,11 +13,15 @@ from learned.weights import Card, write_weights
 from papers.cush.configuration import best_turnaround, of_agent
 
 
-@pytest.mark.parametrize(("weights", "machine"), [("sierra", sierra()), ("summit", summit())], ids=["sierra", "summit"])
+@pytest.mark.parametrize(
+    ("weights", "machine"),
+    [("sierra", Machine.of("sierra")), ("summit", Machine.of("summit"))],
+    ids=["sierra", "summit"],
+)
 def test_a_shipped_agent_is_a_fifth_better_than_every_baseline_and_chooses_the_better_policy(
     weights: str, machine: Machine
 ) -> None:
-    jobsets = draw_jobsets(machine, SIERRA_TABLE, range(HELD_OUT, HELD_OUT + 100))
+    jobsets = Recipe().draw_each(machine, SIERRA_TABLE, range(HELD_OUT, HELD_OUT + 100))
     trained = Trained.load(weights)
     found = of_agent(trained.agent(), jobsets, machine, trained.queue)
     assert found.sets["normalized_turnaround"].mean() < 0.8 * best_turnaround(jobsets, machine)

@@ -8,8 +8,8 @@ import pytest
 
 from allocopt.arrays import FloatArray
 from allocopt.envs.cush.dynamics import Weights
-from allocopt.envs.cush.jobsets import Machine, Recipe, draw_jobsets
-from allocopt.envs.cush.observation import n_features
+from allocopt.envs.cush.jobsets import Machine, Recipe
+from allocopt.envs.cush.observation import FIRST_TRAIT
 from allocopt.envs.cush.task import Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE
@@ -33,7 +33,7 @@ from learned.rl.slots import CompactNetwork  # noqa: E402
 from learned.rl.workers import ALONE  # noqa: E402
 
 SMALL = Machine(4, 2, 4)
-COMPACT = CompactNetwork(n_features(3), critic=0)
+COMPACT = CompactNetwork(FIRST_TRAIT + 3, critic=0)
 OPTIONS = Options(reward=Weights(waiting=0.0, normalized_turnaround=1.0), skips_forced=True)
 QUICK = Settings(
     optimizer="adam",
@@ -48,7 +48,7 @@ QUICK = Settings(
     average_every=1,
     validate_every=1,
 )
-SETS = draw_jobsets(SMALL, SIERRA_TABLE, range(40), Recipe(jobs=8))
+SETS = Recipe(jobs=8).draw_each(SMALL, SIERRA_TABLE, range(40))
 
 
 def learner(settings: Settings = QUICK, options: Options = OPTIONS, seed: int = 0) -> CushLearner:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from allocopt.envs.cush.jobsets import Machine, sierra, summit
-from allocopt.envs.cush.observation import n_features
+from allocopt.envs.cush.jobsets import Machine
+from allocopt.envs.cush.observation import FIRST_TRAIT
 from learned.cush.policies import LearnedPolicies
 from learned.rl.slots import CompactNetwork
 
@@ -13,14 +13,17 @@ torch = pytest.importorskip("torch")
 from learned.cush.learner import CompactModule, ImageModule, PolicyModule  # noqa: E402
 from learned.rl.networks import weights_of  # noqa: E402
 
-COMPACT = CompactNetwork(n_features(3), critic=0)
+COMPACT = CompactNetwork(FIRST_TRAIT + 3, critic=0)
 
 
 def n_learned(module: "torch.nn.Module") -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
-@pytest.mark.parametrize(("machine", "number"), [(sierra(), 294_966), (summit(), 393_270), (sierra(16), 36_918)])
+@pytest.mark.parametrize(
+    ("machine", "number"),
+    [(Machine.of("sierra"), 294_966), (Machine.of("summit"), 393_270), (Machine.of("sierra", 16), 36_918)],
+)
 def test_the_published_job_selector_has_this_many_parameters(machine: Machine, number: int) -> None:
     module = ImageModule(5, 5, machine.units)
     shapes = {name: tuple(parameter.shape) for name, parameter in module.named_parameters()}
@@ -83,7 +86,7 @@ def test_the_compact_job_selector_has_the_same_size_for_every_machine_and_queue(
 
 def test_both_selectors_act_without_torch_by_the_probabilities_of_their_modules() -> None:
     rng = np.random.default_rng(0)
-    seen = rng.random((5000, 6, n_features(3)), dtype=np.float32)
+    seen = rng.random((5000, 6, FIRST_TRAIT + 3), dtype=np.float32)
     seen[:] = seen[0]
     legal = np.ones((5000, 6), dtype=np.bool_)
     legal[:, 2] = False

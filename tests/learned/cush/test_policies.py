@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allocopt.cluster.platform import Platform
-from allocopt.envs.cush.jobsets import GPUS, Recipe, draw_jobsets, sierra
+from allocopt.envs.cush.jobsets import GPUS, Machine, Recipe
 from allocopt.envs.cush.task import Episodes, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.engine import Simulation
@@ -19,7 +19,7 @@ from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
 from learned.cush.policies import Cush, Kinds, Trained
 
-MACHINE = sierra(6)
+MACHINE = Machine.of("sierra", 6)
 
 
 @settings(max_examples=25)
@@ -28,7 +28,7 @@ def test_the_agent_makes_the_schedules_of_its_episodes_in_the_simulator(
     seed: int, unknown: float, weights: str
 ) -> None:
     recipe = Recipe(jobs=12, unknown_share=unknown)
-    (jobs,) = (one.in_whole_timesteps() for one in draw_jobsets(MACHINE, SIERRA_TABLE, [seed], recipe))
+    (jobs,) = (one.in_whole_timesteps() for one in recipe.draw_each(MACHINE, SIERRA_TABLE, [seed]))
     trained = Trained.load(weights)
     episodes = Episodes([jobs], MACHINE, 1, Options(trained.queue, skips_forced=True))
     trained.agent().run(episodes)
@@ -70,7 +70,7 @@ def test_without_waiting_nobody_of_the_queue_waits_who_could_start() -> None:
 
 
 def test_kinds_must_fit_the_jobs_and_the_weights() -> None:
-    (jobs,) = draw_jobsets(MACHINE, SIERRA_TABLE, [0])
+    (jobs,) = Recipe().draw_each(MACHINE, SIERRA_TABLE, [0])
     kinds = Kinds(jobs.traits[:, :2], jobs.penalty)
     with pytest.raises(UsageError, match=r"must have \(\(20, 3\), \(20, 2\)\)"):
         simulate(jobs.workload(), 512, Cush(kinds=kinds))

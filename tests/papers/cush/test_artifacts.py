@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from allocopt.envs.cush.jobsets import HELD_OUT, draw_jobsets, sierra
+from allocopt.envs.cush.jobsets import HELD_OUT, MACHINES, Machine, Recipe
 from allocopt.errors import BadFileError
 from allocopt.reproduction import ReproductionRequest, ReproductionRow, get_reproduction
 from allocopt.simulator.locality import SIERRA_TABLE
 from heuristics.scheduling.job_selection import run_baseline
 from learned.cush.training import CushTraining
 from papers.cush import configuration, figures
-from papers.cush.configuration import BASELINES, CUSH, MACHINES, METHODS, TABLE_ONE, of_baseline
+from papers.cush.configuration import BASELINES, CUSH, METHODS, TABLE_ONE, of_baseline
 from papers.cush.figures import HORIZONS, RATIO, SIZES, class_means
 
 Rows = Mapping[tuple[str, str], ReproductionRow]
@@ -51,9 +51,10 @@ def test_every_number_of_table_1_has_its_place(tmp_path: Path) -> None:
 
 
 def test_outcomes_of_jobs_are_those_of_their_sets() -> None:
-    sets = draw_jobsets(sierra(), SIERRA_TABLE, range(HELD_OUT, HELD_OUT + 4))
+    machine = Machine.of("sierra")
+    sets = Recipe().draw_each(machine, SIERRA_TABLE, range(HELD_OUT, HELD_OUT + 4))
     for method in ("sjf, breadth-first", "random, oracle"):
-        found, metrics = of_baseline(sets, sierra(), method), run_baseline(sets, sierra(), *method.split(", "))
+        found, metrics = of_baseline(sets, machine, method), run_baseline(sets, machine, *method.split(", "))
         assert found.turnaround.mean() == pytest.approx(metrics["normalized_turnaround"].mean())
         assert (found.service - found.length).mean() == pytest.approx(metrics["penalty"].mean())
         assert found.wait.mean() == pytest.approx(metrics["wait"].mean())

@@ -3,19 +3,19 @@
 import numpy as np
 import pytest
 
-from allocopt.envs.cush.jobsets import Machine, draw_application_sets
+from allocopt.envs.cush.jobsets import Machine, Recipe
 from allocopt.envs.cush.task import DynamicTypes, Episodes
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE, TypeClassifier, WorkloadType
 
 SMALL = Machine(4, 2, 4)
-SETS = draw_application_sets(SMALL, SIERRA_TABLE, range(4), 6)
+SETS = Recipe().draw_runs(SMALL, SIERRA_TABLE, range(4), 6)
 
 
 @pytest.mark.slow
 def test_a_type_is_told_once_three_runs_have_ended_and_is_right() -> None:
-    episodes = Episodes([one.jobs for one in SETS], SMALL)
-    types = DynamicTypes(TypeClassifier(SIERRA_TABLE), episodes, SETS)
+    episodes = Episodes(SETS, SMALL)
+    types = DynamicTypes(TypeClassifier(SIERRA_TABLE), episodes)
     runs = np.zeros(6, dtype=np.int64)
     for number, one in enumerate(SETS):
         types.begin(number)
@@ -39,12 +39,12 @@ def test_a_type_is_told_once_three_runs_have_ended_and_is_right() -> None:
 
 def test_jobs_take_the_time_of_their_applications_types() -> None:
     one = SETS[0]
-    faster = one.jobs.penalty.argmin(axis=1)
+    faster = one.penalty.argmin(axis=1)
     assert faster.tolist() == (one.applications % 2).tolist()
 
 
 def test_several_episodes_or_no_applications_are_refused() -> None:
     with pytest.raises(UsageError, match="one episode at a time"):
-        DynamicTypes(TypeClassifier(SIERRA_TABLE), Episodes([one.jobs for one in SETS], SMALL, 2), SETS)
+        DynamicTypes(TypeClassifier(SIERRA_TABLE), Episodes(SETS, SMALL, 2))
     with pytest.raises(UsageError, match="number of applications is 0"):
-        draw_application_sets(SMALL, SIERRA_TABLE, [0], 0)
+        Recipe().draw_runs(SMALL, SIERRA_TABLE, [0], 0)

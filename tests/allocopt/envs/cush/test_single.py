@@ -7,7 +7,7 @@ from gymnasium.utils.env_checker import check_env
 
 import allocopt.envs  # noqa: F401 - registers the environments
 from allocopt.envs.cush.dynamics import Weights
-from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, sierra, summit
+from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe
 from allocopt.envs.cush.task import CushEnv, CushVectorEnv, Episodes, Options
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.simulator.locality import SIERRA_TABLE
@@ -16,7 +16,7 @@ SMALL = Machine(4, 2, 4)
 
 
 def small_sets(count: int = 3) -> list[JobSet]:
-    return draw_jobsets(SMALL, SIERRA_TABLE, range(count), Recipe(jobs=6))
+    return Recipe(jobs=6).draw_each(SMALL, SIERRA_TABLE, range(count))
 
 
 @pytest.mark.slow
@@ -79,7 +79,7 @@ def test_what_is_not_an_option_is_refused() -> None:
     with pytest.raises(UsageError, match="no jobsets"):
         CushEnv("sierra", [])
     with pytest.raises(UsageError, match="asks for"):
-        Episodes(draw_jobsets(sierra(), SIERRA_TABLE, [0]), SMALL)
+        Episodes(Recipe().draw_each(Machine.of("sierra"), SIERRA_TABLE, [0]), SMALL)
 
 
 def test_features_do_not_depend_on_the_size_of_the_machine() -> None:
@@ -96,7 +96,7 @@ def test_features_do_not_depend_on_the_size_of_the_machine() -> None:
 
 
 def test_job_sets_are_drawn_as_the_paper_says() -> None:
-    sets = draw_jobsets(summit(), SIERRA_TABLE, range(400), Recipe(share=0.5))
+    sets = Recipe(share=0.5).draw_each(Machine.of("summit"), SIERRA_TABLE, range(400))
     length = np.concatenate([jobs.length for jobs in sets])
     request = np.concatenate([jobs.request for jobs in sets])
     arrival = np.concatenate([jobs.arrival for jobs in sets])
