@@ -5,6 +5,7 @@ import dataclasses
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -73,15 +74,16 @@ class SimulationRecord(SimulateRow):
     seed: int | None = None
 
 
-ROW_TYPES: Mapping[Kind, type[Any]] = {
+_ROW_TYPES: Mapping[Kind, type[Any]] = {
     Kind.SOLVES: SolveRecord,
     Kind.TRAJECTORIES: TrajectoryRow,
     Kind.WHAT_IF: WhatIfRow,
     Kind.REPRODUCTION: ReproductionRow,
+    # The order matters: rows of a simulation need the fewest columns.
     Kind.SIMULATIONS: SimulationRecord,
 }
-CSV_COLUMNS = {Kind.SCHEDULE: SCHEDULE_COLUMNS, Kind.PLACED: PLACED_COLUMNS, Kind.ENERGY: ENERGY_COLUMNS}
-
+_CSV_COLUMNS = {Kind.SCHEDULE: SCHEDULE_COLUMNS, Kind.PLACED: PLACED_COLUMNS, Kind.ENERGY: ENERGY_COLUMNS}
+_WORDS = {float: "a number", int: "a whole number", str: "a text", NoneType: "null"}
 
 Row = TypeVar("Row")
 
@@ -108,18 +110,17 @@ class ResultFile:
         text = read_text(path)
         if not text.strip():
             raise bad_file(path, "is empty, must hold a result")
-        head = text.lstrip()[:1]
-        if head not in ("{", "["):
-            return _csv_file(path, text)
-        objects = _objects(path, text)
-        formats = {record.values.get("format") for record in objects}
-        if formats == {SOLUTION_FORMAT}:
-            return ResultFile(path, Kind.SOLUTION)
-        if formats == {INSTANCE_FORMAT}:
-            return ResultFile(path, Kind.INSTANCE)
-        if formats == {_RESULT_FORMAT}:
-            return _with_specification(path, objects)
-        return ResultFile(path, _row_kind(path, objects), objects, _origins(objects))
+        if text.lstrip()[:1] not in ("{", "["):
+            kind, records = _csv_records(path, text)
+            return cls(path, kind, records, _origins(records))
+        records = _json_records(path, text)
+        formats = {record.values.get("format") for record in records}
+        for name, kind in ((SOLUTION_FORMAT, Kind.SOLUTION), (INSTANCE_FORMAT, Kind.INSTANCE)):
+            if formats == {name}:
+                return cls(path, kind)
+        if formats != {_RESULT_FORMAT}:
+            return cls(path, _kind_of(path, records), records, _origins(records))
+        return _with_specification(path, records)
 
     @staticmethod
     def labels(files: "Sequence[ResultFile]") -> list[str]:
@@ -143,18 +144,26 @@ class ResultFile:
             If a value is missing or not of its type; it names row and column.
         """
         hints = get_type_hints(row_type)
-        needed = {name for name in hints if name in _required(row_type)}
+        needed = [name for name in sorted(hints) if name in _required(row_type)]
         rows = []
         for place, record in self.records:
             if record.get(ERROR):
                 continue
-            missing = sorted(needed - record.keys())
-            if missing:
-                raise bad_file(self.path, place, f"has no {missing[0]}")
-            values = {
-                name: _value(self.path, place, name, record[name], hints[name]) for name in hints if name in record
-            }
-            rows.append(row_type(**values))
+            for name in needed:
+                if name not in record:
+                    raise bad_file(self.path, place, f"has no {name}")
+            values = {name: _converted(record[name], hints[name]) for name in hints if name in record}
+            for name, value in values.items():
+                if not _is_of(value, hints[name]):
+                    is_too_large = isinstance(value, int | float) and LARGEST < abs(value) < float("inf")
+                    kinds = (
+                        "a list of numbers" if get_origin(one) is tuple else _WORDS[one] for one in _kinds(hints[name])
+                    )
+                    right = f"at most {LARGEST:g}" if is_too_large else " or ".join(kinds)
+                    raise bad_file(self.path, place, f"{name} is {shown(value)}, must be {right}")
+            rows.append(
+                row_type(**{name: tuple(each) if isinstance(each, list) else each for name, each in values.items()})
+            )
         return rows
 
     def numbers(self, name: str) -> FloatArray:
@@ -175,12 +184,11 @@ class ResultFile:
         return sum(bool(record.values.get(ERROR)) for record in self.records)
 
 
-def _with_specification(path: Path, objects: Sequence[_Record]) -> ResultFile:
-    if len(objects) > 1:
-        raise bad_file(path, objects[1].place, "is a second result, must be the only one in its file")
-    whole = objects[0].values
-    shapes = {"specification": dict, "made_by": dict, "remarks": list, "rows": list}
-    for name, shape in shapes.items():
+def _with_specification(path: Path, records: Sequence[_Record]) -> ResultFile:
+    if len(records) > 1:
+        raise bad_file(path, records[1].place, "is a second result, must be the only one in its file")
+    whole = records[0].values
+    for name, shape in (("specification", dict), ("made_by", dict), ("remarks", list), ("rows", list)):
         if not isinstance(whole.get(name), shape):
             raise bad_file(path, name, f"is {shown(whole.get(name))}, must be as allocopt writes it")
     rows = [_Record(f"row {number}", row) for number, row in enumerate(whole["rows"], 1)]
@@ -190,7 +198,7 @@ def _with_specification(path: Path, objects: Sequence[_Record]) -> ResultFile:
         sentences = assumptions(whole["specification"], whole["made_by"], whole["remarks"])
     except (KeyError, TypeError, ValueError):
         raise bad_file(path, "specification", "must be as allocopt writes it") from None
-    return ResultFile(path, _row_kind(path, rows), rows, sentences)
+    return ResultFile(path, _kind_of(path, rows), rows, sentences)
 
 
 def _origins(records: Sequence[_Record]) -> list[str]:
@@ -202,16 +210,22 @@ def _origins(records: Sequence[_Record]) -> list[str]:
     return [origin(dict(zip(names, each, strict=True))) for each in found]
 
 
-def _objects(path: Path, text: str) -> list[_Record]:
+def _json_records(path: Path, text: str) -> list[_Record]:
     # Splitting at "\n" alone: names may hold what Python takes for the end of a line.
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-    if _is_object(lines[0][1]):
+    try:
+        # Where the first line is a whole object, more may follow.
+        is_by_line = isinstance(json.loads(lines[0][1]), dict)
+    except (ValueError, RecursionError):
+        is_by_line = False
+    if is_by_line:
         parsed = [(f"line {number}", parse_json(line, path, first_line=number)) for number, line in lines]
     else:
         whole = parse_json(text, path)
-        parsed = [(f"row {number}", each) for number, each in enumerate(whole, 1)] if isinstance(whole, list) else [
-            ("top level", whole)
-        ]  # fmt: skip
+        rows = enumerate(whole, 1) if isinstance(whole, list) else ()
+        parsed = (
+            [(f"row {number}", each) for number, each in rows] if isinstance(whole, list) else [("top level", whole)]
+        )
     if not parsed:
         raise bad_file(path, "holds no rows")
     for place, each in parsed:
@@ -220,20 +234,49 @@ def _objects(path: Path, text: str) -> list[_Record]:
     return [_Record(place, each) for place, each in parsed if isinstance(each, dict)]
 
 
-def _is_object(line: str) -> bool:
-    """Whether a line is a whole object, so that more may follow."""
+def _csv_records(path: Path, text: str) -> tuple[Kind, list[_Record]]:
+    reader = csv.DictReader(io.StringIO(text), skipinitialspace=True)
     try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
+        header = tuple(reader.fieldnames or ())
+        kinds = [kind for kind, columns in _CSV_COLUMNS.items() if set(columns) <= set(header)]
+        kind = (*kinds, *_kinds_of_rows(header), Kind.CURVE)[0]
+        if kind is Kind.CURVE:
+            # Spreadsheets of some countries write other delimiters.
+            if len(header) == 1 and max(map(header[0].count, OTHER_DELIMITERS)) > 0:
+                raise bad_file(path, "line 1", "has no comma: the cells of a result have commas between them")
+            if len(header) < 2 or len(set(header)) < len(header) or not all(header):
+                raise bad_file(path, EXPECTED)
+        records = [
+            _Record(
+                f"line {reader.line_num}",
+                {name: read_cell(cell) if isinstance(cell, str) else cell for name, cell in row.items()},
+            )
+            for row in reader
+        ]
+    except csv.Error:
+        raise bad_file(path, EXPECTED) from None
+    if not records:
+        raise bad_file(path, "holds no rows")
+    for place, row in records:
+        # `csv` puts what is too much under None, and None where there is too little.
+        if None in row or None in row.values():
+            cells = {name: cell for name, cell in row.items() if isinstance(cell, str)}
+            # Prose has commas too.
+            if kind is Kind.CURVE and not _is_curve([_Record(place, cells)]):
+                raise bad_file(path, EXPECTED)
+            raise bad_file(path, place, f"does not have {len(header)} columns as line 1")
+    if kind is Kind.CURVE and not _is_curve(records):
+        raise bad_file(path, EXPECTED)
+    return kind, records
 
 
-def _row_kind(path: Path, records: Iterable[_Record]) -> Kind:
-    first = next(iter(records)).values.keys()
-    # The order of the kinds matters: rows of a simulation need the fewest columns.
-    for kind, row_type in ROW_TYPES.items():
-        if _required(row_type) <= first:
-            return kind
+def _kinds_of_rows(names: Iterable[str]) -> list[Kind]:
+    return [kind for kind, row_type in _ROW_TYPES.items() if _required(row_type) <= set(names)]
+
+
+def _kind_of(path: Path, records: Sequence[_Record]) -> Kind:
+    for kind in _kinds_of_rows(records[0].values):
+        return kind
     raise bad_file(path, EXPECTED)
 
 
@@ -241,57 +284,8 @@ def _required(row_type: type[Any]) -> set[str]:
     return {field.name for field in dataclasses.fields(row_type) if field.default is dataclasses.MISSING}
 
 
-def _csv_file(path: Path, text: str) -> ResultFile:
-    reader = csv.DictReader(io.StringIO(text), skipinitialspace=True)
-    try:
-        header = tuple(reader.fieldnames or ())
-        kind = _csv_kind(path, header)
-        records = [_Record(f"line {reader.line_num}", _read(row)) for row in reader]
-    except csv.Error:
-        raise bad_file(path, EXPECTED) from None
-    if not records:
-        raise bad_file(path, "holds no rows")
-    _check_widths(path, kind, len(header), records)
-    if kind is Kind.CURVE and not _is_curve(records):
-        raise bad_file(path, EXPECTED)
-    return ResultFile(path, kind, records, _origins(records))
-
-
-def _read(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cells of a row as they were before they were written; what is too much stays a list."""
-    return {name: read_cell(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
-
-
-def _check_widths(path: Path, kind: Kind, width: int, records: Iterable[_Record]) -> None:
-    """Raise `BadFileError` for a row that has more or fewer cells than there are titles."""
-    for place, row in records:
-        if None not in row and None not in row.values():
-            continue
-        cells = {name: cell for name, cell in row.items() if isinstance(cell, str)}
-        # Prose has commas too.
-        is_prose = kind is Kind.CURVE and not _is_curve([_Record(place, cells)])
-        raise (
-            bad_file(path, EXPECTED) if is_prose else bad_file(path, place, f"does not have {width} columns as line 1")
-        )
-
-
-def _csv_kind(path: Path, header: tuple[str, ...]) -> Kind:
-    """Tell what columns are those of; a learning curve may have any."""
-    for kind, columns in CSV_COLUMNS.items():
-        if set(columns) <= set(header):
-            return kind
-    for kind, row_type in ROW_TYPES.items():
-        if _required(row_type) <= set(header):
-            return kind
-    # Spreadsheets of some countries write other delimiters.
-    if len(header) == 1 and max(map(header[0].count, OTHER_DELIMITERS)) > 0:
-        raise bad_file(path, "line 1", "has no comma: the cells of a result have commas between them")
-    if len(header) < 2 or len(set(header)) < len(header) or not all(header):
-        raise bad_file(path, EXPECTED)
-    return Kind.CURVE
-
-
 def _is_curve(records: Sequence[_Record]) -> bool:
+    """Whether all cells are numbers, or empty, and the first column rises."""
     try:
         cells = [[float(cell or "nan") for cell in record.values.values()] for record in records]
     except ValueError:
@@ -299,44 +293,33 @@ def _is_curve(records: Sequence[_Record]) -> bool:
     return all(before[0] < after[0] for before, after in pairwise(cells))
 
 
-def _value(path: Path, place: str, name: str, value: object, wanted: Any) -> Any:
-    if isinstance(value, str) and wanted is not str:
-        value = _parsed(value, wanted)
-    if not _is_of(value, wanted):
-        is_too_large = isinstance(value, int | float) and LARGEST < abs(value) < float("inf")
-        right = f"at most {LARGEST:g}" if is_too_large else _words(wanted)
-        raise bad_file(path, place, f"{name} is {shown(value)}, must be {right}")
-    return tuple(value) if isinstance(value, list) else value
+def _kinds(wanted: Any) -> tuple[Any, ...]:
+    return get_args(wanted) if isinstance(wanted, UnionType) else (wanted,)
 
 
-def _parsed(text: str, wanted: Any) -> object:
-    kinds = get_args(wanted) if isinstance(wanted, UnionType) else (wanted,)
-    if not text and NoneType in kinds:
+def _converted(value: object, wanted: Any) -> object:
+    """Return a cell of a CSV file as a number or null where its column holds these, all else as it is."""
+    if not isinstance(value, str):
+        return value
+    if not value and NoneType in _kinds(wanted):
         return None
     for kind in (int, float):
-        if kind in kinds:
-            try:
-                return kind(text)
-            except ValueError:
-                continue
-    return text
+        if kind in _kinds(wanted):
+            with suppress(ValueError):
+                return kind(value)
+    return value
 
 
 def _is_of(value: object, wanted: Any) -> bool:
-    if isinstance(wanted, UnionType):
-        return any(_is_of(value, each) for each in get_args(wanted))
-    if get_origin(wanted) is tuple:
-        return isinstance(value, list | tuple) and all(_is_of(each, get_args(wanted)[0]) for each in value)
-    if wanted in (float, int):
-        # Python takes True for 1.
-        kinds = int | float if wanted is float else int
-        return isinstance(value, kinds) and not isinstance(value, bool) and abs(value) <= LARGEST
-    return isinstance(value, wanted)
-
-
-def _words(wanted: Any) -> str:
-    if isinstance(wanted, UnionType):
-        return " or ".join(_words(each) for each in get_args(wanted))
-    if get_origin(wanted) is tuple:
-        return "a list of numbers"
-    return {float: "a number", int: "a whole number", str: "a text", NoneType: "null"}[wanted]
+    for kind in _kinds(wanted):
+        if get_origin(kind) is tuple:
+            if isinstance(value, list | tuple) and all(_is_of(each, get_args(kind)[0]) for each in value):
+                return True
+        elif kind in (float, int):
+            is_number = isinstance(value, int) or (isinstance(value, float) and kind is float)
+            # Python takes True for 1.
+            if isinstance(value, int | float) and is_number and not isinstance(value, bool) and abs(value) <= LARGEST:
+                return True
+        elif isinstance(value, kind):
+            return True
+    return False

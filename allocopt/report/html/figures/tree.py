@@ -1,26 +1,35 @@
 """Who holds which nodes, on the tree: nodes as cells within their leaf switches within the groups above.
 
-On a large machine a cell is a leaf switch, or a group of them, filled by the shares of its nodes.
+On a large machine a cell is a leaf switch, or a group of them, filled by the shares of its nodes. Frames flow from left
+to right like words, and the cells are as large as the page allows.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.cluster.topology import Topology
-from allocopt.report.html.figures.tree_layout import Cells, Layout
+from allocopt.cluster.topology import Topology, Tree
 from allocopt.report.palette import N_COLOURS
 from allocopt.report.plot import WIDE, Axis, Colours, Figure, Key, Panel
 from allocopt.report.words import percent, shortened
 
 IDLE, TAKEN = -1, -2
 """Owners of nodes that no job holds: idle, and taken before."""
-_MOST_LABELS = 160
+_MOST_CELLS, _MOST_LABELS, _MOST_HEIGHT = 3_000, 160, 760.0
 _LABEL_PIXELS = 10.0
 # What a letter takes on average.
 _LETTER = 0.6 * _LABEL_PIXELS
+# Sides of a cell in pixels, tried one after the other.
+_SIDES = (24.0, 22.0, 20.0, 18.0, 16.0, 14.0, 13.0, 12.0, 11.0, 10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.5, 4.0, 3.5, 3.0)
+_MARGIN, _GAP, _PAD, _NAME = 1.0, 6.0, 2.0, 14.0
+# Frames of leaf switches are named while there are few enough to be read.
+_MOST_INNER_NAMES = 64
+# How many times as wide as high a cell is that holds several nodes.
+_WIDE_CELL = 2.6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,9 +59,25 @@ class TreePicture:
     keys: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        """Give jobs numbers of colours so that jobs of the same leaf switch differ, as far as the colours reach."""
         leaves = self.topology.groups_of(np.arange(self.topology.size))
         leaf = leaves[0] if len(leaves) else np.zeros(self.topology.size, dtype=np.int64)
-        object.__setattr__(self, "keys", tuple(_job_keys(len(self.jobs), self.owner, leaf)))
+        held = self.owner >= 0
+        groups_of: list[list[int]] = [[] for _ in self.jobs]
+        for job, number in np.unique(np.stack((self.owner[held], leaf[held]), axis=1), axis=0).tolist():
+            groups_of[job].append(number)
+        seen: dict[int, set[int]] = {}
+        uses = [0] * N_COLOURS
+        keys = []
+        # Greedily, the colour that is used least among those that no neighbour has.
+        for groups in groups_of:
+            near = set().union(*(seen.setdefault(number, set()) for number in groups))
+            index = min(range(N_COLOURS), key=lambda each: (each in near, uses[each], each))
+            uses[index] += 1
+            for number in groups:
+                seen[number].add(index)
+            keys.append(index)
+        object.__setattr__(self, "keys", tuple(keys))
 
     def figure(self) -> Figure:
         """Return the figure."""
@@ -60,7 +85,7 @@ class TreePicture:
         size = self.topology.size
         idle, taken = int((self.owner == IDLE).sum()), int((self.owner == TAKEN).sum())
         counts = f"{held:,} of {size:,} nodes held by {len(np.unique(self.owner[self.owner >= 0])):,} jobs"
-        cells = Cells.of(self.topology, self.node_names)
+        cells = _Cells.of(self.topology, self.node_names)
         what = {0: "a node", 1: "a leaf switch, filled by the shares of its nodes"}.get(
             cells.level, f"a group of level {cells.level}, filled by the shares of its nodes"
         )
@@ -71,24 +96,31 @@ class TreePicture:
             self.name,
             self.title,
             f"{counts} ({percent(held / size)}); {rest}. Each job has a colour of its own among its neighbours.",
-            lambda colours: [self._panel(colours, cells)],
+            lambda colours: [self._panel(colours, cells, cells.placed(WIDE))],
             f"{counts}, {rest}. A cell is {what}; frames are {frames}. Point at a cell for its name and job."
             f"{' Faint cells are idle.' if idle else ''}{' Grey cells were taken before.' if taken else ''}",
         )
 
-    def _panel(self, colours: Colours, cells: Cells) -> Panel:
-        placed = cells.placed(WIDE)
+    def _panel(self, colours: Colours, cells: "_Cells", placed: "_Layout") -> Panel:
         panel = Panel(colours, Axis((0.0, WIDE)), Axis((placed.height, 0.0)), placed.height, width=WIDE)
         for frames, role in ((placed.outer, "raised"), (placed.inner, "surface")):
             panel.boxes(frames, [role] * len(frames), edge="line")
         names = [(x, y, shortened(text, int(room / 6.2))) for x, y, text, room in placed.names if room > 20]
         panel.texts(names, "muted", align="left", baseline="alphabetic")
+        whole, labels = (placed.cells, []) if cells.level else self._joined(cells, placed)
         boxes: list[tuple[float, float, float, float]] = []
         roles: list[str] = []
         titles: list[str] = []
-        counted: list[tuple[float, float, str]] = []
-        for cell, (x, y, width, height) in enumerate(self._joined(cells, placed).tolist()):
-            owners, counts = np.unique(self.owner[cells.members(cell)], return_counts=True)
+        for cell, (x, y, width, height) in enumerate(whole.tolist()):
+            owners, counts = np.unique(
+                self.owner[cells.order[cells.first[cell] : cells.first[cell + 1]]], return_counts=True
+            )
+            said = [
+                {IDLE: "idle", TAKEN: "taken"}.get(each) or f"job {shortened(self.jobs[each], 40)}"
+                for each in owners.tolist()
+            ]
+            if counts.sum() > 1:
+                said = [f"{part} {count}" for part, count in zip(said, counts.tolist(), strict=True)]
             left = x
             # Jobs first, then what is taken, then what is idle.
             for place in np.argsort(np.where(owners >= 0, -3, owners), kind="stable").tolist():
@@ -96,81 +128,190 @@ class TreePicture:
                 boxes.append((left, y, share, height))
                 owner, count = int(owners[place]), f"{counts[place]}"
                 roles.append({IDLE: "idle", TAKEN: "taken"}.get(owner) or Key(self.keys[owner]).role)
-                titles.append(f"{cells.names[cell]}: {self._said(owners, counts)}")
-                if owner >= 0 and 1.2 * _LETTER * len(count) <= share and _LABEL_PIXELS <= height:
-                    counted.append((left + share / 2, y + height / 2, count))
+                titles.append(f"{cells.names[cell]}: {', '.join(said)}")
+                if cells.level and owner >= 0 and 1.2 * _LETTER * len(count) <= share and _LABEL_PIXELS <= height:
+                    labels.append((left + share / 2, y + height / 2, count))
                 left += share
         panel.boxes(np.array(boxes), roles, titles)
-        labels = counted if cells.level else self._labels(cells, placed)
         panel.texts(labels if len(labels) <= _MOST_LABELS else (), "on", _LABEL_PIXELS, align="center")
         return panel
 
-    def _joined(self, cells: Cells, placed: Layout) -> FloatArray:
-        """Return the boxes of the cells; nodes of one job that stand side by side have no gap between them."""
-        if cells.level:
-            return placed.cells
-        boxes = placed.cells.copy()
-        owner = self.owner[cells.order]
-        for first, length in _runs(owner, placed.cells):
-            if owner[first] >= 0 and length > 1:
-                boxes[first : first + length - 1, 2] = np.diff(placed.cells[first : first + length, 0])
-        return boxes
-
-    def _said(self, owners: IntArray, counts: IntArray) -> str:
-        names = {IDLE: "idle", TAKEN: "taken"}
-        parts = [names.get(owner, "") or f"job {shortened(self.jobs[owner], 40)}" for owner in owners.tolist()]
-        if counts.sum() == 1:
-            return parts[0]
-        return ", ".join(f"{part} {count}" for part, count in zip(parts, counts.tolist(), strict=True))
-
-    def _labels(self, cells: Cells, placed: Layout) -> list[tuple[float, float, str]]:
-        labels = []
-        for first, length in _runs(self.owner[cells.order], placed.cells):
-            owner = int(self.owner[cells.order[first]])
+    def _joined(self, cells: "_Cells", placed: "_Layout") -> tuple[FloatArray, list[tuple[float, float, str]]]:
+        """Return the boxes of nodes, without gaps between those of one job that stand side by side, and their names."""
+        boxes, labels = placed.cells.copy(), []
+        owners = self.owner[cells.order]
+        gap = np.diff(boxes[:, 0]) > boxes[:-1, 2] * 1.5
+        breaks = np.flatnonzero((np.diff(owners) != 0) | (np.diff(boxes[:, 1]) != 0) | gap) + 1
+        firsts = np.concatenate(([0], breaks))
+        for first, length in zip(firsts.tolist(), np.diff(np.append(firsts, len(owners))).tolist(), strict=True):
             x, y, width, height = placed.cells[first].tolist()
-            room = length * (placed.cells[first + 1][0] - x if length > 1 else width)
-            name = self.jobs[owner] if owner >= 0 else ""
-            if not name or _LETTER * len(name) > room or height < _LABEL_PIXELS:
+            if owners[first] < 0:
                 continue
-            # Between two cells a short name would be cut in two.
-            middle = placed.cells[first + (length - 1) // 2][0] + width / 2
-            is_short = _LETTER * len(name) <= width
-            labels.append((float(middle if is_short else x + room / 2), y + height / 2, name))
-        return labels[:_MOST_LABELS]
+            boxes[first : first + length - 1, 2] = np.diff(placed.cells[first : first + length, 0])
+            room = length * (placed.cells[first + 1][0] - x if length > 1 else width)
+            name = self.jobs[owners[first]]
+            if name and _LETTER * len(name) <= room and height >= _LABEL_PIXELS:
+                # Between two cells a short name would be cut in two.
+                middle = placed.cells[first + (length - 1) // 2][0] + width / 2
+                is_short = _LETTER * len(name) <= width
+                labels.append((float(middle if is_short else x + room / 2), y + height / 2, name))
+        return boxes, labels[:_MOST_LABELS]
 
 
-def _job_keys(jobs: int, owner: IntArray, group: IntArray) -> list[int]:
-    """Give jobs numbers of colours so that jobs in the same group differ, as far as the colours reach.
+class _Layout(NamedTuple):
+    """Places in pixels from the upper left corner; boxes are left, upper, width and height.
+
+    Names of frames have the places where they begin and the room for them; a layout is unbroken where each outer frame
+    is one row.
+    """
+
+    height: float
+    side: float
+    is_unbroken: bool
+    cells: FloatArray
+    inner: FloatArray
+    outer: FloatArray
+    names: list[tuple[float, float, str, float]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cells:
+    """Cells within inner frames within outer ones.
 
     Parameters
     ----------
-    jobs
-        Number of jobs.
-    owner, group
-        Job (negative for none) and group of every node.
+    level
+        0 where a cell is a node, else the level of the group that it is.
+    order
+        Nodes in the order of the cells, shape ``(size,)``.
+    first
+        Where the nodes of every cell begin in ``order``, and the number of nodes, shape ``(cells + 1,)``.
+    names
+        Name of every cell.
+    inner, outer
+        Numbers of the frames of every cell, rising, shape ``(cells,)``.
+    inner_names, outer_names
+        Name of every frame.
+    has_outer
+        Whether outer frames mean something: else there is one.
     """
-    held = owner >= 0
-    pairs = np.unique(np.stack((owner[held], group[held]), axis=1), axis=0)
-    groups_of: list[list[int]] = [[] for _ in range(jobs)]
-    for job, number in pairs.tolist():
-        groups_of[job].append(number)
-    seen: dict[int, set[int]] = {}
-    uses = [0] * N_COLOURS
-    keys = []
-    # Greedily, the colour that is used least among those that no neighbour has.
-    for job in range(jobs):
-        near = set().union(*(seen.setdefault(number, set()) for number in groups_of[job]))
-        index = min(range(N_COLOURS), key=lambda each: (each in near, uses[each], each))
-        uses[index] += 1
-        for number in groups_of[job]:
-            seen[number].add(index)
-        keys.append(index)
-    return keys
+
+    level: int
+    order: IntArray
+    first: IntArray
+    names: list[str]
+    inner: IntArray
+    outer: IntArray
+    inner_names: list[str]
+    outer_names: list[str]
+    has_outer: bool
+
+    @classmethod
+    def of(cls, topology: Topology, node_names: tuple[str, ...] = ()) -> Self:
+        """Return the cells of a cluster: the smallest groups, nodes if may be, of which there are not too many."""
+        size = topology.size
+        groups = topology.groups_of(np.arange(size))
+        levels = [np.arange(size), *groups, np.zeros(size, dtype=np.int64)]
+        # Groups stand in the order of their first nodes, within the groups above.
+        order = np.lexsort(levels[:-1])
+        counts = [len(np.unique(level)) for level in levels]
+        level = next(number for number, count in enumerate(counts) if count <= _MOST_CELLS)
+        # Numbers of groups that stand together, in the order in which they come.
+        rows = [np.cumsum(np.diff(each[order], prepend=each[order][:1]) != 0) for each in levels]
+        top = len(levels) - 1
+        inner_level, outer_level = min(level + 1, top), min(level + 2, top)
+        inner, outer = rows[inner_level], rows[outer_level]
+        first = np.flatnonzero(np.diff(rows[level], prepend=-1))
+
+        def name(at: int, node: int) -> str:
+            if at == 0:
+                return node_names[node] if node_names else f"node {node}"
+            if at > len(groups):
+                return "all nodes"
+            number = int(groups[at - 1][node])
+            kind = {1: "leaf", 2: "pod"}.get(at, f"level {at} group")
+            return topology.names[at - 1][number] if isinstance(topology, Tree) else f"{kind} {number}"
+
+        def names(at: int, places: IntArray) -> list[str]:
+            return [name(at, node) for node in order[places].tolist()]
+
+        return cls(
+            level,
+            order,
+            np.append(first, size),
+            names(level, first),
+            inner[first],
+            outer[first],
+            names(inner_level, np.flatnonzero(np.diff(inner, prepend=-1))),
+            names(outer_level, np.flatnonzero(np.diff(outer, prepend=-1))),
+            counts[outer_level] > 1,
+        )
+
+    def placed(self, width: float) -> _Layout:
+        """Place cells in a width in pixels: the largest that leave each outer frame in one row, if any do."""
+        tried = [self._layout(width, side) for side in _SIDES]
+        fitting = [each for each in tried if each.height <= _MOST_HEIGHT]
+        # Broken rows are better than cells that cannot be pointed at.
+        least = 5.0 if self.has_outer else 12.0
+        whole = [each for each in fitting if each.is_unbroken and each.side >= least]
+        return (whole or fitting or tried[-1:])[0]
+
+    def _layout(self, width: float, side: float) -> _Layout:
+        room, gap = width - 2 * _MARGIN, _GAP if side >= 5 else 4.0
+        cell_width, ratio = (side, 2.5) if self.level == 0 else (side * _WIDE_CELL, 1.5)
+        first = np.flatnonzero(np.diff(self.inner, prepend=-1))
+        counts = np.diff(np.append(first, len(self.inner)))
+        # A single frame around everything needs no name.
+        inner_name = _NAME - 1 if 1 < len(first) <= _MOST_INNER_NAMES and side >= 5 else 0.0
+        outer_name = _NAME if self.has_outer else 0.0
+        rows = max(1, round(math.sqrt(int(np.median(counts)) / ratio)))
+        columns = np.maximum(1, np.minimum(-(-counts // rows), int((room - 2 * gap - 2 * _PAD) // cell_width)))
+        heights = -(-counts // columns) * side + 2 * _PAD + inner_name
+        sizes = np.stack((columns * cell_width + 2 * _PAD, heights), axis=1)
+        frames = np.split(np.arange(len(first)), np.flatnonzero(np.diff(self.outer[first])) + 1)
+        flows = [_flow(sizes[own].tolist(), room - 2 * gap, gap) for own in frames]
+        outer_sizes = [(across + 2 * gap, down + 2 * gap + outer_name) for _, across, down in flows]
+        corners, _, height = _flow(outer_sizes, room, gap + 1)
+        outer = np.concatenate((np.array(corners) + _MARGIN, outer_sizes), axis=1)
+        begins = outer[:, :2] + gap + (0.0, outer_name)
+        inner = np.concatenate([begin + np.array(flow[0]) for begin, flow in zip(begins, flows, strict=True)])
+        frame = np.repeat(np.arange(len(first)), counts)
+        place = np.arange(len(frame)) - first[frame]
+        # Cells touch neither each other nor their frame.
+        air = 0.12 * side
+        x = inner[frame, 0] + _PAD + place % columns[frame] * cell_width + air / 2
+        y = inner[frame, 1] + inner_name + _PAD + place // columns[frame] * side + air / 2
+        cells = np.stack((x, y, np.full(len(x), cell_width - air), np.full(len(x), side - air)), axis=1)
+        names = []
+        if outer_name:
+            tops = zip(outer.tolist(), self.outer_names, strict=True)
+            names += [(x + gap, y + _NAME - 1.0, name, across - gap) for (x, y, across, _), name in tops]
+        if inner_name:
+            tops = zip(np.concatenate((inner, sizes), axis=1).tolist(), self.inner_names, strict=True)
+            names += [(x + _PAD + 1, y + _NAME - 3.5, name, across - _PAD) for (x, y, across, _), name in tops]
+        is_unbroken = all(down <= sizes[own, 1].max() + 1e-9 for own, (_, _, down) in zip(frames, flows, strict=True))
+        boxes = np.concatenate((inner, sizes), axis=1)
+        return _Layout(height + 2 * _MARGIN, side, is_unbroken, cells, boxes, outer, names)
 
 
-def _runs(owner: IntArray, cells: FloatArray) -> list[tuple[int, int]]:
-    """First cell and number of cells of every run of one owner in one row without a gap."""
-    gap = np.diff(cells[:, 0]) > cells[:-1, 2] * 1.5
-    breaks = np.flatnonzero((np.diff(owner) != 0) | (np.diff(cells[:, 1]) != 0) | gap) + 1
-    firsts = np.concatenate(([0], breaks))
-    return list(zip(firsts.tolist(), np.diff(np.append(firsts, len(owner))).tolist(), strict=True))
+def _flow(sizes: list[tuple[float, float]], room: float, gap: float) -> tuple[list[tuple[float, float]], float, float]:
+    """Put boxes side by side, in several rows if needed, which hold about as many each.
+
+    Returns the upper left corners of the boxes, and the width and height of the whole.
+    """
+    total = sum(width + gap for width, _ in sizes) - gap
+    rows = max(1, math.ceil(total / room))
+    most = -(-len(sizes) // rows)
+    widths = [width for width, _ in sizes]
+    # Rows of equal numbers look tidy only where the boxes are alike.
+    is_even = rows > 1 and max(widths) - min(widths) < 1e-6
+    corners: list[tuple[float, float]] = []
+    x = y = high = across = 0.0
+    held = 0
+    for width, height in sizes:
+        if corners and (x + width > room + 1e-6 or (is_even and held >= most)):
+            x, y, high, held = 0.0, y + high + gap, 0.0, 0
+        corners.append((x, y))
+        across = max(across, x + width)
+        x, high, held = x + width + gap, max(high, height), held + 1
+    return corners, across, y + high

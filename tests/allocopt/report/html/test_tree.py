@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocopt.cluster.topology import FatTree, Topology, Tree
-from allocopt.report.html.figures.tree import IDLE, TAKEN, TreePicture
-from allocopt.report.html.figures.tree_layout import MOST_CELLS, Cells
+from allocopt.report.html.figures.tree import _MOST_CELLS, IDLE, TAKEN, TreePicture, _Cells
 from allocopt.report.palette import LIGHT, N_COLOURS
 
 
@@ -49,7 +48,7 @@ def said(picture: TreePicture) -> list[str]:
 
 @given(trees(), st.sampled_from((259.0, 605.0, 1_000.0)))
 def test_every_node_is_a_cell_within_its_frames(topology: Topology, width: float) -> None:
-    cells = Cells.of(topology)
+    cells = _Cells.of(topology)
     assert sorted(cells.order.tolist()) == list(range(topology.size))
     placed = cells.placed(width)
     assert len(placed.cells) == topology.size
@@ -65,7 +64,7 @@ def test_every_node_is_a_cell_within_its_frames(topology: Topology, width: float
 
 def test_a_large_machine_is_drawn_by_its_leaves() -> None:
     topology = FatTree(10, 20, 50)
-    assert topology.size > MOST_CELLS
+    assert topology.size > _MOST_CELLS
     owner = np.full(topology.size, TAKEN)
     owner[:30], owner[30:60] = 0, IDLE
     titles = said(TreePicture(topology, owner, ["a"]))
