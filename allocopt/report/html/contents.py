@@ -1,6 +1,7 @@
 """What a page shows of some files: a section each, and one for those that are best compared."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib.resources import files as shipped_files
 from itertools import groupby
@@ -16,7 +17,6 @@ from allocopt.report.html.document import Section
 from allocopt.report.html.results import (
     Kind,
     ResultFile,
-    SimulationRecord,
     SolveRecord,
 )
 from allocopt.report.html.sections.curves import curves_section
@@ -72,26 +72,27 @@ def _key(file: ResultFile) -> tuple[str, ...]:
 
 
 def _sections(files: Sequence[ResultFile], pool: "_Instances", cluster: NamedTree | None) -> Iterator[Section]:
+    first, source = files[0], ", ".join(file.path.name for file in files)
     makers: dict[Kind, Callable[[], Section]] = {
-        Kind.SOLVES: lambda: solves_section(_sources(files), [row for each in files for row in each.rows(SolveRecord)]),
+        Kind.SOLVES: lambda: solves_section(source, [row for each in files for row in each.rows(SolveRecord)]),
         Kind.TRAJECTORIES: lambda: trajectories_section(
-            _sources(files), [row for each in files for row in each.rows(TrajectoryRow)]
+            source, [row for each in files for row in each.rows(TrajectoryRow)]
         ),
-        Kind.SIMULATIONS: lambda: _simulations(files),
-        Kind.WHAT_IF: lambda: what_if_section(_sources(files), [Combination(row) for row in files[0].rows(WhatIfRow)]),
-        Kind.REPRODUCTION: lambda: reproduction_section(_sources(files), files[0].rows(ReproductionRow)),
+        Kind.SIMULATIONS: lambda: simulations_section(files),
+        Kind.WHAT_IF: lambda: what_if_section(source, [Combination(row) for row in first.rows(WhatIfRow)]),
+        Kind.REPRODUCTION: lambda: reproduction_section(source, first.rows(ReproductionRow)),
         Kind.SCHEDULE: lambda: schedules_section(files, cluster),
-        Kind.PLACED: lambda: placed_section(files[0], cluster),
-        Kind.ENERGY: lambda: energy_section(files[0]),
+        Kind.PLACED: lambda: placed_section(first, cluster),
+        Kind.ENERGY: lambda: energy_section(first),
         Kind.CURVE: lambda: curves_section(files),
-        Kind.SOLUTION: lambda: _solution(files[0].path, pool, cluster),
+        Kind.SOLUTION: lambda: solution_section(first.path, pool.of(first.path), cluster),
     }
-    if files[0].kind is Kind.INSTANCE:
-        problems = read_problems(files[0].path)
+    if first.kind is Kind.INSTANCE:
+        problems = read_problems(first.path)
         maps = [(problem, nodes) for problem in problems if (nodes := kind_of(problem).node_map(problem, None))]
-        yield from (instance_section(files[0].path, *pair, cluster) for pair in maps[:_MOST_WINDOWS])
+        yield from (instance_section(first.path, *pair, cluster) for pair in maps[:_MOST_WINDOWS])
         return
-    section = makers[files[0].kind]()
+    section = makers[first.kind]()
     if failed := sum(file.failures for file in files):
         section = replace(section, verdict=(*section.verdict, f"Runs that failed and are left out: {failed:,}."))
     # Of several files each sentence says whose it is, unless all say the same.
@@ -99,25 +100,6 @@ def _sections(files: Sequence[ResultFile], pool: "_Instances", cluster: NamedTre
     if len(set(said)) > 1:
         said = [tuple(f"{file.path.name}: {line}" for line in file.made_by) for file in files]
     yield replace(section, made_by=tuple(dict.fromkeys(line for lines in said for line in lines)))
-
-
-def _solution(path: Path, pool: "_Instances", cluster: NamedTree | None) -> Section:
-    return solution_section(path, pool.of(path, read_solution(path).instance), cluster)
-
-
-def _simulations(files: Sequence[ResultFile]) -> Section:
-    named: list[tuple[str, SimulationRecord]] = []
-    for file, label in zip(files, ResultFile.labels(files), strict=True):
-        own = file.rows(SimulationRecord)
-        numbers = range(1, len(own) + 1)
-        named += [
-            (label if len(own) == 1 else f"{label} {number}", row) for number, row in zip(numbers, own, strict=True)
-        ]
-    return simulations_section(_sources(files), named)
-
-
-def _sources(files: Sequence[ResultFile]) -> str:
-    return ", ".join(file.path.name for file in files)
 
 
 class _Instances:
@@ -129,15 +111,24 @@ class _Instances:
         for path in given:
             self._take(read_problems(path))
 
-    def of(self, solution: Path, name: str) -> Problem:
+    def of(self, solution: Path) -> Problem:
         """Find an instance: among those given, then beside the solution and in the folder above, then as shipped."""
-        for path in _beside(solution, name):
-            # Files are read until one holds it: a folder may have many.
-            if name in self._problems:
-                break
-            if path not in self._read:
+        name = read_solution(solution).instance
+        folder = solution.resolve().parent
+        paths: list[Path] = []
+        for place in (folder, folder.parent, folder.parent / "instances"):
+            found = [path for ending in _ENDINGS for path in sorted(place.glob(f"*{ending}"))]
+            # Those named like it come first.
+            paths += sorted(found, key=lambda path: not path.name.startswith(f"{name}."))
+        shipped = (Path(str(file)) for file in shipped_files("allocopt.data").iterdir())
+        paths += [path for path in shipped if path.suffix == ".jsonl"]
+        # Files are read until one holds it: a folder may have many, and what is very large is not looked into.
+        for path in paths:
+            if name not in self._problems and path not in self._read and path.stat().st_size <= _LARGEST_BYTES:
                 self._read.add(path)
-                self._take(_problems(path))
+                # Most of them are no instances.
+                with suppress(BadFileError):
+                    self._take(read_problems(path))
         if name not in self._problems:
             fault = f"is {shown(name)}, of which there is no file here; --instance names it"
             raise bad_file(solution, "instance", fault)
@@ -147,24 +138,3 @@ class _Instances:
         # The first of a name stays.
         for problem in problems:
             self._problems.setdefault(problem.name, problem)
-
-
-def _beside(solution: Path, name: str) -> Iterator[Path]:
-    """Yield the files that may hold an instance, those named like it first."""
-    folder = solution.resolve().parent
-    for place in (folder, folder.parent, folder.parent / "instances"):
-        found = [path for ending in _ENDINGS for path in sorted(place.glob(f"*{ending}"))]
-        yield from sorted(found, key=lambda path: not path.name.startswith(f"{name}."))
-    for shipped in shipped_files("allocopt.data").iterdir():
-        if shipped.name.endswith(".jsonl"):
-            yield Path(str(shipped))
-
-
-def _problems(path: Path) -> list[Problem]:
-    """Read a file that may hold anything; what is no instance holds none, and what is very large is not looked into."""
-    if path.stat().st_size > _LARGEST_BYTES:
-        return []
-    try:
-        return read_problems(path)
-    except BadFileError:
-        return []

@@ -1,7 +1,8 @@
 """A schedule as figures need it: when every job was submitted, started and ended, and on which nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -9,27 +10,14 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import Topology
 from allocopt.simulator.schedule import JobTimes, Schedule
 
+Name = TypeVar("Name")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Timeline:
-    """A schedule; arrays have shape ``(n,)``, times are in seconds.
+    """A schedule on a machine of a size; arrays have shape ``(n,)``, times are in seconds.
 
-    Parameters
-    ----------
-    names
-        Name of every job.
-    submit, start, end
-        When it joined the queue, started and ended.
-    processors
-        What it held.
-    size
-        Size of the machine.
-    nodes
-        Nodes of every job; None where that is not known.
-    topology
-        How they are connected; None where that is not known.
-    node_names
-        What the nodes are called; empty for their numbers.
+    Nodes of the jobs and the topology are None where they are not known; without names nodes have numbers.
     """
 
     names: Sequence[str]
@@ -133,9 +121,18 @@ class Timeline:
         last = max(float(timeline.end.max()) for timeline in timelines)
         return np.linspace(first, max(last, first + 1.0), bins + 1)
 
-    def is_same(self, other: "Timeline") -> bool:
-        """Whether all jobs start and end at the same times."""
-        return np.array_equal(self.start, other.start) and np.array_equal(self.end, other.end)
+    @staticmethod
+    def distinct(named: Iterable[tuple[Name, "Timeline"]]) -> "list[tuple[list[Name], Timeline]]":
+        """Bring schedules together in which all jobs start and end at the same times."""
+        groups: list[tuple[list[Name], Timeline]] = []
+        for name, line in named:
+            for names, other in groups:
+                if np.array_equal(line.start, other.start) and np.array_equal(line.end, other.end):
+                    names.append(name)
+                    break
+            else:
+                groups.append(([name], line))
+        return groups
 
 
 def _runs(places: IntArray) -> list[tuple[int, int]]:

@@ -40,19 +40,19 @@ class Measure:
         panel.texts(((float(x), float(y), text) for x, y, text in texts), align="left", size=12)
         return panel
 
-
-def bars_figure(title: str, labels: Sequence[str], measures: Sequence[Measure]) -> Figure:
-    """Return a figure of bars, a panel per measure that has values."""
-    kept = [measure for measure in measures if any(value is not None for value in measure.values)]
-    said = []
-    for measure in measures:
-        pairs = zip(labels, measure.values, strict=True)
-        written = ", ".join(f"{label} {measure.shown(value)}" for label, value in pairs if value is not None)
-        said.append(f"{measure.title}: {written}")
-    return Figure(
-        "measures",
-        title,
-        f"{'. '.join(said)}.",
-        lambda colours: [measure.panel(colours, labels) for measure in kept],
-        "The best of each stands out.",
-    )
+    @staticmethod
+    def figure(title: str, labels: Sequence[str], measures: "Sequence[Measure]") -> Figure:
+        """Return a figure of bars, a panel per measure that has values."""
+        kept = [measure for measure in measures if any(value is not None for value in measure.values)]
+        said = []
+        for measure in measures:
+            pairs = zip(labels, measure.values, strict=True)
+            written = ", ".join(f"{label} {measure.shown(value)}" for label, value in pairs if value is not None)
+            said.append(f"{measure.title}: {written}")
+        return Figure(
+            "measures",
+            title,
+            f"{'. '.join(said)}.",
+            lambda colours: [measure.panel(colours, labels) for measure in kept],
+            "The best of each stands out.",
+        )

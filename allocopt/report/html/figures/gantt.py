@@ -1,7 +1,6 @@
 """Which nodes are held when: a rectangle per job, or, of many jobs, how much of each part of the machine is held."""
 
 import heapq
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +22,13 @@ def gantt_figure(line: Timeline, name: str = "gantt", title: str = "Jobs over ti
     of_what = "processors" if line.nodes is None else "nodes"
     held = f"{len(line.start):,} jobs over {duration(line.makespan_s)} on {line.size:,} {of_what}"
     said = f"{held}, {percent(line.utilization)} of which is held."
-    if not _is_small(line):
+    if line.nodes is None:
+        is_small = len(line.start) <= _MOST_JOBS_WITHOUT_NODES and line.size <= _MOST_PROCESSORS
+    else:
+        # A job on scattered nodes takes a rectangle for each run of neighbouring ones.
+        places = line.places()
+        is_small = sum(1 + int((np.diff(np.sort(places[own])) > 1).sum()) for own in line.nodes) <= _MOST_RECTANGLES
+    if not is_small:
         whole = (
             "the machine that jobs of each size hold" if line.nodes is None else "each part of the machine that is held"
         )
@@ -38,14 +43,6 @@ def gantt_figure(line: Timeline, name: str = "gantt", title: str = "Jobs over ti
     return Figure(name, title, said, lambda colours: [_jobs_panel(line, colours)], caption)
 
 
-def _is_small(line: Timeline) -> bool:
-    if line.nodes is None:
-        return len(line.start) <= _MOST_JOBS_WITHOUT_NODES and line.size <= _MOST_PROCESSORS
-    # A job on scattered nodes takes a rectangle for each run of neighbouring ones.
-    places = line.places()
-    return sum(1 + int((np.diff(np.sort(places[held])) > 1).sum()) for held in line.nodes) <= _MOST_RECTANGLES
-
-
 def _jobs_panel(line: Timeline, colours: Colours) -> Panel:
     seconds, unit = time_unit(line.makespan_s)
     origin = float(line.submit.min())
@@ -58,13 +55,26 @@ def _jobs_panel(line: Timeline, colours: Colours) -> Panel:
         waited, ran = duration(float(line.waits_s[job])), duration(float(line.end[job] - line.start[job]))
         size = int(line.processors[job])
         titles.append(f"job {shortened(line.names[job], 40)}: {size:,} {what}, waited {waited}, ran {ran}")
+    if line.nodes is None:
+        ticks = list(Axis.linear(np.array([0.0, line.size]), is_tight=True).ticks)
+    else:
+        names = _names_by_place(line)
+        shown = np.unique(np.linspace(0, line.size - 1, min(line.size, 18)).astype(int)).tolist()
+        ticks = [(place + 0.5, shortened(names[place], 16)) for place in shown]
+    title, limits = what, []
+    if isinstance(line.topology, Tree) and len(line.topology.groups):
+        # The best names are those of leaf switches, where there is room for them.
+        leaves = line.topology.groups[0][np.argsort(line.places())]
+        firsts = np.append(np.flatnonzero(np.diff(leaves, prepend=-1)), line.size)
+        if len(firsts) <= _MOST_LEAVES + 1 and np.diff(firsts).min() >= line.size / 40:
+            names = [shortened(line.topology.names[0][leaf], 16) for leaf in leaves[firsts[:-1]].tolist()]
+            ticks = list(zip(((firsts[:-1] + firsts[1:]) / 2).tolist(), names, strict=True))
+            title, limits = "nodes by leaf switch", firsts[1:-1].tolist()
     across = max(line.makespan_s, 1.0) / seconds
-    rows, limits = _node_axis(line)
     x = Axis.linear(np.array([0.0, across]), f"{unit} since the first submission", is_tight=True, has_grid=False)
-    panel = Panel(colours, x, rows, 380, width=WIDE)
-    panel.boxes(
-        np.array(boxes), roles, titles, "surface", _edge_widths(np.array(boxes), WIDE / across, 380 / line.size)
-    )
+    panel = Panel(colours, x, Axis((line.size, 0), ticks, title, has_grid=False), 380, width=WIDE)
+    edges = _edge_widths(np.array(boxes), WIDE / across, 380 / line.size)
+    panel.boxes(np.array(boxes), roles, titles, "surface", edges)
     panel.rules(limits, "muted")
     return panel
 
@@ -72,90 +82,9 @@ def _jobs_panel(line: Timeline, colours: Colours) -> Panel:
 def _shares_panel(line: Timeline, colours: Colours) -> Panel:
     edges = Timeline.shared_bins([line], _BINS)
     seconds, unit = time_unit(line.makespan_s)
-    shares, names = _by_size(line, edges) if line.nodes is None else _by_band(line, edges)
+    shares, names = _shares(line, edges)
     scale = max(float(shares.max()), 1e-9) if line.nodes is None else 1.0
     times = (edges - edges[0]) / seconds
-    boxes, roles, titles = _merged(shares, scale, times, names, unit)
-    title = "processors per job" if line.nodes is None else "nodes"
-    # Beyond these, names would stand on each other.
-    kept = np.unique(np.linspace(0, len(names) - 1, min(len(names), 16)).astype(int)).tolist()
-    rows = Axis((len(shares), 0), [(row + 0.5, shortened(names[row], 16)) for row in kept], title, has_grid=False)
-    x = Axis(
-        (0.0, float(times[-1])),
-        Axis.linear(times, is_tight=True).ticks,
-        f"{unit} since the first submission",
-        has_grid=False,
-    )
-    panel = Panel(colours, x, rows, 25 * len(shares) if line.nodes is None else 340, width=WIDE)
-    panel.boxes(boxes, roles, titles)
-    return panel
-
-
-def _edge_widths(boxes: FloatArray, pixels_across: float, pixels_down: float) -> FloatArray:
-    """Return the widths of the edges of boxes: small boxes have none, as edges would hide them."""
-    is_large = (boxes[:, 2] * pixels_across > 3.0) & (boxes[:, 3] * pixels_down > 2.0)
-    return np.where(is_large, 0.5, 0.0)
-
-
-def _node_axis(line: Timeline) -> tuple[Axis, list[float]]:
-    """Return the axis of nodes by the best names that are known, and the limits of leaf switches if they are named."""
-    domain = (line.size, 0)
-    if isinstance(line.topology, Tree) and len(line.topology.groups):
-        leaves = line.topology.groups[0][np.argsort(line.places())]
-        firsts = np.append(np.flatnonzero(np.diff(leaves, prepend=-1)), line.size)
-        if len(firsts) <= _MOST_LEAVES + 1 and np.diff(firsts).min() >= line.size / 40:
-            names = [shortened(line.topology.names[0][leaf], 16) for leaf in leaves[firsts[:-1]].tolist()]
-            ticks = list(zip(((firsts[:-1] + firsts[1:]) / 2).tolist(), names, strict=True))
-            return Axis(domain, ticks, "nodes by leaf switch", has_grid=False), firsts[1:-1].tolist()
-    if line.nodes is None:
-        return Axis(
-            domain, Axis.linear(np.array([0.0, line.size]), is_tight=True).ticks, "processors", has_grid=False
-        ), []
-    shown = np.unique(np.linspace(0, line.size - 1, min(line.size, 18)).astype(int)).tolist()
-    names = _names_by_place(line)
-    return Axis(domain, [(place + 0.5, shortened(names[place], 16)) for place in shown], "nodes", has_grid=False), []
-
-
-def _names_by_place(line: Timeline) -> list[str]:
-    nodes = np.argsort(line.places()).tolist()
-    return [line.node_names[node] if line.node_names else f"{node:,}" for node in nodes]
-
-
-def _by_band(line: Timeline, edges: FloatArray) -> tuple[FloatArray, list[str]]:
-    """Share of the nodes in each band that is held between edges of time; the name of each band's first node."""
-    assert line.nodes is not None, "bands are of nodes"
-    bands = min(_BANDS, line.size)
-    # Bands are of places, not of node numbers, so that the nodes of a switch share a band.
-    band_of = line.places() * bands // line.size
-    jobs = np.repeat(np.arange(len(line.nodes)), [len(nodes) for nodes in line.nodes])
-    bands_held = band_of[np.concatenate(line.nodes)]
-    sizes = np.bincount(band_of, minlength=bands)
-    rows = []
-    for band in range(bands):
-        own = jobs[bands_held == band]
-        ones = np.ones(len(own), dtype=np.int64)
-        part = Timeline((), line.submit[own], line.start[own], line.end[own], ones, int(sizes[band]))
-        rows.append(part.held(edges) / sizes[band])
-    names = _names_by_place(line)
-    return np.array(rows), [names[first] for first in np.concatenate(([0], np.cumsum(sizes)[:-1])).tolist()]
-
-
-def _by_size(line: Timeline, edges: FloatArray) -> tuple[FloatArray, list[str]]:
-    """Share of the machine that jobs of each class of size hold; names of the classes: 1, 2 to 4, 5 to 16, ..."""
-    limits = 4 ** np.arange(16, dtype=np.int64)
-    classes = np.searchsorted(limits, line.processors)
-    rows, names = [], []
-    for number in np.unique(classes)[::-1].tolist():
-        own = classes == number
-        part = Timeline((), line.submit[own], line.start[own], line.end[own], line.processors[own], line.size)
-        rows.append(part.held(edges) / line.size)
-        names.append("1" if number == 0 else f"{limits[number - 1] + 1:,}{EN_DASH}{limits[number]:,}")
-    return np.array(rows), names
-
-
-def _merged(
-    shares: FloatArray, scale: float, times: FloatArray, names: Sequence[str], unit: str
-) -> tuple[FloatArray, list[str], list[str]]:
     # What is next to nothing is drawn as idle.
     scaled = np.minimum(shares / scale, 1.0)
     steps = np.where(scaled < 0.01, -1, np.minimum((scaled * N_STEPS).astype(int), N_STEPS - 1))
@@ -167,7 +96,56 @@ def _merged(
             roles.append("idle" if values[first] < 0 else f"s{values[first] + 1}")
             span = f"{times[first]:.3g}{EN_DASH}{times[last]:.3g} {unit}"
             titles.append(f"{names[row]}, {span}: {percent(float(shares[row, first:last].mean()))}")
-    return np.array(boxes), roles, titles
+    title = "processors per job" if line.nodes is None else "nodes"
+    # Beyond these, names would stand on each other.
+    kept = np.unique(np.linspace(0, len(names) - 1, min(len(names), 16)).astype(int)).tolist()
+    rows = Axis((len(shares), 0), [(row + 0.5, shortened(names[row], 16)) for row in kept], title, has_grid=False)
+    ticks = Axis.linear(times, is_tight=True).ticks
+    x = Axis((0.0, float(times[-1])), ticks, f"{unit} since the first submission", has_grid=False)
+    panel = Panel(colours, x, rows, 25 * len(shares) if line.nodes is None else 340, width=WIDE)
+    panel.boxes(np.array(boxes), roles, titles)
+    return panel
+
+
+def _edge_widths(boxes: FloatArray, pixels_across: float, pixels_down: float) -> FloatArray:
+    """Return the widths of the edges of boxes: small boxes have none, as edges would hide them."""
+    is_large = (boxes[:, 2] * pixels_across > 3.0) & (boxes[:, 3] * pixels_down > 2.0)
+    return np.where(is_large, 0.5, 0.0)
+
+
+def _names_by_place(line: Timeline) -> list[str]:
+    nodes = np.argsort(line.places()).tolist()
+    return [line.node_names[node] if line.node_names else f"{node:,}" for node in nodes]
+
+
+def _shares(line: Timeline, edges: FloatArray) -> tuple[FloatArray, list[str]]:
+    """Return shares that are held between edges of time, and names of their rows.
+
+    A row is a band of nodes, named by its first one; where nodes are not known, the jobs of a class of size.
+    """
+    if line.nodes is None:
+        # 1, 2 to 4, 5 to 16, ...
+        limits = 4 ** np.arange(16, dtype=np.int64)
+        classes = np.searchsorted(limits, line.processors)
+        numbers = np.unique(classes)[::-1].tolist()
+        parts = [(np.flatnonzero(classes == number), line.processors, line.size) for number in numbers]
+        names = ["1" if each == 0 else f"{limits[each - 1] + 1:,}{EN_DASH}{limits[each]:,}" for each in numbers]
+    else:
+        bands = min(_BANDS, line.size)
+        # Bands are of places, not of node numbers, so that the nodes of a switch share a band.
+        band_of = line.places() * bands // line.size
+        jobs = np.repeat(np.arange(len(line.nodes)), [len(nodes) for nodes in line.nodes])
+        bands_held = band_of[np.concatenate(line.nodes)]
+        sizes = np.bincount(band_of, minlength=bands).tolist()
+        ones = np.ones(len(line.start), dtype=np.int64)
+        parts = [(jobs[bands_held == band], ones, size) for band, size in enumerate(sizes)]
+        every = _names_by_place(line)
+        names = [every[first] for first in np.cumsum([0, *sizes[:-1]]).tolist()]
+    rows = [
+        Timeline((), line.submit[own], line.start[own], line.end[own], held[own], size).held(edges) / size
+        for own, held, size in parts
+    ]
+    return np.array(rows), names
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,11 +162,38 @@ class NodeGantt:
         """Return the figure, a row per node."""
         span = duration(float(self.end.max() - self.start.min()))
         cut = f" The first {_MOST_ON_NODES:,} of them are drawn." if len(self.jobs) > _MOST_ON_NODES else ""
+
+        def draw(colours: Colours) -> list[Panel]:
+            kept = np.argsort(self.start, kind="stable")[:_MOST_ON_NODES]
+            origin = float(self.start.min())
+            seconds, unit = time_unit(float(self.end[kept].max()) - origin)
+            lane, lanes = self.lanes(kept)
+            heights = 0.86 / np.maximum(lanes[self.node[kept]], 1)
+            left, width = (self.start[kept] - origin) / seconds, (self.end[kept] - self.start[kept]) / seconds
+            boxes = np.stack((left, self.node[kept] + 0.07 + lane * heights, width, heights), axis=1)
+            titles = []
+            for job in kept.tolist():
+                ran, after = duration(float(self.end[job] - self.start[job])), duration(float(self.start[job] - origin))
+                where = self.node_names[int(self.node[job])]
+                titles.append(f"job {shortened(self.jobs[job], 40)} on {where}: started after {after}, ran {ran}")
+            rows = len(self.node_names)
+            height = float(np.clip(22 * rows, 130, 560))
+            across = max(float((left + width).max()), 1e-9)
+            shown = np.unique(np.linspace(0, rows - 1, min(rows, _MOST_NAMES)).round().astype(int)).tolist()
+            y = Axis((rows, 0), [(row + 0.5, shortened(self.node_names[row], 16)) for row in shown], has_grid=False)
+            x = Axis.linear(np.array([0.0, across]), f"{unit} since the first start", is_tight=True, has_grid=False)
+            panel = Panel(colours, x, y, height, width=WIDE)
+            stripes = [(0.0, float(row), x.domain[1], 1.0) for row in range(0, rows, 2)]
+            panel.boxes(np.array(stripes), ["raised"] * len(stripes))
+            edges = _edge_widths(boxes, WIDE / across, height / rows)
+            panel.boxes(boxes, [Key(job).role for job in kept.tolist()], titles, "surface", edges)
+            return [panel]
+
         return Figure(
             "gantt-by-node",
             "Jobs over time, by node",
             f"{len(self.jobs):,} jobs on {len(self.node_names):,} nodes over {span}.",
-            lambda colours: [self._panel(colours)],
+            draw,
             f"A rectangle is a job; jobs that share a node stand one below the other in its row.{cut} Point at one for "
             "its name and times.",
         )
@@ -220,29 +225,3 @@ class NodeGantt:
             lane[place] = heapq.heappop(free[node])
             heapq.heappush(busy[node], (float(self.end[job]), int(lane[place])))
         return lane, lanes
-
-    def _panel(self, colours: Colours) -> Panel:
-        kept = np.argsort(self.start, kind="stable")[:_MOST_ON_NODES]
-        origin = float(self.start.min())
-        seconds, unit = time_unit(float(self.end[kept].max()) - origin)
-        lane, lanes = self.lanes(kept)
-        heights = 0.86 / np.maximum(lanes[self.node[kept]], 1)
-        left, width = (self.start[kept] - origin) / seconds, (self.end[kept] - self.start[kept]) / seconds
-        boxes = np.stack((left, self.node[kept] + 0.07 + lane * heights, width, heights), axis=1)
-        titles = []
-        for job in kept.tolist():
-            ran, after = duration(float(self.end[job] - self.start[job])), duration(float(self.start[job] - origin))
-            where = self.node_names[int(self.node[job])]
-            titles.append(f"job {shortened(self.jobs[job], 40)} on {where}: started after {after}, ran {ran}")
-        rows = len(self.node_names)
-        height = float(np.clip(22 * rows, 130, 560))
-        across = max(float((left + width).max()), 1e-9)
-        shown = np.unique(np.linspace(0, rows - 1, min(rows, _MOST_NAMES)).round().astype(int)).tolist()
-        y = Axis((rows, 0), [(row + 0.5, shortened(self.node_names[row], 16)) for row in shown], has_grid=False)
-        x = Axis.linear(np.array([0.0, across]), f"{unit} since the first start", is_tight=True, has_grid=False)
-        panel = Panel(colours, x, y, height, width=WIDE)
-        stripes = [(0.0, float(row), x.domain[1], 1.0) for row in range(0, rows, 2)]
-        panel.boxes(np.array(stripes), ["raised"] * len(stripes))
-        edges = _edge_widths(boxes, WIDE / across, height / rows)
-        panel.boxes(boxes, [Key(job).role for job in kept.tolist()], titles, "surface", edges)
-        return panel

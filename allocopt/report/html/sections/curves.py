@@ -22,11 +22,24 @@ _Run = Mapping[str, FloatArray]
 def curves_section(files: Sequence[ResultFile]) -> Section:
     """Show the curves of trainings that have the same columns."""
     columns = list(files[0].records[0].values)
-    runs = {label: _columns(file) for label, file in zip(ResultFile.labels(files), files, strict=True)}
-    measures = [name for name in columns[1:] if any(_varies(run[name]) for run in runs.values())] or columns[1:2]
+    runs: dict[str, _Run] = {}
+    for label, file in zip(ResultFile.labels(files), files, strict=True):
+        # Empty cells, and numbers that no axis has room for, are no numbers.
+        values = np.array([[float(record.values[name] or "nan") for name in columns] for record in file.records])
+        runs[label] = dict(zip(columns, np.where(np.abs(values) <= _MOST_DRAWN, values, np.nan).T, strict=True))
+
+    def varies(values: FloatArray) -> bool:
+        known = values[np.isfinite(values)]
+        return len(known) > 0 and float(known.max()) > float(known.min())
+
+    def rank(name: str) -> int:
+        # Those that trainings are judged by come first.
+        return next((place for place, word in enumerate(_FAVOURITES) if word in name), len(_FAVOURITES))
+
+    measures = [name for name in columns[1:] if any(varies(run[name]) for run in runs.values())] or columns[1:2]
     # Counters rise in every training; they say nothing of it.
     judged = [name for name in measures if name not in _BOOKKEEPING] or measures
-    drawn = sorted(judged, key=_importance)[:_MOST_MEASURES]
+    drawn = sorted(judged, key=rank)[:_MOST_MEASURES]
     figure = _figure(columns[0], sorted(drawn, key=columns.index), runs)
     updates = max(len(run[columns[0]]) for run in runs.values())
     counted = ("runs", str(len(runs))) if len(runs) > 1 else ("run", next(iter(runs)))
@@ -82,20 +95,3 @@ def _table(runs: Mapping[str, _Run], measures: Sequence[str]) -> Table:
     titles = ("first", "last twentieth", "least", "most")
     columns = (Column("run"), Column("measure"), *(Column(each, 0, is_mixed=True) for each in titles))
     return Table("Measures", columns, tuple(rows), tuple(keys) if len(runs) > 1 else ())
-
-
-def _columns(file: ResultFile) -> dict[str, FloatArray]:
-    """Return the columns of a curve; empty cells, and numbers that no axis has room for, are no numbers."""
-    names = list(file.records[0].values)
-    values = np.array([[float(record.values[name] or "nan") for name in names] for record in file.records])
-    return dict(zip(names, np.where(np.abs(values) <= _MOST_DRAWN, values, np.nan).T, strict=True))
-
-
-def _varies(values: FloatArray) -> bool:
-    known = values[np.isfinite(values)]
-    return len(known) > 0 and float(known.max()) > float(known.min())
-
-
-def _importance(name: str) -> int:
-    """Rank measures: those that trainings are judged by first."""
-    return next((rank for rank, word in enumerate(_FAVOURITES) if word in name), len(_FAVOURITES))

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from allocopt.arrays import FloatArray
 from allocopt.cluster.named import NamedTree
 from allocopt.files.faults import bad_file, shown
 from allocopt.report.html.document import Column, Section, Table
@@ -14,7 +13,7 @@ from allocopt.report.html.results import ResultFile
 from allocopt.report.html.timeline import Timeline
 from allocopt.report.plot import Axis, Colours, Figure, Panel
 from allocopt.report.table import Cell
-from allocopt.report.words import EN_DASH, duration, number, percent, slug, time_unit
+from allocopt.report.words import EN_DASH, duration, number, percent, time_unit
 from allocopt.simulator.metrics import JobStatistics, MeasuredJobs
 from allocopt.simulator.multicore.simulation import DURATION
 
@@ -35,19 +34,35 @@ def schedules_section(files: Sequence[ResultFile], cluster: NamedTree | None = N
 def _timelines_section(lines: Mapping[str, Timeline], source: str = "") -> Section:
     """Show schedules by their names."""
     # Lines that cover each other are one line with both names.
-    distinct = _without_equals(lines)
-    parts: list[Figure | Table] = []
-    if len(lines) > 1:
-        parts.append(_comparison(lines))
-    parts += [distributions_figure(distinct), usage_figure(distinct)]
+    distinct = {", ".join(names): line for names, line in Timeline.distinct(lines.items())}
+    figures = [distributions_figure(distinct), usage_figure(distinct)]
     for index, (name, line) in enumerate(list(distinct.items())[:_MOST_GANTTS]):
         title = "Jobs over time" if len(distinct) == 1 else f"Jobs over time: {name}"
-        parts.append(gantt_figure(line, f"gantt-{slug(name)}-{index + 1}" if len(distinct) > 1 else "gantt", title))
-    if len(lines) == 1:
-        parts.append(_by_size(next(iter(lines.values()))))
-    title = "Schedules" if len(lines) > 1 else "Schedule"
-    facts = _facts(next(iter(lines.values()))) if len(lines) == 1 else ()
-    return Section(title, source, facts, parts=tuple(parts))
+        figures.append(gantt_figure(line, f"gantt-{name}-{index + 1}" if len(distinct) > 1 else "gantt", title))
+    if len(lines) > 1:
+        rows = tuple(
+            (
+                name, len(line.start), float(line.waits_s.mean()), float(np.median(line.waits_s)),
+                float(line.waits_s.max()), float(line.slowdowns.mean()), 100 * line.utilization, line.makespan_s,
+            )
+            for name, line in lines.items()
+        )  # fmt: skip
+        columns = (
+            Column("schedule"), Column("jobs", 0), Column("mean wait s", 0), Column("median wait s", 0),
+            Column("max wait s", 0), Column("mean bounded slowdown", 2), Column("utilization %", 1),
+            Column("makespan s", 0),
+        )  # fmt: skip
+        return Section("Schedules", source, parts=(Table("Comparison", columns, rows), *figures))
+    (line,) = lines.values()
+    facts = (
+        ("jobs", f"{len(line.start):,}"),
+        ("mean wait", duration(float(line.waits_s.mean()))),
+        ("longest wait", duration(float(line.waits_s.max()))),
+        ("mean bounded slowdown", number(float(line.slowdowns.mean()))),
+        (f"of {line.size:,} processors in use", percent(line.utilization)),
+        ("from first to last", duration(line.makespan_s)),
+    )
+    return Section("Schedule", source, facts, parts=(*figures, _by_size(line)))
 
 
 def placed_section(file: ResultFile, cluster: NamedTree | None = None) -> Section:
@@ -60,7 +75,13 @@ def placed_section(file: ResultFile, cluster: NamedTree | None = None) -> Sectio
     named = [str(record.values["node"]) for record in file.records]
     # As the cluster numbers them, else by name, with n2 before n10.
     known = {} if cluster is None else {name: number for number, name in enumerate(cluster.nodes)}
-    order = sorted(set(named), key=lambda name: (known.get(name, len(known)), _natural(name)))
+
+    def rank(name: str) -> tuple[int, list[tuple[int, int, str]]]:
+        parts = re.split(r"(\d+)", name)
+        natural = [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
+        return known.get(name, len(known)), natural
+
+    order = sorted(set(named), key=rank)
     places = {name: place for place, name in enumerate(order)}
     node = np.array([places[name] for name in named], dtype=np.int64)
     jobs = [str(record.values["job_id"]) for record in file.records]
@@ -78,10 +99,6 @@ def placed_section(file: ResultFile, cluster: NamedTree | None = None) -> Sectio
     )
     parts = (NodeGantt(jobs, node, start, end, order).figure(), table)
     return Section("Placed jobs", file.path.name, facts, parts=parts)
-
-
-def _natural(name: str) -> list[tuple[int, int, str]]:
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name)]
 
 
 def _timeline(file: ResultFile, cluster: NamedTree | None) -> Timeline:
@@ -125,7 +142,13 @@ def distributions_figure(lines: Mapping[str, Timeline]) -> Figure:
         ):
             panel = Panel(colours, x, Axis.shares(), 190, title)
             for index, (name, values) in enumerate(held.items()):
-                panel.line(index, *_cumulative(values), name, is_step=True)
+                # A logarithmic axis has no place for 0; many jobs wait not at all.
+                ordered = np.sort(np.maximum(values, 1.0))
+                places = np.unique(np.linspace(0, len(ordered) - 1, _MOST_POINTS).round().astype(int))
+                known = np.append(1.0, ordered[places])
+                panel.line(
+                    index, known, 100 * np.searchsorted(ordered, known, "right") / len(ordered), name, is_step=True
+                )
             panels.append(panel)
         return panels
 
@@ -172,28 +195,6 @@ def usage_figure(lines: Mapping[str, Timeline]) -> Figure:
     )
 
 
-def _cumulative(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return values from one on, and the per cent of all at or below each, at few points."""
-    # A logarithmic axis has no place for 0; many jobs wait not at all.
-    ordered = np.sort(np.maximum(values, 1.0))
-    places = np.unique(np.linspace(0, len(ordered) - 1, _MOST_POINTS).round().astype(int))
-    shares = 100 * np.searchsorted(ordered, ordered[places], "right") / len(ordered)
-    least = 100 * float((ordered <= 1.0).mean())
-    return np.concatenate(([1.0], ordered[places])), np.concatenate(([least], shares))
-
-
-def _without_equals(lines: Mapping[str, Timeline]) -> dict[str, Timeline]:
-    """Bring schedules in which all jobs run at the same times under one name."""
-    groups: list[tuple[list[str], Timeline]] = []
-    for name, line in lines.items():
-        same = next((names for names, other in groups if line.is_same(other)), None)
-        if same is None:
-            groups.append(([name], line))
-        else:
-            same.append(name)
-    return {", ".join(names): line for names, line in groups}
-
-
 def _by_size(line: Timeline) -> Table:
     nobody = np.zeros(len(line.start), dtype=np.bool_)
     measured = MeasuredJobs(line.processors, line.times(), nobody, None)
@@ -212,30 +213,3 @@ def _by_size(line: Timeline) -> Table:
 def _cells(jobs: JobStatistics) -> tuple[Cell, ...]:
     wait = jobs.wait_s
     return jobs.jobs, wait.mean, wait.median, wait.percentile_95, wait.maximum, jobs.bounded_slowdown.mean
-
-
-def _comparison(lines: Mapping[str, Timeline]) -> Table:
-    rows = tuple(
-        (
-            name, len(line.start), float(line.waits_s.mean()), float(np.median(line.waits_s)),
-            float(line.waits_s.max()), float(line.slowdowns.mean()), 100 * line.utilization, line.makespan_s,
-        )
-        for name, line in lines.items()
-    )  # fmt: skip
-    columns = (
-        Column("schedule"), Column("jobs", 0), Column("mean wait s", 0), Column("median wait s", 0),
-        Column("max wait s", 0), Column("mean bounded slowdown", 2), Column("utilization %", 1),
-        Column("makespan s", 0),
-    )  # fmt: skip
-    return Table("Comparison", columns, rows)
-
-
-def _facts(line: Timeline) -> tuple[tuple[str, str], ...]:
-    return (
-        ("jobs", f"{len(line.start):,}"),
-        ("mean wait", duration(float(line.waits_s.mean()))),
-        ("longest wait", duration(float(line.waits_s.max()))),
-        ("mean bounded slowdown", number(float(line.slowdowns.mean()))),
-        (f"of {line.size:,} processors in use", percent(line.utilization)),
-        ("from first to last", duration(line.makespan_s)),
-    )

@@ -10,7 +10,6 @@ from allocopt.cluster.named import NamedTree
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import InvalidSolutionError
 from allocopt.files.faults import bad_file
-from allocopt.files.models import SolutionModel
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import AnswerTable, NodeMap, kind_of
 from allocopt.report.html.document import Column, Section, Table
@@ -30,14 +29,20 @@ def solution_section(path: Path, problem: Problem, cluster: NamedTree | None = N
     except InvalidSolutionError as error:
         raise bad_file(path, str(error)) from None
     solution = None if stored.answer is None else solution_of(problem, stored)
-    facts, nodes = _facts(stored, kind.objective), kind.node_map(problem, solution)
+    nodes, gap = kind.node_map(problem, solution), gap_between(stored.objective, stored.bound)
+    facts = [("status", stored.status.lower()), ("solver", stored.solver)]
+    if stored.strategy is not None:
+        facts.append(("strategy", stored.strategy))
+    facts.append((kind.objective, EN_DASH if stored.objective is None else number(stored.objective)))
+    if gap is not None and stored.bound is not None:
+        facts.append(("gap to the bound", percent(gap, 3)))
     title = f"{kind.answer if nodes else 'solution'} of {stored.instance}"
     title = title[0].upper() + title[1:]
     if nodes is None:
         table = kind.table(problem, solution)
-        return Section(title, path.name, facts, parts=() if table is None else (_drawn(table),))
+        return Section(title, path.name, tuple(facts), parts=() if table is None else (_drawn(table),))
     if nodes.held is None:
-        return Section(title, path.name, facts, (f"There is no {kind.answer}.",))
+        return Section(title, path.name, tuple(facts), (f"There is no {kind.answer}.",))
     owner = _owners(nodes)
     for job, held in enumerate(nodes.held):
         owner[held] = job
@@ -68,17 +73,6 @@ def instance_section(path: Path, problem: Problem, nodes: NodeMap, cluster: Name
     )
 
 
-def _facts(stored: SolutionModel, objective: str) -> tuple[tuple[str, str], ...]:
-    gap = gap_between(stored.objective, stored.bound)
-    facts = [("status", stored.status.lower()), ("solver", stored.solver)]
-    if stored.strategy is not None:
-        facts.append(("strategy", stored.strategy))
-    facts.append((objective, EN_DASH if stored.objective is None else number(stored.objective)))
-    if gap is not None and stored.bound is not None:
-        facts.append(("gap to the bound", f"{percent(gap, 3)}"))
-    return tuple(facts)
-
-
 def _owners(nodes: NodeMap) -> IntArray:
     owner = np.full(nodes.topology.size, TAKEN, dtype=np.int64)
     owner[nodes.idle] = IDLE
@@ -104,21 +98,17 @@ def _job_table(nodes: NodeMap, names: tuple[str, ...], keys: tuple[int, ...]) ->
     rows: list[tuple[Cell, ...]] = []
     for job, held, cost in zip(nodes.names, nodes.held or (), nodes.costs, strict=True):
         groups = [len(np.unique(level)) for level in nodes.topology.groups_of(held)]
-        rows.append((job, len(held), cost, *groups, _listed(held, names)))
+        ordered = np.sort(held)
+        runs = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1)
+        listed = ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}{EN_DASH}{run[-1]}" for run in runs)
+        if names:
+            listed = fold_hostlist(names[node] for node in ordered.tolist())
+        rows.append((job, len(held), cost, *groups, listed))
     columns = (
         Column("job"), Column("nodes", 0), Column("hop cost", 1), *(Column(title, 0) for title in titles),
         Column("on nodes"),
     )  # fmt: skip
     return Table("Jobs and their nodes", columns, tuple(rows), keys)
-
-
-def _listed(nodes: IntArray, names: tuple[str, ...]) -> str:
-    ordered = np.sort(nodes)
-    if names:
-        return fold_hostlist(names[node] for node in ordered.tolist())
-    breaks = np.flatnonzero(np.diff(ordered) > 1) + 1
-    runs = np.split(ordered, breaks)
-    return ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}{EN_DASH}{run[-1]}" for run in runs)
 
 
 def _drawn(table: AnswerTable) -> Table:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from statistics import fmean, median
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -60,7 +60,20 @@ def solves_section(source: str, rows: Sequence[SolveRecord]) -> Section:
         verdict.append(f"All {len(gaps):,} gaps to {yardstick} are 0.")
     if len(rows) > len(groups) or len(groups) > 1:
         parts.append(_summary(groups, yardstick, in_ms, has_keys=bool(gaps.any())))
-    parts.append(_table(rows, yardstick, in_ms))
+    unit, factor = ("ms", 1e3) if in_ms else ("s", 1.0)
+    shown = tuple(
+        (
+            row.instance, _contender(row.solver, row.strategy), row.status.lower(), row.objective, row.bound,
+            _gap_percent(row, yardstick), factor * row.runtime_s, row.seed,
+        )
+        for row in rows[:_MOST_ROWS]
+    )  # fmt: skip
+    columns = (
+        Column("instance"), Column("solver"), Column("status"), Column("objective", 2), Column("bound", 2),
+        Column("gap %", 3), Column(unit, 2), Column("seed", 0),
+    )  # fmt: skip
+    cut = f" The first {_MOST_ROWS:,} of {len(rows):,} are shown." if len(rows) > _MOST_ROWS else ""
+    parts.append(Table("Every solve", columns, shown, note=f"The gap is to {_described(yardstick)}.{cut}"))
     proved = sum(row.status == "OPTIMAL" for row in rows)
     contenders = ("solvers and strategies", str(len(groups))) if len(groups) > 1 else ("solver", next(iter(groups)))
     facts = (
@@ -79,18 +92,27 @@ def trajectories_section(source: str, rows: Sequence[TrajectoryRow]) -> Section:
 
     Strategies have bounds of their own; where several are compared, all gaps are to the best objective of the window.
     """
-    bounds, best = _best_bounds(rows), _best_objectives(rows)
+    bounds, best = _best(rows, "bound"), _best(rows, "objective")
     windows = best.keys()
     yardstick, values = (_BEST_BOUND, bounds) if bounds.keys() == windows else (_BEST_FOUND, best)
     if len({strategy for _, strategy in windows}) > 1:
-        together = _best_objectives([replace(row, strategy=None) for row in rows])
+        together = _best([replace(row, strategy=None) for row in rows], "objective")
         yardstick, values = _BEST_OF_ANY, {(name, strategy): together[name, None] for name, strategy in windows}
     solves: dict[str, list[_Steps]] = {}
-    for own in _split(rows):
+    # Rows of a solve stand together, and in a repeated solve time begins anew.
+    split: list[list[TrajectoryRow]] = []
+    for _, group in groupby(rows, key=lambda row: (row.instance, row.kind, row.strategy, row.solver, row.seed)):
+        split.append([])
+        for row in group:
+            if split[-1] and row.time_s < split[-1][-1].time_s:
+                split.append([])
+            split[-1].append(row)
+    for own in split:
         objectives = np.array([row.objective for row in own])
         known = values[own[0].instance, own[0].strategy]
-        gaps = _without_noise(100 * np.abs(objectives - known) / max(1e-9, abs(known)))
-        steps = _Steps(np.array([row.time_s for row in own]), gaps)
+        gaps = 100 * np.abs(objectives - known) / max(1e-9, abs(known))
+        # What rounding leaves is 0.
+        steps = _Steps(np.array([row.time_s for row in own]), np.where(gaps < 1e-4, 0.0, gaps))
         solves.setdefault(_contender(own[0].solver, own[0].strategy), []).append(steps)
     facts = (
         ("solves", f"{sum(map(len, solves.values())):,}"),
@@ -119,10 +141,6 @@ def _gap_percent(row: SolveRecord, yardstick: str) -> float | None:
         gap = 100 * (-worse if is_maximized(row.kind) else worse) / max(1e-9, abs(row.best_known))
     # What rounding leaves is 0.
     return 0.0 if gap is not None and abs(gap) < 1e-4 else gap
-
-
-def _without_noise(gaps: FloatArray) -> FloatArray:
-    return np.where(np.abs(gaps) < 1e-4, 0.0, gaps)
 
 
 def _gap_figure(groups: Mapping[str, Sequence[SolveRecord]], yardstick: str) -> Figure:
@@ -194,23 +212,6 @@ def _summary(groups: Mapping[str, Sequence[SolveRecord]], yardstick: str, in_ms:
     return Table("Solvers", columns, tuple(rows), tuple(range(len(rows))) if has_keys else (), note)
 
 
-def _table(rows: Sequence[SolveRecord], yardstick: str, in_ms: bool) -> Table:
-    unit, factor = ("ms", 1e3) if in_ms else ("s", 1.0)
-    shown = tuple(
-        (
-            row.instance, _contender(row.solver, row.strategy), row.status.lower(), row.objective, row.bound,
-            _gap_percent(row, yardstick), factor * row.runtime_s, row.seed,
-        )
-        for row in rows[:_MOST_ROWS]
-    )  # fmt: skip
-    columns = (
-        Column("instance"), Column("solver"), Column("status"), Column("objective", 2), Column("bound", 2),
-        Column("gap %", 3), Column(unit, 2), Column("seed", 0),
-    )  # fmt: skip
-    cut = f" The first {_MOST_ROWS:,} of {len(rows):,} are shown." if len(rows) > _MOST_ROWS else ""
-    return Table("Every solve", columns, shown, note=f"The gap is to {_described(yardstick)}.{cut}")
-
-
 def _verdict(groups: Mapping[str, Sequence[SolveRecord]], in_ms: bool) -> list[str]:
     """Say which solver has the best objectives, where they can be compared, and which that answers is the fastest."""
     times = {
@@ -224,10 +225,18 @@ def _verdict(groups: Mapping[str, Sequence[SolveRecord]], in_ms: bool) -> list[s
     def time(name: str) -> str:
         return f"{1e3 * times[name]:,.2f} ms" if in_ms else f"{times[name]:,.2f} s"
 
-    lines = []
-    means = _means(groups)
-    if means:
-        is_max = is_maximized(next(iter(groups.values()))[0].kind)
+    lines, means = [], {}
+    solved = {
+        name: sorted((row.kind, row.instance, row.seed) for row in rows if row.objective is not None)
+        for name, rows in groups.items()
+    }
+    first = next(iter(solved.values()))
+    # Means are compared where all solved the same instances, of one kind.
+    if first and all(each == first for each in solved.values()) and len({kind for kind, _, _ in first}) == 1:
+        means = {
+            name: fmean(row.objective for row in rows if row.objective is not None) for name, rows in groups.items()
+        }
+        is_max = is_maximized(first[0][0])
         best = max(means.values()) if is_max else min(means.values())
         equal = [name for name in means if abs(means[name] - best) <= EQUAL_RELATIVE * max(1e-9, abs(best))]
         fastest = min(equal, key=lambda name: times[name])
@@ -240,49 +249,18 @@ def _verdict(groups: Mapping[str, Sequence[SolveRecord]], in_ms: bool) -> list[s
     return lines
 
 
-def _means(groups: Mapping[str, Sequence[SolveRecord]]) -> dict[str, float]:
-    """Mean objective of every solver; empty where they did not solve the same instances, or of several kinds."""
-    solved = {
-        name: sorted((row.kind, row.instance, row.seed) for row in rows if row.objective is not None)
-        for name, rows in groups.items()
-    }
-    first = next(iter(solved.values()))
-    if not first or any(each != first for each in solved.values()) or len({kind for kind, _, _ in first}) > 1:
-        return {}
-    return {name: fmean(row.objective for row in rows if row.objective is not None) for name, rows in groups.items()}
-
-
 def _described(yardstick: str) -> str:
     return f"{yardstick} of the instance under the same strategy" if yardstick == _BEST_KNOWN else yardstick
 
 
-def _split(rows: Sequence[TrajectoryRow]) -> list[list[TrajectoryRow]]:
-    """Split rows into solves; those of one stand together, and in a repeated solve time begins anew."""
-    solves: list[list[TrajectoryRow]] = []
-    for _, group in groupby(rows, key=lambda row: (row.instance, row.kind, row.strategy, row.solver, row.seed)):
-        solves.append([])
-        for row in group:
-            if solves[-1] and row.time_s < solves[-1][-1].time_s:
-                solves.append([])
-            solves[-1].append(row)
-    return solves
-
-
-def _best_bounds(rows: Sequence[TrajectoryRow]) -> _Yardsticks:
+def _best(rows: Sequence[TrajectoryRow], column: Literal["objective", "bound"]) -> _Yardsticks:
+    """Return the best objective, or the bound that is closest to it, of every instance under every strategy."""
     found: dict[tuple[str, str | None], float] = {}
     for row in rows:
-        if row.bound is not None:
-            closer = min if is_maximized(row.kind) else max
-            found[row.instance, row.strategy] = closer(found.get((row.instance, row.strategy), row.bound), row.bound)
-    return found
-
-
-def _best_objectives(rows: Sequence[TrajectoryRow]) -> _Yardsticks:
-    found: dict[tuple[str, str | None], float] = {}
-    for row in rows:
-        better = max if is_maximized(row.kind) else min
-        known = found.get((row.instance, row.strategy), row.objective)
-        found[row.instance, row.strategy] = better(known, row.objective)
+        value = row.objective if column == "objective" else row.bound
+        if value is not None:
+            better = max if is_maximized(row.kind) is (column == "objective") else min
+            found[row.instance, row.strategy] = better(found.get((row.instance, row.strategy), value), value)
     return found
 
 

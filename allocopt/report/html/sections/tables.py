@@ -1,12 +1,12 @@
 """Results that are rows of numbers: simulations, reproductions, energy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
 import numpy as np
 
 from allocopt.report.html.document import Column, Section, Table
-from allocopt.report.html.figures.bars import Measure, bars_figure
+from allocopt.report.html.figures.bars import Measure
 from allocopt.report.html.results import ResultFile, SimulationRecord
 from allocopt.report.plot import Axis, Colours, Figure, Panel
 from allocopt.report.table import Cell
@@ -19,72 +19,65 @@ _MOST_BARS = 24
 _MOST_ROWS, _MOST_COLUMNS = 40, 6
 
 
-def simulations_section(source: str, named: Sequence[tuple[str, SimulationRecord]]) -> Section:
-    """Show what was measured of simulations, each with the name that its file gives it.
+def simulations_section(files: Sequence[ResultFile]) -> Section:
+    """Show what was measured of simulations.
 
-    Simulations of a sweep are named by what was simulated; bars are means over its seeds.
+    Simulations of a sweep are named by what was simulated, others by their files; bars are means over the seeds.
     """
-    if not named:
-        return Section("Simulations", source)
-    rows = [row for _, row in named]
-    several_traces = len({row.trace for row in rows}) > 1
-    labels = [_label(row, name, several_traces) for name, row in named]
-    table = _simulation_table(labels, rows)
-    if len(rows) == 1:
-        return Section("Simulation", source, _simulation_facts(rows[0]), parts=(table,))
+    source = ", ".join(file.path.name for file in files)
     groups: dict[str, list[SimulationRecord]] = {}
-    for label, row in zip(labels, rows, strict=True):
-        groups.setdefault(label, []).append(row)
-    parts = (bars_figure("Simulations side by side", list(groups), _measures(list(groups.values()))), table)
-    return Section("Simulations", source, parts=parts if len(groups) <= _MOST_BARS else (table,))
-
-
-def _label(row: SimulationRecord, name: str, has_trace: bool) -> str:
-    """Name a simulation by what was simulated where a sweep says so, else by its file."""
-    if row.policy is None:
-        return name
-    policy = row.policy if row.backfill in (None, "none") else f"{row.policy}+{row.backfill}"
-    return ", ".join(part for part in (row.trace if has_trace else None, policy, row.allocator) if part)
-
-
-def _simulation_facts(row: SimulationRecord) -> tuple[tuple[str, str], ...]:
-    return (
+    rows: list[tuple[str, SimulationRecord]] = []
+    held = [file.rows(SimulationRecord) for file in files]
+    has_traces = len({row.trace for own in held for row in own}) > 1
+    for own, name in zip(held, ResultFile.labels(files), strict=True):
+        for place, row in enumerate(own, 1):
+            label = name if len(own) == 1 else f"{name} {place}"
+            if row.policy is not None:
+                policy = row.policy if row.backfill in (None, "none") else f"{row.policy}+{row.backfill}"
+                label = ", ".join(part for part in (row.trace if has_traces else None, policy, row.allocator) if part)
+            rows.append((label, row))
+            groups.setdefault(label, []).append(row)
+    if not rows:
+        return Section("Simulations", source)
+    columns: tuple[Column, ...] = (
+        Column("simulation"), Column("seed", 0), Column("jobs", 0), Column("mean wait s", 1), Column("max wait s", 0),
+        Column("mean bounded slowdown", 2), Column("utilization %", 2), Column("makespan s", 0), Column("jobs/s", 0),
+    )  # fmt: skip
+    cells: list[tuple[Cell, ...]] = [
+        (
+            label, row.seed, row.jobs, row.mean_wait_s, row.max_wait_s, row.mean_bounded_slowdown,
+            100 * row.utilization, row.makespan_s, row.jobs_per_s,
+        )
+        for label, row in rows
+    ]  # fmt: skip
+    if all(row.seed is None for _, row in rows):
+        columns, cells = (columns[0], *columns[2:]), [(each[0], *each[2:]) for each in cells]
+    table = Table("Simulations", columns, tuple(cells))
+    if len(rows) > 1:
+        parts = (table,) if len(groups) > _MOST_BARS else (_bars(groups), table)
+        return Section("Simulations", source, parts=parts)
+    ((_, row),) = rows
+    facts = (
         ("jobs", f"{row.jobs:,}"),
         ("mean wait", duration(row.mean_wait_s)),
         ("longest wait", duration(row.max_wait_s)),
         ("mean bounded slowdown", number(row.mean_bounded_slowdown)),
         ("of the machine in use", percent(row.utilization)),
     )
+    return Section("Simulation", source, facts, parts=(table,))
 
 
-def _simulation_table(labels: Sequence[str], rows: Sequence[SimulationRecord]) -> Table:
-    columns = [
-        Column("simulation"), Column("seed", 0), Column("jobs", 0), Column("mean wait s", 1), Column("max wait s", 0),
-        Column("mean bounded slowdown", 2), Column("utilization %", 2), Column("makespan s", 0), Column("jobs/s", 0),
-    ]  # fmt: skip
-    cells: list[tuple[Cell, ...]] = [
-        (
-            label, row.seed, row.jobs, row.mean_wait_s, row.max_wait_s, row.mean_bounded_slowdown,
-            100 * row.utilization, row.makespan_s, row.jobs_per_s,
-        )
-        for label, row in zip(labels, rows, strict=True)
-    ]  # fmt: skip
-    if all(row.seed is None for row in rows):
-        del columns[1]
-        cells = [(each[0], *each[2:]) for each in cells]
-    return Table("Simulations", tuple(columns), tuple(cells))
-
-
-def _measures(groups: Sequence[Sequence[SimulationRecord]]) -> tuple[Measure, ...]:
+def _bars(groups: Mapping[str, Sequence[SimulationRecord]]) -> Figure:
     def means(value: Callable[[SimulationRecord], float]) -> tuple[float, ...]:
-        return tuple(fmean(map(value, group)) for group in groups)
+        return tuple(fmean(map(value, group)) for group in groups.values())
 
-    return (
+    measures = (
         Measure("Mean wait", means(lambda row: row.mean_wait_s), duration),
         Measure("Mean bounded slowdown", means(lambda row: row.mean_bounded_slowdown), number),
         Measure("Utilization", means(lambda row: row.utilization), percent, "max"),
         Measure("Longest wait", means(lambda row: row.max_wait_s), duration),
     )
+    return Measure.figure("Simulations side by side", list(groups), measures)
 
 
 def reproduction_section(source: str, rows: Sequence[ReproductionRow]) -> Section:

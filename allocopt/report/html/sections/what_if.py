@@ -7,14 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from allocopt.report.html.document import Column, Section, Table
-from allocopt.report.html.figures.bars import Measure, bars_figure
+from allocopt.report.html.figures.bars import Measure
 from allocopt.report.html.figures.gantt import gantt_figure
 from allocopt.report.html.figures.tree import IDLE, TreePicture
 from allocopt.report.html.page import write_report
 from allocopt.report.html.sections.schedules import distributions_figure, usage_figure
 from allocopt.report.html.timeline import Timeline
 from allocopt.report.plot import Figure
-from allocopt.report.table import Cell
 from allocopt.report.what_if import WhatIfRow, verdict
 from allocopt.report.words import duration, number, percent
 from allocopt.simulator.schedule import Schedule
@@ -55,7 +54,8 @@ def what_if_section(source: str, combinations: Sequence[Combination]) -> Section
     rows = [each.row for each in combinations]
     parts: list[Figure | Table] = [_table(combinations), _bars(combinations)]
     if any(each.timeline is not None for each in combinations):
-        distinct = _distinct(combinations)
+        known = [(each, each.timeline) for each in combinations if each.timeline is not None]
+        distinct = {_group_name(own, combinations): line for own, line in Timeline.distinct(known)}
         parts += [distributions_figure(distinct), usage_figure(distinct)]
         for role, each in _shown(combinations):
             assert each.timeline is not None, "those that are shown have schedules"
@@ -83,18 +83,17 @@ def _table(combinations: Sequence[Combination]) -> Table:
         Column("utilization %", 1), Column("makespan s", 0),
     )  # fmt: skip
     note = "± % beside the first line. Slowdown is the mean bounded slowdown, hop cost the mean over jobs of several "
-    rows = tuple(_cells(each.row) for each in combinations)
-    return Table("Combinations", columns, rows, note=f"{note}nodes, fragmentation that of the idle nodes over leaves.")
-
-
-def _cells(row: WhatIfRow) -> tuple[Cell, ...]:
-    changes = (row.mean_wait_change, row.mean_bounded_slowdown_change, row.mean_hop_cost_change)
-    wait, slowdown, cost = (None if change is None else 100 * change for change in changes)
-    return (
-        row.allocator, row.scheduler, row.mean_wait_s, wait, row.mean_bounded_slowdown, slowdown,
-        row.mean_hop_cost, cost, row.fragmentation[0] if row.fragmentation else None, 100 * row.utilization,
-        row.makespan_s,
-    )  # fmt: skip
+    rows = []
+    for row in (each.row for each in combinations):
+        changes = (row.mean_wait_change, row.mean_bounded_slowdown_change, row.mean_hop_cost_change)
+        wait, slowdown, cost = (None if change is None else 100 * change for change in changes)
+        rows.append((
+            row.allocator, row.scheduler, row.mean_wait_s, wait, row.mean_bounded_slowdown, slowdown,
+            row.mean_hop_cost, cost, row.fragmentation[0] if row.fragmentation else None, 100 * row.utilization,
+            row.makespan_s,
+        ))  # fmt: skip
+    note += "nodes, fragmentation that of the idle nodes over leaves."
+    return Table("Combinations", columns, tuple(rows), note=note)
 
 
 def _bars(combinations: Sequence[Combination]) -> Figure:
@@ -110,7 +109,7 @@ def _bars(combinations: Sequence[Combination]) -> Figure:
         where = "leaves" if level == 0 else f"groups of level {level + 1}"
         values = tuple(row.fragmentation[level] for row in rows)
         measures.append(Measure(f"Fragmentation over {where}", values, lambda value: f"{value:.3f}"))
-    return bars_figure("Combinations side by side", [each.name for each in combinations], measures)
+    return Measure.figure("Combinations side by side", [each.name for each in combinations], measures)
 
 
 def _shown(combinations: Sequence[Combination]) -> list[tuple[str, Combination]]:
@@ -128,21 +127,8 @@ def _shown(combinations: Sequence[Combination]) -> list[tuple[str, Combination]]
     return [named[each.name] for each in combinations if each.name in named]
 
 
-def _distinct(combinations: Sequence[Combination]) -> dict[str, Timeline]:
-    """Bring combinations in which all jobs run at the same times together; those of one scheduler are named by it."""
-    groups: list[tuple[list[Combination], Timeline]] = []
-    for each in combinations:
-        if each.timeline is None:
-            continue
-        same = next((members for members, line in groups if each.timeline.is_same(line)), None)
-        if same is None:
-            groups.append(([each], each.timeline))
-        else:
-            same.append(each)
-    return {_group_name(members, combinations): line for members, line in groups}
-
-
 def _group_name(members: Sequence[Combination], every: Sequence[Combination]) -> str:
+    """Name combinations with the same schedule, all of a scheduler by it alone."""
     names = []
     for scheduler in dict.fromkeys(each.row.scheduler for each in members):
         own = [each.row.allocator for each in members if each.row.scheduler == scheduler]
