@@ -155,7 +155,7 @@ def _show_fit(model: str, fit: "Fit", out: Path | None, plot: Path | None, quant
 
     # First of all, for a plot of a wrong format is refused, and then no constants are to be left behind.
     if plot is not None:
-        from allocopt.report.residual_plot import write_residual_plot
+        from allocopt.report.plot import write_residual_plot
 
         write_residual_plot(plot, f"{model}: measured and fitted", quantity, fit.measured, fit.predicted)
     constants = asdict(fit.constants)

@@ -151,8 +151,8 @@ def _what_if(
         # The first combination is what all others are compared with.
         row = what_if_row(held, rows[0] if rows else None)
         rows.append(row)
-        name = f"{row.allocator} under {row.scheduler}"
-        print(f"allocopt: {len(rows)} of {len(grid.cells)}: {name}, {row.runtime_s:.1f} s", file=sys.stderr, flush=True)
+        done = f"{len(rows)} of {len(grid.cells)}: {row.name}, {row.runtime_s:.1f} s"
+        print(f"allocopt: {done}", file=sys.stderr, flush=True)
         if as_json:
             print(json.dumps(asdict(row), allow_nan=False), flush=True)
         if schedules:

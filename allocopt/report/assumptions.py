@@ -16,16 +16,20 @@ def assumptions(
 ) -> list[str]:
     """Return what a run assumes of machine, trace and rules, its options, and where it comes from.
 
-    Parameters
-    ----------
-    spec
-        Fields of a `SimulationSpec` or `SolveSpec` that are not the default, as result files hold them.
-    made_by
-        Fields of the provenance; None where it is not known.
-    remarks
-        What was counted, dropped and repaired as the inputs were read.
+    ``spec`` holds the fields of a `SimulationSpec` or `SolveSpec` that are not the default, as result files do,
+    ``made_by`` the provenance if it is known; remarks tell what was counted, dropped and repaired.
     """
-    sentences = [*(_of_solves(spec) if "instances" in spec else _of_simulation(spec))]
+    if "instances" in spec:
+        options = f" ({_settings(spec['options'])})" if spec.get("options") else ""
+        strategy = f" under {spec['strategy']}" if "strategy" in spec else ""
+        limits = _limits({"time_limit": 10.0, **spec})
+        sentences = [f"Instances: {', '.join(spec['instances'])}."]
+        sentences.append(f"Solver: {spec.get('solver', 'auto')}{options}{strategy}{limits}.")
+        if spec.get("gap"):
+            sentences.append(f"A solution is good enough {100 * spec['gap']:g} % from its bound.")
+        sentences.append(f"Seed: {spec.get('seed', 0)}. Every answer is verified outside its solver.")
+    else:
+        sentences = [*_of_simulation(spec)]
     sentences += [f"{remark}." for remark in remarks]
     others = {name: value for name, value in spec.items() if name not in _OWN}
     if others:
@@ -84,16 +88,6 @@ def _policy(spec: Mapping[str, Any]) -> str:
     if "allocator" in spec:
         text += f"; nodes are chosen by {spec['allocator']} under {spec.get('strategy', 'free')}{_limits(spec)}"
     return text
-
-
-def _of_solves(spec: Mapping[str, Any]) -> Iterator[str]:
-    yield f"Instances: {', '.join(spec['instances'])}."
-    options = f" ({_settings(spec['options'])})" if spec.get("options") else ""
-    strategy = f" under {spec['strategy']}" if "strategy" in spec else ""
-    yield f"Solver: {spec.get('solver', 'auto')}{options}{strategy}{_limits({'time_limit': 10.0, **spec})}."
-    if spec.get("gap"):
-        yield f"A solution is good enough {100 * spec['gap']:g} % from its bound."
-    yield f"Seed: {spec.get('seed', 0)}. Every answer is verified outside its solver."
 
 
 def _limits(spec: Mapping[str, Any]) -> str:

@@ -1,15 +1,12 @@
 """The metrics of a schedule as tables for a terminal."""
 
 from allocopt.report.table import Cell, aligned_table
-from allocopt.simulator.metrics import JobStatistics, Metrics, Spread
+from allocopt.simulator.metrics import Metrics
 
-MEASURES_HEADER, MEASURES_DIGITS = ("over jobs", "mean", "median", "95 %", "max"), (None, 2, 2, 2, 2)
-SIZES_HEADER = (
+_SIZES = (
     "processors", "jobs", "mean wait s", "median wait s", "95 % wait s", "max wait s", "mean bounded slowdown",
     "starved", "mean hop cost",
 )  # fmt: skip
-SIZES_DIGITS = (None, 0, 2, 2, 2, 2, 2, 0, 1)
-MACHINE_HEADER, MACHINE_DIGITS = ("over time", "value"), (None, 4)
 
 
 def metrics_table(metrics: Metrics, width: int | None = None) -> str:
@@ -17,46 +14,32 @@ def metrics_table(metrics: Metrics, width: int | None = None) -> str:
 
     ``width`` is the most characters in a line, None for any.
     """
-    return "\n\n".join((_measures(metrics.jobs, width), _sizes(metrics, width), _machine(metrics)))
-
-
-def _measures(jobs: JobStatistics, width: int | None) -> str:
-    spreads: tuple[tuple[str, Spread], ...] = (
+    jobs, machine = metrics.jobs, metrics.machine
+    spreads = (
         ("wait s", jobs.wait_s),
         ("response s", jobs.response_s),
         ("slowdown", jobs.slowdown),
         ("bounded slowdown", jobs.bounded_slowdown),
     )
-    rows = [(name, each.mean, each.median, each.percentile_95, each.maximum) for name, each in spreads]
-    return aligned_table(MEASURES_HEADER, rows, MEASURES_DIGITS, width)
-
-
-def _sizes(metrics: Metrics, width: int | None) -> str:
-    rows = [(_limits(each.fewest, each.most), each.statistics) for each in metrics.by_size]
-    cells = [_size_row(name, jobs) for name, jobs in (*rows, ("all", metrics.jobs))]
-    return aligned_table(SIZES_HEADER, cells, SIZES_DIGITS, width)
-
-
-def _limits(fewest: int, most: int) -> str:
-    return str(most) if fewest == most else f"{fewest}-{most}"
-
-
-def _size_row(name: str, jobs: JobStatistics) -> list[Cell]:
-    wait = jobs.wait_s
-    waits: list[Cell] = [wait.mean, wait.median, wait.percentile_95, wait.maximum]
-    return [name, jobs.jobs, *waits, jobs.bounded_slowdown.mean, jobs.starved, jobs.mean_hop_cost]
-
-
-def _machine(metrics: Metrics) -> str:
-    machine = metrics.machine
-    starved = f"jobs that waited longer than {metrics.starvation_s:,g} s"
-    rows = [
+    measures = [(name, each.mean, each.median, each.percentile_95, each.maximum) for name, each in spreads]
+    sizes: list[list[Cell]] = []
+    for own in (*metrics.by_size, None):
+        name = "all" if own is None else str(own.most) if own.fewest == own.most else f"{own.fewest}-{own.most}"
+        held = jobs if own is None else own.statistics
+        waits: list[Cell] = [held.wait_s.mean, held.wait_s.median, held.wait_s.percentile_95, held.wait_s.maximum]
+        sizes.append([name, held.jobs, *waits, held.bounded_slowdown.mean, held.starved, held.mean_hop_cost])
+    over_time = [
         ("makespan s", f"{machine.makespan_s:,.0f}"),
         ("utilization", f"{machine.utilization:.6f}"),
         ("mean queue length", f"{machine.mean_queue_length:,.2f}"),
         ("max queue length", f"{machine.max_queue_length:,}"),
-        (starved, f"{metrics.jobs.starved:,}"),
+        (f"jobs that waited longer than {metrics.starvation_s:,g} s", f"{jobs.starved:,}"),
     ]
     for level, mean in enumerate(machine.fragmentation or (), 1):
-        rows.append((f"fragmentation of idle nodes, level {level}", "-" if mean is None else f"{mean:.4f}"))
-    return aligned_table(MACHINE_HEADER, rows, MACHINE_DIGITS)
+        over_time.append((f"fragmentation of idle nodes, level {level}", "-" if mean is None else f"{mean:.4f}"))
+    tables = (
+        aligned_table(("over jobs", "mean", "median", "95 %", "max"), measures, (None, 2, 2, 2, 2), width),
+        aligned_table(_SIZES, sizes, (None, 0, 2, 2, 2, 2, 2, 0, 1), width),
+        aligned_table(("over time", "value"), over_time, (None, 4)),
+    )
+    return "\n\n".join(tables)

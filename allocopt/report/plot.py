@@ -17,7 +17,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from allocopt.arrays import FloatArray
-from allocopt.errors import MissingPackageError
+from allocopt.errors import MissingPackageError, UsageError
 from allocopt.files.writing import write_bytes
 from allocopt.report.palette import LIGHT, N_COLOURS
 from allocopt.report.words import number, printable, shortened
@@ -55,13 +55,7 @@ _LEAST_GAP = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """How the lines and points of a series look: sixteen series differ by colour together with dashes or shape.
-
-    Parameters
-    ----------
-    index
-        Number of the series.
-    """
+    """How the lines and points of a series look: sixteen series differ by colour together with dashes or shape."""
 
     index: int
 
@@ -166,7 +160,13 @@ class Axis:
     @classmethod
     def running_time(cls, first_s: float, last_s: float) -> Self:
         """Return a logarithmic axis of seconds that a program runs."""
-        return cls.log(first_s, last_s, "running time", "s", _seconds)
+
+        def shown(value: float) -> str:
+            if value < 1e-3:
+                return f"{1e6 * value:g} µs"
+            return f"{1e3 * value:g} ms" if value < 1 else f"{value:g} s"
+
+        return cls.log(first_s, last_s, "running time", "s", shown)
 
     @classmethod
     def names(cls, names: Sequence[str], longest: int = 26) -> Self:
@@ -203,20 +203,9 @@ class Axis:
 
 
 class Panel:
-    """Axes, and what is drawn between them.
+    """Axes, and what is drawn between them; the title is empty where the figure says it.
 
-    Parameters
-    ----------
-    colours
-        By role.
-    x, y
-        The axes.
-    height
-        In pixels, of the plane between the axes.
-    title
-        What it shows; empty where the figure says it.
-    width
-        In pixels, with the labels of the axes.
+    The height is that of the plane between the axes, the width has the labels of the axes too, both in pixels.
     """
 
     def __init__(self, colours: Colours, x: Axis, y: Axis, height: float, title: str = "", width: int = WIDTH) -> None:
@@ -245,7 +234,8 @@ class Panel:
             "interpolate": "step-after" if is_step else "linear",
         }
         # JSON has no NaN; null interrupts a line too.
-        values = [{"x": a, "y": b} for a, b in zip(x.tolist(), _without_nan(y), strict=True)]
+        ordinates = [value if math.isfinite(value) else None for value in y.tolist()]
+        values = [{"x": a, "y": b} for a, b in zip(x.tolist(), ordinates, strict=True)]
         self._add(mark, values, name="" if is_faint else name, series=series)
 
     def area(self, role: str, x: FloatArray, y: FloatArray) -> None:
@@ -276,14 +266,12 @@ class Panel:
         edge: str = "",
         edge_widths: FloatArray | None = None,
     ) -> None:
-        """Draw rectangles.
+        """Draw rectangles in the colours of their roles.
 
         Parameters
         ----------
         boxes
             Left, upper, width and height of each in the units of the axes, shape ``(m, 4)``.
-        roles
-            The role of each one's colour.
         titles
             What is said of each when a reader points at it; empty for nothing.
         edge
@@ -363,11 +351,9 @@ class Figure:
     Parameters
     ----------
     name
-        Its name in files, unique in a section; letters, digits and hyphens.
-    title
-        What it shows, in a line.
-    description
-        The same in words, for those who do not see it.
+        Its name in files, unique in a section.
+    title, description
+        What it shows in a line, and in words for those who do not see it.
     draw
         Returns its panels in the given colours.
     caption
@@ -408,7 +394,17 @@ class Figure:
         parts = [{**_unnamed(panel.spec()), "width": panel.width - 90} for panel in panels]
         whole: Spec = {"concat": parts, "columns": across, "spacing": 28} if len(parts) > 1 else parts[0]
         if len(self.series) > 1:
-            whole = {"vconcat": [self._legend(across * panels[0].width - 90), whole], "spacing": 16}
+            width = across * panels[0].width - 90
+            column = 60 + 7 * max(map(len, self.series))
+            names_across = max(1, width // column)
+            height = 20.0 * -(-len(self.series) // names_across)
+            legend = Panel(LIGHT, Axis((0.0, width)), Axis((height, 0.0)), height, width=width)
+            for index, name in enumerate(self.series):
+                x, y = index % names_across * column, index // names_across * 20.0 + 10
+                legend.line(index, np.array([x, x + 26.0]), np.array([y, y]))
+                legend.points(index, np.array([x + 13.0]), np.array([y]), size=3.5)
+                legend.texts([(x + 33.0, y, name)], align="left", size=_FONT_SIZE)
+            whole = {"vconcat": [_unnamed(legend.spec()), whole], "spacing": 16}
         made = _converted(path.suffix[1:], {**whole, "background": LIGHT["surface"], "padding": 10}, LIGHT)
         if isinstance(made, str):
             # The converter has no place for what is said to those who do not see a figure.
@@ -417,27 +413,14 @@ class Figure:
             made = f"{head}><title>{title}</title><desc>{description}</desc>{rest}\n".encode()
         write_bytes(path, made)
 
-    def _legend(self, width: int) -> Spec:
-        column = 60 + 7 * max(map(len, self.series))
-        across = max(1, width // column)
-        rows = -(-len(self.series) // across)
-        panel = Panel(LIGHT, Axis((0.0, width)), Axis((20.0 * rows, 0.0)), 20.0 * rows, width=width)
-        for index, name in enumerate(self.series):
-            x, y = index % across * column, index // across * 20.0 + 10
-            panel.line(index, np.array([x, x + 26.0]), np.array([y, y]))
-            panel.points(index, np.array([x + 13.0]), np.array([y]), size=3.5)
-            panel.texts([(x + 33.0, y, name)], align="left", size=_FONT_SIZE)
-        return _unnamed(panel.spec())
-
 
 def check_installed() -> None:
     """Raise `MissingPackageError` unless what the extra ``plot`` brings is installed."""
-    part_of_plot("jinja2", "Jinja")
-    part_of_plot("vl_convert", "vl-convert")
+    _part_of_plot("jinja2", "Jinja")
+    _part_of_plot("vl_convert", "vl-convert")
 
 
-def part_of_plot(module: str, name: str) -> Any:
-    """Return a module of the extra ``plot``, which may be absent; raise `MissingPackageError` if it is."""
+def _part_of_plot(module: str, name: str) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError:
@@ -447,17 +430,10 @@ def part_of_plot(module: str, name: str) -> Any:
 def _converted(ending: str, spec: Spec, colours: Colours) -> str | bytes:
     """Return a drawing; nothing but what the specification holds is read."""
     whole = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "background": None, **spec}
-    convert = getattr(part_of_plot("vl_convert", "vl-convert"), f"vegalite_to_{ending}")
+    convert = getattr(_part_of_plot("vl_convert", "vl-convert"), f"vegalite_to_{ending}")
     # Twice as many pixels, for screens that have them.
     settings = {"scale": 2} if ending == "png" else {}
-    made: str | bytes = convert(
-        {**whole, "config": _config(colours)}, vl_version=_VERSION, allowed_base_urls=[], **settings
-    )
-    return made
-
-
-def _config(colours: Colours) -> Spec:
-    return {
+    config = {
         "font": FONTS,
         "padding": {"left": 4, "right": 12, "top": 2, "bottom": 4},
         "view": {"stroke": None},
@@ -472,6 +448,8 @@ def _config(colours: Colours) -> Spec:
             "anchor": "start", "color": colours["ink"], "fontSize": _FONT_SIZE, "offset": 8, "frame": "group",
         },
     }  # fmt: skip
+    made: str | bytes = convert({**whole, "config": config}, vl_version=_VERSION, allowed_base_urls=[], **settings)
+    return made
 
 
 def _unnamed(spec: Spec) -> Spec:
@@ -482,16 +460,6 @@ def _unnamed(spec: Spec) -> Spec:
 def _literal(values: Sequence[object]) -> str:
     """Write a list as an expression of Vega; texts are quoted, so that nothing in them is evaluated."""
     return json.dumps(list(values))
-
-
-def _without_nan(values: FloatArray) -> list[float | None]:
-    return [value if math.isfinite(value) else None for value in values.tolist()]
-
-
-def _seconds(value: float) -> str:
-    if value < 1e-3:
-        return f"{1e6 * value:g} µs"
-    return f"{1e3 * value:g} ms" if value < 1 else f"{value:g} s"
 
 
 def smoothed(values: FloatArray, share: float) -> FloatArray:
@@ -511,6 +479,37 @@ def smoothed(values: FloatArray, share: float) -> FloatArray:
     first = np.maximum(last - span, 0)
     held = counts[last] - counts[first]
     return np.where(held > 0, (sums[last] - sums[first]) / np.maximum(held, 1), np.nan)
+
+
+def write_residual_plot(path: Path, title: str, quantity: str, measured: FloatArray, predicted: FloatArray) -> None:
+    """Draw measured against fitted values, and residuals against fitted values; the ending says the format.
+
+    Raises
+    ------
+    BadFileError
+        If the file cannot be written.
+    MissingPackageError
+        If vl-convert is not installed.
+    UsageError
+        If the ending is of another format.
+    """
+    suffixes = (".svg", ".png", ".pdf")
+    if path.suffix not in suffixes:
+        raise UsageError(f"{path}: a plot's name ends in {', '.join(suffixes)}")
+    ends = np.array([min(measured.min(), predicted.min()), max(measured.max(), predicted.max())])
+
+    def draw(colours: Colours) -> list[Panel]:
+        x = Axis.linear(ends, f"fitted {quantity}", is_tight=True)
+        shown = ((f"measured {quantity}", measured, ends), ("residual", measured - predicted, np.zeros(2)))
+        panels = []
+        for y, values, ideal in shown:
+            panel = Panel(colours, x, Axis.linear(np.append(values, ideal), y), 260)
+            panel.line(7, ends, ideal, is_faint=True)
+            panel.points(0, predicted, values)
+            panels.append(panel)
+        return panels
+
+    Figure("residuals", title, f"Measured and fitted {quantity}.", draw).write(path)
 
 
 def line_figure(title: str, x: str, y: str, lines: Mapping[str, tuple[FloatArray, FloatArray]]) -> Figure:

@@ -71,8 +71,15 @@ def write_schedule_swf(path: Path, schedule: Schedule, notes: Sequence[str] = ()
     fields = [("Version", VERSION), ("MaxJobs", jobs), ("MaxRecords", jobs), ("MaxProcs", str(schedule.processors))]
     told = [made, "times in seconds, unknown values -1", *notes, *schedule.workload.remarks()]
     fields += [("Note", printable(note)) for note in told]
-    header = (f"; {key}: {value}" for key, value in fields)
-    write_text(path, "\n".join((*header, *map(_swf_line, _rows(path, schedule)), "")))
+    lines = [f"; {key}: {value}" for key, value in fields]
+    used, memory, group, queue, partition = (_UNKNOWN,) * 5
+    for job, _, _, wait in _rows(path, schedule):
+        think = _UNKNOWN if job.preceding == NO_JOB else job.think
+        lines.append(
+            f"{job.job} {job.submit} {wait} {job.run} {job.processors} {used} {memory} {job.processors} {job.estimate} "
+            f"{memory} {_COMPLETED} {job.user} {group} {job.executable} {queue} {partition} {job.preceding} {think}"
+        )
+    write_text(path, "\n".join((*lines, "")))
 
 
 def write_energy_csv(path: Path, schedule: MulticoreSchedule) -> None:
@@ -102,13 +109,3 @@ def _rows(path: Path, schedule: Schedule) -> Iterator[_ScheduledRow]:
     jobs = rows_of(path, replace(schedule.workload, run=schedule.run_s))
     waits = schedule.start - schedule.workload.submit
     return map(_ScheduledRow, jobs, plain(schedule.start), plain(schedule.end), plain(waits))
-
-
-def _swf_line(row: _ScheduledRow) -> str:
-    job = row.job
-    think = _UNKNOWN if job.preceding == NO_JOB else job.think
-    used, memory, group, queue, partition = (_UNKNOWN,) * 5
-    return (
-        f"{job.job} {job.submit} {row.wait} {job.run} {job.processors} {used} {memory} {job.processors} {job.estimate} "
-        f"{memory} {_COMPLETED} {job.user} {group} {job.executable} {queue} {partition} {job.preceding} {think}"
-    )

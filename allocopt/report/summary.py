@@ -25,8 +25,19 @@ def summary_table(rows: Sequence[BenchRow], width: int | None = None) -> str:
     title = "mean cost" if _are_costs(rows) else "mean objective"
     header = [title if name == "mean cost" else name for name in HEADER]
     order = {key: index for index, key in reversed(list(enumerate(map(_key, rows))))}
-    grouped = groupby(sorted(rows, key=lambda row: order[_key(row)]), key=_key)
-    lines = [_line(solver, strategy, list(group)) for (solver, strategy), group in grouped]
+    lines: list[list[Cell]] = []
+    for (solver, strategy), group in groupby(sorted(rows, key=lambda row: order[_key(row)]), key=_key):
+        own = list(group)
+        objectives = [row.solve.objective for row in own if row.solve.objective is not None]
+        mean: Cell = fmean(objectives) if objectives else None
+        # Hop costs have digits behind the point as the column says, other objectives six that count.
+        if mean is not None and not _are_costs(own):
+            mean = f"{mean:.6g}"
+        to_best = _mean_excess([(row.solve, row.best_known) for row in own])
+        to_scas = _mean_excess([(row.solve, row.best_known_scas) for row in own])
+        proved = 100.0 * fmean(row.solve.status == "OPTIMAL" for row in own)
+        times_ms = [1e3 * row.solve.runtime_s for row in own]
+        lines.append([solver, strategy, len(own), mean, to_best, to_scas, proved, median(times_ms), max(times_ms)])
     return aligned_table(header, lines, DIGITS, width)
 
 
@@ -34,43 +45,18 @@ def _key(row: BenchRow) -> tuple[str, str]:
     return row.solve.solver, row.solve.strategy or "-"
 
 
-def _line(solver: str, strategy: str, rows: list[BenchRow]) -> list[Cell]:
-    objectives = [row.solve.objective for row in rows if row.solve.objective is not None]
-    milliseconds = [1e3 * row.solve.runtime_s for row in rows]
-    return [
-        solver,
-        strategy,
-        len(rows),
-        _mean(objectives, is_cost=_are_costs(rows)),
-        _mean_excess([(row.solve, row.best_known) for row in rows]),
-        _mean_excess([(row.solve, row.best_known_scas) for row in rows]),
-        100.0 * fmean(row.solve.status == "OPTIMAL" for row in rows),
-        median(milliseconds),
-        max(milliseconds),
-    ]
-
-
 def _are_costs(rows: Sequence[BenchRow]) -> bool:
     return all(get_kind(row.solve.kind).decimals is not None for row in rows)
-
-
-def _mean(objectives: list[float], *, is_cost: bool) -> Cell:
-    """Mean of objectives: hop costs have digits behind the point as the column says, others six that count."""
-    if not objectives:
-        return None
-    return fmean(objectives) if is_cost else f"{fmean(objectives):.6g}"
 
 
 def _mean_excess(pairs: list[tuple[SolveRow, BestKnown | None]]) -> float | None:
     """Mean of how far, in per cent, objectives are worse than their yardsticks; None where no yardstick is known."""
     excesses = [
-        100.0 * _worse_by(row.kind, row.objective, known.objective) / max(1e-9, abs(known.objective))
+        100.0
+        * (known.objective - row.objective if is_maximized(row.kind) else row.objective - known.objective)
+        / max(1e-9, abs(known.objective))
         for row, known in pairs
         # Beside a yardstick of 0 no share is defined.
         if row.objective is not None and known is not None and (known.objective != 0 or row.objective == 0)
     ]
     return fmean(excesses) if excesses else None
-
-
-def _worse_by(kind: str, objective: float, known: float) -> float:
-    return known - objective if is_maximized(kind) else objective - known

@@ -1,5 +1,6 @@
 """One aligned table, as Markdown: the same text reads well on a terminal and on a result page."""
 
+import math
 from collections.abc import Sequence
 
 Cell = str | float | int | None
@@ -24,28 +25,24 @@ def aligned_table(
     """
     texts = [[cell_text(cell, places) for cell, places in zip(row, digits, strict=True)] for row in rows]
     widths = [max(2, *(len(line[i]) for line in [header, *texts])) for i in range(len(header))]
-    rule = [_dashes(wide, places) for wide, places in zip(widths, digits, strict=True)]
-    lines = [list(header), rule, *texts]
-    parts = [list(range(len(header)))] if width is None else _parts(widths, digits, width)
-    return "\n\n".join("\n".join(_line(cells, widths, digits, part) for cells in lines) for part in parts)
-
-
-def _dashes(width: int, places: int | None) -> str:
-    return "-" * width if places is None else "-" * (width - 1) + ":"
-
-
-def _parts(widths: Sequence[int], digits: Sequence[int | None], width: int) -> list[list[int]]:
-    """Share the columns among tables that fit, the first columns of text in each; a table has at least one more."""
-    names = max(1, next((column for column, places in enumerate(digits) if places is not None), 1))
-    room = width - 1 - sum(wide + 3 for wide in widths[:names])
-    parts, left = [list(range(names))], room
-    for column in range(names, len(widths)):
+    rule = [
+        "-" * wide if places is None else "-" * (wide - 1) + ":" for wide, places in zip(widths, digits, strict=True)
+    ]
+    columns = list(range(len(header)))
+    # The first columns of text stand in each table, which has at least one more.
+    n_names = max(1, next((column for column, places in enumerate(digits) if places is not None), 1))
+    parts = [columns[:n_names]]
+    room = left = math.inf if width is None else width - 1 - sum(wide + 3 for wide in widths[:n_names])
+    for column in columns[n_names:]:
         left -= widths[column] + 3
-        if left < 0 and len(parts[-1]) > names:
-            parts.append(list(range(names)))
+        if left < 0 and len(parts[-1]) > n_names:
+            parts.append(columns[:n_names])
             left = room - widths[column] - 3
         parts[-1].append(column)
-    return parts
+    aligned = [str.ljust if places is None else str.rjust for places in digits]
+    lines = [[aligned[i](cells[i], widths[i]) for i in columns] for cells in (header, rule, *texts)]
+    tables = (["| " + " | ".join(cells[i] for i in part) + " |" for cells in lines] for part in parts)
+    return "\n\n".join("\n".join(table) for table in tables)
 
 
 def cell_text(cell: Cell, places: int | None) -> str:
@@ -56,8 +53,3 @@ def cell_text(cell: Cell, places: int | None) -> str:
         return str(cell)
     # What is rounded to zero has no sign.
     return f"{round(cell, places) + 0:,.{places}f}"
-
-
-def _line(cells: Sequence[str], widths: Sequence[int], digits: Sequence[int | None], part: Sequence[int]) -> str:
-    padded = [cells[i].ljust(widths[i]) if digits[i] is None else cells[i].rjust(widths[i]) for i in part]
-    return "| " + " | ".join(padded) + " |"

@@ -1,6 +1,6 @@
 """The outcomes of combinations beside the first one: rows, tables for a terminal of 80 columns, and a verdict."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from textwrap import fill
@@ -54,6 +54,11 @@ class WhatIfRow:
             outcome.runtime_s,
         )
 
+    @property
+    def name(self) -> str:
+        """Its allocator and its scheduler."""
+        return f"{self.allocator} under {self.scheduler}"
+
     def beside(self, first: "WhatIfRow") -> "WhatIfRow":
         """Return the row with its changes relative to the first one."""
         return replace(
@@ -69,49 +74,43 @@ def what_if_tables(rows: Sequence[WhatIfRow], width: int | None = None) -> str:
 
     The first row is what others are compared with; ``width`` is the most characters in a line, None for any.
     """
-    tables = [
-        f"scheduler {scheduler}\n{aligned_table(HEADER, [_cells(row) for row in group], DIGITS, width)}"
-        for scheduler, group in groupby(rows, key=lambda row: row.scheduler)
-    ]
+    tables = []
+    for scheduler, group in groupby(rows, key=lambda row: row.scheduler):
+        cells: list[list[Cell]] = []
+        for row in group:
+            changes = (row.mean_wait_change, row.mean_hop_cost_change)
+            wait, cost = (None if change is None else 100.0 * change for change in changes)
+            leaf = row.fragmentation[0] if row.fragmentation else None
+            cells.append(
+                [row.allocator, row.mean_wait_s, wait, row.mean_bounded_slowdown, row.mean_hop_cost, cost, leaf]
+            )
+        tables.append(f"scheduler {scheduler}\n{aligned_table(HEADER, cells, DIGITS, width)}")
     said = [line if width is None else fill(line, width, subsequent_indent="  ") for line in verdict(rows)]
     return "\n\n".join((*tables, "\n".join(said)))
 
 
-def _cells(row: WhatIfRow) -> list[Cell]:
-    return [
-        row.allocator,
-        row.mean_wait_s,
-        _percent(row.mean_wait_change),
-        row.mean_bounded_slowdown,
-        row.mean_hop_cost,
-        _percent(row.mean_hop_cost_change),
-        row.fragmentation[0] if row.fragmentation else None,
-    ]
-
-
 def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
     """Name the best combination by each measure; one line each, and what they are compared with."""
-    lines = [f"+/- beside {_name(rows[0])}; waits and slowdowns are means over {rows[0].jobs:,} jobs"]
-    measures: tuple[tuple[str, Callable[[WhatIfRow], float | None], Callable[[WhatIfRow], float | None], str], ...] = (
-        ("shortest mean wait", lambda row: row.mean_wait_s, lambda row: row.mean_wait_change, "{:,.0f} s"),
-        (
-            "least slowdown",
-            lambda row: row.mean_bounded_slowdown,
-            lambda row: row.mean_bounded_slowdown_change,
-            "{:,.2f}",
-        ),
-        ("lowest hop cost", lambda row: row.mean_hop_cost, lambda row: row.mean_hop_cost_change, "{:,.0f}"),
-    )
-    for name, value, change, written in measures:
-        known = [row for row in rows if value(row) is not None]
+    first = rows[0]
+    lines = [f"+/- beside {first.name}; waits and slowdowns are means over {first.jobs:,} jobs"]
+    for title, measure, change, written in (
+        ("shortest mean wait", "mean_wait_s", "mean_wait_change", "{:,.0f} s"),
+        ("least slowdown", "mean_bounded_slowdown", "mean_bounded_slowdown_change", "{:,.2f}"),
+        ("lowest hop cost", "mean_hop_cost", "mean_hop_cost_change", "{:,.0f}"),
+    ):
+        known = [(getattr(row, measure), row) for row in rows if getattr(row, measure) is not None]
         if not known:
-            lines.append(f"{name}: no job has several nodes")
+            lines.append(f"{title}: no job has several nodes")
             continue
-        least = min(value(row) or 0.0 for row in known)
-        best = [row for row in known if (value(row) or 0.0) <= least + 1e-9 * abs(least)]
-        relative = change(best[0])
-        shown = "" if relative is None or rows[0] in best else f" ({_signed_percent(relative)} %)"
-        lines.append(f"{name}: {_names(best, known)}, {written.format(least)}{shown}")
+        least = min(value for value, _ in known)
+        best = [row for value, row in known if value <= least + 1e-9 * abs(least)]
+        of_scheduler = [row for _, row in known if row.scheduler == best[0].scheduler]
+        name = f"any under {best[0].scheduler}" if len(best) > 1 and of_scheduler == best else best[0].name
+        if len(best) == len(known):
+            name = "all the same"
+        relative = getattr(best[0], change)
+        shown = "" if relative is None or first in best else f" ({_signed_percent(relative)} %)"
+        lines.append(f"{title}: {name}, {written.format(least)}{shown}")
     return lines
 
 
@@ -119,23 +118,6 @@ def _signed_percent(change: float) -> str:
     """Write a relative change in per cent with its sign; what is rounded to zero has none."""
     written = f"{100 * change:+.1f}"
     return written if float(written) else "0.0"
-
-
-def _names(best: Sequence[WhatIfRow], rows: Sequence[WhatIfRow]) -> str:
-    if len(best) == len(rows):
-        return "all the same"
-    scheduler = best[0].scheduler
-    if len(best) > 1 and [row for row in rows if row.scheduler == scheduler] == list(best):
-        return f"any under {scheduler}"
-    return _name(best[0])
-
-
-def _name(row: WhatIfRow) -> str:
-    return f"{row.allocator} under {row.scheduler}"
-
-
-def _percent(change: float | None) -> float | None:
-    return None if change is None else 100.0 * change
 
 
 def _change(value: float | None, first: float | None) -> float | None:

@@ -20,18 +20,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table that readers can sort.
+    """A table that readers can sort, with a note; None is shown as a dash.
 
-    Parameters
-    ----------
-    title
-        What it holds.
-    columns, rows
-        The columns, and a cell for each in every row; None is shown as a dash.
-    keys
-        Per row the number of the series that it is in the figures; empty where there is none.
-    note
-        What is to be said about it.
+    ``keys`` are the numbers of the series that the rows are in the figures, empty where they are none.
     """
 
     title: str
@@ -43,22 +34,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What is shown of one result.
+    """What is shown of one result, in the order of the page.
 
-    Parameters
-    ----------
-    title
-        What the result is.
-    source
-        The file that it comes from; empty where there is none.
-    facts
-        Names and values that stand above everything.
-    verdict
-        Sentences that say what it comes to.
-    parts
-        Figures and tables, in the order of the page.
-    made_by
-        Sentences on what was run, and by which version.
+    Facts, names with values, stand above sentences on what it comes to, ``verdict``; sentences on what was run, and by
+    which version, ``made_by``, stand below figures and tables.
     """
 
     title: str
@@ -67,7 +46,3 @@ class Section:
     verdict: tuple[str, ...] = ()
     parts: tuple[Figure | Table, ...] = ()
     made_by: tuple[str, ...] = ()
-
-    def figures(self) -> list[Figure]:
-        """Return its figures."""
-        return [part for part in self.parts if isinstance(part, Figure)]

@@ -26,11 +26,6 @@ class Combination:
     row: WhatIfRow
     timeline: Timeline | None = None
 
-    @property
-    def name(self) -> str:
-        """Its name, as the verdict has it."""
-        return f"{self.row.allocator} under {self.row.scheduler}"
-
 
 class WhatIfPage:
     """A page that takes one combination after the other, and is written when all are there."""
@@ -59,12 +54,12 @@ def what_if_section(source: str, combinations: Sequence[Combination]) -> Section
         parts += [distributions_figure(distinct), usage_figure(distinct)]
         for role, each in _shown(combinations):
             assert each.timeline is not None, "those that are shown have schedules"
-            parts += _of_one(role, each.name, each.timeline)
+            parts += _of_one(role, each.row.name, each.timeline)
     first = rows[0]
     facts = (
         ("jobs", f"{first.jobs:,}"),
         ("combinations", str(len(rows))),
-        ("baseline", combinations[0].name),
+        ("baseline", first.name),
         ("its utilization", percent(first.utilization)),
         ("its mean wait", f"{first.mean_wait_s:,.0f} s"),
     )
@@ -109,7 +104,7 @@ def _bars(combinations: Sequence[Combination]) -> Figure:
         where = "leaves" if level == 0 else f"groups of level {level + 1}"
         values = tuple(row.fragmentation[level] for row in rows)
         measures.append(Measure(f"Fragmentation over {where}", values, lambda value: f"{value:.3f}"))
-    return Measure.figure("Combinations side by side", [each.name for each in combinations], measures)
+    return Measure.figure("Combinations side by side", [each.row.name for each in combinations], measures)
 
 
 def _shown(combinations: Sequence[Combination]) -> list[tuple[str, Combination]]:
@@ -122,9 +117,9 @@ def _shown(combinations: Sequence[Combination]) -> list[tuple[str, Combination]]
     nearest = min(known, key=cost)
     soonest = min(known, key=lambda each: (each.row.mean_wait_s, cost(each)))
     named = {
-        each.name: (role, each) for role, each in (("soonest", soonest), ("nearest", nearest), ("first", known[0]))
+        each.row.name: (role, each) for role, each in (("soonest", soonest), ("nearest", nearest), ("first", known[0]))
     }
-    return [named[each.name] for each in combinations if each.name in named]
+    return [named[each.row.name] for each in combinations if each.row.name in named]
 
 
 def _group_name(members: Sequence[Combination], every: Sequence[Combination]) -> str:
