@@ -11,8 +11,10 @@ from allocopt.cli.options import Json, check_files_differ
 from allocopt.cli.terminal import screen_width
 
 if TYPE_CHECKING:
-    from allocopt.simulator.locality import FittedLine
-    from allocopt.simulator.multicore.fitting import Fit
+    from allocopt.cluster.multicore import ContentionConstants, PowerConstants
+    from allocopt.simulator.fitting import Fit, FittedLine
+
+    Constants = ContentionConstants | PowerConstants
 
 app = typer.Typer(no_args_is_help=True, help="Fit the coefficients of an execution model to your own measurements.")
 
@@ -48,13 +50,14 @@ def _contention(
     from allocopt.errors import InvalidProblemError
     from allocopt.files.csv_rows import read_columns
     from allocopt.files.faults import bad_file
-    from allocopt.simulator.multicore.fitting import Slowdowns
+    from allocopt.simulator.fitting import fit_contention
 
     check_files_differ(source, out, plot)
     columns = read_columns(source, _SLOWDOWNS)
     # Faults of the columns are known to the model by name; the file is named here.
     try:
-        fit = Slowdowns(*(columns[name] for name in _SLOWDOWNS)).fit(sharing)
+        rate, others_rate, others, factor = (columns[name] for name in _SLOWDOWNS)
+        fit = fit_contention(rate, others_rate, others, factor, sharing)
     except InvalidProblemError as error:
         raise bad_file(source, str(error)) from None
     _show_fit("contention", fit, out, plot, "speed factor", as_json)
@@ -77,16 +80,17 @@ def _locality(
     """Fit the locality penalty: service time - requested time = base + GPUs x slope, by workload type and policy."""
     from allocopt.errors import InvalidProblemError
     from allocopt.files.faults import bad_file
-    from allocopt.simulator.locality import FittedLine, Measured, PenaltyTable
+    from allocopt.simulator.fitting import fit_locality
+    from allocopt.simulator.locality import Measured, PenaltyTable
 
     check_files_differ(source, out)
     jobs = Measured.read(source)
     try:
-        fitted = FittedLine.fit(jobs)
+        fitted = fit_locality(jobs)
     except InvalidProblemError as error:
         raise bad_file(source, str(error)) from None
     if out is not None:
-        PenaltyTable({(one.workload, one.policy): one.line for one in fitted}).write(out)
+        PenaltyTable({(one.workload, one.policy): one.fit.constants for one in fitted}).write(out)
     _print_lines(fitted, as_json)
 
 
@@ -107,12 +111,12 @@ def _row(one: "FittedLine") -> dict[str, str | float | int | None]:
     return {
         "workload": one.workload.label,
         "policy": one.policy.label,
-        "base_s": one.line.base,
-        "per_gpu_s": one.line.per_gpu,
-        "jobs": one.jobs,
-        "residual_s": one.residual_s,
-        "largest_residual_s": one.largest_residual_s,
-        "explained": one.explained,
+        "base_s": one.fit.constants.base,
+        "per_gpu_s": one.fit.constants.per_gpu,
+        "jobs": len(one.fit.measured),
+        "residual_s": one.fit.residual,
+        "largest_residual_s": one.fit.largest_residual,
+        "explained": one.fit.explained,
     }
 
 
@@ -137,19 +141,26 @@ def _power(
     from allocopt.errors import InvalidProblemError
     from allocopt.files.csv_rows import read_columns
     from allocopt.files.faults import bad_file
-    from allocopt.simulator.multicore.fitting import Powers
+    from allocopt.simulator.fitting import fit_power
 
     check_files_differ(source, out, plot)
     columns = read_columns(source, _POWERS, (_STALLED,))
     active, power = (columns[name] for name in _POWERS)
     try:
-        fit = Powers(active, columns.get(_STALLED, np.zeros(len(active))), power).fit()
+        fit = fit_power(active, columns.get(_STALLED, np.zeros(len(active))), power)
     except InvalidProblemError as error:
         raise bad_file(source, str(error)) from None
     _show_fit("power", fit, out, plot, "watts", as_json)
 
 
-def _show_fit(model: str, fit: "Fit", out: Path | None, plot: Path | None, quantity: str, as_json: bool) -> None:
+def _show_fit(
+    model: str,
+    fit: "Fit[Constants]",
+    out: Path | None,
+    plot: Path | None,
+    quantity: str,
+    as_json: bool,
+) -> None:
     """Write the files that are asked for, and print the constants, by their key in a platform file, and residuals."""
     from allocopt.files.writing import json_by_line, write_text
 

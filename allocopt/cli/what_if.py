@@ -130,7 +130,8 @@ def _what_if(
     from allocopt.report.schedule_files import write_schedule_csv
     from allocopt.report.what_if import what_if_tables
     from allocopt.simulator.rules import Rules
-    from allocopt.simulator.what_if import Limits, WhatIf
+    from allocopt.simulator.what_if import WhatIf
+    from allocopt.solving.budget import Budget
 
     named = _names("--allocators", compared.allocators), _names("--schedulers", compared.schedulers)
     schedules = {} if jobs_csv is None else {pair: jobs_csv / f"{pair[1]},{pair[0]}.csv" for pair in product(*named)}
@@ -142,7 +143,7 @@ def _what_if(
     page = None if report is None else _page(report, site)
     cluster = read_cluster(site.topology, site.labels)
     workload = site.workload(cluster.tree)
-    rules, limits = Rules(kill_at_limit=compared.kill_at_limit), Limits(compared.time_limit, compared.iterations)
+    rules, limits = Rules(kill_at_limit=compared.kill_at_limit), Budget(compared.time_limit, compared.iterations)
     asked = WhatIf(workload, cluster.tree, rules, limits, compared.hop_slowdown, compared.seed)
     grid = what_if_grid(asked, *named, with_schedules=bool(schedules) or page is not None)
     rows: list[WhatIfRow] = []

@@ -11,7 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections import namedtuple
 from collections.abc import Callable, Sequence
-from functools import cache, reduce
+from functools import reduce
 from typing import (
     Annotated,
     Any,
@@ -27,15 +27,15 @@ from typing import (
 )
 
 import numpy as np
-from numba import boolean, float32, float64, from_dtype, int64, types, void
+from numba import boolean, float32, float64, int64, types, void
 from numpy.typing import ArrayLike, NDArray
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.errors import UsageError
-from allocopt.kernels.arrays import tuple_type
+from allocopt.kernels.arrays import Record, Records, field_type, record_dtype, tuple_type
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
-from allocopt.simulator.state import CAPACITY, FREE, STATE, Clock, JobRecord, Record, Records, State, new_state
+from allocopt.simulator.state import CAPACITY, FREE, STATE, Clock, JobRecord, State, new_state
 from allocopt.traces.workload import Workload
 
 T = TypeVar("T")
@@ -80,27 +80,11 @@ class Batch(Protocol):
         """Return the array of a declared field."""
 
 
-@cache
-def _dtype_of(record: type) -> np.dtype[np.void]:
-    # One object per record: numpy would compare equal dtypes field by field in every call of a kernel.
-    hints = get_type_hints(record).items()
-    return np.dtype([(name, np.float64 if hint is float else np.int64) for name, hint in hints])
-
-
-def _array_type(hint: Any, extras: list[Any]) -> types.Array:
-    if get_origin(hint) is Records:
-        return types.Array(from_dtype(_dtype_of(get_args(hint)[0])), 1, "C")
-    # The alias of numpy for arrays expands to shape and dtype of the element type; with numpy 2.5 to that type alone.
-    element = get_args(hint)[-1]
-    (element,) = get_args(element) or (element,)
-    return types.Array(from_dtype(np.dtype(element)), next((one for one in extras if isinstance(one, int)), 1), "C")
-
-
 class _Leaf(NamedTuple):
     path: tuple[str, ...]
     name: str
     place: str
-    type: types.Array
+    type: Any  # numba's
 
     @property
     def is_own(self) -> bool:
@@ -162,7 +146,7 @@ class Layout(Generic[E]):
                 kind, part = self._read(base, classes, (name,), *extras)
             else:
                 place = inner[1][name] if inner else next(one for one in extras if isinstance(one, str))
-                kind = inner[0].types[number] if inner else _array_type(base, extras)
+                kind = inner[0].types[number] if inner else field_type(hint)
                 called, index = cast(re.Match[str], re.match(r"(\w*)(.*)", place)).groups()
                 self._leaves.append(_Leaf((*path, name), called or name, index, kind))
                 part = f"batch.{called or name}{index}"
@@ -199,7 +183,7 @@ class Layout(Generic[E]):
 
     def record(self, field: str, **values: float) -> NDArray[np.void]:
         """Return a record of a declared field, shape ``(1,)``, with these values, 0 elsewhere."""
-        made = np.zeros(1, dtype=_dtype_of(self._records[field]))
+        made = np.zeros(1, dtype=record_dtype(self._records[field]))
         for name, value in values.items():
             made[name] = value
         return made

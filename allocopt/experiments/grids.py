@@ -190,7 +190,7 @@ def what_if_grid(
     """Return the grid of schedulers and allocators on a trace; all names are tried."""
     # Before anything runs, for a simulation may take hours.
     asked.check(allocators, schedulers)
-    limits = [asked.limits.time_limit, asked.limits.iterations, asked.hop_slowdown, asked.seed]
+    limits = [asked.limits.seconds, asked.limits.iterations, asked.hop_slowdown, asked.seed]
     machine = topology_digest(asked.topology)
     rules = [asked.rules.event_order.name, asked.rules.kill_at_limit, asked.rules.dependencies]
     source = digest([content_digest(asked.workload), machine, rules, limits])

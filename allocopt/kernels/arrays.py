@@ -1,4 +1,4 @@
-"""Arrays of kernels: records of them, and copying and sorting, for what numba has takes seconds to compile.
+"""Arrays of kernels: their types, and copying and sorting, for what numba has takes seconds to compile.
 
 Assigning an array to a slice costs three, for the text of the error where shapes differ, and sorting one and a half for
 every type of keys.
@@ -6,7 +6,8 @@ every type of keys.
 
 import hashlib
 from collections.abc import Sequence
-from typing import Annotated, get_args, get_origin, get_type_hints
+from functools import cache
+from typing import Annotated, Any, Protocol, TypeVar, get_args, get_origin, get_type_hints, overload
 
 import numpy as np
 from numba import boolean, float64, from_dtype, int64, types
@@ -19,12 +20,34 @@ IntMatrix = Annotated[IntArray, 2]
 FloatMatrix = Annotated[FloatArray, 2]
 BoolMatrix = Annotated[BoolArray, 2]
 
+Record = TypeVar("Record", covariant=True)
+
+
+class Records(Protocol[Record]):
+    """Records in a row; a record is declared as a protocol whose fields are floats or whole numbers."""
+
+    @overload
+    def __getitem__(self, key: int) -> Record: ...
+    @overload
+    def __getitem__(self, key: str) -> NDArray[Any]: ...
+    def __getitem__(self, key: int | str) -> Record | NDArray[Any]:
+        """Return a record (in a kernel), or a field of all records."""
+
+    @property
+    def size(self) -> int:
+        """Number of records."""
+
+
+@cache
+def record_dtype(record: type) -> np.dtype[np.void]:
+    """Return the memory layout of a record."""
+    # One object per record: numpy would compare equal dtypes field by field in every call of a kernel.
+    fields = get_type_hints(record).items()
+    return np.dtype([(name, np.float64 if kind is float else np.int64) for name, kind in fields])
+
 
 def record_type(record: type) -> types.BaseNamedTuple:
-    """Return numba's type of a named tuple of numbers, arrays and other named tuples, by its annotations.
-
-    Arrays are C-contiguous, and of one dimension, or of as many as `Annotated` says.
-    """
+    """Return numba's type of a named tuple by its annotations; see `field_type`."""
     return tuple_type(list(field_types(record).values()), record)
 
 
@@ -41,20 +64,25 @@ def tuple_type(fields: Sequence[types.Type], record: type) -> types.BaseNamedTup
 
 
 def field_types(record: type) -> dict[str, types.Type]:
-    """Return numba's types of the annotated fields of a class, by name; see `record_type`."""
-    return {name: _type_of(hint) for name, hint in get_type_hints(record, include_extras=True).items()}
+    """Return numba's types of the annotated fields of a class, by name; see `field_type`."""
+    return {name: field_type(hint) for name, hint in get_type_hints(record, include_extras=True).items()}
 
 
-def _type_of(hint: type) -> types.Type:
+def field_type(hint: Any) -> types.Type:
+    """Return numba's type of a number, an array, `Records` or a named tuple of these, by its annotation.
+
+    Arrays are C-contiguous, and of one dimension, or of as many as `Annotated` says.
+    """
     if hint in (int, float, bool):
         return {int: int64, float: float64, bool: boolean}[hint]
     if hasattr(hint, "_fields"):
         return record_type(hint)
-    array, n_dimensions = get_args(hint) if get_origin(hint) is Annotated else (hint, 1)
+    array, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     # The alias of numpy for arrays expands to shape and dtype of the element type; with numpy 2.5 to that type alone.
     element = get_args(array)[-1]
-    (element,) = get_args(element) or (element,)
-    return types.Array(from_dtype(np.dtype(element)), n_dimensions, "C")
+    (inner,) = get_args(element) or (element,)
+    dtype = record_dtype(element) if get_origin(array) is Records else np.dtype(inner)
+    return types.Array(from_dtype(dtype), next((one for one in extras if isinstance(one, int)), 1), "C")
 
 
 @inlined

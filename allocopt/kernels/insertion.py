@@ -142,7 +142,7 @@ def _split_among_children(tree: GroupTree, state: InsertionState, vertex: int) -
 
 
 @kernel(boolean(GROUP_TREE, INSERTION_STATE, int64))
-def place_if_possible(tree: GroupTree, state: InsertionState, size: int) -> bool:
+def place_job(tree: GroupTree, state: InsertionState, size: int) -> bool:
     """Find the best nodes for one job by the tables as they are: ``state.take`` says how many of each vertex.
 
     Return whether there are any: rules may leave none.
@@ -161,12 +161,6 @@ def place_if_possible(tree: GroupTree, state: InsertionState, size: int) -> bool
         if state.take[vertex] > 0:
             _split_among_children(tree, state, vertex)
     return True
-
-
-@helper()
-def place_job(tree: GroupTree, state: InsertionState, size: int) -> None:
-    """Find the best nodes for a job without rules; see `place_if_possible`."""
-    place_if_possible(tree, state, size)
 
 
 @helper()
@@ -251,7 +245,7 @@ def insert_ruled_job(
     ``job`` is written for its positions in ``owners``, shape ``(m,)``. Return False if there is no place for it.
     """
     size = classes.sizes[r]
-    if not place_if_possible(tree, state, size):
+    if not place_job(tree, state, size):
         return False
     for leaf in range(tree.leaf_first.size - 1):
         start = tree.leaf_first[leaf + 1] - state.idle[leaf]

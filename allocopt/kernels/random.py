@@ -11,7 +11,7 @@ import numpy as np
 from allocopt.arrays import IntArray, WordArray
 from allocopt.kernels.compiled import helper, inlined
 
-STEP = np.uint64(0x9E3779B97F4A7C15)  # what splitmix64's state is raised by before every draw
+_STEP = np.uint64(0x9E3779B97F4A7C15)  # what splitmix64's state is raised by before every draw
 _FACTOR, _OTHER_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _11, _16, _17, _19, _23, _27 = (np.uint64(bits) for bits in (11, 16, 17, 19, 23, 27))
 _30, _31, _32, _41, _45, _48 = (np.uint64(bits) for bits in (30, 31, 32, 41, 45, 48))
@@ -21,8 +21,7 @@ _MODULUS = 2**31 - 1
 
 
 @inlined
-def mixed_bits(state: "np.uint64") -> "np.uint64":
-    """Return the 64 bits that are drawn in a state."""
+def _mixed_bits(state: "np.uint64") -> "np.uint64":
     mixed = (state ^ (state >> _30)) * _FACTOR
     mixed = (mixed ^ (mixed >> _27)) * _OTHER_FACTOR
     bits: np.uint64 = mixed ^ (mixed >> _31)
@@ -30,9 +29,15 @@ def mixed_bits(state: "np.uint64") -> "np.uint64":
 
 
 @inlined
-def unit_interval(bits: "np.uint64") -> float:
-    """Return 64 random bits as a number from 0 to below 1."""
+def _unit_interval(bits: "np.uint64") -> float:
     return float(bits >> _11) * 2.0**-53
+
+
+@inlined
+def splitmix_below(word: WordArray, count: int) -> int:
+    """Draw a whole number from 0 to below ``count`` by splitmix64, whose state is one word, shape ``(1,)``."""
+    word[0] += _STEP
+    return int(_unit_interval(_mixed_bits(word[0])) * count)
 
 
 def folded(seed: int) -> int:
@@ -45,8 +50,8 @@ def random_words(seed: int) -> WordArray:
     """Make the state of a generator; one seed, one sequence."""
     words, at = np.empty(4, dtype=np.uint64), np.uint64(seed)
     for i in range(4):
-        at += STEP
-        words[i] = mixed_bits(at)
+        at += _STEP
+        words[i] = _mixed_bits(at)
     return words
 
 
@@ -64,7 +69,7 @@ def _draw(words: WordArray) -> "np.uint64":
 @inlined
 def uniform(words: WordArray) -> float:
     """Draw a number from 0 to below 1."""
-    return unit_interval(_draw(words))
+    return _unit_interval(_draw(words))
 
 
 @inlined

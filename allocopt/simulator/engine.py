@@ -1,23 +1,26 @@
 """A simulation that a scheduler written in Python, an allocator or an execution model takes part in."""
 
 import operator
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from allocopt.arrays import IntArray, frozen_integers
 from allocopt.cluster.platform import Platform
-from allocopt.errors import InvalidSolutionError
+from allocopt.errors import InvalidProblemError, InvalidSolutionError, UsageError
 from allocopt.simulator.execution import Change, ExecutionModel
 from allocopt.simulator.kernels.backfilling import list_pass, next_backfillable, shadow_of, start_waiting
 from allocopt.simulator.kernels.conservative import conservative_pass
 from allocopt.simulator.kernels.events import HAPPENED, advance, change_speed
 from allocopt.simulator.kernels.queue import place_in_queue
-from allocopt.simulator.placement import Allocator, Guests, Placement, Share
-from allocopt.simulator.rules import Backfill
+from allocopt.simulator.placement import Allocator, DepthFirst, Guests, Placement, Share
+from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, QueueOrder, Rules
+from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import (
     Blame,
     Decision,
+    ListScheduler,
     PlaceGuest,
     Reserve,
     Scheduler,
@@ -26,9 +29,12 @@ from allocopt.simulator.scheduler import (
     Start,
     Wait,
 )
-from allocopt.simulator.state import ENDED, EVENTS, RUNNING, STARTED, State
+from allocopt.simulator.state import ENDED, EVENTS, RUNNING, STARTED, new_state
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
+
+# A number of processors, which stands for a pool of so many.
+Size = int | np.integer[Any]
 
 # Calls at its own wish in which a scheduler may leave jobs waiting: although nothing is to come, although nothing runs,
 # whoever is still to come, and between two starts or ends of jobs.
@@ -47,21 +53,55 @@ class _StagedModel(ExecutionModel, Protocol):
 
 
 class Simulation:
-    """Steps from one scheduling point to the next; without an allocator nodes are not tracked."""
+    """A simulation before its first event, which steps from one scheduling point to the next; see `simulate`.
+
+    ``is_watched`` says whether somebody looks at the running jobs besides the scheduler. Raises `InvalidProblemError`
+    if there are no jobs, or one asks for more than the machine has; it is named; `UsageError` if what is asked for does
+    not go together.
+    """
 
     def __init__(
         self,
         workload: Workload,
-        platform: Platform,
-        state: State,
-        allocator: Allocator | None,
-        execution: ExecutionModel | None,
-        rng: np.random.Generator,
+        platform: Platform | Size,
+        scheduler: ListScheduler | Scheduler,
+        rules: Rules | None = None,
+        seed: int = 0,
+        *,
+        demands: Mapping[str, IntArray] | None = None,
+        allocator: Allocator | None = None,
+        execution: ExecutionModel | None = None,
+        is_watched: bool = False,
     ) -> None:
-        self.state = state
+        if isinstance(platform, int | np.integer):
+            platform = Platform.pool(int(platform))
+        if not isinstance(platform, Platform):
+            raise UsageError(f"the platform is {platform!r}, must be a Platform or a number of processors")
+        if not isinstance(seed, int | np.integer) or seed < 0:
+            raise UsageError(f"the seed is {seed!r}, must be a whole number, not negative")
+        if platform.has_nodes:
+            allocator = allocator or DepthFirst()
+        elif allocator is not None:
+            raise UsageError("an allocator needs a platform with nodes, this one is a pool of processors")
+        posed = workload, _requests(workload, platform, demands or {}), platform.total, rules or Rules()
+        rng = np.random.default_rng(seed)
+        if isinstance(scheduler, ListScheduler):
+            self.state = new_state(
+                *posed,
+                scheduler.backfill,
+                _keys(scheduler.order, workload, rng),
+                None if scheduler.backfill_order is None else _keys(scheduler.backfill_order, workload, rng),
+                compression=scheduler.compression,
+                track_running=is_watched or execution is not None,
+            )
+        else:
+            # What the view tells of waiting jobs is by the rules of EASY.
+            self.state = new_state(*posed, Backfill.EASY, QueueKeys(OrderKind.ARRIVAL, np.zeros(len(workload))))
+        self.workload, self.platform = workload, platform
+        # Without an allocator nodes are not tracked.
         self.placement = None if allocator is None else Placement(platform, workload.ids)
-        self.guests = Guests(state, workload.ids)
-        self.view = View(workload, platform, state, self.placement, self.guests.of, execution, rng)
+        self.guests = Guests(self.state, workload.ids)
+        self.view = View(workload, platform, self.state, self.placement, self.guests.of, execution, rng)
         self._allocator = allocator
         self._execution = execution
         self._staged = execution if isinstance(execution, _StagedModel) else None
@@ -101,23 +141,22 @@ class Simulation:
         happened = clock["n_started"][0] or clock["n_ended"][0]
         self._still_changes = 0 if happened else self._still_changes + 1
         if self._still_changes > _LONG_PATIENCE:
-            raise SchedulerError(self.never_ends())
+            raise SchedulerError(self._never_ends())
         return until
 
-    def built_in_pass(self) -> None:
-        """Let the built-in scheduler decide."""
-        decide = conservative_pass if self.state.rules["backfill"][0] == Backfill.CONSERVATIVE else list_pass
-        # A long pass stops now and then, so that Ctrl-C is seen between its parts.
-        decide(self.state)
-        while self.state.clock["unfinished"][0]:
-            decide(self.state)
-        self._settle()
-
-    def python_pass(self, scheduler: Scheduler) -> None:
-        """Let a scheduler decide.
+    def decide(self, scheduler: ListScheduler | Scheduler) -> None:
+        """Let the scheduler decide which jobs start now.
 
         Raises `SchedulerError` if it raises, or decides what cannot be done; scheduler, job and time are named.
         """
+        if isinstance(scheduler, ListScheduler):
+            built_in = conservative_pass if scheduler.backfill is Backfill.CONSERVATIVE else list_pass
+            # A long pass stops now and then, so that Ctrl-C is seen between its parts.
+            built_in(self.state)
+            while self.state.clock["unfinished"][0]:
+                built_in(self.state)
+            self._settle()
+            return
         name = name_of(scheduler)
         with Blame(name, self.view.now):
             for decision in scheduler.schedule(self.view):
@@ -239,21 +278,34 @@ class Simulation:
         next_event = self.state.jobs["event"][self.state.lists[EVENTS, 0]] if clock["n_events"][0] else np.inf
         nothing_comes = next_event == np.inf and clock["next_submission"][0] == self.state.jobs.size
         if nothing_comes and n_running:
-            raise SchedulerError(self.never_ends())
+            raise SchedulerError(self._never_ends())
         if nothing_comes or self._still_passes > (_LONG_PATIENCE if n_running else _IDLE_PATIENCE):
-            raise SchedulerError(f"{name} waits for nothing: {self.stalled()}")
+            raise SchedulerError(f"{name} waits for nothing: {self._stalled()}")
 
-    def never_ends(self) -> str:
-        """Return in words that a job runs for ever."""
+    def schedule(self, scheduler: ListScheduler | Scheduler) -> Schedule:
+        """Return what came out; raise `SchedulerError` if a job never ends, or the scheduler leaves some waiting."""
+        jobs, held = self.state.jobs, self.guests.ended_at
+        if self.state.clock["n_running"][0]:
+            raise SchedulerError(self._never_ends())
+        if self.state.clock["n_queued"][0]:
+            raise SchedulerError(f"{name_of(scheduler)} leaves jobs waiting for ever: {self._stalled()}")
+        held_from = jobs["start"].copy() if held else None
+        if held_from is not None:
+            held_from[list(held)] = list(held.values())
+        nodes = None if self.placement is None else self.placement.nodes()
+        release, start, end = (jobs[field].copy() for field in ("release", "start", "end"))
+        size, topology = self.platform.size, self.platform.topology
+        return Schedule(self.workload, size, release, start, end, nodes, topology, held_from)
+
+    def _never_ends(self) -> str:
         return f"job {self._ids[self.view.running[0]]} never ends: the execution model gives it speed 0"
 
-    def stalled(self) -> str:
-        """Return in words who waits although nothing is left to happen."""
-        view, queue = self.view, self.view.queue
+    def _stalled(self) -> str:
+        queue = self.view.queue
         job = int(queue[0])
-        resources = zip(view.request[job], view.platform.resources, strict=True)
+        resources = zip(self.view.request[job], self.platform.resources, strict=True)
         asked = ", ".join(f"{units} {name}" for units, name in resources)
-        free = ", ".join(f"{units}" for units in view.free)
+        free = ", ".join(f"{units}" for units in self.view.free)
         waiting = "1 job waits" if len(queue) == 1 else f"{len(queue)} jobs wait"
         return f"{waiting}, the first is job {self._ids[job]}, which asks for {asked} where {free} are free"
 
@@ -261,3 +313,34 @@ class Simulation:
 def name_of(part: object) -> str:
     """Return the name of a scheduler or model, for people."""
     return str(getattr(part, "name", type(part).__name__))
+
+
+def _requests(workload: Workload, platform: Platform, demands: Mapping[str, IntArray]) -> IntArray:
+    if not len(workload):
+        raise InvalidProblemError("workload", f"{workload.name} holds no jobs")
+    unknown = sorted(set(demands) - set(platform.resources[1:]))
+    if unknown:
+        known = ", ".join(platform.resources[1:]) or "none"
+        raise UsageError(f"demands for {unknown[0]!r}: resources of this platform that can be asked for: {known}")
+    columns = [workload.processors]
+    for name in platform.resources[1:]:
+        units = demands.get(name, np.zeros(len(workload), dtype=np.int64))
+        if np.shape(units) != (len(workload),) or np.asarray(units).dtype.kind not in "iu":
+            raise UsageError(f"demands for {name!r} must be {len(workload)} whole numbers, one for each job")
+        columns.append(frozen_integers(units))
+    request = np.stack(columns, axis=1)
+    for name, units, total in zip(platform.resources, request.T, platform.total, strict=True):
+        if units.min() < 0 or units.max() > total:
+            job = int(np.argmax((units < 0) | (units > total)))
+            fault = f"asks for {units[job]} {name}, the machine has {total}; skip_oversized = true drops such jobs"
+            raise InvalidProblemError(f"job {workload.ids[job]}", fault)
+    return request
+
+
+def _keys(order: QueueOrder, workload: Workload, rng: np.random.Generator) -> QueueKeys:
+    name = f"queue order {order.name!r}"
+    with Blame(name):
+        keys = order.keys(workload, rng)
+    if not isinstance(keys, QueueKeys) or np.shape(keys.values) != (len(workload),):
+        raise SchedulerError(f"{name} must return QueueKeys with one value for each of the {len(workload)} jobs")
+    return keys

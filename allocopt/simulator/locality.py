@@ -340,9 +340,8 @@ def _parts(name: str) -> tuple[str, int]:
     return family, int(rest[:-1]) if rest else 1
 
 
-# Different numbers of GPUs that a line needs, runs after which an application is classified, and numbers refused.
-_FEWEST, _RUNS, _MOST = 2, 3, 2.0**53
-
+# Runs after which an application is classified, and the largest number that is taken.
+_RUNS, _MOST = 3, 2.0**53
 
 # Columns of measured jobs; others are ignored.
 _MEASURED = ("workload", "policy", "gpus", "requested_s", "service_s")
@@ -378,50 +377,6 @@ class Measured:
             )
             for place, row in csv_rows(path, _MEASURED, "jobs")
         ]
-
-
-@dataclass(frozen=True, slots=True)
-class FittedLine:
-    """The line of a workload type and a policy, and how well it fits."""
-
-    workload: WorkloadType
-    policy: Policy
-    # Coefficients in seconds.
-    line: Line
-    jobs: int
-    # Root of the mean square of what the line leaves unexplained, in seconds, and the largest of it without its sign.
-    residual_s: float
-    largest_residual_s: float
-    # Share of the penalties' variance that the line explains; None where they are all equal.
-    explained: float | None
-
-    @classmethod
-    def fit(cls, jobs: Sequence[Measured]) -> "list[FittedLine]":
-        """Fit a line to the penalties of each workload type and policy, by linear least squares.
-
-        Jobs of unknown type need not be among those measured. Raises `InvalidProblemError` if a type and policy,
-        ``UNKNOWN`` aside, has not been measured with at least two numbers of GPUs.
-        """
-        fitted = []
-        for workload, policy in product(WorkloadType, Policy):
-            chosen = [job for job in jobs if job.workload == workload and job.policy == policy]
-            if not chosen and workload is WorkloadType.UNKNOWN:
-                continue
-            gpus = np.array([job.gpus for job in chosen], dtype=np.int64)
-            different = len(np.unique(gpus))
-            if different < _FEWEST:
-                fault = f"measured with {different} numbers of GPUs, a line needs at least {_FEWEST}"
-                raise InvalidProblemError(f"{workload.label} jobs, {policy.label}", fault)
-            penalty = np.array([job.service_s - job.requested_s for job in chosen])
-            centred = gpus - gpus.mean()
-            per_gpu = float(centred @ penalty / (centred @ centred))
-            line = Line(float(penalty.mean() - per_gpu * gpus.mean()), per_gpu)
-            residual = penalty - line.at(gpus)
-            root, largest = float(np.sqrt((residual**2).mean())), float(np.abs(residual).max())
-            spread = float(((penalty - penalty.mean()) ** 2).sum())
-            explained = None if spread == 0 else 1.0 - float((residual**2).sum()) / spread
-            fitted.append(cls(workload, policy, line, len(chosen), root, largest, explained))
-        return fitted
 
 
 @dataclass(slots=True)

@@ -5,14 +5,12 @@ Times are in seconds. A record's field is read ``state.jobs[job].start`` in a ke
 ``state.jobs["start"]`` in Python.
 """
 
-from typing import Any, NamedTuple, Protocol, TypeVar, overload
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numba import float64, from_dtype, int64, types
-from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.kernels.arrays import tuple_type
+from allocopt.kernels.arrays import FloatMatrix, IntMatrix, Records, record_dtype, record_type
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
 from allocopt.traces.workload import Workload
 
@@ -100,76 +98,33 @@ class JobRecord(Protocol):
     event_place: int  # its place in the heap of events
 
 
-Record = TypeVar("Record", covariant=True)
-
-
-class Records(Protocol[Record]):
-    """Records in a row."""
-
-    @overload
-    def __getitem__(self, key: int) -> Record: ...
-    @overload
-    def __getitem__(self, key: str) -> NDArray[Any]: ...
-    def __getitem__(self, key: int | str) -> Record | NDArray[Any]:
-        """Return a record (in a kernel), or a field of all records."""
-
-    @property
-    def size(self) -> int:
-        """Number of records."""
-
-
 class State(NamedTuple):
     """A simulation."""
 
     clock: Records[Clock]  # the numbers that change, shape ``(1,)``
     rules: Records[_RulesRecord]  # how events are taken and what the built-in scheduler does, shape ``(1,)``
     jobs: Records[JobRecord]
-    request: IntArray  # units of each resource that a job holds while it runs, shape ``(n, R)``
-    lists: IntArray  # lists of jobs, shape ``(6, n)``; see ``QUEUE``
-    units: IntArray  # units of each resource, shape ``(3, R)``; see ``FREE``
-    held: IntArray  # units that each user's jobs hold, shape ``(U, R)``
+    request: IntMatrix  # units of each resource that a job holds while it runs, shape ``(n, R)``
+    lists: IntMatrix  # lists of jobs, shape ``(6, n)``; see ``QUEUE``
+    units: IntMatrix  # units of each resource, shape ``(3, R)``; see ``FREE``
+    held: IntMatrix  # units that each user's jobs hold, shape ``(U, R)``
     # Conservative backfilling: times at which the steps of its profile begin, shape ``(K,)``, and the units that nobody
     # is promised from then on, shape ``(K, R)``. Where shares order jobs, theirs follow the steps, by job, while a list
     # is sorted: side by side they are read much faster than from the records.
     steps: FloatArray
-    unpromised: IntArray
+    unpromised: IntMatrix
     # Lower bounds of what jobs ask for, by which backfilling passes over blocks of a long queue; see
     # `allocopt.simulator.kernels.queue`. No rows where it does not.
-    least: FloatArray
+    least: FloatMatrix
 
 
-def record_dtype(record: type) -> np.dtype[np.void]:
-    """Return the memory layout of a record."""
-    fields = record.__annotations__.items()
-    return np.dtype([(name, np.float64 if kind is float else np.int64) for name, kind in fields])
-
-
-CLOCK_DTYPE, RULES_DTYPE, JOB_DTYPE = map(record_dtype, (Clock, _RulesRecord, JobRecord))
-
-
-def records_type(dtype: np.dtype[np.void]) -> Any:
-    """Return the Numba type of records in a row."""
-    return types.Array(from_dtype(dtype), 1, "C")
-
-
-_MATRIX = int64[:, ::1]
-
-STATE = tuple_type(
-    (
-        *map(records_type, (CLOCK_DTYPE, RULES_DTYPE, JOB_DTYPE)),
-        *(_MATRIX, _MATRIX, _MATRIX, _MATRIX),
-        float64[::1],
-        _MATRIX,
-        float64[:, ::1],
-    ),
-    State,
-)
+STATE = record_type(State)
 """Numba type of `State`."""
 
 
 def new_state(
     workload: Workload,
-    request: IntArray,  # units of each resource that each job holds, shape ``(n, R)``
+    request: IntMatrix,  # units of each resource that each job holds, shape ``(n, R)``
     capacity: IntArray,  # units of each resource that there are, shape ``(R,)``
     rules: Rules,
     backfill: Backfill,
@@ -190,9 +145,9 @@ def new_state(
     )
     units = np.zeros((3, n_resources), dtype=np.int64)
     units[FREE] = units[CAPACITY] = capacity
-    clock: Any = np.zeros(1, dtype=CLOCK_DTYPE)
+    clock: Any = np.zeros(1, dtype=record_dtype(Clock))
     clock["now"], clock["wake"], clock["n_profile"] = -np.inf, np.inf, 1
-    numbers: Any = np.zeros(1, dtype=RULES_DTYPE)
+    numbers: Any = np.zeros(1, dtype=record_dtype(_RulesRecord))
     numbers["event_order"], numbers["order"], numbers["backfill"] = rules.event_order, order.kind, backfill
     numbers["backfill_order"], numbers["own_backfill_order"] = tried.kind, backfill_order is not None
     numbers["compression"] = compression
@@ -217,7 +172,7 @@ def new_state(
 
 
 def _jobs(workload: Workload, user: IntArray, rules: Rules, order: QueueKeys, backfill_order: QueueKeys) -> Any:
-    jobs = np.zeros(len(workload), dtype=JOB_DTYPE)
+    jobs = np.zeros(len(workload), dtype=record_dtype(JobRecord))
     for field in ("submit", "run", "estimate"):
         jobs[field] = getattr(workload, field)
     jobs["limit"] = workload.estimate if rules.kill_at_limit else np.inf

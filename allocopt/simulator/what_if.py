@@ -17,19 +17,12 @@ from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.simulate import as_scheduler, simulate
 from allocopt.simulator.window import TopologyAllocator, WindowScheduler
+from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
 from allocopt.traces.workload import Workload
 
 FIRST = "first"  # name of the allocator that gives every job the first idle nodes
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What jobs that start together may cost an allocator: seconds, None for no limit, and steps, None for its own."""
-
-    time_limit: float | None = None
-    iterations: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +44,8 @@ class WhatIf:
     ----------
     workload
         The jobs, in whole nodes.
+    limits
+        What jobs that start together may cost an allocator.
     hop_slowdown
         How far jobs are slowed down by hops (`HopSlowdown`); 0 for not at all, so that allocators change no times.
     """
@@ -58,7 +53,7 @@ class WhatIf:
     workload: Workload
     topology: Topology
     rules: Rules
-    limits: Limits
+    limits: Budget
     hop_slowdown: float = 0.0
     seed: int = 0
 
@@ -86,7 +81,7 @@ class WhatIf:
             yield Outcome(name, scheduler, schedule, measure(schedule), time.perf_counter() - started)
 
     def _parts(self, allocator: str, scheduler: str) -> tuple[AnyScheduler, Allocator | None]:
-        time_limit, iterations = self.limits.time_limit, self.limits.iterations
+        time_limit, iterations = self.limits.seconds, self.limits.iterations
         if scheduler == "window":
             solver = _solver("sequential" if allocator == FIRST else allocator)
             return WindowScheduler(solver=solver, time_limit=time_limit, iterations=iterations, seed=self.seed), None

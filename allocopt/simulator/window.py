@@ -18,10 +18,10 @@ from allocopt.cluster.topology import Topology
 from allocopt.errors import InvalidProblemError, MissingPackageError, NoSolutionError, UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
+from allocopt.simulator.engine import Simulation
 from allocopt.simulator.placement import Share
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.scheduler import Decision, Start, Wait
-from allocopt.simulator.simulate import new_simulation
 from allocopt.simulator.view import View
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
@@ -66,7 +66,7 @@ class _Window:
 
 
 @dataclass(frozen=True, slots=True)
-class WindowRule:
+class _WindowRule:
     """Which jobs start at a multiple of the period.
 
     The waiting jobs are taken by number of waiting periods, most first, then by nodes, fewest first, then by submission
@@ -102,26 +102,9 @@ class WindowRule:
         return _Window.of(topology, view.idle_nodes, asked, name, hop_cost)
 
 
-class _Fallback(NamedTuple):
-    """A window that was allocated sequentially."""
-
-    # In seconds, and why the solver gave no allocation.
-    time: float
-    reason: str
-
-
-@dataclass(slots=True)
-class _WindowLog:
-    """What a window scheduler has done so far, in all simulations that it took part in."""
-
-    # Windows with jobs of several nodes, each of which was a problem, and those of them that were not allocated.
-    n_windows: int = 0
-    fallbacks: list[_Fallback] = field(default_factory=list)
-
-
 @dataclass(frozen=True, slots=True)
 class WindowScheduler:
-    """The window-based method of the NSA paper, section III-C: see `allocopt.simulator.window.WindowRule`.
+    """The window-based method of the NSA paper, section III-C: by number of waiting periods.
 
     Jobs start at multiples of the period only. A window for which the solver finds no allocation, or which it does not
     take, is allocated sequentially, which is feasible under every strategy; ``log`` counts these, and `remarks` says
@@ -141,8 +124,9 @@ class WindowScheduler:
     time_limit: float | None = None
     iterations: int | None = None
     seed: int = 0
-    log: _WindowLog = field(init=False, repr=False, compare=False, default_factory=_WindowLog)
-    _rule: WindowRule = field(init=False, repr=False, compare=False)
+    # Why each window of several nodes, of all simulations so far, was allocated sequentially; None where it was not.
+    log: list[str | None] = field(init=False, repr=False, compare=False, default_factory=list)
+    _rule: _WindowRule = field(init=False, repr=False, compare=False)
     _solver: Solver = field(init=False, repr=False, compare=False)
     _strategy: Strategy = field(init=False, repr=False, compare=False)
 
@@ -151,7 +135,7 @@ class WindowScheduler:
         if self.seed < 0:
             raise UsageError(f"the seed is {self.seed}, must not be negative")
         solver = get_solver(self.solver) if isinstance(self.solver, str) else self.solver
-        object.__setattr__(self, "_rule", WindowRule(self.period_s))
+        object.__setattr__(self, "_rule", _WindowRule(self.period_s))
         object.__setattr__(self, "_solver", solver)
         object.__setattr__(self, "_strategy", _taken(solver, self.strategy))
 
@@ -178,11 +162,10 @@ class WindowScheduler:
 
     def remarks(self) -> list[str]:
         """Say how many windows were allocated sequentially instead, one line per reason; nothing where none was."""
-        counts, windows = Counter(fallback.reason for fallback in self.log.fallbacks), self.log.n_windows
+        counts, windows = Counter(reason for reason in self.log if reason is not None), len(self.log)
         return [f"{number} of {windows} windows allocated sequentially: {reason}" for reason, number in counts.items()]
 
     def _allocate(self, problem: TopologyProblem, time: float) -> Allocation:
-        self.log.n_windows += 1
         solver = self._solver
         # A seed of its own for each window, whichever came before.
         seed = int(np.random.default_rng((self.seed, self._rule.number(time))).integers(_LARGEST_SEED))
@@ -193,10 +176,11 @@ class WindowScheduler:
             try:
                 found = solve(problem, None, solver, self.time_limit, seed, iterations=self.iterations).solution
                 if isinstance(found, Allocation):
+                    self.log.append(None)
                     return found
             except NoSolutionError as error:
                 fault = f"{solver.name}: {error}"
-        self.log.fallbacks.append(_Fallback(time, fault))
+        self.log.append(fault)
         return Allocation.sequential(problem)
 
 
@@ -275,7 +259,7 @@ def windows(
     skip: int = 0,
     prefix: str = "window",
 ) -> Iterator[TopologyProblem]:
-    """Replay a workload through the `WindowRule`, and yield its windows in order of time, strategy ``free``.
+    """Replay a workload as `WindowScheduler` does, and yield its windows in order of time, strategy ``free``.
 
     One-node jobs take the first idle nodes, at no cost; the others are a problem over the idle nodes that remain. Jobs
     run as long as was recorded and wait for no other job. They count whole nodes, none more than the cluster has: see
@@ -298,7 +282,7 @@ def windows(
     ):
         if wrong:
             raise UsageError(fault)
-    rule = WindowRule(period_s)
+    rule = _WindowRule(period_s)
     if not len(workload):
         return
     if workload.processors.max() > topology.size:
@@ -308,12 +292,12 @@ def windows(
             f"job {workload.ids[job]}", f"asks for {asked} nodes, the cluster has {topology.size}"
         )
     rules = Rules(kill_at_limit=False, dependencies=False)
-    simulation = new_simulation(workload, Platform.whole_nodes(topology), _Decided(()), rules)
+    simulation = Simulation(workload, Platform.whole_nodes(topology), _Decided(()), rules)
     found = -skip
     while simulation.advance():
         due = rule.due(simulation.view.now)
         if due > simulation.view.now:
-            simulation.python_pass(_Decided((Wait(due),)))
+            simulation.decide(_Decided((Wait(due),)))
             continue
         window = rule.window(simulation.view, topology, f"{prefix}-{max(found, 0):03d}", hop_cost)
         allocation = Allocation(())
@@ -324,7 +308,7 @@ def windows(
                 found += 1
             allocation = allocate(window.problem)
             verify(window.problem, allocation)
-        simulation.python_pass(_Decided(tuple(starmap(Start, window.nodes(allocation).items()))))
+        simulation.decide(_Decided(tuple(starmap(Start, window.nodes(allocation).items()))))
 
 
 class _Decided(NamedTuple):

@@ -11,7 +11,7 @@ from allocopt.kernels.insertion import (
     insert_jobs,
     insert_ruled_job,
     insertion_state,
-    place_if_possible,
+    place_job,
     single_job_savings,
 )
 from allocopt.problems.topology.tables import TREE_KERNELS, constant_hops, encode, group_tree, job_classes
@@ -28,7 +28,7 @@ PRICE = 1.0  # standard deviation of random leaf prices, in hops per node
 TIE_BREAK = 1e-6  # part of the price that sends ties between integers to the fullest leaves: savings may be fractions
 
 GREEDY_KERNELS = (*TREE_KERNELS, insertion_state, single_job_savings, insert_jobs)
-RULED_KERNELS = (*TREE_KERNELS, insertion_state, fill_ruled_tables, insert_ruled_job, place_if_possible)
+RULED_KERNELS = (*TREE_KERNELS, insertion_state, fill_ruled_tables, insert_ruled_job, place_job)
 
 
 class Greedy(TopologySolver):
@@ -141,7 +141,7 @@ class RuledInsertion:
             if not may_go_on():
                 return None
             fill_ruled_tables(self._tree, state, classes, r, size)
-            if not place_if_possible(self._tree, state, size):
+            if not place_job(self._tree, state, size):
                 return np.inf
             squares = float(state.take.astype(np.float64) ** 2 @ self._tree.weight)
             bonus = classes.bonus[r, classes.level[state.take == size]].sum()

@@ -19,13 +19,14 @@ from allocopt.envs.side_by_side import (
     cleared,
     rewind,
 )
+from allocopt.kernels.arrays import Records
 from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.kernels.backfilling import backfill_queue, find_shadow, fits, is_overdue
 from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
 from allocopt.simulator.kernels.queue import dequeue, insert, queued
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.schedule import SLOWDOWN_BOUND_S
-from allocopt.simulator.state import CAPACITY, FREE, NOBODY, QUEUE, STARTED, Clock, JobRecord, Records, State
+from allocopt.simulator.state import CAPACITY, FREE, NOBODY, QUEUE, STARTED, Clock, JobRecord, State
 
 EASY = int(Backfill.EASY)
 HOUR_S = 3600.0

@@ -25,7 +25,6 @@ from allocopt.errors import UsageError
 from allocopt.kernels.compiled import kernel
 from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.state import JOB_DTYPE
 from allocopt.traces.generators import lublin_workload
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
@@ -64,7 +63,9 @@ class Episodes(Compiled):
             workload, workload.processors[:, np.newaxis], [self.machine], task.rules, BACKFILLS[task.backfill]
         )
         one = Episode(
-            state._replace(jobs=np.zeros(self.n_jobs, JOB_DTYPE), lists=state.lists[:, : self.n_jobs]),
+            state._replace(
+                jobs=np.zeros_like(np.asarray(state.jobs)[: self.n_jobs]), lists=state.lists[:, : self.n_jobs]
+            ),
             LAYOUT.record("tally"),
             LAYOUT.record("terms", kind=task.reward.kind, unit_s=task.reward.unit_s, window=task.window),
             state.clock,

@@ -11,10 +11,10 @@ from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.environments import About, Task, environments_of
 from allocopt.envs.side_by_side import STAY, EpisodeTally, Layout, Own, SideBySide, whole_number
 from allocopt.errors import UsageError
+from allocopt.kernels.arrays import Records
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT
 from allocopt.simulator.quota.execution import QuotaSchedule
-from allocopt.simulator.quota.scheduler import Asking, AskingSimulation, Question
-from allocopt.simulator.state import Records
+from allocopt.simulator.quota.scheduler import AskingSimulation, Question
 from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES, HOUR_S, QueuedJob, asax_queue
 from allocopt.traces.job_profile import StageKind
 
@@ -203,8 +203,8 @@ class Episodes(SideBySide[Float32Array]):
         return rewards, over
 
     def _begin(self, e: int, jobset: int) -> None:
-        asking = Asking(self.options.window, self.options.heeds_memory, self.options.period_s)
-        simulation = AskingSimulation(self.jobsets[jobset], self.cores, asking)
+        options = self.options.window, self.options.heeds_memory, self.options.period_s
+        simulation = AskingSimulation(self.jobsets[jobset], self.cores, *options)
         if simulation.question is None:
             raise UsageError(f"jobset {jobset} on {self.cores} cores asks no question: nobody waits who could share")
         self._running[e] = simulation

@@ -24,14 +24,14 @@ from allocopt.envs.side_by_side import (
     rewind,
 )
 from allocopt.errors import UsageError
-from allocopt.kernels.arrays import FloatMatrix
+from allocopt.kernels.arrays import FloatMatrix, Records
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.backfilling import find_shadow, fits, keeps_shadow
 from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
 from allocopt.simulator.kernels.queue import dequeue, queued
 from allocopt.simulator.locality import Policy
 from allocopt.simulator.rules import Backfill
-from allocopt.simulator.state import CAPACITY, FREE, NOBODY, Clock, JobRecord, Records, State
+from allocopt.simulator.state import CAPACITY, FREE, NOBODY, Clock, JobRecord, State
 
 DEPTH_FIRST, N_POLICIES = int(Policy.DEPTH_FIRST), len(Policy)
 NONE, FIRST_FIT, EASY = int(Backfill.NONE), int(Backfill.FIRST_FIT), int(Backfill.EASY)

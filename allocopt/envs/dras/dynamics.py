@@ -22,7 +22,7 @@ from allocopt.envs.side_by_side import (
     rewind,
 )
 from allocopt.errors import UsageError
-from allocopt.kernels.arrays import FloatMatrix
+from allocopt.kernels.arrays import FloatMatrix, Records
 from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.kernels.backfilling import find_shadow, fits, keeps_shadow, take_spare
 from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
@@ -30,7 +30,7 @@ from allocopt.simulator.kernels.queue import dequeue, place_in_queue, queued
 from allocopt.simulator.rules import Level, Mode, Reservations
 from allocopt.simulator.schedule import SLOWDOWN_BOUND_S
 from allocopt.simulator.state import CAPACITY as ALL
-from allocopt.simulator.state import EXTRA, FREE, NOBODY, Clock, JobRecord, Records
+from allocopt.simulator.state import EXTRA, FREE, NOBODY, Clock, JobRecord
 
 CLOSED, FIRST, SECOND = int(Level.CLOSED), int(Level.FIRST), int(Level.SECOND)
 READY, RESERVED, BACKFILLED = int(Mode.READY), int(Mode.RESERVED), int(Mode.BACKFILLED)

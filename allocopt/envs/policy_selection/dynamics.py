@@ -20,7 +20,7 @@ from allocopt.envs.side_by_side import (
     cleared,
     put_records,
 )
-from allocopt.kernels.arrays import FloatMatrix, IntMatrix
+from allocopt.kernels.arrays import FloatMatrix, IntMatrix, Records
 from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.multicore.policies import VOID
 from allocopt.simulator.multicore.run import OVER, STALLED, count_energy, decide, to_decision
@@ -34,7 +34,7 @@ from allocopt.simulator.multicore.state import (
     TallyRecord,
     TaskRecord,
 )
-from allocopt.simulator.state import Clock, Records
+from allocopt.simulator.state import Clock
 from allocopt.simulator.state import JobRecord as SimulatedTask
 
 _PLACES = dict.fromkeys(Multicore._fields, "[e]") | {

@@ -162,18 +162,6 @@ def _plan(state: State) -> bool:
 
 
 @helper()
-def _give_back(state: State) -> bool:
-    """Take back what was promised to jobs that have just ended before their estimates; return whether some did."""
-    now, ended_early = state.clock[0].now, False
-    for at in range(state.clock[0].n_ended):
-        job = state.lists[ENDED, at]
-        if now < state.jobs[job].expected_end:
-            _change_profile(state, job, now, state.jobs[job].expected_end, 1)
-            ended_early = True
-    return ended_early
-
-
-@helper()
 def _start_due(state: State) -> bool:
     """Start the jobs whose reservation has come; return whether all of them could."""
     clock = state.clock[0]
@@ -192,13 +180,21 @@ def _start_due(state: State) -> bool:
     return all_started
 
 
-@inlined
-def _one_was_missed(state: State) -> bool:
-    """Whether a waiting job could not start when it was promised, for another one ran beyond its estimate."""
-    for at in range(state.clock[0].n_queued):
-        if state.jobs[queued(state, at)].reserved < state.clock[0].now:
-            return True
-    return False
+@helper()
+def _is_void(state: State) -> bool:
+    """Take back what was promised to jobs that ended before their estimates; return whether to plan anew."""
+    clock, is_void = state.clock[0], False
+    for at in range(clock.n_ended):
+        job = state.lists[ENDED, at]
+        if clock.now < state.jobs[job].expected_end:
+            _change_profile(state, job, clock.now, state.jobs[job].expected_end, 1)
+            is_void = state.rules[0].compression != 0
+    at = 0
+    while not is_void and at < clock.n_queued:
+        # This job could not start when it was promised, for another one ran beyond its estimate.
+        is_void = state.jobs[queued(state, at)].reserved < clock.now
+        at += 1
+    return is_void
 
 
 @kernel(void(STATE))
@@ -212,8 +208,7 @@ def conservative_pass(state: State) -> None:
         if rules.order != ARRIVAL:
             # Jobs may have come to stand between those that have their reservations.
             clock.n_planned = 0
-        ended_early = _give_back(state)
-        if (ended_early and rules.compression) or _one_was_missed(state):
+        if _is_void(state):
             _forget_plan(state)
         clock.unfinished = 1
     if not _plan(state):

@@ -145,16 +145,6 @@ def queued(state: State, at: int) -> int:
 
 
 @inlined
-def _dominant_share(state: State, user: int) -> float:
-    """Largest share of a resource that a user's jobs hold (Ghodsi et al., NSDI 2011)."""
-    share = 0.0
-    for resource in range(state.units.shape[1]):
-        if state.units[CAPACITY, resource] > 0:
-            share = max(share, state.held[user, resource] / state.units[CAPACITY, resource])
-    return share
-
-
-@inlined
 def _share_at(state: State, job: int) -> int:
     return int(state.steps.size - state.jobs.size + job)
 
@@ -211,8 +201,12 @@ def sort_list(state: State, row: int, kind: int, begin: int) -> None:
     end = first - begin + clock.n_queued
     if kind > AGEING:
         for at in range(first, end):
-            job = state.lists[row, at]
-            state.steps[_share_at(state, job)] = _dominant_share(state, state.jobs[job].user)
+            job, share = state.lists[row, at], 0.0
+            # The dominant share of its user: the largest one of a resource (Ghodsi et al., NSDI 2011).
+            for resource in range(state.units.shape[1]):
+                if state.units[CAPACITY, resource] > 0:
+                    share = max(share, state.held[state.jobs[job].user, resource] / state.units[CAPACITY, resource])
+            state.steps[_share_at(state, job)] = share
     gap, moves = 1, 8 * clock.n_queued + 2**18
     while not _sort_at_gaps(state, row, kind, first, end, gap, moves) or gap > 1:
         gap = max(1, (gap if gap > 1 else clock.n_queued) * 5 // 11)

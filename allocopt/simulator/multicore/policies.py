@@ -10,8 +10,8 @@ from allocopt.errors import UsageError
 # What ``fcfs`` is on a multicore machine.
 DEFAULT_NAME = "first-high_gflops"
 VOID_NAME = "void"
-# The selection that selects nothing.
-VOID = -1
+# Selections for kernels only: nothing, and every job that fits, whichever wait before it.
+VOID, EVERY = -1, -2
 
 
 class JobSelection(IntEnum):

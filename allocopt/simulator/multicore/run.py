@@ -7,11 +7,11 @@ import numpy as np
 from numba import float64, int64, void
 
 from allocopt.kernels.compiled import helper, inlined, kernel
-from allocopt.kernels.random import STEP, mixed_bits, unit_interval
+from allocopt.kernels.random import splitmix_below
 from allocopt.simulator.kernels.events import HAPPENED, advance, change_speed, start_job
 from allocopt.simulator.kernels.queue import dequeue, queued
 from allocopt.simulator.multicore.contention import factor_of
-from allocopt.simulator.multicore.policies import VOID, JobSelection, NodeSelection
+from allocopt.simulator.multicore.policies import EVERY, VOID, JobSelection, NodeSelection
 from allocopt.simulator.multicore.state import IDLE, MULTICORE, Multicore
 from allocopt.simulator.state import ENDED, FREE, STATE, State
 
@@ -104,19 +104,13 @@ def _settle(state: State, multicore: Multicore) -> None:
 
 
 @inlined
-def _draw_below(multicore: Multicore, count: int) -> int:
-    multicore.word[0] += STEP
-    return int(unit_interval(mixed_bits(multicore.word[0])) * count)
-
-
-@inlined
 def _next_place(state: State, multicore: Multicore, selection: int) -> int:
     """Place in the queue, counted from its head, of the job that is next; the queue is not empty."""
     n_queued, tally = state.clock[0].n_queued, multicore.tally[0]
     if selection == FIRST:
         return 0
     if selection == RANDOM_JOB:
-        return _draw_below(multicore, n_queued)
+        return splitmix_below(multicore.word, n_queued)
     if tally.sought_by != selection:
         tally.sought_by, tally.sought, tally.best = selection, 1, 0
     lowest = multicore.values[selection, queued(state, tally.best)]
@@ -179,7 +173,7 @@ def _random_processor(multicore: Multicore, job: int, node: int) -> int:
     for processor in range(multicore.processors.size):
         if _may_take(multicore, job, node, processor):
             idle += multicore.processors[processor].cores - multicore.processors[processor].active
-    drawn = _draw_below(multicore, idle)
+    drawn = splitmix_below(multicore.word, idle)
     for processor in range(multicore.processors.size):
         if _may_take(multicore, job, node, processor):
             drawn -= multicore.processors[processor].cores - multicore.processors[processor].active
@@ -252,38 +246,22 @@ def _start_at(state: State, multicore: Multicore, place: int, selection: int) ->
             task += 1
 
 
-@inlined
-def _free_ended(state: State, multicore: Multicore) -> None:
-    now, tally = state.clock[0].now, multicore.tally[0]
-    for at in range(state.clock[0].n_ended):
-        task = state.lists[ENDED, at]
-        mine = multicore.tasks[task]
-        _touch(multicore, mine.processor, now)
-        record, job = multicore.processors[mine.processor], multicore.jobs[mine.job]
-        multicore.core_task[mine.core] = IDLE
-        record.idle_from = min(record.idle_from, mine.core)
-        record.active -= 1
-        record.demand -= multicore.tasks[task].intensity * record.speed
-        node = multicore.nodes[record.node]
-        node.free_cores += 1
-        node.free_mb += job.memory_mb
-        tally.running -= 1
-        job.unfinished -= 1
-        if job.unfinished == 0:
-            job.end = now
-            tally.finished += 1
-
-
 @kernel(int64(STATE, MULTICORE, int64, int64))
 def decide(state: State, multicore: Multicore, jobs: int, nodes: int) -> int:
-    """Start waiting jobs by a policy until the one that is next does not fit; return how many."""
-    started = 0
-    while jobs != VOID and state.clock[0].n_queued > 0:
-        place = _next_place(state, multicore, jobs)
-        if not _fits(multicore, multicore.tasks[queued(state, place)].job):
+    """Start waiting jobs by a policy until the one that is next does not fit; return how many.
+
+    Jobs selected by ``EVERY`` block no other one: all that fit start, in the order of the queue.
+    """
+    started = passed_over = 0
+    while jobs != VOID and passed_over < state.clock[0].n_queued:
+        place = passed_over if jobs == EVERY else _next_place(state, multicore, jobs)
+        if _fits(multicore, multicore.tasks[queued(state, place)].job):
+            _start_at(state, multicore, place, nodes)
+            started += 1
+        elif jobs == EVERY:
+            passed_over += 1
+        else:
             break
-        _start_at(state, multicore, place, nodes)
-        started += 1
     _settle(state, multicore)
     return started
 
@@ -294,7 +272,23 @@ def _next_event(state: State, multicore: Multicore) -> bool:
     _settle(state, multicore)
     if advance(state, np.inf) != HAPPENED:
         return False
-    _free_ended(state, multicore)
+    now, tally = state.clock[0].now, multicore.tally[0]
+    for at in range(state.clock[0].n_ended):
+        task = multicore.tasks[state.lists[ENDED, at]]
+        _touch(multicore, task.processor, now)
+        record, job = multicore.processors[task.processor], multicore.jobs[task.job]
+        multicore.core_task[task.core] = IDLE
+        record.idle_from = min(record.idle_from, task.core)
+        record.active -= 1
+        record.demand -= task.intensity * record.speed
+        node = multicore.nodes[record.node]
+        node.free_cores += 1
+        node.free_mb += job.memory_mb
+        tally.running -= 1
+        job.unfinished -= 1
+        if job.unfinished == 0:
+            job.end = now
+            tally.finished += 1
     return True
 
 
@@ -313,26 +307,9 @@ def to_decision(state: State, multicore: Multicore) -> int:
 
 @kernel(int64(STATE, MULTICORE, int64, int64, int64))
 def run_policy(state: State, multicore: Multicore, jobs: int, nodes: int, events: int) -> int:
-    """Simulate under one policy until nothing is left to happen, or for a number of events; return how many."""
+    """Simulate under one policy, see `decide`, until nothing is left to happen, or for some events; return how many."""
     for done in range(events):
         if not _next_event(state, multicore):
             return done
         decide(state, multicore, jobs, nodes)
-    return events
-
-
-@kernel(int64(STATE, MULTICORE, int64, int64))
-def run_placed(state: State, multicore: Multicore, nodes: int, events: int) -> int:
-    """Simulate jobs that come when they are to start, each on its own node, as `run_policy` simulates others."""
-    for done in range(events):
-        if not _next_event(state, multicore):
-            return done
-        place = 0
-        while place < state.clock[0].n_queued:
-            # None that fits is blocked by another one.
-            if _fits(multicore, multicore.tasks[queued(state, place)].job):
-                _start_at(state, multicore, place, nodes)
-            else:
-                place += 1
-        _settle(state, multicore)
     return events

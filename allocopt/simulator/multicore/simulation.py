@@ -14,8 +14,8 @@ from allocopt.errors import InvalidProblemError
 from allocopt.files.csv_rows import csv_rows, number_at_least_0
 from allocopt.files.faults import bad_file, shown
 from allocopt.interruption import run_in_slices
-from allocopt.simulator.multicore.policies import Action, NodeSelection
-from allocopt.simulator.multicore.run import count_energy, decide, run_placed, run_policy, to_decision
+from allocopt.simulator.multicore.policies import EVERY, Action, NodeSelection
+from allocopt.simulator.multicore.run import count_energy, decide, run_policy, to_decision
 from allocopt.simulator.multicore.state import Execution, new_simulation
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import SchedulerError
@@ -221,5 +221,6 @@ class PlacedJobs(NamedTuple):
         started = replace(jobs, submit=np.array([placed[name].start for name in jobs.names]))
         fixed = np.array([numbers[placed[name].node] for name in started.names])
         simulation = MulticoreSimulation(machine, started, execution, fixed_nodes=fixed)
-        run_in_slices(partial(run_placed, simulation.state, simulation.multicore, int(NodeSelection.HIGH_CORES)), 64)
+        selections = EVERY, int(NodeSelection.HIGH_CORES)
+        run_in_slices(partial(run_policy, simulation.state, simulation.multicore, *selections), 64)
         return simulation.schedule()

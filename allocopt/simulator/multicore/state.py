@@ -11,15 +11,14 @@ from math import inf, isfinite
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numba import float64, int64, uint64
 
 from allocopt.arrays import FloatArray, IntArray, WordArray
 from allocopt.cluster.multicore import Machine, Node, PowerConstants
 from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.kernels.arrays import tuple_type
+from allocopt.kernels.arrays import FloatMatrix, Records, record_dtype, record_type
 from allocopt.simulator.multicore.policies import JobSelection
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
-from allocopt.simulator.state import Records, State, new_state, record_dtype, records_type
+from allocopt.simulator.state import State, new_state
 from allocopt.traces.tasks import TaskWorkload
 from allocopt.traces.workload import Workload
 
@@ -70,9 +69,6 @@ class ProcessorRecord(Protocol):
 class NodeRecord(Protocol):
     """A node."""
 
-    first_processor: int
-    processors: int
-    cores: int
     free_cores: int
     memory_mb: float
     free_mb: float  # infinite where memory does not limit jobs
@@ -97,9 +93,7 @@ class JobRecord(Protocol):
     tasks: int
     nodes: int
     per_node: int  # tasks on each of its nodes but the last
-    estimate: float
     memory_mb: float  # memory of a task
-    rate: float  # MB/s that its user asked for: the volume of a task over the estimate
     fixed_node: int  # the node it is to run on, or ``IDLE``
     unfinished: int  # tasks that have not ended
     start: float
@@ -118,24 +112,10 @@ class Multicore(NamedTuple):
     dirty: IntArray  # the processors that ``tally.n_dirty`` counts, shape ``(P,)``
     word: WordArray  # state of the random numbers, shape ``(1,)``
     # By `JobSelection` and first task: what orders the waiting jobs, the lowest first, shape ``(6, T)``.
-    values: FloatArray
+    values: FloatMatrix
 
 
-TALLY_DTYPE, PROCESSOR_DTYPE, NODE_DTYPE, TASK_DTYPE, JOB_DTYPE = map(
-    record_dtype, (TallyRecord, ProcessorRecord, NodeRecord, TaskRecord, JobRecord)
-)
-
-_LIST = int64[::1]
-
-MULTICORE = tuple_type(
-    (
-        *map(records_type, (TALLY_DTYPE, PROCESSOR_DTYPE, NODE_DTYPE, TASK_DTYPE, JOB_DTYPE)),
-        *(_LIST, _LIST),
-        uint64[::1],
-        float64[:, ::1],
-    ),
-    Multicore,
-)
+MULTICORE = record_type(Multicore)
 """Numba type of `Multicore`."""
 
 
@@ -180,21 +160,36 @@ def new_simulation(
     fixed = np.full(len(jobs), IDLE) if fixed_nodes is None else np.asarray(fixed_nodes, dtype=np.int64)
     check_jobs(machine, jobs, fixed)
     job_of = np.repeat(np.arange(len(jobs)), jobs.tasks)
-    tasks: Any = np.zeros(len(job_of), dtype=TASK_DTYPE)
+    tally: Any = np.zeros(1, dtype=record_dtype(TallyRecord))
+    tally["sharing"], tally["began"], tally["sought_by"] = execution.sharing, jobs.submit[0], IDLE
+    kinds = list(machine.nodes())
+    nodes: Any = np.zeros(len(kinds), dtype=record_dtype(NodeRecord))
+    nodes["free_cores"], nodes["taken_by"] = [node.cores for node in kinds], IDLE
+    nodes["memory_mb"] = nodes["free_mb"] = _memory(kinds)
+    processors = _processors(machine, execution, float(jobs.submit[0]))
+    tasks: Any = np.zeros(len(job_of), dtype=record_dtype(TaskRecord))
     tasks["job"], tasks["intensity"] = job_of, (jobs.volume_mb / jobs.work)[job_of]
     tasks["core"] = tasks["processor"] = IDLE
-    tally: Any = np.zeros(1, dtype=TALLY_DTYPE)
-    tally["sharing"], tally["began"], tally["sought_by"] = execution.sharing, jobs.submit[0], IDLE
+    records: Any = np.zeros(len(jobs), dtype=record_dtype(JobRecord))
+    for field in ("tasks", "nodes", "per_node", "memory_mb"):
+        records[field] = getattr(jobs, field)
+    records["unfinished"], records["fixed_node"] = jobs.tasks, fixed
+    records["first_task"] = np.cumsum(jobs.tasks) - jobs.tasks
+    records["start"] = records["end"] = np.nan
+    values = np.zeros((len(JobSelection), len(job_of)))
+    for selection, column in (
+        (JobSelection.SHORTEST, jobs.estimate),
+        (JobSelection.SMALLEST, jobs.tasks),
+        (JobSelection.LOW_MEM, jobs.memory_mb),
+        (JobSelection.LOW_MEM_BW, jobs.volume_mb / jobs.estimate),
+    ):
+        values[selection] = column[job_of]
     multicore = Multicore(
-        tally,
-        _processors(machine, execution, float(jobs.submit[0])),
-        _nodes(machine),
-        tasks,
-        _jobs(jobs, fixed),
+        *(tally, processors, nodes, tasks, records),
         np.full(machine.cores, IDLE),
-        np.zeros(len(list(machine.processors())), dtype=np.int64),
+        np.zeros(len(processors), dtype=np.int64),
         np.array([seed % 2**64], dtype=np.uint64),
-        _values(jobs, job_of),
+        values,
     )
     return _state(machine, jobs, job_of, execution), multicore
 
@@ -222,25 +217,9 @@ def _amount(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _state(machine: Machine, jobs: TaskWorkload, job_of: IntArray, execution: Execution) -> State:
-    # Only the first task of each job comes by itself.
-    ones = np.ones(len(job_of), dtype=np.int64)
-    numbers = np.arange(len(job_of))
-    estimate = jobs.estimate[job_of]
-    tasks = Workload(jobs.name, numbers, jobs.submit[job_of], jobs.work[job_of], ones, estimate)
-    arrival = QueueKeys(OrderKind.ARRIVAL, np.zeros(len(job_of)))
-    rules = Rules(kill_at_limit=execution.kill_at_limit, dependencies=False)
-    state = new_state(tasks, ones[:, None], np.array([machine.cores]), rules, Backfill.NONE, arrival)
-    first = np.searchsorted(job_of, job_of)
-    follows = first < numbers
-    # Nothing releases them: they start with the first task.
-    state.jobs["preceding"][follows] = first[follows]
-    return state
-
-
 def _processors(machine: Machine, execution: Execution, began: float) -> Any:
     processors = list(machine.processors())
-    records = np.zeros(len(processors), dtype=PROCESSOR_DTYPE)
+    records = np.zeros(len(processors), dtype=record_dtype(ProcessorRecord))
     records["node"] = [number for number, node in enumerate(machine.nodes()) for _ in node.processors]
     records["cores"] = [processor.cores for processor in processors]
     records["first_core"] = records["idle_from"] = np.cumsum(records["cores"]) - records["cores"]
@@ -262,41 +241,21 @@ def _processors(machine: Machine, execution: Execution, began: float) -> Any:
     return records
 
 
-def _nodes(machine: Machine) -> Any:
-    nodes = list(machine.nodes())
-    records = np.zeros(len(nodes), dtype=NODE_DTYPE)
-    records["processors"] = [len(node.processors) for node in nodes]
-    records["first_processor"] = np.cumsum(records["processors"]) - records["processors"]
-    records["cores"] = records["free_cores"] = [node.cores for node in nodes]
-    records["memory_mb"] = records["free_mb"] = _memory(nodes)
-    records["taken_by"] = IDLE
-    return records
-
-
 def _memory(nodes: list[Node]) -> FloatArray:
     return np.array([inf if node.memory_mb is None else node.memory_mb for node in nodes])
 
 
-def _values(jobs: TaskWorkload, job_of: IntArray) -> FloatArray:
-    values = np.zeros((len(JobSelection), len(job_of)))
-    columns = {
-        JobSelection.SHORTEST: jobs.estimate,
-        JobSelection.SMALLEST: jobs.tasks,
-        JobSelection.LOW_MEM: jobs.memory_mb,
-        JobSelection.LOW_MEM_BW: jobs.volume_mb / jobs.estimate,
-    }
-    for selection, column in columns.items():
-        values[selection] = column[job_of]
-    return values
-
-
-def _jobs(jobs: TaskWorkload, fixed_nodes: IntArray) -> Any:
-    records = np.zeros(len(jobs), dtype=JOB_DTYPE)
-    for field in ("tasks", "nodes", "per_node", "estimate", "memory_mb"):
-        records[field] = getattr(jobs, field)
-    records["unfinished"] = jobs.tasks
-    records["first_task"] = np.cumsum(jobs.tasks) - jobs.tasks
-    records["rate"] = jobs.volume_mb / jobs.estimate
-    records["fixed_node"] = fixed_nodes
-    records["start"] = records["end"] = np.nan
-    return records
+def _state(machine: Machine, jobs: TaskWorkload, job_of: IntArray, execution: Execution) -> State:
+    # Only the first task of each job comes by itself.
+    ones = np.ones(len(job_of), dtype=np.int64)
+    numbers = np.arange(len(job_of))
+    estimate = jobs.estimate[job_of]
+    tasks = Workload(jobs.name, numbers, jobs.submit[job_of], jobs.work[job_of], ones, estimate)
+    arrival = QueueKeys(OrderKind.ARRIVAL, np.zeros(len(job_of)))
+    rules = Rules(kill_at_limit=execution.kill_at_limit, dependencies=False)
+    state = new_state(tasks, ones[:, None], np.array([machine.cores]), rules, Backfill.NONE, arrival)
+    first = np.searchsorted(job_of, job_of)
+    follows = first < numbers
+    # Nothing releases them: they start with the first task.
+    state.jobs["preceding"][follows] = first[follows]
+    return state

@@ -14,11 +14,11 @@ import numpy as np
 from allocopt.errors import UsageError
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import CoallocationObjective, CoallocationProblem
+from allocopt.simulator.engine import Simulation
 from allocopt.simulator.quota.execution import Allocation, QuotaExecution, QuotaSchedule, QuotaView
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import Decision, PlaceGuest, SetQuota
-from allocopt.simulator.simulate import new_simulation
 from allocopt.simulator.view import View
 from allocopt.solving.registry import get_solver
 from allocopt.solving.solve import solve
@@ -158,7 +158,7 @@ class Question:
 
 
 @dataclass
-class Asking(QuotaScheduler):
+class _Asking(QuotaScheduler):
     """Starts what EASY starts, then puts one question after the other: every quota is somebody else's.
 
     First the guests that are there, by the age of their hosts; then the jobs that wait, in the order of the queue, each
@@ -166,11 +166,9 @@ class Asking(QuotaScheduler):
     once at every scheduling point.
     """
 
-    # Waiting jobs that are looked at, None for all, and whether a guest may only go where it has the memory.
-    window: int | None = None
-    heeds_memory: bool = True
-    # Seconds after which is asked again while jobs share, though nothing happened; None for never.
-    period_s: float | None = None
+    window: int | None
+    heeds_memory: bool
+    period_s: float | None
     # What is to be answered next; None if nothing is.
     question: Question | None = field(init=False, default=None)
     # The answer, in percent, 0 to leave everything as it is; None at a new scheduling point.
@@ -204,19 +202,33 @@ class Asking(QuotaScheduler):
 
 
 class AskingSimulation:
-    """A simulation from one question to the next.
+    """A simulation from one question to the next: what EASY starts starts, and every quota is somebody else's.
 
     Raises `InvalidProblemError` if a job asks for more cores than there are.
+
+    Parameters
+    ----------
+    window, heeds_memory
+        Waiting jobs that are asked about, None for all, and whether a guest may only go where it has the memory.
+    period_s
+        Seconds after which is asked again while jobs share, though nothing happened; None for never.
     """
 
-    def __init__(self, jobs: Sequence[QueuedJob], cores: int, asking: Asking) -> None:
+    def __init__(
+        self,
+        jobs: Sequence[QueuedJob],
+        cores: int,
+        window: int | None = None,
+        heeds_memory: bool = True,
+        period_s: float | None = None,
+    ) -> None:
         self.jobs = tuple(sorted(jobs, key=lambda one: one.submit_s))
         self.cores = cores
         self.execution = QuotaExecution(self.jobs)
-        self._asking = asking
+        self._asking = _Asking(window, heeds_memory, period_s)
         self._workload = queue_workload(self.jobs)
         rules = Rules(kill_at_limit=False)
-        self._simulation = new_simulation(self._workload, cores, asking, rules, execution=self.execution)
+        self._simulation = Simulation(self._workload, cores, self._asking, rules, execution=self.execution)
         self._go_on()
 
     @property
@@ -227,13 +239,13 @@ class AskingSimulation:
     def take(self, percent: int) -> None:
         """Answer the question, and go on to the next one or to the end."""
         self._asking.answer = percent
-        self._simulation.python_pass(self._asking)
+        self._simulation.decide(self._asking)
         self._go_on()
 
     def _go_on(self) -> None:
         self._asking.answer = None
         while self._asking.question is None and self._simulation.advance():
-            self._simulation.python_pass(self._asking)
+            self._simulation.decide(self._asking)
 
     @property
     def now(self) -> float:

@@ -21,7 +21,6 @@ from allocopt.kernels.insertion import (
     apply_rules,
     fill_table,
     insertion_state,
-    place_if_possible,
     place_job,
 )
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
@@ -139,9 +138,7 @@ def _best_patterns(
                 state.tables[start + k] = saving - size * charge[first[vertex] + k]
             if classes.ruled:
                 apply_rules(tree, state, classes, r, vertex, size)
-        if not classes.ruled:
-            place_job(tree, state, size)
-        elif not place_if_possible(tree, state, size):
+        if not place_job(tree, state, size) and classes.ruled:
             counts[r, :] = 0
             savings[r] = values[r] = -np.inf
             continue

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from allocopt.envs.cush.jobsets import Machine, Recipe
 from allocopt.errors import BadFileError, InvalidProblemError, UsageError
+from allocopt.simulator.fitting import fit_locality
 from allocopt.simulator.locality import (
     SIERRA_TABLE,
-    FittedLine,
     Line,
     Measured,
     Measurements,
@@ -33,10 +33,10 @@ def measured(kind: WorkloadType, policy: Policy, gpus: int, penalty: float) -> M
 def test_lines_without_noise_are_found_again(coefficients: list[tuple[float, float]]) -> None:
     lines = {key: Line(*pair) for key, pair in zip(KEYS, coefficients, strict=True)}
     jobs = [measured(*key, gpus, line.base + line.per_gpu * gpus) for key, line in lines.items() for gpus in (1, 4, 64)]
-    for one in FittedLine.fit(jobs):
+    for one in fit_locality(jobs):
         line = lines[one.workload, one.policy]
-        assert (one.line.base, one.line.per_gpu) == pytest.approx((line.base, line.per_gpu), abs=1e-6)
-        assert one.largest_residual_s < 1e-6
+        assert (one.fit.constants.base, one.fit.constants.per_gpu) == pytest.approx((line.base, line.per_gpu), abs=1e-6)
+        assert one.fit.largest_residual < 1e-6
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.floats(-50, 50)), min_size=3, max_size=20))
@@ -45,16 +45,16 @@ def test_the_fit_is_that_of_numpy(points: list[tuple[int, float]]) -> None:
     if len(set(gpus.tolist())) < 2:
         return
     others = [measured(*key, gpus, 1.0) for key in KEYS[1:] for gpus in (1, 2)]
-    ours = FittedLine.fit([measured(*KEYS[0], int(g), p) for g, p in points] + others)[0]
+    ours = fit_locality([measured(*KEYS[0], int(g), p) for g, p in points] + others)[0]
     slope, base = np.polyfit(gpus, penalty, 1)
-    assert (ours.line.base, ours.line.per_gpu) == pytest.approx((base, slope), abs=1e-6)
-    assert ours.residual_s == pytest.approx(np.sqrt(np.mean((penalty - base - slope * gpus) ** 2)), abs=1e-6)
+    assert (ours.fit.constants.base, ours.fit.constants.per_gpu) == pytest.approx((base, slope), abs=1e-6)
+    assert ours.fit.residual == pytest.approx(np.sqrt(np.mean((penalty - base - slope * gpus) ** 2)), abs=1e-6)
 
 
 def test_a_type_measured_with_one_number_of_gpus_only_is_named() -> None:
     jobs = [measured(*key, gpus, 1.0) for key in KEYS for gpus in (1, 2)][:-1]
     with pytest.raises(InvalidProblemError, match="network jobs, breadth-first: measured with 1 numbers of GPUs"):
-        FittedLine.fit(jobs)
+        fit_locality(jobs)
 
 
 def test_jobs_of_unknown_type_take_the_mean_of_the_two_types() -> None:
@@ -104,11 +104,11 @@ def test_an_application_is_classified_by_its_first_runs() -> None:
 
 
 def test_what_was_fitted_makes_a_table() -> None:
-    fitted = FittedLine.fit([measured(*key, gpus, 2.0 * gpus + 1.0) for key in KEYS for gpus in (1, 2)])
-    assert PenaltyTable({(one.workload, one.policy): one.line for one in fitted}).lines[
+    fitted = fit_locality([measured(*key, gpus, 2.0 * gpus + 1.0) for key in KEYS for gpus in (1, 2)])
+    assert PenaltyTable({(one.workload, one.policy): one.fit.constants for one in fitted}).lines[
         KEYS[0]
     ].per_gpu == pytest.approx(2.0)
-    assert [one.explained for one in fitted] == [pytest.approx(1.0)] * 4
+    assert [one.fit.explained for one in fitted] == [pytest.approx(1.0)] * 4
 
 
 def written(path: Path, content: object) -> Path:

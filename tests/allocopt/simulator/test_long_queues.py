@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from support.schedulers import AskingEasy, Wavering
 
 from allocopt.kernels.ready import make_ready
+from allocopt.simulator.engine import Simulation
 from allocopt.simulator.kernels.backfilling import run
 from allocopt.simulator.kernels.queue import LONG
 from allocopt.simulator.rules import Backfill, EventOrder, QueueOrder, Rules
 from allocopt.simulator.scheduler import ListScheduler
-from allocopt.simulator.simulate import new_simulation, simulate
+from allocopt.simulator.simulate import simulate
 from allocopt.simulator.state import CANDIDATES, QUEUE
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import (
@@ -60,7 +61,7 @@ def test_an_index_over_the_queue_changes_no_start(
 ) -> None:
     jobs, scheduler, rules = bursts(seed, n_jobs), ListScheduler(order, backfill), Rules(event_order, kill)
     make_ready((run,))
-    state = new_simulation(jobs, MACHINE, scheduler, rules).state
+    state = Simulation(jobs, MACHINE, scheduler, rules).state
     run(state._replace(least=state.least[:, :0].copy()), 10 * n_jobs)
     assert not state.clock["indexed"][0]
     np.testing.assert_array_equal(simulate(jobs, MACHINE, scheduler, rules).start, state.jobs["start"])
@@ -70,7 +71,7 @@ def test_an_index_over_the_queue_changes_no_start(
 def test_the_index_begins_with_a_long_queue_and_ends_with_a_short_one(backfill: Backfill) -> None:
     n_jobs, lengths = 3 * LONG, []
     make_ready((run,))
-    simulation = new_simulation(bursts(7, n_jobs), MACHINE, ListScheduler(FirstComeFirstServed(), backfill))
+    simulation = Simulation(bursts(7, n_jobs), MACHINE, ListScheduler(FirstComeFirstServed(), backfill))
     clock = simulation.state.clock[0]
     while run(simulation.state, 1):
         queue = simulation.view.queue
@@ -102,7 +103,7 @@ def test_a_view_knows_who_of_a_long_queue_may_be_backfilled() -> None:
 )
 def test_many_jobs_that_come_at_once_are_put_in_order(order: QueueOrder) -> None:
     jobs = replace(bursts(5, 3 * LONG), submit=np.zeros(3 * LONG), users=np.arange(3 * LONG) % 7)
-    state = new_simulation(jobs, MACHINE, ListScheduler(order)).state
+    state = Simulation(jobs, MACHINE, ListScheduler(order)).state
     make_ready((run,))
     lengths = []
     while len(lengths) < 100:
@@ -122,7 +123,7 @@ def test_many_jobs_that_come_at_once_are_put_in_order(order: QueueOrder) -> None
 
 def test_many_candidates_that_come_at_once_are_put_in_order() -> None:
     scheduler = ListScheduler(FirstComeFirstServed(), Backfill.EASY, ShortestJobFirst())
-    state = new_simulation(bursts(5, LONG), MACHINE, scheduler).state
+    state = Simulation(bursts(5, LONG), MACHINE, scheduler).state
     make_ready((run,))
     while run(state, 1):
         candidates = state.lists[CANDIDATES, : state.clock["n_queued"][0]]

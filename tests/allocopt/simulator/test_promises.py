@@ -14,7 +14,7 @@ from allocopt.simulator.engine import Simulation
 from allocopt.simulator.kernels.conservative import AT_A_TIME, run_conservative
 from allocopt.simulator.rules import Backfill, EventOrder, QueueOrder, Rules
 from allocopt.simulator.scheduler import ListScheduler
-from allocopt.simulator.simulate import new_simulation, simulate
+from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed, LargestFirst, ShortestJobFirst
 
@@ -171,7 +171,7 @@ def test_a_plan_that_goes_no_further_than_it_must_gives_the_same_schedule(
 
 
 def test_a_long_plan_is_made_in_parts_between_which_the_user_may_interrupt() -> None:
-    simulation = new_simulation(AT_ONCE, MACHINE, CONSERVATIVE)
+    simulation = Simulation(AT_ONCE, MACHINE, CONSERVATIVE)
     promised = []
     while not simulation.state.clock["n_begun"][0]:
         run_conservative(simulation.state, 1)

@@ -8,7 +8,8 @@ from allocopt.errors import UsageError
 from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import as_scheduler, simulate
-from allocopt.simulator.what_if import Limits, Outcome, WhatIf
+from allocopt.simulator.what_if import Outcome, WhatIf
+from allocopt.solving.budget import Budget
 from allocopt.traces.workload import Workload
 
 TREE = FatTree(2, 2, 4)
@@ -28,7 +29,7 @@ def workload(jobs: int = 60, seed: int = 1) -> Workload:
 
 
 def outcomes(allocators: str, schedulers: str, hop_slowdown: float = 0.0) -> list[Outcome]:
-    asked = WhatIf(workload(), TREE, Rules(), Limits(iterations=200), hop_slowdown)
+    asked = WhatIf(workload(), TREE, Rules(), Budget(iterations=200), hop_slowdown)
     return list(asked.outcomes(allocators.split(), schedulers.split()))
 
 
@@ -93,6 +94,6 @@ def test_an_unknown_scheduler_is_told(name: str, message: str) -> None:
 
 @pytest.mark.parametrize(("allocators", "schedulers"), [("first nobody", "easy"), ("first", "easy nobody")])
 def test_names_are_tried_before_anything_runs(allocators: str, schedulers: str) -> None:
-    asked = WhatIf(workload(), TREE, Rules(), Limits())
+    asked = WhatIf(workload(), TREE, Rules(), Budget())
     with pytest.raises(UsageError, match="nobody"):
         next(asked.outcomes(allocators.split(), schedulers.split()))
