@@ -1,6 +1,6 @@
 """Scheduler ``asax``: guests by the learner, quotas set anew while jobs share (ASAX paper, sections 3.2 and 4.4)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
@@ -11,7 +11,7 @@ from allocopt.simulator.quota.execution import Allocation, Progress, QuotaView
 from allocopt.simulator.quota.scheduler import QuotaScheduler
 from allocopt.simulator.scheduler import PlaceGuest, SetQuota, Start
 from learned.asax.agent import Asax, Asked, Decision, Knowledge, Loss, Offer, first_fit
-from learned.asax.trees import Experts, Leaf, State
+from learned.asax.trees import Experts, State
 
 
 @dataclass
@@ -25,13 +25,13 @@ class AsaxScheduler(QuotaScheduler):
     """
 
     asax: Asax = field(default_factory=Asax.untrained)  # The learner; it goes on learning
-    period_s: float | None = 60.0  # Seconds between two looks
-    loss: Loss = Loss.LIMIT  # What a host loses
+    period_s: float = 60.0  # Seconds between two looks at jobs that share, positive
+    loss: str = Loss.LIMIT  # What a host loses, a `Loss`
     # Loss of a refusal at every look at which a job waits that would keep no more cores busy than the host
     # leaves idle, over the share of its cores that it does; the paper has 0
     idle_weight: float = 0.0
-    _shared: dict[int, Decision] = field(init=False, default_factory=dict)
-    _offers: dict[int, tuple[tuple[Leaf, ...], Decision]] = field(init=False, default_factory=dict)
+    _shared: dict[int, Decision] = field(init=False, default_factory=dict, repr=False)
+    _offers: dict[int, tuple[Hashable, Decision]] = field(init=False, default_factory=dict, repr=False)
 
     name: ClassVar[str] = "asax"
 
@@ -40,17 +40,26 @@ class AsaxScheduler(QuotaScheduler):
         there = {one.number for one in shared}
         self._shared = {number: decision for number, decision in self._shared.items() if number in there}
         for one in shared:
-            yield SetQuota(one.number, self._look_again(view, one))
-        if self.idle_weight:
-            self._learn_from_refusals(view)
+            host, last = one.host, self._shared.get(one.number)
+            if last is not None:
+                self.asax.learn(last, self._loss(view.now - host.start_s + host.needed_s, host))
+            decision = self.asax.decide(host.queued.application, _state_of(view.now, one), view.rng, is_shared=True)
+            self._shared[one.number] = decision
+            yield SetQuota(one.number, decision.percent)
+        asked = _asked(view) if self.idle_weight else []
+        for one in view.allocations:
+            if asked and one.guest is None and one.number in self._offers:
+                refused = self._offers[one.number][1]
+                if refused.percent == 0 and any(map(_offer_of(one, refused).fulfils, asked)):
+                    self.asax.learn(refused, min(1.0, self.idle_weight * one.idle_cores() / one.cores))
         yield from view.easy_starts()
         if not view.queue:
             return
         hosts = sorted((one for one in view.allocations if one.guest is None), key=lambda one: -one.idle_cores())
         queue = list(view.queue)
-        for guest, host, decision in first_fit(_asked(view), [self._offer(view, one) for one in hosts]):
-            self._shared[host] = decision
-            yield PlaceGuest(queue[guest], host, decision.percent)
+        for guest, number, decision in first_fit(_asked(view), [self._offer(view, one) for one in hosts]):
+            self._shared[number] = decision
+            yield PlaceGuest(queue[guest], number, decision.percent)
 
     def ended(self, view: QuotaView, allocation: Allocation) -> None:
         self._offers.pop(allocation.number, None)
@@ -68,26 +77,8 @@ class AsaxScheduler(QuotaScheduler):
             self._offers[allocation.number] = known
         return _offer_of(allocation, known[1])
 
-    def _learn_from_refusals(self, view: QuotaView) -> None:
-        asked = _asked(view)
-        for one in view.allocations:
-            if one.guest is None and one.number in self._offers:
-                decision = self._offers[one.number][1]
-                if decision.percent == 0 and any(map(_offer_of(one, decision).fulfils, asked)):
-                    self.asax.learn(decision, min(1.0, self.idle_weight * one.idle_cores() / one.cores))
-
-    def _look_again(self, view: QuotaView, allocation: Allocation) -> int:
-        host = allocation.host
-        last = self._shared.get(allocation.number)
-        if last is not None:
-            self.asax.learn(last, self._loss(view.now - host.start_s + host.needed_s, host))
-        state = _state_of(view.now, allocation)
-        decision = self.asax.decide(host.queued.application, state, view.rng, is_shared=True)
-        self._shared[allocation.number] = decision
-        return decision.percent
-
     def _loss(self, run_s: float, host: Progress) -> float:
-        if self.loss is Loss.DEGRADATION:
+        if self.loss == Loss.DEGRADATION:
             return self.asax.performance_loss(host.slowdown, 1.0)
         return self.asax.performance_loss(run_s, host.queued.job.walltime_s)
 
@@ -108,7 +99,7 @@ def _state_of(now: float, allocation: Allocation) -> State:
 
 
 @dataclass
-class AsaxPolicy(QuotaScheduler):
+class AsaxPolicy(AsaxScheduler):
     """`AsaxScheduler` with files; raises `BadFileError` for a wrong one, `UsageError` if an option is out of range."""
 
     experts: str = ""  # File of the experts' trees; empty for those of the package
@@ -117,13 +108,7 @@ class AsaxPolicy(QuotaScheduler):
     # none.
     save_knowledge: str = ""
     full_loss_at: float = 1.0  # See `Asax`
-    period_s: float = 60.0  # Seconds between two looks at jobs that share, positive
-    # See `AsaxScheduler`
-    loss: str = Loss.LIMIT
-    idle_weight: float = 0.0
-    inner: AsaxScheduler = field(init=False, repr=False)
-
-    name: ClassVar[str] = "asax"
+    asax: Asax = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for what in ("full_loss_at", "period_s"):
@@ -133,21 +118,14 @@ class AsaxPolicy(QuotaScheduler):
             raise UsageError(f"loss is {self.loss!r}, must be one of {', '.join(Loss)}")
         if not 0 <= self.idle_weight < inf:
             raise UsageError(f"idle_weight is {self.idle_weight:g}, must not be negative")
-        asax = Asax.untrained(Experts.read(self.experts or None), full_loss_at=self.full_loss_at)
+        self.asax = asax = Asax.untrained(Experts.read(self.experts or None), full_loss_at=self.full_loss_at)
         if self.knowledge:
             asax.knowledge = Knowledge.load(self.knowledge, asax.knowledge.metrics)
         if self.save_knowledge and Path(self.save_knowledge).exists():
             # What would be lost is told before hours are simulated, and nothing else is overwritten.
             Knowledge.load(self.save_knowledge, asax.knowledge.metrics)
-        self.inner = AsaxScheduler(asax, self.period_s, Loss(self.loss), self.idle_weight)
-
-    def share(self, view: QuotaView) -> Iterable[PlaceGuest | SetQuota | Start]:
-        return self.inner.share(view)
-
-    def ended(self, view: QuotaView, allocation: Allocation) -> None:
-        self.inner.ended(view, allocation)
 
     def remember(self) -> None:
         """Write what was learned, if a file was given."""
         if self.save_knowledge:
-            self.inner.asax.knowledge.save(self.save_knowledge)
+            self.asax.knowledge.save(self.save_knowledge)

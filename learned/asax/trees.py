@@ -19,7 +19,7 @@ expert leave no gap and do not overlap.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import pairwise
@@ -61,7 +61,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class _Leaf:
     """A row of a table."""
 
     condition: Range | StageKind  # Range of the metric, or kind of stage
@@ -74,18 +74,19 @@ class _Expert:
     """A tree: the leaf that a state falls into says how likely each action is."""
 
     metric: str  # ``cpu``, ``memory``, ``stage`` or ``interval``
-    leaves: tuple[Leaf, ...]  # Each state is in exactly one
+    leaves: tuple[_Leaf, ...]  # Each state is in exactly one
 
-    def leaf(self, state: State) -> Leaf:
+    def leaf(self, state: State) -> _Leaf:
         """Return the leaf of a state."""
-        happiness = max(0.0, state.happiness)
-        return next(leaf for leaf in self.leaves if self._holds(leaf, state) and _within(leaf.happiness, happiness))
 
-    def _holds(self, leaf: Leaf, state: State) -> bool:
-        if isinstance(leaf.condition, StageKind):
-            return leaf.condition is StageKind(state.stage)
-        value = state.value(self.metric)
-        return _within(leaf.condition, value) or leaf.condition[1] == value == METRICS[self.metric][1]
+        def holds(leaf: _Leaf) -> bool:
+            if isinstance(leaf.condition, StageKind):
+                return leaf.condition is StageKind(state.stage)
+            value = state.value(self.metric)
+            return _within(leaf.condition, value) or leaf.condition[1] == value == METRICS[self.metric][1]
+
+        happiness = max(0.0, state.happiness)
+        return next(leaf for leaf in self.leaves if holds(leaf) and _within(leaf.happiness, happiness))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ class Experts:
     def __len__(self) -> int:
         return len(self.experts)
 
-    def leaves(self, state: State) -> tuple[Leaf, ...]:
+    def leaves(self, state: State) -> tuple[_Leaf, ...]:
         """Return the leaf that each expert sees a state in; states with the same leaves are one to them."""
         return tuple(expert.leaf(state) for expert in self.experts)
 
@@ -149,11 +150,26 @@ def _expert(held: Any, n_actions: int, place: str, where: Path | str) -> _Expert
         _leaf(row, metric, n_actions, f"expert {metric!r}, row {number}", where)
         for number, row in enumerate(rows, start=1)
     )
-    _check_cover(metric, leaves, where)
+    if metric == STAGE:
+        cells = [(f"stage {kind}", [leaf for leaf in leaves if leaf.condition is kind]) for kind in StageKind]
+    else:
+        ranges = [(leaf, leaf.condition) for leaf in leaves if not isinstance(leaf.condition, StageKind)]
+        edges = sorted({*METRICS[metric], *(edge for _, pair in ranges for edge in pair)})
+        cells = [
+            (f"{metric} {low:g} .. {high:g}", [leaf for leaf, held in ranges if held[0] <= low and high <= held[1]])
+            for low, high in pairwise(edges)
+        ]
+    for name, held_by in cells:
+        edges = sorted({*HAPPINESS, *(edge for leaf in held_by for edge in leaf.happiness)})
+        for low, high in pairwise(edges):
+            count = sum(leaf.happiness[0] <= low and high <= leaf.happiness[1] for leaf in held_by)
+            if count != 1:
+                fault = "no row holds" if count == 0 else f"{count} rows hold"
+                raise bad_file(where, f"expert {metric!r}", f"{fault} for {name}, happiness {low:g} .. {high:g}")
     return _Expert(metric, leaves)
 
 
-def _leaf(row: Any, metric: str, n_actions: int, place: str, where: Path | str) -> Leaf:
+def _leaf(row: Any, metric: str, n_actions: int, place: str, where: Path | str) -> _Leaf:
     if not isinstance(row, dict) or set(row) != {metric, "happiness", "p"}:
         raise bad_file(where, place, f"must have the keys {metric}, happiness and p")
     numbers = row["p"]
@@ -169,7 +185,7 @@ def _leaf(row: Any, metric: str, n_actions: int, place: str, where: Path | str) 
     else:
         condition = _range(row[metric], metric, METRICS[metric], place, where)
     happiness = _range(row["happiness"], "happiness", HAPPINESS, place, where)
-    return Leaf(condition, happiness, tuple(map(float, numbers)))
+    return _Leaf(condition, happiness, tuple(map(float, numbers)))
 
 
 def _are_numbers(values: Any, count: int) -> bool:
@@ -182,24 +198,3 @@ def _range(held: Any, name: str, limits: Range, place: str, where: Path | str) -
     if not _are_numbers(held, 2) or not limits[0] <= held[0] < held[1] <= limits[1]:
         raise bad_file(where, place, f"{name} must be a range [low, high] within {limits[0]:g} .. {limits[1]:g}")
     return float(held[0]), float(held[1])
-
-
-def _check_cover(metric: str, leaves: Sequence[Leaf], where: Path | str) -> None:
-    if metric == STAGE:
-        for kind in StageKind:
-            _check_cells([leaf for leaf in leaves if leaf.condition is kind], f"stage {kind}", metric, where)
-        return
-    ranges = [leaf.condition for leaf in leaves if not isinstance(leaf.condition, StageKind)]
-    edges = sorted({*METRICS[metric], *(edge for pair in ranges for edge in pair)})
-    for low, high in pairwise(edges):
-        held = [leaf for leaf, range_ in zip(leaves, ranges, strict=True) if range_[0] <= low and high <= range_[1]]
-        _check_cells(held, f"{metric} {low:g} .. {high:g}", metric, where)
-
-
-def _check_cells(leaves: Sequence[Leaf], name: str, metric: str, where: Path | str) -> None:
-    edges = sorted({*HAPPINESS, *(edge for leaf in leaves for edge in leaf.happiness)})
-    for low, high in pairwise(edges):
-        count = sum(leaf.happiness[0] <= low and high <= leaf.happiness[1] for leaf in leaves)
-        if count != 1:
-            fault = "no row holds" if count == 0 else f"{count} rows hold"
-            raise bad_file(where, f"expert {metric!r}", f"{fault} for {name}, happiness {low:g} .. {high:g}")

@@ -28,7 +28,7 @@ from heuristics.topology.annealing import (
     insert_job,
     remove_jobs,
 )
-from learned.nsa.networks import CONVOLUTION, DENSE, Architecture, Layer, Shape
+from learned.nsa.networks import CONVOLUTION, DENSE, Architecture, Shape
 from learned.nsa.solver import LARGEST_JOB, asked_by_others, node_features, write_state
 from learned.rl.workers import Stateful
 
@@ -56,7 +56,7 @@ class _WindowPool(NamedTuple):
     scale: float
 
 
-class Repairs(NamedTuple):
+class _Repairs(NamedTuple):
     """Where E environments are; rows are as long as the largest window asks for."""
 
     # Window, moves made on it, jobs removed by the present move, those placed again, length of the idle sequence
@@ -71,7 +71,7 @@ class Repairs(NamedTuple):
 
 
 WINDOW, MOVES, REMOVED, PLACED, N_IDLE = range(5)
-WINDOW_POOL, REPAIRS = record_type(_WindowPool), record_type(Repairs)
+WINDOW_POOL, REPAIRS = record_type(_WindowPool), record_type(_Repairs)
 
 
 @helper(allocates=True)
@@ -84,14 +84,14 @@ def _encoding_of(pool: _WindowPool, window: int) -> Encoding:
 
 
 @helper(allocates=True)
-def _walk_of(repairs: Repairs, e: int, m: int, n_jobs: int) -> Walk:
+def _walk_of(repairs: _Repairs, e: int, m: int, n_jobs: int) -> Walk:
     owners, costs = repairs.owners, repairs.costs
     working, accepted, best = owners[0, e, :m], owners[1, e, :m], owners[2, e, :m]
     return Walk(working, accepted, best, costs[0, e, :n_jobs], costs[1, e, :n_jobs], repairs.totals[e])
 
 
 @helper(allocates=True)
-def _start_window(pool: _WindowPool, repairs: Repairs, e: int, counts: IntArray, rng: np.random.Generator) -> None:
+def _start_window(pool: _WindowPool, repairs: _Repairs, e: int, counts: IntArray, rng: np.random.Generator) -> None:
     # A random window, from the sequential allocation.
     repairs.counters[WINDOW, e] = draw_below(pool.job_first.size - 1, rng)
     repairs.counters[MOVES, e] = 0
@@ -113,7 +113,7 @@ def _start_window(pool: _WindowPool, repairs: Repairs, e: int, counts: IntArray,
 
 
 @helper(allocates=True)
-def _start_move(pool: _WindowPool, repairs: Repairs, rules: Rules, e: int, rng: np.random.Generator) -> None:
+def _start_move(pool: _WindowPool, repairs: _Repairs, rules: Rules, e: int, rng: np.random.Generator) -> None:
     encoding = _encoding_of(pool, repairs.counters[WINDOW, e])
     m, n_jobs = encoding.groups.shape[1], encoding.sizes.size
     most = min(rules.most_removed, n_jobs)
@@ -125,7 +125,7 @@ def _start_move(pool: _WindowPool, repairs: Repairs, rules: Rules, e: int, rng: 
 
 
 @kernel(void(WINDOW_POOL, REPAIRS, RULES, types.npy_rng), allocates=True)
-def _start_all(pool: _WindowPool, repairs: Repairs, rules: Rules, rng: np.random.Generator) -> None:
+def _start_all(pool: _WindowPool, repairs: _Repairs, rules: Rules, rng: np.random.Generator) -> None:
     counts = np.zeros(repairs.owners.shape[2], dtype=np.int64)
     for e in range(repairs.jobs.shape[0]):
         _start_window(pool, repairs, e, counts, rng)
@@ -135,7 +135,9 @@ def _start_all(pool: _WindowPool, repairs: Repairs, rules: Rules, rng: np.random
 
 
 @kernel(void(WINDOW_POOL, REPAIRS, int64, float32[:, ::1], int64[::1]), allocates=True)
-def _observe_all(pool: _WindowPool, repairs: Repairs, n_features: int, states: Float32Array, n_legal: IntArray) -> None:
+def _observe_all(
+    pool: _WindowPool, repairs: _Repairs, n_features: int, states: Float32Array, n_legal: IntArray
+) -> None:
     for e in range(repairs.jobs.shape[0]):
         encoding = _encoding_of(pool, repairs.counters[WINDOW, e])
         m = encoding.groups.shape[1]
@@ -151,7 +153,7 @@ def _observe_all(pool: _WindowPool, repairs: Repairs, n_features: int, states: F
 @kernel(void(WINDOW_POOL, REPAIRS, RULES, int64[::1], float64[::1], boolean[::1], types.npy_rng), allocates=True)
 def _step_all(
     pool: _WindowPool,
-    repairs: Repairs,
+    repairs: _Repairs,
     rules: Rules,
     actions: IntArray,
     rewards: FloatArray,
@@ -210,7 +212,7 @@ class RepairEnvironment(Stateful):
         self._rules = Rules(*temperatures, WALK_STEPS, MOST_REMOVED, False, True)
         most_idle = int(np.diff(self._pool.position_first).max())
         most_jobs = int(np.diff(self._pool.job_first).max())
-        self._repairs = Repairs(
+        self._repairs = _Repairs(
             np.zeros((5, n_environments), dtype=np.int64),
             np.zeros((n_environments, most_jobs), dtype=np.int64),
             np.zeros((n_environments, most_idle + int(self._pool.sizes.max())), dtype=np.int64),
@@ -241,7 +243,12 @@ class FeedForward(nn.Sequential):
     """An architecture as a module; takes ``(batch, channels, length)``, returns ``(batch, outputs)``."""
 
     def __init__(self, architecture: Architecture) -> None:
-        super().__init__(*(_module(layer) for layer in architecture.layers))
+        super().__init__()
+        for layer in architecture.layers:
+            if layer.kind == CONVOLUTION:
+                self.append(nn.Conv1d(layer.inputs, layer.outputs, layer.width, layer.stride))
+            else:
+                self.append(nn.Linear(layer.inputs, layer.outputs) if layer.kind == DENSE else nn.Tanh())
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         values = inputs
@@ -265,9 +272,3 @@ class FeedForward(nn.Sequential):
                 elif feature < N_NUMBERS:
                     values = values - values.mean(1, keepdim=True)
                 weight[:, feature] = values * GAINS[feature]
-
-
-def _module(layer: Layer) -> nn.Module:
-    if layer.kind == CONVOLUTION:
-        return nn.Conv1d(layer.inputs, layer.outputs, layer.width, layer.stride)
-    return nn.Linear(layer.inputs, layer.outputs) if layer.kind == DENSE else nn.Tanh()

@@ -169,13 +169,13 @@ class Buffers(NamedTuple):
     patches: Float32Array
 
 
-SATURATED = np.float32(6.4)  # Beyond it the hyperbolic tangent is 1 to within 6e-6
+_SATURATED = np.float32(6.4)  # Beyond it the hyperbolic tangent is 1 to within 6e-6
 
 
 @helper(allocates=True, fastmath=True, error_model="numpy")
-def rational_tanh(x: np.float32) -> np.float32:
-    """Hyperbolic tangent, by the ninth convergent of Lambert's continued fraction; within 2e-5 everywhere."""
-    x = np.float32(min(max(x, -SATURATED), SATURATED))
+def _rational_tanh(x: np.float32) -> np.float32:
+    # Hyperbolic tangent, by the ninth convergent of Lambert's continued fraction; within 2e-5 everywhere.
+    x = np.float32(min(max(x, -_SATURATED), _SATURATED))
     s = x * x
     one = np.float32(1.0)
     above = x * (
@@ -248,7 +248,7 @@ def forward(network: PackedNetwork, buffers: Buffers, inputs: Float32Array) -> F
             size = m
         else:
             for i in range(size):
-                source[i] = rational_tanh(source[i])
+                source[i] = _rational_tanh(source[i])
             continue
         source, target, spare = target, spare, target
     return source[:size]

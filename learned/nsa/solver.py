@@ -115,8 +115,8 @@ def asked_by_others(sizes: IntArray, jobs: IntArray) -> float:
 
 
 @helper(allocates=True)
-def draw_action(logits: Float32Array, sharpness: float, rng: np.random.Generator) -> int:
-    """Draw an action with probability proportional to ``exp(sharpness * logit)``; overwrites the logits."""
+def _draw_action(logits: Float32Array, sharpness: float, rng: np.random.Generator) -> int:
+    # With probability proportional to ``exp(sharpness * logit)``; overwrites the logits.
     highest = logits.max()
     total = 0.0
     for i in range(logits.size):
@@ -129,37 +129,12 @@ def draw_action(logits: Float32Array, sharpness: float, rng: np.random.Generator
     return action
 
 
-@helper(allocates=True)
-def _repair(
-    window: Encoding,
-    walk: Walk,
-    guide: _Guide,
-    jobs: IntArray,
-    idle: IntArray,
-    n_idle: int,
-    block: IntArray,
-    counts: IntArray,
-    state: Float32Array,
-    rng: np.random.Generator,
-) -> None:
-    for i in range(jobs.size):
-        size = window.sizes[jobs[i]]
-        others = asked_by_others(window.sizes, jobs[i:]) / LARGEST_JOB
-        n = write_state(guide.nodes, idle[:n_idle], size / LARGEST_JOB, others, guide.n_features, state)
-        logits = forward(guide.network, guide.buffers, state)[:n]
-        first = draw_action(logits, guide.sharpness, rng)
-        n_idle = insert_job(walk.working, jobs[i], first, idle, n_idle, block[:size])
-        walk.working_costs[jobs[i]] = cost_at(window, block[:size], counts)
-
-
 @kernel(void(ENCODING, WALK, RULES, GUIDE, int64, int64, types.npy_rng), allocates=True)
-def anneal_guided(
+def _anneal_guided(
     window: Encoding, walk: Walk, rules: Rules, guide: _Guide, first: int, last: int, rng: np.random.Generator
 ) -> None:
-    """Take the steps ``first .. last - 1`` of neural simulated annealing (Algorithm 1); the walk changes in place.
-
-    Where it must be non-crossing, a move that crosses is drawn again, `DRAWS` times at most.
-    """
+    # Steps ``first .. last - 1`` of Algorithm 1. Where the walk must not cross, a move that does is drawn again,
+    # `DRAWS` times at most.
     m, largest = walk.working.size, window.sizes.max()
     jobs = np.arange(window.sizes.size)
     idle = np.empty(m + largest, dtype=np.int64)
@@ -171,7 +146,14 @@ def anneal_guided(
         accepts = False
         for _ in range(DRAWS):
             count, n_idle = remove_jobs(window, walk, most, jobs, idle, rng)
-            _repair(window, walk, guide, jobs[:count], idle, n_idle, block, counts, state, rng)
+            for i in range(count):
+                size = window.sizes[jobs[i]]
+                others = asked_by_others(window.sizes, jobs[i:count]) / LARGEST_JOB
+                n = write_state(guide.nodes, idle[:n_idle], size / LARGEST_JOB, others, guide.n_features, state)
+                logits = forward(guide.network, guide.buffers, state)[:n]
+                start = _draw_action(logits, guide.sharpness, rng)
+                n_idle = insert_job(walk.working, jobs[i], start, idle, n_idle, block[:size])
+                walk.working_costs[jobs[i]] = cost_at(window, block[:size], counts)
             accepts = not rules.non_crossing or is_non_crossing(walk.working, window.sizes)
             if accepts:
                 break
@@ -217,7 +199,7 @@ class Nsa(TopologySolver):
         return None if n_jobs <= MOST_JOBS else f"it has {n_jobs:,} jobs, at most {MOST_JOBS:,} are taken"
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
-        return (anneal_guided,)
+        return (_anneal_guided,)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         if run.solution is None:
@@ -228,7 +210,7 @@ class Nsa(TopologySolver):
         rng = np.random.default_rng(seed)
 
         def advance(first: int, end: int) -> None:
-            anneal_guided(window, walk, rules, guide, first, end, rng)
+            _anneal_guided(window, walk, rules, guide, first, end, rng)
 
         return walk.follow(problem, run, steps, STEPS_PER_SLICE, advance)
 

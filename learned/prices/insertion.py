@@ -10,14 +10,14 @@ to come. Three lessons turn predictions into gradients:
 - The bound: prices that exclude more are better; idle_l less the nodes that the jobs would take of leaf l is a
   subgradient of D.
 - Imitation: with the jobs before it where the best known allocation has them, a job should go there, too.
-- Exploration: of allocations in disturbed orders, the better ones show which jobs should come first.
+- Exploration (`learned.prices.learner`): of allocations in disturbed orders, the better ones show which jobs should
+  come first.
 
 All kernels take the groups, and a state in which all nodes are idle, which changes. Sizes are nodes of each job, shape
 ``(J,)``, or the distinct ones, of which ``multiplicity`` jobs have each, shape ``(R,)``. Prices and worths are hops per
 node of each leaf, shape ``(leaves,)``.
 """
 
-import numpy as np
 from numba import float64, int64, void
 
 from allocopt.arrays import FloatArray, IntArray
@@ -106,20 +106,23 @@ def bound_alone(
     prices: FloatArray,
     alone: FloatArray,
 ) -> float:
-    """Return the bound D(p) in hops; write what jobs of each size would save alone, less what they pay."""
+    """Return the bound D(p) in hops; write what a job of each size would save alone, less what it pays.
+
+    ``multiplicity`` and ``alone`` are indexed by size, not by the place among the distinct ``sizes``.
+    """
     top = tree.idle.size - 1
     n_children = tree.first_child[top + 1] - tree.first_child[top]
     bound = 0.0
     for leaf in range(prices.size):
         bound += prices[leaf] * tree.idle[leaf]
-    for r in range(sizes.size):
-        _charge(tree, state, prices, sizes[r], sizes[r])
+    for size in sizes:
+        _charge(tree, state, prices, size, size)
         if n_children > 0:
-            combine_children(tree, state, top, sizes[r])
-            alone[r] = state.prefix[n_children, sizes[r]] / sizes[r]
+            combine_children(tree, state, top, size)
+            alone[size] = state.prefix[n_children, size] / size
         else:
-            alone[r] = -state.price[0]
-        bound += multiplicity[r] * alone[r]
+            alone[size] = -state.price[0]
+        bound += multiplicity[size] * alone[size]
     return bound
 
 
@@ -186,24 +189,3 @@ def imitate(
             state.idle[vertex] = 0
             for i in range(tree.first_child[vertex], tree.first_child[vertex + 1]):
                 state.idle[vertex] += state.idle[tree.children[i]]
-
-
-@kernel(
-    float64[::1](*(GROUP_TREE, INSERTION_STATE, int64[::1], float64[::1], float64[:, ::1], float64, int64[:, ::1])),
-    allocates=True,
-)
-def explore(
-    tree: GroupTree,
-    state: InsertionState,
-    sizes: IntArray,
-    worth: FloatArray,
-    scores: FloatArray,
-    fading: float,
-    counts: IntArray,
-) -> FloatArray:
-    """Return what allocations save that insert jobs by falling scores ``(K, J)``, in hops, shape ``(K,)``."""
-    savings = np.empty(scores.shape[0])
-    for k in range(savings.size):
-        put(tree.idle, state.idle)
-        savings[k] = insert_priced(tree, state, sizes, np.argsort(-scores[k]), worth, fading, 0.0, counts)
-    return savings

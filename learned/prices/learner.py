@@ -6,7 +6,7 @@ The network is the twin of `learned.prices.network.predict`, for many windows at
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,9 +20,9 @@ from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import encode, group_tree
 from heuristics.topology.lns.kernels import search_neighbourhoods
 from heuristics.topology.lns.state import Window
-from learned.prices.insertion import dual_bound, explore, imitate, insert_priced
+from learned.prices.insertion import dual_bound, imitate, insert_priced
 from learned.prices.network import SHAPES, Features, Prediction, Weights, features_of, network_of, predict
-from learned.prices.solver import LnsPrices, guided_state
+from learned.prices.solver import LnsPrices
 from learned.rl.algorithms import ModelLearner, descend
 
 HOTTEST, COLDEST = 0.14, 0.1
@@ -192,8 +192,7 @@ class Case:
         return savings
 
 
-@dataclass(slots=True)
-class _Gradients:
+class _Gradients(NamedTuple):
     # By prices and worths of all leaves, in units, and order scores of all jobs; and which jobs have to move.
     prices: FloatArray
     worths: FloatArray
@@ -223,7 +222,10 @@ class PriceLearner(ModelLearner):
         """Make one update; see `learned.rl.workers.Learner.update`."""
         self.set_rate(share)
         if self._large and self._updates % self._settings.improvement_every == 0 and share >= self._settings.bound_only:
-            self._improve_one()
+            index, settings = int(self._rng.integers(len(self._large))), self._settings
+            case, weights, steps = self._large[index], self.network.weights(), settings.improvement_steps
+            case.learn_of(_improved(case.problem, case.allocation, weights, steps, self._rng))
+            self._improved.add(index)
         self._updates += 1
         cases = [self._cases[i] for i in self._rng.integers(len(self._cases), size=self._settings.batch)]
         if self._large:
@@ -241,7 +243,13 @@ class PriceLearner(ModelLearner):
             gradients.prices[leaves] += spare / case.asked
             if share >= self._settings.bound_only:
                 saved += self._learn_worths(case, told[1][leaves], told[2][jobs], gradients, leaves, jobs)
-        loss = self._loss(prices, worths, scores, gradients) / len(cases)
+        # A loss that has these gradients.
+        by_prices, by_worths, by_order, moved, is_known = (
+            torch.from_numpy(gradient.astype(np.float32)) for gradient in gradients
+        )
+        loss = (prices * by_prices).sum() + (worths * by_worths).sum() + (scores[:, 0] * by_order).sum()
+        destruction = binary_cross_entropy_with_logits(scores[:, 1], moved, is_known, reduction="sum")
+        loss = (loss + self._settings.destruction * destruction) / len(cases)
         descend(self._optimizer, self._parameters, loss, MAX_GRAD_NORM)
         self.check_finite()
         self._samples += len(cases)
@@ -265,13 +273,6 @@ class PriceLearner(ModelLearner):
             case = self._large[int(index)]
             case.learn_of(Allocation.of_owners(case.problem, owners))
 
-    def _improve_one(self) -> None:
-        index = int(self._rng.integers(len(self._large)))
-        case, settings = self._large[index], self._settings
-        weights, steps = self.network.weights(), settings.improvement_steps
-        case.learn_of(_improved(case.problem, case.allocation, weights, settings.fading, steps, self._rng))
-        self._improved.add(index)
-
     def _learn_worths(
         self, case: Case, worth: FloatArray, scores: FloatArray, gradients: _Gradients, leaves: slice, jobs: slice
     ) -> float:
@@ -284,43 +285,26 @@ class PriceLearner(ModelLearner):
         imitate(case.tree, case.idle_state(), case.sizes, order, disturbed, settings.fading, case.known, own)
         gradients.worths[leaves] += settings.imitation * own
         if 1 < len(case.sizes) <= settings.most_explored:
-            gradients.order[jobs] -= self._gain(case, worth, scores)
+            # The better of disturbed orders teach, along their disturbances.
+            noise = self._rng.standard_normal((settings.samples // 2, len(scores)))
+            noise = np.vstack((noise, -noise))
+            orders = scores + settings.order_noise * noise
+            found = np.array([case.first(unit * worth, order, settings.fading) for order in orders])
+            gain = settings.exploration * 10.0 * (found - found.mean()) / (case.asked * unit * settings.samples)
+            gradients.order[jobs] -= gain @ noise / settings.order_noise
         saved = case.first(unit * worth, scores, settings.fading)
         change = np.abs(case.savings(case.known) - case.savings(case.counts))
         gradients.moved[jobs], gradients.is_known[jobs] = change > 1e-9, 1.0 / len(case.sizes)
         return saved / (case.asked * unit)
 
-    def _gain(self, case: Case, worth: FloatArray, scores: FloatArray) -> FloatArray:
-        # How much more the better of disturbed orders save, along their disturbances.
-        settings, unit = self._settings, case.features.unit
-        noise = self._rng.standard_normal((settings.samples // 2, len(scores)))
-        noise = np.vstack((noise, -noise))
-        orders = scores + settings.order_noise * noise
-        saved = explore(case.tree, case.idle_state(), case.sizes, unit * worth, orders, settings.fading, case.counts)
-        gain = settings.exploration * 10.0 * (saved - saved.mean()) / (case.asked * unit * settings.samples)
-        return np.asarray(gain @ noise / settings.order_noise)
-
-    def _loss(self, prices: Tensor, worths: Tensor, scores: Tensor, gradients: _Gradients) -> Tensor:
-        # A loss that has these gradients.
-        def constant(array: FloatArray) -> Tensor:
-            return torch.from_numpy(array.astype(np.float32))
-
-        total = (prices * constant(gradients.prices)).sum() + (worths * constant(gradients.worths)).sum()
-        total = total + (scores[:, 0] * constant(gradients.order)).sum()
-        destruction = binary_cross_entropy_with_logits(
-            scores[:, 1], constant(gradients.moved), constant(gradients.is_known), reduction="sum"
-        )
-        return total + self._settings.destruction * destruction
-
 
 def _improved(
-    problem: TopologyProblem, known: Allocation, weights: Weights, fading: float, steps: int, rng: np.random.Generator
+    problem: TopologyProblem, known: Allocation, weights: Weights, steps: int, rng: np.random.Generator
 ) -> Allocation:
     """Search on from the best known allocation, guided by the network as it is; return the best one found."""
-    solver = LnsPrices()
+    solver, window, seed = LnsPrices(), Window.of(problem), int(rng.integers(2**62))
     moves = solver.moves(len(problem.jobs))
-    window, seed = Window.of(problem), int(rng.integers(2**62))
-    state, _ = guided_state(window, network_of(weights), fading, solver.hunt, solver.most_removed, moves, seed)
+    state, _ = solver.begin_guided(window, network_of(weights), moves, seed)
     state = window.moved(state, known, moves)
     cooling = (COLDEST / HOTTEST) ** (1 / steps)
     search_neighbourhoods(state, moves, HOTTEST, cooling, steps)

@@ -6,8 +6,7 @@ what is pooled of them (all leaves of a pod, all leaves, all jobs, each weighted
 one's second layer. So it does not matter how leaves, pods and jobs are numbered, nor how many there are.
 """
 
-import os
-from functools import lru_cache
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -16,11 +15,10 @@ from numba import int64, types
 from numba.experimental import structref
 
 from allocopt.arrays import Float32Array, FloatArray, IntArray
-from allocopt.errors import BadFileError
 from allocopt.kernels.arrays import put, record_type, stable_order
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
-from learned.weights import FOLDER, SUFFIX, read_weights
+from learned.weights import FOLDER, SUFFIX, Card, check_shapes, load_weights
 
 OF_VALUE = 9  # Features of a number of idle nodes, which leaves and pods have alike
 LEAF_FEATURES, JOB_FEATURES = 2 * OF_VALUE + 16, 12
@@ -410,29 +408,13 @@ def predict(weights: Weights, features: Features) -> Prediction:
     return out
 
 
-def _load_parameters(name: str) -> Weights:
+def load_network(name: str) -> tuple[Weights, Network]:
     """Return the shipped parameters, or those of a file; raises `BadFileError` if it holds no such network."""
-    return _load(name)[0]
-
-
-def load_network(name: str) -> Network:
-    """Return `_load_parameters` as kernels are handed them."""
-    return _load(name)[1]
-
-
-def _load(name: str) -> tuple[Weights, Network]:
     path = FOLDER / f"{SHIPPED}{SUFFIX}" if name == SHIPPED else Path(name)
-    # Unlike `Path.exists` it takes a name that is too long for one that is not there.
-    return _read_once(path, path.stat().st_mtime_ns if os.path.exists(path) else 0)
+    return load_weights(path, SHIPPED, _packed)
 
 
-@lru_cache(maxsize=4)
-def _read_once(path: Path, changed_ns: int) -> tuple[Weights, Network]:
-    arrays, _ = read_weights(path)
-    for name, shape in SHAPES.items():
-        if name not in arrays:
-            raise BadFileError(f"{path}: has no array {name!r}, was not written by allocopt train lns-prices")
-        if arrays[name].shape != shape:
-            raise BadFileError(f"{path}: {name} has shape {arrays[name].shape}, must be {shape}: train it again")
+def _packed(arrays: Mapping[str, Float32Array], card: Card) -> tuple[Weights, Network]:
+    check_shapes(SHAPES, arrays)
     weights = Weights(*(np.ascontiguousarray(arrays[name]) for name in SHAPES))
     return weights, network_of(weights)

@@ -41,7 +41,6 @@ from learned.prices.network import (
     SHIPPED,
     Network,
     Prediction,
-    Weights,
     features_of,
     load_network,
     network_of,
@@ -109,8 +108,8 @@ class LnsPrices(Lns):
         seconds = INSERTION_S * len(problem.idle_nodes) * largest * 2 * min(n_jobs, largest)
         if seconds > SHARE * run.clock.remaining():
             return Lns(self.steps).search(problem, run, budget, seed)
-        window, moves, network = Window.of(problem), self.moves(n_jobs), load_network(self.weights)
-        state, most = guided_state(window, network, self.fading, self.hunt, self.most_removed, moves, seed)
+        window, moves = Window.of(problem), self.moves(n_jobs)
+        state, most = self.begin_guided(window, load_network(self.weights)[1], moves, seed)
         run.prove(window.cost(most))
         cooling = self._cooling(n_jobs, warm=True)
         return self._walk(window, self._better(window, state, moves, run), run, budget, cooling)
@@ -118,6 +117,14 @@ class LnsPrices(Lns):
     def moves(self, n_jobs: int) -> Moves:
         moves = Lns.moves(self, n_jobs)
         return moves._replace(worse=WORSE, rivals=RIVALS, guidance=self.guidance, fading=self.fading)
+
+    def begin_guided(self, window: Window, network: Network, moves: Moves, seed: int) -> tuple[State, float]:
+        """Begin the guided search of a window; return its state, and a bound of what allocations save, in hops."""
+        tree, sizes = window.tree, window.encoding.sizes
+        state, most = _begin_guided(
+            tree, sizes, network, self.fading, self.hunt, self.most_removed, moves, folded(seed)
+        )
+        return state, float(most)
 
 
 class _Glance(NamedTuple):
@@ -133,7 +140,7 @@ class _Glance(NamedTuple):
 
 
 @helper(allocates=True)
-def _follow(tree: GroupTree, sizes: IntArray, prediction: Prediction, fading: float, is_bounded: bool) -> _Glance:
+def glance(tree: GroupTree, sizes: IntArray, prediction: Prediction, fading: float, is_bounded: bool) -> _Glance:
     """Insert jobs of these sizes as a prediction says, and compute the bounds, that of its prices if asked for."""
     largest = sizes.max()
     state = idle_state(tree, largest, 0.0)
@@ -145,10 +152,7 @@ def _follow(tree: GroupTree, sizes: IntArray, prediction: Prediction, fading: fl
     if is_bounded:
         of_size = np.bincount(sizes)
         distinct = np.flatnonzero(of_size)
-        values = np.empty(distinct.size)
-        most = bound_alone(tree, state, distinct, of_size[distinct], prediction.prices, values)
-        for r in range(distinct.size):
-            priced[distinct[r]] = values[r]
+        most = bound_alone(tree, state, distinct, of_size, prediction.prices, priced)
     counts = np.empty((sizes.size, prediction.worth.size), dtype=np.int64)
     order = stable_order(-prediction.order)
     tolerance = 0.0 if sizes.size <= FEW_JOBS else TOLERANCE
@@ -157,12 +161,6 @@ def _follow(tree: GroupTree, sizes: IntArray, prediction: Prediction, fading: fl
     for job in range(sizes.size):
         note_nodes(holdings, counts[job], job)
     return _Glance(prediction, alone[sizes], priced[sizes], most, saving, holdings)
-
-
-@helper(allocates=True)
-def glance(tree: GroupTree, sizes: IntArray, weights: Weights, fading: float, is_bounded: bool) -> _Glance:
-    """Ask the network, and follow it; see `_follow`."""
-    return _follow(tree, sizes, predict(weights, features_of(tree, sizes)), fading, is_bounded)
 
 
 @helper(allocates=True)
@@ -177,7 +175,7 @@ def begin_following(
     seed: int,
 ) -> tuple[State, float]:
     """Begin the guided search by a prediction; return its state, and what no allocation saves more than, in hops."""
-    seen = _follow(tree, sizes, prediction, fading, True)
+    seen = glance(tree, sizes, prediction, fading, True)
     state = begin_at(tree, sizes, seen.holdings, seen.priced, most_removed, moves, seed)
     put(prediction.worth, state.groups.worth)
     put(prediction.prices, state.groups.price)
@@ -198,12 +196,3 @@ def _begin_guided(
 ) -> tuple[State, float]:
     prediction = predict(network.weights, features_of(tree, sizes))
     return begin_following(tree, sizes, prediction, fading, hunt, most_removed, moves, seed)
-
-
-def guided_state(
-    window: Window, network: Network, fading: float, hunt: float, most_removed: int, moves: Moves, seed: int
-) -> tuple[State, float]:
-    """Begin the guided search of a window; see `begin_following`."""
-    sizes = window.encoding.sizes
-    state, most = _begin_guided(window.tree, sizes, network, fading, hunt, most_removed, moves, folded(seed))
-    return state, float(most)

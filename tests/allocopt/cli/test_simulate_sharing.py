@@ -143,7 +143,7 @@ def test_going_on_from_saved_knowledge_is_one_longer_run(run: Run, queue: Path, 
         longer.save_knowledge = str(tmp_path / "longer.json")
         longer.remember()
         assert kept.read_text() == (tmp_path / "longer.json").read_text()
-    assert any(weights.rounds for weights in longer.inner.asax.knowledge.applications.values())
+    assert any(weights.rounds for weights in longer.asax.knowledge.applications.values())
 
 
 def test_knowledge_does_not_overwrite_another_file(run: Run, queue: Path) -> None:

@@ -15,7 +15,7 @@ from learned.nsa.learner import (
     WALK_STEPS,
     WINDOW,
     RepairEnvironment,
-    Repairs,
+    _Repairs,
 )
 from learned.nsa.training import _training_windows
 
@@ -29,7 +29,7 @@ def problems() -> list[TopologyProblem]:
 
 def held(environment: RepairEnvironment) -> dict[str, np.ndarray]:
     """Return where all environments are, by name."""
-    return Repairs(*environment.snapshot()["repairs"])._asdict()
+    return _Repairs(*environment.snapshot()["repairs"])._asdict()
 
 
 class Twin:

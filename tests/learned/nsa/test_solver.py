@@ -22,7 +22,7 @@ from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify_result
 from heuristics.topology.annealing import Rules, Walk
 from learned.nsa.networks import NETWORKS
-from learned.nsa.solver import Nsa, anneal_guided, draw_action, node_features
+from learned.nsa.solver import Nsa, _anneal_guided, _draw_action, node_features
 from learned.weights import FOLDER, Card, read_weights, write_weights
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -59,7 +59,7 @@ def test_costs_kept_by_the_guided_walk_are_those_of_a_full_count(walk: str, stra
     solver = Nsa("fcn-1", walk=walk)
     state = Walk.at(problem, Allocation.sequential(problem))
     rules = Rules.of(problem, solver._schedule(), 200, restores=walk == "metropolis")
-    anneal_guided(encode(problem), state, rules, solver._guide(problem), 0, 200, np.random.default_rng(seed))
+    _anneal_guided(encode(problem), state, rules, solver._guide(problem), 0, 200, np.random.default_rng(seed))
     for owners, total in ((state.accepted, state.totals[0]), (state.best, state.totals[1])):
         nodes = Allocation.of_owners(problem, owners).nodes
         assert total == pytest.approx(hop_costs(problem.topology, problem.hop_cost, nodes).sum(), rel=1e-9)
@@ -79,7 +79,7 @@ def test_a_window_with_more_idle_nodes_than_a_state_shows_is_solved() -> None:
 def test_actions_are_drawn_by_the_soft_maximum_of_the_logits(logits: list[float], sharpness: float) -> None:
     given_logits, rng, draws = np.array(logits, dtype=np.float32), np.random.default_rng(3), 3000
     counts = np.bincount(
-        [draw_action(given_logits.copy(), sharpness, rng) for _ in range(draws)], minlength=len(logits)
+        [_draw_action(given_logits.copy(), sharpness, rng) for _ in range(draws)], minlength=len(logits)
     )
     weights = np.exp(sharpness * (given_logits - given_logits.max()))
     assert counts / draws == pytest.approx(weights / weights.sum(), abs=0.05)
@@ -87,7 +87,7 @@ def test_actions_are_drawn_by_the_soft_maximum_of_the_logits(logits: list[float]
 
 def test_logits_far_apart_draw_the_highest() -> None:
     logits = np.array([-200.0, 300.0, 0.0], dtype=np.float32)
-    assert {draw_action(logits.copy(), 1.0, np.random.default_rng(seed)) for seed in range(20)} == {1}
+    assert {_draw_action(logits.copy(), 1.0, np.random.default_rng(seed)) for seed in range(20)} == {1}
 
 
 def test_switches_and_pods_are_numbered_from_one_and_divided_by_their_number() -> None:

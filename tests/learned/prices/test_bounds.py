@@ -13,7 +13,7 @@ from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import encode, group_tree
 from formulations.topology.free.pricing import Demand, Pricing
 from learned.prices.insertion import bound_alone, dual_bound
-from learned.prices.network import SHAPES, Weights
+from learned.prices.network import SHAPES, Weights, features_of, predict
 from learned.prices.solver import glance
 
 seeds = st.integers(0, 2**16)
@@ -54,7 +54,8 @@ def test_no_prices_exclude_the_optimum(problem: TopologyProblem, seed: int) -> N
 @given(problem=windows(), seed=seeds)
 def test_prices_of_any_network_do_not_exclude_the_optimum(problem: TopologyProblem, seed: int) -> None:
     encoding = encode(problem)
-    seen = glance(group_tree(encoding), encoding.sizes, random_weights(seed), 0.5, True)
+    tree = group_tree(encoding)
+    seen = glance(tree, encoding.sizes, predict(random_weights(seed), features_of(tree, encoding.sizes)), 0.5, True)
     assert (seen.prediction.prices >= 0.0).all()
     assert seen.most >= largest_saving(problem) - 1e-6
 
@@ -64,10 +65,10 @@ def test_the_bound_is_the_same_without_its_subgradient(problem: TopologyProblem,
     prices = np.random.default_rng(seed).exponential(2.0, n_leaves(problem))
     encoding = encode(problem)
     tree, (sizes, multiplicity) = group_tree(encoding), np.unique(encoding.sizes, return_counts=True)
-    state, alone = idle_state(tree, int(sizes[-1]), 0.0), np.empty((2, len(sizes)))
-    known = dual_bound(tree, state, sizes, multiplicity, prices, np.empty(len(prices)), alone[0])
-    assert bound_alone(tree, state, sizes, multiplicity, prices, alone[1]) == pytest.approx(known)
-    assert alone[1] == pytest.approx(alone[0])
+    state, alone, of_size = idle_state(tree, int(sizes[-1]), 0.0), np.empty(len(sizes)), np.zeros(int(sizes[-1]) + 1)
+    known = dual_bound(tree, state, sizes, multiplicity, prices, np.empty(len(prices)), alone)
+    assert bound_alone(tree, state, sizes, np.bincount(encoding.sizes), prices, of_size) == pytest.approx(known)
+    assert of_size[sizes] == pytest.approx(alone)
 
 
 @given(problem=windows(), seed=seeds)

@@ -16,8 +16,8 @@ from allocopt.problems.topology.tables import encode, group_tree
 from allocopt.solving.verify import verify
 from heuristics.topology.lns.state import Window, parts_of
 from learned.prices.insertion import insert_priced
-from learned.prices.network import SHAPES, Weights, network_of
-from learned.prices.solver import LnsPrices, glance, guided_state
+from learned.prices.network import SHAPES, Weights, features_of, network_of, predict
+from learned.prices.solver import LnsPrices, glance
 
 seeds = st.integers(0, 2**16)
 
@@ -80,9 +80,10 @@ def test_with_any_tolerance_jobs_get_what_they_ask_for_and_save_what_is_said(
 def test_a_glance_holds_bounds_and_a_valid_allocation_that_saves_what_it_says(
     problem: TopologyProblem, seed: int
 ) -> None:
-    window, weights = Window.of(problem), random_weights(seed)
-    state, most = guided_state(window, network_of(weights), 0.5, 0.0, 5, LnsPrices().moves(3), seed)
-    seen = glance(window.tree, window.encoding.sizes, weights, 0.5, True)
+    window, weights, solver = Window.of(problem), random_weights(seed), LnsPrices(most_removed=5)
+    state, most = solver.begin_guided(window, network_of(weights), solver.moves(3), seed)
+    told = predict(weights, features_of(window.tree, window.encoding.sizes))
+    seen = glance(window.tree, window.encoding.sizes, told, 0.5, True)
     allocation = window.allocation(state)
     assert verify(problem, allocation) == pytest.approx(window.cost(seen.saving))
     assert parts_of(state)[2].savings == pytest.approx([seen.saving, seen.saving])
@@ -98,7 +99,8 @@ def test_jobs_alone_save_what_the_insertion_of_single_jobs_says(seed: int) -> No
     encoding = encode(paper_window(seed))
     tree, largest = group_tree(encoding), int(encoding.sizes.max())
     savings = single_job_savings(tree, insertion_state(tree, largest), largest)[encoding.sizes] / encoding.sizes
-    seen = glance(tree, encoding.sizes, random_weights(seed), 0.5, False)
+    told = predict(random_weights(seed), features_of(tree, encoding.sizes))
+    seen = glance(tree, encoding.sizes, told, 0.5, False)
     assert seen.alone == pytest.approx(savings)
     assert seen.most == np.inf
-    assert (glance(tree, encoding.sizes, random_weights(seed), 0.5, True).priced <= seen.alone + 1e-9).all()
+    assert (glance(tree, encoding.sizes, told, 0.5, True).priced <= seen.alone + 1e-9).all()

@@ -7,14 +7,14 @@ from support.windows import paper_window
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify
 from learned.prices.learner import _improved
-from learned.prices.network import SHIPPED, _load_parameters
+from learned.prices.network import SHIPPED, load_network
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_it_is_valid_and_never_worse_than_what_was_known(seed: int) -> None:
     problem = paper_window(seed)
     known = solve(problem, "free", "best-fit").solution
-    found = _improved(problem, known, _load_parameters(SHIPPED), 0.5, 100, np.random.default_rng(seed))
+    found = _improved(problem, known, load_network(SHIPPED)[0], 100, np.random.default_rng(seed))
     assert verify(problem, found) < problem.objective(known)
-    again = _improved(problem, found, _load_parameters(SHIPPED), 0.5, 1, np.random.default_rng(seed))
+    again = _improved(problem, found, load_network(SHIPPED)[0], 1, np.random.default_rng(seed))
     assert problem.objective(again) <= problem.objective(found)

@@ -7,7 +7,7 @@ from support.windows import paper_window
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.insertion import idle_state
 from allocopt.problems.topology.tables import encode, group_tree
-from learned.prices.insertion import explore, imitate, insert_priced
+from learned.prices.insertion import imitate, insert_priced
 
 FADING = 0.5
 
@@ -43,13 +43,3 @@ def test_following_the_gradient_leads_to_the_known_allocation(seed: int) -> None
         imitate(tree, idle_state(tree, int(sizes.max()), 0.0), sizes, order, learned, FADING, known, gradient)
         learned -= 2.0 / np.sqrt(step) * gradient
     assert inserted(tree, sizes, learned, order)[0] == pytest.approx(saving, rel=0.02)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_exploring_orders_is_inserting_in_each(seed: int) -> None:
-    tree, sizes, worth, _ = window(seed)
-    scores = np.random.default_rng(seed).normal(size=(4, len(sizes)))
-    counts = np.empty((len(sizes), len(worth)), dtype=np.int64)
-    savings = explore(tree, idle_state(tree, int(sizes.max()), 0.0), sizes, worth, scores, FADING, counts)
-    each = [inserted(tree, sizes, worth, np.argsort(-row))[0] for row in scores]
-    assert savings == pytest.approx(each)

@@ -48,7 +48,7 @@ def test_the_priced_bound_is_tighter_than_that_of_jobs_alone() -> None:
 
 def test_a_window_too_large_for_the_time_is_searched_without_a_glance(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("learned.prices.solver.INSERTION_S", 1.0)
-    monkeypatch.setattr("learned.prices.solver.guided_state", None)
+    monkeypatch.setattr(LnsPrices, "begin_guided", None)
     problem = paper_window(0)
     verify_result(problem, LnsPrices().solve(problem, Budget(1.0, 50), 0))
 
@@ -76,7 +76,7 @@ def test_weights_of_another_network_are_refused_by_name(tmp_path: Path) -> None:
     arrays, card = read_weights(SHIPPED)
     write_weights(tmp_path / "narrow", {**arrays, "leaf_own": arrays["leaf_own"][:, :3]}, card)
     write_weights(tmp_path / "other", {"nothing": np.zeros(1, dtype=np.float32)}, card)
-    for name, message in (("narrow", "leaf_own has shape"), ("other", "has no array"), ("absent", "absent")):
+    for name, message in (("narrow", "'leaf_own' has shape"), ("other", "'leaf_in' is missing"), ("absent", "absent")):
         with pytest.raises(BadFileError, match=message):
             LnsPrices(weights=str(tmp_path / name)).solve(paper_window(0), Budget(None, 1), 0)
 
