@@ -47,10 +47,7 @@ def read_graphml(path: Path) -> NamedTree:
     if RECIPE <= graph.graph.get("edge_default", {}).keys():
         fault = "is a recipe for the generation of resources (GRUG) of Flux, must be the network that it stands for"
         raise bad_file(path, fault)
-    try:
-        return tree_of_graph(graph)
-    except InvalidProblemError as error:
-        raise bad_file(path, error.place, error.fault) from None
+    return tree_of_graph(graph)
 
 
 def write_graphml(path: Path, cluster: NamedTree) -> None:

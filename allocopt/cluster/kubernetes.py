@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from allocopt.cluster.named import NamedTree, Switch, tree_in
+from allocopt.cluster.named import NamedTree, Switch, tree_of_switches
 from allocopt.errors import UsageError
 from allocopt.files.faults import bad_file
 from allocopt.files.models import validated
@@ -82,7 +82,7 @@ def read_kubernetes_nodes(path: Path, labels: Sequence[str] = ()) -> NamedTree:
         remarks.append(f"nodes of the control plane left out: {len(nodes) - len(workers)}")
     if len(placed) < len(workers):
         remarks.append(f"nodes without all of these labels left out: {len(workers) - len(placed)}")
-    tree = tree_in(path, _switches(placed, keys))
+    tree = tree_of_switches(_switches(placed, keys))
     return NamedTree(tree.tree, tree.nodes, (*remarks, *tree.remarks))
 
 

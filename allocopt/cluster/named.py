@@ -6,14 +6,12 @@ nodes are as far apart as the level of the lowest switch above both. What has se
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
 from allocopt.cluster.hostlist import check_listable, fold_hostlist
 from allocopt.cluster.topology import Topology, Tree
 from allocopt.errors import InvalidProblemError
-from allocopt.files.faults import bad_file
 
 MOST_LEVELS = 64  # levels of switches beyond which a topology is refused
 
@@ -93,14 +91,6 @@ class Switch:
     nodes: tuple[str, ...] = ()
     switches: tuple[str, ...] = ()
     place: str = ""
-
-
-def tree_in(path: Path, switches: Sequence[Switch]) -> NamedTree:
-    """Make the tree of switches that a file describes; its errors are `BadFileError` that name file and place."""
-    try:
-        return tree_of_switches(switches)
-    except InvalidProblemError as error:
-        raise bad_file(path, error.place, error.fault) from None
 
 
 def tree_of_switches(switches: Sequence[Switch]) -> NamedTree:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.named import NamedTree
-from allocopt.errors import UsageError
+from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.files.faults import bad_file, memory_faults_named, shown
 from allocopt.files.reading import parse_json, read_text, read_toml
 
@@ -19,7 +19,10 @@ _READERS = {
     ".yaml": "slurm:read_slurm_topology_yaml",
     ".yml": "slurm:read_slurm_topology_yaml",
 }
-"""By the ending of a file, the function that reads its topology, given a path and what chooses in files of its kind."""
+"""By the ending of a file, the function that reads its topology, given a path and what chooses in files of its kind.
+
+It raises `BadFileError`, or `InvalidProblemError` where what it read makes no tree.
+"""
 _WRITERS = {".conf": "slurm:write_slurm_topology", ".graphml": "graphml:write_graphml"}
 
 
@@ -49,7 +52,10 @@ def read_topology(path: Path | str, labels: Sequence[str] = ()) -> NamedTree:
     if labels and suffix != ".json":
         raise UsageError(f"labels are those of Kubernetes nodes in a .json file, {source.name} is none")
     asked = {"labels": labels} if labels else {"name": name} if name else {}
-    return cast(NamedTree, _loaded(_READERS.get(suffix, _READERS[".conf"]))(source, **asked))
+    try:
+        return cast(NamedTree, _loaded(_READERS.get(suffix, _READERS[".conf"]))(source, **asked))
+    except InvalidProblemError as error:
+        raise bad_file(source, error.place, error.fault) from None
 
 
 def topology_file(path: Path | str) -> tuple[Path, str | None]:

@@ -17,7 +17,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, RootModel
 
 from allocopt.cluster.hostlist import HostlistError, HostlistExpander, fold_hostlist
-from allocopt.cluster.named import NamedTree, Switch, tree_in
+from allocopt.cluster.named import NamedTree, Switch, tree_of_switches
 from allocopt.errors import BadFileError, MissingPackageError
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import FileModel, validated
@@ -75,7 +75,7 @@ def read_slurm_topology(path: Path) -> NamedTree:
             nodes = tuple(name for one in named for name in one.names("nodename", expander))
         switches.append(Switch(line.values.get(SWITCH) or line.values[BLOCK], nodes, below, line.place))
     if BLOCK not in kinds:
-        return tree_in(path, switches)
+        return tree_of_switches(switches)
     given = [line for line in lines if SIZES in line.values]
     if len(given) > 1:
         raise given[1].error(f"BlockSizes is given twice, before at {given[0].place}")
@@ -83,7 +83,7 @@ def read_slurm_topology(path: Path) -> NamedTree:
     printed = {size: line for line in lines for size in line.sizes("blocksize")}
     sizes = given[0].sizes(SIZES) if given else sorted(printed) or [1]
     stated = given[0] if given else printed.get(sizes[-1], lines[0])
-    return tree_in(path, _with_joined_blocks(switches, sizes, lambda fault: stated.error(f"BlockSizes {fault}")))
+    return tree_of_switches(_with_joined_blocks(switches, sizes, lambda fault: stated.error(f"BlockSizes {fault}")))
 
 
 def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
@@ -310,14 +310,14 @@ def read_slurm_topology_yaml(path: Path, name: str | None = None) -> NamedTree:
             at = f"{place}.tree.switches[{number}]"
             nodes = _names(path, f"{at}.nodes", switch.nodes, expander)
             switches.append(Switch(switch.switch, nodes, _names(path, f"{at}.children", switch.children, expander), at))
-        return tree_in(path, switches)
+        return tree_of_switches(switches)
     if found.block is None:
         raise bad_file(path, place, f"{noun} is neither tree nor block: it names no nodes")
     for number, block in enumerate(found.block.blocks):
         at = f"{place}.block.blocks[{number}]"
         switches.append(Switch(block.block, _names(path, f"{at}.nodes", block.nodes, expander), (), at))
     sizes, at = found.block.block_sizes, f"{place}.block.block_sizes"
-    return tree_in(path, _with_joined_blocks(switches, sizes, lambda fault: bad_file(path, at, fault)))
+    return tree_of_switches(_with_joined_blocks(switches, sizes, lambda fault: bad_file(path, at, fault)))
 
 
 def _parsed_yaml(path: Path) -> object:

@@ -400,8 +400,11 @@ class Compiled(SideBySide[Float32Array]):
     kernel: ClassVar[Callable[..., None]]  # steps all; a static method
     describe: Callable[..., None]  # writes what is seen and what is legal
 
-    def __init__(self, n_jobsets: int, n_actions: int, batch: Batch, shape: tuple[int, ...]) -> None:
-        super().__init__(n_jobsets, n_actions, batch)
+    def __init__(
+        self, count: int, episodes: Sequence[Any], n_actions: int, shape: tuple[int, ...], **sizes: ArrayLike
+    ) -> None:
+        batch = self.layout.side_by_side(count, episodes, **sizes)
+        super().__init__(len(batch.jobs_at), n_actions, batch)
         self.shape = shape
         self._shapes = (self.n_environments, *shape), (self.n_environments, n_actions)
 

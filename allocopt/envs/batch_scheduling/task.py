@@ -72,9 +72,8 @@ class Episodes(Compiled):
             state.jobs,
         )
         first = np.arange(len(workload) - self.n_jobs + 1)
-        batch = LAYOUT.side_by_side(count, [one], jobs=np.stack([first, first + self.n_jobs], axis=1))
         # A jobset is a window into one array of jobs, so that no job is copied for each episode that holds it.
-        super().__init__(len(first), task.n_actions, batch, task.shape)
+        super().__init__(count, [one], task.n_actions, task.shape, jobs=np.stack([first, first + self.n_jobs], axis=1))
         self._play(self._stay, self._stay)
 
     def observe(self) -> tuple[Float32Array, BoolArray]:

@@ -102,8 +102,8 @@ class Episodes(Compiled):
                 cpus, gpus = jobs.request[int(np.argmax(large))]
                 have = "{} CPUs and {} GPUs".format(*machine.total)
                 raise UsageError(f"a job of set {number} asks for {cpus} CPUs and {gpus} GPUs, the machine has {have}")
-        batch = LAYOUT.side_by_side(count, [self._episode()], jobs=list(map(len, jobsets)))
-        super().__init__(len(jobsets), self.options.n_actions, batch, self.options.shape(machine, self.n_traits))
+        shape = self.options.shape(machine, self.n_traits)
+        super().__init__(count, [self._episode()], self.options.n_actions, shape, jobs=list(map(len, jobsets)))
         self.describe = describe_all if self.options.observation == "slots" else draw_all
 
     def _episode(self) -> Episode:

@@ -111,8 +111,8 @@ class Episodes(Compiled):
                 raise UsageError(f"{jobs.name} holds no jobs")
             check_sizes(jobs, machine, "nodes")
         self.jobsets, self.machine, self.options = tuple(jobsets), machine, options or Options()
-        batch = LAYOUT.side_by_side(count, [self._episode(jobs) for jobs in jobsets], jobs=list(map(len, jobsets)))
-        super().__init__(len(jobsets), self.options.n_actions, batch, self.options.shape(machine))
+        episodes, shape = [self._episode(jobs) for jobs in jobsets], self.options.shape(machine)
+        super().__init__(count, episodes, self.options.n_actions, shape, jobs=list(map(len, jobsets)))
         self.describe = describe_slots_all if self.options.observation == "slots" else describe_state_all
         self._views: dict[int, tuple[tuple[int, int], View]] = {}
 

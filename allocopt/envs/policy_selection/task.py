@@ -107,8 +107,8 @@ class Episodes(Compiled):
         self.execution, self.options = execution or Execution(), options or Options()
         episodes = [self._episode(jobs) for jobs in jobsets]
         jobs, tasks = [len(one) for one in jobsets], [int(one.tasks.sum()) for one in jobsets]
-        batch = LAYOUT.side_by_side(count, episodes, jobs=jobs, tasks=tasks)
-        super().__init__(len(jobsets), len(self.options.actions), batch, (self.options.size(machine),))
+        shape = (self.options.size(machine),)
+        super().__init__(count, episodes, len(self.options.actions), shape, jobs=jobs, tasks=tasks)
         self.seed(np.random.default_rng(seed))
 
     def _episode(self, jobs: TaskWorkload) -> Episode:

@@ -1,6 +1,7 @@
 """Platforms, and the files that describe them."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocopt.cli.schema import json_schema
-from allocopt.cluster.multicore import ContentionConstants, PowerConstants
+from allocopt.cluster.multicore import ContentionConstants, Machine, PowerConstants
 from allocopt.cluster.platform import Part, Platform
 from allocopt.cluster.reading import read_machine
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import BadFileError, InvalidProblemError
 
-CORE = Part(8, {"cores": 1}, {"clock_ghz": 2.4})
-
-
-CPU = Part(2, {"caches": 1}, parts=(CORE,))
-
-
+CPU = Part(2, {"caches": 1}, parts=(Part(8, {"cores": 1}, {"clock_ghz": 2.4}),))
 NODE = Part(3, {"memory_mb": 64_000}, parts=(CPU, Part(4, {"gpus": 1})))
-
-
 THIN = Part(2, {"cores": 16})
 
 
@@ -46,23 +40,15 @@ def test_whole_nodes_come_from_a_number_or_a_topology() -> None:
     assert Platform.whole_nodes(24).topology is None
 
 
-def test_a_node_has_what_its_processors_and_their_cores_have() -> None:
-    assert [NODE.units(name) for name in ("cores", "caches", "gpus", "memory_mb", "disks")] == [16, 2, 4, 64_000, 0]
-
-
 def test_nodes_of_parts_are_counted_in_the_order_of_their_numbers() -> None:
     platform = Platform.of_parts([NODE, THIN])
     assert platform.resources == ("cores", "memory_mb", "caches", "gpus")
     assert platform.capacity.tolist() == [[16, 64_000, 2, 4]] * 3 + [[16, 0, 0, 0]] * 2
     assert platform.total.tolist() == [80, 192_000, 6, 12]
-    assert platform.size == 80
     assert platform.is_shared
     assert platform.parts == (NODE, THIN)
-
-
-def test_the_first_resource_is_the_one_asked_for() -> None:
-    platform = Platform.of_parts([NODE], first="gpus")
-    assert (platform.resources[0], platform.size) == ("gpus", 12)
+    by_gpu = Platform.of_parts([NODE], first="gpus")
+    assert (by_gpu.resources[0], by_gpu.size) == ("gpus", 12)
 
 
 parts = st.recursive(
@@ -133,8 +119,6 @@ def test_a_machine_that_makes_no_sense_is_refused(make: Any, message: str) -> No
 
 
 CONSTANTS = {"b": -1.85e-5, "c": 32000, "da": 1.75, "db": 3500, "dc": 45000, "dd": 3000}
-
-
 TOML = """
 format = "allocopt-platform"
 version = 1
@@ -216,94 +200,81 @@ def test_json_of_ours_is_the_same_and_fits_the_schema(tmp_path: Path) -> None:
     assert next(machine.processors()).bandwidth == 32000
 
 
-def change(obj: dict[str, Any], *keys: str | int, to: object) -> dict[str, Any]:
-    """Set one value of a file."""
+def changed(obj: dict[str, Any], path: str, value: object) -> dict[str, Any]:
+    """Set the value at a path of keys and numbers in a file."""
+    *above, last = (int(key) if key.isdigit() else key for key in path.split("."))
     inside: Any = obj
-    for key in keys[:-1]:
+    for key in above:
         inside = inside[key]
-    inside[keys[-1]] = to
+    inside[last] = value
     return obj
 
 
+MANY = [{"type": "old", "count": 1_000_000}] * 9
+PLATFORM = "<platform>{}</platform>".format
+
+
 @pytest.mark.parametrize(
-    ("obj", "fault"),
+    ("make", "path", "value", "fault"),
     [
-        (
-            change(own(), "processors", "k", "cores", to=0),
-            "processors.k.cores: is 0, must be greater than or equal to 1",
-        ),
-        (
-            change(own(), "processors", "k", "clock", to=1),
-            "processors.k.clock: is an unknown key",
-        ),
-        (
-            change(own(), "processors", "k", "contention", "b", to=1),
-            "processors.k.contention.b: is 1, must be less than 0",
-        ),
-        (change(own(), "nodes", "n", "processors", to=["x"]), "has processor 'x', there is none; there are k"),
-        (change(own(), "clusters", 0, "nodes", 0, "type", to="x"), "type 'x' is not among the types of nodes: n"),
-        (change(own(), "clusters", 0, "nodes", 0, "names", to=["a"]), "has 1 names for 2 nodes"),
-        (change(own(), "clusters", 0, "nodes", 0, "names", to=["a", "a"]), "has two nodes called 'a'"),
-        (change(own(), "version", to=2), "version: is 2, this program reads version 1"),
-        (
-            change(irmasim(), "processor", to={}),
-            "processor: type 'k' is not in the file; types = FOLDER names the folder",
-        ),
-        (
-            change(irmasim(), "processor", "k", "clock_rate", to=-1),
-            "processor.k: clock_rate: is -1, must be greater than 0",
-        ),
-        (change(irmasim(), "processor", "k", "dd", to=None), "processor.k: has b, c, da, db, dc, but no dd"),
-        (change(irmasim(), "processor", "k", "b", to=0.1), "processor.k: contention: b is 0.1, must be negative"),
-        (
-            change(own(), "processors", "k", "clock_ghz", to=1e-300),
-            "clock_ghz x operations_per_cycle is 1e-300, must be from 1e-09 to 1e",
-        ),
-        (
-            change(own(), "processors", "k", "power", to={"core_w": 1e300, "processor_w": 1}),
-            "processors.k: power: core_w is 1e.300, must be from 0 to 1e",
-        ),
-        (change(irmasim(), "platform", to={}), "platform: is missing, must be an object of platforms by name"),
-        (change(irmasim(), "platform", "q", to={}), "holds p, q; choose one as in"),
-        ([1], "top level: is a list, must be an object"),
-        (
-            change(own(), "clusters", 0, "nodes", to=[{"type": "old", "count": 1_000_000}] * 9),
-            "has 9000000 nodes, must be at most 1000000",
-        ),
-    ],
-    ids=[
-        "cores",
-        "key",
-        "slope",
-        "no such processor",
-        "no such node",
-        "names",
-        "names twice",
-        "version",
-        "no type",
-        "clock",
-        "constants",
-        "sign",
-        "speed",
-        "watts",
-        "no platform",
-        "two platforms",
-        "no object",
-        "many nodes",
+        (own, "processors.k.cores", 0, "processors.k.cores: is 0, must be greater than or equal to 1"),
+        (own, "processors.k.clock", 1, "processors.k.clock: is an unknown key"),
+        (own, "processors.k.contention.b", 1, "processors.k.contention.b: is 1, must be less than 0"),
+        (own, "nodes.n.processors", ["x"], "has processor 'x', there is none; there are k"),
+        (own, "clusters.0.nodes.0.type", "x", "type 'x' is not among the types of nodes: n"),
+        (own, "clusters.0.nodes.0.names", ["a"], "has 1 names for 2 nodes"),
+        (own, "clusters.0.nodes.0.names", ["a", "a"], "has two nodes called 'a'"),
+        (own, "version", 2, "version: is 2, this program reads version 1"),
+        (own, "processors.k.clock_ghz", 1e-300, "clock_ghz x operations_per_cycle is 1e-300, must be from 1e-09 to 1e"),
+        (own, "processors.k.power", {"core_w": 1e300, "processor_w": 1}, "k: power: core_w is 1e.300, must be from 0"),
+        (own, "clusters.0.nodes", MANY, "has 9000000 nodes, must be at most 1000000"),
+        (irmasim, "processor", {}, "processor: type 'k' is not in the file; types = FOLDER names the folder"),
+        (irmasim, "processor.k.clock_rate", -1, "processor.k: clock_rate: is -1, must be greater than 0"),
+        (irmasim, "processor.k.dd", None, "processor.k: has b, c, da, db, dc, but no dd"),
+        (irmasim, "processor.k.b", 0.1, "processor.k: contention: b is 0.1, must be negative"),
+        (irmasim, "platform", {}, "platform: is missing, must be an object of platforms by name"),
+        (irmasim, "platform.q", {}, "holds p, q; choose one as in"),
     ],
 )
-def test_a_wrong_file_is_told_in_one_line(tmp_path: Path, obj: object, fault: str) -> None:
+def test_a_wrong_value_is_told_in_one_line(
+    tmp_path: Path, make: Callable[[], dict[str, Any]], path: str, value: object, fault: str
+) -> None:
     with pytest.raises(BadFileError, match=fault) as raised:
-        read_machine(written(tmp_path, obj))
+        read_machine(written(tmp_path, changed(make(), path, value)))
     assert "\n" not in str(raised.value)
     assert "platform.json" in str(raised.value)
 
 
-def test_toml_that_is_none_is_told(tmp_path: Path) -> None:
-    with pytest.raises(BadFileError, match="is not TOML: "):
-        read_machine(written(tmp_path, "a = ", "platform.toml"))
-    with pytest.raises(BadFileError, match=r"is not TOML: .*digits"):
-        read_machine(written(tmp_path, f"a = {'9' * 5000}", "platform.toml"))
+@pytest.mark.parametrize(
+    ("name", "text", "fault"),
+    [
+        ("a.json", "[1]", "top level: is a list, must be an object"),
+        ("a.toml", "a = ", "is not TOML: "),
+        ("a.toml", f"a = {'9' * 5000}", r"is not TOML: .*digits"),
+        ("a.xml", "<platform>", "is not XML: no element found: line 1, column 10$"),
+        ("a.xml", PLATFORM("<host speed='1Gf'/>"), "host '': has no id, must have one"),
+        ("a.xml", "<html/>", "is XML of 'html', must be of 'platform'"),
+        ("a.xml", PLATFORM(""), "holds neither a host nor a cluster"),
+        ("a.xml", PLATFORM("<host id='a'/>"), "host 'a': speed is '', must be as in 1.5Gf"),
+        ("a.xml", PLATFORM("<host id='a' speed='1Gf' core='0'/>"), "host 'a': core is '0', must be a positive"),
+        ("a.xml", PLATFORM(f"<host id='a' speed='1Gf' core='000000001{'9' * 5000}'/>"), "host 'a': core is '0"),
+        ("a.xml", PLATFORM("<cluster id='c' radical='5-1' speed='1Gf'/>"), "cluster 'c': radical has '5-1'"),
+        (
+            "a.xml",
+            PLATFORM(f"<cluster id='c' radical='{','.join(['0-999999'] * 9)}' speed='1Gf'/>"),
+            "platform: has 9000000 nodes, must be at most 1000000",
+        ),
+        ("a.xml", "<!DOCTYPE p [<!ENTITY a 'b'>]><platform/>", "declares entities"),
+        (
+            "a.xml",
+            PLATFORM("<host id='a' speed='1Gf'><prop id='watt_per_state' value='9'/></host>"),
+            "host 'a': wattage_per_state is '9', must be IDLE:ALL or IDLE:PROCESSOR:ALL",
+        ),
+    ],
+)
+def test_a_text_that_describes_no_platform_is_told(tmp_path: Path, name: str, text: str, fault: str) -> None:
+    with pytest.raises(BadFileError, match=fault):
+        read_machine(written(tmp_path, text, name))
 
 
 def test_the_only_platform_of_a_file_may_be_named_and_no_other(tmp_path: Path) -> None:
@@ -323,31 +294,30 @@ def test_a_platform_of_irmasim_is_read(tmp_path: Path) -> None:
 
 
 def test_one_of_several_platforms_is_chosen_by_name(tmp_path: Path) -> None:
-    path = written(tmp_path, change(irmasim(), "platform", "q", to=irmasim()["platform"]["p"]))
+    path = written(tmp_path, changed(irmasim(), "platform.q", irmasim()["platform"]["p"]))
     assert read_machine(f"{path}#q").cores == 8
     with pytest.raises(BadFileError, match="has no 'r'; it holds p, q"):
         read_machine(f"{path}#r")
 
 
 def test_types_that_a_file_leaves_out_come_from_the_library(tmp_path: Path, shared_data: Path) -> None:
-    clusters = [{"id": "c", "nodes": [{"type": "n1112", "number": 2}, {"type": "n1143", "number": 1}]}]
-    path = written(tmp_path, {"platform": {"p": {"id": "p", "model_name": "modelV1", "clusters": clusters}}})
-    machine = read_machine(path, shared_data / "irmasim" / "irmasim" / "data")
-    assert [node.name for node in machine.nodes()] == ["n1112-1", "n1112-2", "n1143"]
-    assert [kind.clock_ghz for kind in machine.processors()] == [3.4, 3.4, 2.5]
-
-
-def test_the_whole_library_of_types_is_read(tmp_path: Path, shared_data: Path) -> None:
     folder = shared_data / "irmasim" / "irmasim" / "data"
+
+    def machine(types: dict[str, int]) -> Machine:
+        nodes = [{"type": name, "number": count} for name, count in types.items()]
+        platform = {"p": {"clusters": [{"id": "c", "nodes": nodes}]}}
+        return read_machine(written(tmp_path, {"platform": platform}), folder)
+
+    some = machine({"n1112": 2, "n1143": 1})
+    assert [node.name for node in some.nodes()] == ["n1112-1", "n1112-2", "n1143"]
+    assert [kind.clock_ghz for kind in some.processors()] == [3.4, 3.4, 2.5]
     types = [name for name in json.loads((folder / "node_types.json").read_text()) if name.startswith("n1")]
-    clusters = [{"id": "c", "nodes": [{"type": name} for name in types]}]
-    path = written(tmp_path, {"platform": {"p": {"clusters": clusters}}})
-    assert read_machine(path, folder).cores == 4 * len(types)
+    assert machine(dict.fromkeys(types, 1)).cores == 4 * len(types)
 
 
 def test_nodes_of_one_name_in_two_clusters_are_told_apart(tmp_path: Path) -> None:
     clusters = [{"id": name, "nodes": [{"type": "n"}]} for name in "cd"]
-    machine = read_machine(written(tmp_path, change(irmasim(), "platform", "p", "clusters", to=clusters)))
+    machine = read_machine(written(tmp_path, changed(irmasim(), "platform.p.clusters", clusters)))
     assert [node.name for node in machine.nodes()] == ["c.n-1", "d.n-1"]
 
 
@@ -374,30 +344,3 @@ def test_a_real_platform_of_batsim_is_read(shared_data: Path) -> None:
     machine = read_machine(shared_data / "g5k_oar" / "graphene.xml")
     assert machine.cores == 144
     assert [len(cluster.nodes) for cluster in machine.clusters] == [39, 35, 30, 40]
-
-
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ("<platform>", "is not XML: no element found: line 1, column 10$"),
-        ("<platform><host speed='1Gf'/></platform>", "host '': has no id, must have one"),
-        ("<html/>", "is XML of 'html', must be of 'platform'"),
-        ("<platform/>", "holds neither a host nor a cluster"),
-        ("<platform><host id='a'/></platform>", "host 'a': speed is '', must be as in 1.5Gf"),
-        ("<platform><host id='a' speed='1Gf' core='0'/></platform>", "host 'a': core is '0', must be a positive"),
-        ("<platform><cluster id='c' radical='5-1' speed='1Gf'/></platform>", "cluster 'c': radical has '5-1'"),
-        (
-            f"<platform><cluster id='c' radical='{','.join(['0-999999'] * 9)}' speed='1Gf'/></platform>",
-            "platform: has 9000000 nodes, must be at most 1000000",
-        ),
-        (f"<platform><host id='a' speed='1Gf' core='000000001{'9' * 5000}'/></platform>", "host 'a': core is '0"),
-        ("<!DOCTYPE p [<!ENTITY a 'b'>]><platform/>", "declares entities"),
-        (
-            "<platform><host id='a' speed='1Gf'><prop id='watt_per_state' value='9'/></host></platform>",
-            "host 'a': wattage_per_state is '9', must be IDLE:ALL or IDLE:PROCESSOR:ALL",
-        ),
-    ],
-)
-def test_a_wrong_xml_file_is_told(tmp_path: Path, text: str, fault: str) -> None:
-    with pytest.raises(BadFileError, match=fault):
-        read_machine(written(tmp_path, text, "platform.xml"))

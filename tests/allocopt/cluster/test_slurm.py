@@ -9,14 +9,15 @@ from hypothesis import strategies as st
 
 from allocopt.cluster.hostlist import fold_hostlist
 from allocopt.cluster.named import NamedTree
-from allocopt.cluster.slurm import read_slurm_topology, write_slurm_topology
+from allocopt.cluster.reading import read_topology
+from allocopt.cluster.slurm import write_slurm_topology
 from allocopt.errors import BadFileError
 
 
 def read(folder: Path, text: str) -> NamedTree:
     path = folder / "topology.conf"
     path.write_text(text, encoding="utf-8")
-    return read_slurm_topology(path)
+    return read_topology(path)
 
 
 def fault(folder: Path, text: str) -> str:
@@ -41,13 +42,13 @@ def fault(folder: Path, text: str) -> str:
 def test_real_files_are_read_and_counted(
     shared_data: Path, tmp_path: Path, name: str, nodes: int, groups: list[int], hops: tuple[int, ...], remarks: int
 ) -> None:
-    cluster = read_slurm_topology(shared_data / "slurm_topology" / name)
+    cluster = read_topology(shared_data / "slurm_topology" / name)
     assert len(cluster.nodes) == nodes
     assert [len(names) for names in cluster.tree.names] == groups
     assert cluster.tree.hops == hops
     assert len(cluster.remarks) == remarks
     write_slurm_topology(tmp_path / "again.conf", cluster)
-    again = read_slurm_topology(tmp_path / "again.conf")
+    again = read_topology(tmp_path / "again.conf")
     assert again.nodes == cluster.nodes
     assert again.is_like(cluster.tree)
 
@@ -55,7 +56,7 @@ def test_real_files_are_read_and_counted(
 def test_every_real_file_is_tried(shared_data: Path) -> None:
     files = sorted((shared_data / "slurm_topology").iterdir())
     assert len(files) >= 6
-    assert all(len(read_slurm_topology(path).nodes) > 0 for path in files)
+    assert all(len(read_topology(path).nodes) > 0 for path in files)
 
 
 def test_keys_are_in_any_case_with_comments_spaces_quotes_and_line_ends_of_any_system(tmp_path: Path) -> None:
@@ -138,7 +139,7 @@ def test_an_included_file_stands_where_it_is_included(tmp_path: Path) -> None:
     assert fault(tmp_path, "\ninclude others.conf") == "line 2: includes 'others.conf', which is not there"
     (tmp_path / "round.conf").write_text("Include round.conf\n", encoding="utf-8")
     with pytest.raises(BadFileError, match=r"round\.conf: line 1: more than 10 files include each other"):
-        read_slurm_topology(tmp_path / "round.conf")
+        read_topology(tmp_path / "round.conf")
 
 
 def test_files_that_include_many_others_are_limited_together(tmp_path: Path) -> None:
@@ -147,7 +148,7 @@ def test_files_that_include_many_others_are_limited_together(tmp_path: Path) -> 
         (tmp_path / f"{number}.conf").write_text(text, encoding="utf-8")
     (tmp_path / "9.conf").write_text("SwitchName=s Nodes=n1\n", encoding="utf-8")
     with pytest.raises(BadFileError, match=r"/0\.conf: what is included has more than 1000 files"):
-        read_slurm_topology(tmp_path / "0.conf")
+        read_topology(tmp_path / "0.conf")
 
 
 @pytest.mark.parametrize(
@@ -239,7 +240,7 @@ def test_names_that_slurm_cannot_read_are_written_plain_and_differ(tmp_path: Pat
     lines = (tmp_path / "out.conf").read_text(encoding="utf-8").splitlines()
     assert "SwitchName=2-node-block-1 Switches=b[0-1]" in lines
     assert lines[-1] == "SwitchName=top-2 Switches=2-node-block-[1-3]"
-    assert read_slurm_topology(tmp_path / "out.conf").is_like(cluster.tree)
+    assert read_topology(tmp_path / "out.conf").is_like(cluster.tree)
 
 
 def test_a_switch_that_stands_for_two_levels_is_written_once(tmp_path: Path) -> None:
@@ -253,4 +254,4 @@ def test_a_switch_that_stands_for_two_levels_is_written_once(tmp_path: Path) -> 
         "SwitchName=m Switches=b,c",
         "SwitchName=top Switches=a,m",
     ]
-    assert read_slurm_topology(tmp_path / "out.conf").is_like(cluster.tree)
+    assert read_topology(tmp_path / "out.conf").is_like(cluster.tree)

@@ -1,9 +1,11 @@
 """Episodes of every task end, begin anew and go back by the same rules."""
 
 import copy
+import os
 import pickle
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -13,9 +15,14 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from support.environments import ARGUMENTS, action_of, task_of
 
-from allocopt.envs import COALLOCATION, CUSH, TASKS
+from allocopt.cluster.irmasim import irmasim_testbed
+from allocopt.envs import COALLOCATION, CUSH, ENVIRONMENT, POLICY_SELECTION, TASKS, TWO_LEVEL
+from allocopt.envs.cush import task as cush
+from allocopt.envs.policy_selection.observation import LEVELS
+from allocopt.envs.policy_selection.task import Options
 from allocopt.envs.side_by_side import STAY, SideBySide
 from allocopt.errors import UsageError
+from allocopt.simulator.metrics import measure
 
 Episodes = SideBySide[Any]
 every_task = pytest.mark.parametrize("name", TASKS, ids=lambda name: TASKS[name][0])
@@ -47,10 +54,36 @@ def parts_of(observation: Any) -> list[Any]:
 COPIES: tuple[Callable[[Any], Any], ...] = (copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env)))
 
 
-def make(name: str, count: int | None = None) -> Any:
+def make(name: str, count: int | None = None, arguments: dict[str, Any] | None = None) -> Any:
+    given = ARGUMENTS[name]() if arguments is None else arguments
     if count is None:
-        return gymnasium.make(name, disable_env_checker=True, **ARGUMENTS[name]()).unwrapped
-    return gymnasium.make_vec(name, num_envs=count, **ARGUMENTS[name]()).unwrapped
+        return gymnasium.make(f"allocopt.envs:{name}", disable_env_checker=True, **given).unwrapped
+    return gymnasium.make_vec(name, num_envs=count, **given).unwrapped
+
+
+SMALL = irmasim_testbed({3.4: 2})
+DRAWN: dict[str, dict[str, Any]] = {
+    ENVIRONMENT: {"processors": 32, "n_jobs": 200},
+    TWO_LEVEL: {"window": 9},
+    CUSH: {"machine": cush.Machine(4, 2, 4), "options": cush.Options()},
+    POLICY_SELECTION: {"machine": SMALL, "options": Options("normal", actions=("random-random", "first-high_gflops"))},
+    COALLOCATION: {"cores": 64},
+}
+"""By id, arguments of environments whose jobs are drawn."""
+OTHERS: list[tuple[str, dict[str, Any]]] = [
+    *((name, {}) for name in TASKS if name != COALLOCATION),
+    (ENVIRONMENT, {"n_jobs": 12, "window": 3, "backfill": "none"}),
+    (TWO_LEVEL, {"window": 4, "observation": "state"}),
+    (TWO_LEVEL, {"reservations": "none", "can_end": True}),
+    (TWO_LEVEL, {"reservations": "renewed"}),
+    *((POLICY_SELECTION, {"machine": SMALL, "options": Options(level)}) for level in LEVELS),
+    *(
+        (CUSH, {"machine": machine, "options": options})
+        for machine in ("summit", cush.Machine(4, 2, 4))
+        for options in (cush.Options(), cush.Options(queue=2, horizon=3, observation="image"))
+    ),
+]
+"""Ids with other arguments than those of the contract."""
 
 
 @every_task
@@ -176,6 +209,7 @@ def test_an_episode_of_many_begins_anew_in_the_step_after_its_last(name: str) ->
         assert info["action_mask"][~over].any(axis=1).all()
         assert not info["action_mask"][over].any()
         assert not any(part[over].any() for part in parts_of(observations))
+        assert envs.observation_space.contains(observations)
         assert metrics & info.keys() == (metrics if over.any() else set())
         for metric in metrics if over.any() else ():
             assert (info[f"_{metric}"] == over).all()
@@ -203,11 +237,11 @@ def test_one_of_many_is_the_single_environment(name: str) -> None:
         ended += ended_now
 
 
-@every_task
-def test_gymnasium_finds_no_fault(name: str) -> None:
+@pytest.mark.parametrize(("name", "arguments"), [*((name, None) for name in TASKS), *OTHERS])
+def test_gymnasium_finds_no_fault(name: str, arguments: dict[str, Any] | None) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_env(make(name))
+        check_env(make(name, None, arguments))
 
 
 @every_task
@@ -232,10 +266,103 @@ def test_many_environments_behave_as_one_each(name: str) -> None:
         running &= ~over
 
 
+@every_task
+@pytest.mark.parametrize("drawn", [True, False], ids=["drawn", "given"])
+def test_a_seed_fixes_jobs_and_episode_and_another_seed_gives_others(name: str, drawn: bool) -> None:
+    def play(env: Any, seed: int) -> list[Any]:
+        rng, told = np.random.default_rng(1), []
+        seen, info = env.reset(seed=seed)
+        for _ in range(20):
+            seen, rewards, *_, info = env.step(np.array([action_of(name, mask, rng) for mask in info["action_mask"]]))
+            told += [rewards.tolist(), *(part.tolist() for part in parts_of(seen))]
+        return told
+
+    first, second = (make(name, 4, DRAWN[name] if drawn else None) for _ in range(2))
+    second.reset(seed=99)
+    found = play(first, 7)
+    assert found == play(second, 7) == play(first, 7)
+    assert not drawn or found != play(first, 8)
+    assert len(set(first.episodes.tally["jobset"].tolist())) > (first.episodes.n_jobsets > 4)
+
+
+@every_task
+def test_what_a_step_returned_is_not_changed_later(name: str) -> None:
+    envs, rng = make(name, 3), np.random.default_rng(4)
+    info = envs.reset(seed=0)[1]
+    returned = []
+    for _ in range(20):
+        seen, *others, info = envs.step(np.array([action_of(name, mask, rng) for mask in info["action_mask"]]))
+        arrays = [*parts_of(seen), *others, *info.values()]
+        returned.append((arrays, copy.deepcopy(arrays)))
+    assert all((old == new).all() for arrays, kept in returned for old, new in zip(arrays, kept, strict=True))
+
+
+@every_task
+def test_steps_and_resets_that_cannot_be_are_refused(name: str) -> None:
+    env, envs = make(name), make(name, 3)
+    option, n_jobsets, action = env.task.jobset_option, envs._episodes.n_jobsets, env.action_space.sample()
+    for unbegun in (env, envs):
+        with pytest.raises(UsageError, match="call reset first"):
+            _ = unbegun.episodes
+    env.reset(seed=0)
+    envs.reset(seed=0)
+    most = env.action_space.nvec if name == CUSH else env.action_space.n
+    for wrong in (most + 0 * action, action - most - 1, [*np.ravel(action), 0], action + 0.5, None, "a", np.nan):
+        with pytest.raises(UsageError, match="action"):
+            env.step(wrong)
+    with pytest.raises(UsageError, match=r"the actions have shape \(2,"):
+        envs.step(np.array([action, action]))
+    last = n_jobsets - 1
+    for options, fault in (
+        ({option: n_jobsets}, rf"the {option} is {n_jobsets}, must be within 0 \.\. {last}"),
+        ({option: [0, -1, 0]}, f"the {option} is -1, must be within"),
+        ({option: 0.5}, rf"the {option} is 0\.5, must be a whole number within 0 \.\. {last}"),
+        ({option: [0, 1]}, f"there are 2 {option}s for 3 episodes"),
+        (3, "the options of a reset are 3, must be a dictionary"),
+    ):
+        with pytest.raises(UsageError, match=fault):
+            envs.reset(options=options)
+    with pytest.raises(UsageError, match="number of environments is 0"):
+        make(name, 0)
+
+
+@pytest.mark.parametrize("name", [ENVIRONMENT, TWO_LEVEL], ids=lambda name: TASKS[name][0])
+def test_an_action_that_cannot_be_done_stands_for_the_first_that_can(name: str) -> None:
+    env, same = make(name), make(name)
+    env.reset(seed=0)
+    same.reset(seed=0)
+    over, wrong = False, 0
+    while not over:
+        empty = np.flatnonzero(~env.action_masks())
+        observation, reward, over, _, info = env.step(empty[-1] if len(empty) else 0)
+        expected = same.step(0)
+        assert info["invalid_action"] == bool(len(empty))
+        assert (observation == expected[0]).all()
+        assert reward == expected[1]
+        wrong += len(empty)
+    assert wrong
+
+
+@pytest.mark.parametrize("name", [ENVIRONMENT, TWO_LEVEL], ids=lambda name: TASKS[name][0])
+def test_the_last_step_tells_the_metrics_of_the_schedule(name: str) -> None:
+    env, rng = make(name), np.random.default_rng(0)
+    _, info = env.reset(seed=1)
+    over = False
+    while not over:
+        _, _, over, _, info = env.step(action_of(name, info["action_mask"], rng))
+    schedule = env.episodes.schedule()
+    metrics = measure(schedule)
+    assert info["mean_bounded_slowdown"] == pytest.approx(metrics.jobs.bounded_slowdown.mean)
+    assert info["mean_wait_s"] == pytest.approx(metrics.jobs.wait_s.mean)
+    assert info["makespan_s"] == metrics.machine.makespan_s
+    assert info.get("longest_wait_s", schedule.job_times.wait_s.max()) == schedule.job_times.wait_s.max()
+
+
 @pytest.mark.parametrize("duplicate", COPIES, ids=["copy", "pickle"])
+@pytest.mark.parametrize("drawn", [True, False], ids=["drawn", "given"])
 @pytest.mark.parametrize("name", [name for name in TASKS if name != COALLOCATION], ids=lambda name: TASKS[name][0])
-def test_a_copy_goes_its_own_way(name: str, duplicate: Callable[[Any], Any]) -> None:
-    env, rng = make(name), np.random.default_rng(8)
+def test_a_copy_goes_its_own_way(name: str, drawn: bool, duplicate: Callable[[Any], Any]) -> None:
+    env, rng = make(name, None, DRAWN[name] if drawn else None), np.random.default_rng(8)
     _, info = env.reset(seed=3)
     for _ in range(3):
         info = env.step(action_of(name, info["action_mask"], rng))[-1]
@@ -246,3 +373,31 @@ def test_a_copy_goes_its_own_way(name: str, duplicate: Callable[[Any], Any]) -> 
         assert all((a == b).all() for a, b in zip(parts_of(one), parts_of(same), strict=True))
         assert reward == equal
     assert all((a == b).all() for a, b in zip(parts_of(env.reset()[0]), parts_of(twin.reset()[0]), strict=True))
+
+
+@pytest.mark.slow
+@every_task
+def test_maskable_ppo_trains(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.environ.get("CI") != "true":
+        pytest.importorskip("sb3_contrib")
+    from sb3_contrib import MaskablePPO
+    from stable_baselines3.common.logger import Logger
+
+    monkeypatch.setenv("SB3_LOGDIR", str(tmp_path / "logs"))
+    env = make(name)
+    policy = "MultiInputPolicy" if name == CUSH else "MlpPolicy"
+    model = MaskablePPO(policy, env, n_steps=128, batch_size=64, n_epochs=2, seed=0, device="cpu")
+    # Without one of ours it makes a folder among the temporary files.
+    model.set_logger(Logger(None, []))
+    before = {key: values.clone() for key, values in model.policy.state_dict().items()}
+    model.learn(256)
+    after = model.policy.state_dict()
+    assert all(bool((values != before[key]).any()) for key, values in after.items())
+    assert all(bool(np.isfinite(values.numpy()).all()) for values in after.values())
+    assert not (tmp_path / "logs").exists()
+    observation, _ = env.reset(seed=1)
+    over = False
+    while not over:
+        action, _ = model.predict(observation, action_masks=env.action_masks())
+        observation, _, over, _, info = env.step(action)
+        assert not info["invalid_action"]

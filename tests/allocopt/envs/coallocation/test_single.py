@@ -14,7 +14,6 @@ from allocopt.envs.coallocation.task import (
     MeanResponse,
     Options,
 )
-from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.problems.coallocation.interference import Interference
 from allocopt.simulator.quota.execution import QuotaExecution, QuotaSchedule
 from allocopt.simulator.quota.scheduler import QuotaScheduler, SpaceSharing
@@ -116,22 +115,6 @@ def test_an_agent_that_copies_a_scheduler_gets_its_schedule_job_by_job(name: str
     assert (expected.accounts.host_of >= 0).any() == (name != "space-sharing")
 
 
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same_queue_and_every_number_is_within_0_and_1() -> None:
-    found = []
-    for _ in range(2):
-        env, rng = CoallocationEnv(256), np.random.default_rng(1)
-        seen, info = env.reset(seed=5)
-        over = False
-        while not over:
-            assert env.observation_space.contains(seen)
-            seen, _, over, _, info = env.step(rng.choice(np.flatnonzero(info["action_mask"])))
-        assert not info["action_mask"].any()
-        found.append(info["mean_response_h"])
-        assert env.episodes.schedule().response_s.mean() / 3600 == pytest.approx(info["mean_response_h"])
-    assert found[0] == found[1]
-
-
 def queued(name: str, cores: int, run: float, *stages: Stage) -> QueuedJob:
     return QueuedJob(name, 0.0, ProfiledJob(name, cores, stages or (Stage(1.0, 1.0),), run, 10 * run))
 
@@ -214,36 +197,3 @@ def test_a_window_asks_about_the_first_waiting_jobs_only() -> None:
         assert question is not None
         assert question.is_there or question.guest in question.view.queue[:2]
         _, _, over, _, _ = env.step(np.int64(3))
-
-
-def test_what_is_not_right_is_refused() -> None:
-    queue = paper_queue(0)
-    for wrong, said in (
-        ({"percents": (10, 20)}, "must rise from 0"),
-        ({"percents": (0, 95)}, "at most 90"),
-        ({"window": 0}, "window is 0"),
-        ({"period_s": 0.0}, "must be positive"),
-    ):
-        with pytest.raises(UsageError, match=said):
-            Options(**wrong)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="degradation weight"):
-        Capacity(-1.0)
-    with pytest.raises(UsageError, match="no jobsets"):
-        CoallocationEnv(64, [])
-    for jobs in (3, (3,), ((),)):
-        with pytest.raises(UsageError, match="the jobs must be"):
-            CoallocationEnv(64, jobs)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="number of cores"):
-        CoallocationEnv(0)
-    with pytest.raises(UsageError, match="must be Options"):
-        CoallocationEnv(64, queue, {"window": 3})  # type: ignore[arg-type]
-    with pytest.raises(InvalidProblemError, match="asks for"):
-        CoallocationEnv(8, queue).reset(seed=0)
-    with pytest.raises(UsageError, match="asks no question"):
-        CoallocationEnv(4096, queue).reset(seed=0)
-    env = CoallocationEnv(64, queue)
-    with pytest.raises(UsageError, match="call reset first"):
-        env.step(np.int64(0))
-    env.reset(seed=0)
-    with pytest.raises(UsageError, match=r"within 0 \.\. 9"):
-        env.step(np.int64(10))

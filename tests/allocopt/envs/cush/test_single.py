@@ -1,16 +1,12 @@
-import warnings
+"""What the environment of CuSH shows, job sets that are drawn, and types of applications that become known."""
 
-import gymnasium
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 
-import allocopt.envs  # noqa: F401 - registers the environments
-from allocopt.envs.cush.dynamics import Weights
 from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe
-from allocopt.envs.cush.task import CushEnv, CushVectorEnv, Episodes, Options
-from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.simulator.locality import SIERRA_TABLE
+from allocopt.envs.cush.task import CushEnv, DynamicTypes, Episodes
+from allocopt.errors import UsageError
+from allocopt.simulator.locality import SIERRA_TABLE, TypeClassifier, WorkloadType
 
 SMALL = Machine(4, 2, 4)
 
@@ -19,40 +15,11 @@ def small_sets(count: int = 3) -> list[JobSet]:
     return Recipe(jobs=6).draw_each(SMALL, SIERRA_TABLE, range(count))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "options", [None, Options(observation="slots"), Options(queue=2, horizon=3, observation="image")]
-)
-@pytest.mark.parametrize("machine", ["summit", SMALL])
-def test_gymnasium_finds_no_fault(machine: Machine | str, options: Options | None) -> None:
-    env = gymnasium.make("allocopt/CuSH-v0", machine=machine, options=options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_env(env.unwrapped)
-
-
 def test_images_have_the_shape_of_the_paper() -> None:
     seen, info = CushEnv().reset(seed=1)
     assert seen["image"].shape == (6, 5, 128 * 6)
     assert CushEnv("summit").reset(seed=1)[0]["image"].shape == (6, 5, 128 * 8)
     assert info["action_mask"].shape == (8,)
-
-
-def test_the_same_seed_gives_the_same_episode() -> None:
-    first, second = (CushEnv(SMALL, options=Options()).reset(seed=5)[0]["slots"] for _ in range(2))
-    np.testing.assert_array_equal(first, second)
-
-
-def test_a_step_outside_an_episode_or_the_actions_is_refused() -> None:
-    env = CushEnv(SMALL, small_sets())
-    with pytest.raises(UsageError, match="call reset first"):
-        env.step(np.array([0, 0]))
-    env.reset(seed=0)
-    for action in ([6, 0], [0, 2], [-1, 0]):
-        with pytest.raises(UsageError, match="out of range"):
-            env.step(np.array(action))
-    with pytest.raises(UsageError, match="shape"):
-        env.step(np.array([0]))
 
 
 def test_a_job_that_cannot_start_lets_time_pass_and_is_told() -> None:
@@ -65,21 +32,6 @@ def test_a_job_that_cannot_start_lets_time_pass_and_is_told() -> None:
     _, _, _, _, info = env.step(np.array([0, 0]))
     assert info["invalid_action"]
     assert env.episodes.now[0] == now + 1
-
-
-def test_what_is_not_an_option_is_refused() -> None:
-    with pytest.raises(UsageError, match="queue is 0"):
-        Options(queue=0)
-    with pytest.raises(UsageError, match="one of image, slots"):
-        Options(observation="film")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="finite"):
-        Weights(waiting=float("nan"))
-    with pytest.raises(UsageError, match="one of sierra, summit"):
-        CushEnv("k")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="no jobsets"):
-        CushEnv("sierra", [])
-    with pytest.raises(UsageError, match="asks for"):
-        Episodes(Recipe().draw_each(Machine.of("sierra"), SIERRA_TABLE, [0]), SMALL)
 
 
 def test_features_do_not_depend_on_the_size_of_the_machine() -> None:
@@ -108,30 +60,42 @@ def test_job_sets_are_drawn_as_the_paper_says() -> None:
     assert traits.mean(axis=0) == pytest.approx([0.5, 0.5, 0.0], abs=0.03)
 
 
-def test_jobs_that_cannot_be_are_refused() -> None:
-    one = np.ones(1)
-    with pytest.raises(InvalidProblemError, match="shapes"):
-        JobSet(np.zeros(1, dtype=int), one, np.ones((2, 2), dtype=int), np.ones((1, 2)), np.ones((1, 3)))
-    with pytest.raises(InvalidProblemError, match="positive"):
-        JobSet(np.zeros(1, dtype=int), one, np.ones((1, 2), dtype=int), np.zeros((1, 2)), np.ones((1, 3)))
-    with pytest.raises(InvalidProblemError, match="ask for some"):
-        JobSet(np.zeros(1, dtype=int), one, np.zeros((1, 2), dtype=int), np.ones((1, 2)), np.ones((1, 3)))
-    with pytest.raises(UsageError, match="share"):
-        Recipe(share=1.5)
+SETS = Recipe().draw_runs(SMALL, SIERRA_TABLE, range(4), 6)
 
 
-def test_numbers_are_whole() -> None:
-    env = CushEnv(SMALL, small_sets())
-    env.reset(seed=0)
-    with pytest.raises(UsageError, match="dtype float64, must be whole numbers"):
-        env.step(np.array([0.5, 0.0]))  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=r"the jobset is 3, must be within 0 \.\. 2"):
-        env.reset(options={"jobset": 3})
-    with pytest.raises(UsageError, match=r"there are 2 jobsets for 3 episodes"):
-        CushVectorEnv(3, SMALL, small_sets()).reset(options={"jobset": [0, 1]})
-    with pytest.raises(UsageError, match=r"queue is 1\.5, must be a whole number"):
-        Options(queue=1.5)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=r"number of nodes is 1\.5, must be a whole number"):
-        Machine(1.5)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="the machine is 3, must be one of sierra, summit, or a Machine"):
-        CushEnv(3)  # type: ignore[arg-type]
+@pytest.mark.slow
+def test_a_type_is_told_once_three_runs_have_ended_and_is_right() -> None:
+    episodes = Episodes(SETS, SMALL)
+    types = DynamicTypes(TypeClassifier(SIERRA_TABLE), episodes)
+    runs = np.zeros(6, dtype=np.int64)
+    for number, one in enumerate(SETS):
+        types.begin(number)
+        over, before = False, runs.copy()
+        while not over:
+            legal = episodes.observe()[1][0]
+            jobs, told = episodes.jobs()[0], episodes.descriptions()[0, :, :3]
+            _, ends, _ = episodes.times(0)
+            ended = (ends >= 0) & (ends <= episodes.now[0])
+            runs = before + np.bincount(one.applications[ended], minlength=6)
+            for job, traits in zip(jobs[jobs >= 0], told[jobs >= 0], strict=True):
+                application = int(one.applications[job])
+                true = (WorkloadType.COMPUTE, WorkloadType.NETWORK)[application % 2]
+                expected = true if runs[application] >= 3 else WorkloadType.UNKNOWN
+                assert traits.argmax() == expected
+            over = bool(episodes.step(np.array([int(legal.argmax())]), np.array([number % 2]))[1].all())
+            types.look()
+        runs = before + np.bincount(one.applications, minlength=6)
+    assert (runs >= 3).all()
+
+
+def test_jobs_take_the_time_of_their_applications_types() -> None:
+    one = SETS[0]
+    faster = one.penalty.argmin(axis=1)
+    assert faster.tolist() == (one.applications % 2).tolist()
+
+
+def test_several_episodes_or_no_applications_are_refused() -> None:
+    with pytest.raises(UsageError, match="one episode at a time"):
+        DynamicTypes(TypeClassifier(SIERRA_TABLE), Episodes(SETS, SMALL, 2))
+    with pytest.raises(UsageError, match="number of applications is 0"):
+        Recipe().draw_runs(SMALL, SIERRA_TABLE, [0], 0)

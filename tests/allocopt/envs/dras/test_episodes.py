@@ -12,7 +12,6 @@ from support.workloads import MACHINE, crowds, random_workload
 from allocopt.envs.dras.dynamics import CAPABILITY, CAPACITY, Weights
 from allocopt.envs.dras.observation import FEATURES
 from allocopt.envs.dras.task import Episodes, Options
-from allocopt.errors import UsageError
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.rules import EventOrder, Level, Mode, Reservations, Rules
 from allocopt.simulator.two_level import Choice
@@ -200,43 +199,12 @@ def test_the_state_is_that_of_the_paper() -> None:
         episodes.step(np.array([AtRandom(3).select(choice)]))
 
 
-JOBSETS = [random_workload(40 + 17 * seed, seed) for seed in range(4)]
-
-
-def test_episodes_of_different_lengths_run_side_by_side_as_alone() -> None:
-    together = Episodes(JOBSETS, MACHINE, 4, Options(window=5))
-    together.begin(np.arange(4))
-    alone = [played(jobs, MACHINE, AtRandom(), Options(window=5)) for jobs in JOBSETS]
-    while not (together.tally["over"] == 1).all():
-        over = together.tally["over"]
-        actions = [0 if over[e] else AtRandom().select(together.choice(e)) for e in range(4)]
-        _, ended = together.step(np.array(actions))
-        np.testing.assert_array_equal(ended, together.tally["over"] == 1)
-    for e in range(4):
-        np.testing.assert_array_equal(together.schedule(e).start, alone[e].schedule(0).start)
-        np.testing.assert_array_equal(together.modes(e), alone[e].modes(0))
-        for name in ("wait_s", "longest_wait_s", "bounded_slowdown", "total_reward", "instances"):
-            assert together.tally[name][e] == alone[e].tally[name][0]
-
-
-def test_an_episode_that_is_over_stays_over_and_shows_nothing() -> None:
-    episodes = played(JOBSETS[0], MACHINE, AtRandom(), Options(window=5))
-    before = episodes.snapshot()
-    rewards, ended = episodes.step(np.array([0]))
-    observations, legal = episodes.observe()
-    assert (rewards[0], bool(ended[0])) == (0.0, True)
-    assert legal.tolist() == [[True, False, False, False, False]]
-    assert not observations.any()
-    assert episodes.tally["started"][0] == len(JOBSETS[0])
-    np.testing.assert_array_equal(before["modes"], episodes.snapshot()["modes"])
-
-
 @pytest.mark.parametrize("reservations", Reservations)
 def test_skipping_forced_choices_changes_no_schedule(reservations: Reservations) -> None:
     schedules, totals, choices = [], [], []
     for skips in (False, True):
         options = Options(window=5, reservations=reservations, skips_forced=skips, reward=ALL_PARTS)
-        episodes = Episodes([JOBSETS[3]], MACHINE, 1, options)
+        episodes = Episodes([random_workload(91, 3)], MACHINE, 1, options)
         episodes.begin(np.array([0]))
         n_choices = 0
         while not episodes.tally["over"][0]:
@@ -250,20 +218,3 @@ def test_skipping_forced_choices_changes_no_schedule(reservations: Reservations)
     np.testing.assert_array_equal(*schedules)
     assert totals[0] == pytest.approx(totals[1], rel=1e-12)
     assert choices[1] < choices[0]
-
-
-def test_mistakes_are_named() -> None:
-    with pytest.raises(UsageError, match="window is 0"):
-        Options(window=0)
-    with pytest.raises(UsageError, match="asks for 8 nodes of 4"):
-        Episodes([random_workload(200, 0)], 4)
-    with pytest.raises(UsageError, match="0 jobsets"):
-        Episodes([], 4)
-    with pytest.raises(UsageError, match=r"jobset is 4, must be within 0 \.\. 3"):
-        Episodes(JOBSETS, MACHINE).begin(np.array([4]))
-    with pytest.raises(UsageError, match="shape"):
-        Episodes(JOBSETS, MACHINE).begin(np.array([1, 2]))
-    with pytest.raises(UsageError, match="mean_wait is nan"):
-        Weights(mean_wait=np.nan)
-    with pytest.raises(UsageError, match="observation"):
-        Options(observation="nodes")  # type: ignore[arg-type]

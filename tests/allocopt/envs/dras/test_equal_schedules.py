@@ -55,6 +55,13 @@ class PicksAndEnds:
         return END if choice.can_end and rng.random() < 0.3 else int(rng.choice(np.flatnonzero(choice.legal)))
 
 
+class FirstSlot:
+    """Chooses the job in the first slot."""
+
+    def select(self, choice: Choice) -> int:
+        return 0
+
+
 def some_network(observation: Float32Array, legal: BoolArray) -> int:
     """Prefer slots by weights that are as good as random, taken over all that is seen."""
     weights = np.random.default_rng(3).normal(size=(len(legal), observation.size))
@@ -80,10 +87,12 @@ def check_both_ways(jobs: Workload, machine: int, make: Callable[[], Selector], 
 
 
 @pytest.mark.parametrize("reservations", [Reservations.KEPT, Reservations.RENEWED])
-@given(jobs=crowds(MACHINE), rules=st.sampled_from(RULES))
-def test_first_come_first_served_is_easy_backfilling(jobs: Workload, rules: Rules, reservations: Reservations) -> None:
+@given(jobs=crowds(MACHINE), rules=st.sampled_from(RULES), selector=st.sampled_from([InOrder(FCFS), FirstSlot()]))
+def test_first_come_first_served_and_always_the_first_slot_are_easy_backfilling(
+    jobs: Workload, rules: Rules, selector: Selector, reservations: Reservations
+) -> None:
     options = Options(window=LONG, reservations=reservations, rules=rules)
-    episodes = played(jobs, MACHINE, InOrder(FCFS), options)
+    episodes = played(jobs, MACHINE, selector, options)
     assert_same(episodes.schedule(0), simulate(jobs, MACHINE, ListScheduler(FCFS, Backfill.EASY), rules))
 
 

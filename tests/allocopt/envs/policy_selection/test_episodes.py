@@ -1,5 +1,8 @@
 """Compiled episodes beside the simulator, stepped one decision at a time, and obvious sums over its schedule."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,8 +14,8 @@ from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Machine
 from allocopt.envs.policy_selection.dynamics import REWARDS, RewardName
 from allocopt.envs.policy_selection.observation import GB_IN_MB, HOUR_S, TB_IN_MB
-from allocopt.envs.policy_selection.task import Episodes, Options
-from allocopt.errors import UsageError
+from allocopt.envs.policy_selection.task import Episodes, Options, PolicySelectionEnv
+from allocopt.errors import BadFileError
 from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME
 from allocopt.simulator.multicore.run import DECISION, OVER
 from allocopt.simulator.multicore.simulation import MulticoreSimulation
@@ -22,6 +25,8 @@ from allocopt.traces.irmasim import npb_batch
 from allocopt.traces.tasks import TaskWorkload
 
 KINDS = tuple(ExecutionKind)
+
+
 SURE = tuple(name for name in ACTION_NAMES if "random" not in name and name != VOID_NAME)
 
 
@@ -175,18 +180,6 @@ def test_observations_have_the_sizes_of_the_paper() -> None:
         assert Episodes([npb_batch(3, np.random.default_rng(0))], machine, options=options).size == size
 
 
-def test_every_observed_number_is_within_0_and_1() -> None:
-    for seed in range(8):
-        machine, jobs = instance(seed)
-        episodes = Episodes([jobs], machine, 1, options=Options("normal"))
-        episodes.begin(np.zeros(1, dtype=np.int64))
-        rng, over = np.random.default_rng(seed), False
-        while not over:
-            seen, legal = episodes.observe()
-            assert 0.0 <= seen.min() <= seen.max() <= 1.0
-            over = bool(episodes.step(rng.choice(np.flatnonzero(legal[0]), 1))[1][0])
-
-
 def test_void_waits_and_stands_for_a_policy_where_nothing_would_ever_happen() -> None:
     jobs = npb_batch(5, np.random.default_rng(0), 10.0)
     episodes = Episodes([jobs], irmasim_testbed(), 1, options=Options(actions=(VOID_NAME, "first-high_gflops")))
@@ -217,50 +210,50 @@ def test_void_may_always_be_chosen_while_a_task_runs() -> None:
     assert np.isfinite(episodes.schedule(0).end).all()
 
 
-def test_episodes_side_by_side_are_those_alone() -> None:
-    rng = np.random.default_rng(2)
-    machine = random_machine(rng)
-    jobsets = [random_jobs(rng, machine, count) for count in (6, 15, 10)]
-    options = Options("normal", "energy_delay", SURE)
-    many = Episodes(jobsets, machine, 3, options=options)
-    many.begin(np.arange(3))
-    alone = [Episodes(jobsets, machine, 1, options=options) for _ in jobsets]
-    for number, one in enumerate(alone):
-        one.begin(np.array([number]))
-    over = np.zeros(3, dtype=np.bool_)
-    while not over.all():
-        seen, _ = many.observe()
-        actions, running = rng.integers(0, len(SURE), 3), np.flatnonzero(~over)
-        rewards, over = many.step(actions)
-        for number in running:
-            np.testing.assert_array_equal(alone[number].observe()[0][0], seen[number])
-            reward, ended = alone[number].step(actions[number : number + 1])
-            assert (reward[0], ended[0]) == (rewards[number], over[number])
-    for number, one in enumerate(alone):
-        np.testing.assert_array_equal(many.schedule(number).end, one.schedule(0).end)
+SMALL = irmasim_testbed({3.4: 2})
 
 
-def test_what_is_not_an_option_is_refused() -> None:
-    jobs = npb_batch(3, np.random.default_rng(0))
-    for wrong, said in (
-        ({"level": "large"}, "normal, small, minimal"),
-        ({"reward": "money"}, "makespan, energy"),
-        ({"actions": ("void",)}, "one at least must start jobs"),
-        ({"actions": ("first-low_power", "first-low_power")}, "none twice"),
-        ({"actions": ("first-lowpower",)}, "did you mean"),
-        ({"actions": "first-low_power"}, "sequence of names"),
-        ({"actions": (3,)}, "sequence of names"),
-    ):
-        with pytest.raises(UsageError, match=said):
-            Options(**wrong)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="at least 1 of each"):
-        Episodes([], irmasim_testbed())
-    episodes = Episodes([jobs], irmasim_testbed(), 2)
-    with pytest.raises(UsageError, match=r"within 0 \.\. 36"):
-        episodes.step(np.array([0, 37]))
-    with pytest.raises(UsageError, match="shape"):
-        episodes.step(np.array([0]))
-    with pytest.raises(UsageError, match="whole number"):
-        episodes.step(np.array([0.0, 1.5]))  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="jobset"):
-        episodes.begin(np.array([0, 1]))
+def small_sets(count: int = 3) -> list[TaskWorkload]:
+    return [npb_batch(12, np.random.default_rng(seed)) for seed in range(count)]
+
+
+def test_without_arguments_the_machine_is_the_papers() -> None:
+    env = PolicySelectionEnv()
+    observation, info = env.reset(seed=1)
+    assert observation.shape == (51,)
+    assert info["action_mask"].shape == (37,)
+
+
+def test_an_episode_under_one_policy_is_its_simulation() -> None:
+    jobs = small_sets()[1]
+    env = PolicySelectionEnv(SMALL, small_sets(), options=Options(reward="energy_delay"))
+    env.reset(options={"jobset": 1})
+    total, over, info = 0.0, False, {}
+    while not over:
+        _, reward, over, _, info = env.step(np.int64(ACTION_NAMES.index("shortest-low_power")))
+        total += reward
+    made = simulate(jobs, SMALL, "shortest-low_power")
+    assert info["energy_j"] == pytest.approx(made.energy_j)
+    assert info["makespan_s"] == pytest.approx(made.makespan_s)
+    assert info["flow_time_s"] == pytest.approx(made.flow_time_s)
+    assert -total == pytest.approx(info["energy_delay_js"]) == pytest.approx(made.energy_delay_js)
+    assert env.episodes.schedule().energy_j == pytest.approx(made.energy_j)
+
+
+def test_machine_and_jobs_may_be_files(tmp_path: Path) -> None:
+    platform = {
+        "format": "allocopt-platform",
+        "version": 1,
+        "name": "pair",
+        "processors": {"p": {"cores": 4, "clock_ghz": 3.4}},
+        "nodes": {"n": {"processors": ["p"]}},
+        "clusters": [{"name": "c", "nodes": [{"type": "n", "count": 2}]}],
+    }
+    job = {"subtime": 0.0, "res": 1, "req_ops": 1e10, "ipc": 1.0, "req_time": 5.0, "mem": 0, "mem_vol": 100.0}
+    (tmp_path / "platform.json").write_text(json.dumps(platform))
+    (tmp_path / "jobs.json").write_text(json.dumps({"jobs": [{"id": str(n), **job} for n in range(10)]}))
+    env = PolicySelectionEnv(tmp_path / "platform.json", str(tmp_path / "jobs.json"), options=Options("normal"))
+    observation, _ = env.reset(seed=0)
+    assert observation.shape == (2 + 2 + 3 * 8 + 21,)
+    with pytest.raises(BadFileError, match=r"jobs\.json"):
+        PolicySelectionEnv(tmp_path / "jobs.json")
