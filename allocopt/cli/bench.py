@@ -2,7 +2,6 @@
 
 import json
 import sys
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocopt.cli.grids import Workers
-from allocopt.cli.options import Gap, Instances, Iterations, Json, TimeLimit, Trajectory
+from allocopt.cli.options import Gap, Instances, Iterations, Json, TimeLimit, Trajectory, file_option
 from allocopt.cli.parameters import command_of, names_of
 from allocopt.cli.terminal import screen_width
 
@@ -48,13 +47,10 @@ def _bench(
     compared: _ContenderOptions,
     limit: _LimitOptions,
     best_known: Annotated[
-        Path | None,
-        typer.Option(readable=False, help="Best-known values; if not given, best_known.json beside the instances."),
+        Path | None, file_option("Best-known values; if not given, best_known.json beside the instances.")
     ] = None,
     workers: Workers = None,
-    out: Annotated[
-        Path | None, typer.Option(readable=False, help="Write one row per solve to this .csv or .json file.")
-    ] = None,
+    out: Annotated[Path | None, file_option("Write one row per solve to this .csv or .json file.")] = None,
     trajectory: Trajectory = None,
     as_json: Json = False,
 ) -> None:
@@ -64,7 +60,7 @@ def _bench(
     strategy) and to the scas optimum, the share proven optimal, and the median and greatest time. Solvers are warmed
     up first. With --out, a run that was cut off goes on where it was when it is called again.
     """
-    from allocopt.cli.grids import check_none_failed, executor_of, open_store, run_grid, whole_numbers
+    from allocopt.cli.grids import finished_rows, whole_numbers
     from allocopt.cli.options import check_files_differ
     from allocopt.experiments.grids import bench_grid, bench_row, contenders
     from allocopt.experiments.tables import check_suffix, write_table
@@ -101,13 +97,9 @@ def _bench(
             print(json.dumps(rows[-1].as_dict(), allow_nan=False), flush=True)
 
     limits = {"seconds": limit.time_limit, "iterations": limit.iterations, "gap": limit.gap}
-    with closing(open_store(out, grid, limits)) as store:
-        run_grid(grid, store, lambda: executor_of(grid, workers), take, "solves")
-        check_none_failed(grid, store, "solves")
-        # The store goes once the table is written: a crash between the two loses nothing.
+    with finished_rows(out, grid, limits, workers, take, "solves"):
         if out is not None:
             write_table(out, [{**row.as_dict(), **facts} for row in rows])
-        store.remove()
     if trajectory is not None:
         TrajectoryRow.write(trajectory, (point for row in rows for point in TrajectoryRow.of(row.solve, row.points)))
     # With --json, standard output holds rows alone, so that other programs can read it.

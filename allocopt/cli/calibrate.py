@@ -7,24 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allocopt.cli.options import Json, check_files_differ
+from allocopt.cli.options import Json, check_files_differ, file_argument, file_option
 from allocopt.cli.terminal import screen_width
 
 if TYPE_CHECKING:
     from allocopt.cluster.multicore import ContentionConstants, PowerConstants
-    from allocopt.simulator.fitting import Fit, FittedLine
+    from allocopt.simulator.fitting import Fit
 
     Constants = ContentionConstants | PowerConstants
 
 app = typer.Typer(no_args_is_help=True, help="Fit the coefficients of an execution model to your own measurements.")
 
-Out = Annotated[
-    Path | None, typer.Option(readable=False, help="Write the constants there, as JSON for a platform file.")
-]
-Plot = Annotated[
-    Path | None,
-    typer.Option(readable=False, help="Draw measured and fitted values and residuals (.svg, .png or .pdf)."),
-]
+Out = Annotated[Path | None, file_option("Write the constants there, as JSON for a platform file.")]
+Plot = Annotated[Path | None, file_option("Draw measured and fitted values and residuals (.svg, .png or .pdf).")]
 _SLOWDOWNS = ("rate_mb_s", "others_rate_mb_s", "others", "factor")
 _POWERS, _STALLED = ("active_cores", "power_w"), "stalled_cores"
 
@@ -33,12 +28,11 @@ _POWERS, _STALLED = ("active_cores", "power_w"), "stalled_cores"
 def _contention(
     source: Annotated[
         Path,
-        typer.Argument(
-            readable=False,
-            metavar="FILE.csv",
-            help="Measured tasks, one a line, with the columns rate_mb_s (access rate when alone), others_rate_mb_s "
+        file_argument(
+            "Measured tasks, one a line, with the columns rate_mb_s (access rate when alone), others_rate_mb_s "
             "(sum of those of the other tasks on the processor), others (their number) and factor (time alone over "
             "time together).",
+            metavar="FILE.csv",
         ),
     ],
     sharing: Annotated[float, typer.Option(help="What the number of others is multiplied with in the floor.")] = 1.0,
@@ -67,11 +61,10 @@ def _contention(
 def _locality(
     source: Annotated[
         Path,
-        typer.Argument(
-            readable=False,
-            metavar="FILE.csv",
-            help="Measured jobs, one a line, with the columns workload (compute, network or unknown), policy "
+        file_argument(
+            "Measured jobs, one a line, with the columns workload (compute, network or unknown), policy "
             "(depth-first or breadth-first), gpus, requested_s and service_s, in seconds.",
+            metavar="FILE.csv",
         ),
     ],
     out: Out = None,
@@ -80,6 +73,7 @@ def _locality(
     """Fit the locality penalty: service time - requested time = base + GPUs x slope, by workload type and policy."""
     from allocopt.errors import InvalidProblemError
     from allocopt.files.faults import bad_file
+    from allocopt.report.table import aligned_table
     from allocopt.simulator.fitting import fit_locality
     from allocopt.simulator.locality import Measured, PenaltyTable
 
@@ -91,44 +85,34 @@ def _locality(
         raise bad_file(source, str(error)) from None
     if out is not None:
         PenaltyTable({(one.workload, one.policy): one.fit.constants for one in fitted}).write(out)
-    _print_lines(fitted, as_json)
-
-
-def _print_lines(fitted: "list[FittedLine]", as_json: bool) -> None:
-    """Print a row per workload type and policy."""
-    rows = [_row(one) for one in fitted]
+    rows = [
+        {
+            "workload": one.workload.label,
+            "policy": one.policy.label,
+            "base_s": one.fit.constants.base,
+            "per_gpu_s": one.fit.constants.per_gpu,
+            "jobs": len(one.fit.measured),
+            "residual_s": one.fit.residual,
+            "largest_residual_s": one.fit.largest_residual,
+            "explained": one.fit.explained,
+        }
+        for one in fitted
+    ]
     if as_json:
         print("\n".join(json.dumps(row, allow_nan=False) for row in rows))
-        return
-    from allocopt.report.table import aligned_table
-
-    digits = (None, None, 4, 6, 0, 4, 4, 4)
-    print(aligned_table(tuple(rows[0]), [tuple(row.values()) for row in rows], digits, screen_width()))
-
-
-def _row(one: "FittedLine") -> dict[str, str | float | int | None]:
-    """Return a fitted line as ``--json`` prints it."""
-    return {
-        "workload": one.workload.label,
-        "policy": one.policy.label,
-        "base_s": one.fit.constants.base,
-        "per_gpu_s": one.fit.constants.per_gpu,
-        "jobs": len(one.fit.measured),
-        "residual_s": one.fit.residual,
-        "largest_residual_s": one.fit.largest_residual,
-        "explained": one.fit.explained,
-    }
+    else:
+        digits = (None, None, 4, 6, 0, 4, 4, 4)
+        print(aligned_table(tuple(rows[0]), [tuple(row.values()) for row in rows], digits, screen_width()))
 
 
 @app.command("power")
 def _power(
     source: Annotated[
         Path,
-        typer.Argument(
-            readable=False,
-            metavar="FILE.csv",
-            help="Measured powers of a processor, one a line, with the columns active_cores (0 for idle), power_w and, "
+        file_argument(
+            "Measured powers of a processor, one a line, with the columns active_cores (0 for idle), power_w and, "
             "if known, stalled_cores: the sum over its tasks of 1 - speed factor.",
+            metavar="FILE.csv",
         ),
     ],
     out: Out = None,

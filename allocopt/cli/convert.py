@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allocopt.cli.options import LARGEST, TOPOLOGY_HELP, Labels, TableColumns, read_cluster
+from allocopt.cli.options import (
+    LARGEST,
+    TOPOLOGY_HELP,
+    Labels,
+    TableColumns,
+    check_files_differ,
+    file_argument,
+    read_cluster,
+)
 
 if TYPE_CHECKING:
     from allocopt.traces.records import TraceFormat
@@ -16,20 +24,18 @@ _TOPOLOGIES = (".conf", ".graphml")
 
 Source = Annotated[
     Path,
-    typer.Argument(
-        readable=False,
-        metavar="IN",
-        help="Workload to read: .swf[.gz], a Batsim workload .json[.gz], a table .csv[.gz] or sacct -P, or else text "
+    file_argument(
+        "Workload to read: .swf[.gz], a Batsim workload .json[.gz], a table .csv[.gz] or sacct -P, or else text "
         f"with id, arrival s, run s and nodes in a line. Or, if OUT is one, a topology: {TOPOLOGY_HELP}",
+        metavar="IN",
     ),
 ]
 Out = Annotated[
     Path,
-    typer.Argument(
-        readable=False,
-        metavar="OUT",
-        help="File to write: .swf[.gz], .json[.gz] for Batsim, or .txt[.gz]; "
+    file_argument(
+        "File to write: .swf[.gz], .json[.gz] for Batsim, or .txt[.gz]; "
         "for topologies .conf as Slurm's topology.conf, or .graphml.",
+        metavar="OUT",
     ),
 ]
 MaxJobs = Annotated[
@@ -52,7 +58,6 @@ def command(
 
     What is dropped, repaired or lost is counted on standard error.
     """
-    from allocopt.cli.options import check_files_differ
     from allocopt.cluster.reading import write_topology
     from allocopt.traces.reading import format_of, read_workload
 

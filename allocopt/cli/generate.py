@@ -1,7 +1,7 @@
 """``allocopt generate``: windows, knapsacks and co-allocations as instance files, and whole workloads."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from inspect import Parameter
 from itertools import islice
@@ -16,9 +16,11 @@ from allocopt.cli.options import (
     Labels,
     TableColumns,
     check_files_differ,
+    file_argument,
+    file_option,
     read_cluster,
 )
-from allocopt.cli.parameters import command_of, gathered, parameters_of, with_parameters
+from allocopt.cli.parameters import command_of, gathered, parameters_of
 from allocopt.cluster.options import FatTreeOptions, HopCost
 
 if TYPE_CHECKING:
@@ -43,11 +45,8 @@ _LIMIT, _BETWEEN_S = 1.25, 120.0
 """Limit over the run time, and mean gap between submissions, with which the tables of the ASAX paper are reproduced."""
 _JOB = re.compile(r"\s*(\S+)\s+(\d{1,18})(?:-(\d{1,18}))?\s*", re.ASCII)
 
-Out = Annotated[
-    Path,
-    typer.Option(readable=False, metavar="OUT", help="A .jsonl or .json file, also .gz, or a folder for a file each."),
-]
-TopologyFile = Annotated[Path, typer.Option("--topology", readable=False, metavar="FILE", help=TOPOLOGY_HELP)]
+Out = Annotated[Path, file_option("A .jsonl or .json file, also .gz, or a folder for a file each.", metavar="OUT")]
+TopologyFile = Annotated[Path, file_option(TOPOLOGY_HELP, "--topology", metavar="FILE")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Fixes every random choice.")]
 DrawnPrefix = Annotated[
     str, typer.Option("--prefix", "--name", metavar="NAME", help="Name of the instance; of several, NAME-000, ...")
@@ -79,10 +78,7 @@ class _DrawnWorkload:
 class _ReplayOptions:
     """Replay of a workload, which makes the windows."""
 
-    workload: Annotated[
-        Path | None,
-        typer.Option(readable=False, metavar="FILE", help="Trace to replay; if not given, one is drawn."),
-    ] = None
+    workload: Annotated[Path | None, file_option("Trace to replay; if not given, one is drawn.", metavar="FILE")] = None
     count: Annotated[int, typer.Option(min=1, metavar="N", help="Number of windows.")] = 40
     seed: Seed = 0
     prefix: Annotated[str | None, typer.Option(metavar="NAME", help="Names are NAME-000; else the trace's.")] = None
@@ -101,10 +97,7 @@ class _ClusterOptions:
     """Cluster from a file, in the place of a fat tree, and the columns of the workload."""
 
     hop_cost: HopCost = 1000.0
-    topology: Annotated[
-        Path | None,
-        typer.Option(readable=False, metavar="FILE", help="Cluster in the place of a fat tree."),
-    ] = None
+    topology: Annotated[Path | None, file_option("Cluster in the place of a fat tree.", metavar="FILE")] = None
     labels: Labels = None
     columns: TableColumns = None
 
@@ -129,12 +122,12 @@ def _generator(prefix: str, draw: "Generator[Problem]") -> Callable[..., None]:
 
         from allocopt.errors import InvalidProblemError, UsageError
 
-        names = _instance_names(prefix, count)
+        names = [prefix] if count == 1 else [f"{prefix}-{number:03d}" for number in range(count)]
         # A stream for each, so that the first of many are those of a smaller number.
         rngs = np.random.default_rng(seed).spawn(count)
         try:
             own = gathered(draw, options)
-            problems = [draw(each, rng, **own) for each, rng in zip(names, rngs, strict=True)]
+            problems = [draw(_file_name(each), rng, **own) for each, rng in zip(names, rngs, strict=True)]
         except InvalidProblemError as error:
             raise UsageError(str(error)) from None
         _write_instances(out, problems, count)
@@ -147,7 +140,7 @@ def _generator(prefix: str, draw: "Generator[Problem]") -> Callable[..., None]:
         ("prefix", DrawnPrefix, prefix),
     )
     common = [Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation=kind) for name, kind, value in shared]
-    return with_parameters(command, draw.__doc__, [common[0], *own, *common[1:]])
+    return command_of(command, [common[0], *own, *common[1:]])
 
 
 def _windows(
@@ -205,10 +198,9 @@ def _window(
     job: Annotated[list[str] | None, typer.Option(metavar="ID=NODES", help="A waiting job; repeatable.")] = None,
     queue: Annotated[
         Path | None,
-        typer.Option(
-            readable=False,
-            help='File with id and nodes of a waiting job in a line, as `squeue -r -h -t PD -o "%i %D"` prints; of a '
-            "range of nodes, 4-8, the least are taken.",
+        file_option(
+            'File with id and nodes of a waiting job in a line, as `squeue -r -h -t PD -o "%i %D"` prints; of a '
+            "range of nodes, 4-8, the least are taken."
         ),
     ] = None,
     labels: Labels = None,
@@ -228,18 +220,19 @@ def _window(
     from allocopt.errors import InvalidProblemError, UsageError
     from allocopt.problems.topology import TopologyProblem
 
-    found = [_job(text.replace("=", " "), f"--job {text}", UsageError) for text in job or []]
-    found += [] if queue is None else list(_queued(queue))
-    waiting, ranged = [job for job, _ in found], sum(is_range for _, is_range in found)
+    waiting, ranged = _waiting(job or [], queue)
     if not waiting:
         raise UsageError("no job waits: --job ID=NODES names one, --queue a file of them")
-    _check_ids(waiting, queue)
     cluster = read_cluster(topology, labels)
     try:
         numbers = range(len(cluster.nodes)) if idle is None else cluster.numbers(dict.fromkeys(expand_hostlist(idle)))
     except InvalidProblemError as error:
         raise UsageError(f"--idle: {topology}: {error.fault}") from None
-    taken = list(_fitting(waiting, len(numbers)))
+    taken, left = [], len(numbers)
+    for each in waiting:
+        if each.nodes <= left:
+            taken.append(each)
+            left -= each.nodes
     if not taken:
         fault = f"none of the {len(waiting)} jobs fits the {len(numbers)} idle nodes" if numbers else "no node is idle"
         raise UsageError(fault)
@@ -251,54 +244,36 @@ def _window(
     _write_instances(out, [problem], 1, [topology, queue])
 
 
-def _check_ids(jobs: "list[Job]", queue: Path | None) -> None:
-    """Raise an error for a job that is given twice."""
+def _waiting(given: Sequence[str], queue: Path | None) -> "tuple[list[Job], int]":
+    """Return the jobs of the command line and of a file, and how many of them ask for a range of nodes."""
     from allocopt.errors import BadFileError, UsageError
-
-    seen: set[str] = set()
-    for job in jobs:
-        if job.id in seen:
-            refusal, where = (UsageError, "--job") if queue is None else (BadFileError, str(queue))
-            raise refusal(f"{where}: job {job.id!r} is given twice")
-        seen.add(job.id)
-
-
-def _queued(path: Path) -> "Iterator[tuple[Job, bool]]":
-    """Yield the jobs of a file, each with whether it asks for a range of nodes."""
-    from allocopt.errors import BadFileError
-    from allocopt.files.reading import read_text
-
-    for number, line in enumerate(read_text(path).splitlines(), 1):
-        if line.strip():
-            yield _job(line, f"{path}: line {number}", BadFileError)
-
-
-def _job(text: str, where: str, refusal: "type[AllocoptError]") -> "tuple[Job, bool]":
-    """Read id and number of nodes of a job, and whether that is the least of a range."""
     from allocopt.files.faults import shown
+    from allocopt.files.reading import read_text
     from allocopt.problems.topology import Job
 
-    match = _JOB.fullmatch(text)
-    least, most = (int(match[2]), int(match[3] or match[2])) if match else (0, 0)
-    if match is None or not 1 <= least <= most <= LARGEST:
-        raise refusal(f"{where}: is {shown(text)}, must be the id of a job and its number of nodes")
-    return Job(match[1], least), least < most
-
-
-def _fitting(jobs: "list[Job]", idle: int) -> "Iterator[Job]":
-    """Yield the jobs that fit one after the other."""
-    for job in jobs:
-        if job.nodes <= idle:
-            idle -= job.nodes
-            yield job
+    sources: list[tuple[str, str, type[AllocoptError]]] = [
+        (text.replace("=", " "), f"--job {text}", UsageError) for text in given
+    ]
+    lines = enumerate([] if queue is None else read_text(queue).splitlines(), 1)
+    sources += [(line, f"{queue}: line {number}", BadFileError) for number, line in lines if line.strip()]
+    jobs: dict[str, Job] = {}
+    ranged = 0
+    for text, where, refusal in sources:
+        match = _JOB.fullmatch(text)
+        least, most = (int(match[2]), int(match[3] or match[2])) if match else (0, 0)
+        if match is None or not 1 <= least <= most <= LARGEST:
+            raise refusal(f"{where}: is {shown(text)}, must be the id of a job and its number of nodes")
+        if match[1] in jobs:
+            refusal, where = (UsageError, "--job") if queue is None else (BadFileError, str(queue))
+            raise refusal(f"{where}: job {match[1]!r} is given twice")
+        jobs[match[1]] = Job(match[1], least)
+        ranged += least < most
+    return list(jobs.values()), ranged
 
 
 def _workload(
     out: Annotated[
-        Path,
-        typer.Argument(
-            readable=False, metavar="OUT", help="File to write: .swf[.gz], .json[.gz] for Batsim, or .txt[.gz]."
-        ),
+        Path, file_argument("File to write: .swf[.gz], .json[.gz] for Batsim, or .txt[.gz].", metavar="OUT")
     ],
     model: Annotated[
         Literal["lublin", "nsa", "asax"],
@@ -322,46 +297,30 @@ def _workload(
 
     Estimates are the run times, of asax 1.25 times as long; its executables are numbered 1 to 4.
     """
-    from allocopt.cli.convert import write_jobs
-    from allocopt.traces.reading import format_of
-
-    # A wrong ending is told before many jobs are drawn.
-    write_jobs(format_of(out), out, _drawn(model, jobs, processors, seed))
-
-
-def _drawn(model: str, jobs: int, processors: int, seed: int) -> "Workload":
-    """Draw the workload."""
     from dataclasses import replace
 
     import numpy as np
 
-    from allocopt.errors import UsageError
-    from allocopt.traces.generators import lublin_workload, uniform_workload
-
-    rng = np.random.default_rng(seed)
-    if model == "asax":
-        return _queue(jobs, processors, rng)
-    if model == "lublin":
-        return lublin_workload(jobs, processors, rng)
-    if processors < _NODES[1]:
-        raise UsageError(f"--processors is {processors}, must be at least {_NODES[1]}: jobs of nsa have up to as many")
-    return replace(uniform_workload(jobs, rng, _NODES, name="nsa"), machine_processors=processors)
-
-
-def _queue(jobs: int, processors: int, rng: "np.random.Generator") -> "Workload":
-    """Draw the queue of the ASAX paper, as its tables are reproduced."""
-    from dataclasses import replace
-
+    from allocopt.cli.convert import write_jobs
     from allocopt.errors import UsageError
     from allocopt.traces.applications import CLUSTER_SIZES, JOBS, asax_queue, queue_workload
+    from allocopt.traces.generators import lublin_workload, uniform_workload
+    from allocopt.traces.reading import format_of
 
-    if processors < CLUSTER_SIZES[0]:
-        raise UsageError(
-            f"--processors is {processors}, must be at least {CLUSTER_SIZES[0]}: jobs of asax have as many"
-        )
-    # Whole queues are drawn, as in the paper, and the last one is cut.
-    queue = asax_queue(rng, -(-jobs // JOBS), _LIMIT, between_s=_BETWEEN_S)
-    return replace(queue_workload(queue[:jobs], "asax"), machine_processors=processors)
+    # A wrong ending is told before many jobs are drawn.
+    trace_format, rng = format_of(out), np.random.default_rng(seed)
+    least, why = {"nsa": (_NODES[1], "up to as many"), "asax": (CLUSTER_SIZES[0], "as many")}.get(model, (0, ""))
+    if processors < least:
+        raise UsageError(f"--processors is {processors}, must be at least {least}: jobs of {model} have {why}")
+    if model == "lublin":
+        workload = lublin_workload(jobs, processors, rng)
+    elif model == "nsa":
+        workload = uniform_workload(jobs, rng, _NODES, name="nsa")
+    else:
+        # Whole queues are drawn, as in the paper, and the last one is cut.
+        queue = asax_queue(rng, -(-jobs // JOBS), _LIMIT, between_s=_BETWEEN_S)
+        workload = queue_workload(queue[:jobs], "asax")
+    write_jobs(trace_format, out, replace(workload, machine_processors=processors))
 
 
 def _file_name(name: str) -> str:
@@ -371,12 +330,6 @@ def _file_name(name: str) -> str:
     if not name or "/" in name or "\\" in name or name.startswith(".") or not name.isprintable():
         raise UsageError(f"{name!r} cannot name instances and their files: give another name without slashes")
     return name
-
-
-def _instance_names(name: str, count: int) -> list[str]:
-    """Name instances that are made together: NAME, or NAME-000 and so on where there are several."""
-    names = [name] if count == 1 else [f"{name}-{number:03d}" for number in range(count)]
-    return [_file_name(each) for each in names]
 
 
 def _write_instances(

@@ -1,8 +1,8 @@
-"""Runs the grids of ``bench``, ``what-if``, ``reproduce`` and ``sweep``: executor, progress, and what is told."""
+"""Running the grids of ``bench``, ``what-if``, ``reproduce`` and ``sweep``: store, executor, progress, failures."""
 
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,30 +14,48 @@ if TYPE_CHECKING:
     from allocopt.experiments.store import Store
 
 Workers = Annotated[
-    int | None,
-    typer.Option(min=1, max=4096, metavar="N", help="Processes of one thread each; if not given, this one."),
+    int | None, typer.Option(min=1, max=4096, metavar="N", help="Processes of one thread each; if not given, this one.")
 ]
 
 
-def open_store(output: Path | None, grid: "Grid", setting: Mapping[str, Any]) -> "Store":
-    """Open the store of a table, whose rows depend on a grid, on a setting and on this version and machine."""
+@contextmanager
+def finished_rows(
+    output: Path | None,
+    grid: "Grid",
+    setting: Mapping[str, Any],
+    workers: int | None,
+    take: "Callable[[Cell, Row], None]",
+    noun: str,
+    *,
+    fresh: bool = False,
+) -> Iterator[None]:
+    """Run a grid whose rows depend on a setting, and on this version and machine, until all is finished.
+
+    A run that was cut off goes on where it was. Within the context a table is written from the rows; then the store
+    goes: a crash between the two loses nothing. Raises `AllocoptError` where cells have failed.
+    """
     from allocopt.experiments.cells import digest
     from allocopt.experiments.store import Store
+    from allocopt.experiments.workers import LocalWorkers
     from allocopt.report.provenance import provenance
 
     # Where any of this differs, rows of an earlier run answer another question, and the store refuses.
     facts = provenance()
     cells = {"inputs": sorted(grid.inputs), "cells": digest([cell.label for cell in grid.cells])}
-    return Store(output, facts, {**setting, **cells, **facts})
+    with closing(Store(output, facts, {**setting, **cells, **facts})) as store:
+        here = workers is None
+        run_grid(grid, store, lambda: _here(grid) if here else LocalWorkers(grid, workers, fresh=fresh), take, noun)
+        check_none_failed(grid, store, noun)
+        yield
+        store.remove()
 
 
-def executor_of(grid: "Grid", workers: int | None, *, fresh: bool = False) -> "AbstractContextManager[Executor]":
-    """Make what runs cells: processes, or, with None, this process, in which nothing else prints on standard output."""
+def _here(grid: "Grid") -> "AbstractContextManager[Executor]":
+    """Return what runs cells in this process, in which nothing else prints on standard output."""
     from allocopt.cli.terminal import prints_on_stderr
     from allocopt.experiments.engine import Here
-    from allocopt.experiments.workers import LocalWorkers
 
-    return nullcontext(Here(grid, prints_on_stderr)) if workers is None else LocalWorkers(grid, workers, fresh=fresh)
+    return nullcontext(Here(grid, prints_on_stderr))
 
 
 def run_grid(
@@ -70,7 +88,7 @@ def run_grid(
         progress.remark(f"{done} of {total} {noun} are in {store.path}")
     try:
         # Where all is finished, neither processes nor a cluster are asked for.
-        with executor() if done < total else executor_of(grid, None) as runs:
+        with executor() if done < total else _here(grid) as runs:
             rows = run(grid, store, runs, progress=progress, on_row=tell)
     except KeyboardInterrupt:
         progress.clear()

@@ -1,16 +1,15 @@
 """The program ``allocopt``: its commands, and what it answers to an error."""
 
+import io
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 import typer
 
-from allocopt.cli.terminal import prepare_streams
 from allocopt.errors import AllocoptError, BadFileError, PluginWarning
 from allocopt.files.faults import bad_file, os_fault
 from allocopt.interruption import termination_interrupts
@@ -39,7 +38,7 @@ COMMANDS = {
     "doctor": "Print versions, and let every solver solve.",
     "warmup": "Compile all kernels now.",
 }
-"""The commands, each in the module of this package that is called so, and what it does."""
+"""The commands by the names of their modules."""
 
 
 def program(words: Sequence[str] | None = None) -> typer.Typer:
@@ -56,7 +55,20 @@ def program(words: Sequence[str] | None = None) -> typer.Typer:
         epilog="Exit codes: 0 an answer, 1 internal error, 2 usage, 3 bad input file, 4 no solution within the limit, "
         "5 a missing optional package, 130 interrupted. All times are in seconds.",
     )
-    app.callback()(_options)
+
+    def print_version(asked: bool) -> None:
+        if asked:
+            print(f"allocopt {__version__}")
+            raise typer.Exit
+
+    @app.callback()
+    def options(
+        version: bool = typer.Option(
+            False, "--version", callback=print_version, is_eager=True, help="Print the version."
+        ),
+    ) -> None:
+        """Take the options that stand before a command."""
+
     for name, about in COMMANDS.items():
         if words is not None and name not in words[:1]:
             app.command(name, help=about)(lambda: None)
@@ -67,30 +79,16 @@ def program(words: Sequence[str] | None = None) -> typer.Typer:
                 module.add_commands()
             app.add_typer(module.app, name=name, short_help=about)
         else:
-            app.command(name, cls=getattr(module, "Command", None), short_help=about)(module.command)
+            command_class = getattr(module.command, "command_class", None)
+            app.command(name, cls=command_class, short_help=about)(module.command)
     return app
-
-
-def _print_version(asked: bool) -> None:
-    """Print the version and end."""
-    if asked:
-        print(f"allocopt {__version__}")
-        raise typer.Exit
-
-
-def _options(
-    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
-) -> None:
-    """Take the options that stand before a command."""
 
 
 def main() -> None:
     """Run the program; an expected error is one line on stderr and an exit code."""
-    prepare_streams()
+    _prepare_streams()
     try:
-        _check_memory()
-        with termination_interrupts(), _warnings_in_a_line():
-            _run()
+        _run()
     except AllocoptError as error:
         print(f"allocopt: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
@@ -116,6 +114,22 @@ def main() -> None:
         sys.exit(1)
 
 
+def _prepare_streams() -> None:
+    """Make the streams take whatever is printed, also where the caller closed them."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # It takes the lowest free number, which is this one, so that no other file gets it.
+            os.open(os.devnull, os.O_RDWR)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A name that the terminal's encoding does not have is escaped.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    if sys.stderr is None:
+        # `print` would turn to standard output.
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)
+
+
 def _check_memory() -> None:
     """Raise `MemoryError` where a process may have too little for what every command loads.
 
@@ -133,33 +147,30 @@ def _check_memory() -> None:
         raise error
 
 
-@contextmanager
-def _warnings_in_a_line() -> Iterator[None]:
-    """Show our own warnings as errors are shown: in one line, without the place in the source."""
-    others = warnings.formatwarning
-
-    def written(message: Warning | str, category: type[Warning], *place: Any, **line: Any) -> str:
-        return f"allocopt: {message}\n" if category is PluginWarning else others(message, category, *place, **line)
-
-    warnings.formatwarning = written
-    try:
-        yield
-    finally:
-        warnings.formatwarning = others
-
-
 def _run() -> None:
     """Run a command and see its output through."""
-    try:
-        # A shell that completes a line tells it in the environment, each in a way of its own.
-        line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS")
-        program(sys.argv[1:] if line is None else line.split()[1:])()
-    except SystemExit as ended:
-        # typer makes a silent exit of Ctrl-C.
-        cause = ended.__context__ and ended.__context__.__cause__
-        if isinstance(cause, KeyboardInterrupt):
-            raise cause from None
-        raise
-    finally:
-        if sys.stdout is not None:
-            sys.stdout.flush()
+    others = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **line: Any) -> None:
+        if category is PluginWarning:
+            # In a line, as our errors are, without the place in the source.
+            print(f"allocopt: {message}", file=sys.stderr)
+        else:
+            others(message, category, *place, **line)
+
+    _check_memory()
+    # A shell that completes a line tells it in the environment, each in a way of its own.
+    line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS")
+    with termination_interrupts(), warnings.catch_warnings():
+        warnings.showwarning = show
+        try:
+            program(sys.argv[1:] if line is None else line.split()[1:])()
+        except SystemExit as ended:
+            # typer makes a silent exit of Ctrl-C.
+            cause = ended.__context__ and ended.__context__.__cause__
+            if isinstance(cause, KeyboardInterrupt):
+                raise cause from None
+            raise
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()

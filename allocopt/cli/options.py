@@ -1,29 +1,36 @@
-"""Arguments and options that several commands share, and how their values are read.
-
-No path has to be ``readable``: whoever opens it says what is wrong, in one line and with the right exit code.
-"""
+"""Arguments and options that several commands share, and how their values are read."""
 
 import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
     from allocopt.cluster.named import NamedTree
 
+
+def file_option(help: str, *names: str, metavar: str | None = None) -> Any:
+    """Return an option that takes a path; reading it says what is wrong, in one line and with the right exit code."""
+    return typer.Option(*names, readable=False, metavar=metavar, help=help)
+
+
+def file_argument(help: str, metavar: str | None = None) -> Any:
+    """Return an argument that takes a path; see `file_option`."""
+    return typer.Argument(readable=False, metavar=metavar, help=help)
+
+
 LARGEST = 1_000_000_000
 """Largest number, size or time that an option takes: beyond any that makes sense, and safe from overflow."""
 
 Instances = Annotated[
     list[Path],
-    typer.Argument(
-        readable=False,
-        metavar="INSTANCE",
-        help="Instance files (.json, .json.gz, .jsonl, .jsonl.gz), or instances that come along: @tiny are windows, "
+    file_argument(
+        "Instance files (.json, .json.gz, .jsonl, .jsonl.gz), or instances that come along: @tiny are windows, "
         "@knapsacks knapsacks, @coallocations co-allocations.",
+        metavar="INSTANCE",
     ),
 ]
 TimeLimit = Annotated[float | None, typer.Option(help="Limit on each solve, in seconds of wall clock.")]
@@ -35,10 +42,7 @@ Gap = Annotated[
     typer.Option(min=0.0, help="Stop once solution and proven bound are this close, as a fraction (0.01 is 1 %)."),
 ]
 Trajectory = Annotated[
-    Path | None,
-    typer.Option(
-        readable=False, help="Write every incumbent and bound over time to this .csv file, which `report` draws."
-    ),
+    Path | None, file_option("Write every incumbent and bound over time to this .csv file, which `report` draws.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")]
 
@@ -89,23 +93,19 @@ def check_files_differ(*paths: Path | None, read: Iterable[Path | None] = ()) ->
     """
     from allocopt.errors import UsageError
 
-    files = [*_places(paths), *set(_places(read))]
+    def places(paths: Iterable[Path | None]) -> list[str]:
+        named = [path if "#" not in path.name else _topology_file(path) for path in paths if path is not None]
+        # A path that does not exist yet may still be named twice; links are followed, for they hide that.
+        return [os.path.realpath(path) for path in named if os.path.isfile(path) or not os.path.exists(path)]
+
+    files = [*places(paths), *set(places(read))]
     for path in files:
         if files.count(path) > 1:
             raise UsageError(f"{path} is named twice: what is read and what is written must be different files")
 
 
-def _places(paths: Iterable[Path | None]) -> list[str]:
-    """Return where the files of some paths are."""
-    named = [_without_choice(path) for path in paths if path is not None]
-    # A path that does not exist yet may still be named twice; links are followed, for they hide that.
-    return [os.path.realpath(path) for path in named if os.path.isfile(path) or not os.path.exists(path)]
-
-
-def _without_choice(path: Path) -> Path:
-    """Return the file of ``FILE#NAME``, which chooses one of several topologies."""
-    if "#" not in path.name:
-        return path
+def _topology_file(path: Path) -> Path:
+    # FILE#NAME chooses one of several topologies. What reads them is loaded for such a name alone: it takes 40 ms.
     from allocopt.cluster.reading import topology_file
 
     return topology_file(path)[0]

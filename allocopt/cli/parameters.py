@@ -2,17 +2,23 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from importlib import import_module
 from inspect import Parameter, Signature, signature
 from typing import Any
 
 
-def command_of(run: Callable[..., object]) -> Callable[..., None]:
-    """Make a command of a function; typer sees the fields of its parameters that are dataclasses as parameters."""
+def command_of(run: Callable[..., object], parameters: Sequence[Parameter] | None = None) -> Callable[..., None]:
+    """Make a command of a function; typer sees these parameters, or its own with fields in place of dataclasses."""
 
     def command(**given: Any) -> None:
         run(**gathered(run, given))
 
-    return with_parameters(command, run.__doc__, parameters_of(run))
+    # typer reads a signature, whatever the function itself takes.
+    shown = parameters_of(run) if parameters is None else parameters
+    command.__doc__ = run.__doc__
+    command.__signature__ = Signature(shown)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    return command
 
 
 def gathered(run: Callable[..., object], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,19 +41,16 @@ def parameters_of(run: Callable[..., object]) -> list[Parameter]:
     return found
 
 
-def with_parameters(
-    command: Callable[..., None], doc: str | None, parameters: Sequence[Parameter]
-) -> Callable[..., None]:
-    """Give a function of keywords the parameters and the text that typer shows."""
-    # typer reads a signature, whatever the function itself takes.
-    command.__doc__ = doc
-    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return command
-
-
 def _own(run: Callable[..., object]) -> dict[str, Parameter]:
     return dict(signature(run, eval_str=True).parameters)
+
+
+# The function of each registry, by module.
+_REGISTRIES = {
+    "solvers": ("allocopt.solving.registry", "solver_names"),
+    "policies": ("allocopt.simulator.registry", "policy_names"),
+    "artifacts": ("allocopt.reproduction", "reproduction_names"),
+}
 
 
 def names_of(registry: str) -> Callable[[str], list[str]]:
@@ -56,20 +59,8 @@ def names_of(registry: str) -> Callable[[str], list[str]]:
     def complete(incomplete: str) -> list[str]:
         # A shell replaces the whole word, so that the names before the comma are given back.
         before, comma, begun = incomplete.rpartition(",")
-        return [f"{before}{comma}{name}" for name in _names(registry) if name.startswith(begun)]
+        module, names = _REGISTRIES[registry]
+        known = getattr(import_module(module), names)()
+        return [f"{before}{comma}{name}" for name in known if name.startswith(begun)]
 
     return complete
-
-
-def _names(registry: str) -> list[str]:
-    if registry == "solvers":
-        from allocopt.solving.registry import solver_names
-
-        return solver_names()
-    if registry == "policies":
-        from allocopt.simulator.registry import policy_names
-
-        return policy_names()
-    from allocopt.reproduction import reproduction_names
-
-    return reproduction_names()

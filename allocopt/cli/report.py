@@ -6,30 +6,23 @@ from typing import Annotated
 
 import typer
 
-from allocopt.cli.options import TOPOLOGY_HELP, Labels
+from allocopt.cli.options import TOPOLOGY_HELP, Labels, check_files_differ, file_argument, file_option, read_cluster
 
 Results = Annotated[
     list[Path],
-    typer.Argument(
-        readable=False,
-        metavar="RESULT",
-        help="Files that allocopt wrote: solutions, rows of solve, bench, simulate, what-if and reproduce, schedules, "
+    file_argument(
+        "Files that allocopt wrote: solutions, rows of solve, bench, simulate, what-if and reproduce, schedules, "
         "placed jobs, learning curves.",
+        metavar="RESULT",
     ),
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", readable=False, help="The page.")]
-Figures = Annotated[
-    Path | None, typer.Option(readable=False, help="Folder; every figure is written there as .svg and .pdf too.")
-]
+Out = Annotated[Path, file_option("The page.", "--out", "-o")]
+Figures = Annotated[Path | None, file_option("Folder; every figure is written there as .svg and .pdf too.")]
 Instance = Annotated[
     list[Path] | None,
-    typer.Option(
-        readable=False, help="Instances of the solutions, where they do not lie beside them; repeatable; @tiny too."
-    ),
+    file_option("Instances of the solutions, where they do not lie beside them; repeatable; @tiny too."),
 ]
-TopologyFile = Annotated[
-    Path | None, typer.Option("--topology", readable=False, help=f"Names and switches of the nodes: {TOPOLOGY_HELP}")
-]
+TopologyFile = Annotated[Path | None, file_option(f"Names and switches of the nodes: {TOPOLOGY_HELP}", "--topology")]
 Title = Annotated[str | None, typer.Option(help="Title of the page.")]
 
 
@@ -46,7 +39,6 @@ def command(
 
     What a file holds is told by its content. Needs the extra plot (vl-convert, Jinja).
     """
-    from allocopt.cli.options import check_files_differ, read_cluster
     from allocopt.problems.instances import instance_path
     from allocopt.report.html.contents import contents
     from allocopt.report.html.page import write_report

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from allocopt.cli.grids import Workers
-from allocopt.cli.options import Json
+from allocopt.cli.options import Json, file_option
 from allocopt.cli.parameters import names_of
 from allocopt.cli.terminal import listed, screen_width
 
@@ -20,9 +19,7 @@ if TYPE_CHECKING:
 Name = Annotated[
     str | None,
     typer.Argument(
-        metavar="[NAME]",
-        help="Table or figure; if not given, the list of all.",
-        autocompletion=names_of("artifacts"),
+        metavar="[NAME]", help="Table or figure; if not given, the list of all.", autocompletion=names_of("artifacts")
     ),
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="A part that takes about a minute.")]
@@ -31,8 +28,7 @@ Data = Annotated[
     Path, typer.Option(readable=False, envvar="ALLOCOPT_DATA", help="Folder with the papers' data, tjap/ in it.")
 ]
 Out = Annotated[
-    Path | None,
-    typer.Option(readable=False, help="Write the rows to this .json file; if not given, reproduced/NAME[-quick].json."),
+    Path | None, file_option("Write the rows to this .json file; if not given, reproduced/NAME[-quick].json.")
 ]
 Options = Annotated[
     list[str] | None,
@@ -54,16 +50,23 @@ def command(
 
     A run that was cut off goes on where it was when it is called again.
     """
-    from allocopt.cli.grids import check_none_failed, executor_of, open_store, run_grid, whole_numbers
+    from allocopt.cli.grids import finished_rows, whole_numbers
     from allocopt.cli.spec_options import parse_options
+    from allocopt.errors import AllocoptError
     from allocopt.experiments.grids import reproduction_grid
     from allocopt.files.writing import write_text
     from allocopt.report.provenance import provenance
     from allocopt.report.table import aligned_table
-    from allocopt.reproduction import ReproductionRequest, get_reproduction
+    from allocopt.reproduction import ReproductionRequest, get_reproduction, reproduction_names
 
     if name is None:
-        _list_all()
+        titles = {}
+        for known in reproduction_names():
+            try:
+                titles[known] = get_reproduction(known).title
+            except AllocoptError as error:
+                titles[known] = f"broken: {error}"
+        print(listed(titles))
         return
     options = parse_options(option or [])
     request = ReproductionRequest(data, quick, whole_numbers(seeds))
@@ -77,32 +80,17 @@ def command(
         share = 100 * len(records) / len(grid.cells)
         print(f"allocopt: {share:5.1f} % {piece}", file=sys.stderr, flush=True)
 
-    with closing(open_store(path, grid, {**request.as_dict(), "options": options})) as store:
-        # What a piece leaves in a process, such as settings of torch, must not reach the next one.
-        run_grid(grid, store, lambda: executor_of(grid, workers, fresh=True), take, "pieces")
-        check_none_failed(grid, store, "pieces")
+    setting = {**request.as_dict(), "options": options}
+    # What a piece leaves in a process, such as settings of torch, must not reach the next one.
+    with finished_rows(path, grid, setting, workers, take, "pieces", fresh=True):
         rows = get_reproduction(name, options).rows(request, records)
         # In every row, so that rows of several runs can be told apart where they are put together.
         facts = provenance()
         lines = [json.dumps({**asdict(row), **facts}, allow_nan=False) for row in rows]
         write_text(path, "[\n" + ",\n".join(lines) + "\n]\n")
-        store.remove()
     if as_json:
         print("\n".join(json.dumps(asdict(row), allow_nan=False) for row in rows))
         return
     header = ("row", "column", "published", "ours", "spread", "n")
     cells = [[row.row, row.column, row.published, row.ours, row.spread, row.n] for row in rows]
     print(aligned_table(header, cells, (None, None, 2, 2, 2, 0), screen_width()))
-
-
-def _list_all() -> None:
-    from allocopt.errors import AllocoptError
-    from allocopt.reproduction import get_reproduction, reproduction_names
-
-    titles = {}
-    for name in reproduction_names():
-        try:
-            titles[name] = get_reproduction(name).title
-        except AllocoptError as error:
-            titles[name] = f"broken: {error}"
-    print(listed(titles))

@@ -2,18 +2,17 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from allocopt.cli.options import Json
+from allocopt.cli.options import Json, file_argument
 
 _TIMES = ("runtime_s", "jobs_per_s")
 
 
 def command(
-    result: Annotated[Path, typer.Argument(readable=False, help="File that solve or simulate wrote with --out.")],
-    as_json: Json = False,
+    result: Annotated[Path, file_argument("File that solve or simulate wrote with --out.")], as_json: Json = False
 ) -> None:
     """Run again what a result file holds, and compare the rows, their times of computing left out.
 
@@ -38,19 +37,15 @@ def command(
     else:
         assert isinstance(stored.spec, SolveSpec)
         rows = solve.run(stored.spec, solve.SolveOptions(as_json=as_json))
-    before, after = [[_compared(row) for row in each] for each in (stored.model.rows, rows)]
-    columns = {name for pair in zip(before, after, strict=False) for name in _differing(*pair)}
-    if columns or len(before) != len(after):
+    columns = {
+        name
+        for before, after in zip(stored.model.rows, rows, strict=False)
+        for name in before.keys() | after.keys()
+        if name not in _TIMES and before.get(name) != after.get(name)
+    }
+    if columns or len(stored.model.rows) != len(rows):
         print(
             f"allocopt: {result}: other rows than before, in {', '.join(sorted(columns)) or 'number'}", file=sys.stderr
         )
         raise typer.Exit(1)
     print(f"allocopt: {result}: the same rows as before", file=sys.stderr)
-
-
-def _compared(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in _TIMES}
-
-
-def _differing(one: dict[str, Any], other: dict[str, Any]) -> set[str]:
-    return {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}

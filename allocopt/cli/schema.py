@@ -50,8 +50,4 @@ def json_schema(what: SchemaName) -> dict[str, object]:
     schema = TypeAdapter(shapes[what]).json_schema()
     if what in descriptions:
         schema["description"] = descriptions[what]
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema,
-        "title": f"allocopt {what} file",
-    }
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": f"allocopt {what} file"}

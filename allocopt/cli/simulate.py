@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, runtime_checkable
 
 import typer
 
-from allocopt.cli.options import Json, check_files_differ
-from allocopt.cli.spec_options import spec_command, takes_spec
+from allocopt.cli.options import Json, check_files_differ, file_option
+from allocopt.cli.spec_options import takes_spec
 from allocopt.cli.terminal import screen_width
 from allocopt.experiments.fields import FieldError
 from allocopt.experiments.specs import SimulationSpec
@@ -29,26 +29,18 @@ OWN = (
 )
 """Fields with an option of their own: those that other tools rely on, and six more."""
 
-Command = spec_command(SimulationSpec)
-
 
 @dataclass(frozen=True, slots=True)
 class SimulateOptions:
     """What is written and printed of a simulation."""
 
     explain: Annotated[int | None, typer.Option(metavar="JOB", help="Say why this job waited, pass by pass.")] = None
-    out: Annotated[
-        Path | None,
-        typer.Option(readable=False, metavar="FILE", help="Write the row and what it is of as .json, for rerun."),
-    ] = None
-    jobs_csv: Annotated[
-        Path | None, typer.Option(readable=False, metavar="FILE", help="Write the times of all jobs as .csv[.gz].")
-    ] = None
-    swf: Annotated[Path | None, typer.Option(readable=False, metavar="FILE", help="The same as .swf[.gz].")] = None
-    energy_csv: Annotated[
-        Path | None,
-        typer.Option(readable=False, metavar="FILE", help="Write energies as .csv[.gz]."),
-    ] = None
+    out: Annotated[Path | None, file_option("Write the row and what it is of as .json, for rerun.", metavar="FILE")] = (
+        None
+    )
+    jobs_csv: Annotated[Path | None, file_option("Write the times of all jobs as .csv[.gz].", metavar="FILE")] = None
+    swf: Annotated[Path | None, file_option("The same as .swf[.gz].", metavar="FILE")] = None
+    energy_csv: Annotated[Path | None, file_option("Write energies as .csv[.gz].", metavar="FILE")] = None
     as_json: Json = False
 
 
@@ -94,13 +86,8 @@ def run(spec: SimulationSpec, asked: SimulateOptions) -> list[dict[str, Any]]:
         simulation.policy.remember()
     if asked.out is not None:
         write_result(asked.out, spec, [row], simulation.inputs.remarks)
-    if asked.as_json:
-        print(json.dumps(row, allow_nan=False), flush=True)
-    else:
-        _print_tables(metrics, row)
+    _print_answer(schedule, metrics, row, explanation, asked.as_json)
     _print_remarks(simulation.policy.remarks() if isinstance(simulation.policy, _Remarking) else ())
-    if explanation is not None:
-        _print_explanation(explanation, schedule, asked.as_json)
     return [row]
 
 
@@ -133,21 +120,24 @@ def _write_schedule(
         write_energy_csv(asked.energy_csv, schedule)
 
 
-def _print_tables(metrics: "Metrics", row: dict[str, Any]) -> None:
+def _print_answer(
+    schedule: "Schedule", metrics: "Metrics", row: dict[str, Any], explanation: "Explanation | None", as_json: bool
+) -> None:
     from allocopt.report.metrics_table import metrics_table
-
-    print(metrics_table(metrics, screen_width()) + "\n")
-    if "energy_j" in row:
-        print(f"energy {row['energy_j']:,.1f} J, energy-delay product {row['energy_delay_js']:,.0f} J s")
-    if "mean_duration_error" in row:
-        mean, most = row["mean_duration_error"], row["max_duration_error"]
-        print(f"durations differ from the measured ones by {mean:.1%} on average, {most:.1%} at most")
-    print(f"{row['jobs']:,} jobs measured; simulated in {row['runtime_s']:.3f} s, {row['jobs_per_s']:,.0f} jobs/s")
-
-
-def _print_explanation(explanation: "Explanation", schedule: "Schedule", as_json: bool) -> None:
     from allocopt.simulator.explain import seconds
 
+    if as_json:
+        print(json.dumps(row, allow_nan=False), flush=True)
+    else:
+        print(metrics_table(metrics, screen_width()) + "\n")
+        if "energy_j" in row:
+            print(f"energy {row['energy_j']:,.1f} J, energy-delay product {row['energy_delay_js']:,.0f} J s")
+        if "mean_duration_error" in row:
+            mean, most = row["mean_duration_error"], row["max_duration_error"]
+            print(f"durations differ from the measured ones by {mean:.1%} on average, {most:.1%} at most")
+        print(f"{row['jobs']:,} jobs measured; simulated in {row['runtime_s']:.3f} s, {row['jobs_per_s']:,.0f} jobs/s")
+    if explanation is None:
+        return
     # Standard output may hold a row.
     job, out = explanation.job, sys.stderr if as_json else sys.stdout
     release, start = float(schedule.release[job]), float(schedule.start[job])

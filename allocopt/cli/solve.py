@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from allocopt.cli.options import Json, Labels, Trajectory, read_cluster
-from allocopt.cli.spec_options import spec_command, takes_spec
+from allocopt.cli.options import Json, Labels, Trajectory, check_files_differ, file_option, read_cluster
+from allocopt.cli.spec_options import takes_spec
 from allocopt.experiments.specs import SolveSpec
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ OWN = (
 )
 """Fields with an option of their own."""
 
-Command = spec_command(SolveSpec)
-
 _NUMBERS = re.compile(r"[\s\d,-]*")
 _RANGE = re.compile(r"\s*(\d{1,18})(?:\s*-\s*(\d{1,18}))?\s*")
 
@@ -39,24 +37,19 @@ class SolveOptions:
     """What is written and printed of solves."""
 
     cancel: Annotated[bool, typer.Option("--cancel", help="The same as --option cancel=true.")] = False
-    solution: Annotated[
-        Path | None, typer.Option(readable=False, metavar="FOLDER", help="Write each solution to FOLDER/NAME.json.")
-    ] = None
+    solution: Annotated[Path | None, file_option("Write each solution to FOLDER/NAME.json.", metavar="FOLDER")] = None
     out: Annotated[
-        Path | None,
-        typer.Option(readable=False, metavar="FILE", help="Write the rows and what they are of as .json, for rerun."),
+        Path | None, file_option("Write the rows and what they are of as .json, for rerun.", metavar="FILE")
     ] = None
     export: Annotated[
-        Path | None,
-        typer.Option(readable=False, metavar="FILE", help="Write the model as .mps, .lp, .pb or .json; one instance."),
+        Path | None, file_option("Write the model as .mps, .lp, .pb or .json; one instance.", metavar="FILE")
     ] = None
     trajectory: Trajectory = None
     nodelist: Annotated[
         Path | None,
-        typer.Option(
-            readable=False,
+        file_option(
+            "Print hostlists for srun --nodelist, named as in this topology, which the instance is about.",
             metavar="FILE",
-            help="Print hostlists for srun --nodelist, named as in this topology, which the instance is about.",
         ),
     ] = None
     labels: Labels = None
@@ -69,10 +62,10 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
 
     Ctrl-C or SIGTERM ends the search with the best solution so far, and exit code 130.
     """
-    from allocopt.cli.options import check_files_differ
     from allocopt.errors import NoSolutionError, UsageError
     from allocopt.experiments.results import write_result
     from allocopt.experiments.solves import Solves
+    from allocopt.report.rows import SolveRow, TrajectoryRow
     from allocopt.solving.result import Status
 
     if asked.cancel:
@@ -107,7 +100,10 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
             result.unless_interrupted()
     # Also after Ctrl-C: incumbents of the solves so far are worth drawing.
     finally:
-        _write_trajectories(asked.trajectory, done)
+        if asked.trajectory is not None and done:
+            solved = [(SolveRow.of(*pair), TrajectoryRow.points_of(pair[1])) for pair in done]
+            points = (point for solve, found in solved for point in TrajectoryRow.of(solve, found))
+            TrajectoryRow.write(asked.trajectory, points)
     if asked.out is not None:
         write_result(asked.out, spec, [asdict(row) for row in rows])
     if any(result.status is Status.UNKNOWN for _, result in done):
@@ -172,10 +168,14 @@ def _print_incumbent(incumbent: "Incumbent") -> None:
 
 def _report(problem: "Problem", result: "Result", asked: SolveOptions, cluster: "NamedTree | None") -> "SolveRow":
     """Write the solution file and print the row of one solve, and who gets which nodes if they have names."""
+    from allocopt.problems.topology import Allocation, TopologyProblem
     from allocopt.report.rows import SolveRow, shown
     from allocopt.solving.solution_files import write_solution
 
-    lists = {} if cluster is None else _hostlists(problem, result, cluster)
+    lists = {}
+    if cluster is not None and isinstance(problem, TopologyProblem) and isinstance(result.solution, Allocation):
+        pairs = zip(problem.jobs, result.solution.nodes, strict=True)
+        lists = {job.id: cluster.hostlist(nodes.tolist()) for job, nodes in pairs}
     if asked.solution is not None and result.solution is not None:
         write_solution(asked.solution / f"{problem.name}.json", problem, result)
     row = SolveRow.of(problem, result)
@@ -192,14 +192,6 @@ def _report(problem: "Problem", result: "Result", asked: SolveOptions, cluster: 
     return row
 
 
-def _write_trajectories(path: Path | None, done: "list[tuple[Problem, Result]]") -> None:
-    from allocopt.report.rows import SolveRow, TrajectoryRow
-
-    if path is not None and done:
-        solves = [(SolveRow.of(*pair), TrajectoryRow.points_of(pair[1])) for pair in done]
-        TrajectoryRow.write(path, (row for solve, points in solves for row in TrajectoryRow.of(solve, points)))
-
-
 def _check_names(solves: "Solves", cluster: "NamedTree", path: Path | None) -> None:
     """Raise `UsageError` unless every instance is about the nodes of a cluster, whose names fit a hostlist."""
     from allocopt.errors import UsageError
@@ -211,15 +203,6 @@ def _check_names(solves: "Solves", cluster: "NamedTree", path: Path | None) -> N
             raise UsageError(f"--nodelist: {fault}")
     # It raises an error for a name that a hostlist cannot hold, before anything is solved.
     cluster.hostlist(range(len(cluster.nodes)))
-
-
-def _hostlists(problem: "Problem", result: "Result", cluster: "NamedTree") -> dict[str, str]:
-    from allocopt.problems.topology import Allocation, TopologyProblem
-
-    if not isinstance(problem, TopologyProblem) or not isinstance(result.solution, Allocation):
-        return {}
-    pairs = zip(problem.jobs, result.solution.nodes, strict=True)
-    return {job.id: cluster.hostlist(nodes.tolist()) for job, nodes in pairs}
 
 
 def _export(solves: "Solves", path: Path) -> None:

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import typer
 from typer.core import TyperCommand
 
-from allocopt.cli.parameters import names_of, parameters_of, with_parameters
+from allocopt.cli.options import file_option
+from allocopt.cli.parameters import command_of, names_of, parameters_of
 from allocopt.errors import UsageError
 from allocopt.experiments.fields import Specification
 
@@ -29,28 +30,48 @@ def takes_spec(
     spec
         The specification.
     own
-        Its fields that have an option of their own; the first one is the argument.
+        Its fields that have an option of their own; the first one is the argument. To other options of a field's name
+        the command answers with the ``--set`` for that field.
     options
-        What is no part of the specification, such as files to write.
+        Options that are no part of the specification, such as files to write.
     """
 
+    def value_of(name: str, value: Any) -> Any:
+        if name == "options":
+            return parse_options(value)
+        return spec.value_of(name, value) if isinstance(value, str) else value
+
     def decorate(run: Callable[[Spec, Options], object]) -> Callable[..., None]:
-        def command(**given: Any) -> None:
+        def of_spec(**given: Any) -> None:
             file, texts = given.pop("spec"), given.pop("set_")
-            values = {name: _read(spec, name, value) for name in own if (value := given.pop(name)) not in (None, [])}
+            held = {name: value for name in own if (value := given.pop(name)) not in (None, [])}
+            values = {name: value_of(name, value) for name, value in held.items()}
             run(spec.assembled(file, values, texts or []), options(**given))
 
-        parameters = [_shorthand(spec, name, is_argument=name == own[0]) for name in own]
-        parameters += [*_spec_parameters(spec), *parameters_of(options)]
+        of_spec.__doc__ = run.__doc__
+        what = spec.__name__.removesuffix("Spec").lower()
+        fields = [f"{name}=" for name in spec.model_fields]
+        assignments = typer.Option(
+            "--set",
+            metavar="FIELD=VALUE",
+            help=f"Any field of `allocopt schema {what}`; repeatable.",
+            autocompletion=lambda incomplete: [one for one in fields if one.startswith(incomplete)],
+        )
+        file = Annotated[Path | None, file_option("Take fields from this .toml file.", "--spec", metavar="FILE")]
+        shared = {"spec": file, "set_": Annotated[list[str] | None, assignments]}
         # What has no default, the argument, comes first.
-        return with_parameters(command, run.__doc__, parameters)
+        parameters = [_shorthand(spec, name, is_argument=name == own[0]) for name in own]
+        parameters += [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in shared.items()
+        ]
+        command = command_of(of_spec, [*parameters, *parameters_of(options)])
+        command.command_class = _command_class(spec)  # type: ignore[attr-defined]
+        return command
 
     return decorate
 
 
-def spec_command(spec: type[Specification]) -> type[TyperCommand]:
-    """Return the class of a command that answers an option which it does not have with the ``--set`` for that field."""
-
+def _command_class(spec: type[Specification]) -> type[TyperCommand]:
     class SpecCommand(TyperCommand):
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
             known = {text for parameter in self.params for text in (*parameter.opts, *parameter.secondary_opts)}
@@ -76,12 +97,6 @@ def parse_options(texts: Sequence[str]) -> dict[str, Any]:
             raise UsageError(f"option {text!r} must look like NAME=VALUE")
         options[name.replace("-", "_")] = Specification.plain_value(value)
     return options
-
-
-def _read(spec: type[Specification], name: str, value: Any) -> Any:
-    if name == "options":
-        return parse_options(value)
-    return spec.value_of(name, value) if isinstance(value, str) else value
 
 
 def _shorthand(spec: type[Specification], name: str, *, is_argument: bool) -> Parameter:
@@ -113,22 +128,6 @@ def _shorthand(spec: type[Specification], name: str, *, is_argument: bool) -> Pa
             metavar = "FILE"
         made = Annotated[str | None, typer.Option(metavar=metavar, **settings)]
     return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=made)
-
-
-def _spec_parameters(spec: type[Specification]) -> list[Parameter]:
-    what = spec.__name__.removesuffix("Spec").lower()
-    fields = [f"{name}=" for name in spec.model_fields]
-    file = typer.Option("--spec", readable=False, metavar="FILE", help="Take fields from this .toml file.")
-    assignments = typer.Option(
-        "--set",
-        metavar="FIELD=VALUE",
-        help=f"Any field of `allocopt schema {what}`; repeatable.",
-        autocompletion=lambda incomplete: [one for one in fields if one.startswith(incomplete)],
-    )
-    return [
-        Parameter("spec", Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[Path | None, file]),
-        Parameter("set_", Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[list[str] | None, assignments]),
-    ]
 
 
 def _plain(kind: Any) -> Any:

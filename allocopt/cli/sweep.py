@@ -3,12 +3,13 @@
 import json
 import sys
 from contextlib import AbstractContextManager, closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allocopt.cli.options import Json
+from allocopt.cli.options import Json, check_files_differ, file_argument, file_option
 
 if TYPE_CHECKING:
     from allocopt.experiments.cells import Grid
@@ -17,12 +18,9 @@ if TYPE_CHECKING:
 
 
 def command(
-    file: Annotated[Path, typer.Argument(readable=False, metavar="FILE.toml", help="Description of the grid.")],
+    file: Annotated[Path, file_argument("Description of the grid.", metavar="FILE.toml")],
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", readable=False, help="The table, .csv or .jsonl; if not given, .csv beside the description."
-        ),
+        Path | None, file_option("The table, .csv or .jsonl; if not given, .csv beside the description.", "--out", "-o")
     ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, max=4096, help="Cells at a time; if not given, as many as there are cores.")
@@ -45,9 +43,8 @@ def command(
     goes on from there. A cell whose worker dies is run again.
     """
     from allocopt.cli.grids import check_none_failed, run_grid
-    from allocopt.cli.options import check_files_differ
     from allocopt.experiments.plan import plan
-    from allocopt.experiments.store import Store
+    from allocopt.experiments.store import Status, Store
     from allocopt.experiments.tables import check_suffix, write_table
     from allocopt.experiments.workers import LocalWorkers
     from allocopt.report.provenance import provenance
@@ -55,7 +52,9 @@ def command(
     output = file.with_suffix(".csv") if out is None else out
     check_suffix(output, ".csv", ".jsonl")
     if status:
-        _tell_status(output, as_json=as_json)
+        found = Status.read(output)
+        row = {**asdict(found), "left": found.left, "left_s": found.left_s}
+        print(json.dumps(row, allow_nan=False) if as_json else f"{output}: {found.line()}")
         return
     grid = plan(file)
     check_files_differ(*grid.files, output, Store.path_of(output))
@@ -75,18 +74,6 @@ def command(
             print(json.dumps(row, allow_nan=False), flush=True)
         print(f"{output}: rows written: {len(rows)}", file=sys.stderr if as_json else sys.stdout, flush=True)
         check_none_failed(grid, store)
-
-
-def _tell_status(output: Path, *, as_json: bool) -> None:
-    from dataclasses import asdict
-
-    from allocopt.experiments.store import Status
-
-    status = Status.read(output)
-    if as_json:
-        print(json.dumps({**asdict(status), "left": status.left, "left_s": status.left_s}, allow_nan=False))
-    else:
-        print(f"{output}: {status.line()}")
 
 
 def _treat_old_rows(grid: "Grid", store: "Store", *, drop: bool) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from allocopt.cli.options import file_option
 
+if TYPE_CHECKING:
     from allocopt.training import TrainingProgress
 
 _BETWEEN_LINES_S = 10.0
@@ -31,8 +31,7 @@ Minutes = Annotated[
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in the folder.")]
 Out = Annotated[
-    Path | None,
-    typer.Option(readable=False, help="Folder for weights, learning curve and checkpoint; if not given, trained/..."),
+    Path | None, file_option("Folder for weights, learning curve and checkpoint; if not given, trained/...")
 ]
 Options = Annotated[list[str] | None, typer.Option("--option", help="NAME=VALUE, an option of the training.")]
 
@@ -59,44 +58,23 @@ def command(
     if name is None:
         print("\n".join(training_names()))
         return
-    named = _named(network, trace, processors)
+    names = {"network": network, "trace": trace, "processors": processors}
+    named = {key: value for key, value in names.items() if value is not None}
     training = get_training(name, {**parse_options(option or []), **named})
     folder = out or Path("trained") / f"{training.label}-seed-{seed}"
     # The command is kept with the weights, which may be published: without the user's folders.
-    variant = [part for key, value in named.items() for part in (f"--{key}", _without_folders(value))]
-    command_line = " ".join(["allocopt", "train", name, *variant, "--seed", str(seed), *_given(option)])
-    progress = _last(training.train(TrainingRequest(folder, seed, minutes, resume, command_line)))
+    files = {key: ",".join(Path(file).name for file in value.split(",")) for key, value in named.items()}
+    given = [*files.items(), ("seed", str(seed)), *(("option", text) for text in option or [])]
+    command_line = " ".join(["allocopt", "train", name, *(f"--{key} {value}" for key, value in given)])
+    progress, printed = None, time.monotonic()
+    for progress in training.train(TrainingRequest(folder, seed, minutes, resume, command_line)):
+        if time.monotonic() - printed >= _BETWEEN_LINES_S:
+            printed = time.monotonic()
+            print(_line(progress), file=sys.stderr, flush=True)
     if progress is not None:
         print(_line(progress), file=sys.stderr)
         finished = progress.done == progress.total
         print(folder / "weights.safetensors" if finished else f"{folder}: stopped; --resume goes on from here")
-
-
-def _last(updates: "Iterator[TrainingProgress]") -> "TrainingProgress | None":
-    """Run a training, print now and then how far it is, and return how far it came."""
-    progress = None
-    printed = time.monotonic()
-    for progress in updates:
-        if time.monotonic() - printed >= _BETWEEN_LINES_S:
-            printed = time.monotonic()
-            print(_line(progress), file=sys.stderr, flush=True)
-    return progress
-
-
-def _named(network: str | None, trace: str | None, processors: str | None) -> dict[str, str]:
-    """Return the options of the training that have a name of their own on the command line, where they are given."""
-    given = {"network": network, "trace": trace, "processors": processors}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _without_folders(names: str) -> str:
-    """Return names separated by commas, those of files without their folders."""
-    return ",".join(Path(name).name for name in names.split(","))
-
-
-def _given(option: list[str] | None) -> list[str]:
-    """Return the options as the command line names them."""
-    return [part for text in option or [] for part in ("--option", text)]
 
 
 def _line(progress: "TrainingProgress") -> str:

@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from allocopt.cli.options import file_argument
 
 
 def command(
-    instance: Annotated[Path, typer.Argument(readable=False, help="Instance file.")],
-    solution: Annotated[Path, typer.Argument(readable=False, help="Solution file.")],
+    instance: Annotated[Path, file_argument("Instance file.")],
+    solution: Annotated[Path, file_argument("Solution file.")],
 ) -> None:
     """Check a solution against its instance: every rule of its problem, its objective, and that its bound fits it.
 

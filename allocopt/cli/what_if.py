@@ -2,7 +2,6 @@
 
 import json
 import sys
-from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -11,14 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocopt.cli.grids import Workers
-from allocopt.cli.options import LARGEST, TOPOLOGY_HELP, Json, Labels, TableColumns, read_cluster
+from allocopt.cli.options import LARGEST, TOPOLOGY_HELP, Json, Labels, TableColumns, file_option, read_cluster
 from allocopt.cli.parameters import command_of, names_of
 from allocopt.cli.terminal import screen_width
 
 if TYPE_CHECKING:
     from allocopt.cluster.topology import Topology
     from allocopt.experiments.cells import Cell, Row
-    from allocopt.report.html.sections.what_if import WhatIfPage
     from allocopt.report.what_if import WhatIfRow
     from allocopt.traces.workload import Workload
 
@@ -27,10 +25,8 @@ if TYPE_CHECKING:
 class _SiteOptions:
     """A site's trace, brought to its topology."""
 
-    trace: Annotated[
-        Path, typer.Option(readable=False, metavar="FILE", help="Jobs: a table .csv or sacct -P, .swf, Batsim's .json.")
-    ]
-    topology: Annotated[Path, typer.Option(readable=False, metavar="FILE", help=TOPOLOGY_HELP)]
+    trace: Annotated[Path, file_option("Jobs: a table .csv or sacct -P, .swf, Batsim's .json.", metavar="FILE")]
+    topology: Annotated[Path, file_option(TOPOLOGY_HELP, metavar="FILE")]
     columns: TableColumns = None
     labels: Labels = None
     processors_per_node: Annotated[
@@ -83,10 +79,7 @@ class _ComparedOptions:
     hop_slowdown: Annotated[
         float,
         typer.Option(
-            min=0.0,
-            max=1000.0,
-            metavar="X",
-            help="Share by which nodes twice as far apart as in a leaf slow a job.",
+            min=0.0, max=1000.0, metavar="X", help="Share by which nodes twice as far apart as in a leaf slow a job."
         ),
     ] = 0.0
     kill_at_limit: Annotated[
@@ -104,16 +97,12 @@ def _what_if(
     compared: _ComparedOptions,
     workers: Workers = None,
     out: Annotated[
-        Path | None,
-        typer.Option(readable=False, metavar="FILE", help="Write the rows: .csv, .json, .jsonl, or a folder."),
+        Path | None, file_option("Write the rows: .csv, .json, .jsonl, or a folder.", metavar="FILE")
     ] = None,
     jobs_csv: Annotated[
-        Path | None,
-        typer.Option(readable=False, metavar="FOLDER", help="Write the times of all jobs: SCHEDULER,ALLOCATOR.csv."),
+        Path | None, file_option("Write the times of all jobs: SCHEDULER,ALLOCATOR.csv.", metavar="FOLDER")
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option(readable=False, metavar="FILE.html", help="Write a page; needs the extra plot.")
-    ] = None,
+    report: Annotated[Path | None, file_option("Write a page; needs the extra plot.", metavar="FILE.html")] = None,
     as_json: Json = False,
 ) -> None:
     """Compare allocators and schedulers on a site's own trace and topology.
@@ -121,7 +110,7 @@ def _what_if(
     Jobs get whole nodes; those larger than the machine are dropped and counted.
     With --out, a run that was cut off goes on when it is called again.
     """
-    from allocopt.cli.grids import check_none_failed, executor_of, open_store, run_grid
+    from allocopt.cli.grids import finished_rows
     from allocopt.cli.options import check_files_differ
     from allocopt.experiments.grids import schedule_of, what_if_grid, what_if_row
     from allocopt.experiments.tables import check_suffix, write_table
@@ -140,7 +129,13 @@ def _what_if(
         check_suffix(out, ".csv", ".json", ".jsonl")
     check_files_differ(report, out, *schedules.values(), read=[site.trace, site.topology])
     # A missing package is told before simulations that may take hours.
-    page = None if report is None else _page(report, site)
+    page = None
+    if report is not None:
+        from allocopt.report.html.sections.what_if import WhatIfPage
+        from allocopt.report.plot import check_installed
+
+        check_installed()
+        page = WhatIfPage(report, f"{site.trace.name} on {site.topology.name}")
     cluster = read_cluster(site.topology, site.labels)
     workload = site.workload(cluster.tree)
     rules, limits = Rules(kill_at_limit=compared.kill_at_limit), Budget(compared.time_limit, compared.iterations)
@@ -161,12 +156,9 @@ def _what_if(
         if page is not None:
             page.add(row, schedule_of(asked, held), cluster.nodes)
 
-    with closing(open_store(out, grid, {})) as store:
-        run_grid(grid, store, lambda: executor_of(grid, workers), take, "simulations")
-        check_none_failed(grid, store, "simulations")
+    with finished_rows(out, grid, {}, workers, take, "simulations"):
         if out is not None:
             write_table(out, [asdict(row) for row in rows])
-        store.remove()
     if not as_json:
         print(what_if_tables(rows, screen_width()))
     if page is not None:
@@ -189,12 +181,3 @@ def _names(option: str, text: str) -> list[str]:
     if not names or len(set(names)) < len(names):
         raise UsageError(f"{option} is {text!r}, must be different names with commas between")
     return names
-
-
-def _page(path: Path, site: _SiteOptions) -> "WhatIfPage":
-    """Make an empty page; what it needs is there."""
-    from allocopt.report.html.sections.what_if import WhatIfPage
-    from allocopt.report.plot import check_installed
-
-    check_installed()
-    return WhatIfPage(path, f"{site.trace.name} on {site.topology.name}")
