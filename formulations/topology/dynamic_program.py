@@ -6,7 +6,7 @@ SCAS goes over the multisets of jobs, on the line and on the circle of idle posi
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import float64, int16, int64, void
@@ -79,15 +79,6 @@ def _fill_positions(
                     choice[position, state] = r
 
 
-class _Straddle(NamedTuple):
-    # A job of size index `r` straddles the cut with `behind` nodes behind it.
-    r: int
-    behind: int
-    start: int  # of its block, before the cut
-    cost: float  # of its block
-    bound: float  # this plus the cheapest block of every other job
-
-
 class _Circle:
     """Searches the placements of all jobs on the circle, and records what it finds and proves."""
 
@@ -98,48 +89,40 @@ class _Circle:
         self._best: FloatArray = np.empty((self._m + 1, n_states))
         self._choice: ChoiceArray = np.empty((self._m + 1, n_states), dtype=np.int16)
 
-    def search_line(self) -> bool:
-        """Find the best placement in which no job straddles the cut; return False if the time ran out."""
+    def search(self) -> bool:
+        """Find the best placement of all jobs; return False if the time ran out.
+
+        Placements in which no job straddles the cut come first, then the cases in which one does so with some nodes
+        behind it that may beat the incumbent, the most promising first. Cases with equally many share the tables of one
+        line.
+        """
         if not self._fill(0):
             return False
         self._offer(self._starts(self._m, self._multisets.full))
-        return True
-
-    def search_straddling(self) -> bool:
-        """Solve the cases that may beat the incumbent, the most promising first; return False if the time ran out.
-
-        All cases with the same number of nodes behind the cut share the tables of one line.
-        """
-        total, cases = self._blocks.cheapest_total(), []
+        total, costs, cases = self._blocks.cheapest_total(), self._blocks.costs, []
         for r, size in enumerate(self._blocks.sizes.tolist()):
-            others = total - float(self._blocks.costs[r].min())
-            for behind in range(1, size):
-                start = self._m - size + behind
-                cost = float(self._blocks.costs[r, start])
-                cases.append(_Straddle(r, behind, start, cost, others + cost))
+            others = total - float(costs[r].min())
+            # Its bound, nodes behind the cut, size, and the start of its block.
+            cases += [
+                (others + float(costs[r, start]), start + size - self._m, r, start)
+                for start in range(self._m - size + 1, self._m)
+            ]
+        cases.sort(key=lambda case: case[0])
         # Of the cases that are left the first has the least bound, which is one of the whole problem.
-        cases = self._promising(sorted(cases, key=lambda case: case.bound))
-        while cases:
-            self._run.prove(cases[0].bound)
-            behind = cases[0].behind
+        while cases := [case for case in cases if self._run.objective is None or case[0] < self._run.objective]:
+            self._run.prove(cases[0][0])
+            behind = cases[0][1]
             if not self._fill(behind):
                 return False
-            for case in cases:
-                if case.behind == behind:
-                    self._solve_case(case)
-            cases = self._promising(case for case in cases if case.behind != behind)
+            for _, _, r, start in (case for case in cases if case[1] == behind):
+                rest = self._multisets.full - int(self._multisets.strides[r])
+                cost = float(self._best[start, rest]) + float(costs[r, start])
+                if self._run.objective is None or cost < self._run.objective:
+                    starts = self._starts(start, rest)
+                    starts[r].append(start)
+                    self._offer(starts)
+            cases = [case for case in cases if case[1] != behind]
         return True
-
-    def _promising(self, cases: Iterable[_Straddle]) -> list[_Straddle]:
-        return [case for case in cases if self._run.objective is None or case.bound < self._run.objective]
-
-    def _solve_case(self, case: _Straddle) -> None:
-        others = self._multisets.full - int(self._multisets.strides[case.r])
-        cost = float(self._best[case.start, others]) + case.cost
-        if self._run.objective is None or cost < self._run.objective:
-            starts = self._starts(case.start, others)
-            starts[case.r].append(case.start)
-            self._offer(starts)
 
     def _fill(self, start: int) -> bool:
         """Fill the tables for the line that begins at ``start``; return False if the time ran out."""
@@ -181,7 +164,6 @@ class DynamicProgram(TopologySolver):
     )
 
     def refusal(self, problem: TopologyProblem) -> str | None:
-        """Why the window is too large, or None."""
         _, counts = np.unique(problem.sizes, return_counts=True)
         # Python integers: the product of a few hundred jobs overflows 64 bits.
         entries = (len(problem.idle_nodes) + 1) * math.prod((counts + 1).tolist())
@@ -190,12 +172,10 @@ class DynamicProgram(TopologySolver):
         return dcas_refusal(problem) if problem.strategy is Strategy.DCAS else None
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
-        """Compiled entries that the search may call."""
         scas = (*BLOCK_KERNELS, _fill_positions)
         return scas if problem.strategy is Strategy.SCAS else (*scas, *DCAS_KERNELS)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Place all jobs on the circle at the least cost; see `TopologySolver.search`."""
         run.offer(Allocation.sequential(problem))
         if problem.strategy is Strategy.DCAS:
             if len(problem.jobs) >= MANY_JOBS:
@@ -209,6 +189,6 @@ class DynamicProgram(TopologySolver):
         if run.is_proved():
             return StopReason.PROVED
         circle = _Circle(problem, blocks, run)
-        if circle.search_line() and circle.search_straddling() and run.objective is not None:
+        if circle.search() and run.objective is not None:
             run.prove(run.objective)
         return StopReason.TIME_LIMIT

@@ -40,7 +40,7 @@ State = tuple[int, Used]  # a vertex of the product: a gap, and what was used on
 
 @dataclass(frozen=True, slots=True)
 class ConstrainedShortestPath(TopologySolver):
-    """Exact SCAS by shortest paths in networkx, one tree for every number of nodes behind the cut."""
+    """Exact SCAS by shortest paths in networkx, a tree and an iteration for every number of nodes behind the cut."""
 
     name: ClassVar[str] = "csp"
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -55,7 +55,6 @@ class ConstrainedShortestPath(TopologySolver):
         return f"{__version__}, networkx {nx.__version__}"
 
     def refusal(self, problem: TopologyProblem) -> str | None:
-        """Why the window is too large, or None."""
         _, counts = np.unique(problem.sizes, return_counts=True)
         # At most one transition and one operation per size from every vertex.
         arcs = (len(problem.idle_nodes) + 1) * math.prod((counts + 1).tolist()) * (len(counts) + 1)
@@ -64,17 +63,23 @@ class ConstrainedShortestPath(TopologySolver):
         return f"its graph would have {rounded(arcs)} arcs, the largest taken has {LARGEST_GRAPH:,}"
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
-        """Compiled entries that the search may call."""
         return BLOCK_KERNELS
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Solve all cases; iterations are numbers of nodes behind the cut. See `TopologySolver.search`."""
         run.offer(Allocation.sequential(problem))
         blocks = Blocks.of(problem)
         run.prove(blocks.cheapest_total())
         if run.is_proved():
             return StopReason.PROVED
-        graph = _product_graph(blocks)
+        # The product of the graph, without its backward arcs, and the multisets; arcs weigh what blocks cost.
+        graph: nx.DiGraph[State] = nx.DiGraph()
+        n_idle, counts, costs = blocks.costs.shape[1], blocks.counts.tolist(), blocks.costs.tolist()
+        for used in itertools.product(*(range(count + 1) for count in counts)):
+            graph.add_weighted_edges_from(((gap, used), (gap + 1, used), 0.0) for gap in range(n_idle))
+            for r, size in enumerate(blocks.sizes.tolist()):
+                if used[r] < counts[r]:
+                    gaps, more = range(n_idle - size + 1), _changed(used, r, 1)
+                    graph.add_weighted_edges_from(((gap, used), (gap + size, more), costs[r][gap]) for gap in gaps)
         n_cases = int(blocks.sizes.max())
         cases = range(min(budget.iterations or n_cases, n_cases))
         longest = run.clock.elapsed()
@@ -117,20 +122,6 @@ def _starts_on(path: list[State]) -> list[list[int]]:
             r = next(index for index, (old, new) in enumerate(zip(before, after, strict=True)) if old != new)
             starts[r].append(gap)
     return starts
-
-
-def _product_graph(blocks: Blocks) -> "nx.DiGraph[State]":
-    """Build the product of the graph, without its backward arcs, and the multisets; arcs weigh what blocks cost."""
-    graph: nx.DiGraph[State] = nx.DiGraph()
-    n_idle = blocks.costs.shape[1]
-    counts, costs = blocks.counts.tolist(), blocks.costs.tolist()
-    for used in itertools.product(*(range(count + 1) for count in counts)):
-        graph.add_weighted_edges_from(((gap, used), (gap + 1, used), 0.0) for gap in range(n_idle))
-        for r, size in enumerate(blocks.sizes.tolist()):
-            if used[r] < counts[r]:
-                gaps, more = range(n_idle - size + 1), _changed(used, r, 1)
-                graph.add_weighted_edges_from(((gap, used), (gap + size, more), costs[r][gap]) for gap in gaps)
-    return graph
 
 
 def _changed(used: Used, r: int, by: int) -> Used:

@@ -70,19 +70,17 @@ def scas_allocations(problem: TopologyProblem) -> set[Owners]:
 
 def dcas_allocations(problem: TopologyProblem) -> set[Owners]:
     """All allocations that placing the jobs in some order can reach, each contiguous in the sequence that is left."""
-    reached: set[Owners] = set()
-    for order in itertools.permutations(range(len(problem.jobs))):
-        partial = {(-1,) * len(problem.idle_nodes)}
-        for job in order:
-            size = problem.jobs[job].nodes
-            placed: set[Owners] = set()
-            for owners in partial:
-                left = [position for position, owner in enumerate(owners) if owner < 0]
+    partial = {(-1,) * len(problem.idle_nodes)}
+    for _ in problem.jobs:
+        placed: set[Owners] = set()
+        for owners in partial:
+            left = [position for position, owner in enumerate(owners) if owner < 0]
+            for job in set(range(len(problem.jobs))) - set(owners):
+                size = problem.jobs[job].nodes
                 blocks = [[left[(start + k) % len(left)] for k in range(size)] for start in range(len(left))]
                 placed.update(_extended({owners}, job, blocks))
-            partial = placed
-        reached |= partial
-    return reached
+        partial = placed
+    return partial
 
 
 def free_allocations(problem: TopologyProblem) -> set[Owners]:

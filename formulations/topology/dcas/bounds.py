@@ -13,8 +13,10 @@ import numpy as np
 from numba import float64, int64, void
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.kernels.arrays import FloatMatrix, IntMatrix, put, record_type
+from allocopt.kernels.arrays import put, record_type
 from allocopt.kernels.compiled import inlined, kernel
+from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, fill_table, insertion_state, place_job
+from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from allocopt.solving.budget import Clock
 from formulations.topology.dcas.window import WINDOW, Window
 
@@ -33,88 +35,34 @@ class _Ascent(NamedTuple):
     excess: FloatArray  # nodes asked for beyond the idle ones, by leaf, at the trial's prices
     trial_replies: FloatArray
     pace: FloatArray  # length of the steps relative to Polyak's, and steps since the bound rose last
-    # Products over the leaves of a pod and over the pods, and what they chose.
-    in_pod: FloatMatrix
-    in_pod_choice: IntMatrix
-    over_pods: FloatMatrix
-    over_pods_choice: IntMatrix
-    counts: IntArray  # nodes of a reply by leaf
 
 
 @inlined
-def _fill_pod(window: Window, space: _Ascent, n: int, factor: float, pod: int) -> int:
-    reach = 0
-    space.in_pod[window.pod_start[pod] + pod, 0] = 0.0
-    for leaf in range(window.pod_start[pod], window.pod_start[pod + 1]):
-        before, after = space.in_pod[leaf + pod], space.in_pod[leaf + pod + 1]
-        idle = window.leaf_start[leaf + 1] - window.leaf_start[leaf]
-        reached = min(reach + idle, n)
-        for k in range(reached + 1):
-            best, choice = -np.inf, 0
-            for t in range(max(0, k - reach), min(idle, k) + 1):
-                value = before[k - t] + t * (factor * window.weights[0] * t - space.trial[leaf])
-                if value > best:
-                    best, choice = value, t
-            after[k] = best
-            space.in_pod_choice[leaf, k] = choice
-        reach = reached
-    return reach
-
-
-@inlined
-def _best_reply(window: Window, space: _Ascent, n: int, factor: float) -> float:
-    """Largest saving, less prices, of a job of ``n`` nodes alone; its nodes by leaf go to ``space.counts``."""
-    n_pods = window.pod_start.size - 1
-    # A pod's rows of the leaf products begin with a row of their own, which is the pod's number further on.
-    # No more nodes are reached than the pods so far have: entries beyond are never read, and need not be set.
-    reach = 0
-    space.over_pods[0, 0] = 0.0
-    for pod in range(n_pods):
-        most = _fill_pod(window, space, n, factor, pod)
-        values = space.in_pod[window.pod_start[pod + 1] + pod]
-        reached = min(reach + most, n)
-        for k in range(reached + 1):
-            best, choice = -np.inf, 0
-            for t in range(max(0, k - reach), min(most, k) + 1):
-                value = space.over_pods[pod, k - t] + values[t] + factor * window.weights[1] * t * t
-                if value > best:
-                    best, choice = value, t
-            space.over_pods[pod + 1, k] = best
-            space.over_pods_choice[pod, k] = choice
-        reach = reached
-    k = n
-    for pod in range(n_pods - 1, -1, -1):
-        left = space.over_pods_choice[pod, k]
-        k -= left
-        for leaf in range(window.pod_start[pod + 1] - 1, window.pod_start[pod] - 1, -1):
-            taken = space.in_pod_choice[leaf, left]
-            space.counts[leaf] = taken
-            left -= taken
-    return float(space.over_pods[n_pods, n])
-
-
-@inlined
-def _cheapest_nodes(window: Window, space: _Ascent, n: int) -> float:
-    # The leftover's reply: minus the least total price of n nodes.
-    price, counts, total, left = space.trial, space.counts, 0.0, n
-    for leaf in range(counts.size):
-        counts[leaf] = -1
-    while left > 0:
+def _take_cheapest(idle: IntArray, price: FloatArray, n: int, take: IntArray) -> None:
+    # The leftover's reply: it saves nothing by lying close.
+    for leaf in range(price.size):
+        take[leaf] = -1
+    while n > 0:
         cheapest, least = -1, np.inf
-        for leaf in range(counts.size):
-            if counts[leaf] < 0 and price[leaf] < least:
+        for leaf in range(price.size):
+            if take[leaf] < 0 and price[leaf] < least:
                 cheapest, least = leaf, price[leaf]
-        taken = min(left, window.leaf_start[cheapest + 1] - window.leaf_start[cheapest])
-        counts[cheapest] = taken
-        total += taken * least
-        left -= taken
-    for leaf in range(counts.size):
-        counts[leaf] = max(counts[leaf], 0)
-    return -total
+        take[cheapest] = min(n, idle[cheapest])
+        n -= take[cheapest]
+    for leaf in range(price.size):
+        take[leaf] = max(take[leaf], 0)
 
 
-@kernel(float64(WINDOW, record_type(_Ascent), float64, float64, int64))
-def ascend(window: Window, space: _Ascent, best: float, upper: float, iterations: int) -> float:
+@kernel(float64(WINDOW, GROUP_TREE, INSERTION_STATE, record_type(_Ascent), float64, float64, int64))
+def ascend(
+    window: Window,
+    tree: GroupTree,  # of the window
+    state: InsertionState,  # all nodes idle
+    space: _Ascent,
+    best: float,
+    upper: float,
+    iterations: int,
+) -> float:
     """Raise the bound by subgradient steps; return it, with its prices and replies in place.
 
     ``best`` is the bound of the prices, or minus infinity, ``upper`` a target no less than the optimum.
@@ -123,18 +71,25 @@ def ascend(window: Window, space: _Ascent, best: float, upper: float, iterations
     for _ in range(iterations):
         bound = 0.0
         for leaf in range(price.size):
-            idle = window.leaf_start[leaf + 1] - window.leaf_start[leaf]
-            bound -= trial[leaf] * idle
-            excess[leaf] = -idle
+            bound -= trial[leaf] * tree.idle[leaf]
+            excess[leaf] = -tree.idle[leaf]
         for c in range(window.sizes.size):
-            if window.factor[c] == 0.0:
-                reply = _cheapest_nodes(window, space, window.sizes[c])
+            n, factor, reply = window.sizes[c], window.factor[c], 0.0
+            if factor == 0.0:
+                _take_cheapest(tree.idle, trial, n, state.take)
             else:
-                reply = _best_reply(window, space, window.sizes[c], window.factor[c])
+                for leaf in range(price.size):
+                    state.price[leaf] = trial[leaf] / factor
+                for vertex in range(tree.idle.size - 1):
+                    fill_table(tree, state, vertex, n)
+                place_job(tree, state, n)
+                for vertex in range(tree.idle.size - 1):
+                    reply += factor * tree.weight[vertex] * state.take[vertex] * state.take[vertex]
+            for leaf in range(price.size):
+                reply -= trial[leaf] * state.take[leaf]
+                excess[leaf] += window.counts[c] * state.take[leaf]
             space.trial_replies[c] = reply
             bound += window.counts[c] * (window.base[c] - reply)
-            for leaf in range(price.size):
-                excess[leaf] += window.counts[c] * space.counts[leaf]
         if bound > best:
             best, pace[1] = bound, 0.0
             put(trial, price)
@@ -176,19 +131,23 @@ class Prices:
 
     def _raised(self, window: Window, upper: float, steps: Iterable[int]) -> "Prices":
         leaf, best, bound = self.leaf.copy(), self.best.copy(), self.bound
-        n_leaves, n_pods = len(window.pod), len(window.pod_start) - 1
-        width = int(window.sizes[window.factor > 0].max()) + 1
-        direction, excess = np.zeros((2, n_leaves))
-        in_pod, over_pods = np.empty((n_leaves + n_pods, width)), np.empty((n_pods + 1, width))
-        in_pod_choice, over_pods_choice = (np.empty((length, width), dtype=np.int64) for length in (n_leaves, n_pods))
-        space = _Ascent(
-            *(leaf, best, leaf.copy(), direction, excess, np.zeros(len(best)), np.array([1.0, 0.0])),
-            *(in_pod, in_pod_choice, over_pods, over_pods_choice, np.zeros(n_leaves, dtype=np.int64)),
+        direction, excess = np.zeros((2, len(leaf)))
+        space = _Ascent(leaf, best, leaf.copy(), direction, excess, np.zeros(len(best)), np.array([1.0, 0.0]))
+        n_pods, idle = len(window.pod_start) - 1, np.diff(window.leaf_start)
+        tree = GroupTree(
+            first_child=np.concatenate((np.zeros(len(leaf), dtype=np.int64), window.pod_start, [len(leaf) + n_pods])),
+            children=np.arange(len(leaf) + n_pods),
+            weight=np.repeat([*window.weights, 0.0], (len(leaf), n_pods, 1)),
+            idle=np.concatenate((idle, np.diff(window.leaf_start[window.pod_start]), [idle.sum()])),
+            leaf_positions=np.arange(len(window.leaf)),
+            leaf_first=window.leaf_start,
         )
+        # Prices tell equal leaves apart; a tie break would make the bound too high.
+        state = insertion_state(tree, int(window.sizes[window.factor > 0].max()))._replace(tie_break=0.0)
         for number in steps:
             if bound >= upper:
                 break
-            bound = ascend(window, space, bound, upper, number)
+            bound = ascend(window, tree, state, space, bound, upper, number)
         return Prices(leaf, best, bound)
 
 

@@ -14,6 +14,7 @@ from numba import float64, int64
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.arrays import put, record_type
 from allocopt.kernels.compiled import inlined, kernel
+from allocopt.kernels.insertion import insertion_state
 from allocopt.kernels.random import lehmer_uniform
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import encode
@@ -21,7 +22,7 @@ from allocopt.solving import Run, StopReason
 from allocopt.solving.budget import Clock
 from formulations.topology.dcas.bounds import Prices, Reach, ascend, fill_reach
 from formulations.topology.dcas.kernels import FULL, N_PARTS, PAUSED, Tables, advance
-from formulations.topology.dcas.window import WINDOW, Window, cuts, distinct_levels
+from formulations.topology.dcas.window import WINDOW, Levels, Window
 
 NOISE = 0.012  # largest noise on the cost of a block, relative to the bound of the window
 DECODING_SLICE = 100_000  # positions looked at between two looks at the clock: a few milliseconds
@@ -177,15 +178,15 @@ class Decoder:
         run.offer(Allocation.of_owners(self._problem, np.roll(jobs[owners], self._cut)))
 
 
-DCAS_KERNELS = (fill_reach, advance, decode, ascend)  # entries that the search calls
+DCAS_KERNELS = (fill_reach, advance, decode, ascend, insertion_state)  # entries that the search calls
 
 
 def search_dcas(problem: TopologyProblem, run: Run) -> StopReason:
     """Search the window to proof, or as long as time and room last; the run has an incumbent."""
     encoding = encode(problem)
-    groups, weights = distinct_levels(encoding)
-    cut = int(cuts(groups)[0])
-    window = Window.of(encoding, groups, weights, cut)
+    levels = Levels.of(encoding)
+    cut = int(levels.cuts[0])
+    window = Window.of(encoding, levels, cut)
     decoder = Decoder(problem, window, cut)
     prices = Prices.none(window)
     run.prove(prices.bound)
@@ -196,30 +197,25 @@ def search_dcas(problem: TopologyProblem, run: Run) -> StopReason:
             prices = prices.raised(window, run.objective, run.clock)
             run.prove(prices.bound)
             decoder.improve(prices, DECODES, run)
-    if not run.is_proved() and not run.clock.expired():
-        rounds = _Rounds(window, prices)
-        if rounds.fill_reach(run.clock):
-            _go_through(rounds, decoder, prices, run)
-    return StopReason.TIME_LIMIT if run.clock.expired() else StopReason.COMPLETED
-
-
-def _go_through(rounds: "_Rounds", decoder: Decoder, prices: Prices, run: Run) -> None:
-    limit = FIRST_LIMIT * abs(prices.bound)
+    if run.is_proved() or run.clock.expired():
+        return StopReason.TIME_LIMIT
+    rounds, limit = _Rounds(window, prices, run.clock), FIRST_LIMIT * abs(prices.bound)
     while run.objective is not None:
         most = run.objective * (1 - NEGLIGIBLE) - prices.bound
         limit = most if limit * SNAP >= most else limit
         if limit > 0 and not rounds.fill(limit, run.clock):
-            return
+            break
         owners = rounds.best_owners() if limit > 0 else None
         if owners is not None:
             decoder.offer(owners, run)
         if owners is not None or limit == most:
             run.prove(run.objective)
-            return
+            break
         run.prove(prices.bound + limit)
         if rounds.parts_by_limit[-1][1] >= LONG_ROUND:
             decoder.improve(prices, MORE_DECODES, run)
         limit *= growth(rounds.parts_by_limit)
+    return StopReason.TIME_LIMIT if run.clock.expired() else StopReason.COMPLETED
 
 
 def growth(parts_by_limit: list[tuple[float, int]]) -> float:
@@ -236,7 +232,7 @@ def growth(parts_by_limit: list[tuple[float, int]]) -> float:
 
 
 class _Rounds:
-    def __init__(self, window: Window, prices: Prices) -> None:
+    def __init__(self, window: Window, prices: Prices, clock: Clock) -> None:
         self._window = window
         width = np.where(window.factor > 0, window.sizes + 1, 1)
         ends = np.cumsum(len(window.pod) * (window.sizes + 1) * width)
@@ -244,14 +240,11 @@ class _Rounds:
         self._reach = Reach(prices.leaf, prices.best, np.empty(int(ends[-1])), first, width)
         self._tables = Tables.empty(window, FIRST_CAPACITY)
         self.parts_by_limit: list[tuple[float, int]] = []
-
-    def fill_reach(self, clock: Clock) -> bool:
-        for c in range(len(self._window.sizes)):
-            for leaf in range(len(self._window.pod)):
-                if clock.expired():
-                    return False
-                fill_reach(self._window, self._reach, c, leaf)
-        return True
+        for c, leaf in np.ndindex(len(window.sizes), len(window.pod)):
+            # Without time to fill them, there is none for a round either.
+            if clock.expired():
+                return
+            fill_reach(window, self._reach, c, leaf)
 
     def fill(self, limit: float, clock: Clock) -> bool:
         """Fill the tables with all that stays below ``limit``; return False if time or room ran out."""

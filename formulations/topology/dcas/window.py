@@ -39,6 +39,37 @@ class Multisets:
         return cls(strides, digits, sizes @ digits)
 
 
+class Levels(NamedTuple):
+    """The levels that tell nodes apart, lowest first; equal ones are added up."""
+
+    groups: IntArray  # of each position by level, shape (L, m)
+    weights: FloatArray  # what the squared count of a job in a group of each level saves, in hops, shape (L,)
+
+    @classmethod
+    def of(cls, encoding: Encoding) -> "Levels":
+        """Find the levels of a problem but those whose only group holds all idle nodes, at the same saving for all."""
+        groups: list[IntArray] = []
+        weights: list[float] = []
+        for row, weight, count in zip(encoding.groups, encoding.weights, encoding.n_groups, strict=True):
+            if groups and count == groups[-1].max() + 1:
+                # Levels are nested: as many groups are the same groups.
+                weights[-1] += float(weight)
+            elif count > 1:
+                groups.append(row)
+                weights.append(float(weight))
+        return cls(np.array(groups, dtype=np.int64).reshape(len(groups), encoding.n_idle), np.array(weights))
+
+    @property
+    def cuts(self) -> IntArray:
+        """Positions before which the circle can be cut so that all groups are intervals, mostly some."""
+        if len(self.groups) == 0:
+            return np.zeros(1, dtype=np.int64)
+        begins = self.groups != np.roll(self.groups, 1, axis=1)
+        if (begins.sum(axis=1) != self.groups.max(axis=1) + 1).any():
+            return np.zeros(0, dtype=np.int64)
+        return np.flatnonzero(begins[-1]).astype(np.int64)
+
+
 class Window(NamedTuple):
     """Idle positions as intervals of leaves within intervals of pods, and the blocks to be placed on them.
 
@@ -61,8 +92,9 @@ class Window(NamedTuple):
     used: IntArray  # nodes of each multiset, shape (S,)
 
     @classmethod
-    def of(cls, encoding: Encoding, groups: IntArray, weights: FloatArray, cut: int) -> "Window":
-        """Return a window with its `distinct_levels` whose circle is cut before position ``cut``, one of its `cuts`."""
+    def of(cls, encoding: Encoding, levels: Levels, cut: int) -> "Window":
+        """Return a window whose circle is cut before position ``cut``, one of the cuts of its levels."""
+        groups, weights = levels
         m = groups.shape[1]
         rolled = np.zeros((MOST_LEVELS, m), dtype=np.int64)
         padded = np.zeros(MOST_LEVELS)
@@ -88,52 +120,18 @@ class Window(NamedTuple):
             shift += count.bit_length() + 1
             free_bits |= 1 << (shift - 1)
         return cls(
+            *(leaf, leaf_start, pod, pod_start, padded, sizes, counts, factor, base),
             *(
-                leaf,
-                leaf_start,
-                pod,
-                pod_start,
-                padded,
-                sizes,
-                counts,
-                factor,
-                base,
                 multisets.strides.astype(np.int64),
+                packed,
+                free_bits,
+                int(packed[-1]) | free_bits,
+                multisets.used.astype(np.int64),
             ),
-            *(packed, free_bits, int(packed[-1]) | free_bits, multisets.used.astype(np.int64)),
         )
 
 
 WINDOW = record_type(Window)
-
-
-def distinct_levels(encoding: Encoding) -> tuple[IntArray, FloatArray]:
-    """Return groups and weights of the levels that tell nodes apart; equal ones are added up, lowest first.
-
-    A level whose only group holds all idle nodes is left out: it saves the same for every allocation.
-    """
-    groups: list[IntArray] = []
-    weights: list[float] = []
-    for row, weight, count in zip(encoding.groups, encoding.weights, encoding.n_groups, strict=True):
-        if count == 1:
-            continue
-        if groups and count == groups[-1].max() + 1:
-            # Levels are nested: as many groups are the same groups.
-            weights[-1] += float(weight)
-            continue
-        groups.append(row)
-        weights.append(float(weight))
-    return np.array(groups, dtype=np.int64).reshape(len(groups), encoding.n_idle), np.array(weights)
-
-
-def cuts(groups: IntArray) -> IntArray:
-    """Return the positions before which the circle can be cut so that all groups are intervals, mostly some."""
-    if len(groups) == 0:
-        return np.zeros(1, dtype=np.int64)
-    begins = groups != np.roll(groups, 1, axis=1)
-    if (begins.sum(axis=1) != groups.max(axis=1) + 1).any():
-        return np.zeros(0, dtype=np.int64)
-    return np.flatnonzero(begins[-1]).astype(np.int64)
 
 
 def _class_sizes(encoding: Encoding) -> tuple[IntArray, IntArray]:
@@ -148,10 +146,11 @@ def _class_sizes(encoding: Encoding) -> tuple[IntArray, IntArray]:
 def dcas_refusal(problem: TopologyProblem) -> str | None:
     """Return why the window cannot be taken under DCAS, or None."""
     encoding = encode(problem)
-    groups, _ = distinct_levels(encoding)
+    levels = Levels.of(encoding)
+    groups = levels.groups
     if len(groups) > MOST_LEVELS:
         return f"{len(groups)} levels of switches below the top tell its idle nodes apart, dcas takes {MOST_LEVELS}"
-    if len(cuts(groups)) == 0:
+    if len(levels.cuts) == 0:
         return "idle nodes of a switch do not follow each other in the circular sequence, as dcas needs"
     sizes, counts = _class_sizes(encoding)
     bits = sum(count.bit_length() + 1 for count in counts.tolist())

@@ -22,26 +22,26 @@ from allocopt.solving.verify import verify, verify_result
 from formulations.topology.dcas import search
 from formulations.topology.dcas.bounds import Prices
 from formulations.topology.dcas.search import GROWTH, LEAST_GROWTH, Decoder, decode, growth
-from formulations.topology.dcas.window import MOST_LEVELS, Window, cuts, distinct_levels
+from formulations.topology.dcas.window import MOST_LEVELS, Levels, Window
 from formulations.topology.dynamic_program import DynamicProgram
 
 
 def test_a_level_with_a_single_group_is_left_out_and_equal_levels_are_added() -> None:
-    groups, weights = distinct_levels(encode(window(FatTree(3, 1, 4), range(12), [2])))
+    groups, weights = Levels.of(encode(window(FatTree(3, 1, 4), range(12), [2])))
     assert groups.tolist() == [[0] * 4 + [1] * 4 + [2] * 4]
     assert weights.tolist() == [4.0]
-    groups, weights = distinct_levels(encode(window(FatTree(1, 3, 4), range(12), [2])))
+    groups, weights = Levels.of(encode(window(FatTree(1, 3, 4), range(12), [2])))
     assert weights.tolist() == [2.0]
-    groups, weights = distinct_levels(encode(window(FatTree(1, 1, 4), range(4), [2])))
+    groups, weights = Levels.of(encode(window(FatTree(1, 1, 4), range(4), [2])))
     assert (groups.shape, len(weights)) == ((0, 4), 0)
 
 
 def test_the_sequence_of_a_fat_tree_is_leaves_within_pods() -> None:
     problem = window(FatTree(2, 2, 3), [0, 1, 3, 7, 8, 9, 10, 11], [2])
     encoding = encode(problem)
-    groups, weights = distinct_levels(encoding)
-    assert cuts(groups).tolist() == [0, 3]
-    cut_open = Window.of(encoding, groups, weights, 3)
+    levels = Levels.of(encoding)
+    assert levels.cuts.tolist() == [0, 3]
+    cut_open = Window.of(encoding, levels, 3)
     assert cut_open.leaf.tolist() == [0, 0, 1, 1, 1, 2, 2, 3]
     assert cut_open.leaf_start.tolist() == [0, 2, 5, 7, 8]
     assert cut_open.pod.tolist() == [0, 0, 1, 1]
@@ -53,23 +53,22 @@ def test_the_sequence_of_a_fat_tree_is_leaves_within_pods() -> None:
 def test_a_fat_tree_can_always_be_cut_however_it_is_turned(problem: TopologyProblem) -> None:
     m = len(problem.idle_nodes)
     for shift in range(m):
-        assert len(cuts(distinct_levels(encode(resequenced(problem, np.roll(np.arange(m), shift))))[0])) > 0
+        assert len(Levels.of(encode(resequenced(problem, np.roll(np.arange(m), shift)))).cuts) > 0
 
 
 @pytest.mark.parametrize("order", [[0, 2, 1, 3], [0, 2, 3, 1]])
 def test_a_switch_whose_nodes_are_scattered_leaves_no_cut_unless_they_meet_around_the_end(order: list[int]) -> None:
     tree = Tree.from_levels([{"a": [0, 1], "b": [2, 3]}])
     problem = resequenced(window(tree, range(4), [2]), order)
-    assert len(cuts(distinct_levels(encode(problem))[0])) == (2 if order == [0, 2, 3, 1] else 0)
+    assert len(Levels.of(encode(problem)).cuts) == (2 if order == [0, 2, 3, 1] else 0)
 
 
 def prices_of(problem: TopologyProblem, upper: float, cut: int = 0) -> Prices | None:
     encoding = encode(problem)
-    groups, weights = distinct_levels(encoding)
-    if len(groups) > MOST_LEVELS or len(cuts(groups)) == 0:
+    levels = Levels.of(encoding)
+    if len(levels.groups) > MOST_LEVELS or len(levels.cuts) == 0:
         return None
-    places = cuts(groups)
-    window = Window.of(encoding, groups, weights, int(places[cut % len(places)]))
+    window = Window.of(encoding, levels, int(levels.cuts[cut % len(levels.cuts)]))
     return Prices.none(window).raised(window, upper, Budget().start())
 
 
@@ -105,10 +104,9 @@ def test_the_bound_is_near_the_proven_optima(oracle_windows: list[OracleWindow])
 def test_what_the_decoder_finds_is_valid_and_its_excess_is_its_cost_above_the_bound(seed: int) -> None:
     problem = paper_window(seed, Strategy.DCAS)
     encoding = encode(problem)
-    groups, weights = distinct_levels(encoding)
-    places = cuts(groups)
-    cut = int(places[seed % len(places)])
-    window = Window.of(encoding, groups, weights, cut)
+    levels = Levels.of(encoding)
+    cut = int(levels.cuts[seed % len(levels.cuts)])
+    window = Window.of(encoding, levels, cut)
     run = Run(DynamicProgram(), problem, Budget(), 0)
     run.offer(Allocation.sequential(problem))
     first = run.objective
