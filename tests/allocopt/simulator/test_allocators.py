@@ -122,22 +122,16 @@ def test_a_topology_solver_gives_whole_idle_nodes(case: tuple[FatTree, list[int]
     assert_exact(place(allocator, request, free), request, free)
 
 
+@pytest.mark.parametrize(("solver", "strategy", "jobs"), [("dp", "scas", None), ("greedy", "free", 1)])
 @settings(max_examples=30)
 @given(case=jobs_on_a_tree())
-def test_an_exact_solver_never_costs_more_hops_than_node_by_node(case: tuple[FatTree, list[int]]) -> None:
+def test_dp_and_of_a_job_alone_greedy_never_cost_more_hops_than_node_by_node(
+    solver: str, strategy: str, jobs: int | None, case: tuple[FatTree, list[int]]
+) -> None:
     topology, sizes = case
-    window = whole(sizes, topology.size)
-    dp = place(TopologyAllocator(topology, get_solver("dp"), "scas"), *window)
-    assert cost(topology, dp) <= cost(topology, place(DepthFirst(), *window)) + 1e-9
-
-
-@settings(max_examples=30)
-@given(case=jobs_on_a_tree())
-def test_greedy_never_costs_a_job_alone_more_hops_than_node_by_node(case: tuple[FatTree, list[int]]) -> None:
-    topology, sizes = case
-    window = whole(sizes[:1], topology.size)
-    greedy = place(TopologyAllocator(topology, get_solver("greedy")), *window)
-    assert cost(topology, greedy) <= cost(topology, place(DepthFirst(), *window)) + 1e-9
+    window = whole(sizes[:jobs], topology.size)
+    made = place(TopologyAllocator(topology, get_solver(solver), strategy), *window)
+    assert cost(topology, made) <= cost(topology, place(DepthFirst(), *window)) + 1e-9
 
 
 def test_one_node_jobs_take_the_first_idle_nodes() -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,38 +19,46 @@ JOBS = workload([(7, 0.0, 5.0, 2, 5.0), (8, 1.0, 5.0, 4, 5.0), (9, 2.0, 5.0, 3, 
 TWO_RESOURCES = Platform(("cores", "gpus"), np.array([[8, 2]]), has_nodes=False)
 
 
-def test_a_job_larger_than_the_machine_is_named() -> None:
-    with pytest.raises(InvalidProblemError, match="job 8: asks for 4 processors, the machine has 3"):
-        simulate(JOBS, 3)
-    with pytest.raises(InvalidProblemError, match="job 8: asks for 4 nodes, the machine has 3"):
-        simulate(JOBS, Platform.whole_nodes(3))
+NOTHING = np.empty(0, dtype=np.int64)
+EMPTY = Workload("nothing", NOTHING, 0.0 * NOTHING, 0.0 * NOTHING, NOTHING, 0.0 * NOTHING)
 
 
-def test_a_job_that_asks_for_more_of_another_resource_than_there_is_is_named() -> None:
-    with pytest.raises(InvalidProblemError, match="job 9: asks for 3 gpus, the machine has 2"):
-        simulate(JOBS, TWO_RESOURCES, demands={"gpus": np.array([0, 2, 3])})
-    with pytest.raises(InvalidProblemError, match="job 9: asks for -1 gpus"):
-        simulate(JOBS, TWO_RESOURCES, demands={"gpus": np.array([0, 2, -1])})
+@pytest.mark.parametrize(
+    ("jobs", "platform", "given", "message"),
+    [
+        (JOBS, 3, {}, "job 8: asks for 4 processors, the machine has 3"),
+        (JOBS, Platform.whole_nodes(3), {}, "job 8: asks for 4 nodes, the machine has 3"),
+        (JOBS, TWO_RESOURCES, {"demands": {"gpus": np.array([0, 2, 3])}}, "job 9: asks for 3 gpus, the machine has 2"),
+        (JOBS, TWO_RESOURCES, {"demands": {"gpus": np.array([0, 2, -1])}}, "job 9: asks for -1 gpus"),
+        (EMPTY, 3, {}, "nothing holds no jobs"),
+    ],
+)
+def test_jobs_that_can_never_run_are_named(
+    jobs: Workload, platform: Platform | int, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidProblemError, match=message):
+        simulate(jobs, platform, **given)
 
 
-@pytest.mark.parametrize("gpus", [np.array([1]), np.array([0.5, 0.5, 0.0]), np.ones((3, 1), dtype=np.int64)])
-def test_demands_are_whole_numbers_one_for_each_job(gpus: np.ndarray) -> None:
-    with pytest.raises(UsageError, match="'gpus' must be 3 whole numbers"):
-        simulate(JOBS, TWO_RESOURCES, demands={"gpus": gpus})
+WHOLE_NUMBERS = "'gpus' must be 3 whole numbers"
 
 
-def test_demands_for_a_resource_that_there_is_not_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"'tpus'.*gpus"):
-        simulate(JOBS, TWO_RESOURCES, demands={"tpus": np.array([0, 0, 0])})
-    with pytest.raises(UsageError, match=r"'gpus'.*none"):
-        simulate(JOBS, 8, demands={"gpus": np.array([0, 0, 0])})
-
-
-def test_a_workload_without_jobs_is_refused() -> None:
-    none = np.empty(0, dtype=np.int64)
-    empty = Workload("nothing", none, none.astype(float), none.astype(float), none, none.astype(float))
-    with pytest.raises(InvalidProblemError, match="nothing holds no jobs"):
-        simulate(empty, 3)
+@pytest.mark.parametrize(
+    ("platform", "given", "message"),
+    [
+        (TWO_RESOURCES, {"demands": {"gpus": np.array([1])}}, WHOLE_NUMBERS),
+        (TWO_RESOURCES, {"demands": {"gpus": np.array([0.5, 0.5, 0.0])}}, WHOLE_NUMBERS),
+        (TWO_RESOURCES, {"demands": {"gpus": np.ones((3, 1), dtype=np.int64)}}, WHOLE_NUMBERS),
+        (TWO_RESOURCES, {"demands": {"tpus": np.array([0, 0, 0])}}, "'tpus'.*gpus"),
+        (8, {"demands": {"gpus": np.array([0, 0, 0])}}, "'gpus'.*none"),
+        (4, {"scheduler": "fcsf"}, "no policy 'fcsf'; did you mean 'fcfs'"),
+        (4, {"scheduler": object()}, "no method `schedule`"),
+        (4, {"allocator": DepthFirst()}, "an allocator needs a platform with nodes"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(platform: Platform | int, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        simulate(JOBS, platform, **given)
 
 
 def test_a_job_that_is_given_twice_is_named() -> None:
@@ -88,21 +97,6 @@ def test_a_file_without_jobs_is_named(tmp_path: Path) -> None:
     (tmp_path / "trace.swf").write_text("; MaxProcs: 128\n")
     with pytest.raises(BadFileError, match=r"trace\.swf"):
         read_workload(tmp_path / "trace.swf")
-
-
-def test_a_policy_that_is_not_installed_is_told_from_those_that_are() -> None:
-    with pytest.raises(UsageError, match="no policy 'fcsf'; did you mean 'fcfs'"):
-        simulate(JOBS, 4, "fcsf")
-
-
-def test_what_cannot_schedule_is_no_scheduler() -> None:
-    with pytest.raises(UsageError, match="no method `schedule`"):
-        simulate(JOBS, 4, object())  # type: ignore[arg-type]
-
-
-def test_a_pool_has_no_nodes_to_allocate() -> None:
-    with pytest.raises(UsageError, match="an allocator needs a platform with nodes"):
-        simulate(JOBS, 4, allocator=DepthFirst())
 
 
 def test_the_size_of_a_pool_may_be_a_numpy_integer() -> None:

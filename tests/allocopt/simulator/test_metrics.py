@@ -38,15 +38,9 @@ def test_times_of_a_job_are_as_defined() -> None:
     assert times.response_s.tolist() == [10, 25, 25, 190]
     assert times.slowdown.tolist() == [1, 1.25, 5, 1.9]
     assert times.bounded_slowdown.tolist() == [1, 1.25, 2.5, 1.9]
-
-
-def test_a_short_job_that_does_not_wait_has_a_bounded_slowdown_of_one() -> None:
-    assert schedule_of([(0, 0, 1, 1)]).job_times.bounded_slowdown.tolist() == [1]
-
-
-def test_a_job_waits_from_its_release_when_it_had_to_follow_another() -> None:
-    late = replace(FOUR, release=np.array([0.0, 8.0, 30.0, 95.0]))
-    assert late.job_times.wait_s.tolist() == [0, 2, 0, 5]
+    assert schedule_of([(0, 0, 1, 1)]).job_times.bounded_slowdown.tolist() == [1], "a short job that does not wait"
+    # A job that had to follow another one waits from its release.
+    assert replace(FOUR, release=np.array([0.0, 8.0, 30.0, 95.0])).job_times.wait_s.tolist() == [0, 2, 0, 5]
 
 
 def test_run_times_are_the_recorded_ones_where_the_clock_has_rounded() -> None:

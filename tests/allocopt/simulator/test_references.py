@@ -1,11 +1,11 @@
 """Schedules equal those published, job by job; means to the printed digits."""
 
+import csv
 import gzip
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.references import published_starts, published_waits
 from support.workloads import workload
 
 from allocopt.simulator.metrics import Metrics, measure
@@ -16,6 +16,20 @@ from allocopt.simulator.simulate import simulate
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed, ShortestJobFirst
+
+
+def published_starts(path: Path) -> dict[int, float]:
+    """Return start times by job number, of a table of ``job_id`` and ``start``."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return {int(row["job_id"]): float(row["start"]) for row in csv.DictReader(lines)}
+
+
+def published_waits(path: Path) -> dict[int, float]:
+    """Return waits by job number, of a schedule in the Standard Workload Format."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        rows = [line.split() for line in lines if line.strip() and not line.startswith(";")]
+    return {int(row[0]): float(row[2]) for row in rows}
+
 
 FCFS = FirstComeFirstServed()
 SEQUENTIAL = Rules(EventOrder.SEQUENTIAL)

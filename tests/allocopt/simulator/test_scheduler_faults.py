@@ -63,30 +63,29 @@ def test_an_interrupt_is_not_taken_for_a_fault() -> None:
         simulate(JOBS, 2, Mine(interrupt))
 
 
-def test_a_job_started_twice_at_once_is_named() -> None:
-    fails(lambda view: [Start(0), Start(0)], "mine at time 0 s: job 7 is started twice, first at 0 s")
-
-
-def test_a_job_started_again_later_is_named() -> None:
-    fails(lambda view: [Start(0)], "mine at time 1 s: job 7 is started twice, first at 0 s")
-
-
-def test_a_job_started_before_it_is_submitted_is_named() -> None:
-    fails(lambda view: [Start(2)], "mine at time 0 s: job 9 is started before it is submitted")
-
-
-def test_a_job_that_does_not_fit_is_named_with_what_is_free() -> None:
-    fails(lambda view: [Start(job) for job in view.queue], r"mine at time 1 s: job 8 .* \[2\] units where \[0\]")
-
-
-@pytest.mark.parametrize("job", [3, -1, 99])
-def test_a_number_that_no_job_has_is_named(job: int) -> None:
-    fails(lambda view: [Start(job)], f"mine names job number {job}, there are 3 jobs")
-
-
-@pytest.mark.parametrize("job", [0.5, "7", None, np.float64(0)])
-def test_what_is_no_number_is_no_job(job: object) -> None:
-    fails(lambda view: [Start(job)], "mine")  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("decide", "message"),
+    [
+        (lambda view: [Start(0), Start(0)], "mine at time 0 s: job 7 is started twice, first at 0 s"),
+        (lambda view: [Start(0)], "mine at time 1 s: job 7 is started twice, first at 0 s"),
+        (lambda view: [Start(2)], "mine at time 0 s: job 9 is started before it is submitted"),
+        (lambda view: map(Start, view.queue), r"mine at time 1 s: job 8 .* \[2\] units where \[0\]"),
+        *(
+            (lambda view, job=job: [Start(job)], f"mine names job number {job}, there are 3 jobs")
+            for job in (3, -1, 99)
+        ),
+        *((lambda _, job=job: [Start(job)], "mine") for job in (0.5, "7", None, np.float64(0))),
+        (lambda view: [Reserve(2, 99.0)], "mine reserves a time for job 9, which does not wait"),
+        (lambda view: [], "mine leaves jobs waiting for ever: 3 jobs wait, the first is job 7, which asks for 2"),
+        (lambda view: [Wait(view.now + 1.0)], "mine waits for nothing: 3 jobs wait, the first is job 7"),
+        (lambda view: [Wait(view.now + 1e9)], "mine waits for nothing: 3 jobs wait, the first is job 7"),
+        (lambda view: sys.exit(0), "mine raised SystemExit: 0 at time 0 s"),
+    ],
+)
+def test_a_decision_that_cannot_be_taken_is_named_with_job_and_time(
+    decide: Callable[[View], Any], message: str
+) -> None:
+    fails(decide, message)
 
 
 @pytest.mark.parametrize("decision", [0, "x", None, 3.5, (0, None)], ids=repr)
@@ -104,19 +103,6 @@ def test_a_call_in_the_past_is_refused(time: float) -> None:
     fails(lambda view: [Wait(view.now + min(time, 0))], "mine wants to be called at .*not after")
     fails(lambda view: [Wait(time)], "mine wants to be called at .*not after 0 s")
     fails(lambda view: [Reserve(0, time)], "mine wants to be called at .*not after 0 s")
-
-
-def test_a_reservation_for_a_job_that_does_not_wait_is_refused() -> None:
-    fails(lambda view: [Reserve(2, 99.0)], "mine reserves a time for job 9, which does not wait")
-
-
-def test_a_scheduler_that_decides_nothing_is_stopped_when_nothing_is_left_to_happen() -> None:
-    fails(lambda view: [], "mine leaves jobs waiting for ever: 3 jobs wait, the first is job 7, which asks for 2")
-
-
-@pytest.mark.parametrize("step", [1.0, 1e9])
-def test_a_scheduler_that_only_waits_is_stopped(step: float) -> None:
-    fails(lambda view: [Wait(view.now + step)], "mine waits for nothing: 3 jobs wait, the first is job 7")
 
 
 def test_a_scheduler_that_waits_for_ever_after_some_jobs_is_stopped() -> None:
@@ -141,13 +127,6 @@ def test_a_scheduler_that_wants_to_be_called_for_ever_is_not_called_after_the_la
         yield Wait(view.now + 1)
 
     assert simulate(JOBS, 9, Mine(decide)).end.tolist() == [5.0, 6.0, 7.0]
-
-
-def test_a_scheduler_that_exits_is_named() -> None:
-    def leave(view: View) -> Iterable[Start]:
-        sys.exit(0)
-
-    fails(leave, "mine raised SystemExit: 0 at time 0 s")
 
 
 class Still:
@@ -175,11 +154,6 @@ def choose(*nodes: int) -> Callable[[View], list[Start]]:
     return lambda view: [Start(job, np.array(nodes[: view.processors[job]])) for job in view.queue if view.fits(job)]
 
 
-def test_an_over_committed_node_is_named_with_the_job_that_holds_it() -> None:
-    message = "mine at time 2 s: job 9 over-commits node 0: gets 1 nodes of which 0 are free; .* job 7"
-    fails(choose(0, 1), message, WHOLE)
-
-
 def test_the_job_that_holds_an_over_committed_node_now_is_named_not_one_that_has_left() -> None:
     # Job 2 has left node 0 to job 1, which stands before it in the workload.
     jobs = workload([(1, 0.0, 9.0, 1, 9.0), (2, 0.0, 2.0, 1, 2.0), (3, 3.0, 9.0, 1, 9.0)])
@@ -192,27 +166,24 @@ def test_the_job_that_holds_an_over_committed_node_now_is_named_not_one_that_has
         simulate(jobs, WHOLE, Mine(decide))
 
 
-def test_the_same_node_twice_is_refused() -> None:
-    fails(choose(0, 0), "mine at time 0 s: job 7 gets a node twice", WHOLE)
-
-
-@pytest.mark.parametrize("node", [3, -1])
-def test_a_node_that_there_is_not_is_named(node: int) -> None:
-    fails(choose(0, node), f"mine at time 0 s: job 7 gets node {node}, nodes are numbered 0 to 2", WHOLE)
-
-
-@pytest.mark.parametrize("nodes", [[0], [0, 1, 2], []], ids=len)
-def test_too_few_and_too_many_nodes_are_refused(nodes: list[int]) -> None:
-    message = f"mine at time 0 s: job 7 gets {len(nodes)} nodes, it asks for 2"
-    fails(lambda view: [Start(0, np.array(nodes, dtype=np.int64))], message, WHOLE)
-
-
-def test_nodes_are_whole_numbers() -> None:
-    fails(lambda view: [Start(0, np.array([0.2, 1.7]))], "mine raised TypeError", WHOLE)  # type: ignore[arg-type]
-
-
-def test_nodes_cannot_be_chosen_on_a_pool() -> None:
-    fails(choose(0, 1), "mine chooses nodes for job 7, but the platform is a pool")
+@pytest.mark.parametrize(
+    ("decide", "platform", "message"),
+    [
+        (choose(0, 1), WHOLE, "at time 2 s: job 9 over-commits node 0: gets 1 nodes of which 0 are free; .* job 7"),
+        (choose(0, 0), WHOLE, "at time 0 s: job 7 gets a node twice"),
+        (choose(0, 3), WHOLE, "at time 0 s: job 7 gets node 3, nodes are numbered 0 to 2"),
+        (choose(0, -1), WHOLE, "at time 0 s: job 7 gets node -1, nodes are numbered 0 to 2"),
+        (lambda view: [Start(0, np.array([0]))], WHOLE, "at time 0 s: job 7 gets 1 nodes, it asks for 2"),
+        (lambda view: [Start(0, np.arange(3))], WHOLE, "at time 0 s: job 7 gets 3 nodes, it asks for 2"),
+        (lambda view: [Start(0, np.arange(0))], WHOLE, "at time 0 s: job 7 gets 0 nodes, it asks for 2"),
+        (lambda view: [Start(0, np.array([0.2, 1.7]))], WHOLE, "raised TypeError"),
+        (choose(0, 1), 2, "chooses nodes for job 7, but the platform is a pool"),
+    ],
+)
+def test_nodes_that_cannot_be_chosen_are_refused(
+    decide: Callable[[View], Any], platform: Platform | int, message: str
+) -> None:
+    fails(decide, f"mine {message}", platform)
 
 
 def test_chosen_nodes_are_taken_as_they_are_chosen() -> None:

@@ -1,6 +1,6 @@
 """Simulations with quotas: by hand, against the simulator without sharing, and what always holds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,6 +31,18 @@ def queued(name: str, cores: int, run: float, *stages: Stage, submit: float = 0.
     return QueuedJob(name, submit, ProfiledJob(name, cores, stages or (Stage(1.0, 1.0),), run, limit * run))
 
 
+def run(
+    jobs: Sequence[QueuedJob],
+    cores: int,
+    scheduler: QuotaScheduler,
+    sharing: Sharing = Sharing.SHARES,
+    interference: Interference | None = None,
+    seed: int = 0,
+) -> QuotaSchedule:
+    execution = QuotaExecution(jobs, sharing, interference)
+    return simulate(queue_workload(jobs), cores, scheduler, seed=seed, execution=execution)
+
+
 @dataclass
 class Script(QuotaScheduler):
     """Decides what was written down for each time."""
@@ -52,9 +64,7 @@ class Script(QuotaScheduler):
 def test_a_guest_takes_its_quota_and_then_owns_its_cores() -> None:
     jobs = [queued("host", 8, 75.0), queued("guest", 4, 90.0), queued("third", 4, 10.0)]
     script = Script({0.0: [Start(0), PlaceGuest(1, 0, 25)], 100.0: [Start(2)]})
-    done = simulate(
-        queue_workload(jobs), 8, script, execution=QuotaExecution(jobs, sharing=Sharing.SHARES, interference=QUIET)
-    )
+    done = run(jobs, 8, script, interference=QUIET)
     # The host has 3/4 of its cores, the guest 2 of its 4, for 100 s; then the guest owns four cores, and four are free.
     assert done.end.tolist() == pytest.approx([100.0, 100.0 + 40.0, 110.0])
     assert done.accounts.host_of.tolist() == [-1, 0, -1]
@@ -69,12 +79,7 @@ def test_a_guest_takes_its_quota_and_then_owns_its_cores() -> None:
 def test_a_quota_may_change_while_jobs_share() -> None:
     jobs = [queued("host", 8, 100.0), queued("guest", 8, 50.0), queued("late", 8, 1.0, submit=60.0)]
     script = Script({0.0: [Start(0), PlaceGuest(1, 0, 50)], 60.0: [SetQuota(0, 90)]})
-    done = simulate(
-        queue_workload(jobs),
-        8,
-        Replaying(script),
-        execution=QuotaExecution(jobs, sharing=Sharing.CAPS, interference=QUIET),
-    )
+    done = run(jobs, 8, Replaying(script), Sharing.CAPS, QUIET)
     # 30 s of work each by 60 s; the guest's other 20 s at 9/10, in which the host does 1/10.
     guest = 60 + 20 / 0.9
     assert done.end[1] == pytest.approx(guest)
@@ -106,7 +111,7 @@ def test_two_jobs_that_share_end_as_in_a_co_run(
 ) -> None:
     jobs = [queued("host", 8, 60.0, *first), queued("guest", 8, 45.0, *second)]
     script = Script({0.0: [Start(0), PlaceGuest(1, 0, percent)]})
-    done = simulate(queue_workload(jobs), 8, script, execution=QuotaExecution(jobs, sharing=sharing))
+    done = run(jobs, 8, script, sharing)
     expected = finish_times([one.job for one in jobs], [1 - percent / 100, percent / 100], 8, sharing)
     assert done.end.tolist() == pytest.approx(expected.tolist(), rel=1e-6)
 
@@ -116,7 +121,7 @@ def test_two_jobs_that_share_end_as_in_a_co_run(
 @pytest.mark.parametrize("seed", [0, 1])
 def test_space_sharing_is_easy_of_the_simulator(cores: int, seed: int, between_s: float) -> None:
     queue = asax_queue(np.random.default_rng(seed), between_s=between_s, spread=0.2)
-    done = simulate(queue_workload(queue), cores, SpaceSharing(), execution=QuotaExecution(queue))
+    done = run(queue, cores, SpaceSharing())
     other = simulate(queue_workload(queue), cores, ListScheduler(FirstComeFirstServed(), Backfill.EASY))
     assert done.start == pytest.approx(other.start, abs=1e-3)
     assert done.end == pytest.approx(other.end, abs=1e-3)
@@ -175,9 +180,7 @@ SCHEDULERS = {
 def test_no_scheduler_gives_anything_twice_and_nobody_starves(name: str, sharing: Sharing) -> None:
     queue = asax_queue(np.random.default_rng(3), between_s=300.0)
     scheduler = Watched(SCHEDULERS[name](), heeds_memory=name != "static-50")
-    done: QuotaSchedule = simulate(
-        queue_workload(queue), 64, scheduler, seed=5, execution=QuotaExecution(queue, sharing)
-    )
+    done = run(queue, 64, scheduler, sharing, seed=5)
     assert scheduler.name == name or name == "coallocation-response"
     assert np.isfinite(done.start).all()
     assert np.isfinite(done.end).all()
@@ -191,11 +194,10 @@ def test_no_scheduler_gives_anything_twice_and_nobody_starves(name: str, sharing
 @pytest.mark.parametrize("name", ["asax", "coallocation-assignment"])
 def test_the_seed_decides_the_schedule(name: str) -> None:
     queue = asax_queue(np.random.default_rng(1), repeats=1)
-    ends = [
-        simulate(queue_workload(queue), 64, SCHEDULERS[name](), seed=seed, execution=QuotaExecution(queue)).end.tolist()
-        for seed in (1, 1)
-    ]
-    assert ends[0] == ends[1]
+    assert (
+        run(queue, 64, SCHEDULERS[name](), seed=1).end.tolist()
+        == run(queue, 64, SCHEDULERS[name](), seed=1).end.tolist()
+    )
 
 
 @pytest.mark.parametrize(
@@ -221,20 +223,18 @@ def test_the_seed_decides_the_schedule(name: str) -> None:
 def test_what_cannot_be_is_refused(decisions: list[Decision], fault: str) -> None:
     jobs = [queued("a", 8, 10.0), queued("b", 4, 10.0), queued("c", 2, 10.0)]
     with pytest.raises(SchedulerError, match=fault):
-        simulate(queue_workload(jobs), 8, Script({0.0: decisions}), execution=QuotaExecution(jobs))
+        run(jobs, 8, Script({0.0: decisions}))
 
 
 def test_a_job_larger_than_the_cluster_is_refused() -> None:
     with pytest.raises(InvalidProblemError, match="job 1: asks for 8 processors, the machine has 4"):
-        simulate(
-            queue_workload([queued("a", 8, 10.0)]), 4, SpaceSharing(), execution=QuotaExecution([queued("a", 8, 10.0)])
-        )
+        run([queued("a", 8, 10.0)], 4, SpaceSharing())
 
 
 def test_a_scheduler_is_asked_again_after_its_period_while_jobs_share() -> None:
     jobs = [queued("host", 8, 50.0), queued("guest", 8, 50.0)]
     script = Script({0.0: [Start(0), PlaceGuest(1, 0, 50)]}, period_s=30.0)
-    simulate(queue_workload(jobs), 8, script, execution=QuotaExecution(jobs, interference=QUIET))
+    run(jobs, 8, script, interference=QUIET)
     assert script.asked == pytest.approx([0.0, 30.0, 60.0, 90.0, 100.0])
 
 
