@@ -1,18 +1,14 @@
 """Dynamic programs and integer programs of the knapsack find what looking at every selection finds."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from pyscipopt import Model
 from support.clocks import LooksBudget
 from support.knapsacks import best_value, knapsack, knapsacks, selection, selections, value_of
 
 from allocopt import knapsack as base
 from allocopt.errors import UsageError
 from allocopt.problems.knapsack import KnapsackJob, KnapsackProblem, Reward, Selection
-from allocopt.problems.knapsack.generate import synthetic_knapsack
 from allocopt.problems.knapsack.packing import Gains
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, Status, StopReason
@@ -189,18 +185,3 @@ def test_where_nobody_fits_there_is_no_model() -> None:
         Status.OPTIMAL,
         selection(),
     )
-
-
-@pytest.mark.parametrize("suffix", ["mps", "lp"])
-def test_another_program_finds_the_same_optimum_in_an_exported_model(suffix: str, tmp_path: Path) -> None:
-    problem = synthetic_knapsack("drawn", np.random.default_rng(4), 64, 6, slots=2)
-    path = tmp_path / f"model.{suffix}"
-    IntegerKnapsack.scip().export(problem, path)
-    model = Model()
-    model.hideOutput()
-    model.readProblem(str(path))
-    model.optimize()
-    expected = solved_program("scip", problem).objective
-    assert Gains.of(problem).constant - model.getObjVal() == pytest.approx(expected, rel=1e-6)
-    names = KnapsackModel(Gains.of(problem)).program().column_names()
-    assert len(set(names)) == len(names)

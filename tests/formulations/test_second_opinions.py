@@ -1,10 +1,12 @@
 """FREE and DCAS by models for CP-SAT and SCIP: the same optima as the project's own methods and as brute force."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from support.brute_force import optimum
 from support.counts import optimum_by_counts
-from support.second_opinions import CpSat, Modeller, Scip, optimum_by_model
+from support.second_opinions import CpSat, Scip, optimum_by_model
 from support.windows import window
 
 from allocopt.cluster.topology import FatTree
@@ -15,7 +17,7 @@ from allocopt.solving.solve import solve
 
 pytestmark = pytest.mark.slow
 
-both = pytest.mark.parametrize("modeller", [CpSat, Scip])
+TWINS = [(Strategy.FREE, 13, 4, "exact", optimum_by_counts), (Strategy.DCAS, 8, 3, "dp", optimum)]
 
 
 def case(seed: int, m: int, strategy: Strategy, most_jobs: int = 4) -> TopologyProblem:
@@ -36,22 +38,22 @@ def proved(problem: TopologyProblem, solver: str) -> float:
     return result.objective
 
 
-@both
+@pytest.mark.parametrize("modeller", [CpSat, Scip])
 @pytest.mark.parametrize("seed", range(20))
-def test_free_by_counts_has_the_optimum_that_exact_proves(modeller: type[Modeller], seed: int) -> None:
-    problem = case(seed, 13, Strategy.FREE)
+@pytest.mark.parametrize(("strategy", "m", "most_jobs", "solver", "enumerated"), TWINS)
+def test_plain_models_have_the_optimum_that_is_proved_and_that_of_an_enumeration(
+    strategy: Strategy,
+    m: int,
+    most_jobs: int,
+    solver: str,
+    enumerated: Callable[[TopologyProblem], float],
+    seed: int,
+    modeller: type[CpSat | Scip],
+) -> None:
+    problem = case(seed, m, strategy, most_jobs)
     best = optimum_by_model(problem, modeller())
-    assert best == pytest.approx(proved(problem, "exact"), rel=1e-9, abs=1e-9)
-    assert best == pytest.approx(optimum_by_counts(problem), rel=1e-9, abs=1e-9)
-
-
-@both
-@pytest.mark.parametrize("seed", range(20))
-def test_dcas_without_crossings_has_the_optimum_that_dp_proves(modeller: type[Modeller], seed: int) -> None:
-    problem = case(seed, 8, Strategy.DCAS, most_jobs=3)
-    best = optimum_by_model(problem, modeller())
-    assert best == pytest.approx(proved(problem, "dp"), rel=1e-9, abs=1e-9)
-    assert best == pytest.approx(optimum(problem), rel=1e-9, abs=1e-9)
+    assert best == pytest.approx(proved(problem, solver), rel=1e-9, abs=1e-9)
+    assert best == pytest.approx(enumerated(problem), rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(3))

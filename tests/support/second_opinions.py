@@ -7,7 +7,7 @@ binary variable for every value of a count.
 
 import itertools
 import math
-from typing import Any, Protocol
+from typing import Any
 
 from ortools.sat.python import cp_model
 from pyscipopt import Model, quicksum
@@ -20,24 +20,8 @@ Groups = list[tuple[int, list[int]]]
 """Every group below the top: the hops between its level and the next, and its idle positions."""
 
 
-class Modeller(Protocol):
-    """What a model is written in; expressions and constraints are those of the package."""
-
-    def whole(self, most: int) -> Any:
-        """Return a variable in 0, 1, ..., most."""
-
-    def require(self, constraint: Any) -> None:
-        """Add a constraint."""
-
-    def square(self, count: Any, most: int) -> Any:
-        """Return the square of a sum of variables that is at most ``most``."""
-
-    def largest(self, total: Any) -> int:
-        """Maximize, prove, and return the value."""
-
-
 class CpSat:
-    """Written in CP-SAT."""
+    """Makes variables in 0, 1, ..., most, squares of sums that are at most so much, and proves the largest value."""
 
     def __init__(self) -> None:
         self.model = cp_model.CpModel()
@@ -65,7 +49,7 @@ class CpSat:
 
 
 class Scip:
-    """Written in SCIP."""
+    """Does so in SCIP."""
 
     def __init__(self) -> None:
         self.model = Model()
@@ -91,7 +75,7 @@ class Scip:
         return round(self.model.getObjVal())
 
 
-def optimum_by_model(problem: TopologyProblem, modeller: Modeller) -> float:
+def optimum_by_model(problem: TopologyProblem, modeller: CpSat | Scip) -> float:
     """Least total hop cost under ``free`` or ``dcas``."""
     unit = math.lcm(*problem.sizes.tolist())
     groups = groups_of(problem)
@@ -120,7 +104,7 @@ def groups_of(problem: TopologyProblem) -> Groups:
     return found
 
 
-def counts_free(problem: TopologyProblem, modeller: Modeller) -> Any:
+def counts_free(problem: TopologyProblem, modeller: CpSat | Scip) -> Any:
     """Every job takes a number of nodes of each leaf; return the sum of a job's numbers over some leaves."""
     above = [switches_above(problem.topology)[node] for node in problem.idle_nodes]
     leaf_of = [switches[0] if switches else None for switches in above]
@@ -133,7 +117,7 @@ def counts_free(problem: TopologyProblem, modeller: Modeller) -> Any:
     return lambda job, members: sum(taken[job][leaf] for leaf in {leaf_of[position] for position in members})
 
 
-def counts_dcas(problem: TopologyProblem, modeller: Modeller) -> Any:
+def counts_dcas(problem: TopologyProblem, modeller: CpSat | Scip) -> Any:
     """Every position belongs to one block, a job or the leftover, and no two blocks cross; return a sum as above."""
     m = len(problem.idle_nodes)
     sizes = [*problem.sizes.tolist(), m - int(problem.sizes.sum())]

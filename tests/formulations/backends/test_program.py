@@ -4,6 +4,7 @@ import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +17,11 @@ from support.windows import paper_window, window
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import BadFileError, UsageError
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.knapsack.generate import synthetic_knapsack
 from allocopt.solving.budget import Budget
 from formulations.backends.program import BinaryProgram
+from formulations.backends.solver import BackEndSolver
+from formulations.knapsack.integer import IntegerKnapsack
 from formulations.topology.integer import PackSolver, ScipPaper
 
 
@@ -63,18 +66,23 @@ Reader = Callable[[Path], float]
 
 
 SMALL = window(FatTree(2, 3, 3), [0, 1, 3, 5, 6, 7, 8, 11, 12, 15], [4, 3, 2], strategy=Strategy.SCAS)
-MODELS = [(PackSolver.scip(), paper_window(5, Strategy.SCAS)), (ScipPaper(), SMALL)]
+DRAWN = synthetic_knapsack("drawn", np.random.default_rng(4), 64, 6, slots=2)
+MODELS = [(PackSolver.scip(), paper_window(5, Strategy.SCAS)), (ScipPaper(), SMALL), (IntegerKnapsack.scip(), DRAWN)]
 
 
 @every_format
 @pytest.mark.parametrize(("solver", "problem"), MODELS, ids=lambda value: getattr(value, "name", None))
-def test_a_model_keeps_its_optimum(
-    solver: PackSolver, problem: TopologyProblem, suffix: str, read: Reader, tmp_path: Path
+def test_a_model_keeps_its_optimum_and_names_differ(
+    solver: BackEndSolver[Any, Any], problem: Any, suffix: str, read: Reader, tmp_path: Path
 ) -> None:
     path = tmp_path / f"model{suffix}"
     solver.export(problem, path)
-    assert read(path) == pytest.approx(PackSolver.scip().solve(problem, Budget(), 0).objective, rel=1e-6)
+    result = solver.solve(problem, Budget(), 0) if problem is DRAWN else PackSolver.scip().solve(problem, Budget(), 0)
+    bound = solver.formulate(problem, solver.tables(problem)).bound_of(read(path))  # type: ignore[union-attr]
+    assert bound == pytest.approx(result.objective, rel=1e-6)
     assert list(tmp_path.iterdir()) == [path]
+    names = solver.program(problem).column_names()
+    assert len(set(names)) == len(names)
 
 
 @every_format

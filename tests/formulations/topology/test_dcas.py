@@ -131,10 +131,6 @@ def test_limits_grow_less_where_the_work_grows_more() -> None:
 
 DCAS = Strategy.DCAS
 
-interval_trees = st.builds(FatTree, st.just(1), st.integers(1, 4), st.integers(1, 4), st.just((2, 4, 6))) | st.builds(
-    FatTree, st.integers(1, 4), st.just(1), st.integers(1, 4), st.just((1, 4, 20))
-)
-
 
 def solved(problem: TopologyProblem, budget: Budget = Budget()) -> Result:  # noqa: B008 (immutable)
     result = DynamicProgram().solve(problem, budget, 0)
@@ -165,24 +161,6 @@ def test_the_optimum_of_brute_force_is_proved_where_nesting_pays() -> None:
             assert_proved(result, optimum(problem))
         better += result.objective < scas - 1.0
     assert better >= 20
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sizes", [[3, 3, 2], [2, 4, 4], [3, 2, 2, 2], [5, 3, 3], [3, 3, 3]])
-@pytest.mark.parametrize("seed", range(3))
-def test_the_optimum_of_brute_force_is_proved_where_jobs_do_not_fit_into_leaves(sizes: list[int], seed: int) -> None:
-    idle = np.sort(np.random.default_rng(seed).choice(24, size=11, replace=False))
-    problem = window(FatTree(3, 2, 4), idle, sizes, strategy=DCAS)
-    assert_proved(solved(problem), optimum(problem))
-
-
-def test_a_job_around_another_and_the_leftover_is_found() -> None:
-    # Job 0 takes both ends of the pod of nodes 0 .. 7; in between lie job 1, whole in a leaf, and the leftover.
-    tree = Tree.from_levels(
-        [{"a": [0, 1, 2], "b": [3, 4, 5], "c": [6, 7], "d": [8, 9]}, {"p": list("abc"), "q": ["d"]}]
-    )
-    problem = window(tree, range(10), [4, 3, 2], strategy=DCAS)
-    assert_proved(solved(problem), optimum(problem))
 
 
 @pytest.mark.slow
@@ -233,9 +211,23 @@ def test_three_levels_of_switches_below_the_top_are_refused() -> None:
     assert_proved(solved(below), optimum(below))
 
 
-def test_a_switch_that_lies_around_the_end_of_the_sequence_is_taken() -> None:
-    tree = Tree.from_levels([{"a": [0, 1, 6, 7], "b": [2, 3, 4, 5]}])
-    problem = window(tree, range(8), [3, 3], strategy=DCAS)
+@pytest.mark.parametrize(
+    ("levels", "sizes"),
+    [
+        # Job 0 takes both ends of the pod of nodes 0 .. 7; in between lie job 1, whole in a leaf, and the leftover.
+        (
+            [{"a": [0, 1, 2], "b": [3, 4, 5], "c": [6, 7], "d": [8, 9]}, {"p": list("abc"), "q": ["d"]}],
+            [4, 3, 2],
+        ),
+        # A switch lies around the end of the sequence.
+        ([{"a": [0, 1, 6, 7], "b": [2, 3, 4, 5]}], [3, 3]),
+    ],
+)
+def test_jobs_around_others_and_switches_around_the_end_are_solved(
+    levels: list[dict[str, list[int | str]]], sizes: list[int]
+) -> None:
+    tree = Tree.from_levels(levels)
+    problem = window(tree, range(tree.size), sizes, strategy=DCAS)
     assert_proved(solved(problem), optimum(problem))
 
 

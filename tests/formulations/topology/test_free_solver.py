@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.brute_force import optimum
 from support.clocks import ScriptedBudget
 from support.counts import optimum_by_counts
 from support.oracle import ROUNDING, OracleWindow
 from support.results import assert_proved
 from support.side import ruled_optimum, ruled_windows
-from support.windows import fat_trees, paper_window, resequenced, trees, window, windows
+from support.windows import fat_trees, paper_window, trees, window
 
 from allocopt.cluster.topology import FatTree, Tree
 from allocopt.errors import UsageError
@@ -71,37 +70,6 @@ def test_the_proven_optima_are_found_from_greedy_allocations(oracle_windows: lis
         assert result.objective == pytest.approx(case.optimum[Strategy.FREE], rel=0, abs=ROUNDING)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("states", [1, 300])
-def test_within_few_states_the_bound_is_valid(oracle_windows: list[OracleWindow], states: int) -> None:
-    for case in oracle_windows:
-        result = solved(case.problem.with_strategy(Strategy.FREE), solver=ExactFree(states))
-        best = case.optimum[Strategy.FREE]
-        assert result.bound is not None
-        assert result.objective is not None
-        assert result.bound <= best + ROUNDING
-        assert result.objective >= best - ROUNDING
-        assert result.gap is not None
-        assert result.gap <= 0.05
-
-
-@given(windows(most_idle=8, most_jobs=3), st.integers(1, 12))
-def test_after_few_iterations_the_bound_never_passes_the_optimum(problem: TopologyProblem, iterations: int) -> None:
-    result = solved(problem, Budget(iterations=iterations))
-    best = optimum(problem)
-    assert result.bound is not None
-    assert result.objective is not None
-    assert result.bound <= best * (1 + 1e-9) + 1e-9
-    assert result.objective >= best * (1 - 1e-9) - 1e-9
-
-
-@given(windows(most_idle=8, most_jobs=3, topologies=trees(levels=4)))
-def test_trees_of_four_levels_get_a_valid_bound(problem: TopologyProblem) -> None:
-    result = solved(problem)
-    assert result.bound is not None
-    assert result.bound <= optimum(problem) * (1 + 1e-9) + 1e-9
-
-
 @pytest.fixture
 def granted(monkeypatch: pytest.MonkeyPatch) -> list[Budget]:
     """Budgets of the searches, which find nothing."""
@@ -135,16 +103,6 @@ def test_layers_that_do_not_fit_are_not_begun(monkeypatch: pytest.MonkeyPatch) -
     assert not closing.close(1000)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_order_of_jobs_and_nodes_does_not_matter(seed: int) -> None:
-    problem = paper_window(seed)
-    order = np.random.default_rng(seed).permutation(len(problem.idle_nodes))
-    shuffled = resequenced(problem, order)
-    first, again = solved(problem), solved(shuffled)
-    assert first.status is again.status is Status.OPTIMAL
-    assert again.objective == pytest.approx(first.objective, rel=1e-9)
-
-
 @pytest.mark.parametrize("states", [0, -1, 10**12])
 def test_a_senseless_number_of_states_is_an_error(states: int) -> None:
     with pytest.raises(UsageError, match="states is"):
@@ -162,24 +120,6 @@ def test_another_search_takes_the_place_of_one_that_is_not_installed(monkeypatch
     assert solved(problem).status is Status.OPTIMAL
 
 
-def solved_ruled(problem: TopologyProblem, budget: Budget = Budget()) -> Result:  # noqa: B008 (immutable)
-    result = ExactFree().solve(problem, budget, 0)
-    verify_result(problem, result)
-    return result
-
-
-@given(ruled_windows(most_idle=9, most_jobs=4, topologies=SHALLOW))
-def test_the_optimum_is_proved_or_that_there_is_none(problem: TopologyProblem) -> None:
-    result = solved_ruled(problem)
-    best = ruled_optimum(problem)
-    if best is None:
-        assert result.status is Status.INFEASIBLE
-        assert result.solution is result.objective is result.bound is None
-    else:
-        assert result.status is Status.OPTIMAL
-        assert result.objective == pytest.approx(best, rel=1e-9, abs=1e-9)
-
-
 @pytest.fixture
 def nothing_to_begin_with(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nobody look for allocations, so that the layers have to find one."""
@@ -187,23 +127,38 @@ def nothing_to_begin_with(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Allocation, "trivial", lambda _: None)
 
 
-@pytest.mark.usefixtures("nothing_to_begin_with")
-@given(ruled_windows(most_idle=9, most_jobs=4, topologies=SHALLOW))
-def test_without_an_allocation_to_begin_with_the_layers_find_the_best_one(problem: TopologyProblem) -> None:
-    result = solved_ruled(problem)
+ruled_by_levels = ruled_windows(most_idle=9, most_jobs=4, topologies=SHALLOW)
+
+
+@pytest.mark.parametrize("start", ["an allocation", "nothing_to_begin_with"])
+@given(problem=ruled_by_levels)
+def test_the_optimum_is_proved_or_that_there_is_none(
+    start: str, problem: TopologyProblem, request: pytest.FixtureRequest
+) -> None:
+    if start == "nothing_to_begin_with":
+        request.getfixturevalue(start)
     best = ruled_optimum(problem)
+    result = solved(problem)
     if best is None:
         assert result.status is Status.INFEASIBLE
+        assert result.solution is result.objective is result.bound is None
     else:
-        assert result.status is Status.OPTIMAL
-        assert result.objective == pytest.approx(best, rel=1e-9, abs=1e-9)
+        assert_proved(result, best)
 
 
-def test_two_jobs_that_each_need_the_only_large_pod_are_infeasible() -> None:
-    problem = window(FatTree(2, 2, 4), range(1, 12), [5, 4])
-    rules = Placement(within="pod", only_in=(Groups("pod", (0,)),))
-    problem = replace(problem, jobs=tuple(Job(job.id, job.nodes, rules) for job in problem.jobs))
-    assert solved_ruled(problem).status is Status.INFEASIBLE
+deep = ruled_windows(most_idle=8, most_jobs=3, topologies=trees(levels=4))
+
+
+@given(ruled_by_levels | deep, st.integers(1, 12) | st.none())
+def test_cut_off_anywhere_bound_and_verdict_are_valid(problem: TopologyProblem, iterations: int | None) -> None:
+    result = solved(problem, Budget(iterations=iterations))
+    best = ruled_optimum(problem)
+    if best is None:
+        assert result.status in (Status.INFEASIBLE, Status.UNKNOWN)
+        return
+    assert result.status is not Status.INFEASIBLE
+    assert result.bound is None or result.bound <= best * (1 + 1e-9) + 1e-9
+    assert iterations is not None or result.bound is not None
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -215,19 +170,8 @@ def test_rules_on_windows_of_the_paper_are_kept_to_proof(seed: int) -> None:
         Placement(not_in=(Groups(2, (0, 3)),)),
     ]
     jobs = [Job(job.id, job.nodes, rules[index % 3]) for index, job in enumerate(problem.jobs)]
-    result = solved_ruled(replace(problem, jobs=tuple(jobs)), Budget(30.0))
+    result = solved(replace(problem, jobs=tuple(jobs)), Budget(30.0))
     assert result.status in (Status.OPTIMAL, Status.INFEASIBLE)
-
-
-@given(ruled_windows(most_idle=9, most_jobs=4, topologies=SHALLOW), st.integers(1, 12))
-def test_cut_off_anywhere_the_bound_is_valid(problem: TopologyProblem, iterations: int) -> None:
-    result = solved_ruled(problem, Budget(iterations=iterations))
-    best = ruled_optimum(problem)
-    if best is None:
-        assert result.status in (Status.INFEASIBLE, Status.UNKNOWN)
-        return
-    assert result.status is not Status.INFEASIBLE
-    assert result.bound is None or result.bound <= best * (1 + 1e-9) + 1e-9
 
 
 @pytest.mark.usefixtures("nothing_to_begin_with")
@@ -236,17 +180,5 @@ def test_jobs_in_segments_may_share_two_leaves() -> None:
     problem = window(FatTree(1, 2, 5), range(10), [6, 4])
     segments = (Segments(3, "leaf"), Segments(2, "leaf"))
     jobs = [replace(job, placement=Placement(segments=s)) for job, s in zip(problem.jobs, segments, strict=True)]
-    result = solved_ruled(replace(problem, jobs=tuple(jobs)))
+    result = solved(replace(problem, jobs=tuple(jobs)))
     assert result.status is Status.OPTIMAL
-
-
-@given(ruled_windows(most_idle=8, most_jobs=3, topologies=trees(levels=4)))
-def test_on_trees_of_four_levels_bound_and_verdict_are_valid(problem: TopologyProblem) -> None:
-    result = solved_ruled(problem)
-    best = ruled_optimum(problem)
-    if best is None:
-        assert result.status in (Status.INFEASIBLE, Status.UNKNOWN)
-    else:
-        assert result.status is not Status.INFEASIBLE
-        assert result.bound is not None
-        assert result.bound <= best * (1 + 1e-9) + 1e-9

@@ -56,29 +56,20 @@ def holds(program: BinaryProgram, chosen: IntArray) -> bool:
 
 @every_formulation
 @given(problem=scas_windows)
-def test_every_scas_allocation_is_a_point_of_its_cost(
+def test_every_scas_allocation_is_a_point_of_its_cost_that_is_decoded_up_to_equal_jobs(
     formulate: Callable[[TopologyProblem], Formulation], problem: TopologyProblem
 ) -> None:
     formulation = formulate(problem)
     program = formulation.program()
     hops = hop_matrix(problem)
     for owners in scas_allocations(problem):
-        chosen = formulation.encode(Allocation.of_owners(problem, np.array(owners)))
+        allocation = Allocation.of_owners(problem, np.array(owners))
+        chosen = formulation.encode(allocation)
+        decoded = formulation.decode(chosen)
+        assert [len(nodes) for nodes in decoded.nodes] == problem.sizes.tolist()
+        assert sorted(map(tuple, decoded.nodes)) == sorted(map(tuple, allocation.nodes))
         assert holds(program, chosen)
         assert program.cost_of(chosen) == pytest.approx(cost_of(problem, owners, hops), rel=1e-9, abs=1e-9)
-
-
-@every_formulation
-@given(problem=scas_windows)
-def test_decoding_returns_what_was_encoded_up_to_equal_jobs(
-    formulate: Callable[[TopologyProblem], Formulation], problem: TopologyProblem
-) -> None:
-    formulation = formulate(problem)
-    allocation = Allocation.sequential(problem)
-    decoded = formulation.decode(formulation.encode(allocation))
-    assert decoded is not None
-    assert [len(nodes) for nodes in decoded.nodes] == problem.sizes.tolist()
-    assert sorted(map(tuple, decoded.nodes)) == sorted(map(tuple, allocation.nodes))
 
 
 @given(problem=windows(most_idle=4, most_jobs=2, strategy=Strategy.SCAS))

@@ -35,23 +35,6 @@ from formulations.topology.lagrangian.solver import Lagrangian
 NO_LIMIT = 10**9
 
 
-@st.composite
-def small_blocks(draw: st.DrawFn) -> tuple[Circle, Blocks]:
-    """Draw a circle with jobs that fit on it: some have no gap left."""
-    circle = draw(circles(most_positions=7))
-    counts = np.zeros(len(circle.sizes), dtype=np.int64)
-    room = circle.m
-    for _ in range(draw(st.integers(1, 4))):
-        fitting = np.flatnonzero(circle.sizes <= room)
-        if len(fitting):
-            r = int(draw(st.sampled_from(fitting.tolist())))
-            counts[r] += 1
-            room -= int(circle.sizes[r])
-    used = counts > 0
-    circle = Circle(circle.costs[used], circle.sizes[used])
-    return circle, Blocks(circle.sizes, counts[used], circle.costs)
-
-
 def priced_packings(circle: Circle, counts: Iterator[tuple[int, ...]]) -> Iterator[tuple[FloatArray, float]]:
     """How many blocks of each size, and the cost, of all packings with these counts."""
     for used in counts:
@@ -134,23 +117,6 @@ def test_the_bound_of_a_window_never_passes_its_optimum_and_never_falls(problem:
         before = bundle.value
         bundle.step()
         assert before <= bundle.value <= best + 1e-9 * abs(best)
-
-
-@given(small_blocks(), st.data())
-def test_fixing_keeps_every_block_of_every_packing_that_is_good_enough(
-    case: tuple[Circle, Blocks], data: st.DataObject
-) -> None:
-    circle, blocks = case
-    prices = data.draw(prices_for(circle))
-    every = list(packings(circle, blocks.counts))
-    most = sorted(circle.costs[sizes, starts].sum() for sizes, starts in every)[
-        data.draw(st.integers(0, 2)) % len(every)
-    ]
-    kept = Relaxation(blocks, Budget().start()).survivors(prices, float(most), NO_LIMIT)
-    assert kept is not None
-    for sizes, starts in every:
-        if circle.costs[sizes, starts].sum() <= most:
-            assert np.isin(sizes * circle.m + starts, kept).all()
 
 
 def test_fixing_gives_up_beyond_the_limit_and_when_the_time_is_over() -> None:

@@ -8,18 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from support.brute_force import optimum
-from support.clocks import LooksBudget
 from support.counts import counts_of_vertices, largest_saving, leaf_groups, patterns, saving
-from support.oracle import ROUNDING, OracleWindow
 from support.part_prices import SlowPricing
-from support.windows import paper_window, trees, window, windows
+from support.windows import paper_window, window, windows
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
 from allocopt.kernels.insertion import insertion_state
-from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import encode, group_tree
 from allocopt.solving.budget import Budget
@@ -32,14 +28,10 @@ from formulations.topology.prices.pricing import MergedTree, Pricing, Rounding, 
 from formulations.topology.prices.solver import Ascent, LeafPrices
 
 
-def levels_of(problem: TopologyProblem) -> range:
-    return range(len(problem.topology.hops))
-
-
 @given(windows(most_idle=12, most_jobs=4), st.data())
 def test_every_group_is_in_one_stock_of_its_class(problem: TopologyProblem, data: st.DataObject) -> None:
     encoding = encode(problem)
-    tree, class_of_group = MergedTree.of(encoding, data.draw(st.sampled_from(levels_of(problem))))
+    tree, class_of_group = MergedTree.of(encoding, data.draw(st.integers(0, len(problem.topology.hops) - 1)))
     idle = [np.bincount(groups).tolist() for groups in encoding.groups]
     groups = [
         pair for nodes, classes in zip(idle, class_of_group, strict=True) for pair in zip(classes, nodes, strict=True)
@@ -108,7 +100,7 @@ def test_answers_and_bound_are_those_of_the_slow_twin(case: tuple[TopologyProble
         for c in range(int(tree.worth_first[v + 1] - tree.worth_first[v])):
             assert found.worth[tree.worth_first[v] + c] == pytest.approx(float(slow.worth(v, c)), abs=1e-9)
     exact = slow.bound(problem.sizes.tolist())
-    assert found.bound >= exact
+    assert found.bound >= max(exact, largest_saving(problem))
     assert found.bound == pytest.approx(float(exact), rel=1e-9, abs=1e-9)
 
 
@@ -152,14 +144,6 @@ def test_without_merging_jobs_choose_among_all_patterns(problem: TopologyProblem
     for r, size in enumerate(pricing.sizes.tolist()):
         best = max(value(pattern) for pattern in patterns(idle, size))
         assert found.savings[r] - found.job_parts[r] @ prices == pytest.approx(best, abs=1e-9)
-
-
-@given(priced_windows())
-def test_no_allocation_saves_more_than_the_bound_at_any_prices(
-    case: tuple[TopologyProblem, Pricing, FloatArray],
-) -> None:
-    problem, pricing, prices = case
-    assert pricing.at(prices).bound >= largest_saving(problem)
 
 
 @given(windows(most_idle=12, most_jobs=4), seeds)
@@ -370,46 +354,6 @@ def crowded_window(seed: int) -> TopologyProblem:
     idle = np.flatnonzero(rng.random(2000) < np.repeat(rng.random(100), 20))
     sizes = rng.integers(2, 41, size=200)
     return window(FatTree(10, 10, 20), idle, sizes[np.cumsum(sizes) <= 0.95 * len(idle)].tolist())
-
-
-@given(windows(most_idle=8, most_jobs=3), st.integers(1, 12))
-def test_after_few_iterations_the_bound_never_passes_the_optimum(problem: TopologyProblem, iterations: int) -> None:
-    result = solved(problem, Budget(iterations=iterations))
-    best = optimum(problem)
-    assert result.bound is not None
-    assert result.objective is not None
-    assert result.bound <= best * (1 + 1e-9) + 1e-9
-    assert result.objective >= best * (1 - 1e-9) - 1e-9
-
-
-@given(windows(most_idle=8, most_jobs=3, topologies=trees(levels=4)))
-def test_trees_of_four_levels_get_a_valid_bound(problem: TopologyProblem) -> None:
-    result = solved(problem, Budget(iterations=40))
-    assert result.bound is not None
-    assert result.bound <= optimum(problem) * (1 + 1e-9) + 1e-9
-
-
-@pytest.mark.slow
-def test_the_known_optima_lie_between_bound_and_objective(oracle_windows: list[OracleWindow]) -> None:
-    for case in oracle_windows:
-        result = solved(case.problem.with_strategy(Strategy.FREE), Budget(iterations=20))
-        best = case.optimum[Strategy.FREE]
-        assert result.bound is not None
-        assert result.objective is not None
-        assert result.bound <= best + ROUNDING
-        assert result.objective >= best - ROUNDING
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("looks", range(0, 60, 4))
-def test_wherever_it_is_cut_off_allocation_and_bound_are_valid(looks: int) -> None:
-    problem = paper_window(4)
-    best = get_solver("exact").solve(problem, Budget(), 0).objective
-    result = solved(problem, LooksBudget(looks=looks))
-    assert best is not None
-    assert result.objective is not None
-    assert best <= result.objective * (1 + 1e-12)
-    assert result.bound is None or result.bound <= best * (1 + 1e-12)
 
 
 @pytest.mark.slow
