@@ -62,7 +62,6 @@ class OneShot(TopologySolver):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the solver takes: no promise, any size."""
         return Capabilities(self.strategies, frozenset(), "any")
 
     @abstractmethod
@@ -70,31 +69,22 @@ class OneShot(TopologySolver):
         """Build an allocation that obeys the problem's strategy."""
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Build the allocation; see `TopologySolver.search`."""
         run.offer(self.allocate(problem, np.random.default_rng(seed)))
         return StopReason.COMPLETED
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Result of solving a `Model`, with the nodes of every job.
-
-    ``node_names`` are the names of the nodes by number, empty where they have none.
-    """
+    """Result of solving a `Model`, with the nodes of every job."""
 
     problem: TopologyProblem
     result: Result[Allocation]
-    node_names: tuple[str, ...] = ()
+    node_names: tuple[str, ...] = ()  # by number; empty where nodes have none
 
     def __getitem__(self, job: Job) -> IntArray | tuple[str, ...]:
         """Return the nodes of a job: names where the cluster has some, else numbers, shape ``(n,)``.
 
-        Raises
-        ------
-        KeyError
-            If the job is not of this model.
-        NoSolutionError
-            If no allocation was found.
+        Raises `KeyError` if the job is not of this model, `NoSolutionError` if no allocation was found.
         """
         ids = [each.id for each in self.problem.jobs]
         if job.id not in ids:
@@ -107,15 +97,6 @@ class Answer:
 class Model:
     """Builder of a `TopologyProblem`, job by job.
 
-    Parameters
-    ----------
-    cluster
-        A topology, or what `allocopt.read_topology` returns, whose nodes have names.
-    idle_nodes
-        Numbers of the nodes that may be given away; None for all.
-    fragmentation_weight
-        Cost of the hops of the leftover nodes, as if they were one job, in hop costs of a job.
-
     Examples
     --------
     >>> from allocopt import FatTree
@@ -127,9 +108,10 @@ class Model:
     ('OPTIMAL', 4)
     """
 
-    cluster: Topology | NamedTree
-    idle_nodes: IntArray | Sequence[int] | None = None
+    cluster: Topology | NamedTree  # a topology, or what `allocopt.read_topology` returns, whose nodes have names
+    idle_nodes: IntArray | Sequence[int] | None = None  # numbers of the nodes that may be given away; None for all
     hop_cost: float = 1000.0
+    # Cost of the hops of the leftover nodes, as if they were one job, in hop costs of a job.
     fragmentation_weight: float = 0.0
     name: str = "model"
     jobs: list[Job] = field(default_factory=list, init=False)
@@ -147,14 +129,7 @@ class Model:
     ) -> Job:
         """Add a job and return it; see `Placement` for where its nodes may lie.
 
-        Parameters
-        ----------
-        id
-            None for its number, from 1 on.
-        within
-            Level of which all its nodes lie in one group, such as ``"leaf"``, ``"pod"`` or 1.
-        only_in, not_in
-            Groups that every node, or no node, of the job lies in.
+        Without an id it gets its number, from 1 on; a level is ``"leaf"``, ``"pod"`` or a number from 1 on.
         """
         placement = Placement(tuple(only_in), tuple(not_in), within, prefer, segments)
         job = Job(id or str(len(self.jobs) + 1), nodes, None if placement == Placement() else placement)
@@ -162,13 +137,7 @@ class Model:
         return job
 
     def problem(self, strategy: str = "free") -> TopologyProblem:
-        """Return the window as it is now.
-
-        Raises
-        ------
-        InvalidProblemError
-            If its jobs do not fit, or contradict each other or the cluster.
-        """
+        """Return the window as it is; raise `InvalidProblemError` if its jobs do not fit or contradict the cluster."""
         tree = self.cluster.tree if isinstance(self.cluster, NamedTree) else self.cluster
         # The problem checks and freezes its nodes: a copy here would be one too many.
         idle = np.arange(tree.size) if self.idle_nodes is None else np.asarray(self.idle_nodes)
@@ -187,25 +156,14 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class ParetoPoint:
-    """An allocation to which none that was found is preferable in both objectives.
+    """An allocation to which none that was found is preferable in both objectives."""
 
-    Parameters
-    ----------
-    cost
-        Hop cost of the jobs, penalties included.
-    fragmentation
-        Hop cost of the leftover nodes, as if they were one job.
-    weight
-        Weight of the fragmentation under which it was found.
-    proved
-        Whether it is proved optimal under this weight; then no allocation at all is preferable in both, as long as the
-        weight is not 0.
-    """
-
-    cost: float
-    fragmentation: float
+    cost: float  # hop cost of the jobs, penalties included
+    fragmentation: float  # hop cost of the leftover nodes, as if they were one job
     allocation: Allocation
-    weight: float
+    weight: float  # of the fragmentation under which it was found
+    # Whether it is proved optimal under this weight; then no allocation at all is preferable in both, as long as the
+    # weight is not 0.
     proved: bool
 
 
@@ -219,28 +177,9 @@ def pareto_front(
     """Solve a window under several weights of its fragmentation and keep what is not dominated.
 
     Minimizing cost + weight * fragmentation finds the allocations on the lower convex hull of the two objectives, and
-    none between them. Each solve begins at the best of the allocations found before.
-
-    Parameters
-    ----------
-    problem
-        The window; its own weight does not matter.
-    weights
-        Weights of the fragmentation, not negative.
-    solver
-        One that honours side constraints.
-    time_limit
-        Seconds for every weight; None for no limit.
-
-    Returns
-    -------
-    tuple of ParetoPoint
-        By rising cost and falling fragmentation; empty where no allocation was found.
-
-    Raises
-    ------
-    UsageError
-        If there is no weight, or the solver does not take the window.
+    none between them. Each solve begins at the best of the allocations found before, and has ``time_limit`` seconds.
+    The points come by rising cost; there are none where no allocation was found. Raises `UsageError` if there is no
+    weight, or the solver does not honour side constraints.
     """
     if not weights:
         raise UsageError("a Pareto front needs at least one weight")
@@ -251,19 +190,10 @@ def pareto_front(
         start = min((point.allocation for point in points), key=weighted.objective, default=None)
         result = solve(weighted, solver=solver, time_limit=time_limit, seed=seed, warm_start=start)
         if result.solution is not None:
-            points.append(_point(problem, weight, result))
-    return _not_dominated(points)
-
-
-def _point(problem: TopologyProblem, weight: float, result: Result) -> ParetoPoint:
-    """Return both objectives of an answer."""
-    allocation: Allocation = result.found()
-    cost = replace(problem, fragmentation_weight=0.0).objective(allocation)
-    return ParetoPoint(cost, problem.fragmentation(allocation), allocation, weight, result.status is Status.OPTIMAL)
-
-
-def _not_dominated(points: Sequence[ParetoPoint]) -> tuple[ParetoPoint, ...]:
-    """Keep the points that no other one is as good as in both objectives."""
+            cost = replace(problem, fragmentation_weight=0.0).objective(result.solution)
+            left, proved = problem.fragmentation(result.solution), result.status is Status.OPTIMAL
+            points.append(ParetoPoint(cost, left, result.solution, weight, proved))
+    # Only points stay that no other one is as good as in both objectives.
     kept: list[ParetoPoint] = []
     for point in sorted(points, key=lambda point: (point.cost, point.fragmentation, not point.proved)):
         # Equal allocations differ by the rounding of their sums.

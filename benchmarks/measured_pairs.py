@@ -8,7 +8,7 @@ import numpy as np
 
 import allocopt
 from allocopt.arrays import IntArray
-from allocopt.problems.coallocation.generate import MeasuredPairs, read_pairs
+from allocopt.problems.coallocation.generate import MeasuredPairs
 from allocopt.report.table import Cell, aligned_table
 from allocopt.traces.job_profile import StageKind
 from learned.asax.agent import Asax, Decision
@@ -114,7 +114,7 @@ def measured(path: Path, count: int) -> str:
     """Throughput of a cluster in jobs that run alone: exclusive, paired at random, and by the exact model."""
     by_gpu = {}
     for gpu in GPUS:
-        pairs = read_pairs(path, gpu)
+        pairs = MeasuredPairs.read(path, gpu)
         found = by_gpu[gpu] = learned_gains(pairs, count)
         for name in ("static-50", "greedy", "assignment"):
             gains = []

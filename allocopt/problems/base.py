@@ -13,7 +13,7 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 
 class Strategy(StrEnum):
-    """Which node sets a job may get (NSA paper, section III-B). Each strategy's solutions are solutions of the next."""
+    """Which node sets a job may get (NSA paper, section III-B); solutions of one are solutions of the next."""
 
     SCAS = "scas"
     """Consecutive positions of the static circular sequence of idle nodes."""
@@ -33,7 +33,7 @@ class Problem(Protocol):
 
     @property
     def kind(self) -> str:
-        """``topology``, ``knapsack`` or ``coallocation``."""
+        """``topology``, ``knapsack``, ``coallocation``, or a plug-in's."""
 
     @property
     def name(self) -> str:
@@ -44,7 +44,7 @@ class Problem(Protocol):
         """Whether the objective is minimized or maximized."""
 
     def objective(self, solution: Any) -> float:
-        """Objective of a feasible solution."""
+        """Return the objective of a feasible solution."""
 
 
 def check_range(place: str, value: float | None, least: float, largest: float) -> None:

@@ -15,18 +15,10 @@ from allocopt.problems.kind import get_kind, kind_names, kind_of
 
 @memory_faults_named
 def read_problems(path: Path | str) -> list[Problem]:
-    """Read every problem of an instance file.
+    """Read every problem of an instance file, or of ``@tiny``, ``@knapsacks`` or ``@coallocations``.
 
-    Parameters
-    ----------
-    path
-        One instance, or one a line if the name ends in ``.jsonl`` or ``.jsonl.gz``; blank lines are skipped. Or
-        ``@tiny``, ``@knapsacks`` or ``@coallocations``, which come with the package.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read or anything in it is wrong; it names file, place and fault.
+    The file holds one instance, or one a line if its name ends in ``.jsonl`` or ``.jsonl.gz``; blank lines are skipped.
+    Raises `BadFileError` if it cannot be read or anything in it is wrong, which names file, place and fault.
     """
     path = instance_path(Path(path))
     text = read_text(path)
@@ -51,10 +43,7 @@ def read_problems(path: Path | str) -> list[Problem]:
 def write_problems(path: Path | str, problems: Sequence[Problem]) -> None:
     """Write problems into one instance file; several need a name that ends in ``.jsonl`` or ``.jsonl.gz``.
 
-    Raises
-    ------
-    BadFileError
-        If the file cannot be written, or would not be read again: no problem, a name twice or no file name.
+    Raises `BadFileError` if it cannot be written, or would not be read again: no problem, a name twice or no file name.
     """
     path = Path(path)
     objects = [object_from_problem(problem) for problem in problems]
@@ -116,10 +105,7 @@ def shipped_problems(kind: str) -> list[Problem]:
 
 
 def instance_path(argument: Path) -> Path:
-    """Return the file that a path, or the name of shipped instances such as ``@tiny``, stands for.
-
-    Raises `UsageError` if it begins like such a name and is none.
-    """
+    """Return the file of a path or of shipped instances such as ``@tiny``; raise `UsageError` if there are none."""
     name = str(argument)
     # A file of that name, odd as it is, goes first.
     if not name.startswith("@") or argument.exists():

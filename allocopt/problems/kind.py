@@ -25,8 +25,8 @@ DATA = Path(str(files("allocopt.data")))  # files that come with the package
 P = TypeVar("P", bound="Problem")
 S = TypeVar("S")
 
+# Draws a problem from ``name``, ``rng`` and parameters of its own, each annotated with its ``typer.Option``.
 Generator = Callable[..., P]
-"""Draws a problem from ``name``, ``rng`` and parameters of its own, each annotated with its ``typer.Option``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class AnswerTable:
 
 @dataclass(frozen=True, slots=True)
 class NodeMap:
-    """Nodes of a cluster and who has them, as a report draws them."""
+    """Nodes of a cluster and the jobs that have them, as a report draws them."""
 
     topology: Topology
     idle: IntArray  # nodes that may be given away
@@ -63,11 +63,10 @@ class NodeMap:
 
 
 class Codec(ABC, Generic[P, S]):
-    """The files of a kind."""
+    """The files of a kind: their shapes, and the way to problems and solutions and back."""
 
     instance_model: "type[InstanceModel]"
     solution_model: "type[SolutionModel]"
-    """The shapes of its instance and solution files."""
 
     @abstractmethod
     def problem_of(self, model: "InstanceModel") -> P:
@@ -79,10 +78,7 @@ class Codec(ABC, Generic[P, S]):
 
     @abstractmethod
     def solution_of(self, problem: P, model: "SolutionModel") -> S:
-        """Return the solution that a file holds.
-
-        Nothing is checked but that it names what the problem has, and leaves out nothing: `InvalidSolutionError`.
-        """
+        """Return the solution of a file; raise `InvalidSolutionError` unless it names all that the problem has."""
 
     @abstractmethod
     def answer_of(self, problem: P, solution: S) -> dict[str, object]:
@@ -98,39 +94,26 @@ class ProblemKind(ABC, Generic[P, S]):
     Solving, files, commands, contract checks and reports ask it; none of them names a kind.
     """
 
-    name: str
-    """What its instance files have as ``kind``, and its solvers are registered under."""
-
+    name: str  # what its instance files have as ``kind``, and its solvers are registered under
     problem: type[P]
     solution: type[S]
-
-    answer: str
-    """The word for a solution in messages."""
-
-    objective: str = "objective"
-    """What the objective is called in reports."""
-
-    decimals: int | None = None
-    """Digits behind the point with which objectives are shown; None for six digits that count."""
-
-    strategies: tuple[str, ...] = ()
-    """Strategies under which its problems can be posed, the narrowest first; none for most kinds."""
-
-    largest: str = "any"
-    """The largest problems that its solvers take, in words."""
-
+    answer: str  # the word for a solution in messages
+    objective: str = "objective"  # what it is called in reports
+    decimals: int | None = None  # of objectives as they are shown; None for six digits that count
+    strategies: tuple[str, ...] = ()  # under which its problems can be posed, the narrowest first
+    largest: str = "any"  # the largest problems that its solvers take, in words
+    # Name, which begins with ``@``, and file of its small instances, which contract checks and ``doctor`` solve.
     shipped: tuple[str, Path] | None = None
-    """Name, which begins with ``@``, and file of its small instances, which contract checks and ``doctor`` solve."""
 
     @property
     def sense(self) -> Sense:
-        """Whether the objective is minimized or maximized: that of its problems."""
+        """Whether the objective of its problems is minimized or maximized."""
         return cast(Sense, self.problem.sense)
 
     @property
     @abstractmethod
     def codec(self) -> "Codec[P, S]":
-        """Its files; loaded when they are first asked for."""
+        """Its files, loaded when they are first asked for."""
 
     @property
     def generators(self) -> Mapping[str, Generator[P]]:
@@ -139,10 +122,7 @@ class ProblemKind(ABC, Generic[P, S]):
 
     @abstractmethod
     def verify(self, problem: P, solution: S) -> float:
-        """Check a solution against every rule of its problem, and return its objective.
-
-        Raises `InvalidSolutionError` if a rule is broken; it names the job and the amount.
-        """
+        """Return the objective of a solution; raise `InvalidSolutionError` for a broken rule, with job and amount."""
 
     def checked(self, solution: object) -> S:
         """Return a solution of the kind's own class; raises `InvalidSolutionError` for anything else."""
@@ -174,19 +154,19 @@ class ProblemKind(ABC, Generic[P, S]):
         return None
 
     def asked(self, problem: P) -> str:
-        """Return in words what a problem asks of its solvers beside its size; not all of them take it."""
+        """Return in words what a problem asks of its solvers beside its size."""
         return self.strategy_of(problem) or f"{self.name} problems"
 
     def stages(self, problem: P) -> Sequence[Stage]:
-        """Return what solver ``auto`` does, one stage after the other until the problem is solved to proof."""
+        """Return the stages of solver ``auto``, in turn until the problem is solved to proof."""
         return ()
 
     def table(self, problem: P, solution: S | None) -> AnswerTable | None:
-        """Return who gets what as a table; None where a map of nodes tells it."""
+        """Return a solution as a table; None where a map of nodes tells it."""
         return None
 
     def node_map(self, problem: P, solution: S | None) -> NodeMap | None:
-        """Return the nodes that a problem is about, and who gets them; None where it is about others than nodes."""
+        """Return the nodes that a problem is about, and the jobs that get them; None where it is not about nodes."""
         return None
 
 
@@ -202,12 +182,12 @@ def get_kind(name: str) -> ProblemKind[Problem, object]:
 
 
 def kind_of(problem: Problem) -> ProblemKind[Problem, object]:
-    """Return the kind of a problem; raises `UsageError` for what is none."""
+    """Return the kind of a problem; raise `UsageError` for what is none."""
     return get_kind(kind_name(problem))
 
 
 def kind_name(problem: Problem) -> str:
-    """Return the name of a problem's kind, installed or not; raises `UsageError` for what is no problem."""
+    """Return the name of a problem's kind, installed or not; raise `UsageError` for what is no problem."""
     name = getattr(problem, "kind", None)
     if not isinstance(name, str):
         fault = "must be a problem, such as one of the list that `read_problems(file)` returns"
@@ -216,5 +196,5 @@ def kind_name(problem: Problem) -> str:
 
 
 def is_maximized(kind: str) -> bool:
-    """Whether the objective of a kind is maximized; of one that is not installed, in a file say, no."""
+    """Whether the objective of a kind is maximized; False for one that is not installed, as in a file of rows."""
     return kind in kind_names() and get_kind(kind).sense == "max"

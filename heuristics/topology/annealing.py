@@ -61,7 +61,7 @@ class Schedule:
 
 
 class Walk(NamedTuple):
-    """Where the walk by the paper's move is."""
+    """State of a walk by the paper's move."""
 
     working: IntArray  # job (or -1) that owns each idle position in the state the next move starts from, shape (m,)
     accepted: IntArray  # the same in the state accepted last
@@ -78,26 +78,9 @@ class Walk(NamedTuple):
         totals = np.array([costs.sum(), costs.sum()])
         return cls(owners, owners.copy(), owners.copy(), costs, costs.copy(), totals)
 
-    def follow(
-        self, problem: TopologyProblem, run: Run, steps: int, per_slice: int, advance: Callable[[int, int], None]
-    ) -> StopReason:
-        """Take all steps, or as many as the time allows; offer what a slice of them ends with if better.
-
-        ``advance(first, end)`` takes the steps ``first .. end - 1``.
-        """
-        best = float("inf")
-        for first in range(0, steps, per_slice):
-            if run.clock.expired():
-                return StopReason.TIME_LIMIT
-            advance(first, min(steps, first + per_slice))
-            if self.totals[1] < best:
-                best = float(self.totals[1])
-                run.offer(Allocation.of_owners(problem, self.best))
-        return StopReason.ITERATIONS
-
 
 class Rules(NamedTuple):
-    """How the walk by the paper's move goes on."""
+    """Parameters of a walk by the paper's move."""
 
     hottest: float  # temperature at the first step, in units of the objective
     coldest: float  # the same at the last step
@@ -109,10 +92,10 @@ class Rules(NamedTuple):
     restores: bool
 
     @classmethod
-    def of(cls, problem: TopologyProblem, schedule: Schedule, steps: int, *, restores: bool) -> "Rules":
+    def of(cls, problem: TopologyProblem, schedule: Schedule, *, restores: bool) -> "Rules":
         """Return the rules for a problem: under ``dcas`` every state must be non-crossing."""
         hottest, coldest = (float(hops * problem.hop_cost) for hops in (schedule.hottest, schedule.coldest))
-        return cls(hottest, coldest, steps, schedule.most_removed, problem.strategy is Strategy.DCAS, restores)
+        return cls(hottest, coldest, schedule.steps, schedule.most_removed, problem.strategy is Strategy.DCAS, restores)
 
 
 WALK, RULES = record_type(Walk), record_type(Rules)
@@ -120,7 +103,7 @@ WALK, RULES = record_type(Walk), record_type(Rules)
 
 @helper(allocates=True)
 def cost_at(window: Encoding, positions: IntArray, counts: IntArray) -> float:
-    """Hop cost of a job at some positions; ``counts`` is working space, zero before and after."""
+    """Return the hop cost of a job at some positions; ``counts`` is working space, zero before and after."""
     n = positions.size
     hops = window.top * n * n - window.bottom * n
     for level in range(window.groups.shape[0]):
@@ -223,8 +206,8 @@ def insert_job(working: IntArray, job: int, first: int, idle: IntArray, n_idle: 
 
 
 @helper(allocates=True)
-def go_back(walk: Walk) -> None:
-    """Let the next move start from the accepted state."""
+def _go_back(walk: Walk) -> None:
+    # The next move starts from the accepted state.
     put(walk.accepted, walk.working)
     put(walk.accepted_costs, walk.working_costs)
 
@@ -246,37 +229,90 @@ def accept_or_not(walk: Walk, rules: Rules, step: int, rng: np.random.Generator)
             walk.totals[1] = total
             put(walk.working, walk.best)
     elif rules.restores:
-        go_back(walk)
+        _go_back(walk)
 
 
-@kernel(void(ENCODING, WALK, RULES, int64, int64, types.npy_rng), allocates=True)
-def anneal(window: Encoding, walk: Walk, rules: Rules, first: int, last: int, rng: np.random.Generator) -> None:
-    """Take the steps ``first .. last - 1`` of the walk by the paper's move, which changes in place.
+def annealing_kernel(choose: Callable[..., int], guide: types.Type) -> Callable[..., None]:
+    """Make the entry ``(window, walk, rules, guide, first, last, rng)`` that anneals by the paper's move.
+
+    It takes the steps ``first .. last - 1``; the walk changes in place. The helper ``choose`` returns the place in the
+    idle sequence where job number ``i`` of the ``count`` removed ones begins; ``guide`` is the type of what it knows
+    besides. It gets no slices, which would take a tenth of a step.
 
     The temperature falls geometrically, ``T = hottest * exp(-log(hottest / coldest) * t / steps)`` (NSA paper,
     Algorithm 1, with the factor t that line 11 lacks).
     """
-    m, n_jobs = walk.working.size, window.sizes.size
-    jobs = np.arange(n_jobs)
-    most = min(rules.most_removed, n_jobs)
-    idle = np.empty(m + window.sizes.max(), dtype=np.int64)
-    blocks = np.empty((most, window.sizes.max()), dtype=np.int64)
-    counts = np.zeros(m, dtype=np.int64)
-    for step in range(first, last):
-        for _ in range(DRAWS):
-            count, n_idle = remove_jobs(window, walk, most, jobs, idle, rng)
+
+    def anneal(
+        window: Encoding, walk: Walk, rules: Rules, guide: Any, first: int, last: int, rng: np.random.Generator
+    ) -> None:
+        m, n_jobs = walk.working.size, window.sizes.size
+        jobs = np.arange(n_jobs)
+        most = min(rules.most_removed, n_jobs)
+        idle = np.empty(m + window.sizes.max(), dtype=np.int64)
+        blocks = np.empty((most, window.sizes.max()), dtype=np.int64)
+        counts = np.zeros(m, dtype=np.int64)
+        for step in range(first, last):
+            for _ in range(DRAWS):
+                count, n_idle = remove_jobs(window, walk, most, jobs, idle, rng)
+                for i in range(count):
+                    block = blocks[i, : window.sizes[jobs[i]]]
+                    place = choose(window.sizes, jobs, i, count, idle, n_idle, guide, rng)
+                    n_idle = insert_job(walk.working, jobs[i], place, idle, n_idle, block)
+                accepts = not rules.non_crossing or is_non_crossing(walk.working, window.sizes)
+                if accepts:
+                    break
+                _go_back(walk)
+            if not accepts:
+                continue
             for i in range(count):
-                block = blocks[i, : window.sizes[jobs[i]]]
-                n_idle = insert_job(walk.working, jobs[i], draw_below(n_idle, rng), idle, n_idle, block)
-            accepts = not rules.non_crossing or is_non_crossing(walk.working, window.sizes)
-            if accepts:
-                break
-            go_back(walk)
-        if not accepts:
-            continue
-        for i in range(count):
-            walk.working_costs[jobs[i]] = cost_at(window, blocks[i, : window.sizes[jobs[i]]], counts)
-        accept_or_not(walk, rules, step, rng)
+                walk.working_costs[jobs[i]] = cost_at(window, blocks[i, : window.sizes[jobs[i]]], counts)
+            accept_or_not(walk, rules, step, rng)
+
+    # Stored kernels and those who compile them find it by its module.
+    anneal.__module__, anneal.__name__ = choose.__module__, f"anneal_{choose.__name__.lstrip('_')}"
+    return kernel(void(ENCODING, WALK, RULES, guide, int64, int64, types.npy_rng), allocates=True)(anneal)
+
+
+@helper(allocates=True)
+def _anywhere(
+    sizes: IntArray,
+    jobs: IntArray,
+    i: int,
+    count: int,
+    idle: IntArray,
+    n_idle: int,
+    guide: int,
+    rng: np.random.Generator,
+) -> int:
+    return draw_below(n_idle, rng)
+
+
+anneal_anywhere = annealing_kernel(_anywhere, int64)
+
+
+def follow_walk(
+    problem: TopologyProblem,
+    run: Run,
+    schedule: Schedule,
+    seed: int,
+    entry: Callable[..., None],
+    per_slice: int,
+    *,
+    guide: Any,
+    restores: bool,
+) -> StopReason:
+    """Anneal from the incumbent by an entry of `annealing_kernel`; offer what is better after each slice of steps."""
+    window, walk, best = encode(problem), Walk.at(problem, run.solution), float("inf")
+    rules, rng = Rules.of(problem, schedule, restores=restores), np.random.default_rng(seed)
+    for first in range(0, rules.steps, per_slice):
+        if run.clock.expired():
+            return StopReason.TIME_LIMIT
+        entry(window, walk, rules, guide, first, min(rules.steps, first + per_slice), rng)
+        if walk.totals[1] < best:
+            best = float(walk.totals[1])
+            run.offer(Allocation.of_owners(problem, walk.best))
+    return StopReason.ITERATIONS
 
 
 class Swapping(NamedTuple):
@@ -388,7 +424,7 @@ class WindowAnnealing(TopologySolver):
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         """Compiled entries that the search may call."""
-        return (anneal,)
+        return (anneal_anywhere,)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Anneal from the warm start or the sequential allocation; see `TopologySolver.search`."""
@@ -398,14 +434,9 @@ class WindowAnnealing(TopologySolver):
         return self.walk(problem, schedule, seed, run)
 
     def walk(self, problem: TopologyProblem, schedule: Schedule, seed: int, run: Run) -> StopReason:
-        """Walk from the incumbent; see `Walk.follow`."""
-        window, walk = encode(problem), Walk.at(problem, run.solution)
-        rules = Rules.of(problem, schedule, schedule.steps, restores=self.restores)
-        rng = np.random.default_rng(seed)
+        """Walk from the incumbent; see `follow_walk`."""
         per_slice = max(1, WALK_SLICE // (len(problem.idle_nodes) + len(problem.jobs) + OVERHEAD))
-        return walk.follow(
-            problem, run, rules.steps, per_slice, lambda first, end: anneal(window, walk, rules, first, end, rng)
-        )
+        return follow_walk(problem, run, schedule, seed, anneal_anywhere, per_slice, guide=0, restores=self.restores)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,37 +16,20 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba import int64, types, void
 
-from allocopt.arrays import Encoding, Float32Array, IntArray
+from allocopt.arrays import Float32Array, IntArray
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
 from allocopt.kernels.arrays import record_type
-from allocopt.kernels.compiled import helper, kernel
-from allocopt.kernels.tree import ENCODING
+from allocopt.kernels.compiled import helper
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.tables import encode
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
 from allocopt.topology import TopologySolver
-from heuristics.topology.annealing import (
-    DRAWS,
-    MOST_JOBS,
-    RULES,
-    WALK,
-    Rules,
-    Schedule,
-    Walk,
-    accept_or_not,
-    cost_at,
-    go_back,
-    insert_job,
-    is_non_crossing,
-    remove_jobs,
-)
+from heuristics.topology.annealing import MOST_JOBS, Schedule, annealing_kernel, follow_walk
 from learned.nsa.networks import NETWORKS, Architecture, Buffers, PackedNetwork, forward
 from learned.weights import FOLDER, SUFFIX, Card, load_weights
 
@@ -82,6 +65,7 @@ class _Guide(NamedTuple):
     n_features: int
     n_actions: int
     sharpness: float  # What logits are multiplied by before an action is drawn: 1 draws as the policy was trained
+    state: Float32Array  # Working space for a state
 
 
 GUIDE = record_type(_Guide)
@@ -129,37 +113,23 @@ def _draw_action(logits: Float32Array, sharpness: float, rng: np.random.Generato
     return action
 
 
-@kernel(void(ENCODING, WALK, RULES, GUIDE, int64, int64, types.npy_rng), allocates=True)
-def _anneal_guided(
-    window: Encoding, walk: Walk, rules: Rules, guide: _Guide, first: int, last: int, rng: np.random.Generator
-) -> None:
-    # Steps ``first .. last - 1`` of Algorithm 1. Where the walk must not cross, a move that does is drawn again,
-    # `DRAWS` times at most.
-    m, largest = walk.working.size, window.sizes.max()
-    jobs = np.arange(window.sizes.size)
-    idle = np.empty(m + largest, dtype=np.int64)
-    block = np.empty(largest, dtype=np.int64)
-    counts = np.zeros(m, dtype=np.int64)
-    state = np.empty(guide.n_features * guide.n_actions, dtype=np.float32)
-    most = min(rules.most_removed, jobs.size)
-    for step in range(first, last):
-        accepts = False
-        for _ in range(DRAWS):
-            count, n_idle = remove_jobs(window, walk, most, jobs, idle, rng)
-            for i in range(count):
-                size = window.sizes[jobs[i]]
-                others = asked_by_others(window.sizes, jobs[i:count]) / LARGEST_JOB
-                n = write_state(guide.nodes, idle[:n_idle], size / LARGEST_JOB, others, guide.n_features, state)
-                logits = forward(guide.network, guide.buffers, state)[:n]
-                start = _draw_action(logits, guide.sharpness, rng)
-                n_idle = insert_job(walk.working, jobs[i], start, idle, n_idle, block[:size])
-                walk.working_costs[jobs[i]] = cost_at(window, block[:size], counts)
-            accepts = not rules.non_crossing or is_non_crossing(walk.working, window.sizes)
-            if accepts:
-                break
-            go_back(walk)
-        if accepts:
-            accept_or_not(walk, rules, step, rng)
+@helper(allocates=True)
+def _guided(
+    sizes: IntArray,
+    jobs: IntArray,
+    i: int,
+    count: int,
+    idle: IntArray,
+    n_idle: int,
+    guide: _Guide,
+    rng: np.random.Generator,
+) -> int:
+    size, others = sizes[jobs[i]] / LARGEST_JOB, asked_by_others(sizes, jobs[i:count]) / LARGEST_JOB
+    n = write_state(guide.nodes, idle[:n_idle], size, others, guide.n_features, guide.state)
+    return _draw_action(forward(guide.network, guide.buffers, guide.state)[:n], guide.sharpness, rng)
+
+
+anneal_guided = annealing_kernel(_guided, GUIDE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +157,7 @@ class Nsa(TopologySolver):
     )
 
     def __post_init__(self) -> None:
-        self._schedule()
+        Schedule(self.hottest, self.coldest, self.steps, self.most_removed)
         if self.walk not in WALKS:
             raise UsageError(f"walk is {self.walk!r}, must be one of {', '.join(WALKS)}")
         if not 0 <= self.sharpness < float("inf"):
@@ -199,28 +169,20 @@ class Nsa(TopologySolver):
         return None if n_jobs <= MOST_JOBS else f"it has {n_jobs:,} jobs, at most {MOST_JOBS:,} are taken"
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
-        return (_anneal_guided,)
+        return (anneal_guided,)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         if run.solution is None:
             run.offer(Allocation.sequential(problem))
-        steps = budget.iterations or self.steps
-        rules = Rules.of(problem, self._schedule(), steps, restores=self.walk == "metropolis")
-        walk, window, guide = Walk.at(problem, run.solution), encode(problem), self._guide(problem)
-        rng = np.random.default_rng(seed)
-
-        def advance(first: int, end: int) -> None:
-            _anneal_guided(window, walk, rules, guide, first, end, rng)
-
-        return walk.follow(problem, run, steps, STEPS_PER_SLICE, advance)
-
-    def _schedule(self) -> Schedule:
-        return Schedule(self.hottest, self.coldest, self.steps, self.most_removed)
+        schedule = Schedule(self.hottest, self.coldest, budget.iterations or self.steps, self.most_removed)
+        guide, restores = self._guide(problem), self.walk == "metropolis"
+        return follow_walk(problem, run, schedule, seed, anneal_guided, STEPS_PER_SLICE, guide=guide, restores=restores)
 
     def _guide(self, problem: TopologyProblem) -> _Guide:
         architecture, network = load_network(self.network)
         buffers, nodes = architecture.buffers(), node_features(problem)
-        return _Guide(network, buffers, nodes, *architecture.input, float(self.sharpness))
+        state = np.empty(int(np.prod(architecture.input)), dtype=np.float32)
+        return _Guide(network, buffers, nodes, *architecture.input, float(self.sharpness), state)
 
 
 def _weights_path(network: str) -> Path:

@@ -14,11 +14,11 @@ from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
 
 Number = Annotated[float, Field(ge=0)]
 
+# Fields that files and problems name and hold alike.
 SAME_NAMES = {"name", "quotas", "max_slowdown", "max_guest_slowdown", "max_guests", "degradation_weight"}
-"""Fields that files and problems name and hold alike."""
 
 
-class StageModel(FileModel):
+class _StageModel(FileModel):
     """A stage that is ahead of a job."""
 
     share: Annotated[ShareOfOne, Field(description="Share of the remaining time that it takes alone; they sum to 1.")]
@@ -35,7 +35,7 @@ class _ProfiledJobModel(FileModel):
 
     id: Annotated[Text, Field(description="Name of the job, unique among hosts or guests.")]
     cores: Annotated[Positive, Field(description="Cores that it has, or asks for.")]
-    profile: Annotated[list[StageModel], Field(min_length=1, description="The stages that are ahead, in order.")]
+    profile: Annotated[list[_StageModel], Field(min_length=1, description="The stages that are ahead, in order.")]
     remaining_s: Annotated[Number, Field(description="Seconds for which it still runs alone, positive.")]
     walltime_s: Annotated[Number, Field(description="Seconds from now, or from its start, to its limit.")]
 
@@ -120,13 +120,19 @@ class CoallocationCodec(Codec[CoallocationProblem, Coallocation]):
 
     def problem_of(self, model: InstanceModel) -> CoallocationProblem:
         assert isinstance(model, CoallocationInstanceModel)
+        measured: dict[tuple[str, str], tuple[float, float]] = {}
+        for index, pair in enumerate(model.pairs or ()):
+            if (pair.host, pair.guest) in measured:
+                fault = f"is of host {pair.host!r} and guest {pair.guest!r}, which come twice"
+                raise InvalidProblemError(f"pairs[{index}]", fault)
+            measured[pair.host, pair.guest] = pair.host_slowdown, pair.guest_slowdown
         return CoallocationProblem(
             hosts=tuple(_job(job) for job in model.hosts),
             guests=tuple(_job(job, job.wait_s) for job in model.guests),
             objective_name=CoallocationObjective(model.objective),
             sharing=Sharing(model.sharing),
             interference=Interference(**model.interference.model_dump()),
-            measured=None if model.pairs is None else _measured(model.pairs),
+            measured=None if model.pairs is None else measured,
             **model.model_dump(include=SAME_NAMES),
         )
 
@@ -177,13 +183,3 @@ def _job_object(job: ProfiledJob) -> dict[str, object]:
     times = {name: getattr(job, name) for name in ("remaining_s", "walltime_s", "wait_s")}
     numbers = {name: short_number(value) for name, value in times.items() if value is not None}
     return {"id": job.id, "cores": int(job.cores), "profile": stages, **numbers}
-
-
-def _measured(pairs: list[_MeasuredPairModel]) -> dict[tuple[str, str], tuple[float, float]]:
-    measured: dict[tuple[str, str], tuple[float, float]] = {}
-    for index, pair in enumerate(pairs):
-        if (pair.host, pair.guest) in measured:
-            fault = f"is of host {pair.host!r} and guest {pair.guest!r}, which come twice"
-            raise InvalidProblemError(f"pairs[{index}]", fault)
-        measured[pair.host, pair.guest] = (pair.host_slowdown, pair.guest_slowdown)
-    return measured

@@ -16,8 +16,7 @@ from allocopt.problems.coallocation.problem import LARGEST_SLOWDOWN, Coallocatio
 from allocopt.traces.applications import APPLICATIONS
 from allocopt.traces.job_profile import ProfiledJob, Stage
 
-JITTER = 0.2
-"""How far a job's demands and times are from those of its application: a factor within 1 - JITTER .. 1 + JITTER."""
+JITTER = 0.2  # demands and times of a job are those of its application times 1 - JITTER .. 1 + JITTER
 WALLTIME_FACTORS = (1.1, 3.0)
 MEAN_WAIT_S = 1800.0
 
@@ -86,21 +85,56 @@ def _running(job: ProfiledJob, rng: np.random.Generator) -> ProfiledJob:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredPairs:
-    """What was measured of n real deep-learning jobs that share one type of GPU in pairs.
+    """Measurements of n real deep-learning jobs that share one type of GPU in pairs.
 
-    ``speeds[i, j]`` is the throughput of job i beside job j over that alone; 0 where they do not run together, shape
-    ``(n, n)``.
+    The file has the throughputs of every job alone and beside every other one, as the Gavel scheduler's (Narayanan,
+    Santhanam, Kazhamiaka, Phanishayee and Zaharia, "Heterogeneity-aware cluster scheduling policies for deep learning
+    workloads", OSDI 2020), which does not come with the package.
     """
 
     names: tuple[str, ...]
+    # Throughput of job i beside job j over that alone; 0 where they do not run together, shape ``(n, n)``.
     speeds: FloatArray
 
+    @classmethod
+    def read(cls, path: Path | str, gpu_type: str, gpus: int = 1) -> "MeasuredPairs":
+        """Read the pairs that ran on so many GPUs of a type such as ``v100``.
+
+        Raises `BadFileError` if the file cannot be read or does not hold throughputs, and `UsageError` if nothing was
+        measured on such GPUs.
+        """
+        path = Path(path)
+        found = parse_json(read_text(path), path)
+        if not isinstance(found, dict):
+            raise bad_file(path, "top level", f"is {shown(found)}, must be an object")
+        if gpu_type not in found or not isinstance(found[gpu_type], dict):
+            raise UsageError(f"no GPU {gpu_type!r} was measured; there are {', '.join(sorted(found))}")
+        table = {job: row for job, row in found[gpu_type].items() if job.endswith(f", {gpus})")}
+        alone = {job: _throughput(path, job, row) for job, row in table.items()}
+        names = sorted(job for job, throughput in alone.items() if throughput > 0)
+        if not names:
+            raise UsageError(f"no job was measured on {gpus} GPUs of type {gpu_type!r}")
+        speeds = np.zeros((len(names), len(names)))
+        for row, job in enumerate(names):
+            for column, other in enumerate(names):
+                pair = table[job].get(other, [0.0, 0.0])
+                if (
+                    not isinstance(pair, list)
+                    or len(pair) != 2
+                    or not all(isinstance(one, int | float) for one in pair)
+                ):
+                    raise bad_file(path, job, f"{other} is {shown(pair)}, must be two throughputs")
+                speeds[row, column] = float(pair[0]) / alone[job]
+        # A pair ran only if both of its jobs have a throughput.
+        speeds[(speeds == 0) | (speeds.T == 0)] = 0.0
+        return cls(tuple(names), speeds)
+
     def totals(self) -> FloatArray:
-        """Throughput of each pair together, in jobs that run alone, shape ``(n, n)``."""
+        """Return the throughput of each pair together, in jobs that run alone, shape ``(n, n)``."""
         return np.asarray(self.speeds + self.speeds.T)
 
     def slowdowns(self, host: int, guest: int) -> tuple[float, float] | None:
-        """Slowdowns of two jobs that share, from 1 on; None where they do not run together."""
+        """Return the slowdowns of two jobs that share, from 1 on; None where they do not run together."""
         own, other = float(self.speeds[host, guest]), float(self.speeds[guest, host])
         if min(own, other) * LARGEST_SLOWDOWN <= 1.0:
             return None
@@ -109,10 +143,7 @@ class MeasuredPairs:
     def problem(
         self, hosts: Sequence[int], guests: Sequence[int], max_slowdown: float = 3.0, name: str = "measured"
     ) -> CoallocationProblem:
-        """Return the problem of which running jobs share their GPUs with which waiting ones, for most throughput.
-
-        Hosts and guests are numbers of measured jobs.
-        """
+        """Return the problem of sharing GPUs for most throughput; hosts and guests are numbers of measured jobs."""
         running = tuple(_measured_job(f"host-{number}") for number in range(len(hosts)))
         waiting = tuple(_measured_job(f"guest-{number}") for number in range(len(guests)))
         measured = {
@@ -134,37 +165,6 @@ class MeasuredPairs:
     def draw(self, count: int, rng: np.random.Generator) -> IntArray:
         """Draw jobs, each equally likely."""
         return rng.integers(0, len(self.names), count)
-
-
-def read_pairs(path: Path | str, gpu_type: str, gpus: int = 1) -> MeasuredPairs:
-    """Read the pairs that ran on so many GPUs of a type such as ``v100``.
-
-    The file has the throughputs of every job alone and beside every other one, as the Gavel scheduler's (Narayanan,
-    Santhanam, Kazhamiaka, Phanishayee and Zaharia, "Heterogeneity-aware cluster scheduling policies for deep learning
-    workloads", OSDI 2020), which does not come with the package. Raises `BadFileError` if it cannot be read or does not
-    hold throughputs, and `UsageError` if nothing was measured on such GPUs.
-    """
-    path = Path(path)
-    found = parse_json(read_text(path), path)
-    if not isinstance(found, dict):
-        raise bad_file(path, "top level", f"is {shown(found)}, must be an object")
-    if gpu_type not in found or not isinstance(found[gpu_type], dict):
-        raise UsageError(f"no GPU {gpu_type!r} was measured; there are {', '.join(sorted(found))}")
-    table = {job: row for job, row in found[gpu_type].items() if job.endswith(f", {gpus})")}
-    alone = {job: _throughput(path, job, row) for job, row in table.items()}
-    names = sorted(job for job, throughput in alone.items() if throughput > 0)
-    if not names:
-        raise UsageError(f"no job was measured on {gpus} GPUs of type {gpu_type!r}")
-    speeds = np.zeros((len(names), len(names)))
-    for row, job in enumerate(names):
-        for column, other in enumerate(names):
-            pair = table[job].get(other, [0.0, 0.0])
-            if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(one, int | float) for one in pair):
-                raise bad_file(path, job, f"{other} is {shown(pair)}, must be two throughputs")
-            speeds[row, column] = float(pair[0]) / alone[job]
-    # A pair ran only if both of its jobs have a throughput.
-    speeds[(speeds == 0) | (speeds.T == 0)] = 0.0
-    return MeasuredPairs(tuple(names), speeds)
 
 
 def _throughput(path: Path, job: str, row: object) -> float:

@@ -18,33 +18,24 @@ ROUNDING = 1e-6  # steps that computing with floats may lose
 
 
 class Sharing(StrEnum):
-    """What a quota means (control groups of Linux)."""
+    """Meaning of a quota (control groups of Linux)."""
 
-    CAPS = "caps"
-    """A job gets its quota and no more (``cfs_quota``)."""
-    SHARES = "shares"
-    """A job gets its quota, and what the others leave in proportion to the quotas (``cpu.shares``)."""
+    CAPS = "caps"  # a job gets its quota and no more (``cfs_quota``)
+    SHARES = "shares"  # a job gets its quota, and what the others leave in proportion to theirs (``cpu.shares``)
 
 
 @dataclass(frozen=True, slots=True)
 class Interference:
-    """Coefficients of contention, each within 0 .. 100, or `InvalidProblemError` is raised.
+    """Coefficients of contention, each within 0 .. 100, or `InvalidProblemError` is raised."""
 
-    Parameters
-    ----------
-    cpu, memory, io
-        Extra seconds per second of work where a job's own demand and the pressure of the others are both 1.
-    paging
-        Extra seconds per second of work where the memory is occupied twice.
-    """
-
+    # Extra seconds per second of work where a job's own demand and the pressure of the others are both 1.
     cpu: float = 0.1
     memory: float = 0.3
     io: float = 1.0
-    paging: float = 10.0
+    paging: float = 10.0  # extra seconds per second of work where the memory is occupied twice
 
     def __post_init__(self) -> None:
-        for name in ("cpu", "memory", "io", "paging"):
+        for name in (*RESOURCES, "paging"):
             check_range(f"interference.{name}", getattr(self, name), 0.0, LARGEST_COEFFICIENT)
 
     @property
@@ -68,7 +59,7 @@ def slowdowns(
     sharing: Sharing = Sharing.SHARES,
     interference: Interference = Interference(),
 ) -> FloatArray:
-    """Seconds, from 1 on, that a second of work takes of each job on a host of so many cores, shape ``(tenants,)``.
+    """Return the seconds, from 1 on, that a second of work of each job takes on a host, shape ``(tenants,)``.
 
     The quotas sum to at most 1.
     """
@@ -85,7 +76,7 @@ def slowdowns(
 
 
 def divided(wanted: FloatArray, weights: FloatArray) -> FloatArray:
-    """Divide one unit among jobs by their weights, all positive; nobody gets more than it wants, nothing is wasted."""
+    """Divide one unit among jobs by positive weights; none gets more than it wants, and nothing is wasted."""
     given = wanted.copy()
     if wanted.sum() <= 1.0:
         return given
@@ -106,7 +97,7 @@ def in_steps(excess: ArrayLike) -> IntArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demands:
-    """What n jobs ask for, as arrays."""
+    """Demands of n jobs as arrays."""
 
     cores: FloatArray
     shares: FloatArray  # of work by stage, filled up with stages without work, shape (n, stages)
@@ -126,7 +117,7 @@ class Demands:
         return cls(np.array([job.cores for job in jobs], dtype=np.float64), shares, cpu, means, peaks)
 
     def capped_host_steps(self, host: IntArray, percent: IntArray) -> IntArray:
-        """CPU excess of hosts in steps where guests hold so many percent of their cores; the arrays broadcast."""
+        """Return the CPU excess of hosts in steps by the percent of their cores that guests hold; arrays broadcast."""
         return self._capped_steps(host, np.divide(100.0 - percent, 100.0))
 
     def _capped_steps(self, rows: IntArray, room: FloatArray) -> IntArray:
@@ -137,14 +128,14 @@ class Demands:
     def contention_steps(
         self, rows: IntArray, other: "Demands", others: IntArray, cores: FloatArray, interference: Interference
     ) -> IntArray:
-        """Excess in steps that each job has from another one on a host of so many cores; the arrays broadcast."""
+        """Return the excess in steps that each job has from another one on a host; the arrays broadcast."""
         pressure = other.means[others] * (other.cores[others] / cores)[..., None]
         return in_steps((self.means[rows] * pressure * interference.contention).sum(axis=-1))
 
     def cpu_steps(
         self, guests: "Demands", host: IntArray, guest: IntArray, percent: IntArray, sharing: Sharing
     ) -> tuple[IntArray, IntArray]:
-        """CPU excess in steps of these hosts, and of one guest on each of them; the arrays broadcast."""
+        """Return the CPU excess in steps of hosts and of one guest on each of them; the arrays broadcast."""
         if sharing is Sharing.SHARES:
             quota = (percent / 100.0)[..., None, None]
             weights = self.shares[host][..., :, None] * guests.shares[guest][..., None, :]

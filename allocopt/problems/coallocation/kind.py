@@ -17,6 +17,7 @@ class CoallocationKind(ProblemKind[CoallocationProblem, Coallocation]):
     answer = "co-allocation"
     largest = f"{MOST_TRIPLES:,} hosts x guests x quotas"
     shipped = ("@coallocations", DATA / "coallocations.jsonl")
+    verify = staticmethod(verify_coallocation)
 
     @property
     def codec(self) -> Codec[CoallocationProblem, Coallocation]:
@@ -29,9 +30,6 @@ class CoallocationKind(ProblemKind[CoallocationProblem, Coallocation]):
         from allocopt.problems.coallocation.generate import synthetic_coallocation
 
         return {"coallocation": synthetic_coallocation}
-
-    def verify(self, problem: CoallocationProblem, solution: Coallocation) -> float:
-        return verify_coallocation(problem, solution)
 
     def trivial(self, problem: CoallocationProblem) -> Coallocation:
         return Coallocation()

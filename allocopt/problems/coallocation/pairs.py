@@ -8,8 +8,8 @@ import numpy as np
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT, Coallocation, CoallocationProblem, GuestPlace
 
+# Hosts times guests times quotas that tables are made for, and these times the stages that are summed over.
 MOST_TRIPLES, MOST_TERMS = 1_000_000, 10_000_000
-"""Hosts times guests times quotas that tables are made for, and these times the stages that are summed over."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,11 +49,11 @@ class Pairs:
         return cls(problem, host_steps, guest_steps, np.where(fits, values, -np.inf))
 
     def best_quota(self) -> IntArray:
-        """Return the number of the quota at which each pair is worth most, the least of equals, shape ``(H, G)``."""
+        """Return the number of the best quota of each pair, the least of equals, shape ``(H, G)``."""
         return np.asarray(self.values.argmax(axis=2))
 
     def best(self) -> FloatArray:
-        """Return what each pair is worth at most, shape ``(H, G)``."""
+        """Return the worth of each pair at its best quota, shape ``(H, G)``."""
         return np.asarray(self.values.max(axis=2))
 
     def bound(self) -> float:
@@ -68,8 +68,7 @@ class Pairs:
     def greedy(self, is_over: Callable[[], bool] = lambda: False) -> Iterator[Coallocation]:
         """Place the guests in a few orders, and yield each solution: the worthiest first, the largest, the pickiest.
 
-        The pickiest is who loses most if another one takes its best place. Before every guest ``is_over`` is asked
-        whether the time is up; then those that are placed are a solution.
+        The pickiest loses most if another one takes its best place. Those placed when the time is over are a solution.
         """
         best = np.maximum(0.0, self.best())
         worth, sizes = best.max(axis=0), self.problem.guest_demands.cores

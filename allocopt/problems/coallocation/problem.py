@@ -43,14 +43,11 @@ QUOTAS = tuple(step / 10 for step in range(1, 10))  # 10 %, ..., 90 % (ASAX pape
 
 
 class CoallocationObjective(StrEnum):
-    """What is maximized."""
+    """Quantity that a co-allocation maximizes."""
 
-    CAPACITY = "capacity"
-    """Cores that guests put to use, less those that delays cost."""
-    RESPONSE = "response"
-    """Seconds of response time that the window saves."""
-    THROUGHPUT = "throughput"
-    """Cores' worth of work that guests do, less what hosts do less; for one guest a host."""
+    CAPACITY = "capacity"  # cores that guests put to use, less those that delays cost
+    RESPONSE = "response"  # seconds of response time that the window saves
+    THROUGHPUT = "throughput"  # cores' worth of work that guests do, less what hosts do less; for one guest a host
 
 
 class GuestPlace(NamedTuple):
@@ -63,7 +60,7 @@ class GuestPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Coallocation:
-    """Where the guests are that are placed, by guest."""
+    """The guests that are placed and their places, by guest."""
 
     places: tuple[GuestPlace, ...] = ()
 
@@ -72,7 +69,7 @@ class Coallocation:
         object.__setattr__(self, "places", tuple(places))
 
     def as_list(self, problem: "CoallocationProblem") -> list[tuple[str, str, float]]:
-        """Names of guests and hosts, and quotas, as the solution file holds them."""
+        """Return the names of guests and hosts, and quotas, as the solution file holds them."""
         return [
             (problem.guests[guest].id, problem.hosts[host].id, percent / 100) for guest, host, percent in self.places
         ]
@@ -138,12 +135,11 @@ class CoallocationProblem:
     interference: Interference = field(default_factory=Interference)
     measured: Mapping[tuple[str, str], tuple[float, float]] | None = None
     name: str = "unnamed"
-    percents: IntArray = field(init=False, repr=False)
-    """Quotas in percent, without 0, rising, shape ``(Q,)``."""
+    percents: IntArray = field(init=False, repr=False)  # quotas in percent, without 0, rising, shape ``(Q,)``
     host_demands: Demands = field(init=False, repr=False)
     guest_demands: Demands = field(init=False, repr=False)
+    # Measured excess of hosts and of guests in steps, -1 where a pair does not share, shape ``(2, H, G)``.
     measured_steps: IntArray | None = field(init=False, repr=False)
-    """Measured excess of hosts and of guests in steps, -1 where a pair does not share, shape ``(2, H, G)``."""
 
     kind: ClassVar[str] = "coallocation"
     sense: ClassVar[Sense] = "max"
@@ -159,9 +155,7 @@ class CoallocationProblem:
         if self.measured is not None:
             object.__setattr__(self, "measured", dict(self.measured))
         object.__setattr__(self, "measured_steps", None if self.measured is None else _measured_steps(self))
-        # A quota of 0 is the same as no placement.
-        percents = [percent for percent in _percents_of(self.quotas) if percent > 0]
-        object.__setattr__(self, "percents", frozen_integers(percents))
+        object.__setattr__(self, "percents", frozen_integers(_percents_of(self.quotas)))
         object.__setattr__(self, "host_demands", Demands.of(self.hosts))
         object.__setattr__(self, "guest_demands", Demands.of(self.guests))
 
@@ -187,42 +181,42 @@ class CoallocationProblem:
 
     @property
     def gains(self) -> FloatArray:
-        """What placing each guest is worth if nothing is slowed down: a, shape ``(G,)``."""
+        """Worth of placing each guest if nothing is slowed down: a, shape ``(G,)``."""
         if self.objective_name is CoallocationObjective.RESPONSE:
             return np.array([job.wait_s for job in self.guests], dtype=np.float64)
         return self.guest_demands.cores
 
     @property
     def host_costs(self) -> FloatArray:
-        """What an excess of one step of each host costs: lambda b, shape ``(H,)``."""
+        """Cost of an excess of one step of each host: lambda b, shape ``(H,)``."""
         return self._costs(self.hosts)
 
     @property
     def guest_costs(self) -> FloatArray:
-        """What an excess of one step of each guest costs: lambda b, shape ``(G,)``."""
+        """Cost of an excess of one step of each guest: lambda b, shape ``(G,)``."""
         return self._costs(self.guests)
 
     @property
     def memory_steps(self) -> tuple[IntArray, IntArray]:
-        """Memory that is free on each host, and that each guest takes on it, in steps, shapes ``(H,)``, ``(H, G)``."""
+        """Memory in steps that is free on each host, and that each guest takes on it, shapes ``(H,)``, ``(H, G)``."""
         size = self.guest_demands.cores / self.host_demands.cores[:, None]
         return in_steps(1.0) - in_steps(self.host_demands.peaks), in_steps(self.guest_demands.peaks * size)
 
     def objective(self, solution: Coallocation) -> float:
-        """Objective of a solution; whether it obeys the rules is for `allocopt.verify` to say."""
+        """Return the objective of a solution, whether it obeys the rules or not."""
         of_hosts, of_guests = self.excess_steps(solution)
         placed = np.array([place.guest for place in solution.places], dtype=np.int64)
         gained = self.guest_worth(placed, of_guests[placed])
         return float(gained.sum()) - float(self.host_losses(np.arange(len(self.hosts)), of_hosts).sum())
 
     def guest_worth(self, guests: IntArray, steps: IntArray) -> FloatArray:
-        """Return what placed guests are worth that have so much excess in steps; the arrays broadcast."""
+        """Return the worth of placed guests by their excess in steps; the arrays broadcast."""
         if self.objective_name is CoallocationObjective.THROUGHPUT:
             return np.asarray(self.guest_demands.cores[guests] * STEPS / (STEPS + steps))
         return np.asarray(self.gains[guests] - self.guest_costs[guests] * steps)
 
     def host_losses(self, hosts: IntArray, steps: IntArray) -> FloatArray:
-        """Return what the excess of hosts in steps costs; the arrays broadcast."""
+        """Return the cost of the excess of hosts in steps; the arrays broadcast."""
         if self.objective_name is CoallocationObjective.THROUGHPUT:
             lost = self.host_demands.cores[hosts] * steps / (STEPS + steps)
             return np.asarray(self.degradation_weight * lost)
@@ -311,7 +305,8 @@ def _percents_of(quotas: Sequence[float]) -> list[int]:
         percents.append(percent)
     if not any(percents):
         raise InvalidProblemError("quotas", "hold none above 0, there must be at least one")
-    return percents
+    # A quota of 0 is the same as no placement.
+    return [percent for percent in percents if percent > 0]
 
 
 def _measured_steps(problem: CoallocationProblem) -> IntArray:

@@ -8,18 +8,26 @@ from allocopt.problems.coallocation.problem import LARGEST_PERCENT, Coallocation
 
 
 def verify_coallocation(problem: CoallocationProblem, solution: Coallocation) -> float:
-    """Check a co-allocation against every rule of its problem and return its objective.
-
-    Raises `InvalidSolutionError` if one is broken, which names the guest or the host, and the amount.
-    """
+    """Return the objective of a co-allocation; raise `InvalidSolutionError` for a broken rule, and say how much."""
     placed: set[int] = set()
     for place in solution.places:
         _check_place(problem, place)
         if place.guest in placed:
             raise InvalidSolutionError(f"guest {problem.guests[place.guest].id!r} is placed twice")
         placed.add(place.guest)
-    for host in sorted({place.host for place in solution.places}):
-        _check_host(problem, host, [place for place in solution.places if place.host == host])
+    for number in sorted({place.host for place in solution.places}):
+        host, places = problem.hosts[number], [place for place in solution.places if place.host == number]
+        if len(places) > problem.max_guests:
+            fault = f"host {host.id!r} has {len(places)} guests, at most {problem.max_guests} may be"
+            raise InvalidSolutionError(fault)
+        percent = sum(place.percent for place in places)
+        if percent > LARGEST_PERCENT:
+            fault = f"the guests of host {host.id!r} get {percent} % of its cores, at most {LARGEST_PERCENT} % may be"
+            raise InvalidSolutionError(fault)
+        peaks = [problem.guests[place.guest].peak_memory() * problem.guests[place.guest].cores for place in places]
+        taken = in_steps(host.peak_memory()) + in_steps(np.array(peaks) / host.cores).sum()
+        if taken > in_steps(1.0):
+            raise InvalidSolutionError(f"the jobs on host {host.id!r} take {taken / STEPS:.4f} of its memory")
     of_hosts, of_guests = problem.excess_steps(solution)
     for what, jobs, steps, limits in (
         ("host", problem.hosts, of_hosts, problem.host_limits),
@@ -45,17 +53,3 @@ def _check_place(problem: CoallocationProblem, place: GuestPlace) -> None:
         raise InvalidSolutionError(fault)
     if problem.measured_steps is not None and problem.measured_steps[0, place.host, place.guest] < 0:
         raise InvalidSolutionError(f"guest {guest.id!r} was not measured beside host {host.id!r}")
-
-
-def _check_host(problem: CoallocationProblem, number: int, places: list[GuestPlace]) -> None:
-    host = problem.hosts[number]
-    if len(places) > problem.max_guests:
-        raise InvalidSolutionError(f"host {host.id!r} has {len(places)} guests, at most {problem.max_guests} may be")
-    percent = sum(place.percent for place in places)
-    if percent > LARGEST_PERCENT:
-        fault = f"the guests of host {host.id!r} get {percent} % of its cores, at most {LARGEST_PERCENT} % may be"
-        raise InvalidSolutionError(fault)
-    peaks = [problem.guests[place.guest].peak_memory() * problem.guests[place.guest].cores for place in places]
-    taken = in_steps(host.peak_memory()) + in_steps(np.array(peaks) / host.cores).sum()
-    if taken > in_steps(1.0):
-        raise InvalidSolutionError(f"the jobs on host {host.id!r} take {taken / STEPS:.4f} of its memory")

@@ -16,6 +16,7 @@ class KnapsackKind(ProblemKind[KnapsackProblem, Selection]):
     answer = "selection"
     largest = f"{MOST_JOBS:,} jobs"
     shipped = ("@knapsacks", DATA / "knapsacks.jsonl")
+    verify = staticmethod(verify_selection)
 
     @property
     def codec(self) -> Codec[KnapsackProblem, Selection]:
@@ -28,9 +29,6 @@ class KnapsackKind(ProblemKind[KnapsackProblem, Selection]):
         from allocopt.problems.knapsack.generate import synthetic_knapsack
 
         return {"knapsack": synthetic_knapsack}
-
-    def verify(self, problem: KnapsackProblem, solution: Selection) -> float:
-        return verify_selection(problem, solution)
 
     def trivial(self, problem: KnapsackProblem) -> Selection:
         return Selection(())

@@ -10,31 +10,19 @@ from allocopt.arrays import FloatArray
 from allocopt.problems.knapsack.problem import KnapsackProblem, Reward, Selection
 
 ROUNDING = 1e-13  # what sums of gains can lose by rounding, relative to what is summed, and more than that
+# Jobs, and jobs times resources and slots, beyond which packing them takes a noticeable part of a second.
 MOST_JOBS, MOST_PLACES = 10_000, 500_000
-"""Jobs, and jobs times resources and slots, beyond which packing them takes a noticeable part of a second."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gains:
-    """The objective of a selection S as ``constant + (mean of shared over S) + (sum of own over S)``.
-
-    Parameters
-    ----------
-    constant
-        Objective of the empty selection.
-    shared
-        What enters by its mean, not negative, shape ``(J,)``; None where nothing does.
-    own
-        What enters by its sum, shape ``(J,)``; with ``shared`` it is ``rate`` times the job's size.
-    rate
-        Gain of a unit of the first resource that is selected; 0 without ``shared``.
-    """
+    """The objective of a selection S as ``constant + (mean of shared over S) + (sum of own over S)``."""
 
     problem: KnapsackProblem
-    constant: float
-    shared: FloatArray | None
-    own: FloatArray
-    rate: float = 0.0
+    constant: float  # objective of the empty selection
+    shared: FloatArray | None  # what enters by its mean, not negative, shape ``(J,)``; None where nothing does
+    own: FloatArray  # what enters by its sum, shape ``(J,)``; with ``shared`` it is ``rate`` times the job's size
+    rate: float = 0.0  # gain of a unit of the first resource that is selected; 0 without ``shared``
 
     @classmethod
     def of(cls, problem: KnapsackProblem) -> "Gains":
@@ -52,10 +40,9 @@ class Gains:
         return cls(problem, constant, first * starvation + second * sizes, third * sizes, rate)
 
     def greedy(self) -> Iterator[Selection]:
-        """Select jobs in a few orders while they fit, and yield each selection, or the best of its beginnings.
+        """Select jobs while they fit, by gain, by gain for what is asked for and by size; yield each selection.
 
-        The orders are by gain, by gain for what is asked for, and by size, the most first; where a mean counts, fewer
-        jobs may be worth more, so that every beginning is looked at.
+        Where a mean counts, fewer jobs may be worth more: then it is the best of its beginnings.
         """
         problem, fitting = self.problem, self.problem.fitting
         gain = self.own if self.shared is None else self.shared + self.own

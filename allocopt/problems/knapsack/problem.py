@@ -31,52 +31,34 @@ EQUAL_WEIGHTS = (1 / 3, 1 / 3, 1 / 3)  # the weights of Eq. 1 for Theta (DRAS pa
 
 
 class Reward(StrEnum):
-    """What a selection is worth."""
+    """Objective by which a selection is worth something."""
 
     CAPABILITY = "capability"
     CAPACITY = "capacity"
     LINEAR = "linear"
 
 
+# What an objective has to know of every job.
 NEEDED = {Reward.CAPABILITY: "wait_s", Reward.CAPACITY: "estimate_s", Reward.LINEAR: "value"}
-"""What an objective has to know of every job."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnapsackJob:
-    """A waiting job.
-
-    Parameters
-    ----------
-    request
-        Units that it asks for, by resource; none of those that are left out.
-    wait_s, estimate_s
-        Seconds for which it has waited, and of the run time that it asks for.
-    value
-        What selecting it is worth under the objective ``linear``.
-    """
+    """A waiting job."""
 
     id: str
-    request: Mapping[str, int]
-    wait_s: float | None = None
-    estimate_s: float | None = None
-    value: float | None = None
+    request: Mapping[str, int]  # units that it asks for, by resource; none of those that are left out
+    wait_s: float | None = None  # seconds for which it has waited
+    estimate_s: float | None = None  # seconds of the run time that it asks for
+    value: float | None = None  # what selecting it is worth under the objective ``linear``
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The jobs that start.
+    """The jobs that start."""
 
-    Parameters
-    ----------
-    jobs
-        Their indices in the problem, rising.
-    slots
-        Where the problem has slots, the one that each of them gets; else empty.
-    """
-
-    jobs: tuple[int, ...]
-    slots: tuple[int, ...] = ()
+    jobs: tuple[int, ...]  # their indices in the problem, rising
+    slots: tuple[int, ...] = ()  # the one that each of them gets, where the problem has slots
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "jobs", tuple(int(job) for job in self.jobs))
@@ -91,11 +73,11 @@ class Selection:
         return cls(tuple(job for job, _ in pairs), tuple(slot for _, slot in pairs))
 
     def ids(self, problem: "KnapsackProblem") -> list[str]:
-        """Names of the selected jobs, as the solution file holds them."""
+        """Return the names of the selected jobs, as the solution file holds them."""
         return [problem.jobs[job].id for job in self.jobs]
 
     def slot_of(self, problem: "KnapsackProblem") -> dict[str, int]:
-        """Slot of each selected job by its name; empty where there are none."""
+        """Return the slot of each selected job by its name; empty where there are none."""
         return dict(zip(self.ids(problem), self.slots, strict=False))
 
     @classmethod
@@ -157,10 +139,10 @@ class KnapsackProblem:
     used: Mapping[str, int] = field(default_factory=dict)
     slots: tuple[int, ...] | None = None
     name: str = "unnamed"
-    requests: IntArray = field(init=False, repr=False)
-    """Units of each resource that each job asks for, shape ``(J, R)``."""
-    numbers: FloatArray = field(init=False, repr=False)
-    """What the objective has to know of every job, its wait, estimate or value, shape ``(J,)``."""
+    requests: IntArray = field(
+        init=False, repr=False
+    )  # units of each resource that each job asks for, shape ``(J, R)``
+    numbers: FloatArray = field(init=False, repr=False)  # wait, estimate or value of each job, as the objective needs
 
     kind: ClassVar[str] = "knapsack"
     sense: ClassVar[Sense] = "max"
@@ -229,14 +211,14 @@ class KnapsackProblem:
         return np.flatnonzero((self.requests <= room).all(axis=1))
 
     def most_jobs(self, jobs: IntArray) -> int:
-        """Count how many of some jobs fit together at most: of every resource the smallest requests."""
+        """Bound how many of some jobs fit together, by the smallest requests of each resource."""
         counts = [len(jobs)]
         for column, free in zip(self.requests[jobs].T, self.capacity.values(), strict=True):
             counts.append(int(np.searchsorted(np.cumsum(np.sort(column)), free, side="right")))
         return min(counts)
 
     def objective(self, solution: Selection) -> float:
-        """Objective of a selection; whether it fits is for `allocopt.verify` to say."""
+        """Return the objective of a selection, whether it fits or not."""
         jobs = np.array(solution.jobs, dtype=np.int64)
         if self.reward is Reward.LINEAR:
             return float(self.numbers[jobs].sum())

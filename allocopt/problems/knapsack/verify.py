@@ -9,10 +9,7 @@ from allocopt.problems.knapsack.problem import KnapsackProblem, Selection
 
 
 def verify_selection(problem: KnapsackProblem, solution: Selection) -> float:
-    """Check a selection against every rule of its problem and return its objective.
-
-    Raises `InvalidSolutionError` if one is broken, which names the job, the resource or the slot, and the amount.
-    """
+    """Return the objective of a selection; raise `InvalidSolutionError` for a broken rule, with what and how much."""
     for number in solution.jobs:
         if not 0 <= number < len(problem.jobs):
             raise InvalidSolutionError(f"job number {number} is selected, there are 0..{len(problem.jobs) - 1}")

@@ -199,8 +199,14 @@ class TopologyCodec(Codec[TopologyProblem, Allocation]):
 
     def problem_of(self, model: InstanceModel) -> TopologyProblem:
         assert isinstance(model, TopologyInstanceModel)
+        of = model.topology
+        topology: Topology
+        if isinstance(of, _TreeModel):
+            topology = Tree.from_levels(of.levels, of.hops, of.pairs)
+        else:
+            topology = FatTree(of.pods, of.leaves_per_pod, of.nodes_per_leaf, tuple(of.hops), of.pairs)
         return TopologyProblem(
-            topology=_topology(model.topology),
+            topology=topology,
             idle_nodes=np.array(model.idle_nodes, dtype=np.int64),
             jobs=tuple(Job(job.id, job.nodes, _placement_of(job)) for job in model.jobs),
             hop_cost=model.hop_cost,
@@ -235,12 +241,6 @@ class TopologyCodec(Codec[TopologyProblem, Allocation]):
         assert isinstance(model, TopologySolutionModel)
         if model.order is not None:
             check_order(problem, solution, model.order)
-
-
-def _topology(model: _FatTreeModel | _TreeModel) -> Topology:
-    if isinstance(model, _TreeModel):
-        return Tree.from_levels(model.levels, model.hops, model.pairs)
-    return FatTree(model.pods, model.leaves_per_pod, model.nodes_per_leaf, tuple(model.hops), model.pairs)
 
 
 def _topology_object(topology: Topology) -> dict[str, object]:

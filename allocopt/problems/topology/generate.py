@@ -45,7 +45,7 @@ def drawn_window(
 
 
 def checked_hop_cost(hop_cost: float) -> float:
-    """Return a hop cost that a problem can have; raises `UsageError` for others."""
+    """Return a hop cost that a problem can have; raise `UsageError` for others."""
     if not LEAST_HOP_COST <= hop_cost <= LARGEST_HOP_COST:
         raise UsageError(f"--hop-cost is {hop_cost}, must be within {LEAST_HOP_COST:g} .. {LARGEST_HOP_COST:g}")
     return hop_cost
@@ -63,23 +63,22 @@ def synthetic_problem(
     hop_cost: float = 1000.0,
     name: str = "synthetic",
 ) -> TopologyProblem:
-    """Draw a window of jobs whose ids count from 1; see `idle_runs` and `fitting_sizes`.
+    """Draw a window: idle nodes in runs of geometric lengths, and jobs of uniform sizes within a range.
 
-    The range is that of the number of nodes of a job. In windows of the NSA paper's workload, the mean run is 3 to 5.
+    The jobs ask for at most ``load * n_idle`` nodes together; where they would ask for more, they are shrunk towards
+    the smallest, all in the same proportion. In windows of the NSA paper's workload, the mean run is 3 to 5. Raises
+    `UsageError` for numbers that make no sense, or if so many jobs do not fit even at the smallest size.
     """
-    idle_nodes = idle_runs(topology.size, n_idle, mean_run, rng)
-    sizes = fitting_sizes(n_jobs, nodes, n_idle, load, rng)
+    idle_nodes = _idle_runs(topology.size, n_idle, mean_run, rng)
+    sizes = _fitting_sizes(n_jobs, nodes, n_idle, load, rng)
     jobs = tuple(Job(str(number), size) for number, size in enumerate(sizes.tolist(), 1))
     return TopologyProblem(topology, idle_nodes, jobs, hop_cost, name)
 
 
-def idle_runs(size: int, n_idle: int, mean_run: float, rng: np.random.Generator) -> IntArray:
-    """Draw the idle nodes of a cluster of so many nodes: idle and busy runs take turns, with geometric lengths.
-
-    Independent geometric lengths, given their number and their sum, are a uniformly random composition of the sum.
-    So the number of idle runs is set to ``n_idle / mean_run``, rounded (fewer where the busy nodes cannot separate
-    so many), and both the idle and the busy nodes are composed at random. Raises `UsageError` for numbers out of range.
-    """
+def _idle_runs(size: int, n_idle: int, mean_run: float, rng: np.random.Generator) -> IntArray:
+    # Independent geometric lengths, given their number and their sum, are a uniformly random composition of the sum.
+    # So the number of idle runs is set to `n_idle / mean_run`, rounded (fewer where the busy nodes cannot separate so
+    # many), and both the idle and the busy nodes are composed at random.
     if not 1 <= n_idle <= size:
         raise UsageError(f"the number of idle nodes is {n_idle}, must be within 1..{size}, the cluster's size")
     if not 1 <= mean_run < float("inf"):
@@ -93,12 +92,7 @@ def idle_runs(size: int, n_idle: int, mean_run: float, rng: np.random.Generator)
     return np.flatnonzero(np.repeat(np.arange(2 * n_runs + 1) % 2, lengths))
 
 
-def fitting_sizes(n_jobs: int, nodes: Range, n_idle: int, load: float, rng: np.random.Generator) -> IntArray:
-    """Draw uniform job sizes that together ask for at most ``load * n_idle`` nodes, shape ``(n_jobs,)``.
-
-    Where they would ask for more, they are shrunk towards the smallest, all in the same proportion. Raises `UsageError`
-    if the load or the range makes no sense, or so many jobs do not fit even at the smallest size.
-    """
+def _fitting_sizes(n_jobs: int, nodes: Range, n_idle: int, load: float, rng: np.random.Generator) -> IntArray:
     check_range("nodes", nodes, 1)
     if n_jobs < 1:
         raise UsageError(f"the number of jobs is {n_jobs}, must be at least 1")

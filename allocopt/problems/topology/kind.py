@@ -27,6 +27,7 @@ class TopologyKind(ProblemKind[TopologyProblem, Allocation]):
     objective, decimals = "hop cost", 1
     strategies = tuple(map(str, Strategy))
     shipped = ("@tiny", DATA / "tiny.jsonl")
+    verify = staticmethod(verify_allocation)
 
     @property
     def codec(self) -> Codec[TopologyProblem, Allocation]:
@@ -39,9 +40,6 @@ class TopologyKind(ProblemKind[TopologyProblem, Allocation]):
         from allocopt.problems.topology.generate import drawn_window
 
         return {"synthetic": drawn_window}
-
-    def verify(self, problem: TopologyProblem, solution: Allocation) -> float:
-        return verify_allocation(problem, solution)
 
     def trivial(self, problem: TopologyProblem) -> Allocation | None:
         return Allocation.trivial(problem)

@@ -31,7 +31,7 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """A job that is not within one group of this level pays a penalty, in the unit of the objective."""
+    """A penalty, in the unit of the objective, of a job that is not within one group of a level."""
 
     level: Level
     penalty: float
@@ -39,7 +39,7 @@ class Preference:
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """A job comes in segments of so many nodes, each within one group of this level.
+    """Pieces of so many nodes in which a job comes, each within one group of a level.
 
     As for Slurm's ``--segment``, the number of nodes of the job has to be a multiple. Segments may share a group.
     """
@@ -50,25 +50,13 @@ class Segments:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Rules for the nodes of one job; those that are left out allow everything.
+    """Rules for the nodes of one job; those that are left out allow everything."""
 
-    Parameters
-    ----------
-    only_in, not_in
-        Groups in one of which every node lies, and in none of which any does.
-    within
-        A level: all nodes lie in one group of it.
-    prefer
-        A level that the job would rather stay within, and what it costs if not.
-    segments
-        The pieces in which it comes.
-    """
-
-    only_in: tuple[Groups, ...] = ()
-    not_in: tuple[Groups, ...] = ()
-    within: Level | None = None
-    prefer: Preference | None = None
-    segments: Segments | None = None
+    only_in: tuple[Groups, ...] = ()  # groups in one of which every node lies
+    not_in: tuple[Groups, ...] = ()  # groups in none of which any node lies
+    within: Level | None = None  # all nodes lie in one group of this level
+    prefer: Preference | None = None  # a level that the job would rather stay within, and what it costs if not
+    segments: Segments | None = None  # the pieces in which it comes
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "only_in", tuple(self.only_in))
@@ -85,7 +73,7 @@ class Placement:
         return allowed
 
     def penalty(self, topology: Topology, nodes: IntArray) -> float:
-        """Cost of the job's nodes not being within one group of the level that it prefers."""
+        """Return the cost of nodes that are not within one group of the level that the job prefers."""
         if self.prefer is None:
             return 0.0
         groups = topology.groups_of(nodes)[level_index(topology, self.prefer.level)]
@@ -117,7 +105,7 @@ class Placement:
         return None
 
     def check(self, place: str, topology: Topology, n_nodes: int) -> None:
-        """Raise `InvalidProblemError`, which names the place, unless the rules of a job of so many nodes make sense."""
+        """Raise `InvalidProblemError`, which names the place, unless the rules make sense for so many nodes."""
         for field in ("only_in", "not_in"):
             for index, groups in enumerate(getattr(self, field)):
                 if not groups.groups:

@@ -15,27 +15,18 @@ from allocopt.notebook import html_table
 from allocopt.problems.base import Sense, Strategy, check_distinct, check_range, chosen
 from allocopt.problems.topology.placement import Placement
 
+# Beyond them sums of costs could leave the range in which the package's tolerances tell two costs apart.
 LEAST_HOP_COST, LARGEST_HOP_COST = 1e-6, 1e12
-"""Beyond them sums of costs could leave the range in which the package's tolerances tell two costs apart."""
-
 LARGEST_FRAGMENTATION_WEIGHT = 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A waiting job.
-
-    Parameters
-    ----------
-    nodes
-        Number of nodes it asks for, at least 1.
-    placement
-        In which groups its nodes may lie; None for everywhere.
-    """
+    """A waiting job."""
 
     id: str
-    nodes: int
-    placement: Placement | None = None
+    nodes: int  # that it asks for, at least 1
+    placement: Placement | None = None  # in which groups its nodes may lie; None for everywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +60,7 @@ class Allocation:
 
     @classmethod
     def sequential(cls, problem: "TopologyProblem") -> "Allocation":
-        """Give the jobs, in their order, consecutive idle nodes from the first one on.
-
-        This is feasible under every strategy, and the paper's column "Seq." (NSA paper, Table III).
-        """
+        """Give the jobs consecutive idle nodes, feasible under every strategy: "Seq." of Table III (NSA paper)."""
         return cls.of_blocks(problem, np.cumsum(problem.sizes) - problem.sizes)
 
     @classmethod
@@ -92,7 +80,7 @@ class Allocation:
         return owners
 
     def as_dict(self, problem: "TopologyProblem") -> dict[str, list[int]]:
-        """Nodes by job id, as the solution file holds them."""
+        """Return the nodes by job id, as the solution file holds them."""
         return {job.id: nodes.tolist() for job, nodes in zip(problem.jobs, self.nodes, strict=True)}
 
     @classmethod
@@ -147,7 +135,15 @@ class TopologyProblem:
                 f"is {shown(self.topology)}, must be a topology, such as FatTree(pods, leaves_per_pod, nodes_per_leaf)"
             )
             raise InvalidProblemError("topology", fault)
-        _check_idle_nodes(self.idle_nodes, self.topology.size)
+        nodes, size = np.asarray(self.idle_nodes), self.topology.size
+        if nodes.ndim != 1 or (nodes.size and nodes.dtype.kind not in "iu"):
+            fault = f"has dtype {nodes.dtype} and {nodes.ndim} axes, must list integers"
+            raise InvalidProblemError("idle_nodes", fault)
+        for index in np.flatnonzero((nodes < 0) | (nodes >= size))[:1].tolist():
+            raise InvalidProblemError(f"idle_nodes[{index}]", f"node {nodes[index]} is outside 0..{size - 1}")
+        _, first = np.unique(nodes, return_index=True)
+        for index in np.setdiff1d(np.arange(len(nodes)), first)[:1].tolist():
+            raise InvalidProblemError(f"idle_nodes[{index}]", f"node {nodes[index]} is given twice")
         # The order is the circular sequence Q of section III-B, which SCAS and DCAS are about.
         object.__setattr__(self, "idle_nodes", frozen_integers(np.sort(self.idle_nodes)))
         object.__setattr__(self, "jobs", tuple(self.jobs))
@@ -183,10 +179,7 @@ class TopologyProblem:
     def without_nodes(self, nodes: Iterable[int]) -> "TopologyProblem":
         """Return the same window without these nodes, idle or not, such as those under maintenance.
 
-        Raises
-        ------
-        InvalidProblemError
-            If a node does not exist, or the nodes that are left are too few for the jobs.
+        Raises `InvalidProblemError` if a node does not exist, or those that are left are too few for the jobs.
         """
         excluded = np.array(sorted(set(nodes)), dtype=np.int64)
         for node in excluded[(excluded < 0) | (excluded >= self.topology.size)]:
@@ -205,24 +198,18 @@ class TopologyProblem:
         return len(self.idle_nodes) - sum(job.nodes for job in self.jobs)
 
     def fragmentation(self, solution: Allocation) -> float:
-        """Hop cost of the nodes that are left over, as if they were one job; 0 if none is."""
+        """Return the hop cost of the nodes that are left over, as if they were one job; 0 if none is."""
         left = np.setdiff1d(self.idle_nodes, np.concatenate(solution.nodes))
         return float(hop_costs(self.topology, self.hop_cost, [left])[0]) if len(left) else 0.0
 
     def penalties(self, solution: Allocation) -> float:
-        """Cost of jobs not being within one group of the level that they prefer."""
+        """Return the cost of jobs that are not within one group of the level that they prefer."""
         # Whether there are as many node sets as jobs is for the verifier to say.
         pairs = zip(self.jobs, solution.nodes, strict=False)
         return sum(job.placement.penalty(self.topology, nodes) for job, nodes in pairs if job.placement is not None)
 
     def objective(self, solution: Allocation) -> float:
-        """Total cost of an allocation whose node sets are not empty.
-
-        Raises
-        ------
-        InvalidSolutionError
-            If a node does not exist. Whether it is idle, and given once, is for `allocopt.verify` to say.
-        """
+        """Return the cost of an allocation without empty node sets; raise `InvalidSolutionError` for unknown nodes."""
         every = np.concatenate(solution.nodes)
         if not 0 <= every.min() <= every.max() < self.topology.size:
             for job, nodes in zip(self.jobs, solution.nodes, strict=False):
@@ -232,20 +219,6 @@ class TopologyProblem:
         if self.fragmentation_weight > 0:
             cost += self.fragmentation_weight * self.fragmentation(solution)
         return cost
-
-
-def _check_idle_nodes(nodes: IntArray, size: int) -> None:
-    nodes = np.asarray(nodes)
-    if nodes.ndim != 1 or (nodes.size and nodes.dtype.kind not in "iu"):
-        raise InvalidProblemError("idle_nodes", f"has dtype {nodes.dtype} and {nodes.ndim} axes, must list integers")
-    outside = np.flatnonzero((nodes < 0) | (nodes >= size))
-    if len(outside):
-        place = f"idle_nodes[{outside[0]}]"
-        raise InvalidProblemError(place, f"node {nodes[outside[0]]} is outside 0..{size - 1}")
-    _, first = np.unique(nodes, return_index=True)
-    if len(first) < len(nodes):
-        twice = np.setdiff1d(np.arange(len(nodes)), first)[0]
-        raise InvalidProblemError(f"idle_nodes[{twice}]", f"node {nodes[twice]} is given twice")
 
 
 def _check_jobs(jobs: Sequence[Job], n_idle: int) -> None:

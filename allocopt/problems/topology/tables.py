@@ -18,7 +18,7 @@ from allocopt.problems.topology.placement import Placement, level_index
 
 
 def encode(problem: TopologyProblem) -> Encoding:
-    """Return the arrays of ``problem``."""
+    """Return the arrays of a problem."""
     groups = np.ascontiguousarray(problem.topology.groups_of(problem.idle_nodes))
     for row in groups:
         steps = np.diff(row)
@@ -31,7 +31,6 @@ def encode(problem: TopologyProblem) -> Encoding:
 
 
 def _encoded(problem: TopologyProblem, groups: IntArray, n_groups: IntArray) -> Encoding:
-    """Return the arrays of ``problem``, whose groups are numbered from 0 already."""
     formula = HopFormula.of(problem.topology, problem.hop_cost)
     weights = np.array(formula.weights, dtype=np.float64)
     bottom, top, scale = float(formula.bottom), float(formula.top), float(formula.scale)
@@ -140,7 +139,17 @@ def job_classes(
     areas = {(placement.only_in, placement.not_in): placement for placement in rules}
     is_open = [placement.allowed(problem.topology, nodes) for placement in areas.values()]
     number = {area: index for index, area in enumerate(areas)}
-    step, bonus = _steps_and_bonuses(problem, encoding, rules, sizes)
+    # Of what the nodes in a group are a multiple, and what a job saves within one group in hops, by class and level.
+    shape = (len(rules), len(problem.topology.hops))
+    step, bonus = np.ones(shape, dtype=np.int64), np.zeros(shape)
+    for r, placement in enumerate(rules):
+        if placement.segments is not None:
+            step[r, level_index(problem.topology, placement.segments.level)] = placement.segments.nodes
+        if placement.within is not None:
+            # All or none; the segments divide it.
+            step[r, level_index(problem.topology, placement.within)] = sizes[r]
+        if placement.prefer is not None:
+            bonus[r, level_index(problem.topology, placement.prefer.level)] = placement.prefer.penalty / encoding.scale
     classes = JobClasses(
         sizes=np.ascontiguousarray(sizes),
         factor=factor,
@@ -166,23 +175,6 @@ def constant_hops(problem: TopologyProblem, encoding: Encoding) -> float:
     return hops
 
 
-def _steps_and_bonuses(
-    problem: TopologyProblem, encoding: Encoding, rules: list[Placement], sizes: IntArray
-) -> tuple[IntArray, FloatArray]:
-    # Of what the nodes in a group are a multiple, and what a job saves within one group in hops, by class and level.
-    shape = (len(rules), len(problem.topology.hops))
-    step, bonus = np.ones(shape, dtype=np.int64), np.zeros(shape)
-    for r, placement in enumerate(rules):
-        if placement.segments is not None:
-            step[r, level_index(problem.topology, placement.segments.level)] = placement.segments.nodes
-        if placement.within is not None:
-            # All or none; the segments divide it.
-            step[r, level_index(problem.topology, placement.within)] = sizes[r]
-        if placement.prefer is not None:
-            bonus[r, level_index(problem.topology, placement.prefer.level)] = placement.prefer.penalty / encoding.scale
-    return step, bonus
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocks:
     """Circular blocks of idle positions."""
@@ -193,13 +185,13 @@ class Blocks:
 
     @classmethod
     def of(cls, problem: TopologyProblem) -> "Blocks":
-        """Cost all blocks of a problem."""
+        """Compute the costs of all blocks of a problem."""
         encoding = encode(problem)
         sizes, counts = np.unique(encoding.sizes, return_counts=True)
         return cls(sizes, counts.astype(np.int64), circular_block_costs(encoding, sizes))
 
     def cheapest_total(self) -> float:
-        """Sum of the cheapest blocks of all jobs: a bound that lets blocks overlap."""
+        """Return the sum of the cheapest blocks of all jobs: a bound that lets blocks overlap."""
         return float(self.counts @ self.costs.min(axis=1))
 
     def starts_of_jobs(self, problem: TopologyProblem, starts: list[list[int]]) -> IntArray:

@@ -1,6 +1,6 @@
 """The check of an allocation: its nodes, the rules of its jobs, and continuity (NSA paper, section III-B)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,13 +11,19 @@ from allocopt.problems.topology.problem import Allocation, TopologyProblem
 
 
 def verify_allocation(problem: TopologyProblem, solution: Allocation) -> float:
-    """Check an allocation against the rules of its strategy and of its jobs, and return its cost.
-
-    Raises `InvalidSolutionError` if one is broken, which names the job and the node.
-    """
+    """Return the cost of an allocation; raise `InvalidSolutionError` for a broken rule of its strategy or jobs."""
     owners = _owners(problem, solution)
     if problem.strategy is Strategy.SCAS:
-        _check_blocks(problem, owners)
+        seen: set[int] = set()
+        # A job's block begins wherever its owner differs from the position before, around the circle. An owner that
+        # begins twice has been cut in two.
+        for position in np.flatnonzero(owners != np.roll(owners, 1)):
+            owner = int(owners[position])
+            if owner in seen:
+                where = f"it is cut at node {problem.idle_nodes[position]}"
+                raise InvalidSolutionError(f"scas: job {problem.jobs[owner].id!r} is not contiguous: {where}")
+            if owner >= 0:
+                seen.add(owner)
     elif problem.strategy is Strategy.DCAS:
         check_non_crossing(problem, owners)
     for job, nodes in zip(problem.jobs, solution.nodes, strict=True):
@@ -25,21 +31,6 @@ def verify_allocation(problem: TopologyProblem, solution: Allocation) -> float:
         if fault is not None:
             raise InvalidSolutionError(f"job {job.id!r} {fault}")
     return problem.objective(solution)
-
-
-def _check_blocks(problem: TopologyProblem, owners: IntArray) -> None:
-    # A job's block begins wherever its owner differs from the position before, around the circle.
-    # An owner that begins twice has been cut in two.
-    begins = np.flatnonzero(owners != np.roll(owners, 1))
-    seen: set[int] = set()
-    for position in begins:
-        owner = int(owners[position])
-        if owner in seen:
-            node = problem.idle_nodes[position]
-            fault = f"scas: job {problem.jobs[owner].id!r} is not contiguous: it is cut at node {node}"
-            raise InvalidSolutionError(fault)
-        if owner >= 0:
-            seen.add(owner)
 
 
 def check_non_crossing(problem: TopologyProblem, owners: IntArray) -> None:
@@ -90,7 +81,14 @@ def check_order(problem: TopologyProblem, allocation: Allocation, order: Sequenc
     ``order`` has the job ids; the allocation obeys all other rules.
     """
     index = {job.id: job_index for job_index, job in enumerate(problem.jobs)}
-    _check_ids(index, order)
+    missing = dict(index)
+    for job_id in order:
+        if job_id not in index:
+            raise InvalidSolutionError(f"order: job {job_id!r} is not in the instance")
+        if missing.pop(job_id, None) is None:
+            raise InvalidSolutionError(f"order: job {job_id!r} is named twice")
+    for job_id in missing:
+        raise InvalidSolutionError(f"order: job {job_id!r} is missing")
     m = len(problem.idle_nodes)
     owners = allocation.owners(problem).tolist()
     after, before = [*range(1, m), 0], [m - 1, *range(m - 1)]
@@ -109,19 +107,6 @@ def check_order(problem: TopologyProblem, allocation: Allocation, order: Sequenc
                 "nodes and not yet taken"
             )
         after[before[first]], before[after[last]] = after[last], before[first]
-
-
-def _check_ids(index: Mapping[str, int], order: Sequence[str]) -> None:
-    seen: set[str] = set()
-    for job_id in order:
-        if job_id not in index:
-            raise InvalidSolutionError(f"order: job {job_id!r} is not in the instance")
-        if job_id in seen:
-            raise InvalidSolutionError(f"order: job {job_id!r} is named twice")
-        seen.add(job_id)
-    for job_id in index:
-        if job_id not in seen:
-            raise InvalidSolutionError(f"order: job {job_id!r} is missing")
 
 
 def _owners(problem: TopologyProblem, allocation: Allocation) -> IntArray:

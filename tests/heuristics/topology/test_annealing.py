@@ -36,7 +36,7 @@ from heuristics.topology.annealing import (
     Swapping,
     Walk,
     WindowAnnealing,
-    anneal,
+    anneal_anywhere,
     anneal_by_swaps,
     is_non_crossing,
 )
@@ -46,8 +46,8 @@ from heuristics.topology.simanneal_reference import SimannealReference
 def walked(problem: TopologyProblem, schedule: Schedule, *, restores: bool = True, seed: int = 0) -> Walk:
     """Return where the walk stands after all steps from the sequential allocation."""
     walk = Walk.at(problem, Allocation.sequential(problem))
-    rules = Rules.of(problem, schedule, schedule.steps, restores=restores)
-    anneal(encode(problem), walk, rules, 0, schedule.steps, np.random.default_rng(seed))
+    rules = Rules.of(problem, schedule, restores=restores)
+    anneal_anywhere(encode(problem), walk, rules, 0, 0, schedule.steps, np.random.default_rng(seed))
     return walk
 
 
@@ -55,7 +55,7 @@ def move(problem: TopologyProblem, owners: IntArray, most: int, rng: np.random.G
     """Return the owners after one move of the kernel."""
     walk = Walk.at(problem, Allocation.of_owners(problem, owners))
     # So hot that every move is accepted.
-    anneal(encode(problem), walk, Rules(1e12, 1e12, 1, most, False, True), 0, 1, rng)
+    anneal_anywhere(encode(problem), walk, Rules(1e12, 1e12, 1, most, False, True), 0, 0, 1, rng)
     return walk.working
 
 
@@ -185,11 +185,11 @@ def test_a_proper_walk_starts_every_move_from_the_accepted_state_and_the_publish
 def test_at_no_temperature_only_what_is_not_worse_is_accepted() -> None:
     problem = paper_window(5)
     walk = Walk.at(problem, Allocation.sequential(problem))
-    rules = Rules.of(problem, Schedule(1e-9, 1e-9, 500, 3), 500, restores=True)
+    rules = Rules.of(problem, Schedule(1e-9, 1e-9, 500, 3), restores=True)
     rng, kernel_window = np.random.default_rng(3), encode(problem)
     totals = [float(walk.totals[0])]
     for step in range(500):
-        anneal(kernel_window, walk, rules, step, step + 1, rng)
+        anneal_anywhere(kernel_window, walk, rules, 0, step, step + 1, rng)
         totals.append(float(walk.totals[0]))
     assert totals == sorted(totals, reverse=True)
     assert totals[-1] < totals[0]
@@ -204,11 +204,11 @@ def test_at_a_constant_temperature_states_are_visited_as_boltzmann_says(temperat
     problem = window(FatTree(2, 2, 3), [0, 1, 2, 3, 6, 7, 9], [3], hop_cost=1.0)
     m, steps = len(problem.idle_nodes), 15_000
     walk = Walk.at(problem, Allocation.sequential(problem))
-    rules = Rules.of(problem, Schedule(temperature, temperature, steps, 1), steps, restores=True)
+    rules = Rules.of(problem, Schedule(temperature, temperature, steps, 1), restores=True)
     rng, kernel_window = np.random.default_rng(7), encode(problem)
     visits: Counter[float] = Counter()
     for step in range(steps):
-        anneal(kernel_window, walk, rules, step, step + 1, rng)
+        anneal_anywhere(kernel_window, walk, rules, 0, step, step + 1, rng)
         visits[round(float(walk.totals[0]), 9)] += 1
     blocks = [problem.idle_nodes[(start + np.arange(3)) % m] for start in range(m)]
     costs = hop_costs(problem.topology, problem.hop_cost, blocks).round(9)
@@ -226,13 +226,13 @@ def test_the_temperature_falls_geometrically_and_a_worse_state_is_accepted_by_me
 ) -> None:
     problem = window(FatTree(2, 2, 3), [0, 1, 2, 3, 6, 7, 9], [3], hop_cost=1.0)
     m, draws = len(problem.idle_nodes), 4000
-    rules = Rules.of(problem, Schedule(4.0, 0.25, 100, 1), 100, restores=True)
+    rules = Rules.of(problem, Schedule(4.0, 0.25, 100, 1), restores=True)
     rng, kernel_window = np.random.default_rng(11), encode(problem)
     worse = 0
     for _ in range(draws):
         walk = Walk.at(problem, Allocation.sequential(problem))
         before = float(walk.totals[0])
-        anneal(kernel_window, walk, rules, step, step + 1, rng)
+        anneal_anywhere(kernel_window, walk, rules, 0, step, step + 1, rng)
         worse += float(walk.totals[0]) > before
     blocks = [problem.idle_nodes[(start + np.arange(3)) % m] for start in range(m)]
     rises = hop_costs(problem.topology, problem.hop_cost, blocks) - before

@@ -20,9 +20,9 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify_result
-from heuristics.topology.annealing import Rules, Walk
+from heuristics.topology.annealing import Rules, Schedule, Walk
 from learned.nsa.networks import NETWORKS
-from learned.nsa.solver import Nsa, _anneal_guided, _draw_action, node_features
+from learned.nsa.solver import Nsa, _draw_action, anneal_guided, node_features
 from learned.weights import FOLDER, Card, read_weights, write_weights
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -58,8 +58,9 @@ def test_costs_kept_by_the_guided_walk_are_those_of_a_full_count(walk: str, stra
     problem = paper_window(seed).with_strategy(strategy)
     solver = Nsa("fcn-1", walk=walk)
     state = Walk.at(problem, Allocation.sequential(problem))
-    rules = Rules.of(problem, solver._schedule(), 200, restores=walk == "metropolis")
-    _anneal_guided(encode(problem), state, rules, solver._guide(problem), 0, 200, np.random.default_rng(seed))
+    schedule = Schedule(solver.hottest, solver.coldest, 200, solver.most_removed)
+    rules = Rules.of(problem, schedule, restores=walk == "metropolis")
+    anneal_guided(encode(problem), state, rules, solver._guide(problem), 0, 200, np.random.default_rng(seed))
     for owners, total in ((state.accepted, state.totals[0]), (state.best, state.totals[1])):
         nodes = Allocation.of_owners(problem, owners).nodes
         assert total == pytest.approx(hop_costs(problem.topology, problem.hop_cost, nodes).sum(), rel=1e-9)

@@ -11,7 +11,7 @@ from support.coallocations import job, problem, solution, stages
 from support.corun import finish_times
 
 from allocopt.errors import BadFileError, UsageError
-from allocopt.problems.coallocation.generate import MeasuredPairs, read_pairs
+from allocopt.problems.coallocation.generate import MeasuredPairs
 from allocopt.problems.coallocation.interference import (
     STEPS,
     Interference,
@@ -200,7 +200,7 @@ FILE = Path("gpu_colocation") / "gavel_physical_cluster_throughputs.json.gz"
 
 def small(tmp_path: Path) -> MeasuredPairs:
     (tmp_path / "t.json").write_text(json.dumps({"v100": TABLE}), encoding="utf-8")
-    return read_pairs(tmp_path / "t.json", "v100")
+    return MeasuredPairs.read(tmp_path / "t.json", "v100")
 
 
 def test_speeds_are_over_those_alone(tmp_path: Path) -> None:
@@ -236,11 +236,11 @@ def test_the_exact_model_finds_the_pairs_of_most_throughput(tmp_path: Path) -> N
 def test_what_holds_no_pairs_is_refused(tmp_path: Path, content: object, error: type[Exception], fault: str) -> None:
     (tmp_path / "t.json").write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(error, match=fault.replace("(", r"\(").replace(")", r"\)")):
-        read_pairs(tmp_path / "t.json", "v100")
+        MeasuredPairs.read(tmp_path / "t.json", "v100")
 
 
 def test_real_jobs_gain_from_sharing_where_they_are_paired_well(shared_data: Path) -> None:
-    pairs = read_pairs(shared_data / FILE, "v100")
+    pairs = MeasuredPairs.read(shared_data / FILE, "v100")
     assert len(pairs.names) == 26
     assert (pairs.speeds > 0).mean() > 0.9
     rng = np.random.default_rng(0)

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
-from allocopt.problems.topology.generate import fitting_sizes, idle_runs, synthetic_problem
+from allocopt.problems.topology.generate import _fitting_sizes, _idle_runs, synthetic_problem
 
 
 @given(st.integers(1, 60), st.data())
 def test_exactly_the_asked_nodes_are_idle_in_the_asked_number_of_runs(size: int, data: st.DataObject) -> None:
     n_idle = data.draw(st.integers(1, size))
     mean_run = data.draw(st.floats(1, 70))
-    idle = idle_runs(size, n_idle, mean_run, np.random.default_rng(data.draw(st.integers(0, 9))))
+    idle = _idle_runs(size, n_idle, mean_run, np.random.default_rng(data.draw(st.integers(0, 9))))
     assert len(idle) == len(set(idle.tolist())) == n_idle
     assert idle.min() >= 0
     assert idle.max() < size
@@ -27,7 +27,7 @@ def test_exactly_the_asked_nodes_are_idle_in_the_asked_number_of_runs(size: int,
 @pytest.mark.slow
 def test_all_ways_to_lay_two_runs_are_equally_likely() -> None:
     rng = np.random.default_rng(0)
-    drawn = Counter(tuple(idle_runs(6, 3, 1.5, rng).tolist()) for _ in range(8000))
+    drawn = Counter(tuple(_idle_runs(6, 3, 1.5, rng).tolist()) for _ in range(8000))
     ways = {way for way in combinations(range(6), 3) if (np.diff(way) > 1).sum() == 1}
     assert set(drawn) == ways
     assert len(ways) == comb(2, 1) * comb(4, 2)
@@ -40,16 +40,16 @@ def test_sizes_are_in_range_and_fit_together(n_jobs: int, least: int, more: int,
     rng = np.random.default_rng(1)
     if n_jobs * least > int(load * n_idle):
         with pytest.raises(UsageError, match="do not fit"):
-            fitting_sizes(n_jobs, (least, least + more), n_idle, load, rng)
+            _fitting_sizes(n_jobs, (least, least + more), n_idle, load, rng)
         return
-    sizes = fitting_sizes(n_jobs, (least, least + more), n_idle, load, rng)
+    sizes = _fitting_sizes(n_jobs, (least, least + more), n_idle, load, rng)
     assert len(sizes) == n_jobs
     assert least <= sizes.min() <= sizes.max() <= least + more
     assert sizes.sum() <= load * n_idle
 
 
 def test_sizes_that_fit_are_uniform_and_left_alone() -> None:
-    sizes = fitting_sizes(2000, (2, 4), 10_000, 1.0, np.random.default_rng(3))
+    sizes = _fitting_sizes(2000, (2, 4), 10_000, 1.0, np.random.default_rng(3))
     assert set(sizes.tolist()) == {2, 3, 4}
     assert abs(sizes.mean() - 3) < 0.1
 
