@@ -1,4 +1,4 @@
-"""What notebooks show of problems, results and schedules: a small table, with no other package."""
+"""Tables of problems, results and schedules in notebooks, without any other package."""
 
 from collections.abc import Sequence
 from html import escape

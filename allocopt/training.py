@@ -12,30 +12,18 @@ GROUP = "allocopt.trainings"
 
 @dataclass(frozen=True, slots=True)
 class TrainingRequest:
-    """What a user asks of a training.
+    """A user's request of a training."""
 
-    Parameters
-    ----------
-    folder
-        Where weights, learning curve and checkpoint go.
-    minutes
-        Wall clock after which to stop with a checkpoint; None to go through to the end.
-    resumes
-        Whether to go on from the checkpoint in the folder.
-    command
-        The command line, to be kept with the weights.
-    """
-
-    folder: Path
+    folder: Path  # where weights, learning curve and checkpoint are written
     seed: int
-    minutes: float | None
-    resumes: bool
-    command: str
+    minutes: float | None  # wall clock after which to stop with a checkpoint; None to go through to the end
+    resumes: bool  # whether to go on from the checkpoint in the folder
+    command: str  # the command line, to be kept with the weights
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingProgress:
-    """Updates that a training has made, those it is to make, and what the last one measured, by name."""
+    """Updates of a training, made and to be made, and measures of the last one, by name."""
 
     done: int
     total: int
@@ -48,11 +36,11 @@ class TrainingProgress:
 
 
 class Training(Protocol):
-    """A training."""
+    """A training of an agent, found by its name."""
 
     @property
     def name(self) -> str:
-        """Name under which it is asked for."""
+        """Name of the training."""
 
     @property
     def label(self) -> str:
@@ -71,7 +59,7 @@ class Training(Protocol):
 
 
 def training_names() -> list[str]:
-    """Names of all trainings that are installed, sorted."""
+    """Return the names of all installed trainings, sorted."""
     return plugin_names(GROUP)
 
 

@@ -1,4 +1,4 @@
-"""GraphML, and graphs of networkx: links between nodes and switches become a tree, and a tree such a graph.
+"""Clusters as graphs of networkx and as GraphML files: links between nodes and switches.
 
 A graph without cycles is a tree of switches. One with cycles, such as a fat tree with several spines, is a tree as far
 as jobs can tell if the hops between its nodes are those of one: then they are counted in the graph.

@@ -26,7 +26,7 @@ class HostlistError(AllocoptError, ValueError):
 
 
 def expand_hostlist(text: str) -> list[str]:
-    """Write a hostlist out, in its order; a name that is given twice comes twice.
+    """Expand a hostlist to its names, in order; a name that is given twice comes twice.
 
     A name may hold several bracketed lists, whose first varies slowest. A range counts with the width of its lower
     end: ``n[08-10]`` is n08, n09 and n10. An empty place between commas is skipped, as Slurm does.
@@ -41,7 +41,7 @@ def expand_hostlist(text: str) -> list[str]:
 
 
 class HostlistExpander:
-    """Writes out the hostlists of one description, which together name no more nodes than any cluster has.
+    """Expands the hostlists of one description, which together name no more nodes than any cluster has.
 
     Names are counted before any is written out: a few bytes can stand for more than a memory holds.
     """
@@ -50,7 +50,7 @@ class HostlistExpander:
         self._left = LARGEST_CLUSTER
 
     def expand(self, text: str) -> list[str]:
-        """Write a hostlist out as `expand_hostlist` does; the names of earlier calls count."""
+        """Expand a hostlist as `expand_hostlist` does; names of earlier calls count towards the limit."""
         # Lists do not nest, so that nothing may be left when neighbouring brackets are struck out.
         brackets = re.sub(r"[^\[\]]", "", text).replace("[]", " ").strip()
         if brackets:
@@ -77,7 +77,7 @@ class HostlistExpander:
 
 
 def check_listable(name: str) -> None:
-    """Raise `HostlistError` for a name that would be read as something else where it stands in a hostlist."""
+    """Raise `HostlistError` for a name that a hostlist cannot hold, for it would be read as something else."""
     if not 0 < len(name) <= LONGEST_NAME or not name.isprintable() or _NOT_LISTABLE.search(name):
         fault = f"must have 1 to {LONGEST_NAME} characters, and no space, comma, bracket, quote, =, # or backslash"
         raise HostlistError(f"the name {shown(name)} cannot stand in a hostlist: it {fault}")

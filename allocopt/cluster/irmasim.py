@@ -115,7 +115,7 @@ Model = TypeVar("Model", bound=_Model)
 
 
 def irmasim_machine(obj: Mapping[str, Any], where: Path, types: Path | None, chosen: str | None) -> Machine:
-    """Make the machine of what a platform file ``where`` of IRMaSim holds.
+    """Make the machine of a parsed platform file of IRMaSim, ``where``.
 
     ``types`` is the folder of the library of types, ``chosen`` the name of one of several platforms. Raises
     `BadFileError` if something is wrong, or of another model than the paper's.

@@ -1,4 +1,4 @@
-"""Nodes of Kubernetes, as ``kubectl get nodes -o json`` prints them: labels say where in the network a node is."""
+"""Nodes of Kubernetes, as ``kubectl get nodes -o json`` prints them: labels tell their places in the network."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -77,18 +77,18 @@ class Processor:
 
     @property
     def core_speed(self) -> float:
-        """Operations per nanosecond of a core at one instruction per cycle: what is done per second at factor 1."""
+        """Operations per nanosecond of a core at one instruction per cycle."""
         return self.clock_ghz * self.operations_per_cycle
 
     @property
     def bandwidth(self) -> float:
-        """Bandwidth of the memory channels in MB/s; infinite where nothing is known of it."""
+        """Bandwidth of the memory channels in MB/s; infinite if unknown."""
         if self.bandwidth_mb_s is not None:
             return self.bandwidth_mb_s
         return inf if self.contention is None else self.contention.c
 
     def attributes(self) -> Mapping[str, float]:
-        """Return what execution models read of a processor, with the unit in the name."""
+        """Return the attributes that execution models read, with the unit in the name."""
         return {"clock_ghz": self.clock_ghz, "operations_per_cycle": self.operations_per_cycle}
 
 

@@ -1,4 +1,4 @@
-"""Trees whose nodes have names, and how they are made of switches that name what is below them.
+"""Trees whose nodes have names, made of switches that name the nodes or switches below them.
 
 A leaf switch, which has nodes, is at level 1; any other switch is one level above its highest switch, as in Slurm. Two
 nodes are as far apart as the level of the lowest switch above both. What has several switches on top gets a level more.
@@ -18,7 +18,7 @@ MOST_LEVELS = 64  # levels of switches beyond which a topology is refused
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedTree:
-    """A cluster as its site describes it: a tree, and what its nodes are called.
+    """A cluster as its site describes it: a tree, and the names of its nodes.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class NamedTree:
     nodes
         Name of every node, by its number.
     remarks
-        What of the description is odd and was decided, a line each.
+        Oddities of the description, and how they were decided, a line each.
 
     Raises
     ------

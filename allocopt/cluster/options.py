@@ -26,7 +26,7 @@ class FatTreeOptions:
     ] = "ordered"
 
     def tree(self) -> "FatTree":
-        """Make the cluster; raise `UsageError` where there is none such."""
+        """Make the cluster; raise `UsageError` if the options describe none."""
         from allocopt.cluster.topology import FatTree
 
         try:

@@ -1,4 +1,4 @@
-"""What jobs run on: one pool of processors, or nodes with named resources."""
+"""Machines of simulations: one pool of processors, or nodes with named resources."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,12 +50,12 @@ class Part:
         object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
 
     def units(self, resource: str) -> int:
-        """Units of a resource that one of these parts has, parts below counted."""
+        """Return the units of a resource in one of these parts, those of the parts below included."""
         below = sum(part.count * part.units(resource) for part in self.parts)
         return self.resources.get(resource, 0) + below
 
     def names(self) -> Iterator[str]:
-        """Yield the resources of this part and those below; one may come twice."""
+        """Yield the resources of this part and of those below, repeated where several parts have one."""
         yield from self.resources
         for part in self.parts:
             yield from part.names()
@@ -63,7 +63,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Platform:
-    """A machine.
+    """A machine as a simulation sees it: named resources of nodes, or of one pool.
 
     Parameters
     ----------

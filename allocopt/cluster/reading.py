@@ -37,7 +37,7 @@ def read_topology(path: Path | str, labels: Sequence[str] = ()) -> NamedTree:
         ``kubectl get nodes -o json`` prints it; ``.graphml``; anything else as Slurm's ``topology.conf``.
         ``.gz`` is decompressed.
     labels
-        For Kubernetes the keys of labels, from the top downwards; none for those that are known and there.
+        For Kubernetes the keys of the labels that name the levels, from the top downwards; none for known ones.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Tree topologies: how many hops lie between two nodes of a cluster, and what the hops of a job cost.
+"""Tree topologies: hops between two nodes of a cluster, and hop costs of jobs.
 
 A tree has levels 1 (leaf switch) to L (top) with hop counts ``h_1 < ... < h_L``: two nodes whose lowest common
 switch is at level l are ``h_l`` hops apart. Every node belongs to one group (switch) per level, and the groups nest.
@@ -26,7 +26,7 @@ SMALL_TABLE = 10_000  # owners times groups up to which a table of all counts is
 
 
 class Topology(Protocol):
-    """What a problem needs to know of a cluster."""
+    """Hops and groups of a cluster, as problems use them."""
 
     @property
     def hops(self) -> tuple[int, ...]:
@@ -177,7 +177,7 @@ class Tree:
         return cls(np.stack(rows)[:below], tuple(tuple(level) for level in levels[:below]), steps, pairs)
 
     def to_levels(self) -> list[dict[str, list[int | str]]]:
-        """Named groups per level, as `from_levels` takes them, the top level left out unless it is the only one."""
+        """Return named groups per level for `from_levels`, without the top level unless it is the only one."""
         if not self.names:
             return [{"top": list(range(self.size))}]
         levels: list[dict[str, list[int | str]]] = [{name: [] for name in names} for names in self.names]

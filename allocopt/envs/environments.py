@@ -22,7 +22,7 @@ Seen = TypeVar("Seen")
 
 
 class About(NamedTuple):
-    """What a task declares for its users, in Markdown; `docs/environments_page.py` makes a page of it."""
+    """Documentation of a task, in Markdown, of which `docs/environments_page.py` makes a page."""
 
     title: str
     episode: str  # how an episode goes, and when it ends
@@ -38,7 +38,7 @@ class About(NamedTuple):
 
 
 class Task(ABC, Generic[E, Seen]):
-    """An environment, but for chance: its arguments, checked, what an agent sees of episodes, and what it may do.
+    """Arguments, checked, and spaces of an environment; everything random comes from outside.
 
     A task sets ``shape`` and ``n_actions``, or returns other spaces than those that follow from them. An episode takes
     one of its jobsets; where they are None, some are drawn, anew with every seed.
@@ -61,19 +61,19 @@ class Task(ABC, Generic[E, Seen]):
         """Return episodes that have not begun; the generator draws jobsets where none are given."""
 
     def observation_space(self) -> gymnasium.Space[Any]:
-        """Space of what an agent sees."""
+        """Return the space of observations."""
         return Box(0.0, self.most_seen, self.shape, np.float32)
 
     def action_space(self) -> gymnasium.Space[Any]:
-        """Space of actions."""
+        """Return the space of actions."""
         return Discrete(self.n_actions)
 
     def look(self, episodes: E) -> tuple[Seen, BoolArray]:
-        """Return what agents see and what they may do, the episodes in front."""
+        """Return observations and action masks, the episodes in front."""
         return episodes.observe()
 
     def step(self, episodes: E, actions: NDArray[Any], jobsets: IntArray | None) -> tuple[FloatArray, BoolArray]:
-        """Do what agents choose, or begin anew where a jobset is named; return rewards, and which episodes are over.
+        """Carry out actions, or begin an episode where a jobset is named; return rewards, and which episodes are over.
 
         Raises `UsageError` if there is no such action.
         """
@@ -81,7 +81,7 @@ class Task(ABC, Generic[E, Seen]):
 
 
 class _Environment(Generic[E, Seen]):
-    """What one environment and many have in common.
+    """Base of a single environment and of many.
 
     Once an episode is over, its ``action_mask`` is 0 everywhere, its observation zeros, and the dictionary has what it
     came to; that stays so until another one begins.
@@ -105,7 +105,7 @@ class _Environment(Generic[E, Seen]):
 
     @property
     def episodes(self) -> E:
-        """All that is known of the episodes; raises `UsageError` if none has begun."""
+        """The episodes with all that is known of them; raises `UsageError` if none has begun."""
         if self._episodes is None or self._over is None:
             raise UsageError("no episode has begun; call reset first")
         return self._episodes
@@ -161,7 +161,7 @@ class _SingleEnv(_Environment[E, Seen], gymnasium.Env[Seen, Any], Generic[E, See
         return _first(seen), {name: _plain(values[0]) for name, values in info.items()}
 
     def step(self, action: Any) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
-        """Do what the agent chooses; no episode is cut short.
+        """Carry out an action; no episode is cut short.
 
         The dictionary has the ``action_mask``, whether the action could not be done (``invalid_action``), and at the
         end what the episode has come to. Raises `UsageError` if there is no such action, or no episode has begun or it
@@ -180,7 +180,7 @@ class _SingleEnv(_Environment[E, Seen], gymnasium.Env[Seen, Any], Generic[E, See
         return _first(seen), float(rewards[0]), over, False, info
 
     def action_masks(self) -> BoolArray:
-        """Return what may be chosen, as ``action_mask``; under this name sb3-contrib looks for it."""
+        """Return the ``action_mask`` as booleans; sb3-contrib looks for this name."""
         return cast(BoolArray, self._mask[0].astype(np.bool_))
 
 
@@ -207,7 +207,7 @@ class _VectorEnv(_Environment[E, Seen], VectorEnv[Seen, Any, NDArray[Any]], Gene
         return self._begin(self.num_envs, self.np_random, seed, options)
 
     def step(self, actions: NDArray[Any]) -> tuple[Seen, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        """Do what every agent chooses; where an episode was over, begin a new one instead.
+        """Carry out an action in every environment; where an episode was over, begin a new one instead.
 
         Everything is as of one environment, with the environments in front. What is known at the end of an episode only
         stands in the dictionary if one has ended, with a flag per environment under the same name after an underscore.
@@ -226,7 +226,7 @@ class _VectorEnv(_Environment[E, Seen], VectorEnv[Seen, Any, NDArray[Any]], Gene
         return seen, rewards, over.copy(), np.zeros(self.num_envs, dtype=np.bool_), info
 
     def action_masks(self) -> BoolArray:
-        """Return what may be chosen in each environment, as ``action_mask``."""
+        """Return the ``action_mask`` of each environment as booleans."""
         return self._mask.astype(np.bool_)
 
 

@@ -1,4 +1,4 @@
-"""Episodes that are stepped together: what one holds, declared once, and what follows from it for many.
+"""Episodes that are stepped together: arrays and kernels of many from the declaration of one.
 
 A task declares the fields of its episodes in a named tuple ``Episode``, and with each where an episode finds it among
 the arrays of a batch: `Own`, `OwnByJob`, `OfJobs`, `OfTasks`, `OfJobset` or `Shared`. From that `Layout` makes memory
@@ -60,7 +60,7 @@ TaskSimulation = Annotated[State, STATE, _STATE_PLACES | _OF_TASKS]  # its recor
 
 
 class EpisodeTally(Protocol):
-    """Where an episode stands, and what it has come to: fields that every task has."""
+    """State and totals of an episode: the fields that every task has."""
 
     jobset: int  # whose jobs it plays
     over: int  # 1 once it has ended
@@ -92,7 +92,7 @@ class _Leaf(NamedTuple):
 
 
 class Layout(Generic[E]):
-    """All that follows from a declared episode; ``LAYOUT`` in its module.
+    """Memory layout, types and kernels that follow from a declared episode; ``LAYOUT`` in its module.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class Layout(Generic[E]):
         A named tuple. A field that is a named tuple itself is annotated with numba's type of it, and where its fields
         are found, behind the name of that array where it is another one.
     counted
-        What jobsets differ in the number of: ``jobs``, and ``tasks`` where a job has several.
+        Units of which jobsets have different numbers: ``jobs``, and ``tasks`` where a job has several.
     """
 
     def __init__(self, declared: type[E], counted: tuple[str, ...] = ("jobs",)) -> None:
@@ -157,8 +157,8 @@ class Layout(Generic[E]):
     def side_by_side(self, count: int, episodes: Sequence[E], **sizes: ArrayLike) -> Batch:
         """Return so many episodes of which none has begun, given one of each jobset.
 
-        What they own or share is that of the first, with room for every jobset. Sizes tell how much each jobset has of
-        what is counted, shape ``(S,)``, or where that begins and ends, ``(S, 2)``.
+        Arrays that they own or share are those of the first, with room for every jobset. Sizes are the numbers of each
+        jobset's counted units, shape ``(S,)``, or where these begin and end, ``(S, 2)``.
         """
         arrays = {}
         for leaf in self._leaves:
@@ -221,7 +221,7 @@ class Layout(Generic[E]):
     def describe_kernel(
         self, mark_legal: Callable[..., None], describe: Callable[..., None], ndim: int
     ) -> Callable[..., None]:
-        """Make an entry that writes what is seen of all episodes and what is legal, named ``describe`` and ``_all``.
+        """Make an entry that writes observations and masks of all episodes, named ``describe`` and ``_all``.
 
         Both functions take an episode and an array: one of a flag per action, of which a single one is set where an
         episode is over, and one of so many dimensions, all zeros then.
@@ -363,21 +363,21 @@ class SideBySide(ABC, Generic[Seen]):
 
     @abstractmethod
     def observe(self) -> tuple[Seen, BoolArray]:
-        """Return what the agents see and which actions are legal, the episodes in front; new arrays.
+        """Return observations and action masks, the episodes in front; new arrays.
 
         Of an episode that is over, zeros; the one action that is legal then does nothing.
         """
 
     @abstractmethod
     def metrics(self) -> dict[str, FloatArray]:
-        """Return what the episodes have come to so far, by name, shapes ``(E,)``."""
+        """Return metrics of the episodes so far, by name, shapes ``(E,)``."""
 
     def told(self) -> dict[str, NDArray[Any]]:
-        """Return what else agents are told at every step, the episodes in front."""
+        """Return further entries of ``info`` at every step, the episodes in front."""
         return {}
 
     def seed(self, rng: np.random.Generator) -> None:
-        """Restart what is random within episodes; does nothing where nothing is."""
+        """Restart the random choices within episodes, if there are any."""
 
     @abstractmethod
     def _play(self, actions: IntArray, jobsets: IntArray) -> tuple[FloatArray, BoolArray]: ...
@@ -409,14 +409,14 @@ class Compiled(SideBySide[Float32Array]):
         self._shapes = (self.n_environments, *shape), (self.n_environments, n_actions)
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return what the agents see, shape ``(E, *shape)``, and which actions are legal, ``(E, n_actions)``."""
+        """Return observations, shape ``(E, *shape)``, and action masks, ``(E, n_actions)``."""
         seen, legal = self._blank()
         self.describe(self._batch, seen, legal)
         return seen, legal
 
     # Only what changes is taken: jobs, requests and the state before the first event are the same in every run.
     def snapshot(self) -> dict[str, Any]:
-        """Return all that changes, as arrays of numbers that every checkpoint can hold."""
+        """Return the state of all episodes, as arrays of numbers that every checkpoint can hold."""
         return {name: values.copy() for name, values in self._changing().items()}
 
     def restore(self, snapshot: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What an episode of batch scheduling holds, its hot loops, and what an agent is rewarded for.
+"""State, kernels and rewards of an episode of batch scheduling.
 
 A reward is the gain of an objective over a step, so that an episode's rewards add up to the objective.
 """

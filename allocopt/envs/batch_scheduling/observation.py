@@ -1,4 +1,4 @@
-"""What an agent sees of the waiting jobs: a few numbers per slot."""
+"""Observations of batch scheduling: a few numbers per waiting job."""
 
 from allocopt.arrays import BoolArray, Float32Array
 from allocopt.envs.batch_scheduling.dynamics import HOUR_S, Episode

@@ -129,7 +129,7 @@ class BatchScheduling(Task[Episodes, Float32Array]):
     reward
         What the agent is rewarded for; None for ``BoundedSlowdown()``.
     rules
-        How events at the same time are taken, whether jobs are killed and wait for others; None for the defaults.
+        Order of simultaneous events, whether jobs are killed at limits and wait for others; None for the defaults.
     """
 
     jobset_option = "offset"

@@ -1,4 +1,4 @@
-"""The task of co-allocation: what an agent sees and is rewarded for, its episodes, and its environments."""
+"""The task of co-allocation: its observations, rewards, episodes and environments."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -68,10 +68,10 @@ LAYOUT = Layout(_Episode, ())
 
 
 class Reward(Protocol):
-    """What an agent is rewarded for."""
+    """A reward: the change of a running total."""
 
     def so_far(self, simulation: AskingSimulation) -> float:
-        """Return what has been gained up to now; the reward of a step is its change."""
+        """Return the total up to now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class MeanResponse:
     """Minus the mean response time of all jobs, in hours: each costs from its submission to its end."""
 
     def so_far(self, simulation: AskingSimulation) -> float:
-        """Return minus the hours for which jobs have been there, over their number."""
+        """Return minus the mean hours since submission, up to the end of jobs that have ended."""
         done = simulation.schedule()
         until = np.fmin(done.end, simulation.now)
         return -float(np.maximum(0.0, until - done.workload.submit).mean()) / HOUR_S
@@ -109,7 +109,7 @@ class MeanResponse:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What episodes have in common.
+    """Options of all episodes of an environment.
 
     Raises `UsageError` if a number is out of range.
 
@@ -162,11 +162,11 @@ class Episodes(SideBySide[Float32Array]):
         self._running: list[AskingSimulation | None] = [None] * count
 
     def question(self, episode: int = 0) -> Question | None:
-        """Return what is asked, with all that is known of it; None at the end."""
+        """Return the question that is to be answered; None at the end."""
         return self._simulation(episode).question
 
     def schedule(self, episode: int = 0) -> QuotaSchedule:
-        """Return what has happened so far; what is still to come is NaN."""
+        """Return the schedule so far; times that are still to come are NaN."""
         return self._simulation(episode).schedule()
 
     def _simulation(self, episode: int) -> AskingSimulation:
@@ -176,7 +176,7 @@ class Episodes(SideBySide[Float32Array]):
         return simulation
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return what agents see and what they may answer, the episodes in front; zeros where one is over."""
+        """Return observations and legal answers, the episodes in front; zeros where one is over."""
         seen = np.zeros((self.n_environments, _size(self.applications)), dtype=np.float32)
         legal = np.zeros((self.n_environments, self.n_actions), dtype=np.bool_)
         for place, simulation in enumerate(self._running):
@@ -223,7 +223,7 @@ class Episodes(SideBySide[Float32Array]):
         return now - before
 
     def metrics(self) -> dict[str, FloatArray]:
-        """Return what the episodes have come to, by name; NaN for those that go on."""
+        """Return metrics of the episodes by name; NaN for those that go on."""
         ended = [None if one is None or one.question is not None else one.schedule() for one in self._running]
         return {
             name: np.array([np.nan if done is None else measure(done) for done in ended], dtype=np.float64)

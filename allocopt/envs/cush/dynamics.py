@@ -1,4 +1,4 @@
-"""What an episode of CuSH holds, its hot loops, and what an agent is rewarded for.
+"""State, kernels and rewards of an episode of CuSH.
 
 An episode begins, a job starts, a timestep passes.
 """

@@ -1,4 +1,4 @@
-"""What an agent sees: the paper's image, or features of each slot that do not depend on the size of the machine."""
+"""Observations of CuSH: the paper's image, or features of each slot that do not depend on the size of the machine."""
 
 import numpy as np
 

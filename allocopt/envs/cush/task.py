@@ -33,7 +33,7 @@ Observation = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What episodes have in common besides the machine.
+    """Options of all episodes besides the machine.
 
     Raises `UsageError` if a value is not one of these.
 
@@ -168,7 +168,7 @@ class Episodes(Compiled):
         return cast(IntArray, np.maximum(self._batch.slots, 0) + self._batch.jobs_at[self.tally["jobset"], :1])
 
     def tell(self, jobset: int, traits: FloatArray) -> None:
-        """Set what agents are told of a job set's jobs from now on, shape ``(n, K)``; see `JobSet`."""
+        """Set the traits of a job set's jobs that agents see from now on, shape ``(n, K)``; see `JobSet`."""
         first, end = self._batch.jobs_at[jobset]
         self._batch.traits[first:end] = traits
 
@@ -299,7 +299,7 @@ those of the measured model. Times are in timesteps.
         return Episodes(jobsets, self.machine, count, self.options)
 
     def observation_space(self) -> Dict:
-        """Return the space of what an agent sees: as job selector, as policy selector, and of the backlog."""
+        """Return the space of observations: of the job selector, the policy selector, and the backlog."""
         n_traits = self.jobsets[0].traits.shape[1] if self.jobsets is not None else len(WorkloadType)
         shape = self.options.shape(self.machine, n_traits)
         most = MOST if self.options.observation == "slots" else 1.0
@@ -315,7 +315,7 @@ those of the measured model. Times are in timesteps.
         return MultiDiscrete([self.options.n_actions, len(Policy)])
 
     def look(self, episodes: Episodes) -> tuple[Observation, BoolArray]:
-        """Return what agents see, and which slots, and then which policies, they may choose."""
+        """Return observations, and masks of the slots and, behind them, of the policies."""
         seen, legal = episodes.observe()
         waiting = episodes.backlog
         backlog = (waiting / (waiting + 10.0)).astype(np.float32)[:, np.newaxis]
@@ -355,13 +355,13 @@ class DynamicTypes:
         self._seen: set[int] = set()
 
     def begin(self, number: int) -> None:
-        """Begin an episode with a job set, and tell what is known by now."""
+        """Begin an episode with a job set, and tell the types that are known."""
         self._seen.clear()
         self._episodes.begin(np.array([number]))
         self._tell(number)
 
     def look(self) -> None:
-        """Take note of the jobs that have ended since, and tell what is known by now; to be called after steps."""
+        """Note the jobs that have ended since, and tell the types that are known; to be called after steps."""
         episodes = self._episodes
         number, now = int(episodes.tally["jobset"][0]), int(episodes.now[0])
         jobs, (start, end, policy) = episodes.jobsets[number], episodes.times(0)

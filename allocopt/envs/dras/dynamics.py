@@ -1,4 +1,4 @@
-"""What an episode of two-level scheduling holds, its hot loops, and what an agent is rewarded for.
+"""State, kernels and rewards of an episode of two-level scheduling.
 
 An instance opens, a job is chosen, time goes on to the next choice. A reward is a weighted sum of parts.
 """

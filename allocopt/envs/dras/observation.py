@@ -1,4 +1,4 @@
-"""What an agent sees of a choice: the paper's state, or a few numbers per slot that do not depend on the machine."""
+"""Observations of two-level scheduling: the paper's state, or some numbers per slot, the same on every machine."""
 
 import numpy as np
 from numba import float32, void

@@ -49,7 +49,7 @@ Policy = Callable[[Float32Array, BoolArray], int]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What episodes have in common besides the machine: arguments of `TwoLevel`, and what trainings choose.
+    """Options of all episodes besides the machine: arguments of `TwoLevel`, and those that trainings choose.
 
     Raises `UsageError` if a value is not one of these.
 
@@ -146,7 +146,7 @@ class Episodes(Compiled):
         return {"level": self.level}
 
     def metrics(self) -> dict[str, FloatArray]:
-        """Return what the episodes have come to so far, as ``simulate`` measures it, shapes ``(E,)``."""
+        """Return metrics of the episodes so far, as ``simulate`` measures them, shapes ``(E,)``."""
         tally, started = self.tally, np.maximum(self.tally["started"], 1)
         return {
             "mean_bounded_slowdown": tally["bounded_slowdown"] / started,
@@ -156,7 +156,7 @@ class Episodes(Compiled):
         }
 
     def choice(self, episode: int = 0) -> Choice:
-        """Return what is to be chosen, as selectors are asked; raise `UsageError` if the episode is over."""
+        """Return the choice that a selector is asked for; raise `UsageError` if the episode is over."""
         if self.tally["over"][episode]:
             raise UsageError("the episode is over; call reset first")
         batch, instance = self._batch, self._batch.instance[episode, 0]
@@ -222,7 +222,7 @@ def _terms(options: Options) -> NDArray[np.void]:
 
 @dataclass(frozen=True, slots=True)
 class Observing:
-    """A selector that shows a policy what the environment would show it; options are those of the asking scheduler."""
+    """Selector that gives a policy the observations of the environment; options are those of the asking scheduler."""
 
     policy: Policy
     options: Options = field(default_factory=Options)
@@ -236,7 +236,7 @@ class Observing:
         return int(self.policy(self.observe(choice), legal))
 
     def observe(self, choice: Choice) -> Float32Array:
-        """Return what the environment shows of a choice, shape ``(W, N_FEATURES)`` or ``(2 W + N, 2)``."""
+        """Return the observation of a choice, shape ``(W, N_FEATURES)`` or ``(2 W + N, 2)``."""
         view, known, machine = choice.view, self._known, int(choice.view.platform.total[0])
         if known.get("view") is not view:
             known |= {"view": view, "traits": _traits(view.processors, view.estimate, machine)}
@@ -278,7 +278,7 @@ class TwoLevel(Task[Episodes, Float32Array]):
     can_end
         Whether action W ends the scheduling instance.
     rules
-        How events at the same time are taken, whether jobs are killed and wait for others; None for the defaults.
+        Order of simultaneous events, whether jobs are killed at limits and wait for others; None for the defaults.
     """
 
     about = About(

@@ -1,4 +1,4 @@
-"""What an episode of policy selection holds, its hot loops, and what an agent is rewarded for (IRMaSim, Table I).
+"""State, kernels and rewards of an episode of policy selection (IRMaSim, Table I).
 
 It begins, a policy starts jobs, time goes on to the next decision.
 """

@@ -1,4 +1,4 @@
-"""What an agent that selects policies sees (IRMaSim, section IV-B1), every number within 0 .. 1."""
+"""Observations of policy selection (IRMaSim, section IV-B1), every number within 0 .. 1."""
 
 from typing import Literal, get_args
 

@@ -39,7 +39,7 @@ Jobs = Sequence[TaskWorkload] | TaskWorkload | Path | str
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What episodes have in common besides machine and execution.
+    """Options of all episodes besides machine and execution.
 
     Raises `UsageError` if there is no such level, reward or policy, one is named twice, or none starts jobs.
 
@@ -159,7 +159,7 @@ class Episodes(Compiled):
         self._batch.word[:, 0] = rng.integers(0, 2**64, self.n_environments, dtype=np.uint64)
 
     def metrics(self) -> dict[str, FloatArray]:
-        """Return what the episodes have come to so far: makespan, energy, flow time, energy-delay; shapes ``(E,)``."""
+        """Return makespan, energy, flow time and energy-delay so far, shapes ``(E,)``."""
         found = {name: self.tally[name].copy() for name in ("makespan_s", "energy_j", "flow_time_s")}
         return found | {"energy_delay_js": found["energy_j"] * found["makespan_s"]}
 

@@ -65,41 +65,35 @@ def test_the_default_topology_is_read_or_the_one_that_is_named(tmp_path: Path) -
     assert read_topology(first).nodes == racks.nodes
 
 
+BOTH = "  tree: {switches: []}\n  block: {blocks: []}"
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("name", "old", "new", "message"),
     [
-        ("node[01-02]", "node[01-02", "[0].tree.switches[1].nodes: 'node[01-02' has a bracket that is not closed"),
-        ("s[1-2]", "s[1-3]", "[0].tree.switches[0]: switch 'root' has 's3' below it, which is not given"),
-        ("switch: s2", "swich: s2", "[0].tree.switches[2].swich: is an unknown key"),
-        ("[2, 4]", "[2, 3]", "[1].block.block_sizes: is 2,3, must rise"),
-        ("[2, 4]", "two", "[1].block.block_sizes: is 'two', must be a valid list"),
-        ("flat: true", "flat: [", "line 24, column 1: is not YAML"),
-        (TOPOLOGIES, "", "top level: is null, must be a valid list"),
-        ("racks", "no racks", "there is no topology 'racks'; there are no racks, blocks, other"),
+        ("racks", "node[01-02]", "node[01-02", "[0].tree.switches[1].nodes: 'node[01-02' has a bracket that is not"),
+        ("racks", "s[1-2]", "s[1-3]", "[0].tree.switches[0]: switch 'root' has 's3' below it, which is not given"),
+        ("racks", "switch: s2", "swich: s2", "[0].tree.switches[2].swich: is an unknown key"),
+        ("blocks", "[2, 4]", "[2, 3]", "[1].block.block_sizes: is 2,3, must rise"),
+        ("blocks", "[2, 4]", "two", "[1].block.block_sizes: is 'two', must be a valid list"),
+        ("racks", "flat: true", "flat: [", "line 24, column 1: is not YAML"),
+        ("racks", TOPOLOGIES, "", "top level: is null, must be a valid list"),
+        ("racks", "racks", "no racks", "there is no topology 'racks'; there are no racks, blocks, other"),
+        ("other", "", "", "[2]: topology 'other' is neither tree nor block: it names no nodes"),
+        ("other", "flat: true", "ring: {rings: []}", "[2]: topology 'other' has 'ring', must be one of tree, block"),
+        ("other", "  flat: true", BOTH, "[2]: topology 'other' is both tree and block"),
     ],
 )
 def test_an_odd_topology_yaml_gets_a_line_that_names_the_fault(
-    tmp_path: Path, old: str, new: str, message: str
+    tmp_path: Path, name: str, old: str, new: str, message: str
 ) -> None:
-    path = written(tmp_path, "topology.yaml", TOPOLOGIES.replace(old, new))
-    name = "blocks" if "block" in message and "there" not in message else "racks"
+    path = written(tmp_path, "topology.yaml", TOPOLOGIES.replace(old, new) if old else TOPOLOGIES)
     assert fault(f"{path}#{name}").startswith(message)
-
-
-def test_a_flat_topology_names_no_nodes(tmp_path: Path) -> None:
-    path = written(tmp_path, "topology.yaml", TOPOLOGIES)
-    assert fault(f"{path}#other") == "[2]: topology 'other' is neither tree nor block: it names no nodes"
 
 
 def test_a_kind_that_is_not_known_does_no_harm_to_another_topology(tmp_path: Path) -> None:
     path = written(tmp_path, "topology.yaml", TOPOLOGIES.replace("flat: true", "ring: {rings: []}"))
     assert len(read_topology(f"{path}#racks").nodes) == 4
-    assert fault(f"{path}#other") == "[2]: topology 'other' has 'ring', must be one of tree, block"
-
-
-def test_a_topology_of_two_kinds_is_refused(tmp_path: Path) -> None:
-    both = TOPOLOGIES.replace("  flat: true", "  tree: {switches: []}\n  block: {blocks: []}")
-    assert "is both tree and block" in fault(f"{written(tmp_path, 'topology.yaml', both)}#other")
 
 
 def test_without_pyyaml_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

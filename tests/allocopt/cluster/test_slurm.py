@@ -59,28 +59,27 @@ def test_every_real_file_is_tried(shared_data: Path) -> None:
     assert all(len(read_topology(path).nodes) > 0 for path in files)
 
 
-def test_keys_are_in_any_case_with_comments_spaces_quotes_and_line_ends_of_any_system(tmp_path: Path) -> None:
-    text = (
-        "# a comment with SwitchName=no Nodes=none\r\n"
-        "switchname=s1 NODES=n[1-2] LinkSpeed=100 # n3\r\n"
-        '   SwitchName = s2   Nodes = "n3, n4"\r\n'
-        "\r\n"
-        "SWITCHNAME=top switches=s[1-2]"
-    )
-    cluster = read(tmp_path, text)
-    assert cluster.nodes == ("n1", "n2", "n3", "n4")
-    assert cluster.tree.names == (("s1", "s2"),)
-
-
-def test_a_list_goes_on_over_lines_with_backslashes(tmp_path: Path) -> None:
-    cluster = read(
-        tmp_path, "SwitchName=s1 \\\n  Nodes=n1,\\\n        n[2-3],\\  # more\n  n4\nSwitchName=s2 Nodes=n5\n"
-    )
-    assert cluster.nodes == ("n1", "n2", "n3", "n4", "n5")
-
-
-def test_a_comment_does_not_go_on(tmp_path: Path) -> None:
-    assert read(tmp_path, "# ends with a backslash \\\nSwitchName=s1 Nodes=n1\n").nodes == ("n1",)
+@pytest.mark.parametrize(
+    ("text", "nodes"),
+    [
+        (
+            "# a comment with SwitchName=no Nodes=none\r\n"
+            "switchname=s1 NODES=n[1-2] LinkSpeed=100 # n3\r\n"
+            '   SwitchName = s2   Nodes = "n3, n4"\r\n'
+            "\r\n"
+            "SWITCHNAME=top switches=s[1-2]",
+            ["n1", "n2", "n3", "n4"],
+        ),
+        (
+            "SwitchName=s1 \\\n  Nodes=n1,\\\n        n[2-3],\\  # more\n  n4\nSwitchName=s2 Nodes=n5\n",
+            ["n1", "n2", "n3", "n4", "n5"],
+        ),
+        ("# ends with a backslash \\\nSwitchName=s1 Nodes=n1\n", ["n1"]),
+    ],
+    ids=["any case, comments, quotes, line ends", "a list over lines", "a comment does not go on"],
+)
+def test_lines_are_spelled_as_slurm_takes_them(tmp_path: Path, text: str, nodes: list[str]) -> None:
+    assert list(read(tmp_path, text).nodes) == nodes
 
 
 def test_empty_keys_stand_for_nothing(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.brute_force import cost_of, hop_matrix, pairwise_cost, switches_above
-from support.windows import fat_trees, trees, window, windows
+from support.windows import fat_trees, trees, windows
 
 from allocopt.cluster.topology import LARGEST_CLUSTER, FatTree, HopFormula, Tree, hop_costs
 from allocopt.errors import AllocoptError, InvalidProblemError
@@ -189,11 +189,6 @@ def test_a_pair_that_counts_once_costs_half(topology: FatTree, data: st.DataObje
     assert formula.scale == (8.0 if topology.pairs == "ordered" else 4.0)
     twice = hop_costs(topology, 16.0, [nodes])
     assert twice == pytest.approx(2 * hop_costs(topology, 8.0, [nodes]))
-
-
-def test_a_job_of_one_node_costs_nothing() -> None:
-    problem = window(FatTree(2, 2, 2, (5, 7, 9)), [0, 3, 7], [1, 1, 1])
-    assert hop_costs(problem.topology, 1000.0, [np.array([node]) for node in (0, 3, 7)]).tolist() == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.slow

@@ -42,26 +42,6 @@ def test_no_reserved_job_starts_after_its_reserved_time(
     np.testing.assert_array_equal(modes == Mode.RESERVED, np.isfinite(promised))
 
 
-@pytest.mark.slow
-def test_no_reserved_job_of_many_starts_after_its_reserved_time() -> None:
-    for seed in range(5):
-        episodes = played(random_workload(500, seed), MACHINE, AtRandom(seed), Options(window=20))
-        reserved = episodes.modes(0) == Mode.RESERVED
-        assert reserved.sum() > 20
-        assert (episodes.schedule(0).start <= episodes.promised(0))[reserved].all()
-
-
-@pytest.mark.parametrize("reservations", Reservations)
-def test_schedules_keep_the_rules(reservations: Reservations) -> None:
-    for seed in range(3):
-        jobs = random_workload(300, seed)
-        schedule = played(jobs, MACHINE, AtRandom(seed), Options(reservations=reservations)).schedule(0)
-        assert (schedule.start >= jobs.submit).all()
-        assert (schedule.end == schedule.start + np.minimum(jobs.run, jobs.estimate)).all()
-        for time in schedule.start:
-            assert jobs.processors[(schedule.start <= time) & (time < schedule.end)].sum() <= MACHINE
-
-
 def paid(choice: Choice, slot: int, weights: Weights) -> float:
     """Eq. 1 and 2 of a choice, from the queue as it stands before it."""
     view, job = choice.view, int(choice.jobs[slot])

@@ -136,15 +136,6 @@ def test_a_selector_schedules_alike_in_both(
     check_both_ways(jobs, MACHINE, make, Options(window=window, reservations=reservations, rules=rules))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("reservations", Reservations)
-@pytest.mark.parametrize("dependent", [False, True])
-def test_many_jobs_are_scheduled_alike_in_both(reservations: Reservations, dependent: bool) -> None:
-    jobs = random_workload(150, 5, dependent=dependent)
-    for make in SELECTORS:
-        check_both_ways(jobs, MACHINE, make, Options(window=20, reservations=reservations))
-
-
 @given(jobs=crowds(MACHINE), rules=st.sampled_from(RULES))
 def test_an_instance_can_be_ended_in_both(jobs: Workload, rules: Rules) -> None:
     options = Options(window=4, reservations=Reservations.NONE, can_end=True, rules=rules)

@@ -177,6 +177,8 @@ def test_observations_have_the_sizes_of_the_paper() -> None:
         ("minimal", 5 * traits + 1),
     ):
         options = Options(level)  # type: ignore[arg-type]
+        env = PolicySelectionEnv(options=options)
+        assert (env.observation_space.shape, env.action_space.n) == ((size,), 37)
         assert Episodes([npb_batch(3, np.random.default_rng(0))], machine, options=options).size == size
 
 
@@ -215,13 +217,6 @@ SMALL = irmasim_testbed({3.4: 2})
 
 def small_sets(count: int = 3) -> list[TaskWorkload]:
     return [npb_batch(12, np.random.default_rng(seed)) for seed in range(count)]
-
-
-def test_without_arguments_the_machine_is_the_papers() -> None:
-    env = PolicySelectionEnv()
-    observation, info = env.reset(seed=1)
-    assert observation.shape == (51,)
-    assert info["action_mask"].shape == (37,)
 
 
 def test_an_episode_under_one_policy_is_its_simulation() -> None:
