@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.sweeps import plug_in
 from support.windows import window
 
 from allocopt.cli import doctor, solvers
@@ -48,13 +49,8 @@ def plug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plug:
     def install(name: str, text: str, package: str = "") -> None:
         module = f"plug_{package or name}".replace("-", "_")
         site = tmp_path / module
-        information = site / f"{module}-1.dist-info"
-        information.mkdir(parents=True)
+        plug_in(site, package=module, **{name: f"{module}:Part"})
         (site / f"{module}.py").write_text(text, encoding="utf-8")
-        (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1\n", encoding="utf-8")
-        (information / "entry_points.txt").write_text(
-            f"[allocopt.solvers.topology]\n{name} = {module}:Part\n", encoding="utf-8"
-        )
         monkeypatch.syspath_prepend(str(site))
         monkeypatch.delitem(sys.modules, module, raising=False)
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from support.sweeps import plug_in
 
 from allocopt.errors import PluginWarning, UsageError
 from allocopt.reproduction import get_reproduction, reproduction_names
@@ -21,13 +22,9 @@ class Part:
 def test_another_package_brings_reproductions_and_takes_no_name_of_the_papers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    about = tmp_path / "another-1.dist-info"
-    about.mkdir()
     (tmp_path / "another.py").write_text(PART)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: another\nVersion: 1\n")
     names = ("mine", "nsa-table3")
-    entries = "\n".join(f"{name} = another:Part" for name in names)
-    (about / "entry_points.txt").write_text(f"[allocopt.reproductions]\n{entries}\n")
+    plug_in(tmp_path, "allocopt.reproductions", **dict.fromkeys(names, "another:Part"))
     monkeypatch.syspath_prepend(str(tmp_path))
     assert {*names, "dras-figure7"} <= {*reproduction_names()}
     assert vars(get_reproduction("mine", {"size": 3})) == {"size": 3}

@@ -41,11 +41,11 @@ def write_sweep(path: Path, *, instances: list[str], solvers: list[str], seeds: 
     return path
 
 
-def plug_in(folder: Path, group: str = "allocopt.solvers.topology", **entries: str) -> None:
-    """Plug in where a folder is in ``PYTHONPATH`` what is given by name as MODULE:CLASS."""
-    about = folder / f"{group}-1.dist-info"
+def plug_in(folder: Path, group: str = "allocopt.solvers.topology", package: str = "", **entries: str) -> None:
+    """Plug in, as a package where a folder is in ``PYTHONPATH``, what is given by name as MODULE:CLASS."""
+    about = folder / f"{package or group}-1.dist-info"
     about.mkdir(parents=True)
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {group}\nVersion: 1\n", encoding="utf-8")
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package or group}\nVersion: 1\n", encoding="utf-8")
     lines = "".join(f"{name} = {entry}\n" for name, entry in entries.items())
     (about / "entry_points.txt").write_text(f"[{group}]\n{lines}", encoding="utf-8")
 

@@ -48,14 +48,19 @@ def test_the_table_has_a_line_per_solver_and_strategy(run: Run) -> None:
     assert len({len(line) for line in answer.out.splitlines() if line.startswith("|")}) == 1
 
 
-def test_a_solver_can_have_a_strategy_of_its_own(run: Run) -> None:
-    lines = cells(run("bench", "@tiny", "--solvers", "sequential:scas, annealing : dcas", "--seeds", "0").out)[2:]
-    assert [line[:3] for line in lines] == [["sequential", "scas", "3"], ["annealing", "dcas", "3"]]
-
-
-def test_what_is_named_twice_is_run_once(run: Run) -> None:
-    answer = run("bench", "@tiny", "--solvers", "dp,dp:scas,dp", "--strategy", "scas, scas", "--seeds", "1,1, 1")
-    assert [line[:3] for line in cells(answer.out)[2:]] == [["dp", "scas", "3"]]
+@pytest.mark.parametrize(
+    ("options", "lines"),
+    [
+        (
+            ("sequential:scas, annealing : dcas", "--seeds", "0"),
+            [["sequential", "scas", "3"], ["annealing", "dcas", "3"]],
+        ),
+        (("dp,dp:scas,dp", "--strategy", "scas, scas", "--seeds", "1,1, 1"), [["dp", "scas", "3"]]),
+    ],
+    ids=["a strategy of its own", "named twice"],
+)
+def test_a_solver_and_a_strategy_are_run_once(run: Run, options: tuple[str, ...], lines: list[list[str]]) -> None:
+    assert [line[:3] for line in cells(run("bench", "@tiny", "--solvers", *options).out)[2:]] == lines
 
 
 @pytest.mark.slow

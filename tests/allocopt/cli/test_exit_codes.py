@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.program import Run
+from support.sweeps import plug_in
 
 INSTANCE = {
     "format": "allocopt-instance",
@@ -195,11 +196,8 @@ class Fails(Base):
 @pytest.fixture
 def plug_ins(tmp_path: Path) -> dict[str, str]:
     """Variables under which two solvers are plugged in, and one whose package is not there."""
-    information = tmp_path / "site" / "plug_in-1.dist-info"
-    information.mkdir(parents=True)
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: plug-in\nVersion: 1\n", encoding="utf-8")
-    entries = "finds = plug_in:Finds\nfails = plug_in:Fails\nneeds = plug_in_that_needs:Needs\n"
-    (information / "entry_points.txt").write_text(f"[allocopt.solvers.topology]\n{entries}", encoding="utf-8")
+    entries = {"finds": "plug_in:Finds", "fails": "plug_in:Fails", "needs": "plug_in_that_needs:Needs"}
+    plug_in(tmp_path / "site", **entries)
     (tmp_path / "site" / "plug_in.py").write_text(PLUG_IN, encoding="utf-8")
     (tmp_path / "site" / "plug_in_that_needs.py").write_text("import a_package_nobody_has\n", encoding="utf-8")
     return {"PYTHONPATH": str(tmp_path / "site")}

@@ -53,6 +53,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
         "calibrate power jobs.csv --plot jobs.csv",
         "simulate jobs.csv --swf jobs.csv",
         "simulate jobs.csv --jobs-csv a.csv --swf a.csv",
+        "simulate jobs.csv --platform now.json --energy-csv missing/../now.json",
+        "simulate jobs.csv --platform now.json --set placement=queue.json --jobs-csv queue.json",
         "report jobs.csv -o jobs.csv",
         "report now.json -o now.json",
         "report now.json -o x.html --topology x.html",

@@ -6,9 +6,10 @@ import pytest
 
 from allocopt.cli.schema import SchemaName, json_schema
 
+HEAD = {"format": "allocopt-instance", "version": 1}
+SOLVED = {"format": "allocopt-solution", "version": 1, "status": "OPTIMAL", "objective": 1.5, "bound": 1.5}
 INSTANCE: dict[str, Any] = {
-    "format": "allocopt-instance",
-    "version": 1,
+    **HEAD,
     "kind": "topology",
     "name": "a",
     "topology": {"kind": "tree", "levels": [{"x": [0, 1], "y": [2]}, {"top": ["x", "y"]}], "pairs": "unordered"},
@@ -25,26 +26,20 @@ RULED = {
     "segments": {"nodes": 2, "level": 1},
 }
 KNAPSACK: dict[str, Any] = {
-    "format": "allocopt-instance",
-    "version": 1,
+    **HEAD,
     "kind": "knapsack",
     "name": "k",
     "capacity": {"nodes": 5},
     "jobs": [{"id": "1", "request": {"nodes": 2}, "wait_s": 5, "estimate_s": 60, "value": 1.5}],
 }
 SELECTED = {
-    "format": "allocopt-solution",
-    "version": 1,
+    **SOLVED,
     "instance": "k",
     "solver": "dp",
-    "status": "OPTIMAL",
-    "objective": 1.5,
-    "bound": 1.5,
     "selected": ["1"],
 }
 COALLOCATION: dict[str, Any] = {
-    "format": "allocopt-instance",
-    "version": 1,
+    **HEAD,
     "kind": "coallocation",
     "name": "c",
     "hosts": [{"id": "h", "cores": 8, "profile": [{"share": 1, "cpu": 0.5}], "remaining_s": 60, "walltime_s": 90}],
@@ -53,13 +48,9 @@ COALLOCATION: dict[str, Any] = {
     "max_slowdown": 1.5,
 }
 PLACED = {
-    "format": "allocopt-solution",
-    "version": 1,
+    **SOLVED,
     "instance": "c",
     "solver": "scip",
-    "status": "OPTIMAL",
-    "objective": 1.5,
-    "bound": 1.5,
     "placements": [{"guest": "g", "host": "h", "quota": 0.25}],
 }
 OPTIONAL = {
@@ -67,13 +58,10 @@ OPTIONAL = {
 }  # fmt: skip
 FAT_TREE = {"kind": "fat-tree", "pods": 1, "leaves_per_pod": 1, "nodes_per_leaf": 3, "hops": [1, 2, 3]}
 SOLUTION = {
-    "format": "allocopt-solution",
-    "version": 1,
+    **SOLVED,
     "instance": "a",
     "strategy": "free",
     "solver": "dp",
-    "status": "OPTIMAL",
-    "objective": 1.5,
     "bound": None,
     "allocation": {"1": [0, 2]},
 }

@@ -1,18 +1,28 @@
-"""``allocopt simulate``: the row, the files, and what is said of a wrong request."""
+"""allocopt simulate: the row, the files, platforms, shared cores, and refusals."""
 
 import csv
 import json
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support.multicore import PLATFORM, examples
 from support.program import Run
 
 from allocopt.simulator.kernels.conservative import run_conservative as kernel
+from allocopt.simulator.quota.execution import QuotaExecution
+from allocopt.simulator.quota.scheduler import QuotaScheduler
+from allocopt.simulator.registry import get_policy, policy_names
+from allocopt.simulator.simulate import simulate
 from allocopt.simulator.state import State
+from allocopt.traces.applications import queue_workload
+from allocopt.traces.executables import WORKFLOWS, profiled_jobs
 from allocopt.traces.reading import read_workload
+from learned.asax.scheduler import AsaxPolicy
 
 KEYS = "jobs mean_wait_s max_wait_s mean_bounded_slowdown utilization makespan_s runtime_s jobs_per_s".split()
+
 
 JOBS = [
     # id, submit, run, processors, estimate
@@ -200,3 +210,309 @@ def test_an_interrupt_ends_a_long_simulation(run: Run, tmp_path: Path, monkeypat
     monkeypatch.setattr("allocopt.experiments.simulations.make_ready", lambda entries: None)
     arguments = ("--policy", "sjf", "--backfill", "conservative")
     assert run("simulate", tmp_path / "log.swf", *arguments).code == 130
+
+
+PROFILE = {"req_ops": 2e10, "ipc": 1, "req_time": 5, "mem": 1, "mem_vol": 500_000}
+
+
+@pytest.fixture
+def platform(tmp_path: Path) -> Path:
+    path = tmp_path / "platform.toml"
+    path.write_text(PLATFORM, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> Path:
+    path = tmp_path / "workload.json"
+    jobs = [{"id": f"job{number}", "subtime": 0, "res": 1, "profile": "p"} for number in (7, 8, 9)]
+    path.write_text(json.dumps({"jobs": jobs, "profiles": {"p": PROFILE}}), encoding="utf-8")
+    return path
+
+
+def test_jobs_run_and_their_energy_is_written(run: Run, workload: Path, platform: Path, tmp_path: Path) -> None:
+    out, energy = tmp_path / "jobs.csv", tmp_path / "energy.csv"
+    answer = run(
+        *("simulate", workload, "--platform", platform, "--policy", "first-high_cores", "--json"),
+        *("--jobs-csv", out, "--energy-csv", energy),
+    )
+    assert answer.code == 0
+    (row,) = answer.rows
+    assert row["jobs"] == 3
+    assert (row["policy"], row["execution"]) == ("first-high_cores", "contention")
+    assert row["makespan_s"] == pytest.approx(20.0)
+    with out.open(encoding="utf-8") as lines:
+        assert [line["job_id"] for line in csv.DictReader(lines)] == ["7", "8", "9"]
+    with energy.open(encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    assert [line["part"] for line in rows] == ["job"] * 3 + ["node"] * 2 + ["cluster", "machine"]
+    assert [line["name"] for line in rows][3:5] == ["left", "right"]
+    assert float(rows[-1]["energy_j"]) == pytest.approx(row["energy_j"])
+    # Left: two cores for 20 s; right: one core for 10 s, then idle.
+    assert row["energy_j"] == pytest.approx(20 * 17 + 10 * 11 + 10 * 1)
+    assert row["energy_delay_js"] == pytest.approx(20 * row["energy_j"])
+
+
+def test_the_baseline_knows_no_contention(run: Run, workload: Path, platform: Path) -> None:
+    (row,) = run("simulate", workload, "--platform", platform, "--set", "execution=baseline", "--json").rows
+    assert row["makespan_s"] == pytest.approx(10.0)
+    assert row["energy_j"] == pytest.approx(3 * 10 * 6)
+
+
+def test_jobs_are_killed_only_when_asked_for(run: Run, workload: Path, platform: Path) -> None:
+    (row,) = run("simulate", workload, "--platform", platform, "--kill-at-limit", "--json").rows
+    assert row["makespan_s"] == pytest.approx(5.0)
+
+
+def test_tables_are_printed_with_the_energy(run: Run, workload: Path, platform: Path) -> None:
+    answer = run("simulate", workload, "--platform", platform, "--max-jobs", "2")
+    assert answer.code == 0
+    assert "energy " in answer.out
+    assert "2 jobs measured" in answer.out
+
+
+def test_jobs_start_where_and_when_a_file_says(run: Run, workload: Path, platform: Path, tmp_path: Path) -> None:
+    placed = tmp_path / "placed.csv"
+    placed.write_text("job_id,node,start_s,duration_s\n7,left,0,10\n8,right,1,10\n9,right,12,8\n", encoding="utf-8")
+    (row,) = run("simulate", workload, "--platform", platform, "--set", f"placement={placed}", "--json").rows
+    assert row["policy"] is None
+    assert row["makespan_s"] == pytest.approx(22.0)
+    assert row["mean_duration_error"] == pytest.approx(0.25 / 3)
+    assert row["max_duration_error"] == pytest.approx(0.25)
+    assert (
+        "differ from the measured ones by 8.3%"
+        in run("simulate", workload, "--platform", platform, "--set", f"placement={placed}").out
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("job_id,node\n7,left\n", "line 1: has no column start_s; the columns are job_id, node, start_s"),
+        ("job_id,node,start_s\n5,left,0\n", "line 2: job_id is '5', the workload has no such job"),
+        ("job_id,node,start_s\n7,left,0\n7,left,0\n", "line 3: job_id is '7', which comes twice"),
+        ("job_id,node,start_s\n7,left,x\n", "line 2: start_s is 'x', must be a time in seconds, not negative"),
+        ("job_id,node,start_s\n7,left\n", "line 2: does not have 3 columns as line 1"),
+        ("job_id,node,start_s\n7,left,0\n", "job 'job8': is not among the jobs that were started"),
+        (
+            "job_id,node,start_s\n7,up,0\n8,left,0\n9,left,0\n",
+            "placed.csv: job 'job7': was started on 'up', there is no such node",
+        ),
+        ("job_id,node,start_s,duration_s\n7,left,0,0\n", "line 2: duration_s is '0', must be positive"),
+    ],
+    ids=["column", "job", "twice", "time", "columns", "missing", "node", "duration"],
+)
+def test_a_wrong_file_of_starts_is_told(
+    run: Run, workload: Path, platform: Path, tmp_path: Path, text: str, fault: str
+) -> None:
+    placed = tmp_path / "placed.csv"
+    placed.write_text(text, encoding="utf-8")
+    assert fault in run("simulate", workload, "--platform", platform, "--set", f"placement={placed}").refusal(3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (["--backfill", "easy"], "backfill: does not go with platform"),
+        (["--processors", "4"], "processors: does not go with platform"),
+        (["--set", "backfill_order=sjf"], "backfill_order: does not go with platform"),
+        (["--set", "exact_estimates=true"], "exact_estimates: does not go with platform"),
+        (["--event-order", "sequential"], "event_order: does not go with platform"),
+        (["--policy", "void"], "policy 'void' starts no job, so that none would ever end"),
+        (["--policy", "sjf"], "there is no policy 'sjf' of a multicore platform"),
+        (["--set", "sharing=0"], "sharing: is 0.0, must be greater than 0"),
+    ],
+)
+def test_options_that_do_not_go_together_are_told(
+    run: Run, workload: Path, platform: Path, arguments: list[str], fault: str
+) -> None:
+    assert fault in run("simulate", workload, "--platform", platform, *arguments).refusal(2)
+
+
+def test_the_measured_run_is_replayed_from_the_command_line(run: Run, shared_data: Path) -> None:
+    folder = examples(shared_data) / "cal" / "job_4_cal_str_19314_log2_v1"
+    measured = shared_data / "irmasim" / "derived_measured_jobs.csv"
+    fields = ("--set", "sharing=0.7", "--set", f"placement={measured}")
+    (row,) = run("simulate", folder / "workload.json", "--platform", folder / "platform.json", *fields, "--json").rows
+    assert row["mean_duration_error"] <= 0.07
+    assert row["max_duration_error"] <= 0.15
+    assert row["energy_j"] == pytest.approx(9514, rel=0.1)
+
+
+def test_names_are_quoted_in_the_file_of_energies(run: Run, workload: Path, platform: Path, tmp_path: Path) -> None:
+    name, energy = 'a,"b"', tmp_path / "energy.csv"
+    workload.write_text(json.dumps({"jobs": [{"id": name, "subtime": 0, "res": 1, **PROFILE}]}), encoding="utf-8")
+    assert run("simulate", workload, "--platform", platform, "--energy-csv", energy).code == 0
+    with energy.open(encoding="utf-8", newline="") as lines:
+        assert [row["name"] for row in csv.DictReader(lines)] == [name, "left", "right", "c", "pair"]
+
+
+def test_the_first_jobs_start_where_a_file_of_all_says(
+    run: Run, workload: Path, platform: Path, tmp_path: Path
+) -> None:
+    placed = tmp_path / "placed.csv"
+    placed.write_text("job_id,node,start_s\n7,left,0\n8,right,1\n9,right,12\n", encoding="utf-8")
+    arguments = ("simulate", workload, "--platform", platform, "--set", f"placement={placed}")
+    assert run(*arguments, "--max-jobs", "2", "--json").rows[0]["jobs"] == 2
+    assert "policy: does not go with placement" in run(*arguments, "--policy", "shortest-random").refusal(2)
+
+
+@pytest.mark.slow
+def test_a_job_of_very_many_tasks_is_not_searched_for_task_by_task(run: Run, workload: Path, platform: Path) -> None:
+    platform.write_text(PLATFORM.replace("cores = 2", "cores = 200000"), encoding="utf-8")
+    job = {"subtime": 0, "res": 200_000, **PROFILE, "mem_vol": 0}
+    workload.write_text(json.dumps({"jobs": [job]}), encoding="utf-8")
+    (row,) = run("simulate", workload, "--platform", platform, "--json").rows
+    assert row["utilization"] == pytest.approx(0.5)
+
+
+def test_a_job_that_can_never_start_is_told_with_its_file(run: Run, workload: Path, platform: Path) -> None:
+    workload.write_text(json.dumps({"jobs": [{"id": "a", "subtime": 0, "res": 3, **PROFILE}]}), encoding="utf-8")
+    answer = run("simulate", workload, "--platform", platform)
+    assert answer.code == 3
+    assert answer.err.startswith(f"allocopt: {workload}: job 'a': asks for 1 node with 3 cores")
+
+
+SHARING = [name for name in policy_names() if isinstance(get_policy(name), QuotaScheduler)]
+
+
+HALVES = """
+[[application]]
+executable = 5
+name = "half"
+stages = [{share = 1.0, cpu = 0.5}]
+"""
+
+
+def sharing_policy(name: str, options: dict[str, Any] | None = None) -> QuotaScheduler:
+    """Make a policy by which jobs share."""
+    policy = get_policy(name, options)
+    assert isinstance(policy, QuotaScheduler)
+    return policy
+
+
+@pytest.fixture
+def queue(run: Run, tmp_path: Path) -> Path:
+    """Draw the first 20 jobs of a queue of the ASAX paper."""
+    path = tmp_path / "queue.swf"
+    model = ("--model", "asax", "--jobs", "20", "--processors", "64", "--seed", "4")
+    assert run("generate", "workload", path, *model).code == 0
+    return path
+
+
+def ends(path: Path) -> list[float]:
+    """Read the end times from a schedule's CSV file."""
+    with path.open() as file:
+        return [float(row["end"]) for row in csv.DictReader(file)]
+
+
+@pytest.mark.parametrize("policy", SHARING)
+def test_a_policy_gives_the_schedule_that_it_gives_as_a_library(run: Run, queue: Path, policy: str) -> None:
+    out = queue.parent / "jobs.csv"
+    row = json.loads(run("simulate", queue, "--policy", policy, "--seed", "2", "--jobs-csv", out, "--json").out)
+    jobs = profiled_jobs(read_workload(queue), WORKFLOWS)
+    done = simulate(queue_workload(jobs), 64, sharing_policy(policy), seed=2, execution=QuotaExecution(jobs))
+    assert ends(out) == pytest.approx(done.end.tolist())
+    held = sum(one.job.cores * seconds for one, seconds in zip(jobs, done.accounts.owned_s.tolist(), strict=True))
+    assert row["utilization"] == pytest.approx(held / (64 * done.makespan_s))
+    assert row["mean_wait_s"] == pytest.approx(done.wait_s.mean())
+    assert bool(done.accounts.guests.any()) is (policy != "space-sharing")
+
+
+def test_space_sharing_is_fcfs_with_easy(run: Run, queue: Path) -> None:
+    rows = []
+    for options in (("--policy", "space-sharing"), ("--policy", "fcfs", "--backfill", "easy", "--no-kill-at-limit")):
+        row = json.loads(run("simulate", queue, *options, "--json").out)
+        rows.append([row[key] for key in ("mean_wait_s", "max_wait_s", "utilization", "makespan_s")])
+    assert rows[0] == pytest.approx(rows[1])
+
+
+@pytest.fixture
+def halves(tmp_path: Path) -> Path:
+    """Write two jobs of 100 s with limits of 150 s on all eight processors, and what they ask for."""
+    lines = [f"{job} 0 -1 100 8 -1 -1 8 150 -1 1 -1 -1 5 -1 -1 -1 -1" for job in (1, 2)]
+    path = tmp_path / "halves.swf"
+    path.write_text("\n".join(["; MaxProcs: 8", *lines]))
+    (tmp_path / "halves.toml").write_text(HALVES)
+    return path
+
+
+def test_a_table_of_ones_own_says_what_jobs_ask_for(run: Run, halves: Path) -> None:
+    out, table = halves.parent / "jobs.csv", halves.with_suffix(".toml")
+    answer = run("simulate", halves, "--policy", "static-50", "--set", f"profiles={table}", "--jobs-csv", out)
+    # Each keeps half of the cores busy beside the other one: contention for caches alone, 0.1 x 0.5 x 0.5.
+    assert answer.code == 0
+    assert ends(out) == pytest.approx([102.5, 102.5])
+
+
+def test_jobs_that_share_are_killed_at_their_limits_if_asked_for(run: Run, halves: Path) -> None:
+    table = halves.with_suffix(".toml")
+    table.write_text(HALVES.replace("0.5", "1.0"))
+    out, given = halves.parent / "jobs.csv", ("--policy", "static-50", "--set", f"profiles={table}")
+    assert run("simulate", halves, *given, "--jobs-csv", out).code == 0
+    assert ends(out) == pytest.approx([210.0, 210.0])
+    assert run("simulate", halves, *given, "--kill-at-limit", "--jobs-csv", out).code == 0
+    assert ends(out) == [150.0, 150.0]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "fault"),
+    [
+        (("--policy", "asax"), 3, "job 1: its executable is 5, there are profiles of 1 montage"),
+        (
+            ("--policy", "static-50", "--backfill", "easy"),
+            2,
+            "'static-50' is a scheduler of its own: it takes no backfilling",
+        ),
+        (("--policy", "asax", "--fat-tree", "2,2,2"), 2, "fat_tree: does not go with policy 'asax'"),
+        (
+            ("--policy", "sjf", "--set", "profiles=t.toml"),
+            2,
+            "profiles: goes with policies by which jobs share",
+        ),
+        (("--policy", "asax", "--set", "profiles=none.toml"), 3, "none.toml: "),
+        (("--policy", "asax", "--option", "period_s=0"), 2, "period_s is 0, must be positive"),
+        (("--policy", "asax", "--option", "experts=none.toml"), 3, "none.toml: "),
+        (("--policy", "asax", "--option", "loss=money"), 2, "must be one of limit, degradation"),
+        (("--policy", "asax", "--option", "idle_weight=-1"), 2, "idle_weight is -1, must not be negative"),
+        (("--policy", "static-50", "--option", "percent=95"), 2, "the quota is 95 %"),
+    ],
+)
+def test_a_wrong_request_is_told(run: Run, halves: Path, options: tuple[str, ...], code: int, fault: str) -> None:
+    answer = run("simulate", halves, *options)
+    assert (answer.code, answer.out) == (code, "")
+    assert fault in answer.lines_of_error[-1]
+
+
+@pytest.mark.slow
+def test_going_on_from_saved_knowledge_is_one_longer_run(run: Run, queue: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "knowledge.json"
+    given = ("--policy", "asax", "--option", "full_loss_at=0.2")
+    longer = sharing_policy("asax", {"full_loss_at": 0.2})
+    for seed, load in ((2, ()), (3, ("--option", f"knowledge={kept}")), (4, ("--option", f"knowledge={kept}"))):
+        out = tmp_path / "jobs.csv"
+        save = ("--option", f"save_knowledge={kept}")
+        assert run("simulate", queue, *given, *load, *save, "--seed", seed, "--jobs-csv", out).code == 0
+        jobs = profiled_jobs(read_workload(queue), WORKFLOWS)
+        done = simulate(queue_workload(jobs), 64, longer, seed=seed, execution=QuotaExecution(jobs))
+        assert ends(out) == pytest.approx(done.end.tolist())
+        assert isinstance(longer, AsaxPolicy)
+        longer.save_knowledge = str(tmp_path / "longer.json")
+        longer.remember()
+        assert kept.read_text() == (tmp_path / "longer.json").read_text()
+    assert any(weights.rounds for weights in longer.asax.knowledge.applications.values())
+
+
+def test_knowledge_does_not_overwrite_another_file(run: Run, queue: Path) -> None:
+    before = queue.read_text()
+    answer = run("simulate", queue, "--policy", "asax", "--option", f"save_knowledge={queue}")
+    assert (answer.code, answer.out) == (3, "")
+    assert queue.name in answer.lines_of_error[-1]
+    assert queue.read_text() == before
+
+
+def test_a_schedule_keeps_the_applications_of_its_jobs(run: Run, queue: Path, tmp_path: Path) -> None:
+    out = tmp_path / "schedule.swf"
+    assert run("simulate", queue, "--policy", "static-50", "--swf", out).code == 0
+    assert read_workload(out).executables.tolist() == read_workload(queue).executables.tolist()
+    assert run("simulate", out, "--policy", "asax").code == 0

@@ -206,14 +206,3 @@ def test_instances_after_the_interrupted_one_are_not_solved(
     assert process.returncode == 130
     assert [json.loads(line)["instance"] for line in out.splitlines()] == ["hard"]
     assert [path.name for path in folder.iterdir()] == ["hard.json"]
-
-
-def test_a_command_without_anything_to_keep_says_that_it_was_interrupted(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted() -> list[str]:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("allocopt.solving.registry.solver_names", interrupted)
-    answer = run("solvers")
-    assert (answer.code, answer.out, answer.err) == (130, "", "allocopt: interrupted\n")

@@ -3,10 +3,7 @@
 import gzip
 import hashlib
 import json
-import threading
 from collections.abc import Callable
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -212,23 +209,12 @@ def test_a_trace_is_fetched_by_name_and_simulated_without_a_network(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     assert run("convert", jobs, tmp_path / "jobs.swf.gz").code == 0
+    url = "http://127.0.0.1:1/jobs.swf.gz"
     checksum = hashlib.sha256(gzip.decompress((tmp_path / "jobs.swf.gz").read_bytes())).hexdigest()
-
-    class Handler(SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(tmp_path)))
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    url = f"http://127.0.0.1:{server.server_port}/jobs.swf.gz"
-    try:
+    with monkeypatch.context() as patched:
+        patched.setattr("allocopt.traces.fetch._download", lambda url: (tmp_path / "jobs.swf.gz").read_bytes())
         fetched = run("fetch-trace", "mine", "--url", url, "--sha256", checksum)
         wrong = run("fetch-trace", "other", "--url", url, "--sha256", "0" * 64)
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
     assert fetched.out.strip() == str(tmp_path / "cache" / "allocopt" / "traces" / "mine.swf.gz")
     assert wrong.code == 3
     assert "it is another file" in wrong.lines_of_error[-1]

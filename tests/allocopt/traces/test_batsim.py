@@ -67,16 +67,6 @@ def test_ids_may_be_strings_with_the_name_of_a_workload(tmp_path: Path) -> None:
     assert read(tmp_path, text_of(job("17"), job("w0!4"), job("a!b!5"), job(6))).ids.tolist() == [4, 5, 6, 17]
 
 
-def test_an_unused_profile_may_be_of_any_type(tmp_path: Path) -> None:
-    assert len(read(tmp_path, text_of(job()))) == 1
-
-
-def test_the_ending_picks_the_format(tmp_path: Path) -> None:
-    (tmp_path / "a.json.gz").write_bytes(gzip.compress(text_of(job()).encode()))
-    made = read_workload(tmp_path / "a.json.gz")
-    assert (made.name, len(made)) == ("a", 1)
-
-
 BAD: list[tuple[str, str]] = [
     ("", "is empty, must hold JSON"),
     ("[]", "top level: is an empty list, must be a valid dictionary"),

@@ -42,14 +42,6 @@ def test_a_file_of_no_known_ending_is_said_to_be_taken_for_this_format(tmp_path:
         read_workload(path)
 
 
-def test_the_ending_picks_the_format(tmp_path: Path) -> None:
-    swf, nsa = tmp_path / "a.swf", tmp_path / "a.txt"
-    swf.write_text("7 10 -1 60 4 -1 -1 8 90 -1 1 -1 -1 -1 -1 -1 -1 -1\n")
-    nsa.write_text("7 10 60 8\n")
-    for path in (swf, nsa):
-        assert read_workload(path).processors.tolist() == [8]
-
-
 def test_the_authors_workload_is_the_one_the_paper_describes(shared_data: Path) -> None:
     made = read_workload(shared_data / "tjap" / "data_large_1800_40.txt.gz")
     assert len(made) == 100_000

@@ -24,6 +24,7 @@ TRACES = [
     "lublin_256",
     "lublin_256_est",
 ]
+MACHINES = {"KTH-SP2-1996-2.1-cln": 100, "CTC-SP2-1996-3.1-cln": 338, "lublin_256": None}
 GOOD = "7 10 -1 60 4 -1 -1 8 90 -1 1 -1 -1 -1 -1 -1 -1 -1"
 
 
@@ -93,13 +94,6 @@ def test_odd_but_legal_text_is_read(tmp_path: Path) -> None:
     assert made.machine_processors is None
 
 
-def test_a_compressed_trace_equals_the_plain_one(tmp_path: Path) -> None:
-    path = tmp_path / "t.swf.gz"
-    path.write_bytes(gzip.compress(GOOD.encode()))
-    made = read_workload(path)
-    assert (made.name, made.ids.tolist()) == ("t", [7])
-
-
 @pytest.mark.parametrize(
     ("text", "place"),
     [
@@ -119,6 +113,7 @@ def test_a_compressed_trace_equals_the_plain_one(tmp_path: Path) -> None:
         (f"{line(1)}\n{after(2, 1.5, 0)}", r"line 2: column 17 \(preceding job\) is 1.5, must be an integer"),
         (f"{line(1)}\n;x\n{after(2, 2, 0)}", r"line 3: column 17 \(preceding job\) is 2, so that job 2 would have to"),
         (f"{line(1, run=0)}\n{after(7, 9, 0)}\n{after(9, 7, 0)}", r"line 2: column 17 .* is 9, so that job 7 would"),
+        (GOOD.replace("1 -1 -1 -1", "1 5 -1 vasp", 1), r"line 1: column 14 \(executable\) is 'vasp'"),
         ("; only: comments\n", "holds no jobs"),
         ("", "holds no jobs"),
         (f"{line(1, run=0)}\n{line(2, run=-1)}", "none of its 2 jobs has a positive run time and size"),
@@ -132,13 +127,6 @@ def test_a_bad_trace_names_file_line_and_column(tmp_path: Path, text: str, place
 
 def test_a_dropped_job_may_share_its_id(tmp_path: Path) -> None:
     assert read(tmp_path, f"{line(1, run=0)}\n{line(1)}").ids.tolist() == [1]
-
-
-def test_a_cut_compressed_trace_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "t.swf.gz"
-    path.write_bytes(gzip.compress("\n".join(line(job) for job in range(1000)).encode())[:-20])
-    with pytest.raises(BadFileError, match=r"t\.swf\.gz"):
-        read_workload(path)
 
 
 def test_repeated_header_keys_are_kept() -> None:
@@ -193,11 +181,4 @@ def test_every_job_of_a_real_log_is_kept_or_counted(shared_data: Path, name: str
     made = read_workload(path)
     assert len(made) + sum(count for _, count in made.dropped) == jobs
     assert (np.diff(made.submit) >= 0).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "machine"), [("KTH-SP2-1996-2.1-cln", 100), ("CTC-SP2-1996-3.1-cln", 338), ("lublin_256", None)]
-)
-def test_the_machine_is_as_large_as_the_header_says(shared_data: Path, name: str, machine: int | None) -> None:
-    assert read_workload(shared_data / "traces" / f"{name}.swf.gz").machine_processors == machine
+    assert made.machine_processors == MACHINES.get(name, made.machine_processors)
