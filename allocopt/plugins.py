@@ -16,6 +16,8 @@ from allocopt.files.faults import printable
 from allocopt.values import converted
 
 _DISTRIBUTION = "allocopt"
+# Finding the types that a factory declares takes longer than making most parts.
+_types = cache(get_type_hints)
 
 
 class Fence:
@@ -147,9 +149,3 @@ def option_values(what: str, types: Mapping[str, Any], options: Mapping[str, Any
     return {
         option: converted(f"option {option!r} of {what}", value, types[option]) for option, value in options.items()
     }
-
-
-@cache
-def _types(factory: Any) -> dict[str, Any]:
-    # Finding the types that a factory declares takes longer than making most parts.
-    return get_type_hints(factory)

@@ -20,11 +20,11 @@ def command(
     """
     from allocopt.cli import simulate, solve
     from allocopt.errors import BadFileError
-    from allocopt.experiments.results import read_result
+    from allocopt.experiments.results import ResultModel
     from allocopt.experiments.specs import SimulationSpec, SolveSpec
     from allocopt.report.provenance import provenance
 
-    stored = read_result(result)
+    stored = ResultModel.read(result)
     if stored.changed:
         raise BadFileError(f"{result}: inputs: {', '.join(stored.changed)} changed since, or cannot be found")
     # Another version may well give the same rows: it is remarked, and the rows decide.

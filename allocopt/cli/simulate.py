@@ -62,7 +62,7 @@ class _Remembering(Protocol):
 
 def run(spec: SimulationSpec, asked: SimulateOptions) -> list[dict[str, Any]]:
     """Simulate a trace on a machine under a scheduling policy."""
-    from allocopt.experiments.results import write_result
+    from allocopt.experiments.results import ResultModel
     from allocopt.experiments.simulations import Simulation
     from allocopt.simulator.metrics import Trim, measure
 
@@ -85,7 +85,7 @@ def run(spec: SimulationSpec, asked: SimulateOptions) -> list[dict[str, Any]]:
     if isinstance(simulation.policy, _Remembering):
         simulation.policy.remember()
     if asked.out is not None:
-        write_result(asked.out, spec, [row], simulation.inputs.remarks)
+        ResultModel.write(asked.out, spec, [row], simulation.inputs.remarks)
     _print_answer(schedule, metrics, row, explanation, asked.as_json)
     _print_remarks(simulation.policy.remarks() if isinstance(simulation.policy, _Remarking) else ())
     return [row]

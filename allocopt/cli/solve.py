@@ -63,7 +63,7 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
     Ctrl-C or SIGTERM ends the search with the best solution so far, and exit code 130.
     """
     from allocopt.errors import NoSolutionError, UsageError
-    from allocopt.experiments.results import write_result
+    from allocopt.experiments.results import ResultModel
     from allocopt.experiments.solves import Solves
     from allocopt.report.rows import SolveRow, TrajectoryRow
     from allocopt.solving.result import Status
@@ -105,7 +105,7 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
             points = (point for solve, found in solved for point in TrajectoryRow.of(solve, found))
             TrajectoryRow.write(asked.trajectory, points)
     if asked.out is not None:
-        write_result(asked.out, spec, [asdict(row) for row in rows])
+        ResultModel.write(asked.out, spec, [asdict(row) for row in rows])
     if any(result.status is Status.UNKNOWN for _, result in done):
         raise NoSolutionError("no solution was found within the limit")
     return [asdict(row) for row in rows]

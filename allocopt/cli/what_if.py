@@ -17,7 +17,6 @@ from allocopt.cli.terminal import screen_width
 if TYPE_CHECKING:
     from allocopt.cluster.topology import Topology
     from allocopt.experiments.cells import Cell, Row
-    from allocopt.report.what_if import WhatIfRow
     from allocopt.traces.workload import Workload
 
 
@@ -112,12 +111,12 @@ def _what_if(
     """
     from allocopt.cli.grids import finished_rows
     from allocopt.cli.options import check_files_differ
-    from allocopt.experiments.grids import schedule_of, what_if_grid, what_if_row
+    from allocopt.experiments.grids import schedule_of, what_if_grid
     from allocopt.experiments.tables import check_suffix, write_table
     from allocopt.report.assumptions import assumptions
     from allocopt.report.provenance import provenance
     from allocopt.report.schedule_files import write_schedule_csv
-    from allocopt.report.what_if import what_if_tables
+    from allocopt.report.what_if import WhatIfRow, what_if_tables
     from allocopt.simulator.rules import Rules
     from allocopt.simulator.what_if import WhatIf
     from allocopt.solving.budget import Budget
@@ -145,7 +144,8 @@ def _what_if(
 
     def take(cell: "Cell", held: "Row") -> None:
         # The first combination is what all others are compared with.
-        row = what_if_row(held, rows[0] if rows else None)
+        row = WhatIfRow.stored(held["row"])
+        row = row.beside(rows[0] if rows else row)
         rows.append(row)
         done = f"{len(rows)} of {len(grid.cells)}: {row.name}, {row.runtime_s:.1f} s"
         print(f"allocopt: {done}", file=sys.stderr, flush=True)

@@ -198,12 +198,6 @@ def what_if_grid(
     return Grid(tuple(Cell(task, source) for task in tasks), {source: asked})
 
 
-def what_if_row(row: Row, first: WhatIfRow | None) -> WhatIfRow:
-    """Return the row of a combination, compared with the first one; None for the first itself."""
-    held = WhatIfRow(**{**row["row"], "fragmentation": tuple(row["row"]["fragmentation"])})
-    return held.beside(first or held)
-
-
 def schedule_of(asked: WhatIf, row: Row) -> Schedule:
     """Return the schedule that a row has."""
     with np.load(io.BytesIO(base64.b64decode(row["schedule"])), allow_pickle=False) as held:

@@ -43,6 +43,37 @@ class ResultModel(FileModel):
     remarks: list[str] = Field(default_factory=list)
     rows: list[dict[str, Any]]
 
+    @staticmethod
+    def write(path: Path, spec: Specification, rows: Sequence[Mapping[str, Any]], remarks: Sequence[str] = ()) -> None:
+        """Write rows with what was run; raise `BadFileError` if the file cannot be written."""
+        kind = next(name for name, one in KINDS.items() if isinstance(spec, one))
+        held = {
+            "format": RESULT_FORMAT,
+            "version": VERSION,
+            "kind": kind,
+            "specification": spec.seen_from(path.parent),
+            "inputs": [
+                {"field": place, "file": spec.path_seen_from(name, path.parent), "sha256": _digest_of(file)}
+                for place, name, file in spec.files()
+            ],
+            "made_by": provenance(),
+            "remarks": list(remarks),
+            "rows": list(rows),
+        }
+        write_text(path, json_by_line(held))
+
+    @staticmethod
+    def read(path: Path) -> "_StoredResult":
+        """Read a result file; raise `BadFileError` if it cannot be read, or anything in it is wrong."""
+        model = validated(ResultModel, check_header(parse_json(read_text(path), path), path, RESULT_FORMAT), path)
+        kind = KINDS[model.kind]
+        try:
+            spec = kind(**kind.seen_from_here(model.specification, path.parent))
+        except ValueError as error:
+            raise bad_file(path, "specification", str(error)) from None
+        now = {place: _digest_of(file) for place, _, file in spec.files()}
+        return _StoredResult(spec, model, tuple(one.file for one in model.inputs if now.get(one.field) != one.sha256))
+
 
 @dataclass(frozen=True, slots=True)
 class _StoredResult:
@@ -51,39 +82,6 @@ class _StoredResult:
     spec: Specification
     model: ResultModel
     changed: tuple[str, ...]
-
-
-def write_result(
-    path: Path, spec: Specification, rows: Sequence[Mapping[str, Any]], remarks: Sequence[str] = ()
-) -> None:
-    """Write rows with what was run; raise `BadFileError` if the file cannot be written."""
-    kind = next(name for name, one in KINDS.items() if isinstance(spec, one))
-    held = {
-        "format": RESULT_FORMAT,
-        "version": VERSION,
-        "kind": kind,
-        "specification": spec.seen_from(path.parent),
-        "inputs": [
-            {"field": place, "file": spec.path_seen_from(name, path.parent), "sha256": _digest_of(file)}
-            for place, name, file in spec.files()
-        ],
-        "made_by": provenance(),
-        "remarks": list(remarks),
-        "rows": list(rows),
-    }
-    write_text(path, json_by_line(held))
-
-
-def read_result(path: Path) -> _StoredResult:
-    """Read a result file; raise `BadFileError` if it cannot be read, or anything in it is wrong."""
-    model = validated(ResultModel, check_header(parse_json(read_text(path), path), path, RESULT_FORMAT), path)
-    kind = KINDS[model.kind]
-    try:
-        spec = kind(**kind.seen_from_here(model.specification, path.parent))
-    except ValueError as error:
-        raise bad_file(path, "specification", str(error)) from None
-    now = {place: _digest_of(file) for place, _, file in spec.files()}
-    return _StoredResult(spec, model, tuple(one.file for one in model.inputs if now.get(one.field) != one.sha256))
 
 
 def _digest_of(path: Path) -> str:

@@ -107,8 +107,17 @@ class Store:
                     except (ValueError, TypeError, RecursionError):
                         raise bad_file(self.path, f"cell {key}", "is damaged; move the file away") from None
                     self._faults[key] = fault
-                if setting is not None:
-                    self._check_setting(setting)
+                held = self._file.execute("SELECT value FROM meta WHERE name = 'setting'").fetchone()
+                # JSON has no tuples.
+                new, old = json.loads(compact_json(setting)), {} if held is None else json.loads(held[0])
+                names = [] if new is None else [name for name in {**old, **new} if old.get(name) != new.get(name)]
+                if self._rows and names:
+                    raise UsageError(
+                        f"{self.path} is that of another run (it differs in {', '.join(names)}): "
+                        "finish that run, name another output, or remove the file"
+                    )
+                if new is not None:
+                    self._file.execute("INSERT OR REPLACE INTO meta VALUES ('setting', ?)", (compact_json(new),))
         except BaseException:
             self._close()
             raise
@@ -208,18 +217,6 @@ class Store:
                 self.path.unlink(missing_ok=True)
             _lock_of(self.path).unlink(missing_ok=True)
             os.close(self._lock)
-
-    def _check_setting(self, setting: Mapping[str, Any]) -> None:
-        held = self._file.execute("SELECT value FROM meta WHERE name = 'setting'").fetchone()
-        # JSON has no tuples.
-        new, old = json.loads(compact_json(setting)), {} if held is None else json.loads(held[0])
-        names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-        if self._rows and names:
-            raise UsageError(
-                f"{self.path} is that of another run (it differs in {', '.join(names)}): "
-                "finish that run, name another output, or remove the file"
-            )
-        self._file.execute("INSERT OR REPLACE INTO meta VALUES ('setting', ?)", (compact_json(new),))
 
 
 @dataclass(frozen=True, slots=True)

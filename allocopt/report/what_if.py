@@ -1,9 +1,10 @@
 """The outcomes of combinations beside the first one: rows, tables for a terminal of 80 columns, and a verdict."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from textwrap import fill
+from typing import Any
 
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.what_if import Outcome
@@ -59,6 +60,11 @@ class WhatIfRow:
         """Its allocator and its scheduler."""
         return f"{self.allocator} under {self.scheduler}"
 
+    @classmethod
+    def stored(cls, held: Mapping[str, Any]) -> "WhatIfRow":
+        """Return the row of its fields as JSON holds them."""
+        return cls(**{**held, "fragmentation": tuple(held["fragmentation"])})
+
     def beside(self, first: "WhatIfRow") -> "WhatIfRow":
         """Return the row with its changes relative to the first one."""
         return replace(
@@ -109,15 +115,12 @@ def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
         if len(best) == len(known):
             name = "all the same"
         relative = getattr(best[0], change)
-        shown = "" if relative is None or first in best else f" ({_signed_percent(relative)} %)"
+        signed = "" if relative is None else f"{100 * relative:+.1f}"
+        # What is rounded to zero has no sign.
+        signed = signed if not signed or float(signed) else "0.0"
+        shown = "" if not signed or first in best else f" ({signed} %)"
         lines.append(f"{title}: {name}, {written.format(least)}{shown}")
     return lines
-
-
-def _signed_percent(change: float) -> str:
-    """Write a relative change in per cent with its sign; what is rounded to zero has none."""
-    written = f"{100 * change:+.1f}"
-    return written if float(written) else "0.0"
 
 
 def _change(value: float | None, first: float | None) -> float | None:

@@ -1,7 +1,5 @@
 """Numbers in words: durations, shares and counts as people read them."""
 
-import re
-
 EN_DASH = "\u2013"
 """Stands between the ends of a range, and for what is not there."""
 UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
@@ -40,11 +38,6 @@ def number(value: float) -> str:
     if value == 0:
         return "0"
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e12 else f"{value:.4g}"
-
-
-def slug(text: str) -> str:
-    """Return a text as part of a file's name: lower-case letters, digits and hyphens."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60] or "unnamed"
 
 
 def shortened(text: str, longest: int = 24) -> str:

@@ -15,7 +15,7 @@ from allocopt.report.html.document import Section, Table
 from allocopt.report.palette import DARK, LIGHT
 from allocopt.report.plot import WIDTH, Figure, Key, check_installed
 from allocopt.report.table import cell_text
-from allocopt.report.words import EN_DASH, number, printable, slug
+from allocopt.report.words import EN_DASH, number, printable
 from allocopt.version import __version__
 
 # Units at the end of a title are not to stand alone in a line.
@@ -37,7 +37,9 @@ def write_report(path: Path, title: str, sections: Sequence[Section], figures: P
     taken: set[str] = set()
     for section in sections if figures is not None else ():
         for figure in (part for part in section.parts if isinstance(part, Figure)):
-            name = slug(figure.name if len(sections) == 1 else f"{section.title}-{figure.name}")
+            title = figure.name if len(sections) == 1 else f"{section.title}-{figure.name}"
+            # Lower-case letters, digits and hyphens are names of files everywhere.
+            name = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60] or "unnamed"
             # Two sections may have the same title.
             free = next(each for each in chain((name,), (f"{name}-{n}" for n in count(2))) if each not in taken)
             taken.add(free)

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from allocopt.report.what_if import WhatIfRow, _signed_percent, what_if_tables
+from allocopt.report.what_if import WhatIfRow, verdict, what_if_tables
 
 FIRST = WhatIfRow("first", "easy", 1000, 200.0, 900.0, 4.0, 50_000.0, (0.25, 0.125), 0.75, 86_400.0, 0.5, 0.0, 0.0, 0.0)
 
@@ -45,8 +45,9 @@ def test_the_first_best_is_named(name: str) -> None:
     assert text.count(": b under easy, 1") == 1
 
 
-def test_what_is_rounded_to_zero_has_no_sign() -> None:
-    assert [_signed_percent(each) for each in (-0.0001, 0.0001, -0.123, 0.5)] == ["0.0", "0.0", "-12.3", "+50.0"]
+@pytest.mark.parametrize(("change", "said"), [(-0.0001, "0.0"), (0.0001, "0.0"), (-0.123, "-12.3"), (0.5, "+50.0")])
+def test_what_is_rounded_to_zero_has_no_sign(change: float, said: str) -> None:
+    assert verdict([FIRST, other(allocator="b", mean_wait_s=1.0, mean_wait_change=change)])[1].endswith(f"({said} %)")
 
 
 def test_tables_and_verdict_fit_a_narrow_terminal() -> None:

@@ -45,7 +45,20 @@ def curves_section(files: Sequence[ResultFile]) -> Section:
     counted = ("runs", str(len(runs))) if len(runs) > 1 else ("run", next(iter(runs)))
     facts = (counted, ("updates", f"{updates:,}"), ("measures", str(len(measures))))
     sources = ", ".join(dict.fromkeys(file.path.name for file in files))
-    return Section("Training", sources, facts, parts=(figure, _table(runs, measures)))
+    rows: list[tuple[Cell, ...]] = []
+    keys = []
+    for index, (label, run) in enumerate(runs.items()):
+        for name in measures:
+            known = run[name][np.isfinite(run[name])]
+            if len(known):
+                tail = known[-max(1, len(known) // 20) :]
+                cells = (float(known[0]), float(tail.mean()), float(known.min()), float(known.max()))
+                rows.append((label, name.replace("_", " "), *cells))
+                keys.append(index)
+    titles = ("first", "last twentieth", "least", "most")
+    held = (Column("run"), Column("measure"), *(Column(each, 0, is_mixed=True) for each in titles))
+    table = Table("Measures", held, tuple(rows), tuple(keys) if len(runs) > 1 else ())
+    return Section("Training", sources, facts, parts=(figure, table))
 
 
 def _figure(x: str, measures: Sequence[str], runs: Mapping[str, _Run]) -> Figure:
@@ -79,19 +92,3 @@ def _figure(x: str, measures: Sequence[str], runs: Mapping[str, _Run]) -> Figure
         "Faint: every update. Strong: mean over the last twentieth of the updates up to there.",
         tuple(runs),
     )
-
-
-def _table(runs: Mapping[str, _Run], measures: Sequence[str]) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    keys = []
-    for index, (label, run) in enumerate(runs.items()):
-        for name in measures:
-            known = run[name][np.isfinite(run[name])]
-            if len(known):
-                tail = known[-max(1, len(known) // 20) :]
-                cells = (float(known[0]), float(tail.mean()), float(known.min()), float(known.max()))
-                rows.append((label, name.replace("_", " "), *cells))
-                keys.append(index)
-    titles = ("first", "last twentieth", "least", "most")
-    columns = (Column("run"), Column("measure"), *(Column(each, 0, is_mixed=True) for each in titles))
-    return Table("Measures", columns, tuple(rows), tuple(keys) if len(runs) > 1 else ())

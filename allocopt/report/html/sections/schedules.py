@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,7 +28,24 @@ def schedules_section(files: Sequence[ResultFile], cluster: NamedTree | None = N
 
     Without a cluster the machine is as large as what jobs held at once.
     """
-    lines = {label: _timeline(file, cluster) for label, file in zip(ResultFile.labels(files), files, strict=True)}
+    lines: dict[str, Timeline] = {}
+    for label, file in zip(ResultFile.labels(files), files, strict=True):
+        submit, start, end, processors = (file.numbers(name) for name in ("submit", "start", "end", "processors"))
+        for before, after, first, second in (("submit", "start", submit, start), ("start", "end", start, end)):
+            for row in np.flatnonzero(second < first - 1e-6 * np.maximum(np.abs(first), 1.0)).tolist():
+                record = file.records[row]
+                fault = f"{after} is {shown(record.values[after])}, before {before}, {shown(record.values[before])}"
+                raise bad_file(file.path, record.place, fault)
+        for row in np.flatnonzero((processors < 1) | (processors > _MOST_PROCESSORS) | (processors % 1 != 0)).tolist():
+            record = file.records[row]
+            fault = f"is {shown(record.values['processors'])}, must be a whole number from 1 to {_MOST_PROCESSORS}"
+            raise bad_file(file.path, record.place, f"processors {fault}")
+        whole = processors.astype(np.int64)
+        line = Timeline([record.values["job_id"] for record in file.records], submit, start, end, whole, 1)
+        size = max(int(whole[line.running(line.busiest())].sum()), int(whole.max()), 1)
+        if cluster is not None and cluster.tree.size >= size:
+            size = cluster.tree.size
+        lines[label] = replace(line, size=size)
     return _timelines_section(lines, ", ".join(file.path.name for file in files))
 
 
@@ -62,7 +80,17 @@ def _timelines_section(lines: Mapping[str, Timeline], source: str = "") -> Secti
         (f"of {line.size:,} processors in use", percent(line.utilization)),
         ("from first to last", duration(line.makespan_s)),
     )
-    return Section("Schedule", source, facts, parts=(*figures, _by_size(line)))
+    measured = MeasuredJobs(line.processors, line.times(), np.zeros(len(line.start), dtype=np.bool_), None)
+    sizes = [
+        (str(each.most) if each.fewest == each.most else f"{each.fewest}{EN_DASH}{each.most}", *_cells(each.statistics))
+        for each in measured.by_size(slice(None))
+    ]
+    of_sizes = (
+        Column("processors"), Column("jobs", 0), Column("mean wait s", 0), Column("median wait s", 0),
+        Column("95 % wait s", 0), Column("max wait s", 0), Column("mean bounded slowdown", 2),
+    )  # fmt: skip
+    table = Table("Jobs by size", of_sizes, (*sizes, ("all", *_cells(measured.statistics(slice(None))))))
+    return Section("Schedule", source, facts, parts=(*figures, table))
 
 
 def placed_section(file: ResultFile, cluster: NamedTree | None = None) -> Section:
@@ -99,28 +127,6 @@ def placed_section(file: ResultFile, cluster: NamedTree | None = None) -> Sectio
     )
     parts = (NodeGantt(jobs, node, start, end, order).figure(), table)
     return Section("Placed jobs", file.path.name, facts, parts=parts)
-
-
-def _timeline(file: ResultFile, cluster: NamedTree | None) -> Timeline:
-    submit, start, end, processors = (file.numbers(name) for name in ("submit", "start", "end", "processors"))
-    for before, after, first, second in (("submit", "start", submit, start), ("start", "end", start, end)):
-        for row in np.flatnonzero(second < first - 1e-6 * np.maximum(np.abs(first), 1.0)).tolist():
-            record = file.records[row]
-            fault = f"{after} is {shown(record.values[after])}, before {before}, {shown(record.values[before])}"
-            raise bad_file(file.path, record.place, fault)
-    for row in np.flatnonzero((processors < 1) | (processors > _MOST_PROCESSORS) | (processors % 1 != 0)).tolist():
-        record = file.records[row]
-        value = shown(record.values["processors"])
-        raise bad_file(
-            file.path, record.place, f"processors is {value}, must be a whole number from 1 to {_MOST_PROCESSORS}"
-        )
-    whole = processors.astype(np.int64)
-    names = [record.values["job_id"] for record in file.records]
-    line = Timeline(names, submit, start, end, whole, 1)
-    size = max(int(whole[line.running(line.busiest())].sum()), int(whole.max()), 1)
-    if cluster is not None and cluster.tree.size >= size:
-        size = cluster.tree.size
-    return Timeline(names, submit, start, end, whole, size)
 
 
 def distributions_figure(lines: Mapping[str, Timeline]) -> Figure:
@@ -193,21 +199,6 @@ def usage_figure(lines: Mapping[str, Timeline]) -> Figure:
         "Means over equal spans of time, from the first submission to the last end.",
         tuple(lines),
     )
-
-
-def _by_size(line: Timeline) -> Table:
-    nobody = np.zeros(len(line.start), dtype=np.bool_)
-    measured = MeasuredJobs(line.processors, line.times(), nobody, None)
-    every = slice(None)
-    rows = [
-        (str(each.most) if each.fewest == each.most else f"{each.fewest}{EN_DASH}{each.most}", *_cells(each.statistics))
-        for each in measured.by_size(every)
-    ]
-    columns = (
-        Column("processors"), Column("jobs", 0), Column("mean wait s", 0), Column("median wait s", 0),
-        Column("95 % wait s", 0), Column("max wait s", 0), Column("mean bounded slowdown", 2),
-    )  # fmt: skip
-    return Table("Jobs by size", columns, (*rows, ("all", *_cells(measured.statistics(every)))))
 
 
 def _cells(jobs: JobStatistics) -> tuple[Cell, ...]:

@@ -4,14 +4,13 @@ from pathlib import Path
 
 import numpy as np
 
-from allocopt.arrays import IntArray
 from allocopt.cluster.hostlist import fold_hostlist
 from allocopt.cluster.named import NamedTree
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import InvalidSolutionError
 from allocopt.files.faults import bad_file
 from allocopt.problems.base import Problem
-from allocopt.problems.kind import AnswerTable, NodeMap, kind_of
+from allocopt.problems.kind import NodeMap, kind_of
 from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.figures.tree import IDLE, TAKEN, TreePicture
 from allocopt.report.table import Cell
@@ -39,25 +38,22 @@ def solution_section(path: Path, problem: Problem, cluster: NamedTree | None = N
     title = f"{kind.answer if nodes else 'solution'} of {stored.instance}"
     title = title[0].upper() + title[1:]
     if nodes is None:
-        table = kind.table(problem, solution)
-        return Section(title, path.name, tuple(facts), parts=() if table is None else (_drawn(table),))
+        parts: tuple[Table, ...] = ()
+        if table := kind.table(problem, solution):
+            kept = [place for place in range(len(table.columns)) if any(row[place] is not None for row in table.rows)]
+            columns = tuple(Column(*table.columns[place]) for place in kept)
+            parts = (Table(table.title, columns, tuple(tuple(row[place] for place in kept) for row in table.rows)),)
+        return Section(title, path.name, tuple(facts), parts=parts)
     if nodes.held is None:
         return Section(title, path.name, tuple(facts), (f"There is no {kind.answer}.",))
-    owner = _owners(nodes)
-    for job, held in enumerate(nodes.held):
-        owner[held] = job
-    names = _names(nodes, cluster)
-    picture = TreePicture(nodes.topology, owner, list(nodes.names), node_names=names)
+    picture, doubts = _picture(nodes, cluster, "Allocation on the tree")
     left = ("nodes left idle", f"{len(nodes.idle) - sum(nodes.sizes):,} of {len(nodes.idle):,}")
-    parts = (picture.figure(), _job_table(nodes, names, picture.keys))
-    return Section(title, path.name, (*facts, left), _doubts(nodes, cluster), parts)
+    return Section(title, path.name, (*facts, left), doubts, (picture.figure(), _job_table(nodes, picture)))
 
 
 def instance_section(path: Path, problem: Problem, nodes: NodeMap, cluster: NamedTree | None = None) -> Section:
     """Show the idle nodes of a window and the jobs that wait."""
-    picture = TreePicture(
-        nodes.topology, _owners(nodes), (), title="Idle nodes on the tree", node_names=_names(nodes, cluster)
-    )
+    picture, doubts = _picture(nodes, cluster, "Idle nodes on the tree")
     rows = tuple(zip(nodes.names, nodes.sizes, strict=True))
     return Section(
         f"Window {problem.name}",
@@ -68,28 +64,29 @@ def instance_section(path: Path, problem: Problem, nodes: NodeMap, cluster: Name
             ("idle nodes", f"{len(nodes.idle):,}"),
             ("nodes", f"{nodes.topology.size:,}"),
         ),
-        _doubts(nodes, cluster),
+        doubts,
         (picture.figure(), Table("Jobs", (Column("job"), Column("nodes", 0)), rows)),
     )
 
 
-def _owners(nodes: NodeMap) -> IntArray:
+def _picture(nodes: NodeMap, cluster: NamedTree | None, title: str) -> tuple[TreePicture, tuple[str, ...]]:
+    """Return who holds which nodes, and a sentence where these are not the nodes of the cluster."""
     owner = np.full(nodes.topology.size, TAKEN, dtype=np.int64)
     owner[nodes.idle] = IDLE
-    return owner
+    for job, held in enumerate(nodes.held or ()):
+        owner[held] = job
+    names: tuple[str, ...] = ()
+    doubts: list[str] = []
+    if cluster is not None and cluster.is_like(nodes.topology):
+        names = cluster.nodes
+    elif cluster is not None:
+        given = f"the {len(cluster.nodes):,} nodes of the topology that was given"
+        doubts = [f"Nodes have numbers: this is not about {given}."]
+    jobs = () if nodes.held is None else nodes.names
+    return TreePicture(nodes.topology, owner, list(jobs), title=title, node_names=names), tuple(doubts)
 
 
-def _names(nodes: NodeMap, cluster: NamedTree | None) -> tuple[str, ...]:
-    return cluster.nodes if cluster is not None and cluster.is_like(nodes.topology) else ()
-
-
-def _doubts(nodes: NodeMap, cluster: NamedTree | None) -> tuple[str, ...]:
-    if cluster is None or cluster.is_like(nodes.topology):
-        return ()
-    return (f"Nodes have numbers: this is not about the {len(cluster.nodes):,} nodes of the topology that was given.",)
-
-
-def _job_table(nodes: NodeMap, names: tuple[str, ...], keys: tuple[int, ...]) -> Table:
+def _job_table(nodes: NodeMap, picture: TreePicture) -> Table:
     levels = len(nodes.topology.hops) - 1
     # Only a fat tree has pods; what a site calls its switches is not known.
     titles = ["leaf switches", *(f"switches of level {level}" for level in range(2, levels + 1))][:levels]
@@ -101,17 +98,11 @@ def _job_table(nodes: NodeMap, names: tuple[str, ...], keys: tuple[int, ...]) ->
         ordered = np.sort(held)
         runs = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1)
         listed = ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}{EN_DASH}{run[-1]}" for run in runs)
-        if names:
-            listed = fold_hostlist(names[node] for node in ordered.tolist())
+        if picture.node_names:
+            listed = fold_hostlist(picture.node_names[node] for node in ordered.tolist())
         rows.append((job, len(held), cost, *groups, listed))
     columns = (
         Column("job"), Column("nodes", 0), Column("hop cost", 1), *(Column(title, 0) for title in titles),
         Column("on nodes"),
     )  # fmt: skip
-    return Table("Jobs and their nodes", columns, tuple(rows), keys)
-
-
-def _drawn(table: AnswerTable) -> Table:
-    kept = [place for place in range(len(table.columns)) if any(row[place] is not None for row in table.rows)]
-    columns = tuple(Column(*table.columns[place]) for place in kept)
-    return Table(table.title, columns, tuple(tuple(row[place] for place in kept) for row in table.rows))
+    return Table("Jobs and their nodes", columns, tuple(rows), picture.keys)

@@ -120,7 +120,18 @@ def trajectories_section(source: str, rows: Sequence[TrajectoryRow]) -> Section:
         ("longest solve", duration(max(row.time_s for row in rows))),
     )
     has_gaps = any(each.gaps.any() for own in solves.values() for each in own)
-    table = _moments_table(yardstick, solves, has_gaps)
+    last = max(float(each.times_s[-1]) for own in solves.values() for each in own)
+    moments = [moment for moment in _MOMENTS_S if moment < last] or [last]
+    cells: list[tuple[Cell, ...]] = []
+    for name, steps_of_one in solves.items():
+        means = np.mean([each.at(np.array(moments)) for each in steps_of_one], axis=0)
+        end = fmean(float(each.gaps[-1]) for each in steps_of_one)
+        cells.append((name, len(steps_of_one), *(None if np.isnan(mean) else float(mean) for mean in means), end))
+    titles = [f"{1e3 * moment:g} ms" if moment < 1 else f"{moment:g} s" for moment in moments]
+    columns = (Column("solver"), Column("solves", 0), *(Column(title, 3) for title in titles), Column("at the end", 3))
+    note = f"Mean over the windows of the gap in per cent to {yardstick}; empty where a solve has no answer yet."
+    keys = tuple(range(len(cells))) if has_gaps else ()
+    table = Table("Gaps at some moments", columns, tuple(cells), keys, note)
     if not has_gaps:
         return Section("Trajectories", source, facts, (f"All gaps to {yardstick} are 0 from the start.",), (table,))
     return Section("Trajectories", source, facts, parts=(_trajectories_figure(yardstick, solves), table))
@@ -291,17 +302,3 @@ def _trajectories_figure(yardstick: str, solves: Mapping[str, Sequence[_Steps]])
         f"solve. {_SCALE}",
         tuple(solves),
     )
-
-
-def _moments_table(yardstick: str, solves: Mapping[str, Sequence[_Steps]], has_keys: bool) -> Table:
-    last = max(float(each.times_s[-1]) for own in solves.values() for each in own)
-    moments = [moment for moment in _MOMENTS_S if moment < last] or [last]
-    rows: list[tuple[Cell, ...]] = []
-    for name, own in solves.items():
-        means = np.mean([each.at(np.array(moments)) for each in own], axis=0)
-        end = fmean(float(each.gaps[-1]) for each in own)
-        rows.append((name, len(own), *(None if np.isnan(mean) else float(mean) for mean in means), end))
-    titles = [f"{1e3 * moment:g} ms" if moment < 1 else f"{moment:g} s" for moment in moments]
-    columns = (Column("solver"), Column("solves", 0), *(Column(title, 3) for title in titles), Column("at the end", 3))
-    note = f"Mean over the windows of the gap in per cent to {yardstick}; empty where a solve has no answer yet."
-    return Table("Gaps at some moments", columns, tuple(rows), tuple(range(len(rows))) if has_keys else (), note)

@@ -114,12 +114,29 @@ def _published_figure(rows: Sequence[ReproductionRow]) -> Figure | None:
     ]
 
     def draw(colours: Colours) -> list[Panel]:
-        return [
-            _published_panel(
-                colours, column, labels, [row for row in rows if row.column == column and row.row in labels]
-            )
-            for column in columns
-        ]
+        panels = []
+        hollow = {"fill": "transparent", "stroke": colours["ink"], "strokeWidth": 1.2}
+        for column in columns:
+            placed = [(labels.index(row.row) + 0.5, row) for row in rows if row.column == column and row.row in labels]
+            ours = [(place, row.ours, abs(row.spread or 0.0), row) for place, row in placed if row.ours is not None]
+            theirs = [(place, row.published) for place, row in placed if row.published is not None]
+            ends = [value + sign * spread for _, value, spread, _ in ours for sign in (-1, 1)]
+            across = Axis.linear(np.array([*ends, *(value for _, value in theirs)]))
+            panel = Panel(colours, across, Axis.names(labels, 26), 24.0 * len(labels), column)
+            panel.rules((row + 0.5 for row in range(len(labels))), "grid")
+            spans = [(value - spread, place - 0.04, 2 * spread, 0.08) for place, value, spread, _ in ours if spread]
+            panel.boxes(np.array(spans).reshape(-1, 4), ["c1"] * len(spans))
+            titles = [
+                f"{row.row}: {number(value)}" + (f" ± {number(spread)}" if spread else "")
+                for _, value, spread, row in ours
+            ]
+            values, places = np.array([value for _, value, *_ in ours]), np.array([place for place, *_ in ours])
+            panel.points(0, values, places, titles, size=4.5)
+            titles = [f"the paper's: {number(value)}" for _, value in theirs]
+            values, places = np.array([value for _, value in theirs]), np.array([place for place, _ in theirs])
+            panel.points(0, values, places, titles, size=6.5, **hollow)
+            panels.append(panel)
+        return panels
 
     return Figure(
         "published",
@@ -128,27 +145,6 @@ def _published_figure(rows: Sequence[ReproductionRow]) -> Figure | None:
         draw,
         "Filled: ours, with a standard deviation to either side where there are several runs. Hollow: the paper's.",
     )
-
-
-def _published_panel(colours: Colours, title: str, labels: Sequence[str], rows: Sequence[ReproductionRow]) -> Panel:
-    ours = [
-        (labels.index(row.row) + 0.5, row.ours, abs(row.spread or 0.0), row) for row in rows if row.ours is not None
-    ]
-    theirs = [(labels.index(row.row) + 0.5, row.published) for row in rows if row.published is not None]
-    ends = [value + sign * spread for _, value, spread, _ in ours for sign in (-1, 1)] + [value for _, value in theirs]
-    panel = Panel(colours, Axis.linear(np.array(ends)), Axis.names(labels, 26), 24.0 * len(labels), title)
-    panel.rules((row + 0.5 for row in range(len(labels))), "grid")
-    spans = [(value - spread, place - 0.04, 2 * spread, 0.08) for place, value, spread, _ in ours if spread]
-    panel.boxes(np.array(spans).reshape(-1, 4), ["c1"] * len(spans))
-    said = [
-        f"{row.row}: {number(row.ours or 0.0)}" + (f" ± {number(spread)}" if spread else "") for *_, spread, row in ours
-    ]
-    panel.points(0, np.array([value for _, value, *_ in ours]), np.array([place for place, *_ in ours]), said, size=4.5)
-    places, values = np.array([place for place, _ in theirs]), np.array([value for _, value in theirs])
-    published = [f"the paper's: {number(value)}" for _, value in theirs]
-    hollow = {"fill": "transparent", "stroke": colours["ink"], "strokeWidth": 1.2}
-    panel.points(0, values, places, published, size=6.5, **hollow)
-    return panel
 
 
 def energy_section(file: ResultFile) -> Section:

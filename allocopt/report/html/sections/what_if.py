@@ -1,6 +1,6 @@
 """A site's trace on its topology under other allocators and schedulers: the verdict first."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -49,12 +49,17 @@ def what_if_section(source: str, combinations: Sequence[Combination]) -> Section
     rows = [each.row for each in combinations]
     parts: list[Figure | Table] = [_table(combinations), _bars(combinations)]
     if any(each.timeline is not None for each in combinations):
-        known = [(each, each.timeline) for each in combinations if each.timeline is not None]
-        distinct = {_group_name(own, combinations): line for own, line in Timeline.distinct(known)}
-        parts += [distributions_figure(distinct), usage_figure(distinct)]
-        for role, each in _shown(combinations):
-            assert each.timeline is not None, "those that are shown have schedules"
-            parts += _of_one(role, each.row.name, each.timeline)
+        known = [(each.row, each.timeline) for each in combinations if each.timeline is not None]
+        named: dict[str, Timeline] = {}
+        for members, line in Timeline.distinct(known):
+            names = []
+            # All combinations of a scheduler are named by it alone.
+            for scheduler in dict.fromkeys(row.scheduler for row in members):
+                own = [row.allocator for row in members if row.scheduler == scheduler]
+                all_of_it = sum(row.scheduler == scheduler for row in rows)
+                names.append(f"{'any' if len(own) == all_of_it > 1 else ', '.join(own)} under {scheduler}")
+            named["; ".join(names)] = line
+        parts += [distributions_figure(named), usage_figure(named), *_pictures(known)]
     first = rows[0]
     facts = (
         ("jobs", f"{first.jobs:,}"),
@@ -107,47 +112,29 @@ def _bars(combinations: Sequence[Combination]) -> Figure:
     return Measure.figure("Combinations side by side", [each.row.name for each in combinations], measures)
 
 
-def _shown(combinations: Sequence[Combination]) -> list[tuple[str, Combination]]:
-    """Return the first combination, and those with the lowest hop cost and the shortest wait if they are others."""
-    known = [each for each in combinations if each.timeline is not None]
+def _pictures(known: Sequence[tuple[WhatIfRow, Timeline]]) -> Iterator[Figure]:
+    """Yield figures of the first combination, and of the lowest hop cost and the shortest wait if they are others."""
 
-    def cost(each: Combination) -> float:
-        return each.row.mean_wait_s if each.row.mean_hop_cost is None else each.row.mean_hop_cost
+    def cost(each: tuple[WhatIfRow, Timeline]) -> float:
+        row, _ = each
+        return row.mean_wait_s if row.mean_hop_cost is None else row.mean_hop_cost
 
     nearest = min(known, key=cost)
-    soonest = min(known, key=lambda each: (each.row.mean_wait_s, cost(each)))
-    named = {
-        each.row.name: (role, each) for role, each in (("soonest", soonest), ("nearest", nearest), ("first", known[0]))
-    }
-    return [named[each.row.name] for each in combinations if each.row.name in named]
-
-
-def _group_name(members: Sequence[Combination], every: Sequence[Combination]) -> str:
-    """Name combinations with the same schedule, all of a scheduler by it alone."""
-    names = []
-    for scheduler in dict.fromkeys(each.row.scheduler for each in members):
-        own = [each.row.allocator for each in members if each.row.scheduler == scheduler]
-        all_of_it = sum(each.row.scheduler == scheduler for each in every)
-        names.append(f"{'any' if len(own) == all_of_it > 1 else ', '.join(own)} under {scheduler}")
-    return "; ".join(names)
-
-
-def _of_one(role: str, name: str, line: Timeline) -> list[Figure | Table]:
-    parts: list[Figure | Table] = [gantt_figure(line, f"gantt-{role}", f"Nodes over time: {name}")]
-    if line.topology is None or line.nodes is None:
-        return parts
-    instant = line.busiest()
-    running = line.running(instant)
-    owner = np.full(line.size, IDLE, dtype=np.int64)
-    for place, job in enumerate(running.tolist()):
-        owner[line.nodes[job]] = place
-    when = duration(instant - float(line.submit.min()))
-    picture = TreePicture(
-        line.topology,
-        owner,
-        [line.names[job] for job in running.tolist()],
-        f"tree-{role}",
-        f"The tree at the busiest moment, {when} after the first submission: {name}",
-        line.node_names,
-    )
-    return [*parts, picture.figure()]
+    soonest = min(known, key=lambda each: (each[0].mean_wait_s, cost(each)))
+    roles = {row.name: role for role, (row, _) in (("soonest", soonest), ("nearest", nearest), ("first", known[0]))}
+    for row, line in known:
+        role = roles.get(row.name)
+        if role is None:
+            continue
+        yield gantt_figure(line, f"gantt-{role}", f"Nodes over time: {row.name}")
+        if line.topology is None or line.nodes is None:
+            continue
+        instant = line.busiest()
+        running = line.running(instant).tolist()
+        owner = np.full(line.size, IDLE, dtype=np.int64)
+        for place, job in enumerate(running):
+            owner[line.nodes[job]] = place
+        when = duration(instant - float(line.submit.min()))
+        title = f"The tree at the busiest moment, {when} after the first submission: {row.name}"
+        names = [line.names[job] for job in running]
+        yield TreePicture(line.topology, owner, names, f"tree-{role}", title, line.node_names).figure()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -114,6 +115,11 @@ def test_figures_are_files_too(section: Section, tmp_path: Path) -> None:
     assert (tmp_path / "figures" / "gantt.pdf").read_bytes().startswith(b"%PDF-")
     assert "<title>Jobs over time</title>" in (tmp_path / "figures" / "gantt.svg").read_text(encoding="utf-8")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["page.html"]
+    named = Section(
+        "..", parts=tuple(replace(section.parts[0], name=name) for name in ("../..", "Jobs: <A> & b", "jobs a b"))
+    )  # type: ignore[type-var]
+    write_report(tmp_path / "page.html", "title", [named], tmp_path / "named")
+    assert sorted(path.stem for path in (tmp_path / "named").glob("*.svg")) == ["jobs-a-b", "jobs-a-b-2", "unnamed"]
 
 
 @pytest.mark.slow

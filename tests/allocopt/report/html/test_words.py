@@ -2,7 +2,7 @@
 
 import pytest
 
-from allocopt.report.words import duration, number, shortened, slug, time_unit
+from allocopt.report.words import duration, number, shortened, time_unit
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,6 @@ def test_numbers_have_four_digits_that_count() -> None:
 def test_names_become_short_and_printable() -> None:
     assert shortened("a" * 30, 5) == "aaaa…"
     assert shortened("a\x00b\n") == "a\ufffdb\ufffd"
-    assert slug("Jobs: <A> & b") == "jobs-a-b"
-    assert slug("../..") == "unnamed"
 
 
 def test_spans_have_units() -> None:
