@@ -1,5 +1,6 @@
-"""The trace that trainings are tried on."""
+"""The trace that trainings are tried on, and which tests need torch."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,15 @@ import pytest
 
 from allocopt.traces.swf import Swf
 from allocopt.traces.workload import Workload
+
+TRAINING = (
+    *("cush/test_learner.py", "cush/test_training.py", "irmasim/test_training.py"),
+    *("nsa/test_networks.py", "nsa/test_training.py"),
+    *("dras/test_experience.py", "dras/test_policies.py", "dras/test_paper_network.py", "dras/test_training.py"),
+    *("prices/test_bounds.py", "prices/test_network.py", "prices/test_training.py", "test_trainings.py"),
+    *("rl/test_learners.py", "rl/test_loop.py", "rl/test_workers.py"),
+)
+collect_ignore = () if find_spec("torch") else TRAINING
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Every training ends with the same weights whether it was cut off or not, and its card says how they were made."""
+"""Trainings end with the same weights whether they were cut off or not, and refuse seeds and options out of range."""
 
 from pathlib import Path
 from typing import Any
@@ -6,10 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from allocopt.errors import UsageError
 from allocopt.training import TrainingRequest, get_training
+from learned.dras.jobsets import EVALUATION_SEEDS
+from learned.prices.training import EVALUATION_SEEDS as UNSEEN_WINDOWS
+from learned.rl.training import LARGEST_SEED, RESERVED
 from learned.weights import read_weights
 
-pytest.importorskip("torch")
+ROOT = Path(__file__).resolve().parents[2]
 
 DRAS = {"updates": 3, "environments": 4, "validation": 2, "every": 1, "window": 16}
 CUSH = {"nodes": 4, "epochs": 4, "jobsets": 2, "simulations": 4, "pool": 10, "validation": 4}
@@ -30,7 +34,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 def test_a_training_that_is_cut_off_ends_with_the_same_weights(
     name: str, options: dict[str, Any], trace: Path, tmp_path: Path
 ) -> None:
-    training = get_training(name, {"trace": str(trace), **options} if name.startswith("dras") else options)
+    training = of_a_trace(name, options, trace)
     list(training.train(TrainingRequest(tmp_path / "whole", 3, None, False, "test")))
     resumes = False
     while not (tmp_path / "cut" / "weights.safetensors").exists():
@@ -39,3 +43,104 @@ def test_a_training_that_is_cut_off_ends_with_the_same_weights(
     (whole, card), (cut, _) = (read_weights(tmp_path / folder / "weights.safetensors") for folder in ("whole", "cut"))
     assert all(np.array_equal(whole[part], cut[part]) for part in whole)
     assert (card.training, card.seed, card.command) == (name, 3, "test")
+
+
+def of_a_trace(name: str, options: dict[str, Any], trace: Path | str) -> Any:
+    return get_training(name, {"trace": str(trace), **options} if name.startswith("d") else options)
+
+
+REFUSED_SEEDS = [
+    *(("dras-ppo", seed, "reserved") for seed in (8000, EVALUATION_SEEDS[0], EVALUATION_SEEDS[-1])),
+    *(
+        (name, seed, "reserved for evaluation: it makes the windows of instances")
+        for name in ("nsa", "lns-prices")
+        for seed in RESERVED
+    ),
+    *(("lns-prices", seed, "reserved for evaluation") for seed in (UNSEEN_WINDOWS[0], UNSEEN_WINDOWS[-1])),
+    *(("nsa", seed, f"the seed is {seed}, must be within 0") for seed in (-1, 2**63, 10**30)),
+    ("decima-pg", -1, "must not be negative"),
+]
+
+
+@pytest.mark.parametrize(("name", "seed", "fault"), REFUSED_SEEDS)
+def test_seeds_of_evaluations_and_those_out_of_range_are_refused(
+    name: str, seed: int, fault: str, trace: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=fault):
+        list(of_a_trace(name, {}, trace).train(TrainingRequest(tmp_path, seed, None, False, "test")))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_seeds_are_taken() -> None:
+    for seed in (0, LARGEST_SEED):
+        get_training("nsa", {}).check_seed(seed)  # type: ignore[attr-defined]
+
+
+def test_the_reserved_seeds_are_those_of_the_shipped_windows() -> None:
+    script = (ROOT / "instances" / "generate.sh").read_text()
+    for seed, name in RESERVED.items():
+        line = next(line for line in script.splitlines() if f"--seed {seed} " in line)
+        assert f"--prefix {Path(name).stem} " in line
+
+
+REFUSED_OPTIONS: dict[str, list[tuple[dict[str, Any], str]]] = {
+    "dras-ppo": [
+        ({"trace": ""}, "needs a trace"),
+        ({"phases": "real,real"}, "must be different ones"),
+        ({"phases": "dreamt"}, "must be different ones"),
+        ({"updates": -1}, "must not be negative"),
+        ({"window": 0}, "at least 1"),
+        ({"goal": "fame"}, "capability, capacity"),
+        ({"start": "fcfs"}, "wfp3"),
+    ],
+    "cush": [
+        ({"machine": "fugaku"}, "must be one of sierra, summit"),
+        ({"network": "large"}, "must be one of compact, published"),
+        ({"policies": "none"}, "must be one of learned, depth-first, breadth-first, oracle"),
+        ({"simulations": 0}, "simulations is 0"),
+        ({"epochs": -1}, "epochs is -1, must not be negative"),
+        ({"table": "a.json", "measured": "b.json"}, "either a table"),
+        ({"network": "published", "horizon": 1}, "the horizon is 1, must be at least 2"),
+    ],
+    "irmasim": [
+        ({"agent": "ppo"}, "pg, a2c"),
+        ({"model": "exact"}, "contention"),
+        ({"level": "large"}, "normal, small, minimal"),
+        ({"objective": "money"}, "makespan"),
+        ({"policies": "first-lowpower"}, "did you mean"),
+        ({"episodes": 3, "environments": 4}, "at least as many"),
+        ({"environments": 1}, "at least 2"),
+        ({"jobs": 0}, "jobs is 0, must be at least 1"),
+    ],
+    "nsa": [
+        ({"network": "cnn-9"}, "network is 'cnn-9'"),
+        ({"updates": -1}, "updates is .*, must be within"),
+        ({"environments": 0}, "environments is .*, must be within"),
+        ({"environments": 10**8}, "environments is .*, must be within"),
+        ({"window_epochs": 0}, "window_epochs is .*, must be within"),
+        ({"window_epochs": 10**11}, "window_epochs is .*, must be within"),
+        ({"ent_coef": -1.0}, "ent_coef is .*, must be within"),
+        ({"ent_coef": 1e300}, "ent_coef is .*, must be within"),
+        ({"entropies": 0.5}, "no option 'entropies'; it has: network, updates, environments"),
+    ],
+    "lns-prices": [({option: 0}, "at least 1") for option in ("updates", "windows", "label_steps")],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "fault"), [(name, *each) for name, found in REFUSED_OPTIONS.items() for each in found]
+)
+def test_options_that_make_no_sense_are_refused(name: str, options: dict[str, Any], fault: str) -> None:
+    with pytest.raises(UsageError, match=fault):
+        of_a_trace(name, options, "some.swf")
+
+
+def test_an_option_may_be_given_by_its_old_name() -> None:
+    assert get_training("nsa", {"entropy": 0.5}).ent_coef == 0.5  # type: ignore[attr-defined]
+
+
+def test_a_platform_that_is_not_there_is_named() -> None:
+    training = get_training("irmasim", {"platform": "moon", "agent": "a2c"})
+    assert training.label == "irmasim-a2c-energy-contention"
+    with pytest.raises(UsageError, match="heterogeneous, homogeneous, or a file"):
+        training.learner(0)  # type: ignore[attr-defined]

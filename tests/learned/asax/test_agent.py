@@ -2,6 +2,8 @@
 
 import json
 from collections import Counter
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +18,21 @@ from learned.asax.trees import Experts, State
 BUSY = State(0.96, 0.44, StageKind.PARALLEL, 0.6, 1.5)
 IDLE = State(0.05, 0.10, StageKind.SEQUENTIAL, 0.6, 1.5)
 METRICS = ("cpu", "memory", "stage", "interval")
+BLAST = ("applications", "blast")
+
+
+def fixed(actions: list[int], **experts: list[int]) -> Asax:
+    """Return experts whose likelihoods are the same in every state."""
+    held = [
+        {"metric": name, "rows": [{name: [0, 1], "p": p, "happiness": [0.0, float("inf")]}]}
+        for name, p in experts.items()
+    ]
+    return Asax.untrained(Experts.of({"actions": actions, "experts": held}, "table"))
 
 
 def opposites() -> Asax:
     """One expert that never gives anything, and one that always gives half."""
-    whole = {"happiness": [0.0, float("inf")]}
-    never = {"metric": "cpu", "rows": [{"cpu": [0, 1], "p": [1, 0], **whole}]}
-    always = {"metric": "memory", "rows": [{"memory": [0, 1], "p": [0, 1], **whole}]}
-    return Asax.untrained(Experts.of({"actions": [0, 50], "experts": [never, always]}, "table"))
+    return fixed([0, 50], cpu=[1, 0], memory=[0, 1])
 
 
 @pytest.mark.parametrize(
@@ -94,17 +103,7 @@ def test_a_guest_that_is_there_is_given_something() -> None:
     asax, rng = opposites(), np.random.default_rng(6)
     assert {asax.decide("a", IDLE, rng).percent for _ in range(40)} == {0, 50}
     assert {asax.decide("a", IDLE, rng, is_shared=True).percent for _ in range(40)} == {50}
-    never = Asax.untrained(
-        Experts.of(
-            {
-                "actions": [0, 10, 50],
-                "experts": [
-                    {"metric": "cpu", "rows": [{"cpu": [0, 1], "happiness": [0.0, float("inf")], "p": [1, 0, 0]}]}
-                ],
-            },
-            "table",
-        )
-    )
+    never = fixed([0, 10, 50], cpu=[1, 0, 0])
     assert never.decide("a", IDLE, rng).percent == 0
     assert never.decide("a", IDLE, rng, is_shared=True).percent == 10
 
@@ -154,39 +153,25 @@ def test_what_was_learned_survives_its_file_and_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "fault"),
+    ("place", "change", "fault"),
     [
-        ({"format": "other"}, "format: is 'other'"),
-        ({"metrics": ["cpu"]}, "metrics: are ['cpu'], the experts have"),
-        ({"update": "best"}, "update: is 'best', must be one of cumulative, as-printed"),
-        ({"horizon": 0}, "horizon: is 0"),
-        ({"applications": []}, "applications: is an empty list, must be an object"),
-        ({"applications": {"a": {"alpha": [1]}}}, "applications.a: must have the keys alpha"),
+        ((), {"format": "other"}, "format: is 'other'"),
+        ((), {"metrics": ["cpu"]}, "metrics: are ['cpu'], the experts have"),
+        ((), {"update": "best"}, "update: is 'best', must be one of cumulative, as-printed"),
+        ((), {"horizon": 0}, "horizon: is 0"),
+        ((), {"applications": []}, "applications: is an empty list, must be an object"),
+        (("applications",), {"a": {"alpha": [1]}}, "applications.a: must have the keys alpha"),
+        (BLAST, {"alpha": [0.5] * 4}, "applications.blast.alpha: sums to 2, must sum to 1"),
+        (BLAST, {"past_risk": [1, 2]}, "applications.blast.past_risk: must hold 4 numbers from 0 on"),
+        (BLAST, {"rounds": -1}, "applications.blast.rounds: is -1"),
+        (BLAST, {"rate_sum": "x"}, "applications.blast.rate_sum: must hold 1 numbers"),
     ],
 )
-def test_a_wrong_file_is_refused(tmp_path: Path, change: dict[str, Any], fault: str) -> None:
-    path = tmp_path / "k.json"
-    trained().knowledge.save(path)
-    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **change}), encoding="utf-8")
-    with pytest.raises(BadFileError) as caught:
-        Knowledge.load(path, METRICS)
-    assert f"k.json: {fault}" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("change", "fault"),
-    [
-        ({"alpha": [0.5, 0.5, 0.5, 0.5]}, "applications.blast.alpha: sums to 2, must sum to 1"),
-        ({"past_risk": [1, 2]}, "applications.blast.past_risk: must hold 4 numbers from 0 on"),
-        ({"rounds": -1}, "applications.blast.rounds: is -1"),
-        ({"rate_sum": "x"}, "applications.blast.rate_sum: must hold 1 numbers"),
-    ],
-)
-def test_wrong_weights_are_refused(tmp_path: Path, change: dict[str, Any], fault: str) -> None:
+def test_a_wrong_file_is_refused(tmp_path: Path, place: tuple[str, ...], change: dict[str, Any], fault: str) -> None:
     path = tmp_path / "k.json"
     trained().knowledge.save(path)
     held = json.loads(path.read_text(encoding="utf-8"))
-    held["applications"]["blast"].update(change)
+    reduce(getitem, place, held).update(change)
     path.write_text(json.dumps(held), encoding="utf-8")
     with pytest.raises(BadFileError) as caught:
         Knowledge.load(path, METRICS)

@@ -58,16 +58,11 @@ def test_a_guest_that_an_offer_does_not_fulfil_waits(guest: QueuedJob) -> None:
 
 
 def test_a_refusal_holds_until_the_experts_see_another_state() -> None:
-    asax = Asax.untrained()
-    asax.experts = Experts.of(
-        {"actions": [0, 50], "experts": [{"metric": "interval", "rows": [
-            {"interval": [0, 0.5], "happiness": FULL, "p": [1, 0]},
-            {"interval": [0.5, 1], "happiness": FULL, "p": [0, 1]},
-        ]}]},
-        "t",
-    )  # fmt: skip
-    asax = Asax.untrained(asax.experts)
-    scheduler, view = AsaxScheduler(asax), view_of([queued("h", 8, 0.1)], [queued("g", 4, 0.5)])
+    ranges = (([0, 0.5], [1, 0]), ([0.5, 1], [0, 1]))
+    rows = [{"interval": interval, "happiness": FULL, "p": p} for interval, p in ranges]
+    table = {"actions": [0, 50], "experts": [{"metric": "interval", "rows": rows}]}
+    scheduler = AsaxScheduler(Asax.untrained(Experts.of(table, "t")))
+    view = view_of([queued("h", 8, 0.1)], [queued("g", 4, 0.5)])
     state = view.rng.bit_generator.state["state"]
     assert list(scheduler.share(view)) == []
     drawn = view.rng.bit_generator.state["state"]
@@ -79,35 +74,28 @@ def test_a_refusal_holds_until_the_experts_see_another_state() -> None:
     assert list(scheduler.share(later)) == [PlaceGuest(1, 0, 50)]
 
 
-def test_a_quota_is_drawn_anew_and_the_foreseen_loss_learned() -> None:
+@pytest.mark.parametrize(
+    ("loss", "full", "slowdown", "risk"),
+    # It would run 2,000 s with a limit of 1,250 s; by how much longer work takes at present, the limit may be far.
+    [(Loss.LIMIT, 1.0, 2.0, 750 / 1250), (Loss.DEGRADATION, 0.5, 1.2, 0.4)],
+)
+def test_a_quota_is_drawn_anew_and_the_foreseen_loss_learned(
+    loss: Loss, full: float, slowdown: float, risk: float
+) -> None:
     asax = always(50)
-    scheduler = AsaxScheduler(asax)
+    asax.full_loss_at = full
+    scheduler = AsaxScheduler(asax, loss=loss)
     view = view_of([queued("host", 8, 1.0)], [queued("guest", 4, 0.5)])
     assert list(scheduler.share(view)) == [PlaceGuest(1, 0, 50)]
     allocation = view.allocations[0]
     allocation.guest, allocation.percent = Progress(1, view.jobs[1], 0.0), 50
-    allocation.host.slowdown = 2.0
+    allocation.host.slowdown = slowdown
     view.queue.clear()
     assert list(scheduler.share(view)) == [SetQuota(0, 50)]
-    # It would run 2,000 s with a limit of 1,250 s.
-    assert asax.knowledge.of("host").round_risk.tolist() == pytest.approx([750 / 1250])
-    scheduler.ended(QuotaView(1250.0, 8, view.jobs, [], view.allocations, view.rng), allocation)
-    assert asax.knowledge.of("host").round_risk.tolist() == pytest.approx([750 / 1250])
-
-
-def test_a_loss_may_be_how_much_longer_work_takes_at_present() -> None:
-    asax = always(50)
-    asax.full_loss_at = 0.5
-    scheduler = AsaxScheduler(asax, loss=Loss.DEGRADATION)
-    view = view_of([queued("host", 8, 1.0)], [queued("guest", 4, 0.5)])
-    assert list(scheduler.share(view)) == [PlaceGuest(1, 0, 50)]
-    allocation = view.allocations[0]
-    allocation.guest, allocation.percent = Progress(1, view.jobs[1], 0.0), 50
-    allocation.host.slowdown = 1.2
-    view.queue.clear()
-    list(scheduler.share(view))
-    # The limit is far: by the other loss nothing would be lost.
-    assert asax.knowledge.of("host").round_risk.tolist() == pytest.approx([0.4])
+    assert asax.knowledge.of("host").round_risk.tolist() == pytest.approx([risk])
+    if loss is Loss.LIMIT:
+        scheduler.ended(QuotaView(1250.0, 8, view.jobs, [], view.allocations, view.rng), allocation)
+        assert asax.knowledge.of("host").round_risk.tolist() == pytest.approx([risk])
 
 
 @pytest.mark.parametrize(("weight", "guest_cpu", "risk"), [(0.5, 0.6, 0.35), (0.5, 0.8, 0.0), (0.0, 0.6, 0.0)])

@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 
 from allocopt.envs.cush.jobsets import HELD_OUT
-from allocopt.errors import BadFileError, UsageError
+from allocopt.errors import BadFileError
 from allocopt.simulator.locality import Policy
-from allocopt.training import TrainingRequest, get_training
+from allocopt.training import TrainingRequest
 from learned.cush.policies import Trained
 from learned.cush.training import VALIDATION_SEED, CushTraining
 from learned.rl.workers import ALONE
 from learned.weights import read_weights
-
-pytest.importorskip("torch")
 
 TINY = CushTraining(nodes=4, epochs=4, jobsets=2, simulations=4, pool=10, validation=4, average_every=2, every=2)
 
@@ -68,17 +66,3 @@ def test_measured_throughputs_may_stand_for_penalties(shared_data: Path) -> None
 
 def test_job_sets_of_trainings_and_tests_do_not_meet() -> None:
     assert VALIDATION_SEED + CushTraining().validation <= HELD_OUT
-
-
-def test_what_makes_no_sense_is_refused() -> None:
-    for options, message in (
-        ({"machine": "fugaku"}, "must be one of sierra, summit"),
-        ({"network": "large"}, "must be one of compact, published"),
-        ({"policies": "none"}, "must be one of learned, depth-first, breadth-first, oracle"),
-        ({"simulations": 0}, "simulations is 0"),
-        ({"epochs": -1}, "epochs is -1, must not be negative"),
-        ({"table": "a.json", "measured": "b.json"}, "either a table"),
-        ({"network": "published", "horizon": 1}, "the horizon is 1, must be at least 2"),
-    ):
-        with pytest.raises(UsageError, match=message):
-            get_training("cush", options)

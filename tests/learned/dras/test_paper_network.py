@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch")
+import torch
 
 from allocopt.arrays import Float32Array
 from papers.dras.network import THETA_LAYERS, THETA_NODES, PaperNetwork, RowNetwork, paper_network
@@ -39,7 +38,6 @@ def state(rng: np.random.Generator, window: int, nodes: int) -> Float32Array:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_paper_network_gives_without_torch_what_it_gives_with_it(seed: int) -> None:
-    torch = pytest.importorskip("torch")
     from learned.rl.networks import weights_of
     from papers.dras.network import PaperModule
 
@@ -57,7 +55,6 @@ def test_a_paper_network_gives_without_torch_what_it_gives_with_it(seed: int) ->
 
 
 def test_a_network_of_one_job_values_every_job_of_a_window() -> None:
-    torch = pytest.importorskip("torch")
     from learned.rl.networks import weights_of
     from papers.dras.network import PaperModule
 

@@ -1,24 +1,43 @@
-"""Shipped agents: whose they are, and what they do on days that they have not seen."""
+"""Agents of DRAS: shipped ones on unseen days, and one that goes on learning in operation."""
 
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from allocopt.arrays import Float32Array
+from allocopt.envs.dras.dynamics import Weights
+from allocopt.envs.dras.task import Options
+from allocopt.errors import UsageError
 from allocopt.simulator.registry import get_policy
 from allocopt.simulator.rules import Backfill, Mode
-from allocopt.simulator.scheduler import ListScheduler
+from allocopt.simulator.scheduler import Decision, ListScheduler
 from allocopt.simulator.simulate import simulate
+from allocopt.simulator.view import View
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
-from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, Split, SyntheticModel
-from learned.dras.policies import DecimaPg, DrasA2c, DrasDql, DrasPg, DrasPpo
-from learned.weights import read_weights
+from learned.dras import policies
+from learned.dras.environment import Validator, _Waits
+from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, Split, SyntheticModel, varied_jobset
+from learned.dras.policies import DecimaPg, DrasA2c, DrasDql, DrasPg, DrasPpo, _Adaptation, _ended_jobs
+from learned.rl.networks import SlotActorCritic, weights_of
+from learned.rl.slots import CompactNetwork
+from learned.weights import Card, read_weights, write_weights
 
 WEIGHTS = Path(__file__).resolve().parents[3] / "learned" / "weights"
+
+
 SHIPPED = sorted([*WEIGHTS.glob("dras-*.safetensors"), *WEIGHTS.glob("decima-*.safetensors")])
+
+
 AGENTS = (DrasPpo, DrasA2c, DrasPg, DrasDql, DecimaPg)
+
+
 THETA_NODES = 4360
 
 
@@ -81,3 +100,100 @@ def test_without_reservations_large_jobs_starve(theta: Workload) -> None:
     large = week.processors >= THETA_NODES // 4
     two_level, one_level = (simulate(week, THETA_NODES, policy).job_times.wait_s for policy in (DrasPpo(), DecimaPg()))
     assert one_level[large].mean() > 2 * two_level[large].mean()
+
+
+NODES, DAY_S = 32, 86_400.0
+
+
+REWARD = Weights(mean_wait=1.0, longest_wait=0.02)
+
+
+def jobs(n: int = 400, days: float = 12.0, seed: int = 0) -> Workload:
+    rng = np.random.default_rng(seed)
+    run = np.where(rng.random(n) < 0.8, rng.uniform(600, 7200, n), rng.uniform(20_000, 50_000, n)).round()
+    submit = np.floor(np.sort(rng.uniform(0, days * DAY_S, n)))
+    sizes = np.minimum(rng.geometric(0.1, n), NODES)
+    return Workload("jobs", np.arange(n), submit, run, sizes, (run * rng.uniform(1, 3, n)).round(), NODES)
+
+
+def fresh_weights(seed: int) -> dict[str, Float32Array]:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return weights_of(SlotActorCritic(CompactNetwork(21)))
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Path:
+    settings = {"reward": asdict(REWARD), "window": 50}
+    write_weights(tmp_path / "agent", fresh_weights(0), Card("dras-ppo", "compact", 0, 1, "0", "", "test", settings))
+    return tmp_path / "agent"
+
+
+@pytest.mark.slow
+def test_new_weights_are_better_on_other_variants_of_what_was_seen_or_not_taken() -> None:
+    seen, options = jobs(250, 8.0), Options(reward=REWARD, skips_forced=True)
+    rng = np.random.default_rng(99)
+    validator = Validator([varied_jobset(seen, rng) for _ in range(24)], NODES, options)
+    changed = 0
+    for seed in range(2):
+        old = fresh_weights(seed)
+        new = _Adaptation(updates=8, learning_rate=2e-3, seed=seed).adapted(old, seen, NODES, options, 0)
+        if any(not np.array_equal(new[name], old[name]) for name in old):
+            changed += 1
+            assert validator.waits(new).mean_h.mean() < validator.waits(old).mean_h.mean()
+    assert changed > 0
+
+
+def waits(mean_h: list[float], longest_h: list[float]) -> _Waits:
+    return _Waits(np.array(mean_h), np.array(longest_h), 0.0)
+
+
+def test_better_is_shorter_beyond_doubt_and_never_longer_at_the_end() -> None:
+    old = waits([2.0, 2.0, 2.0], [9.0, 9.0, 9.0])
+    assert waits([1.8, 1.7, 1.9], [9.0, 9.0, 9.0]).are_better_than(old)
+    assert not waits([1.8, 1.7, 1.9], [9.0, 9.0, 9.1]).are_better_than(old)
+    assert not waits([1.0, 2.1, 2.2], [8.0, 8.0, 8.0]).are_better_than(old)
+    assert not old.are_better_than(old)
+
+
+@dataclass(slots=True)
+class Watching:
+    """Schedules as a policy does, and notes what has been seen of the jobs at every instance."""
+
+    policy: DrasPpo
+    seen: list[tuple[float, Workload]] = field(default_factory=list)
+
+    def schedule(self, view: View) -> Iterator[Decision]:
+        self.seen.append((view.now, _ended_jobs(view, view.now - 2 * DAY_S)))
+        return self.policy.schedule(view)
+
+
+def test_jobs_are_looked_at_once_they_have_ended(agent: Path) -> None:
+    workload = jobs(150, 4.0)
+    watching = Watching(DrasPpo(str(agent)))
+    schedule = simulate(workload, NODES, watching)
+    for now, seen in watching.seen:
+        expected = (schedule.end <= now) & (schedule.release >= now - 2 * DAY_S)
+        assert len(seen) == expected.sum()
+        np.testing.assert_allclose(seen.run, (schedule.end - schedule.start)[expected])
+        np.testing.assert_array_equal(seen.processors, workload.processors[expected])
+
+
+@pytest.mark.slow
+def test_a_dynamic_agent_learns_every_week_and_a_static_one_never(agent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policies, "_Adaptation", partial(_Adaptation, updates=1, variants=1, judging=2))
+    workload = jobs(600, 18.0)
+    static, dynamic = DrasPpo(str(agent)), DrasPpo(str(agent), dynamic=True)
+    first = simulate(workload, NODES, static)
+    second = simulate(workload, NODES, dynamic)
+    assert static.operation == (0, 0)
+    assert dynamic.operation[0] >= 2
+    before = first.start < 7 * DAY_S
+    np.testing.assert_array_equal(first.start[before], second.start[before])
+    np.testing.assert_array_equal(simulate(workload, NODES, dynamic).start, second.start)
+
+
+@pytest.mark.parametrize("options", [{"period_days": 0.0}, {"memory_days": -1.0}, {"seed": -1}])
+def test_periods_that_make_no_sense_are_refused(options: dict[str, float], agent: Path) -> None:
+    with pytest.raises(UsageError):
+        DrasPpo(str(agent), dynamic=True, **options)  # type: ignore[arg-type]

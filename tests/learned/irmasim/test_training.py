@@ -4,12 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from allocopt.cluster.irmasim import irmasim_testbed
-from allocopt.errors import BadFileError, UsageError
+from allocopt.errors import BadFileError
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
-from allocopt.training import TrainingRequest, get_training
+from allocopt.training import TrainingRequest
 from learned.irmasim.agents import HIDDEN, Agent
 from learned.irmasim.training import (
     AGENTS,
@@ -20,8 +21,6 @@ from learned.irmasim.training import (
     policy_rewards,
 )
 from learned.weights import Card, two_layers, write_weights
-
-torch = pytest.importorskip("torch")
 
 
 def request(folder: Path, minutes: float | None = None, *, resumes: bool = False) -> TrainingRequest:
@@ -127,27 +126,6 @@ def test_an_agent_is_trained_on_the_examples_of_irmasim(shared_data: Path, tmp_p
     played = agent.play(training.machine(), training.jobsets()[0])
     assert len(played.schedule.jobs) == 38
     assert np.isfinite(played.schedule.end).all()
-
-
-def test_what_is_not_an_option_is_refused() -> None:
-    for wrong, said in (
-        ({"agent": "ppo"}, "pg, a2c"),
-        ({"model": "exact"}, "contention"),
-        ({"level": "large"}, "normal, small, minimal"),
-        ({"objective": "money"}, "makespan"),
-        ({"policies": "first-lowpower"}, "did you mean"),
-        ({"episodes": 3, "environments": 4}, "at least as many"),
-        ({"environments": 1}, "at least 2"),
-        ({"jobs": 0}, "jobs is 0, must be at least 1"),
-    ):
-        with pytest.raises(UsageError, match=said):
-            IrmasimTraining(**wrong)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="heterogeneous, homogeneous, or a file"):
-        IrmasimTraining(platform="moon").learner(0)
-
-
-def test_it_is_found_by_name() -> None:
-    assert get_training("irmasim", {"agent": "a2c"}).label == "irmasim-a2c-energy-contention"
 
 
 def test_weights_of_another_training_or_machine_are_refused(tmp_path: Path) -> None:

@@ -28,7 +28,6 @@ def problems() -> list[TopologyProblem]:
 
 
 def held(environment: RepairEnvironment) -> dict[str, np.ndarray]:
-    """Return where all environments are, by name."""
     return _Repairs(*environment.snapshot()["repairs"])._asdict()
 
 
@@ -65,12 +64,10 @@ class Twin:
         return state
 
     def place(self, first: int) -> None:
-        """Place the next job from a first node on."""
         job = self.waiting.pop(0)
         self.working[np.roll(self.idle, -first)[: self.problem.sizes[job]]] = job
 
     def cost(self, owners: IntArray, jobs: list[int]) -> float:
-        """Hop cost of some jobs."""
         nodes = Allocation.of_owners(self.problem, owners).nodes
         return float(hop_costs(self.problem.topology, 1.0, [nodes[job] for job in jobs]).sum())
 

@@ -1,7 +1,13 @@
-"""Shapes and parameter counts of networks, those of the NSA paper's Table II among them."""
+"""The NSA paper's networks: shapes, parameters, first weights, and a kernel that computes what torch computes."""
 
+import numpy as np
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
+from allocopt.arrays import Float32Array
+from learned.nsa.learner import FeedForward
 from learned.nsa.networks import (
     CONVOLUTION,
     DENSE,
@@ -10,7 +16,10 @@ from learned.nsa.networks import (
     TANH,
     Architecture,
     Layer,
+    _rational_tanh,
+    forward,
 )
+from learned.rl.networks import set_weights, weights_of
 
 TRUE_PARAMETERS = {
     "fcn-1": 42_724, "fcn-2": 46_884, "fcn-3": 60_804, "cnn-1": 71_260, "cnn-2": 71_504, "cnn-3": 117_372,
@@ -18,29 +27,20 @@ TRUE_PARAMETERS = {
 
 
 @pytest.mark.parametrize("name", sorted(NETWORKS))
-def test_the_networks_have_the_documented_number_of_parameters(name: str) -> None:
-    assert NETWORKS[name].n_parameters == TRUE_PARAMETERS[name]
-    assert NETWORKS[name].shapes()[-1] == (1, 100)
-
-
-@pytest.mark.parametrize("name", ["fcn-1", "fcn-2", "fcn-3"])
-def test_the_printed_counts_of_the_fully_connected_networks_hold_with_five_features(name: str) -> None:
-    assert NETWORKS[name].n_parameters == PRINTED_PARAMETERS[name]
-    assert NETWORKS[name].input == (5, 100)
-
-
-@pytest.mark.parametrize("name", ["cnn-1", "cnn-2", "cnn-3"])
-def test_the_convolutions_flatten_to_the_printed_inputs_of_the_dense_layer(name: str) -> None:
-    dense = next(layer for layer in NETWORKS[name].layers if layer.kind == DENSE)
-    assert (dense.inputs, dense.outputs) == (352 if name == "cnn-3" else 176, 256)
-    assert NETWORKS[name].n_parameters != PRINTED_PARAMETERS[name]
-
-
-@pytest.mark.parametrize("name", sorted(NETWORKS))
-def test_the_critic_differs_in_the_last_layer_alone(name: str) -> None:
-    actor, critic = NETWORKS[name], NETWORKS[name].with_outputs(1)
-    assert critic.layers[:-1] == actor.layers[:-1]
-    assert critic.shapes()[-1] == (1, 1)
+def test_networks_have_the_documented_sizes_and_the_printed_ones_where_these_can_be(name: str) -> None:
+    network = NETWORKS[name]
+    assert network.n_parameters == TRUE_PARAMETERS[name]
+    if name.startswith("fcn"):
+        assert network.n_parameters == PRINTED_PARAMETERS[name]
+        assert network.input == (5, 100)
+    else:
+        dense = next(layer for layer in network.layers if layer.kind == DENSE)
+        assert (dense.inputs, dense.outputs) == (352 if name == "cnn-3" else 176, 256)
+        assert network.n_parameters != PRINTED_PARAMETERS[name]
+    # The critic differs in the last layer alone.
+    critic = network.with_outputs(1)
+    assert critic.layers[:-1] == network.layers[:-1]
+    assert (network.shapes()[-1], critic.shapes()[-1]) == ((1, 100), (1, 1))
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,110 @@ def test_layers_that_do_not_fit_are_refused(layers: tuple[Layer, ...]) -> None:
 def test_only_a_dense_last_layer_can_be_replaced() -> None:
     with pytest.raises(ValueError, match="must be dense"):
         Architecture("bare", (1, 4), (Layer(DENSE, 4, 4), Layer(TANH))).with_outputs(1)
+
+
+def random_weights(architecture: Architecture, rng: np.random.Generator) -> dict[str, Float32Array]:
+    weights: dict[str, Float32Array] = {}
+    for index, layer in enumerate(architecture.layers):
+        if layer.kind != TANH:
+            shape = (layer.outputs, layer.inputs) + ((layer.width,) if layer.kind == CONVOLUTION else ())
+            weights[f"{index}.weight"] = rng.normal(0, 0.3, shape).astype(np.float32)
+            weights[f"{index}.bias"] = rng.normal(0, 0.3, layer.outputs).astype(np.float32)
+    return weights
+
+
+def twin(architecture: Architecture, weights: dict[str, Float32Array], values: np.ndarray) -> np.ndarray:
+    """Apply the layers one number at a time, in double precision."""
+    values = values.astype(np.float64)
+    for index, layer in enumerate(architecture.layers):
+        if layer.kind == TANH:
+            values = np.tanh(values)
+            continue
+        weight, bias = weights[f"{index}.weight"].astype(np.float64), weights[f"{index}.bias"]
+        if layer.kind == DENSE:
+            values = (weight @ values.ravel() + bias)[None]
+        elif layer.kind == CONVOLUTION:
+            length = layer.output(values.shape)[1]
+            starts = layer.stride * np.arange(length)
+            values = np.array(
+                [
+                    [(weight[f] * values[:, s : s + layer.width]).sum() + bias[f] for s in starts]
+                    for f in range(layer.outputs)
+                ]
+            )
+    return values.ravel()
+
+
+def kernel_outputs(architecture: Architecture, weights: dict[str, Float32Array], inputs: np.ndarray) -> np.ndarray:
+    flat = np.ascontiguousarray(inputs, dtype=np.float32).ravel()
+    return forward(architecture.pack(weights), architecture.buffers(), flat).copy()
+
+
+def test_the_rational_hyperbolic_tangent_is_within_a_hundred_thousandth() -> None:
+    values = np.linspace(-20, 20, 40_001).astype(np.float32)
+    worst = max(abs(float(_rational_tanh(value)) - np.tanh(float(value))) for value in values)
+    assert worst < 1e-5
+
+
+@pytest.mark.parametrize("name", sorted(NETWORKS))
+def test_the_kernel_agrees_with_torch_on_all_networks(name: str) -> None:
+    architecture, rng = NETWORKS[name], np.random.default_rng(1)
+    module = FeedForward(architecture)
+    set_weights(module, random_weights(architecture, rng))
+    inputs = rng.normal(size=(50, *architecture.input)).astype(np.float32)
+    with torch.no_grad():
+        expected = module(torch.from_numpy(inputs)).numpy()
+    weights = weights_of(module)
+    found = np.array([kernel_outputs(architecture, weights, values) for values in inputs])
+    assert np.abs(found - expected).max() < 1e-4
+
+
+@st.composite
+def architectures(draw: st.DrawFn) -> Architecture:
+    shape = channels, length = draw(st.integers(1, 4)), draw(st.integers(1, 30))
+    layers: list[Layer] = []
+    for _ in range(draw(st.integers(0, 2))):
+        width, stride = draw(st.integers(1, length)), draw(st.integers(1, 3))
+        layer = Layer(CONVOLUTION, channels, draw(st.integers(1, 5)), width, stride)
+        layers += [layer, Layer(TANH)]
+        channels, length = layer.output((channels, length))
+    inputs = channels * length
+    for _ in range(draw(st.integers(1, 3))):
+        layers += [Layer(DENSE, inputs, draw(st.integers(1, 20))), Layer(TANH)]
+        inputs = layers[-2].outputs  # type: ignore[attr-defined]
+    return Architecture("any", shape, tuple(layers[: draw(st.sampled_from([-1, len(layers)]))]))
+
+
+@given(architectures(), st.integers(0, 2**32))
+def test_the_kernel_agrees_with_its_slow_twin_on_any_network(architecture: Architecture, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    weights, inputs = random_weights(architecture, rng), rng.normal(size=architecture.input).astype(np.float32)
+    found = kernel_outputs(architecture, weights, inputs)
+    assert found == pytest.approx(twin(architecture, weights, inputs), abs=1e-4)
+
+
+def test_parameters_that_do_not_fit_are_refused() -> None:
+    architecture = Architecture("two", (1, 3), (Layer(DENSE, 3, 2),))
+    weights = random_weights(architecture, np.random.default_rng(0))
+    with pytest.raises(ValueError, match=r"'0.bias' is missing"):
+        architecture.pack({"0.weight": weights["0.weight"]})
+    with pytest.raises(ValueError, match=r"'0.weight' has shape \(2, 2\), must be \(2, 3\)"):
+        architecture.pack({**weights, "0.weight": weights["0.weight"][:, :2]})
+
+
+@pytest.mark.parametrize("name", sorted(NETWORKS))
+def test_a_shift_of_all_numbers_changes_little_and_changes_among_them_much(name: str) -> None:
+    architecture = NETWORKS[name]
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        network = FeedForward(architecture)
+        network.sharpen_first_layer(architecture.input[0])
+    even, shifted = torch.zeros(1, *architecture.input), torch.zeros(1, *architecture.input)
+    shifted[0, :2] = 0.3
+    stepped = even.clone()
+    stepped[0, :2, ::2] = 0.3
+    with torch.no_grad():
+        flat = [values.flatten(1) if name.startswith("fcn") else values for values in (even, shifted, stepped)]
+        outputs = [network[0](values).numpy() for values in flat]
+    by_shift, by_step = (np.abs(output - outputs[0]).max() for output in outputs[1:])
+    assert by_step > 2 * by_shift

@@ -2,21 +2,17 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from allocopt.errors import UsageError
 from allocopt.solving.budget import Budget
-from allocopt.training import TrainingRequest, get_training
+from allocopt.training import TrainingRequest
 from learned.nsa import training as training_module
 from learned.nsa.solver import Nsa
 from learned.nsa.training import NsaTraining, _training_windows
 from learned.rl.training import PpoSettings
 from learned.weights import read_weights
-
-torch = pytest.importorskip("torch")
 
 
 def trained(folder: Path, training: NsaTraining, seed: int = 0) -> Path:
@@ -33,21 +29,6 @@ def test_another_seed_gives_other_weights_and_the_card_says_how_they_were_made(t
     assert (card.training, card.network, card.seed, card.updates, card.command) == ("nsa", "fcn-2", 1, 1, "test")
     assert card.settings["ppo"]["clip_range"] == 0.2
     assert card.settings["window_epochs"] == 1
-
-
-@pytest.mark.parametrize("seed", [11, 12, 13])
-def test_it_refuses_the_seeds_of_the_shipped_windows(tmp_path: Path, seed: int) -> None:
-    with pytest.raises(UsageError, match="reserved for evaluation"):
-        trained(tmp_path, NsaTraining(), seed)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    "options", [{"network": "cnn-9"}, {"updates": -1}, {"environments": 0}, {"window_epochs": 0}, {"ent_coef": -1.0}]
-)
-def test_options_that_make_no_sense_are_refused(options: dict[str, object]) -> None:
-    with pytest.raises(UsageError, match=r"network|must"):
-        get_training("nsa", options)
 
 
 @pytest.mark.slow
@@ -77,19 +58,3 @@ def test_what_a_crash_kept_from_being_written_is_written_when_it_goes_on(tmp_pat
     assert (progress.done, progress.total) == (1, 1)
     assert set(progress.measures) >= {"samples", "mean_return"}
     assert weights.read_bytes() == written
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"updates": -1}, {"environments": 0}, {"environments": 10**8}, {"window_epochs": 10**11}, {"ent_coef": 1e300}],
-)
-def test_an_option_out_of_range_is_refused_with_the_range(options: dict[str, Any]) -> None:
-    (name,) = options
-    with pytest.raises(UsageError, match=f"{name} is .*, must be within"):
-        NsaTraining(**options)
-
-
-def test_the_weight_of_the_entropy_may_be_given_by_its_old_name() -> None:
-    assert get_training("nsa", {"entropy": 0.5}).ent_coef == 0.5  # type: ignore[attr-defined]
-    with pytest.raises(UsageError, match="no option 'entropies'; it has: network, updates, environments"):
-        get_training("nsa", {"entropies": 0.5})

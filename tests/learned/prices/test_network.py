@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from support.windows import paper_window, windows
@@ -9,11 +10,8 @@ from support.windows import paper_window, windows
 from allocopt.arrays import Encoding
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import encode, group_tree
+from learned.prices.learner import _Batch, _PriceNetwork
 from learned.prices.network import Features, Prediction, features_of, predict
-
-torch = pytest.importorskip("torch")
-
-from learned.prices.learner import _Batch, _PriceNetwork  # noqa: E402
 
 seeds = st.integers(0, 2**16)
 

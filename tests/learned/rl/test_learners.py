@@ -6,25 +6,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.errors import UsageError
-
-torch = pytest.importorskip("torch")
-
-from torch import nn  # noqa: E402
-
-from learned.rl.algorithms import (  # noqa: E402
+from learned.rl.algorithms import (
     A2cLearner,
+    Choices,
     DqlLearner,
     PgLearner,
+    PolicyGradient,
     PpoLearner,
     _generalized_advantages,
+    _policy_loss,
     cumulative_rewards,
 )
-from learned.rl.networks import ActorCritic, dense  # noqa: E402
-from learned.rl.training import A2cSettings, DqlSettings, PgSettings, PpoSettings  # noqa: E402
-from learned.rl.workers import Learner  # noqa: E402
+from learned.rl.networks import ActorCritic, dense
+from learned.rl.training import A2cSettings, DqlSettings, PgSettings, PpoSettings
+from learned.rl.workers import Learner
 
 PLACES, ACTIONS, END = 4, 4, 3
 
@@ -43,13 +43,11 @@ class Detour:
         self.chosen: list[IntArray] = []
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Place as one of four ones."""
         legal = np.ones((self.n_environments, ACTIONS), dtype=np.bool_)
         legal[:, -1] = False
         return np.eye(PLACES, dtype=np.float32)[self._place][:, None], legal
 
     def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Go on, or end and begin anew."""
         self.chosen.append(actions.copy())
         at_start = self._place == 0
         rewards = 10.0 * (actions == ACTIONS - 1)
@@ -59,11 +57,9 @@ class Detour:
         return rewards, done
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the places."""
         return {"place": self._place.copy()}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back."""
         self._place = snapshot["place"].copy()
 
 
@@ -187,3 +183,61 @@ def test_advantages_are_sums_of_decayed_errors_up_to_the_end_of_the_episode(gamm
                 if done[k, e]:
                     break
             assert found[t, e] == pytest.approx(expected, rel=1e-6)
+
+
+def choices(n: int = 12, seed: int = 0) -> Choices:
+    rng = np.random.default_rng(seed)
+    legal = np.ones((n, 3), dtype=np.bool_)
+    legal[::2, 1] = False
+    states = torch.from_numpy(rng.normal(size=(n, 4)).astype(np.float32))
+    actions = torch.from_numpy(np.where(rng.random(n) < 0.5, 0, 2))
+    return Choices(states, torch.from_numpy(legal), actions, torch.from_numpy(rng.normal(size=n)).float())
+
+
+def part(whole: Choices, some: slice) -> Choices:
+    return Choices(whole.states[some], whole.legal[some], whole.actions[some], whole.advantages[some])
+
+
+def learner(optimizer: str = "rmsprop", rate: float = 1e-2) -> PolicyGradient:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return PolicyGradient(torch.nn.Linear(4, 3), rate, optimizer, 1.0, float("inf"))  # type: ignore[arg-type]
+
+
+def test_choices_in_batches_make_the_step_of_all_of_them_together() -> None:
+    whole, one, other = choices(), learner(), learner()
+    entropies = one.improve([whole], 0.1), other.improve([part(whole, slice(0, 5)), part(whole, slice(5, 12))], 0.1)
+    assert entropies[0] == pytest.approx(entropies[1], rel=1e-5)
+    torch.testing.assert_close(one.actor.weight, other.actor.weight)
+
+
+def test_the_gradient_is_that_of_the_probabilities_times_the_advantages() -> None:
+    whole, one = choices(), learner()
+    weight = one.actor.weight.detach().clone()
+    loss = _policy_loss(one.actor, whole, 0.0)[0].item()
+    with torch.no_grad():
+        logits = (whole.states @ weight.T + one.actor.bias).masked_fill(~whole.legal, -torch.inf)
+        chosen = torch.log_softmax(logits, 1)[torch.arange(12), whole.actions]
+    assert loss == pytest.approx(float(-(chosen * whole.advantages).mean()), rel=1e-5)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "rmsprop"])
+def test_what_was_better_than_expected_becomes_more_probable(optimizer: str) -> None:
+    whole, one = choices(1), learner(optimizer)
+    for sign in (1.0, -1.0):
+        told = Choices(whole.states, whole.legal, whole.actions, torch.tensor([sign]))
+        before = _policy_loss(one.actor, told, 0.0)[0].item()
+        one.improve([told], 0.0)
+        assert _policy_loss(one.actor, told, 0.0)[0].item() < before
+
+
+def test_the_rate_falls_to_the_share_that_was_asked_for() -> None:
+    one = PolicyGradient(torch.nn.Linear(4, 3), 1e-2, "adam", 0.25, 1.0)
+    assert [one.set_rate(share) for share in (0.0, 0.5, 1.0)] == pytest.approx([1e-2, 6.25e-3, 2.5e-3])
+
+
+def test_a_training_that_diverges_is_told() -> None:
+    whole = choices()
+    told = Choices(whole.states, whole.legal, whole.actions, torch.full((12,), float("nan")))
+    with pytest.raises(UsageError, match="diverged"):
+        learner().improve([told], 0.0)

@@ -1,19 +1,19 @@
-"""Trainings end the same whatever interrupts them, and keep off what is not theirs."""
+"""Trainings end the same whatever interrupts them, keep off what is not theirs, and draw their curves."""
 
 import signal
+import sys
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from allocopt.errors import BadFileError, UsageError
 from allocopt.interruption import termination_interrupts
 from allocopt.training import TrainingRequest
-
-torch = pytest.importorskip("torch")
-
-from learned.rl.loop import NAME, _read_checkpoint, _write_checkpoint, check_folder, run_updates  # noqa: E402
+from learned.rl.loop import NAME, _read_checkpoint, _write_checkpoint, _write_curve, check_folder, run_updates
 
 IDENTITY = {"title": "walk", "seed": 1}
 
@@ -26,16 +26,13 @@ class RandomWalk:
         self.place = np.zeros(2)
 
     def update(self, share: float) -> dict[str, float]:
-        """Take a step that shrinks as the training goes on."""
         self.place += (1 - share) * self._rng.normal(size=2)
         return {"samples": 1.0, "mean_return": float(self.place[0])}
 
     def snapshot(self) -> dict[str, Any]:
-        """Return place and generator."""
         return {"place": self.place, "generator": self._rng.bit_generator.state}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back."""
         self.place[:] = snapshot["place"]
         self._rng.bit_generator.state = snapshot["generator"]
 
@@ -127,7 +124,6 @@ class Interrupted(RandomWalk):
         self.number = number
 
     def update(self, share: float) -> dict[str, float]:
-        """Take a step; the signal comes in its middle."""
         if 0.2 < share < 0.3:
             signal.raise_signal(self.number)
         return super().update(share)
@@ -165,3 +161,20 @@ def test_a_checkpoint_keeps_arrays_numbers_and_what_holds_them(tmp_path: Path) -
     assert found["b"]["c"][2].tolist() == [[1, 1], [1, 1]]
     assert found["b"]["big"] == 2**100
     assert torch.equal(found["d"], torch.ones(2))
+
+
+ROWS = [{"samples": 10.0 * k, "mean_return": -1.0 / (k + 1)} for k in range(5)]
+
+
+def test_a_curve_is_written_as_csv_and_as_a_picture(tmp_path: Path) -> None:
+    _write_curve(tmp_path, ROWS, "a title")
+    lines = (tmp_path / "curve.csv").read_text().splitlines()
+    assert lines[0] == "samples,mean_return"
+    assert len(lines) == 6
+    assert ElementTree.fromstring((tmp_path / "curve.svg").read_text()).tag.endswith("svg")
+
+
+def test_without_a_converter_there_is_no_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    _write_curve(tmp_path, ROWS, "a title")
+    assert [path.name for path in tmp_path.iterdir()] == ["curve.csv"]

@@ -11,8 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("torch")
-
 from learned.rl.workers import ALONE
 from learned.weights import read_weights
 
@@ -114,7 +112,6 @@ class Launcher:
         return [subprocess.CompletedProcess([], code, *text) for code, text in zip(codes, texts, strict=True)]
 
     def close(self) -> None:
-        """End it."""
         self._process.kill()
         self._process.communicate()
 
