@@ -78,7 +78,7 @@ def against_the_measured_run(folder: Path) -> str:
 
 def halves(folder: Path, jobs: TaskWorkload, known: PlacedJobs) -> str:
     """Fit the share of stalled cores to the first part of the run, and say what it predicts of the second."""
-    starts = np.array([known.placed[name].start for name in jobs.names])
+    starts = np.array([known.start_s[name] for name in jobs.names])
     with (folder / "derived_measured_cumulative_energy.csv").open(encoding="utf-8") as lines:
         rows = [(float(row["t_s"]), float(row["cumulative_energy_J"])) for row in csv.DictReader(lines)]
     at_split = float(np.interp(SPLIT_S, *np.array(rows).T))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -91,15 +92,15 @@ def write_energy_csv(path: Path, schedule: MulticoreSchedule) -> None:
     machine = schedule.machine
     nodes, clusters = [node.name for node in machine.nodes()], [cluster.name for cluster in machine.clusters]
     parts = (
-        ("job", schedule.jobs.names, schedule.job_energy_j, schedule.job_energy_delay_js),
-        ("node", nodes, schedule.node_energy_j, schedule.node_energy_delay_js),
-        ("cluster", clusters, schedule.cluster_energy_j, schedule.cluster_energy_delay_js),
-        ("machine", [machine.name], [schedule.energy_j], [schedule.energy_delay_js]),
+        ("job", schedule.jobs.names, schedule.job_energy_j, schedule.response_s),
+        ("node", nodes, schedule.node_energy_j, repeat(schedule.makespan_s)),
+        ("cluster", clusters, schedule.cluster_energy_j, repeat(schedule.makespan_s)),
+        ("machine", [machine.name], [schedule.energy_j], [schedule.makespan_s]),
     )
     rows = (
-        (part, name, f"{energy:.6f}", f"{product:.6f}")
-        for part, names, energies, products in parts
-        for name, energy, product in zip(names, energies, products, strict=True)
+        (part, name, f"{energy:.6f}", f"{energy * delay:.6f}")
+        for part, names, energies, delays in parts
+        for name, energy, delay in zip(names, energies, delays, strict=False)
     )
     write_text(path, csv_text(ENERGY_COLUMNS, rows))
 

@@ -10,7 +10,6 @@ node set depends on where it lies (see `hop_costs`). The classic external fragme
 the share of the largest free block, sees one group alone and would call an empty cluster of many leaves fragmented.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -125,14 +124,6 @@ class _Window(NamedTuple):
         return total / length if length > 0 else 0.0
 
 
-def _max_queue_length(schedule: Schedule, window: _Window) -> int:
-    # Jobs that start as they are released never wait.
-    released, started = np.sort(window.clip(schedule.release)), np.sort(window.clip(schedule.start))
-    # The queue is longest right after some release.
-    waiting = np.searchsorted(released, released, "right") - np.searchsorted(started, released, "right")
-    return int(waiting.max())
-
-
 class _Changes(NamedTuple):
     # Nodes that become idle (+1) or busy (-1), in the order of time; arrays of shape ``(m,)``.
     time: FloatArray
@@ -145,7 +136,16 @@ def _mean_fragmentation(schedule: Schedule, window: _Window) -> tuple[float | No
     # m log m in the number m of nodes started and ended on.
     if schedule.nodes is None or schedule.topology is None:
         return None
-    changes = _changes(schedule.start, schedule.end, schedule.nodes)
+    jobs = np.repeat(np.arange(len(schedule.nodes)), [len(held) for held in schedule.nodes])
+    node = np.concatenate((*schedule.nodes, *schedule.nodes)).astype(np.int64)
+    time = np.concatenate((schedule.start[jobs], schedule.end[jobs]))
+    step = np.repeat(np.array([1, -1]), len(jobs))
+    # Ends before starts at the same instant. Every node ends with no job, so that one running sum serves all.
+    order = np.lexsort((step, time, node))
+    node, time, step = node[order], time[order], step[order]
+    turns = np.flatnonzero(np.cumsum(step) == (step > 0))
+    turns = turns[np.argsort(time[turns], kind="stable")]
+    changes = _Changes(time[turns], node[turns], -step[turns])
     size = schedule.topology.size
     last = np.flatnonzero(np.diff(changes.time, append=np.inf))
     instants = np.concatenate(([window.start], changes.time[last], [window.end]))
@@ -154,20 +154,6 @@ def _mean_fragmentation(schedule: Schedule, window: _Window) -> tuple[float | No
     weights = np.where(idle > 0, durations, 0.0)
     groups = schedule.topology.groups_of(np.arange(size))
     return tuple(_mean_at_level(level, changes, last, idle, weights) for level in groups)
-
-
-def _changes(start: FloatArray, end: FloatArray, nodes: Sequence[IntArray]) -> _Changes:
-    jobs = np.repeat(np.arange(len(nodes)), [len(held) for held in nodes])
-    node = np.concatenate((*nodes, *nodes)).astype(np.int64)
-    time = np.concatenate((start[jobs], end[jobs]))
-    step = np.repeat(np.array([1, -1]), len(jobs))
-    # Ends before starts at the same instant. Every node ends with no job, so that one running sum serves all.
-    order = np.lexsort((step, time, node))
-    node, time, step = node[order], time[order], step[order]
-    holders = np.cumsum(step)
-    turns = np.flatnonzero(holders == (step > 0))
-    turns = turns[np.argsort(time[turns], kind="stable")]
-    return _Changes(time[turns], node[turns], -step[turns])
 
 
 def _mean_at_level(
@@ -264,11 +250,14 @@ def measure(
     starved = times.wait_s > starvation_s
     window = _Window(float(schedule.workload.submit[kept].min()), float(schedule.end[kept].max()))
     held_from = schedule.start if schedule.held_from is None else schedule.held_from
+    # The queue is longest right after some release; jobs that start as they are released never wait.
+    released, started = np.sort(window.clip(schedule.release)), np.sort(window.clip(schedule.start))
+    waiting = np.searchsorted(released, released, "right") - np.searchsorted(started, released, "right")
     machine = MachineUse(
         window.end - window.start,
         window.mean(held_from, schedule.end, schedule.workload.processors) / schedule.processors,
         window.mean(schedule.release, schedule.start),
-        _max_queue_length(schedule, window),
+        int(waiting.max()),
         _mean_fragmentation(schedule, window),
     )
     measured = MeasuredJobs(schedule.workload.processors, times, starved, schedule.hop_costs(hop_cost))

@@ -62,25 +62,20 @@ class BreadthFirst:
             units = np.zeros_like(left)
             for resource, wanted in enumerate(asked.tolist()):
                 available = left[:, resource]
-                level = _level(available, wanted)
+                # The largest number such that taking as many from every node, or all it has, is not more than wanted.
+                level, most = 0, int(available.max(initial=0))
+                while level < most:
+                    middle = (level + most + 1) // 2
+                    if np.minimum(available, middle).sum() <= wanted:
+                        level = middle
+                    else:
+                        most = middle - 1
                 units[:, resource] = np.minimum(available, level)
                 # What is over comes from the first ones.
                 over = np.flatnonzero(available > level)[: wanted - units[:, resource].sum()]
                 units[over, resource] += 1
             shares.append(_take(left, units))
         return shares
-
-
-def _level(available: IntArray, wanted: int) -> int:
-    # The largest number of units such that taking as many from every node, or all it has, is not more than wanted.
-    low, high = 0, int(available.max(initial=0))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if np.minimum(available, middle).sum() <= wanted:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _take(left: IntArray, units: IntArray) -> Share:
@@ -165,21 +160,16 @@ class Placement:
             raise InvalidSolutionError(f"{name} gets a node twice")
         short = (units < 0) | (units > self.free[nodes])
         if short.any():
-            raise InvalidSolutionError(f"{name} {self._shortage(nodes, units, *np.argwhere(short)[0])}")
+            place, resource = np.argwhere(short)[0]
+            node, held = nodes[place], ((self.held_by(other), other) for other in sorted(self._holders))
+            names = [str(self._ids[by]) for share, by in held if share.units[share.nodes == node, resource].sum() > 0]
+            what = f"{units[place, resource]} {self._resources[resource]} of which {self.free[node, resource]} are free"
+            who = f"; held by job {', '.join(names)}" if names else ""
+            raise InvalidSolutionError(f"{name} over-commits node {node}: gets {what}{who}")
         got = units.sum(axis=0)
         for resource, wanted, given in zip(self._resources, request, got, strict=True):
             if wanted != given:
                 raise InvalidSolutionError(f"{name} gets {given} {resource}, it asks for {wanted}")
-
-    def _shortage(self, nodes: IntArray, units: IntArray, place: int, resource: int) -> str:
-        node, holders = nodes[place], []
-        for job in sorted(self._holders):
-            share = self.held_by(job)
-            if share.units[share.nodes == node, resource].sum() > 0:
-                holders.append(str(self._ids[job]))
-        asked, free = units[place, resource], self.free[node, resource]
-        who = f"; held by job {', '.join(holders)}" if holders else ""
-        return f"over-commits node {node}: gets {asked} {self._resources[resource]} of which {free} are free{who}"
 
 
 class Guest(NamedTuple):
@@ -207,9 +197,17 @@ class Guests:
 
         Raises `InvalidSolutionError` if it cannot be a guest there, or the quota is out of range.
         """
-        self._check_host(job, host)
+        who = f"job {self._ids[job]} is to be a guest of job {self._ids[host]}"
+        if host not in self._state.lists[RUNNING, : self._state.clock["n_running"][0]]:
+            raise InvalidSolutionError(f"{who}, which does not run")
+        if host in self._asked:
+            raise InvalidSolutionError(f"{who}, which is a guest itself")
+        if host in self._of:
+            raise InvalidSolutionError(f"{who}, which has one already")
+        asked, held = self._state.request[job].copy(), self._state.request[host]
+        if (asked > held).any():
+            raise InvalidSolutionError(f"{who}: it asks for {asked} units of its {held}")
         self._check_percent(percent)
-        asked = self._state.request[job].copy()
         self._state.request[job] = 0
         if not start_waiting(self._state, job):
             self._state.request[job] = asked
@@ -240,18 +238,6 @@ class Guests:
                     units = self._state.request[guest.job]
                     self._state.units[FREE] -= units
                     self._state.held[self._state.jobs["user"][guest.job]] += units
-
-    def _check_host(self, job: int, host: int) -> None:
-        who = f"job {self._ids[job]} is to be a guest of job {self._ids[host]}"
-        if host not in self._state.lists[RUNNING, : self._state.clock["n_running"][0]]:
-            raise InvalidSolutionError(f"{who}, which does not run")
-        if host in self._asked:
-            raise InvalidSolutionError(f"{who}, which is a guest itself")
-        if host in self._of:
-            raise InvalidSolutionError(f"{who}, which has one already")
-        asked, held = self._state.request[job], self._state.request[host]
-        if (asked > held).any():
-            raise InvalidSolutionError(f"{who}: it asks for {asked} units of its {held}")
 
     def _check_percent(self, percent: int) -> None:
         if not 0 < percent <= LARGEST_PERCENT:

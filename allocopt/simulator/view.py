@@ -27,21 +27,6 @@ class View:
     for speed 1, and ``rng`` is the scheduler's source of randomness.
     """
 
-    __slots__ = (
-        "_placement",
-        "_state",
-        "estimate",
-        "execution",
-        "guests",
-        "ids",
-        "platform",
-        "processors",
-        "request",
-        "rng",
-        "submit",
-        "users",
-    )
-
     def __init__(
         self,
         workload: Workload,

@@ -137,7 +137,15 @@ class WindowScheduler:
         solver = get_solver(self.solver) if isinstance(self.solver, str) else self.solver
         object.__setattr__(self, "_rule", _WindowRule(self.period_s))
         object.__setattr__(self, "_solver", solver)
-        object.__setattr__(self, "_strategy", _taken(solver, self.strategy))
+        taken = [strategy for strategy in Strategy if strategy in solver.capabilities.strategies]
+        if solver.kind != TopologyProblem.kind or not taken:
+            raise UsageError(f"solver {solver.name!r} does not allocate windows: it takes no topology problems")
+        if not solver.is_available():
+            fault = "is not available here: a package it needs is not installed"
+            raise MissingPackageError(f"solver {solver.name!r} {fault}")
+        if self.strategy is not None and self.strategy not in taken:
+            raise UsageError(f"solver {solver.name!r} does not take {self.strategy}; it takes {', '.join(taken)}")
+        object.__setattr__(self, "_strategy", taken[-1] if self.strategy is None else Strategy(self.strategy))
 
     def schedule(self, view: View) -> Iterator[Decision]:
         """Start the jobs of a window at a multiple of the period, and wait for the next multiple at other times.
@@ -182,17 +190,6 @@ class WindowScheduler:
                 fault = f"{solver.name}: {error}"
         self.log.append(fault)
         return Allocation.sequential(problem)
-
-
-def _taken(solver: Solver, asked: str | None) -> Strategy:
-    taken = [strategy for strategy in Strategy if strategy in solver.capabilities.strategies]
-    if solver.kind != TopologyProblem.kind or not taken:
-        raise UsageError(f"solver {solver.name!r} does not allocate windows: it takes no topology problems")
-    if not solver.is_available():
-        raise MissingPackageError(f"solver {solver.name!r} is not available here: a package it needs is not installed")
-    if asked is not None and asked not in taken:
-        raise UsageError(f"solver {solver.name!r} does not take {asked}; it takes {', '.join(taken)}")
-    return taken[-1] if asked is None else Strategy(asked)
 
 
 @dataclass(frozen=True, slots=True)

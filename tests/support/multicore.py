@@ -1,6 +1,5 @@
 """Random multicore machines and jobs, and the measured run with its platform."""
 
-import csv
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import numpy as np
 
 from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Cluster, ContentionConstants, Machine, Node, PowerConstants, Processor
-from allocopt.simulator.multicore.simulation import Placed
+from allocopt.simulator.multicore.simulation import PlacedJobs
 from allocopt.traces.irmasim import read_irmasim
 from allocopt.traces.tasks import TaskWorkload
 
@@ -109,21 +108,11 @@ def measured_jobs(shared_data: Path) -> TaskWorkload:
     return read_irmasim(examples(shared_data) / "cal" / "job_4_cal_str_19314_log2_v1" / "workload.json")
 
 
-def measured_placements(shared_data: Path) -> dict[str, Placed]:
-    """Read where and when they were started, by name."""
-    return {f"job{row['job_id']}": Placed(row["node"], float(row["start_s"])) for row in _measured(shared_data)}
-
-
-def measured_durations(shared_data: Path) -> dict[str, float]:
-    """Read how many seconds they took, by name."""
-    return {f"job{row['job_id']}": float(row["duration_s"]) for row in _measured(shared_data)}
+def measured_run(shared_data: Path) -> PlacedJobs:
+    """Read where and when they were started, and how many seconds they took."""
+    return PlacedJobs.read(shared_data / "irmasim" / "derived_measured_jobs.csv", measured_jobs(shared_data).names)
 
 
 def examples(shared_data: Path) -> Path:
     """Return the folder of IRMaSim's examples."""
     return shared_data / "irmasim" / "examples"
-
-
-def _measured(shared_data: Path) -> list[dict[str, str]]:
-    with (shared_data / "irmasim" / "derived_measured_jobs.csv").open(encoding="utf-8") as lines:
-        return list(csv.DictReader(lines))

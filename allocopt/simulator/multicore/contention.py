@@ -120,7 +120,18 @@ class SharedMemory:
                 del self._tasks[processor][job]
                 touched.add(processor)
         touched |= {processor for job in change.started.tolist() for processor in self._enter(job, change.placement)}
-        affected = {job for processor in touched for job in self._set_paces(processor)}
+        affected: set[int] = set()
+        for processor in touched:
+            kind, tasks = self._kinds[processor], self._tasks[processor]
+            rates = {job: float(self._intensity[job]) * kind.core_speed for job in tasks}
+            total, count = sum(rates[job] * number for job, number in tasks.items()), sum(tasks.values())
+            constants = None if self._execution.kind is ExecutionKind.BASELINE else kind.contention
+            for job, rate in rates.items():
+                factor = 1.0
+                if constants is not None:
+                    factor = float(speed_factor(rate, total - rate, count - 1, constants, self._execution.sharing))
+                self._paces[job][processor] = kind.core_speed * factor
+            affected |= tasks.keys()
         return [(job, min(self._paces[job].values()) / self._reference) for job in sorted(affected)]
 
     def _enter(self, job: int, placement: Placement) -> list[int]:
@@ -136,15 +147,3 @@ class SharedMemory:
                     tasks[job] = taken
                     self._where[job].append(processor)
         return self._where[job]
-
-    def _set_paces(self, processor: int) -> list[int]:
-        kind, tasks = self._kinds[processor], self._tasks[processor]
-        rates = {job: float(self._intensity[job]) * kind.core_speed for job in tasks}
-        total, count = sum(rates[job] * number for job, number in tasks.items()), sum(tasks.values())
-        constants = None if self._execution.kind is ExecutionKind.BASELINE else kind.contention
-        for job, rate in rates.items():
-            factor = 1.0
-            if constants is not None:
-                factor = float(speed_factor(rate, total - rate, count - 1, constants, self._execution.sharing))
-            self._paces[job][processor] = kind.core_speed * factor
-        return list(tasks)

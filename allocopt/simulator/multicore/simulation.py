@@ -67,21 +67,6 @@ class MulticoreSchedule(Schedule):
         return _sums(self.node_energy_j, [len(cluster.nodes) for cluster in self.machine.clusters])
 
     @property
-    def job_energy_delay_js(self) -> FloatArray:
-        """Energy of each job times the seconds from its submission to its end, shape ``(n,)``."""
-        return np.asarray(self.job_energy_j * self.response_s, dtype=np.float64)
-
-    @property
-    def node_energy_delay_js(self) -> FloatArray:
-        """Energy of each node times the makespan, shape ``(N,)``."""
-        return np.asarray(self.node_energy_j * self.makespan_s, dtype=np.float64)
-
-    @property
-    def cluster_energy_delay_js(self) -> FloatArray:
-        """Energy of each cluster times the makespan, shape ``(clusters,)``."""
-        return np.asarray(self.cluster_energy_j * self.makespan_s, dtype=np.float64)
-
-    @property
     def energy_delay_js(self) -> float:
         """Energy of the whole machine times the makespan."""
         return self.energy_j * self.makespan_s
@@ -161,13 +146,6 @@ class MulticoreSimulation:
         )
 
 
-class Placed(NamedTuple):
-    """Where and when a job was started."""
-
-    node: str
-    start: float  # time in seconds
-
-
 COLUMNS = ("job_id", "node", "start_s")
 DURATION = "duration_s"
 SECONDS = "a time in seconds"
@@ -176,9 +154,9 @@ SECONDS = "a time in seconds"
 class PlacedJobs(NamedTuple):
     """Jobs that were started, by name."""
 
-    placed: dict[str, Placed]
-    # Seconds that each took; empty where that was not measured.
-    duration_s: dict[str, float]
+    node: dict[str, str]
+    start_s: dict[str, float]  # in seconds
+    duration_s: dict[str, float]  # seconds that each took; empty where that was not measured
 
     @classmethod
     def read(cls, path: Path | str, names: Sequence[str]) -> "PlacedJobs":
@@ -189,13 +167,14 @@ class PlacedJobs(NamedTuple):
         """
         path = Path(path)
         known = {name.removeprefix("job"): name for name in names} | {name: name for name in names}
-        jobs = cls({}, {})
+        jobs = cls({}, {}, {})
         for place, row in csv_rows(path, COLUMNS, "jobs"):
             name = known.get(row["job_id"])
-            if name is None or name in jobs.placed:
+            if name is None or name in jobs.node:
                 fault = "the workload has no such job" if name is None else "which comes twice"
                 raise bad_file(path, place, f"job_id is {shown(row['job_id'])}, {fault}")
-            jobs.placed[name] = Placed(row["node"], number_at_least_0(path, place, row, "start_s", SECONDS))
+            jobs.node[name] = row["node"]
+            jobs.start_s[name] = number_at_least_0(path, place, row, "start_s", SECONDS)
             if DURATION in row:
                 jobs.duration_s[name] = number_at_least_0(path, place, row, DURATION, SECONDS)
                 if not jobs.duration_s[name]:
@@ -209,17 +188,14 @@ class PlacedJobs(NamedTuple):
         In the schedule, the time at which a job was started stands for its submission. Raises `InvalidProblemError` if
         a job is not among those placed, or its node is unknown or too small; it is named.
         """
-        placed = self.placed
         numbers = {node.name: number for number, node in enumerate(machine.nodes())}
         for name in jobs.names:
-            if name not in placed:
+            if name not in self.node:
                 raise InvalidProblemError(f"job {name!r}", "is not among the jobs that were started")
-            if placed[name].node not in numbers:
-                raise InvalidProblemError(
-                    f"job {name!r}", f"was started on {placed[name].node!r}, there is no such node"
-                )
-        started = replace(jobs, submit=np.array([placed[name].start for name in jobs.names]))
-        fixed = np.array([numbers[placed[name].node] for name in started.names])
+            if self.node[name] not in numbers:
+                raise InvalidProblemError(f"job {name!r}", f"was started on {self.node[name]!r}, there is no such node")
+        started = replace(jobs, submit=np.array([self.start_s[name] for name in jobs.names]))
+        fixed = np.array([numbers[self.node[name]] for name in started.names])
         simulation = MulticoreSimulation(machine, started, execution, fixed_nodes=fixed)
         selections = EVERY, int(NodeSelection.HIGH_CORES)
         run_in_slices(partial(run_policy, simulation.state, simulation.multicore, *selections), 64)

@@ -300,7 +300,13 @@ class QuotaExecution:
         for job in running:
             if job not in self._known:
                 self._known.add(job)
-                self._enter(Progress(job, self.jobs[job], now), hosts.get(job))
+                progress, host = Progress(job, self.jobs[job], now), hosts.get(job)
+                if host is None:
+                    self.allocations.append(Allocation(progress))
+                    continue
+                next(one for one in self.allocations if one.number == host).guest = progress
+                self.accounts.guests[host] += 1
+                self.accounts.host_of[job] = host
         for allocation in self.allocations:
             guest = guests.get(allocation.number)
             allocation.percent = 0 if guest is None else guest.percent
@@ -343,11 +349,3 @@ class QuotaExecution:
                 if allocation.guest is not None:
                     self.allocations.append(Allocation(allocation.guest))
         return over
-
-    def _enter(self, progress: Progress, host: int | None) -> None:
-        if host is None:
-            self.allocations.append(Allocation(progress))
-        else:
-            next(one for one in self.allocations if one.number == host).guest = progress
-            self.accounts.guests[host] += 1
-            self.accounts.host_of[progress.number] = host

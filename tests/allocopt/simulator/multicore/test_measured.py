@@ -8,15 +8,13 @@ from support.multicore import (
     MEASURED_ENERGY_J,
     MEASURED_MAKESPAN_S,
     examples,
-    measured_durations,
     measured_jobs,
     measured_machine,
-    measured_placements,
+    measured_run,
 )
 
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.reading import read_machine
-from allocopt.simulator.multicore.simulation import PlacedJobs
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 
@@ -33,7 +31,7 @@ def example(shared_data: Path) -> Machine:
 
 def test_the_run_is_what_was_measured(shared_data: Path) -> None:
     jobs = measured_jobs(shared_data)
-    assert set(jobs.names) == set(measured_placements(shared_data))
+    assert set(jobs.names) == set(measured_run(shared_data).node)
     assert len(jobs) == 38
 
 
@@ -56,9 +54,9 @@ def test_durations_and_energy_are_as_near_the_measured_ones_as_the_constants_are
     energy: tuple[float, float],
 ) -> None:
     machine = example(shared_data) if stalled is None else measured_machine(stalled)
-    made = PlacedJobs(measured_placements(shared_data), {}).replay(machine, measured_jobs(shared_data), execution)
-    measured = measured_durations(shared_data)
-    errors = np.abs((made.end - made.start) / [measured[name] for name in made.jobs.names] - 1)
+    known = measured_run(shared_data)
+    made = known.replay(machine, measured_jobs(shared_data), execution)
+    errors = np.abs((made.end - made.start) / [known.duration_s[name] for name in made.jobs.names] - 1)
     assert mean[0] <= errors.mean() <= mean[1]
     assert errors.max() <= most
     assert energy[0] < made.energy_j / MEASURED_ENERGY_J < energy[1]

@@ -82,4 +82,3 @@ def test_what_jobs_and_idle_processors_take_is_all_of_it(seed: int) -> None:
     idle = made.energy_j - made.job_energy_j.sum()
     most = sum(kind.power.idle_w for kind in machine.processors() if kind.power) * made.makespan_s
     assert -1e-9 <= idle <= most
-    assert made.energy_delay_js == pytest.approx(made.cluster_energy_delay_js.sum())
