@@ -21,7 +21,7 @@ OPTIONS: dict[str, Any] = {"nopython": True, "nogil": True, "no_cfunc_wrapper": 
 
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]
-    """An entry, for arguments of one list of types; others are converted to them as numba does in a call."""
+    """Entry that takes arguments of declared types, to which numba converts others."""
 
     def __init__(self, function: Callable[..., Any], signature: Any, options: dict[str, Any]) -> None:
         given = {**OPTIONS, **options}
@@ -38,7 +38,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     @property
     def word(self) -> str:
-        """What another process finds it by."""
+        """Name by which another process finds it."""
         return f"{self.__module__}:{self.__name__}"
 
     def load(self) -> None:
@@ -52,7 +52,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         return self._part.get_call_template(args, kws)
 
     def get_overload(self, sig: Any) -> Any:
-        """Return what kernels find the part by."""
+        """Return the key by which kernels find the part."""
         return self._part.get_overload(sig)
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
@@ -67,7 +67,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
 
 class Helper(CPUDispatcher):  # type: ignore[misc]
-    """A part of the entries that call it; Python, which means a test, may call it too, slowly."""
+    """Part of the entries that call it; Python, which means a test, may call it too, slowly."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         super().__init__(function, targetoptions={**OPTIONS, **options, "no_cpython_wrapper": True})

@@ -12,7 +12,7 @@ from allocopt.kernels.tree import GROUP_TREE, GroupTree
 
 
 class InsertionState(NamedTuple):
-    """What changes while jobs are inserted."""
+    """Arrays that change while jobs are inserted."""
 
     idle: IntArray  # nodes of each vertex that are still idle, shape (V,)
     offset: IntArray  # the table of vertex v begins at tables[offset[v]]

@@ -42,7 +42,7 @@ logger = logging.getLogger("allocopt")
 
 
 class KernelStore(_Cache):  # type: ignore[misc]
-    """The file of one kernel, which is a function before it is compiled, as numba's dispatchers ask for it."""
+    """File of one kernel, in the form in which numba's dispatchers ask for it."""
 
     def __init__(self, function: Callable[..., Any], signature: Any, options: dict[str, Any]) -> None:
         self._function, self._recipe = function, repr((str(signature), _told(options)))
@@ -229,7 +229,7 @@ def writable_folder() -> Path:
 
 
 def announce() -> None:
-    """Tell, once in a process, why nothing seems to happen."""
+    """Log, once in a process, that kernels are being compiled."""
     _remark("allocopt: compiling kernels, once on this machine ...")
 
 

@@ -13,7 +13,7 @@ from allocopt.simulator.placement import Guest, Placement
 
 
 class Change(NamedTuple):
-    """What has just changed on the machine.
+    """Changes on the machine since the last event.
 
     Jobs in ``ended`` have ended since the last change. Where nodes are not tracked there is no placement; guests are by
     the number of the job that has one.

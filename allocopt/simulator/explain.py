@@ -38,7 +38,7 @@ class Explanation:
         self._scheduler = scheduler
 
     def __call__(self, simulation: Simulation) -> None:
-        """Look at what a pass has left."""
+        """Note why the job still waits after a pass, if it does."""
         view = simulation.view
         if self.job not in view.queue:
             return

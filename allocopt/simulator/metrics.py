@@ -226,7 +226,7 @@ class MachineUse:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Metrics:
-    """What is measured of a schedule: of its jobs, all that are not trimmed and by size, and of the machine.
+    """Measurements of a schedule: of its jobs, all that are not trimmed and by size, and of the machine.
 
     Jobs that wait longer than ``starvation_s`` seconds count as starved; their ids are in the order of submission.
     """

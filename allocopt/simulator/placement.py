@@ -16,7 +16,7 @@ from allocopt.simulator.state import FREE, RUNNING, State
 
 
 class Share(NamedTuple):
-    """What a job gets: distinct nodes, shape ``(k,)``, and units of each resource on each of them, shape ``(k, R)``."""
+    """Share of a job: distinct nodes, shape ``(k,)``, and units of each resource on each of them, shape ``(k, R)``."""
 
     nodes: IntArray
     units: IntArray
@@ -31,7 +31,7 @@ class Allocator(Protocol):
     """Decides where jobs go that start at the same time."""
 
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
-        """Return what each job gets.
+        """Return the share of each job.
 
         Jobs are named by their numbers, as text. They ask for ``request`` units of each resource, shape ``(jobs, R)``,
         together no more than are ``free`` on the nodes, shape ``(nodes, R)``.
@@ -91,7 +91,7 @@ def _first_units(free: IntArray, asked: IntArray) -> IntArray:
 
 
 class Placement:
-    """What is free on every node, and who holds the rest; errors name jobs by their ``ids``."""
+    """Free units of every node, and the jobs that hold the others; errors name jobs by their ``ids``."""
 
     def __init__(self, platform: Platform, ids: IntArray) -> None:
         self.free = platform.capacity.copy()
@@ -180,7 +180,7 @@ class Guest(NamedTuple):
 
 
 class Guests:
-    """Who runs on whose units. What a guest asks for is put aside, so that it holds nothing of its own."""
+    """Guests by host. What a guest asks for is put aside, so that it holds nothing of its own."""
 
     def __init__(self, state: State, ids: IntArray) -> None:
         self._state = state

@@ -12,7 +12,7 @@ from allocopt.traces.workload import Workload
 
 
 class EventOrder(IntEnum):
-    """How events at the same time are taken."""
+    """Order in which simultaneous events are taken."""
 
     BATCHED = 0
     """All ends, then all submissions, then one scheduling pass."""
@@ -35,7 +35,7 @@ class Backfill(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a simulation does that no scheduler decides. Raises `UsageError` if the event order is none.
+    """Rules of a simulation that no scheduler decides. Raises `UsageError` if the event order is none.
 
     Parameters
     ----------
@@ -72,10 +72,7 @@ class OrderKind(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueueKeys:
-    """What orders the jobs of one workload: one value per job, in the workload's order, shape ``(n,)``.
-
-    Raises `UsageError` if a value is NaN.
-    """
+    """Sorting keys of a workload: one value per job, shape ``(n,)``. Raises `UsageError` if a value is NaN."""
 
     kind: OrderKind
     values: FloatArray
@@ -94,11 +91,11 @@ class QueueOrder(Protocol):
         """Name under which it is asked for."""
 
     def keys(self, workload: Workload, rng: np.random.Generator) -> QueueKeys:
-        """Return what orders the jobs of a workload."""
+        """Return the sorting keys of the jobs of a workload."""
 
 
 class Mode(IntEnum):
-    """How a job came to start (DRAS, section 3.2)."""
+    """Ways in which a job starts (DRAS, section 3.2)."""
 
     WAITING = 0  # it has not started
     READY = 1  # it was chosen at level 1 and fitted
@@ -107,7 +104,7 @@ class Mode(IntEnum):
 
 
 class Level(IntEnum):
-    """What is chosen next."""
+    """Level at which the next job is chosen."""
 
     CLOSED = 0  # nothing before the next event
     FIRST = 1  # a job that starts at once if it fits and gets the reservation if not
@@ -115,7 +112,7 @@ class Level(IntEnum):
 
 
 class Reservations(IntEnum):
-    """What becomes of a reservation when something happens before it is due."""
+    """Ways to treat a reservation when something happens before it is due."""
 
     KEPT = 0  # it stands until its job starts, which may become possible earlier but never later (DRAS)
     RENEWED = 1  # it lapses: every scheduling instance begins at level 1 (EASY backfilling under an order that changes)

@@ -40,7 +40,7 @@ class JobTimes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Schedule:
-    """What a simulation gives; all arrays are in the workload's order, shape ``(n,)``, times in seconds.
+    """Result of a simulation; all arrays are in the workload's order, shape ``(n,)``, times in seconds.
 
     Parameters
     ----------

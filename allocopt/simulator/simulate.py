@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, overload, runtime_checkable
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.platform import Platform
@@ -31,28 +31,15 @@ if TYPE_CHECKING:
 # Called after every scheduling pass.
 Observer = Callable[[Simulation], None]
 
-S = TypeVar("S", bound=Schedule, covariant=True)
-
 
 @runtime_checkable
-class _MeasuringModel(ExecutionModel, Protocol[S]):
+class _MeasuringModel(ExecutionModel, Protocol):
     """An execution model that knows more of a schedule than when jobs ran."""
 
-    def measured(self, schedule: Schedule) -> S:
+    def measured(self, schedule: Schedule) -> Schedule:
         """Return the schedule of the simulation, which is over, with what was measured."""
 
 
-@overload
-def simulate(
-    workload: Workload,
-    platform: Platform | Size,
-    scheduler: str | Policy = "fcfs",
-    rules: Rules | None = None,
-    seed: int = 0,
-    *,
-    execution: _MeasuringModel[S],
-    observer: Observer | None = None,
-) -> S: ...
 @overload
 def simulate(
     workload: Workload,

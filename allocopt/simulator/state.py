@@ -34,7 +34,7 @@ BLOCK, SIZE_CLASSES = 128, 24
 
 
 class Clock(Protocol):
-    """The numbers of a simulation that change."""
+    """Numbers of a simulation that change."""
 
     now: float  # the time; -inf before the first event
     wake: float  # next time at which a pass is due although nothing happens
@@ -70,7 +70,7 @@ class _RulesRecord(Protocol):
 
 
 class JobRecord(Protocol):
-    """A job."""
+    """Record of a job."""
 
     submit: float
     run: float  # run time at speed 1
@@ -99,7 +99,7 @@ class JobRecord(Protocol):
 
 
 class State(NamedTuple):
-    """A simulation."""
+    """Arrays of a simulation."""
 
     clock: Records[Clock]  # the numbers that change, shape ``(1,)``
     rules: Records[_RulesRecord]  # how events are taken and what the built-in scheduler does, shape ``(1,)``

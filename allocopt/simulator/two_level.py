@@ -22,7 +22,7 @@ PAPER_WINDOW = 50
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """What is to be chosen.
+    """Choice that a selector is asked for.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Selector(Protocol):
 
 @dataclass(slots=True, eq=False)
 class TwoLevelLog:
-    """What happened to the jobs of one simulation."""
+    """Record of how the jobs of one simulation started."""
 
     modes: IntArray  # the `Mode` of each job, shape ``(n,)``
     # Time that each job was promised last, in seconds; infinite where there is no promise, shape ``(n,)``.
@@ -76,7 +76,7 @@ class TwoLevelLog:
 
 @dataclass(slots=True, eq=False)
 class TwoLevelScheduler:
-    """A selector's choices, carried out.
+    """Carries out the choices of a selector.
 
     At every scheduling instance the job that has the reservation starts if it fits. If no reservation is outstanding,
     the selector chooses among the first waiting jobs (level 1): what fits starts, the first choice that does not gets

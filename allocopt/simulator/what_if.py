@@ -27,7 +27,7 @@ FIRST = "first"  # name of the allocator that gives every job the first idle nod
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What one combination gave, and the seconds that the simulation took."""
+    """Schedule and metrics of one combination, and the seconds that its simulation took."""
 
     allocator: str
     scheduler: str

@@ -36,7 +36,9 @@ def learner(loss: Loss = Loss.LIMIT, idle_weight: float = 0.0) -> AsaxScheduler:
 
 def simulated(queue: tuple[QueuedJob, ...], cores: int, scheduler: QuotaScheduler, seed: int) -> QuotaSchedule:
     """Simulate a queue to its end; jobs are not killed at their limits (section 5)."""
-    return simulate(queue_workload(queue), cores, scheduler, seed=seed, execution=QuotaExecution(queue))
+    done = simulate(queue_workload(queue), cores, scheduler, seed=seed, execution=QuotaExecution(queue))
+    assert isinstance(done, QuotaSchedule)
+    return done
 
 
 def _trained(scheduler: AsaxScheduler, cores: int, lessons: int) -> AsaxScheduler:

@@ -153,7 +153,7 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class QuotaView:
-    """What a scheduler sees."""
+    """Queue and allocations as a scheduler sees them."""
 
     now: float  # time in seconds
     cores: int

@@ -40,10 +40,7 @@ class QuotaScheduler(ABC):
 
     @abstractmethod
     def share(self, view: QuotaView) -> Iterable[Decision]:
-        """Return which jobs start, where, and which quotas change.
-
-        Each decision is taken, and seen in the view, before the next one.
-        """
+        """Return which jobs start, where, and which quotas change; the view shows each decision before the next."""
 
     def ended(self, view: QuotaView, allocation: Allocation) -> None:  # noqa: B027 - most learn nothing
         """Take note that the owner of an allocation has just ended; the guest that it had, if any, now owns its own."""
@@ -71,16 +68,13 @@ class QuotaScheduler(ABC):
             shown.queue[:] = view.queue.tolist()
 
     def execution(self, workload: Workload) -> QuotaExecution:
-        """Return the execution model of jobs that run the workflows of the ASAX paper.
-
-        Raises `InvalidProblemError` if a job runs something else.
-        """
+        """Return the model of jobs that run workflows of the ASAX paper; raise `InvalidProblemError` for others."""
         return QuotaExecution(profiled_jobs(workload, WORKFLOWS))
 
 
 @dataclass(frozen=True, slots=True)
 class SpaceSharing(QuotaScheduler):
-    """What batch systems do: no job shares."""
+    """Batch scheduling: no job shares."""
 
     name: ClassVar[str] = "space-sharing"
 
@@ -123,11 +117,9 @@ class CoallocationScheduler(QuotaScheduler):
             yield PlaceGuest(queue[guest], hosts[host].number, percent)
 
     def problem(self, view: QuotaView, hosts: list[Allocation], queue: list[int]) -> CoallocationProblem:
-        """Return the problem of this moment.
-
-        How long a job would still wait is not known; its limit stands for it.
-        """
+        """Return the problem of this moment."""
         running = (one.host.remaining(view.now) for one in hosts)
+        # How long a job would still wait is not known; its limit stands for it.
         waiting = (view.jobs[job].job for job in queue)
         return CoallocationProblem(
             tuple(replace(job, id=str(number)) for number, job in enumerate(running)),
