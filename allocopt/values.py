@@ -49,7 +49,10 @@ def _as(value: Any, kind: Any) -> Any:
     if kind is float:
         return float(_if(value, isinstance(value, Real) and not isinstance(value, bool)))
     if kind is int:
-        return _in_range(int(_if(value, isinstance(value, Integral) and not isinstance(value, bool))))
+        number = int(_if(value, isinstance(value, Integral) and not isinstance(value, bool)))
+        if abs(number) > LARGEST_INTEGER:
+            raise OverflowError
+        return number
     if kind is None:
         return _if(value, value is None)
     return _as_class(value, origin or kind)
@@ -95,13 +98,6 @@ def _as_class(value: Any, kind: Any) -> Any:
 def _if(value: Any, is_right: bool) -> Any:
     if not is_right:
         raise TypeError
-    return value
-
-
-def _in_range(value: int) -> int:
-    """Return a number that 64 bits hold with room to spare."""
-    if abs(value) > LARGEST_INTEGER:
-        raise OverflowError
     return value
 
 

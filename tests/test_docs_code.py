@@ -5,6 +5,7 @@ language ``console`` need a network, a cluster or hours, and are not run; those 
 """
 
 import contextlib
+import importlib.util
 import io
 import os
 import re
@@ -127,3 +128,13 @@ def test_blocks_of_readme_and_guide_that_are_not_run_are_few() -> None:
 def test_what_the_readme_says_is_printed_is_looked_for() -> None:
     first = blocks_of(ROOT / "README.md", "python")[0].body
     assert said(first) == ["OPTIMAL 137000.0 0.0", "[160, 161,"]
+
+
+def test_the_page_of_the_environments_is_what_its_script_writes() -> None:
+    spec = importlib.util.spec_from_file_location("environments_page", DOCS / "environments_page.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    written = (DOCS / "environments.md").read_text(encoding="utf-8")
+    assert written == script.page(), "run python docs/environments_page.py"

@@ -11,10 +11,14 @@ from allocopt.cli.options import Json, check_files_differ, file_argument, file_o
 from allocopt.cli.terminal import screen_width
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from allocopt.arrays import FloatArray
     from allocopt.cluster.multicore import ContentionConstants, PowerConstants
     from allocopt.simulator.fitting import Fit
 
     Constants = ContentionConstants | PowerConstants
+    Columns = Mapping[str, FloatArray]
 
 app = typer.Typer(no_args_is_help=True, help="Fit the coefficients of an execution model to your own measurements.")
 
@@ -41,20 +45,13 @@ def _contention(
     as_json: Json = False,
 ) -> None:
     """Fit the constants of the speed factor: piecewise linear in the rate of all, with a floor by number and rate."""
-    from allocopt.errors import InvalidProblemError
-    from allocopt.files.csv_rows import read_columns
-    from allocopt.files.faults import bad_file
     from allocopt.simulator.fitting import fit_contention
 
-    check_files_differ(source, out, plot)
-    columns = read_columns(source, _SLOWDOWNS)
-    # Faults of the columns are known to the model by name; the file is named here.
-    try:
+    def fit(columns: "Columns") -> "Fit[Constants]":
         rate, others_rate, others, factor = (columns[name] for name in _SLOWDOWNS)
-        fit = fit_contention(rate, others_rate, others, factor, sharing)
-    except InvalidProblemError as error:
-        raise bad_file(source, str(error)) from None
-    _show_fit("contention", fit, out, plot, "speed factor", as_json)
+        return fit_contention(rate, others_rate, others, factor, sharing)
+
+    _fit("contention", "speed factor", fit, source, _SLOWDOWNS, (), out, plot, as_json)
 
 
 @app.command("locality")
@@ -122,32 +119,45 @@ def _power(
     """Fit a processor's power: processor_w + core_w x active cores, less where these wait for memory."""
     import numpy as np
 
-    from allocopt.errors import InvalidProblemError
-    from allocopt.files.csv_rows import read_columns
-    from allocopt.files.faults import bad_file
     from allocopt.simulator.fitting import fit_power
 
-    check_files_differ(source, out, plot)
-    columns = read_columns(source, _POWERS, (_STALLED,))
-    active, power = (columns[name] for name in _POWERS)
-    try:
-        fit = fit_power(active, columns.get(_STALLED, np.zeros(len(active))), power)
-    except InvalidProblemError as error:
-        raise bad_file(source, str(error)) from None
-    _show_fit("power", fit, out, plot, "watts", as_json)
+    def fit(columns: "Columns") -> "Fit[Constants]":
+        active, power = (columns[name] for name in _POWERS)
+        return fit_power(active, columns.get(_STALLED, np.zeros(len(active))), power)
+
+    _fit("power", "watts", fit, source, _POWERS, (_STALLED,), out, plot, as_json)
 
 
-def _show_fit(
+def _fit(
     model: str,
-    fit: "Fit[Constants]",
+    quantity: str,
+    fit_to: "Callable[[Columns], Fit[Constants]]",
+    source: Path,
+    needed: "Sequence[str]",
+    optional: "Sequence[str]",
     out: Path | None,
     plot: Path | None,
-    quantity: str,
     as_json: bool,
 ) -> None:
-    """Write the files that are asked for, and print the constants, by their key in a platform file, and residuals."""
+    """Fit constants to columns of numbers; write and print them, by their key in a platform file, with residuals."""
+    import numpy as np
+
+    from allocopt.errors import InvalidProblemError
+    from allocopt.files.csv_rows import csv_rows, number_at_least_0
+    from allocopt.files.faults import bad_file
     from allocopt.files.writing import json_by_line, write_text
 
+    check_files_differ(source, out, plot)
+    columns: dict[str, list[float]] = {}
+    for place, row in csv_rows(source, needed, "measurements"):
+        for name in (*needed, *optional):
+            if name in row:
+                columns.setdefault(name, []).append(number_at_least_0(source, place, row, name, "a number"))
+    # Faults of the columns are known to the model by name; the file is named here.
+    try:
+        fit = fit_to({name: np.array(values) for name, values in columns.items()})
+    except InvalidProblemError as error:
+        raise bad_file(source, str(error)) from None
     # First of all, for a plot of a wrong format is refused, and then no constants are to be left behind.
     if plot is not None:
         from allocopt.report.plot import write_residual_plot
@@ -156,7 +166,7 @@ def _show_fit(
     constants = asdict(fit.constants)
     if out is not None:
         write_text(out, json_by_line({model: constants}))
-    row: dict[str, str | float | int | None] = {
+    found: dict[str, str | float | int | None] = {
         "model": model,
         **constants,
         "measurements": len(fit.measured),
@@ -165,7 +175,7 @@ def _show_fit(
         "explained": fit.explained,
     }
     if as_json:
-        print(json.dumps(row, allow_nan=False))
+        print(json.dumps(found, allow_nan=False))
         return
-    for name, value in row.items():
+    for name, value in found.items():
         print(f"{name:18}{value:.6g}" if isinstance(value, float) else f"{name:18}{value}")

@@ -12,9 +12,6 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from allocopt.arrays import FloatArray
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import lines_of, read_text
 
@@ -79,18 +76,3 @@ def number_at_least_0(path: Path, place: str, row: Mapping[str, str], name: str,
     if not (isfinite(number) and number >= 0):
         raise bad_file(path, place, f"{name} is {shown(row[name].strip())}, must be {noun}, not negative")
     return number
-
-
-def read_columns(path: Path | str, needed: Sequence[str], optional: Sequence[str] = ()) -> Mapping[str, FloatArray]:
-    """Read columns of numbers, none of them negative, the optional ones if they are there.
-
-    Raises `BadFileError`, which names line and column, if the file cannot be read, a needed column is missing, or a
-    cell is no number.
-    """
-    path = Path(path)
-    columns: dict[str, list[float]] = {}
-    for place, row in csv_rows(path, needed, "measurements"):
-        for name in (*needed, *optional):
-            if name in row:
-                columns.setdefault(name, []).append(number_at_least_0(path, place, row, name, "a number"))
-    return {name: np.array(values) for name, values in columns.items()}

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import FileModel, validated
@@ -33,12 +33,6 @@ def _job_number(given: object) -> object:
     return int(found.group(1))
 
 
-def _possible_walltime(walltime: float) -> float:
-    if walltime <= 0 and walltime != _NO_WALLTIME:
-        raise ValueError(f"is {walltime:g}, must be positive, or -1 for none")
-    return walltime
-
-
 _Count = Annotated[int, Field(ge=-_MOST, le=_MOST)]
 _Seconds = Annotated[float, Field(ge=-_MOST, le=_MOST)]
 
@@ -48,7 +42,7 @@ class _Job(FileModel, extra="ignore"):
     id: Annotated[_Count, BeforeValidator(_job_number)]
     subtime: _Seconds
     res: _Count
-    walltime: Annotated[_Seconds, AfterValidator(_possible_walltime)] = _NO_WALLTIME
+    walltime: _Seconds = _NO_WALLTIME
     profile: str
 
 
@@ -73,6 +67,9 @@ class Batsim(TraceFormat):
         model = validated(_File, parse_json(read_text(path), path), path)
         delays: dict[str, float] = {}
         for number, job in enumerate(model.jobs):
+            if job.walltime <= 0 and job.walltime != _NO_WALLTIME:
+                fault = f"is {job.walltime:g}, must be positive, or -1 for none"
+                raise bad_file(path, f"jobs[{number}].walltime", fault)
             if (name := job.profile) in delays:
                 continue
             if name not in model.profiles:

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FENCE = re.compile(r"^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
-
-
 DOTS = re.compile(r"(?<!\.)\.{3}(?!\.)")
 
 

@@ -14,8 +14,6 @@ from allocopt.simulator.locality import PenaltyTable, Policy, WorkloadType
 from allocopt.simulator.multicore.contention import speed_factor
 
 HEADER = "workload,policy,gpus,requested_s,service_s"
-
-
 ROWS = [
     f"{workload},{policy},{gpus},100,{100 + slope * gpus}"
     for workload, policy, slope in (

@@ -22,8 +22,6 @@ from allocopt.traces.reading import read_workload
 from learned.asax.scheduler import AsaxPolicy
 
 KEYS = "jobs mean_wait_s max_wait_s mean_bounded_slowdown utilization makespan_s runtime_s jobs_per_s".split()
-
-
 JOBS = [
     # id, submit, run, processors, estimate
     (1, 0, 100, 3, 100),
@@ -374,8 +372,6 @@ def test_a_job_that_can_never_start_is_told_with_its_file(run: Run, workload: Pa
 
 
 SHARING = [name for name in policy_names() if isinstance(get_policy(name), QuotaScheduler)]
-
-
 HALVES = """
 [[application]]
 executable = 5

@@ -14,8 +14,6 @@ from allocopt.solving.registry import get_solver, solver_names
 from allocopt.solving.solution_files import read_solution
 
 KEYS = ["instance", "kind", "strategy", "solver", "status", "objective", "bound", "gap", "runtime_s", "seed"]
-
-
 TINY_SCAS = {"tiny-fat-tree-0": 15000.0, "tiny-fat-tree-1": 32533.333333, "tiny-four-levels": 29466.666667}
 
 

@@ -20,11 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 PYTHON = sys.executable
-
-
 FULL = Path("/dev/full")
-
-
 SOLVE = ["solve", "@tiny", "--solver", "sequential"]
 
 

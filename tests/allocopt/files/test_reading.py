@@ -25,8 +25,6 @@ from allocopt.files.writing import compact_json, json_by_line, write_text
 from allocopt.report.html.results import ResultFile
 
 NOBODY = 65534
-
-
 SAMPLE = json.dumps({"name": "caf\u00e9 \U0001f600", "values": [1, -2.5e-3, True, False, None, {"a": []}]}, indent=1)
 
 
