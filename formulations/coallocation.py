@@ -93,16 +93,27 @@ class CoallocationModel(Formulation):
         problem = pairs.problem
         self._problem, self._pairs = problem, pairs
         if problem.max_guests == 1:
-            host, guest = np.nonzero(pairs.best() > 0)
+            hosts, guests = np.nonzero(pairs.best() > 0)
             # Host, guest and number of the quota of every x, of z host and percent, of y host and two guests.
-            self.x: IntArray = np.column_stack((host, guest, pairs.best_quota()[host, guest]))
+            self.x: IntArray = np.column_stack((hosts, guests, pairs.best_quota()[hosts, guests]))
             self.z, self.y = (np.empty((0, width), dtype=np.int64) for width in (2, 3))
             return
         better = np.ones(pairs.values.shape, dtype=np.bool_)
         better[:, :, 1:] = pairs.guest_steps[:, :, 1:] < pairs.guest_steps[:, :, :-1]
         # Where the smaller quota is not allowed to the guest, neither is one at which it takes as long.
         self.x = np.argwhere((pairs.values > 0) & better)
-        self.z, self.y = _totals(problem, self.x), _meetings(problem, self.x)
+        # Hosts and the percent that their guests can hold together within the hosts' bounds.
+        found: list[tuple[int, int]] = []
+        for host in np.unique(self.x[:, 0]).tolist():
+            percents = np.unique(problem.percents[self.x[self.x[:, 0] == host, 2]]).tolist()
+            sums = {0}
+            for _ in range(problem.max_guests):
+                sums |= {total + more for total in sums for more in percents if total + more <= LARGEST_PERCENT}
+            totals = np.array(sorted(sums - {0}))
+            held = problem.host_demands.capped_host_steps(np.full_like(totals, host), totals)
+            found.extend((host, total) for total in totals[held <= problem.host_limits[host]].tolist())
+        self.z = np.array(found, dtype=np.int64).reshape(-1, 2)
+        self.y = _meetings(problem, self.x)
 
     def is_empty(self) -> bool:
         """Whether no placement is worth anything."""
@@ -211,20 +222,6 @@ class CoallocationModel(Formulation):
             for part in np.split(table, changes) if len(table) else ():
                 named.append((stem, *part[:1, :-1].T, part[:, -1]))
         return named
-
-
-def _totals(problem: CoallocationProblem, x: IntArray) -> IntArray:
-    """Hosts and the percent that their guests can hold together within the hosts' bounds."""
-    found: list[tuple[int, int]] = []
-    for host in np.unique(x[:, 0]).tolist():
-        percents = np.unique(problem.percents[x[x[:, 0] == host, 2]]).tolist()
-        sums = {0}
-        for _ in range(problem.max_guests):
-            sums |= {total + percent for total in sums for percent in percents if total + percent <= LARGEST_PERCENT}
-        totals = np.array(sorted(sums - {0}))
-        held = problem.host_demands.capped_host_steps(np.full_like(totals, host), totals)
-        found.extend((host, total) for total in totals[held <= problem.host_limits[host]].tolist())
-    return np.array(found, dtype=np.int64).reshape(-1, 2)
 
 
 def _meetings(problem: CoallocationProblem, x: IntArray) -> IntArray:

@@ -77,8 +77,21 @@ class KnapsackModel(Formulation):
             self._add_block(rows, block)
         if self._is_counted:
             rows.at_most(1, (self._n_y + np.arange(len(self._counts)), 1))
+        names: list[Names] = [("y", self._jobs)]
+        if self._is_counted:
+            names = [("y", self._counts, self._jobs), ("z", self._counts)]
         if self._problem.slots is not None:
-            self._add_slots(rows, self._problem.slots)
+            x = self._first_x + np.arange(len(self._pairs))
+            ends = np.searchsorted(self._pairs[:, 0], self._jobs, side="right")
+            for place, mine in enumerate(np.split(x, ends[:-1])):
+                rows.equal(0, (place + len(self._jobs) * np.arange(self._n_blocks), 1), (mine, -1))
+                if len(mine):
+                    names.append(("x", self._jobs[place : place + 1], self._pairs[mine - self._first_x, 1]))
+            for slot, size in enumerate(self._problem.slots):
+                held = self._pairs[:, 1] == slot
+                if held.any():
+                    units, room = _reduced(self._problem.sizes[self._pairs[held, 0]], size)
+                    rows.at_most(room, (x[held], units))
         own = self._gains.own[self._jobs]
         worth = own
         if self._gains.shared is not None:
@@ -86,7 +99,7 @@ class KnapsackModel(Formulation):
             z = self._n_y + y // len(self._jobs)
             rows.add(np.tile(y, 2), np.concatenate((y, z)), np.repeat([1.0, -1.0], len(y)), np.zeros(len(y)))
             worth = (self._gains.shared[self._jobs] / self._counts[:, None] + own).ravel()
-        return rows.program(np.append(-worth, np.zeros(self._first_x - self._n_y + len(self._pairs))), self._names())
+        return rows.program(np.append(-worth, np.zeros(self._first_x - self._n_y + len(self._pairs))), names)
 
     def decode(self, chosen: IntArray) -> Selection:
         """Return the selection of the chosen columns."""
@@ -133,26 +146,6 @@ class KnapsackModel(Formulation):
         elif problem.slots is None:
             # A program needs a row, and where everything fits it has no other.
             rows.at_most(n, (y, 1))
-
-    def _add_slots(self, rows: Rows, slots: tuple[int, ...]) -> None:
-        x = self._first_x + np.arange(len(self._pairs))
-        ends = np.searchsorted(self._pairs[:, 0], self._jobs, side="right")
-        for place, mine in enumerate(np.split(x, ends[:-1])):
-            rows.equal(0, (place + len(self._jobs) * np.arange(self._n_blocks), 1), (mine, -1))
-        for slot, size in enumerate(slots):
-            held = self._pairs[:, 1] == slot
-            if held.any():
-                units, room = _reduced(self._problem.sizes[self._pairs[held, 0]], size)
-                rows.at_most(room, (x[held], units))
-
-    def _names(self) -> list[Names]:
-        names: list[Names] = [("y", self._counts, self._jobs), ("z", self._counts)]
-        if not self._is_counted:
-            names = [("y", self._jobs)]
-        jobs, first = np.unique(self._pairs[:, 0], return_index=True)
-        slots = np.split(self._pairs[:, 1], first[1:])
-        # Without pairs there is one part, of no job.
-        return names + [("x", np.array([job]), mine) for job, mine in zip(jobs, slots, strict=False)]
 
 
 def _reduced(units: IntArray, free: int) -> tuple[IntArray, int]:

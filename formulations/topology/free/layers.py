@@ -17,8 +17,9 @@ from numba import int64, types, void
 from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray, WordArray
-from allocopt.kernels.arrays import BoolMatrix, FloatMatrix, IntMatrix, record_type
+from allocopt.kernels.arrays import FloatMatrix, IntMatrix, record_type
 from allocopt.kernels.compiled import inlined, kernel
+from allocopt.kernels.insertion import JobClasses
 from allocopt.kernels.tree import GroupTree
 from formulations.topology.free.pricing import Demand
 
@@ -84,23 +85,6 @@ class Jobs(NamedTuple):
         return cls(sizes, kind, np.array(word), np.array(shift), np.array(bits)) if used <= KEY_BITS else None
 
 
-class _Kinds(NamedTuple):
-    """The classes of jobs on trees of up to three levels; see `allocopt.kernels.insertion.JobClasses`.
-
-    All but ``is_open`` and the flags are of shape ``(R,)``; bonuses are in hops.
-    """
-
-    sizes: IntArray  # nodes of a job
-    factor: FloatArray  # what its squared counts save besides the weights
-    leaf_step: IntArray  # of what its nodes in a leaf are a multiple
-    pod_step: IntArray  # and in a pod
-    leaf_bonus: FloatArray  # what it saves within one leaf
-    pod_bonus: FloatArray  # and within one pod
-    is_open: BoolMatrix  # whether it may have nodes of each leaf, shape (R, N)
-    ruled: int  # 1 if anything of this differs from plain jobs, else 0
-    is_forest: int  # 1 if no optimal allocation joins jobs in a circle, else 0
-
-
 class _States(NamedTuple):
     """All states of all layers, one after the other."""
 
@@ -138,7 +122,8 @@ class Layers(NamedTuple):
 
     leaves: _Leaves  # in the order of the layers
     jobs: Jobs  # in the order of the fields
-    kinds: _Kinds
+    kinds: JobClasses  # on leaves and pods, an area each; openness of leaves in the order of the layers
+    is_forest: int  # 1 if no optimal allocation joins jobs in a circle, else 0
     completion: Annotated[FloatArray, 4]  # see `_fill_completions`
     vertex: IntArray  # of the tree, of each leaf
     order: IntArray  # index in the demand of each job
@@ -173,23 +158,20 @@ class Layers(NamedTuple):
         largest = demand.largest
         leaves, vertex = _leaves_of(tree, charge, largest, pod_order)
         # On a tree without pods, every leaf is a pod without rules.
-        classes, has_pods = demand.classes, demand.classes.step.shape[1] == 3
-        ones = np.ones_like(classes.sizes)
+        classes = demand.classes
+        n_kinds, n_ruled = len(classes.sizes), 2 if classes.step.shape[1] == 3 else 1
+        step, bonus = np.ones((n_kinds, 2), dtype=np.int64), np.zeros((n_kinds, 2))
+        step[:, :n_ruled], bonus[:, :n_ruled] = classes.step[:, :n_ruled], classes.bonus[:, :n_ruled]
+        kinds = classes._replace(
+            step=step,
+            bonus=bonus,
+            area=np.arange(n_kinds),
+            is_open=np.ascontiguousarray(classes.is_open[classes.area][:, vertex]),
+        )
         # An exchange of single nodes would break segments; those of one node, and of the whole job, it keeps.
         is_whole = (classes.step == 1) | (classes.step == classes.sizes[:, None])
-        kinds = _Kinds(
-            sizes=classes.sizes,
-            factor=classes.factor,
-            leaf_step=classes.step[:, 0].copy(),
-            pod_step=classes.step[:, 1].copy() if has_pods else ones,
-            leaf_bonus=classes.bonus[:, 0].copy(),
-            pod_bonus=classes.bonus[:, 1].copy() if has_pods else np.zeros(len(ones)),
-            is_open=np.ascontiguousarray(classes.is_open[classes.area][:, vertex]),
-            ruled=classes.ruled,
-            is_forest=int(is_whole.all()),
-        )
         completion = np.empty((len(kinds.sizes), len(vertex) + 1, largest + 1, largest + 1))
-        layers = cls(leaves, jobs, kinds, completion, vertex, order)
+        layers = cls(leaves, jobs, kinds, int(is_whole.all()), completion, vertex, order)
         _fill_completions(layers)
         return layers
 
@@ -198,7 +180,7 @@ LAYERS, STATES, WORK = map(record_type, (Layers, _States, _Work))
 
 
 @inlined
-def _value_of(leaves: _Leaves, kinds: _Kinds, leaf: int, kind: int, in_pod: int, taken: int, placed: int) -> float:
+def _value_of(leaves: _Leaves, kinds: JobClasses, leaf: int, kind: int, in_pod: int, taken: int, placed: int) -> float:
     # What `taken` nodes gain a job with `in_pod` other ones in the pod that has then `placed` so many, charges taken
     # off; minus infinity if it may not.
     size, total = kinds.sizes[kind], in_pod + taken
@@ -206,14 +188,14 @@ def _value_of(leaves: _Leaves, kinds: _Kinds, leaf: int, kind: int, in_pod: int,
     of_pod = leaves.pod_charge[leaves.pod[leaf]]
     saving = squares / size
     if kinds.ruled:
-        if taken > 0 and not (kinds.is_open[kind, leaf] and taken % kinds.leaf_step[kind] == 0):
+        if taken > 0 and not (kinds.is_open[kind, leaf] and taken % kinds.step[kind, 0] == 0):
             return -np.inf
-        if (placed == size or leaves.ends_pod[leaf]) and total % kinds.pod_step[kind] != 0:
+        if (placed == size or leaves.ends_pod[leaf]) and total % kinds.step[kind, 1] != 0:
             return -np.inf
         saving = kinds.factor[kind] * squares / size
         if taken > 0:
-            saving += kinds.leaf_bonus[kind] if taken == size else 0.0
-            saving += kinds.pod_bonus[kind] if total == size else 0.0
+            saving += kinds.bonus[kind, 0] if taken == size else 0.0
+            saving += kinds.bonus[kind, 1] if total == size else 0.0
     value: float = saving - leaves.charge[leaf, taken] - of_pod[total] + of_pod[in_pod]
     return value
 
@@ -363,7 +345,7 @@ def _expand_states(
     """
     # A component of the jobs, and last of the idle nodes that are left over, is one of the graph that joins two of them
     # for every leaf that they share. The cost is concave, so that an optimum is at a vertex, whose graph is a forest.
-    leaves, jobs, kinds = layers.leaves, layers.jobs, layers.kinds
+    leaves, jobs = layers.leaves, layers.jobs
     n_jobs, n_leaves = jobs.sizes.size, leaves.idle.size
     spare = leaves.before[n_leaves] - jobs.sizes.sum()
     charge = leaves.charge[leaf]
@@ -396,7 +378,7 @@ def _expand_states(
             met = work.met[job]
             if taken > 0:
                 own = 1 << states.component[state, job]
-                if met & own and kinds.is_forest:
+                if met & own and layers.is_forest:
                     # Two jobs that are joined already would share this leaf, too.
                     continue
                 met |= own
@@ -412,7 +394,7 @@ def _expand_states(
                 continue
             if room > 0:
                 own = 1 << states.component[state, n_jobs]
-                if met & own and kinds.is_forest:
+                if met & own and layers.is_forest:
                     continue
                 met |= own
             if end == states.slack.size:
