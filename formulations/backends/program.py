@@ -106,13 +106,11 @@ class Rows:
     def __init__(self) -> None:
         self._blocks: list[tuple[IntArray, IntArray, Numbers, Numbers, Numbers]] = []
 
-    def at_most(self, upper: float, *terms: Term) -> None:
-        """Add the row ``sum of values @ x[columns] <= upper``."""
-        self._add_row(-np.inf, upper, terms)
-
-    def equal(self, side: float, *terms: Term) -> None:
-        """Add the row ``sum of values @ x[columns] == side``."""
-        self._add_row(side, side, terms)
+    def at_most(self, upper: float, *terms: Term, lower: float = -np.inf) -> None:
+        """Add the row ``lower <= sum of values @ x[columns] <= upper``."""
+        columns = np.concatenate([columns for columns, _ in terms])
+        values = np.concatenate([np.broadcast_to(value, len(columns)) for columns, value in terms])
+        self._blocks.append((np.zeros_like(columns), columns, values, np.array([lower]), np.array([upper])))
 
     def add(
         self, row_of: IntArray, columns: IntArray, values: Numbers, uppers: Numbers, lowers: Numbers | None = None
@@ -138,11 +136,6 @@ class Rows:
             names,
             [("row", np.arange(n_rows))] if row_names is None else row_names,
         )
-
-    def _add_row(self, lower: float, upper: float, terms: tuple[Term, ...]) -> None:
-        columns = np.concatenate([columns for columns, _ in terms])
-        values = np.concatenate([np.broadcast_to(value, len(columns)) for columns, value in terms])
-        self._blocks.append((np.zeros_like(columns), columns, values, np.array([lower]), np.array([upper])))
 
 
 class Formulation(Protocol):

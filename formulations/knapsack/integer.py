@@ -84,7 +84,7 @@ class KnapsackModel(Formulation):
             x = self._first_x + np.arange(len(self._pairs))
             ends = np.searchsorted(self._pairs[:, 0], self._jobs, side="right")
             for place, mine in enumerate(np.split(x, ends[:-1])):
-                rows.equal(0, (place + len(self._jobs) * np.arange(self._n_blocks), 1), (mine, -1))
+                rows.at_most(0, (place + len(self._jobs) * np.arange(self._n_blocks), 1), (mine, -1), lower=0)
                 if len(mine):
                     names.append(("x", self._jobs[place : place + 1], self._pairs[mine - self._first_x, 1]))
             for slot, size in enumerate(self._problem.slots):
@@ -142,7 +142,7 @@ class KnapsackModel(Formulation):
             else:
                 rows.at_most(room, (y[asking], units))
         if self._is_counted:
-            rows.equal(0, (y, 1), (z, -self._counts[block]))
+            rows.at_most(0, (y, 1), (z, -self._counts[block]), lower=0)
         elif problem.slots is None:
             # A program needs a row, and where everything fits it has no other.
             rows.at_most(n, (y, 1))

@@ -7,6 +7,7 @@ Allocations follow the prices: jobs are inserted where they save most, what the 
 """
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,10 +21,12 @@ from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, fill_tab
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import group_tree
+from allocopt.solving import Run
 from allocopt.solving.budget import Clock
 from formulations.topology.column_generation import Answer
 
 SLICE = 4_000_000  # idle nodes times nodes of the inserted jobs between two looks at the clock: some milliseconds
+RANDOM_ORDERS = 5  # before orders that are close to the best one
 MOST_MOVED = 3  # sizes that change their places in the order at once, at most
 
 
@@ -355,26 +358,44 @@ PRICE_KERNELS = (_best_parts, _best_sales, insert_at_prices)  # entries that pri
 
 
 class Rounding:
-    """Makes allocations from the worth of idle nodes at good prices."""
+    """Makes allocations from the worth of idle nodes at good prices, and searches the orders of the jobs' sizes."""
 
-    def __init__(self, problem: TopologyProblem, encoding: Encoding, pricing: Pricing, priced: Priced) -> None:
-        self._problem = problem
+    def __init__(
+        self, problem: TopologyProblem, encoding: Encoding, pricing: Pricing, priced: Priced, rng: np.random.Generator
+    ) -> None:
+        self._problem, self._rng = problem, rng
         self._tree = group_tree(encoding)
         self._worth = priced.worth
         classes = np.concatenate([*pricing.class_of_group, np.array([len(pricing.tree.widest) - 1])])
         self._worth_of: IntArray = pricing.tree.worth_first[classes]
         self._sizes = pricing.sizes
         self._size_of_job: IntArray = np.searchsorted(pricing.sizes, problem.sizes)
+        self._best, self._least, self._tried = self.random_ranks(), np.inf, 0
 
-    def random_ranks(self, rng: np.random.Generator) -> FloatArray:
+    def proceed(self, orders: int, run: Run, may_go_on: Callable[[], bool]) -> None:
+        """Offer allocations of some random orders, then of such as are close to the best, until there is a proof."""
+        for _ in range(orders):
+            if run.is_proved() or not may_go_on():
+                return
+            self._tried += 1
+            ranks = self.random_ranks() if self._tried <= RANDOM_ORDERS else self.moved(self._best)
+            allocation = self.allocation(ranks, run.clock)
+            if allocation is None:
+                return
+            cost = self._problem.objective(allocation)
+            if cost <= self._least:
+                self._best, self._least = ranks, cost
+                run.offer(allocation)
+
+    def random_ranks(self) -> FloatArray:
         """Return ranks that put the sizes into any order with equal chances, shape ``(R,)``."""
-        return rng.random(len(self._sizes))
+        return self._rng.random(len(self._sizes))
 
-    def moved(self, ranks: FloatArray, rng: np.random.Generator) -> FloatArray:
+    def moved(self, ranks: FloatArray) -> FloatArray:
         """Return ranks in which up to three sizes have moved somewhere else."""
         changed = ranks.copy()
-        which = rng.integers(len(ranks), size=rng.integers(1, MOST_MOVED + 1))
-        changed[which] = rng.uniform(-0.1, 1.1, size=len(which))
+        which = self._rng.integers(len(ranks), size=self._rng.integers(1, MOST_MOVED + 1))
+        changed[which] = self._rng.uniform(-0.1, 1.1, size=len(which))
         return changed
 
     def allocation(self, ranks: FloatArray, clock: Clock) -> Allocation | None:

@@ -16,12 +16,10 @@ from allocopt.solving.budget import LEAST_S, MOST_ITERATIONS, Budget
 from allocopt.topology import TopologySolver
 from formulations.topology.column_generation import Generation, RestrictedMaster
 from formulations.topology.free.solver import EXACT_KERNELS, Closing, ExactFree, first_installed, improve
-from formulations.topology.prices.pricing import PRICE_KERNELS, Priced, Pricing, Rounding
+from formulations.topology.prices.pricing import PRICE_KERNELS, RANDOM_ORDERS, Priced, Pricing, Rounding
 
 MOST_SPLITS = 1500
 """Splits of parts up to which they are columns from the start; more would cost more than they save rounds."""
-
-RANDOM_ORDERS = 5
 
 STARTS = ("best-fit", "greedy")
 SEARCHES = ("lns",)
@@ -150,34 +148,6 @@ def _by_owner(owners: IntArray, rows: IntArray) -> list[tuple[int, IntArray, Int
     return list(zip(distinct.tolist(), split_rows, split_amounts, strict=True))
 
 
-class _OrderSearch:
-    """Tries orders of the sizes, random ones, then such as are close to the best one, and offers what they give."""
-
-    def __init__(self, problem: TopologyProblem, run: Run, rounding: Rounding, seed: int) -> None:
-        self._problem, self._run, self._rounding = problem, run, rounding
-        self._rng = np.random.default_rng(seed)
-        self._best = rounding.random_ranks(self._rng)
-        self._least = np.inf
-        self._tried = 0
-
-    def proceed(self, orders: int, may_go_on: Callable[[], bool]) -> None:
-        """Try so many orders, or fewer if it may not go on or there is a proof."""
-        rounding, rng = self._rounding, self._rng
-        for _ in range(orders):
-            if self._run.is_proved() or not may_go_on():
-                return
-            self._tried += 1
-            is_random = self._tried <= RANDOM_ORDERS
-            ranks = rounding.random_ranks(rng) if is_random else rounding.moved(self._best, rng)
-            allocation = rounding.allocation(ranks, self._run.clock)
-            if allocation is None:
-                return
-            cost = self._problem.objective(allocation)
-            if cost <= self._least:
-                self._best, self._least = ranks, cost
-                self._run.offer(allocation)
-
-
 class LeafPrices(TopologySolver):
     """Bounds the cost by prices for parts of leaves and pods, and inserts the jobs where the prices say.
 
@@ -235,11 +205,10 @@ class _Bounding:
         top = len(self._encoding.groups)
         pricing = Pricing(self._encoding, top)
         priced = self._climb(pricing, np.zeros(pricing.tree.n_rows))
-        rounding = Rounding(self._problem, self._encoding, pricing, priced)
-        orders = _OrderSearch(self._problem, self._run, rounding, seed)
+        orders = Rounding(self._problem, self._encoding, pricing, priced, np.random.default_rng(seed))
         most = self._budget.iterations or (ORDERS if self._budget.seconds is None else MOST_ITERATIONS)
         most = most if self._insertion_work() <= LARGEST_INSERTION else 0
-        orders.proceed(min(RANDOM_ORDERS, most), self._has_time)
+        orders.proceed(min(RANDOM_ORDERS, most), self._run, self._has_time)
         self._set_deadline(BOUND_SHARE)
         self._charge()
         # Groups stay apart, level by level, as long as there are few prices to find.
@@ -252,7 +221,7 @@ class _Bounding:
             priced = self._climb(finer, finer.inherited(pricing, priced.prices))
             pricing = finer
         self._set_deadline(ORDERS_SHARE)
-        orders.proceed(most, self._has_time)
+        orders.proceed(most, self._run, self._has_time)
 
     def _charge(self) -> None:
         """Record what charges per node, and cuts, prove where `exact` takes the window."""
