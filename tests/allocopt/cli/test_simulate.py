@@ -2,6 +2,7 @@
 
 import csv
 import json
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -54,40 +55,35 @@ def test_the_row_has_the_fields_that_other_tools_read(run: Run, trace: Path) -> 
     assert (row["jobs"], row["makespan_s"]) == (5, 650)
 
 
+CONSERVATIVE = ("--backfill", "conservative", "--set")
+
+
 @pytest.mark.parametrize(
-    ("backfill", "expected"),
+    ("options", "expected"),
     [
-        ("none", [0, 100, 150, 150, 150]),
-        ("easy", [0, 100, 20, 150, 50]),
-        ("first-fit", [0, 550, 20, 50, 100]),
-        ("conservative", [0, 100, 20, 150, 50]),
+        (("--backfill", "none"), [0, 100, 150, 150, 150]),
+        (("--backfill", "easy"), [0, 100, 20, 150, 50]),
+        (("--backfill", "first-fit"), [0, 550, 20, 50, 100]),
+        (("--backfill", "conservative"), [0, 100, 20, 150, 50]),
+        # A reservation stays where it is.
+        ((*CONSERVATIVE, "conservative_compression=false"), [0, 100, 20, 160, 60]),
+        # The scheduler knows the run times.
+        ((*CONSERVATIVE, "exact_estimates=true"), [0, 100, 20, 150, 50]),
     ],
 )
 def test_every_backfilling_gives_the_schedule_worked_out_by_hand(
-    run: Run, trace: Path, backfill: str, expected: list[int]
+    run: Run, trace: Path, options: tuple[str, ...], expected: list[int]
 ) -> None:
     out = trace.parent / "jobs.csv"
-    assert run("simulate", trace, "--backfill", backfill, "--jobs-csv", out).code == 0
+    assert run("simulate", trace, *options, "--jobs-csv", out).code == 0
     assert starts(out) == expected
     assert out.read_text().splitlines()[0] == "job_id,submit,start,end,processors,run,estimate"
-
-
-def test_without_compression_a_reservation_stays_where_it_is(run: Run, trace: Path) -> None:
-    out = trace.parent / "jobs.csv"
-    run("simulate", trace, "--backfill", "conservative", "--set", "conservative_compression=false", "--jobs-csv", out)
-    assert starts(out) == [0, 100, 20, 160, 60]
 
 
 def test_a_schedule_can_be_written_as_swf_and_read_again(run: Run, trace: Path) -> None:
     out = trace.parent / "schedule.swf"
     assert run("simulate", trace, "--swf", out).code == 0
     assert read_workload(out).run.tolist() == [100, 50, 30, 500, 20]
-
-
-def test_exact_estimates_let_a_scheduler_know_the_run_times(run: Run, trace: Path) -> None:
-    out = trace.parent / "jobs.csv"
-    run("simulate", trace, "--backfill", "conservative", "--set", "exact_estimates=true", "--jobs-csv", out)
-    assert starts(out) == [0, 100, 20, 150, 50]
 
 
 def test_why_a_job_waited_is_said_pass_by_pass(run: Run, trace: Path) -> None:
@@ -143,6 +139,12 @@ def test_nodes_of_a_fat_tree_are_given_out_and_hop_costs_measured(run: Run, trac
         (["--policy", "window", "--fat-tree", "1,2,2", "--allocator", "dp"], 2, "'window' allocates by itself"),
         (["--policy", "window", "--fat-tree", "1,2,2", "--option", "period_s=1e-300"], 2, "must be within 0.001 and"),
         (["--explain", "77"], 2, "there is no job 77 to explain in log"),
+        (
+            ["--processors", "4", "--set", "processors_per_node=3"],
+            3,
+            "job 2: asks for 2 nodes, the machine has 1; skip",
+        ),
+        (["--processors", "3", "--set", "processors_per_node=4"], 2, "processors: 3 are less than one node of 4"),
     ],
 )
 def test_a_wrong_request_is_answered_in_one_line(
@@ -175,22 +177,10 @@ def test_a_trace_without_the_size_of_its_machine_needs_one(run: Run, tmp_path: P
     assert run("simulate", tmp_path / "log.txt", "--processors", "2").code == 0
 
 
-def test_processors_are_those_of_the_trace_where_jobs_get_whole_nodes(run: Run, trace: Path) -> None:
-    answer = run("simulate", trace, "--processors", "4", "--set", "processors_per_node=3")
-    assert answer.lines_of_error == [
-        "allocopt: job 2: asks for 2 nodes, the machine has 1; skip_oversized = true drops such jobs"
-    ]
-
-
 @pytest.mark.parametrize("size", ["1,024", "1e3", "many"])
 def test_a_header_that_is_no_whole_number_says_nothing_of_the_machine(run: Run, trace: Path, size: str) -> None:
     trace.write_text(trace.read_text().replace("MaxProcs: 4", f"MaxProcs: {size}"))
     assert "does not say how large" in run("simulate", trace).lines_of_error[-1]
-
-
-def test_a_machine_that_is_less_than_a_node_is_refused(run: Run, trace: Path) -> None:
-    answer = run("simulate", trace, "--processors", "3", "--set", "processors_per_node=4")
-    assert (answer.code, answer.lines_of_error[-1]) == (2, "allocopt: processors: 3 are less than one node of 4")
 
 
 @pytest.mark.slow
@@ -228,12 +218,16 @@ def workload(tmp_path: Path) -> Path:
     return path
 
 
-def test_jobs_run_and_their_energy_is_written(run: Run, workload: Path, platform: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def on_platform(run: Run, workload: Path, platform: Path) -> Run:
+    """Simulate the workload on the platform."""
+    return partial(run, "simulate", workload, "--platform", platform)
+
+
+def test_jobs_run_and_their_energy_is_written(on_platform: Run, tmp_path: Path) -> None:
     out, energy = tmp_path / "jobs.csv", tmp_path / "energy.csv"
-    answer = run(
-        *("simulate", workload, "--platform", platform, "--policy", "first-high_cores", "--json"),
-        *("--jobs-csv", out, "--energy-csv", energy),
-    )
+    files = ("--jobs-csv", out, "--energy-csv", energy)
+    answer = on_platform("--policy", "first-high_cores", "--json", *files)
     assert answer.code == 0
     (row,) = answer.rows
     assert row["jobs"] == 3
@@ -251,36 +245,33 @@ def test_jobs_run_and_their_energy_is_written(run: Run, workload: Path, platform
     assert row["energy_delay_js"] == pytest.approx(20 * row["energy_j"])
 
 
-def test_the_baseline_knows_no_contention(run: Run, workload: Path, platform: Path) -> None:
-    (row,) = run("simulate", workload, "--platform", platform, "--set", "execution=baseline", "--json").rows
+def test_the_baseline_knows_no_contention(on_platform: Run) -> None:
+    (row,) = on_platform("--set", "execution=baseline", "--json").rows
     assert row["makespan_s"] == pytest.approx(10.0)
     assert row["energy_j"] == pytest.approx(3 * 10 * 6)
 
 
-def test_jobs_are_killed_only_when_asked_for(run: Run, workload: Path, platform: Path) -> None:
-    (row,) = run("simulate", workload, "--platform", platform, "--kill-at-limit", "--json").rows
+def test_jobs_are_killed_only_when_asked_for(on_platform: Run) -> None:
+    (row,) = on_platform("--kill-at-limit", "--json").rows
     assert row["makespan_s"] == pytest.approx(5.0)
 
 
-def test_tables_are_printed_with_the_energy(run: Run, workload: Path, platform: Path) -> None:
-    answer = run("simulate", workload, "--platform", platform, "--max-jobs", "2")
+def test_tables_are_printed_with_the_energy(on_platform: Run) -> None:
+    answer = on_platform("--max-jobs", "2")
     assert answer.code == 0
     assert "energy " in answer.out
     assert "2 jobs measured" in answer.out
 
 
-def test_jobs_start_where_and_when_a_file_says(run: Run, workload: Path, platform: Path, tmp_path: Path) -> None:
+def test_jobs_start_where_and_when_a_file_says(on_platform: Run, tmp_path: Path) -> None:
     placed = tmp_path / "placed.csv"
     placed.write_text("job_id,node,start_s,duration_s\n7,left,0,10\n8,right,1,10\n9,right,12,8\n", encoding="utf-8")
-    (row,) = run("simulate", workload, "--platform", platform, "--set", f"placement={placed}", "--json").rows
+    (row,) = on_platform("--set", f"placement={placed}", "--json").rows
     assert row["policy"] is None
     assert row["makespan_s"] == pytest.approx(22.0)
     assert row["mean_duration_error"] == pytest.approx(0.25 / 3)
     assert row["max_duration_error"] == pytest.approx(0.25)
-    assert (
-        "differ from the measured ones by 8.3%"
-        in run("simulate", workload, "--platform", platform, "--set", f"placement={placed}").out
-    )
+    assert "differ from the measured ones by 8.3%" in on_platform("--set", f"placement={placed}").out
 
 
 @pytest.mark.parametrize(
@@ -300,12 +291,10 @@ def test_jobs_start_where_and_when_a_file_says(run: Run, workload: Path, platfor
     ],
     ids=["column", "job", "twice", "time", "columns", "missing", "node", "duration"],
 )
-def test_a_wrong_file_of_starts_is_told(
-    run: Run, workload: Path, platform: Path, tmp_path: Path, text: str, fault: str
-) -> None:
+def test_a_wrong_file_of_starts_is_told(on_platform: Run, tmp_path: Path, text: str, fault: str) -> None:
     placed = tmp_path / "placed.csv"
     placed.write_text(text, encoding="utf-8")
-    assert fault in run("simulate", workload, "--platform", platform, "--set", f"placement={placed}").refusal(3)
+    assert fault in on_platform("--set", f"placement={placed}").refusal(3)
 
 
 @pytest.mark.parametrize(
@@ -321,10 +310,8 @@ def test_a_wrong_file_of_starts_is_told(
         (["--set", "sharing=0"], "sharing: is 0.0, must be greater than 0"),
     ],
 )
-def test_options_that_do_not_go_together_are_told(
-    run: Run, workload: Path, platform: Path, arguments: list[str], fault: str
-) -> None:
-    assert fault in run("simulate", workload, "--platform", platform, *arguments).refusal(2)
+def test_options_that_do_not_go_together_are_told(on_platform: Run, arguments: list[str], fault: str) -> None:
+    assert fault in on_platform(*arguments).refusal(2)
 
 
 def test_the_measured_run_is_replayed_from_the_command_line(run: Run, shared_data: Path) -> None:
@@ -337,36 +324,36 @@ def test_the_measured_run_is_replayed_from_the_command_line(run: Run, shared_dat
     assert row["energy_j"] == pytest.approx(9514, rel=0.1)
 
 
-def test_names_are_quoted_in_the_file_of_energies(run: Run, workload: Path, platform: Path, tmp_path: Path) -> None:
+def test_names_are_quoted_in_the_file_of_energies(on_platform: Run, workload: Path, tmp_path: Path) -> None:
     name, energy = 'a,"b"', tmp_path / "energy.csv"
     workload.write_text(json.dumps({"jobs": [{"id": name, "subtime": 0, "res": 1, **PROFILE}]}), encoding="utf-8")
-    assert run("simulate", workload, "--platform", platform, "--energy-csv", energy).code == 0
+    assert on_platform("--energy-csv", energy).code == 0
     with energy.open(encoding="utf-8", newline="") as lines:
         assert [row["name"] for row in csv.DictReader(lines)] == [name, "left", "right", "c", "pair"]
 
 
-def test_the_first_jobs_start_where_a_file_of_all_says(
-    run: Run, workload: Path, platform: Path, tmp_path: Path
-) -> None:
+def test_the_first_jobs_start_where_a_file_of_all_says(on_platform: Run, tmp_path: Path) -> None:
     placed = tmp_path / "placed.csv"
     placed.write_text("job_id,node,start_s\n7,left,0\n8,right,1\n9,right,12\n", encoding="utf-8")
-    arguments = ("simulate", workload, "--platform", platform, "--set", f"placement={placed}")
-    assert run(*arguments, "--max-jobs", "2", "--json").rows[0]["jobs"] == 2
-    assert "policy: does not go with placement" in run(*arguments, "--policy", "shortest-random").refusal(2)
+    arguments = ("--set", f"placement={placed}")
+    assert on_platform(*arguments, "--max-jobs", "2", "--json").rows[0]["jobs"] == 2
+    assert "policy: does not go with placement" in on_platform(*arguments, "--policy", "shortest-random").refusal(2)
 
 
 @pytest.mark.slow
-def test_a_job_of_very_many_tasks_is_not_searched_for_task_by_task(run: Run, workload: Path, platform: Path) -> None:
+def test_a_job_of_very_many_tasks_is_not_searched_for_task_by_task(
+    on_platform: Run, workload: Path, platform: Path
+) -> None:
     platform.write_text(PLATFORM.replace("cores = 2", "cores = 200000"), encoding="utf-8")
     job = {"subtime": 0, "res": 200_000, **PROFILE, "mem_vol": 0}
     workload.write_text(json.dumps({"jobs": [job]}), encoding="utf-8")
-    (row,) = run("simulate", workload, "--platform", platform, "--json").rows
+    (row,) = on_platform("--json").rows
     assert row["utilization"] == pytest.approx(0.5)
 
 
-def test_a_job_that_can_never_start_is_told_with_its_file(run: Run, workload: Path, platform: Path) -> None:
+def test_a_job_that_can_never_start_is_told_with_its_file(on_platform: Run, workload: Path) -> None:
     workload.write_text(json.dumps({"jobs": [{"id": "a", "subtime": 0, "res": 3, **PROFILE}]}), encoding="utf-8")
-    answer = run("simulate", workload, "--platform", platform)
+    answer = on_platform()
     assert answer.code == 3
     assert answer.err.startswith(f"allocopt: {workload}: job 'a': asks for 1 node with 3 cores")
 

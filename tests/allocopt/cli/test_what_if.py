@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,12 @@ def jobs(tmp_path: Path) -> Path:
     path = tmp_path / "jobs.csv"
     path.write_text(JOBS, encoding="utf-8")
     return path
+
+
+@pytest.fixture
+def window(run: Run, topology: Path, tmp_path: Path) -> Run:
+    """Put waiting jobs and idle nodes into the file ``now.json``."""
+    return partial(run, "generate", "window", "--topology", topology, "--out", tmp_path / "now.json")
 
 
 def test_a_trace_and_a_topology_give_a_verdict(run: Run, jobs: Path, topology: Path) -> None:
@@ -232,13 +239,10 @@ def test_known_traces_are_listed(run: Run, tmp_path: Path, monkeypatch: pytest.M
     assert "there is no trace 'nothing'; there are CEA-Curie, " in unknown.lines_of_error[-1]
 
 
-def test_what_waits_now_is_a_window(run: Run, topology: Path, tmp_path: Path) -> None:
+def test_what_waits_now_is_a_window(window: Run, run: Run, topology: Path, tmp_path: Path) -> None:
     (tmp_path / "queue.txt").write_text("12_3 2\n\n13 9\n14 3\n", encoding="utf-8")
     out = tmp_path / "now.json"
-    made = run(
-        "generate", "window", "--topology", topology, "--idle", "n[01-02,05-08],n01", "--job", "11=1", "--queue",
-        tmp_path / "queue.txt", "--out", out,
-    )  # fmt: skip
+    made = window("--idle", "n[01-02,05-08],n01", "--job", "11=1", "--queue", tmp_path / "queue.txt")
     assert made.code == 0
     assert "queue: jobs left waiting: 1" in made.lines_of_error
     lists = dict(line.split("\t") for line in run("solve", out, "--nodelist", topology).out.splitlines()[1:])
@@ -247,21 +251,21 @@ def test_what_waits_now_is_a_window(run: Run, topology: Path, tmp_path: Path) ->
     assert json.loads(out.read_text(encoding="utf-8"))["name"] == "queue"
 
 
-def test_of_a_range_of_nodes_the_least_are_taken_and_remarked(run: Run, topology: Path, tmp_path: Path) -> None:
+def test_of_a_range_of_nodes_the_least_are_taken_and_remarked(window: Run, tmp_path: Path) -> None:
     (tmp_path / "queue.txt").write_text("1 2-4\n2 3\n", encoding="utf-8")
     out = tmp_path / "now.json"
-    made = run("generate", "window", "--topology", topology, "--queue", tmp_path / "queue.txt", "--out", out)
+    made = window("--queue", tmp_path / "queue.txt")
     assert "queue: jobs with a range of nodes, the least taken: 1" in made.lines_of_error
     assert [job["nodes"] for job in json.loads(out.read_text(encoding="utf-8"))["jobs"]] == [2, 3]
     (tmp_path / "queue.txt").write_text("1 4-2\n", encoding="utf-8")
-    refused = run("generate", "window", "--topology", topology, "--queue", tmp_path / "queue.txt", "--out", out)
+    refused = window("--queue", tmp_path / "queue.txt")
     assert refused.code == 3
     assert "line 1: is '1 4-2', must be the id of a job and its number of nodes" in refused.err
 
 
-def test_nodes_are_excluded_by_the_names_of_the_topology(run: Run, topology: Path, tmp_path: Path) -> None:
+def test_nodes_are_excluded_by_the_names_of_the_topology(window: Run, run: Run, topology: Path, tmp_path: Path) -> None:
     out = tmp_path / "now.json"
-    assert run("generate", "window", "--topology", topology, "--job", "1=5", "--out", out).code == 0
+    assert window("--job", "1=5").code == 0
     solved = run("solve", out, "--nodelist", topology, "--exclude-nodes", "n[01-02],n05", "--solver", "greedy")
     assert solved.out.splitlines()[1:] == ["1\tn[03-04,06-08]"]
     numbered = run("solve", out, "--nodelist", topology, "--exclude-nodes", "0-1,4", "--solver", "greedy")
@@ -299,10 +303,8 @@ def test_a_name_that_forges_a_hostlist_is_told_before_anything_is_solved(run: Ru
         ([], 2, "no job waits: --job ID=NODES names one, --queue a file of them"),
     ],
 )
-def test_what_is_no_window_is_told(
-    run: Run, topology: Path, tmp_path: Path, arguments: list[str], code: int, message: str
-) -> None:
-    answer = run("generate", "window", "--topology", topology, *arguments, "--out", tmp_path / "now.json")
+def test_what_is_no_window_is_told(window: Run, tmp_path: Path, arguments: list[str], code: int, message: str) -> None:
+    answer = window(*arguments)
     assert answer.code == code
     assert message in answer.lines_of_error[-1]
     assert not (tmp_path / "now.json").exists()
