@@ -13,8 +13,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.envs.cush.dynamics import FIRST_TRAIT
 from allocopt.envs.cush.jobsets import JobSet, Machine
-from allocopt.envs.cush.observation import FIRST_TRAIT
 from allocopt.envs.cush.task import DynamicTypes, Episodes, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import Policy, WorkloadType

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from allocopt.envs.cush.dynamics import Weights
+from allocopt.envs.cush.dynamics import FIRST_TRAIT, Weights
 from allocopt.envs.cush.jobsets import MACHINES, JobSet, Machine, Recipe
-from allocopt.envs.cush.observation import FIRST_TRAIT
 from allocopt.envs.cush.task import ObservationName, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE, Measurements, PenaltyTable

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from allocopt.envs.dras.observation import FEATURES, LOG_UNIT
+from allocopt.envs.dras.dynamics import FEATURES, LOG_UNIT
 from learned.dras.environment import JobsetEnvironment, SeveralMachines
 from learned.dras.jobsets import HOUR_S
 from learned.rl.algorithms import Rollout, descend

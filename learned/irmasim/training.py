@@ -15,8 +15,7 @@ from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.reading import read_machine
-from allocopt.envs.policy_selection.dynamics import RewardName
-from allocopt.envs.policy_selection.observation import LevelName
+from allocopt.envs.policy_selection.dynamics import LevelName, RewardName
 from allocopt.envs.policy_selection.task import Episodes, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES

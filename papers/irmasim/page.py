@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.envs.policy_selection.observation import LEVELS
+from allocopt.envs.policy_selection.dynamics import LEVELS
 from allocopt.envs.policy_selection.task import Episodes, Options
 from allocopt.report.plot import Axis, Colours, Panel
 from allocopt.report.table import Cell, aligned_table

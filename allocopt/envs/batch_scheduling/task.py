@@ -4,25 +4,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numba import boolean, float32, float64, int64, void
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.batch_scheduling.dynamics import (
     LAYOUT,
+    MEANINGS,
     BoundedSlowdown,
     Episode,
     Makespan,
     MeanWait,
     Reward,
     Utilization,
-    episode_of,
-    step_all,
+    step_and_describe_all,
 )
-from allocopt.envs.batch_scheduling.observation import MEANINGS, describe
 from allocopt.envs.environments import About, Task, check_sizes, environments_of
-from allocopt.envs.side_by_side import Batch, Compiled, first_state
+from allocopt.envs.side_by_side import Compiled, first_state
 from allocopt.errors import UsageError
-from allocopt.kernels.compiled import kernel
 from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.traces.generators import lublin_workload
@@ -34,22 +31,6 @@ LUBLIN_JOBS = 10_000  # jobs drawn where no workload is given, or twice an episo
 
 BackfillName = Literal["none", "easy"]
 BACKFILLS: dict[BackfillName, Backfill] = {"none": Backfill.NONE, "easy": Backfill.EASY}
-
-
-@kernel(void(LAYOUT.batch, int64[::1], int64[::1], float64[::1], boolean[::1], float32[:, :, ::1], boolean[:, ::1]))
-def _step_and_describe_all(
-    batch: Batch,
-    actions: IntArray,
-    jobsets: IntArray,
-    rewards: FloatArray,
-    over: BoolArray,
-    observations: Float32Array,
-    legal: BoolArray,
-) -> None:
-    # Both in one call: a second one would take as long.
-    step_all(batch, actions, jobsets, rewards, over)
-    for e in range(actions.size):
-        describe(episode_of(batch, e), observations[e], legal[e])
 
 
 class Episodes(Compiled):
@@ -86,7 +67,7 @@ class Episodes(Compiled):
 
     def _play(self, actions: IntArray, jobsets: IntArray) -> tuple[FloatArray, BoolArray]:
         results, self._seen = (np.empty(len(actions)), np.empty(len(actions), np.bool_)), self._blank()
-        _step_and_describe_all(self._batch, actions, jobsets, *results, *self._seen)
+        step_and_describe_all(self._batch, actions, jobsets, *results, *self._seen)
         return results
 
     def metrics(self) -> dict[str, FloatArray]:

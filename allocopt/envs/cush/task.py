@@ -9,9 +9,21 @@ from gymnasium.spaces import Box, Dict, MultiDiscrete
 from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from allocopt.envs.cush.dynamics import LAYOUT, N_POLICIES, Episode, Weights, follow_list, step_all
+from allocopt.envs.cush.dynamics import (
+    CLUSTER_MEANINGS,
+    FIRST_TRAIT,
+    JOB_MEANINGS,
+    LAYOUT,
+    MOST,
+    N_POLICIES,
+    Episode,
+    Weights,
+    describe_all,
+    draw_all,
+    follow_list,
+    step_all,
+)
 from allocopt.envs.cush.jobsets import GPUS, MACHINES, JobSet, Machine, Recipe
-from allocopt.envs.cush.observation import CLUSTER_MEANINGS, FIRST_TRAIT, JOB_MEANINGS, MOST, describe_all, draw_all
 from allocopt.envs.environments import About, Task, environments_of
 from allocopt.envs.side_by_side import MOST_SLOTS, Compiled, first_state, whole_number
 from allocopt.errors import UsageError

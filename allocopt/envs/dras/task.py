@@ -10,18 +10,22 @@ from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.cluster.platform import Platform
-from allocopt.envs.dras.dynamics import CAPABILITY, LAYOUT, Episode, Weights, step_all
-from allocopt.envs.dras.observation import (
+from allocopt.envs.dras.dynamics import (
+    CAPABILITY,
+    LAYOUT,
     LOG_UNIT,
     MEANINGS,
     MINUTE_S,
     MOST,
     MOST_DAYS,
     N_FEATURES,
+    Episode,
+    Weights,
     describe_slots,
     describe_slots_all,
     describe_state,
     describe_state_all,
+    step_all,
 )
 from allocopt.envs.environments import About, Task, check_sizes, environments_of
 from allocopt.envs.side_by_side import MOST_SLOTS, Compiled, first_state, whole_number

@@ -1,4 +1,4 @@
-"""State, kernels and rewards of an episode of policy selection (IRMaSim, Table I).
+"""State, observations, rewards and kernels of an episode of policy selection (IRMaSim, Table I).
 
 It begins, a policy starts jobs, time goes on to the next decision.
 """
@@ -7,6 +7,7 @@ from typing import Annotated, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 
+from allocopt.arrays import BoolArray, Float32Array
 from allocopt.envs.side_by_side import (
     Batch,
     EpisodeTally,
@@ -23,7 +24,7 @@ from allocopt.envs.side_by_side import (
 from allocopt.kernels.arrays import FloatMatrix, IntMatrix, Records
 from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.multicore.policies import VOID
-from allocopt.simulator.multicore.run import OVER, STALLED, count_energy, decide, to_decision
+from allocopt.simulator.multicore.run import OVER, STALLED, core_power, count_energy, decide, to_decision
 from allocopt.simulator.multicore.state import (
     IDLE,
     MULTICORE,
@@ -107,16 +108,16 @@ episode_of = LAYOUT.episode_of
 
 
 @inlined
-def has_come(episode: Episode, job: int) -> bool:
+def _has_come(episode: Episode, job: int) -> bool:
     """Whether a job has been submitted."""
     return bool(episode.multicore.jobs[job].first_task < episode.state.clock[0].next_submission)
 
 
 @inlined
-def goes_on_by_itself(episode: Episode) -> bool:
+def _goes_on_by_itself(episode: Episode) -> bool:
     """Whether something will happen although no job starts: a task runs, or a job is to come."""
     jobs = episode.multicore.jobs
-    return bool(episode.multicore.tally[0].running > 0 or not has_come(episode, jobs.size - 1))
+    return bool(episode.multicore.tally[0].running > 0 or not _has_come(episode, jobs.size - 1))
 
 
 @inlined
@@ -138,7 +139,7 @@ def _measure(episode: Episode) -> None:
         tally.energy_j += multicore.processors[processor].energy
     for job in range(multicore.jobs.size):
         # Jobs are sorted by submission: those behind the first that has not come have not come either.
-        if not has_come(episode, job):
+        if not _has_come(episode, job):
             break
         record = multicore.jobs[job]
         end = now if np.isnan(record.end) else record.end
@@ -169,7 +170,7 @@ def _worth(tally: _Tally, kind: int) -> float:
 def _act(episode: Episode, action: int) -> None:
     # Where nothing would ever happen again, void stands for the first policy that is not.
     tally, actions, kind = episode.tally[0], episode.actions, episode.terms[0].reward
-    tally.invalid = actions[action, 0] == VOID and not goes_on_by_itself(episode)
+    tally.invalid = actions[action, 0] == VOID and not _goes_on_by_itself(episode)
     if tally.invalid:
         action = 0
         while actions[action, 0] == VOID:
@@ -214,3 +215,106 @@ def _begin(batch: Batch, e: int, jobset: int) -> None:
 
 
 step_all = LAYOUT.step_kernel(_act, _begin)
+
+
+LevelName = Literal["normal", "small", "minimal"]
+LEVELS: tuple[LevelName, ...] = get_args(LevelName)
+NORMAL, _, MINIMAL = range(len(LEVELS))
+"""How much is told: of queue, nodes, processors and cores; not of cores; of the queue alone."""
+MEANINGS = {
+    "node": "of each node: its free memory / its memory; 1 where that is not limited",
+    "processor": "of each processor: memory bandwidth that its tasks do not ask for / its bandwidth; 1 if not known",
+    "core": "of each core: speed now (of an idle core its speed) / that of the fastest",
+    "power": "power now, with its share of what the cores of its processor share / the most that any core can draw",
+    "left": "what is left of its task by the estimate / the estimate; 0 when that is over",
+    "queue": "of the waiting jobs, minimum, quartiles and maximum of: the estimate, x / (x + 1 h)",
+    "tasks": "tasks / cores of the machine",
+    "memory": "memory of a task, x / (x + 1 GB)",
+    "memory_volume": "memory volume of a task, x / (x + 1 TB)",
+    "variation": "length of the queue / (length + length at the decision before)",
+}
+"""What is seen, in its order; the numbers of a part are repeated for each node, processor and core."""
+N_TRAITS, N_QUANTILES, PER_CORE = 4, 5, 3  # of waiting jobs: estimate, tasks, memory and memory volume of a task
+HOUR_S, GB_IN_MB, TB_IN_MB = 3600.0, 1e3, 1e6
+"""What counts as a half, where times, memory and volumes are squeezed into 0 .. 1."""
+
+
+@inlined
+def _within(number: float) -> float:
+    return min(max(number, 0.0), 1.0)
+
+
+@helper()
+def _describe_queue(episode: Episode, seen: Float32Array) -> None:
+    # Minimum, quartiles and maximum of each trait of the waiting jobs, and how the queue's length changes. The jobs are
+    # sorted by each trait once, before the first event: here their order is only gone through.
+    waiting, before = episode.state.clock[0].n_queued, episode.multicore.tally[0].last_queue
+    seen[:] = 0.0
+    for trait in range(N_TRAITS):
+        rank = 0
+        for place in range(episode.ranks.shape[0]):
+            job = episode.ranks[place, trait]
+            if not (_has_come(episode, job) and np.isnan(episode.multicore.jobs[job].start)):
+                continue
+            for quantile in range(N_QUANTILES):
+                # Ranks are whole numbers: between two of them the quantile is interpolated.
+                share = 1.0 - abs(quantile * (waiting - 1) / (N_QUANTILES - 1.0) - rank)
+                if share > 0.0:
+                    seen[N_QUANTILES * trait + quantile] += share * episode.traits[job, trait]
+            rank += 1
+    seen[N_TRAITS * N_QUANTILES] = waiting / (waiting + before) if waiting + before > 0 else 0.5
+
+
+@inlined
+def _describe_cores(episode: Episode, seen: Float32Array) -> None:
+    multicore, terms, now = episode.multicore, episode.terms[0], episode.state.clock[0].now
+    for processor in range(multicore.processors.size):
+        record = multicore.processors[processor]
+        for core in range(record.first_core, record.first_core + record.cores):
+            task, at = multicore.core_task[core], PER_CORE * core
+            # An idle core draws its share of the idle power of its processor.
+            factor, power, left = 1.0, record.idle_w / record.cores, 0.0
+            if task != IDLE:
+                factor = multicore.tasks[task].factor
+                power = core_power(multicore, processor, factor) + record.processor_w / record.active
+                estimate = episode.state.jobs[task].estimate
+                left = (episode.state.jobs[task].start + estimate - now) / estimate
+            seen[at] = _within(factor * record.speed / terms.most_speed)
+            seen[at + 1] = _within(power / terms.most_power_w) if terms.most_power_w > 0.0 else 0.0
+            seen[at + 2] = _within(left)
+
+
+@helper()
+def _describe(episode: Episode, seen: Float32Array) -> None:
+    first, level = 0, episode.terms[0].level
+    if episode.tally[0].over:
+        seen[:] = 0.0
+        return
+    if level != MINIMAL:
+        nodes, processors = episode.multicore.nodes, episode.multicore.processors
+        first = nodes.size + processors.size
+        for node in range(nodes.size):
+            limited = nodes[node].memory_mb < np.inf
+            seen[node] = _within(nodes[node].free_mb / nodes[node].memory_mb) if limited else 1.0
+        for processor in range(processors.size):
+            record = processors[processor]
+            known = record.bandwidth > 0.0
+            seen[nodes.size + processor] = _within(1.0 - record.demand / record.bandwidth) if known else 1.0
+    if level == NORMAL:
+        end = first + PER_CORE * episode.multicore.core_task.size
+        _describe_cores(episode, seen[first:end])
+        first = end
+    _describe_queue(episode, seen[first:])
+
+
+@helper()
+def _mark_legal(episode: Episode, legal: BoolArray) -> None:
+    # Void, while something happens by itself, and all others; when over, the first.
+    over = episode.tally[0].over != 0
+    for action in range(legal.size):
+        legal[action] = not over and (episode.actions[action, 0] != VOID or _goes_on_by_itself(episode))
+    if over:
+        legal[0] = True
+
+
+describe_all = LAYOUT.describe_kernel(_mark_legal, _describe, 1)

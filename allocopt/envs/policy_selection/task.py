@@ -11,18 +11,23 @@ from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.reading import read_machine
 from allocopt.envs.environments import About, Task, environments_of
-from allocopt.envs.policy_selection.dynamics import LAYOUT, REWARD_MEANINGS, REWARDS, Episode, RewardName, step_all
-from allocopt.envs.policy_selection.observation import (
+from allocopt.envs.policy_selection.dynamics import (
     GB_IN_MB,
     HOUR_S,
+    LAYOUT,
     LEVELS,
     MEANINGS,
     N_QUANTILES,
     N_TRAITS,
     PER_CORE,
+    REWARD_MEANINGS,
+    REWARDS,
     TB_IN_MB,
+    Episode,
     LevelName,
+    RewardName,
     describe_all,
+    step_all,
 )
 from allocopt.envs.side_by_side import Compiled
 from allocopt.errors import UsageError

@@ -28,11 +28,6 @@ def test_a_fat_tree_has_the_papers_hops_and_counts_ordered_pairs() -> None:
     assert (tree.size, tree.hops, tree.pairs) == (1000, (2, 4, 6), "ordered")
 
 
-def test_a_fat_tree_cannot_be_changed() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        FatTree(1, 1, 1).pods = 2  # type: ignore[misc]
-
-
 @pytest.mark.parametrize(
     ("arguments", "place"),
     [
@@ -88,25 +83,25 @@ def test_a_fat_tree_spelled_out_has_the_groups_of_a_fat_tree(pods: int, leaves: 
     assert tree.groups.tolist() == fat.groups_of(np.arange(fat.size)).tolist()
 
 
-def test_the_top_level_may_be_named_or_left_out() -> None:
-    leaves: dict[str, list[int | str]] = {"a": [0, 2], "b": [1]}
-    left_out = Tree.from_levels([leaves])
-    named = Tree.from_levels([leaves, {"top": ["a", "b"]}])
-    assert left_out.hops == named.hops == (2, 4)
-    assert left_out.groups.tolist() == named.groups.tolist() == [[0, 1, 0]]
+@pytest.mark.parametrize(
+    ("levels", "hops", "groups"),
+    [
+        ([{"a": [0, 2], "b": [1]}], None, [[0, 1, 0]]),
+        ([{"a": [0, 2], "b": [1]}, {"top": ["a", "b"]}], None, [[0, 1, 0]]),
+        ([{"top": [2, 0, 1]}], None, []),
+        ([{"a": [0, 1]}], (1, 5), [[0, 0]]),
+    ],
+    ids=["top left out", "top named", "top alone", "a leaf below the top where hops say so"],
+)
+def test_the_top_level_may_be_named_or_left_out(levels: Any, hops: Any, groups: list[list[int]]) -> None:
+    tree = Tree.from_levels(levels, hops)
+    assert (tree.groups.tolist(), tree.hops) == (groups, hops or (2, 4)[: len(groups) + 1])
 
 
-def test_a_single_level_is_the_top_itself() -> None:
-    tree = Tree.from_levels([{"top": [2, 0, 1]}])
-    assert (tree.hops, tree.size, tree.groups_of(np.array([0, 2])).shape) == ((2,), 3, (0, 2))
-
-
-def test_one_leaf_below_the_top_is_a_level_where_the_hops_say_so() -> None:
-    assert Tree.from_levels([{"a": [0, 1]}], (1, 5)).groups.tolist() == [[0, 0]]
-
-
-def test_groups_are_read_only() -> None:
+def test_a_tree_cannot_be_changed() -> None:
     tree = Tree.from_levels([{"a": [0], "b": [1]}])
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        FatTree(1, 1, 1).pods = 2  # type: ignore[misc]
     with pytest.raises(ValueError, match="read-only"):
         tree.groups[0, 0] = 1
 

@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from allocopt.arrays import FloatArray
-from allocopt.envs.cush.dynamics import Weights
+from allocopt.envs.cush.dynamics import FIRST_TRAIT, Weights
 from allocopt.envs.cush.jobsets import Machine, Recipe
-from allocopt.envs.cush.observation import FIRST_TRAIT
 from allocopt.envs.cush.task import Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from support.two_level import played
 from support.workloads import MACHINE, crowds, random_workload
 
-from allocopt.envs.dras.dynamics import CAPABILITY, CAPACITY, Weights
-from allocopt.envs.dras.observation import FEATURES
+from allocopt.envs.dras.dynamics import CAPABILITY, CAPACITY, FEATURES, Weights
 from allocopt.envs.dras.task import Episodes, Options
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.rules import EventOrder, Level, Mode, Reservations, Rules

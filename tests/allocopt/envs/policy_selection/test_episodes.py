@@ -12,8 +12,7 @@ from support.multicore import random_jobs, random_machine
 from allocopt.arrays import Float32Array
 from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Machine
-from allocopt.envs.policy_selection.dynamics import REWARDS, RewardName
-from allocopt.envs.policy_selection.observation import GB_IN_MB, HOUR_S, TB_IN_MB
+from allocopt.envs.policy_selection.dynamics import GB_IN_MB, HOUR_S, REWARDS, TB_IN_MB, RewardName
 from allocopt.envs.policy_selection.task import Episodes, Options, PolicySelectionEnv
 from allocopt.errors import BadFileError
 from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME
