@@ -1,23 +1,20 @@
-"""Sweeps as processes of their own that can be killed, and a Ray cluster on this machine to run them on."""
+"""Sweeps as processes of their own that can be killed."""
 
 import csv
 import json
 import os
-import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 import support
 from support.gated import CELLS, UNGATED
 from support.windows import paper_window
@@ -26,7 +23,6 @@ from allocopt.problems.instances import write_problems
 
 SECONDS = 300.0  # a node of Ray alone takes a minute to come where much else runs
 TIMINGS = ("runtime_s", "jobs_per_s")
-RAY = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
 
 
 def write_sweep(path: Path, *, instances: list[str], solvers: list[str], seeds: int, iterations: int = 50) -> Path:
@@ -50,36 +46,17 @@ def plug_in(folder: Path, group: str = "allocopt.solvers.topology", package: str
     (about / "entry_points.txt").write_text(f"[{group}]\n{lines}", encoding="utf-8")
 
 
-@dataclass(frozen=True, slots=True)
 class Gate:
     """Commands of `CELLS` cells, which wait until they may pass; see `support.gated`.
 
-    Parameters
-    ----------
-    folder
-        An empty folder.
+    What they read is written into an empty folder, and named in the environment.
     """
 
-    folder: Path
-
-    @property
-    def grid(self) -> Path:
-        """Description of the grid of a sweep."""
-        return self.folder / "gated.toml"
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """Environment in which all is plugged in."""
-        path = os.pathsep.join(map(str, [self.folder, *support.__path__, *sys.path]))
-        return {"PYTHONPATH": path, "ALLOCOPT_TEST_GATE": str(self.folder)}
-
-    @property
-    def solvers(self) -> list[str]:
-        """Names of the solvers that wait."""
-        return [f"gated{number}" for number in range(CELLS)]
-
-    def make(self) -> None:
-        """Write what the commands read."""
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.grid = folder, folder / "gated.toml"
+        self.solvers = [f"gated{number}" for number in range(CELLS)]
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, [folder, *support.__path__, *sys.path])))
+        monkeypatch.setenv("ALLOCOPT_TEST_GATE", str(folder))
         plug_in(self.folder, **{name: f"gated:{name.title()}" for name in self.solvers})
         plug_in(self.folder, "allocopt.reproductions", gated="gated:GatedTable")
         write_problems(self.folder / "window.json", [paper_window(0)])
@@ -108,11 +85,6 @@ def start(*arguments: str | Path, **settings: Any) -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", "allocopt", *map(str, arguments)]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **settings}
     return subprocess.Popen(command, text=True, start_new_session=True, **streams)
-
-
-def start_sweep(*arguments: str | Path, **settings: Any) -> "subprocess.Popen[str]":
-    """Start ``allocopt sweep`` in a session of its own."""
-    return start("sweep", *arguments, **settings)
 
 
 def untimed(path: Path) -> list[dict[str, Any]]:
@@ -159,12 +131,12 @@ def members(session: int) -> list[int]:
 
 def workers(session: int) -> list[int]:
     """Return the workers of a sweep on this machine: they lead groups of their own."""
-    return [pid for pid in members(session) if pid != session and _group(pid) == pid]
-
-
-def ray_workers(session: int) -> list[int]:
-    """Return the workers of a Ray cluster that run a cell."""
-    return [pid for pid in members(session) if _command(pid).startswith("ray::run_task")]
+    found = []
+    for pid in members(session):
+        # A process may be gone by now.
+        with suppress(ProcessLookupError):
+            found += [pid] if os.getpgid(pid) == pid != session else []
+    return found
 
 
 def one_of(find: Callable[[int], list[int]], session: int) -> int:
@@ -178,89 +150,3 @@ def kill(pid: int) -> None:
     """Kill a process, if it is there."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-
-
-@dataclass(frozen=True, slots=True)
-class RayCluster:
-    """A cluster on this machine.
-
-    Parameters
-    ----------
-    address
-        Where it is.
-    session
-        Session of the processes of its first node.
-    """
-
-    address: str
-    session: int
-
-
-@contextmanager
-def ray_cluster(cores: int = 2) -> Iterator[RayCluster]:
-    """Start a cluster with ports and a folder of its own, and stop it."""
-    folder = Path(tempfile.mkdtemp(prefix="r"))
-    port, *others = free_ports(3)
-    options = [f"--num-cpus={cores}", "--head", f"--port={port}", f"--temp-dir={folder}", "--include-dashboard=false"]
-    names = ("dashboard-port", "dashboard-agent-listen-port")
-    options += [f"--{name}={other}" for name, other in zip(names, others, strict=True)]
-    try:
-        with _node(options, folder / "head.log") as session:
-            yield RayCluster(f"127.0.0.1:{port}", session)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def ray_node(cluster: RayCluster, cores: int = 1) -> Iterator[int]:
-    """Start a second node, and yield the session of its processes."""
-    folder = Path(tempfile.mkdtemp(prefix="r"))
-    try:
-        with _node([f"--address={cluster.address}", f"--num-cpus={cores}"], folder / "node.log") as session:
-            yield session
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _node(options: list[str], log: Path) -> Iterator[int]:
-    """Start a node, and kill its processes at the end."""
-    with log.open("w", encoding="utf-8") as out:
-        settings = {"stdout": out, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
-        process = subprocess.Popen([*RAY, *options], start_new_session=True, **settings)  # type: ignore[call-overload]
-    try:
-        wait_for(lambda: "runtime started" in log.read_text(encoding="utf-8") or process.poll() is not None)
-        assert process.poll() is None, log.read_text(encoding="utf-8")
-        yield process.pid
-    finally:
-        for _ in range(2):
-            for pid in members(process.pid):
-                kill(pid)
-        process.wait()
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports that nobody listens at."""
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [int(one.getsockname()[1]) for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
-
-
-def _group(pid: int) -> int | None:
-    """Process group of a process, None if it is gone."""
-    try:
-        return os.getpgid(pid)
-    except ProcessLookupError:
-        return None
-
-
-def _command(pid: int) -> str:
-    """Title of a process, empty if it is gone."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

@@ -22,7 +22,7 @@ from support.sweeps import (
     kill,
     members,
     plug_in,
-    start_sweep,
+    start,
     untimed,
     wait_for,
     write_sweep,
@@ -178,7 +178,7 @@ def test_a_worker_that_hangs_in_native_code_ends_with_the_driver(grid: Path, plu
     write_sweep(grid, instances=["windows.jsonl"], solvers=["deadly"], seeds=1)
     grid.write_text(grid.read_text(encoding="utf-8").replace("[0]", "[99]"), encoding="utf-8")
     path = os.pathsep.join([str(plugin), *sys.path])
-    process = start_sweep(grid, "--workers", "1", cwd=plugin, env={**os.environ, "PYTHONPATH": path})
+    process = start("sweep", grid, "--workers", "1", cwd=plugin, env={**os.environ, "PYTHONPATH": path})
     assert wait_for((plugin / "stuck").exists)
     process.kill()
     process.wait()
@@ -245,11 +245,8 @@ def test_without_ray_it_is_5_and_named(run: Run, grid: Path, monkeypatch: pytest
 @pytest.fixture
 def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
     """Grid of which a test says when all but two cells end."""
-    made = Gate(tmp_path)
-    made.make()
-    for name, value in made.variables.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sys, "path", made.variables["PYTHONPATH"].split(os.pathsep))
+    made = Gate(tmp_path, monkeypatch)
+    monkeypatch.setattr(sys, "path", os.environ["PYTHONPATH"].split(os.pathsep))
     return made
 
 
@@ -257,7 +254,7 @@ def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
 @pytest.mark.slow
 def test_ctrl_c_keeps_what_is_done_says_how_to_go_on_and_no_second_driver_is_let_in(run: Run, gate: Gate) -> None:
     table = gate.grid.with_suffix(".csv")
-    process = start_sweep(gate.grid, "--workers", "1")
+    process = start("sweep", gate.grid, "--workers", "1")
     assert wait_for(lambda: finished(table) == UNGATED)
     assert wait_for(lambda: Status.read(table).running == 1)
     told = run("sweep", gate.grid, "--status")

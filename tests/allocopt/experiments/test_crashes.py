@@ -13,11 +13,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reas
 @pytest.fixture
 def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
     """Commands of which a test says when all but two cells end."""
-    made = Gate(tmp_path)
-    made.make()
-    for name, value in made.variables.items():
-        monkeypatch.setenv(name, value)
-    return made
+    return Gate(tmp_path, monkeypatch)
 
 
 def command_of(gate: Gate, name: str) -> list[str | Path]:

@@ -18,7 +18,11 @@ SWF = "; MaxProcs: 8\n" + "".join(
     for job in range(1, 30)
 )
 INSTANCES = '[[instances]]\nfiles = ["windows.jsonl"]\n'
+LNS = '[[solvers]]\nname = "lns"\n'
+KNAPSACK = '[[instances]]\nfiles = ["knapsack.json"]\n'
 TRACE = '[[traces]]\nfile = "jobs.swf"\n'
+FCFS = '[[policies]]\nname = "fcfs"\n'
+TOO_LARGE = f"the iteration limit is {2**63 - 1}, must be of type int or None; it is too large"
 
 
 @pytest.fixture
@@ -68,7 +72,7 @@ def test_limits_of_a_table_stand_for_those_of_the_file(folder: Path) -> None:
 
 
 def test_a_cell_is_told_apart_by_content_not_by_where_it_stands(folder: Path) -> None:
-    solvers = 'iterations = 9\n[[solvers]]\nname = "lns"\n'
+    solvers = f"iterations = 9\n{LNS}"
     before = keys(folder, solvers + INSTANCES)
     objects = [object_from_problem(paper_window(index)) for index in (1, 0)]
     (folder / "moved.json").write_text(json.dumps(objects[0], indent=3), encoding="utf-8")
@@ -88,7 +92,7 @@ def test_a_cell_is_told_apart_by_content_not_by_where_it_stands(folder: Path) ->
      'name = "lns"\nstrategies = ["dcas"]', 'name = "lns"\niterations = 8', 'name = "annealing"'],
 )  # fmt: skip
 def test_every_setting_makes_another_cell(folder: Path, other: str) -> None:
-    first = f'iterations = 9\n{INSTANCES}[[solvers]]\nname = "lns"\n'
+    first = f"iterations = 9\n{INSTANCES}{LNS}"
     assert len(keys(folder, f"{first}[[solvers]]\n{other}\n")) == 4
 
 
@@ -116,21 +120,14 @@ def test_traces_are_swept_over_policies_backfillings_and_seeds(folder: Path) -> 
      "dependencies = false", "fat_tree = [2, 2, 2]", 'topology = "topology.conf"'],
 )  # fmt: skip
 def test_another_machine_rule_or_job_makes_another_cell(folder: Path, change: str) -> None:
-    policy = '[[policies]]\nname = "fcfs"\n'
-    first, second = planned(folder, f'{TRACE}{TRACE}name = "other"\n{change}\n{policy}').cells
+    first, second = planned(folder, f'{TRACE}{TRACE}name = "other"\n{change}\n{FCFS}').cells
     assert first.source != second.source
 
 
-def test_a_changed_topology_makes_another_cell(folder: Path) -> None:
-    text = f'{TRACE}topology = "topology.conf"\n[[policies]]\nname = "fcfs"\n'
-    before = keys(folder, text)
-    (folder / "topology.conf").write_text("SwitchName=s1 Nodes=n[0-2]\nSwitchName=s2 Nodes=n[3-7]\n", "utf-8")
-    assert keys(folder, text) != before
-
-
-def test_a_changed_file_that_the_topology_includes_makes_another_cell(folder: Path) -> None:
+@pytest.mark.parametrize("name", ["topology.conf", "main.conf"], ids=["topology", "what it includes"])
+def test_a_changed_topology_makes_another_cell(folder: Path, name: str) -> None:
     (folder / "main.conf").write_text("Include topology.conf\n", "utf-8")
-    text = f'{TRACE}topology = "main.conf"\n[[policies]]\nname = "fcfs"\n'
+    text = f'{TRACE}topology = "{name}"\n{FCFS}'
     before = keys(folder, text)
     (folder / "topology.conf").write_text("SwitchName=s1 Nodes=n[0-2]\nSwitchName=s2 Nodes=n[3-7]\n", "utf-8")
     assert keys(folder, text) != before
@@ -162,86 +159,56 @@ def test_every_kind_of_problem_is_swept(folder: Path, kind: str) -> None:
         ("a ==", "is not TOML: Invalid value (at line 1, column 4)"),
         (f"seeds = [{'9' * 5000}]", "is not TOML: Exceeds the limit"),
         ('[instances]\nfiles = ["windows.jsonl"]', "[instances]: must be written [[instances]]: there may be several"),
-        (
-            f'iterations = {2**63 - 1}\n{INSTANCES}[[solvers]]\nname = "lns"',
-            f"solvers[0]: the iteration limit is {2**63 - 1}, must be of type int or None; it is too large",
-        ),
-        (
-            f'iterations = {2**63 - 1}\n{TRACE}[[policies]]\nname = "fcfs"',
-            f"policies[0]: the iteration limit is {2**63 - 1}, must be of type int or None; it is too large",
-        ),
-        (
-            f'{TRACE}processors = 3\nprocessors_per_node = 4\n[[policies]]\nname = "fcfs"',
-            "traces[0]: processors: 3 are less than one node of 4",
-        ),
+        (f"iterations = {2**63 - 1}\n{INSTANCES}{LNS}", f"solvers[0]: {TOO_LARGE}"),
+        (f"iterations = {2**63 - 1}\n{TRACE}{FCFS}", f"policies[0]: {TOO_LARGE}"),
+        (f"{TRACE}processors = 3\nprocessors_per_node = 4\n{FCFS}", "traces[0]: processors: 3 are less than one node"),
         ("", "must hold [[instances]] and [[solvers]], or [[traces]] and [[policies]]"),
         (INSTANCES, "[[solvers]]: is missing: [[instances]] are swept with [[solvers]]"),
-        ('[[policies]]\nname = "fcfs"', "[[traces]]: is missing: [[policies]] are swept with [[traces]]"),
+        (FCFS, "[[traces]]: is missing: [[policies]] are swept with [[traces]]"),
         (
-            f'{INSTANCES}{TRACE}[[solvers]]\nname = "lns"\n[[policies]]\nname = "fcfs"',
-            "[[traces]]: cannot stand beside [[instances]]: their rows differ; make two files",
+            f"{INSTANCES}{TRACE}{LNS}{FCFS}",
+            "[[traces]]: cannot stand beside [[instances]]: their rows differ; make two",
         ),
         ("seeds = []", "seeds: is an empty list, list should have at least 1 item"),
         ("seeds = [-1]", "seeds[0]: is -1, must be greater than or equal to 0"),
         ("time_limit = 0", "time_limit: is 0, must be greater than 0"),
         ('[[solvers]]\nnmae = "lns"', "solvers[0].nmae: is an unknown key (and 1 more)"),
-        (
-            f'{INSTANCES}[[solvers]]\nname = "dp"\nstrategies = ["scas"]\n[[solvers]]\nname = "ln"',
-            "solvers[1]: there is no solver 'ln'; did you mean 'lns'?",
-        ),
-        (f'{INSTANCES}[[solvers]]\nname = "lns"\noptions = {{x = 1}}', "solvers[0]: solver 'lns' has no option 'x'"),
+        (f'{INSTANCES}{LNS}[[solvers]]\nname = "ln"', "solvers[1]: there is no solver 'ln'; did you mean 'lns'?"),
+        (f"{INSTANCES}{LNS}options = {{x = 1}}", "solvers[0]: solver 'lns' has no option 'x'"),
         (f'{INSTANCES}[[solvers]]\nname = "csp"', "solvers[0]: solver 'csp' does not take free; solvers that do: "),
-        (f'{INSTANCES}[[solvers]]\nname = "lns"\noptions = {{price = inf}}', "solvers[0]: options must be finite numb"),
+        (f"{INSTANCES}{LNS}options = {{price = inf}}", "solvers[0]: options must be finite numbers"),
+        (f"{INSTANCES}{LNS}options = {{price = 1979-05-27}}", "solvers[0]: options must be finite"),
+        (f"{TRACE}{FCFS}options = {{x = nan}}", "policies[0]: options must be finite numbers"),
         (
-            f'{INSTANCES}[[solvers]]\nname = "lns"\noptions = {{price = 1979-05-27}}',
-            "solvers[0]: options must be finite",
-        ),
-        (f'{TRACE}[[policies]]\nname = "fcfs"\noptions = {{x = nan}}', "policies[0]: options must be finite numbers"),
-        (
-            f'{INSTANCES}[[instances]]\nfiles = ["copy.jsonl"]\n[[solvers]]\nname = "lns"',
+            f'{INSTANCES}[[instances]]\nfiles = ["copy.jsonl"]\n{LNS}',
             "instances[1].files: 'paper-0' is the name of an instance of another table too",
         ),
         (
-            '[[instances]]\nfiles = ["windows.jsonl", "copy.jsonl"]\n[[solvers]]\nname = "lns"',
+            f'[[instances]]\nfiles = ["windows.jsonl", "copy.jsonl"]\n{LNS}',
             "instances[0].files: FOLDER/copy.jsonl: name: 'paper-0' is the name of an instance in FOLDER/",
         ),
+        (f"{KNAPSACK}{LNS}", "solvers[0]: solver 'lns' does not take knapsack problems; solvers that do: "),
         (
-            '[[instances]]\nfiles = ["knapsack.json"]\n[[solvers]]\nname = "lns"',
-            "solvers[0]: solver 'lns' does not take knapsack problems; solvers that do: ",
-        ),
-        (
-            '[[instances]]\nfiles = ["knapsack.json"]\n[[solvers]]\nname = "auto"\nstrategies = ["free"]',
+            f'{KNAPSACK}[[solvers]]\nname = "auto"\nstrategies = ["free"]',
             "solvers[0]: strategies are for topology problems, ",
         ),
-        (
-            '[[instances]]\nfiles = ["no.json"]\n[[solvers]]\nname = "lns"',
-            "instances[0].files: FOLDER/no.json: No such file",
-        ),
-        ('[[instances]]\nfiles = ["x*"]\n[[solvers]]\nname = "lns"', "instances[0].files: no file is like 'x*'"),
+        (f'[[instances]]\nfiles = ["no.json"]\n{LNS}', "instances[0].files: FOLDER/no.json: No such file"),
+        (f'[[instances]]\nfiles = ["x*"]\n{LNS}', "instances[0].files: no file is like 'x*'"),
         (f'{TRACE}[[policies]]\nname = "fcf"', "policies[0]: there is no policy 'fcf'; did you mean 'fcfs'?"),
         (
             f'{TRACE}[[policies]]\nname = "window"\nbackfill = ["easy"]',
             "policies[0]: policy 'window' is a scheduler of",
         ),
-        (f'{TRACE}[[policies]]\nname = "fcfs"\nallocator = "lns"', "policies[0]: allocator: needs to know how the"),
+        (f'{TRACE}{FCFS}allocator = "lns"', "policies[0]: allocator: needs to know how the"),
+        (f'{TRACE}{FCFS}strategy = "free"', "policies[0]: strategy: needs to know how the nodes"),
+        (f'{TRACE}fat_tree = [2, 2, 2]\n{FCFS}allocator = "dp"', "policies[0]: allocator: 'dp' does not take free"),
+        (f"{TRACE}processors = 3\n{FCFS}", "traces[0]: jobs: job 3 asks for 4 processors, the "),
+        (f"{TRACE}processors = 9\nfat_tree = [1, 1, 1]\n{FCFS}", "traces[0]: processors: processors and fat_"),
         (
-            f'{TRACE}[[policies]]\nname = "fcfs"\nstrategy = "free"',
-            "policies[0]: strategy: needs to know how the nodes",
-        ),
-        (
-            f'{TRACE}fat_tree = [2, 2, 2]\n[[policies]]\nname = "fcfs"\nallocator = "dp"',
-            "policies[0]: allocator: 'dp' does not take free",
-        ),
-        (f'{TRACE}processors = 3\n[[policies]]\nname = "fcfs"', "traces[0]: jobs: job 3 asks for 4 processors, the "),
-        (
-            f'{TRACE}processors = 9\nfat_tree = [1, 1, 1]\n[[policies]]\nname = "fcfs"',
-            "traces[0]: processors: processors and fat_",
-        ),
-        (
-            f'{TRACE}{TRACE}max_jobs = 9\n[[policies]]\nname = "fcfs"',
+            f"{TRACE}{TRACE}max_jobs = 9\n{FCFS}",
             "traces[1].name: 'jobs' is the name of another trace too: give it one of its own",
         ),
-        ('[[traces]]\nfile = "no.swf"\n[[policies]]\nname = "fcfs"', "traces[0]: FOLDER/no.swf: No such file"),
+        (f'[[traces]]\nfile = "no.swf"\n{FCFS}', "traces[0]: FOLDER/no.swf: No such file"),
     ],
 )
 def test_what_is_wrong_is_one_line_that_names_file_table_and_key(folder: Path, text: str, fault: str) -> None:

@@ -15,23 +15,19 @@ ROWS = [
 ]
 
 
-def test_json_and_lines_of_json_have_a_record_per_row(tmp_path: Path) -> None:
-    write_table(tmp_path / "rows.json", ROWS)
-    write_table(tmp_path / "rows.jsonl", ROWS)
+def test_csv_json_and_lines_of_json_have_a_record_per_row(tmp_path: Path) -> None:
+    for suffix in ("csv", "json", "jsonl"):
+        write_table(tmp_path / f"rows.{suffix}", ROWS)
     records = json.loads((tmp_path / "rows.json").read_text(encoding="utf-8"))
     assert records == [{**row, "parts": list(row["parts"])} for row in ROWS]  # type: ignore[arg-type]
     lines = (tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line) for line in lines] == records
-
-
-def test_csv_has_the_same_with_empty_cells_for_what_is_not_there(tmp_path: Path) -> None:
-    write_table(tmp_path / "rows.csv", ROWS)
+    # What is not there is an empty cell.
     with (tmp_path / "rows.csv").open(encoding="utf-8", newline="") as file:
-        records = list(csv.DictReader(file))
-    assert records == [
-        {"instance": "wä", "cost": "100.0", "bound": "", "parts": "[0.25, null]"},
-        {"instance": "v", "cost": "7.0", "bound": "7.0", "parts": "[]"},
-    ]
+        assert list(csv.DictReader(file)) == [
+            {"instance": "wä", "cost": "100.0", "bound": "", "parts": "[0.25, null]"},
+            {"instance": "v", "cost": "7.0", "bound": "7.0", "parts": "[]"},
+        ]
 
 
 @pytest.mark.parametrize(("name", "text"), [("rows.json", "[]\n"), ("rows.csv", ""), ("rows.jsonl", "")])

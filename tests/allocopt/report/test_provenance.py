@@ -28,21 +28,17 @@ def test_all_facts_are_there() -> None:
     assert list(facts) == ["version", "commit", "python", "machine"]
 
 
-def test_without_a_checkout_the_commit_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place(monkeypatch, tmp_path)
-    assert provenance._commit() == "unknown"
-
-
-def test_a_folder_inside_another_checkout_is_not_that_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    git(tmp_path, "init")
+def test_without_a_checkout_of_its_own_a_commit_or_git_the_commit_is_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "site-packages").mkdir()
     place(monkeypatch, tmp_path / "site-packages")
     assert provenance._commit() == "unknown"
-
-
-def test_a_checkout_without_a_commit_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     git(tmp_path, "init")
+    assert provenance._commit() == "unknown"
     place(monkeypatch, tmp_path)
+    assert provenance._commit() == "unknown"
+    monkeypatch.setenv("PATH", str(tmp_path))
     assert provenance._commit() == "unknown"
 
 
@@ -64,13 +60,6 @@ def test_a_checkout_is_named_by_its_commit_and_marked_where_the_code_differs(
     assert provenance._commit() == clean
     (tmp_path / "allocopt" / "file").write_text("2", encoding="utf-8")
     assert provenance._commit() == f"{clean}+"
-
-
-def test_without_git_the_commit_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / ".git").mkdir()
-    place(monkeypatch, tmp_path)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert provenance._commit() == "unknown"
 
 
 def test_packages_that_are_missing_are_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,7 @@
 """The figures of the comparison table."""
 
-from typing import Any
-
-import pytest
-
 from allocopt.report.rows import BenchRow, SolveRow
-from allocopt.report.summary import DIGITS, HEADER, summary_table
+from allocopt.report.summary import HEADER, summary_table
 from allocopt.solving.solution_files import BestKnown
 
 
@@ -30,41 +26,26 @@ def lines(*rows: BenchRow) -> list[dict[str, str]]:
     return [dict(zip(table[0], line, strict=True)) for line in table[2:]]
 
 
-def test_every_column_has_its_digits() -> None:
-    assert len(HEADER) == len(DIGITS)
-
-
 def test_the_mean_cost_is_over_the_solves_that_ended_with_a_solution() -> None:
     (line,) = lines(row(objective=100.0), row(objective=None, status="UNKNOWN"), row(objective=201.0))
     assert (line["solves"], line["mean cost"]) == ("3", "150.5")
 
 
 def test_a_gap_is_the_mean_over_the_solves_whose_yardstick_is_known() -> None:
-    (line,) = lines(
-        row(objective=110.0, best=100.0),
-        row(objective=100.0, best=100.0),
-        row(objective=500.0),
-        row(objective=None, best=1),
-    )
-    assert line["gap to best known %"] == "5.000"
-    assert line["to SCAS optimum %"] == "-"
-
-
-def test_a_wider_strategy_may_beat_the_scas_optimum() -> None:
+    solved = (row(objective=110.0, best=100.0), row(objective=100.0, best=100.0))
+    (line,) = lines(*solved, row(objective=500.0), row(objective=None, best=1))
+    assert (line["gap to best known %"], line["to SCAS optimum %"]) == ("5.000", "-")
+    # A wider strategy may beat the SCAS optimum, and a yardstick of 0 divides nothing.
     (line,) = lines(row(objective=90.0, best=90.0, scas=100.0))
     assert (line["gap to best known %"], line["to SCAS optimum %"]) == ("0.000", "-10.00")
+    (line,) = lines(row(objective=0.0, best=0.0))
+    assert line["gap to best known %"] == "0.000"
 
 
-def test_the_share_proved_is_over_all_solves() -> None:
-    (line,) = lines(row(status="OPTIMAL"), row(), row(status="UNKNOWN", objective=None), row(status="OPTIMAL"))
-    assert line["proved %"] == "50"
-
-
-def test_times_are_median_and_greatest_in_milliseconds() -> None:
-    (line,) = lines(row(runtime_s=0.001), row(runtime_s=0.002), row(runtime_s=5.0))
-    assert (line["median ms"], line["max ms"]) == ("2.00", "5,000.00")
-    (line,) = lines(row(runtime_s=0.001), row(runtime_s=0.002))
-    assert line["median ms"] == "1.50"
+def test_the_share_proved_is_over_all_solves_and_times_are_median_and_greatest() -> None:
+    proved = row(status="OPTIMAL", runtime_s=0.002)
+    (line,) = lines(proved, row(), row(status="UNKNOWN", objective=None, runtime_s=5.0), proved)
+    assert (line["proved %"], line["median ms"], line["max ms"]) == ("50", "2.00", "5,000.00")
 
 
 def test_without_any_solution_there_is_no_mean() -> None:
@@ -72,17 +53,8 @@ def test_without_any_solution_there_is_no_mean() -> None:
     assert (line["mean cost"], line["gap to best known %"]) == ("-", "-")
 
 
-def test_a_best_known_value_of_zero_is_no_division_by_zero() -> None:
-    (line,) = lines(row(objective=0.0, best=0.0))
-    assert line["gap to best known %"] == "0.000"
-
-
 def test_lines_come_in_the_order_in_which_solver_and_strategy_first_appear() -> None:
     rows = [row("z", "free"), row("a", "scas"), row("z", "dcas"), row("a", "scas"), row("z", "free"), row("k", None)]
     found = [(line["solver"], line["strategy"], line["solves"]) for line in lines(*rows)]
     assert found == [("z", "free", "2"), ("a", "scas", "2"), ("z", "dcas", "1"), ("k", "-", "1")]
-
-
-@pytest.mark.parametrize("rows", [[], [row()]])
-def test_a_table_stands_whatever_there_is_to_compare(rows: list[Any]) -> None:
-    assert len(summary_table(rows).splitlines()) == 2 + len(rows)
+    assert len(summary_table([]).splitlines()) == 2

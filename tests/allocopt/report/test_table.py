@@ -27,10 +27,6 @@ def test_text_stands_left_and_numbers_right_with_their_digits() -> None:
     ]
 
 
-def test_a_table_without_rows_is_its_header() -> None:
-    assert aligned_table(("who", "cost"), [], (None, 1)).splitlines() == ["| who | cost |", "| --- | ---: |"]
-
-
 def test_columns_that_do_not_fit_stand_below_beside_the_names_again() -> None:
     rows = [("lns", "free", 1.0, 2.0, 3.0), ("lns", "dcas", 4.0, 5.0, 6.0)]
     table = aligned_table(("solver", "strategy", "mean", "median", "longest"), rows, (None, None, 1, 1, 1), 40)
