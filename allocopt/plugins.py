@@ -58,16 +58,9 @@ def plugin_names(group: str) -> list[str]:
 def make_plugin(
     group: str, kind: str, name: str, options: Mapping[str, Any] | None = None, needs: Sequence[str] = ()
 ) -> Any:
-    """Make the part of that name in a group of entry points.
+    """Make the part of that name in a group of entry points; what it prints meanwhile goes to standard error.
 
-    What it prints meanwhile goes to standard error.
-
-    Parameters
-    ----------
-    kind
-        Word for the parts of the group, for messages.
-    needs
-        Attributes that every part of the group has.
+    ``kind`` is the word for the parts of the group in messages, ``needs`` what every part of the group has.
 
     Raises
     ------

@@ -29,15 +29,7 @@ Records = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class ReproductionRequest:
-    """What a user asks of a reproduction.
-
-    Parameters
-    ----------
-    data
-        Folder with the data, which are not part of the project.
-    is_quick
-        Whether it may take a minute only; else it has the size of the paper.
-    """
+    """What a user asks of a reproduction: the folder of the data, and the paper's size or one of a minute."""
 
     data: Path
     is_quick: bool
@@ -52,16 +44,9 @@ class ReproductionRequest:
 class ReproductionRow:
     """One number of a table or figure, by its reproduction and where it stands there.
 
-    Parameters
-    ----------
-    published
-        What the paper prints; None where it prints nothing.
-    ours
-        What was measured; None where it could not be.
-    spread
-        Standard deviation of what ``ours`` is the mean of; None for a single value.
-    n
-        Number of windows, simulations or updates behind it.
+    ``published`` is None where the paper prints nothing, ``ours`` where nothing could be measured. ``spread`` is the
+    standard deviation of what ours is the mean of, None for a single value; ``n`` windows, simulations or updates are
+    behind it.
     """
 
     artifact: str

@@ -99,7 +99,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a cell: what it measured, or why it measured nothing."""
+    """The answer of a cell: what it measured, or why it measured nothing."""
 
     measured: Row | None
     fault: str = ""

@@ -80,14 +80,8 @@ def run(
     """Run the cells that have no row in a store, and return the rows of all.
 
     A cell whose worker dies is run again, and fails after as many attempts as the grid allows. A cell that takes longer
-    than its deadline fails. Cells that failed in an earlier run are tried again.
-
-    Parameters
-    ----------
-    progress
-        Counts finished cells, and tells of failures.
-    on_row
-        Called with every row but those of failed cells, in the order of the grid, once all before it are there.
+    than its deadline fails. Cells that failed in an earlier run are tried again. ``on_row`` is called with every row
+    but those of failed cells, in the order of the grid, once all before it are there.
     """
     return _Run(grid, store, executor, progress or Progress(len(grid.cells), 0, io.StringIO()), on_row).rows()
 

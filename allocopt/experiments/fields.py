@@ -38,7 +38,7 @@ class About:
     machines
         Kinds of machines that take it.
     is_file
-        Whether it names files that are read; their paths are relative to the file that holds the specification.
+        Whether it names files, whose paths are relative to the file that holds the specification.
     names
         Registry that knows its values, for shell completion: solvers, allocators or policies.
     """
@@ -52,7 +52,7 @@ S = TypeVar("S", bound="Specification")
 
 
 class Specification(FileModel):
-    """What is run, as fields; made from a wrong value it raises `FieldError`."""
+    """Fields of a run; a wrong value raises `FieldError` as it is made."""
 
     # The constructor's types stay those of the fields.
     if not TYPE_CHECKING:

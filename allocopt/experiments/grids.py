@@ -138,14 +138,8 @@ def compare(
 ) -> list[BenchRow]:
     """Solve every problem with every solver and seed, one after the other in this process, as ``allocopt bench`` does.
 
-    A solver leaves out the problems and strategies that it does not take.
-
-    Parameters
-    ----------
-    solvers
-        Names of solvers; ``NAME:STRATEGY`` runs under that strategy alone.
-    budget
-        Limits of each solve; 10 s if not given.
+    A solver leaves out the problems and strategies that it does not take; ``NAME:STRATEGY`` runs it under that strategy
+    alone. Without a budget each solve may take 10 s.
 
     Raises
     ------

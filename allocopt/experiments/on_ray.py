@@ -16,14 +16,9 @@ _CONNECT_S = 5.0  # That a cluster has to answer
 
 
 class RayWorkers(Executor):
-    """Tasks of one core each on a Ray cluster; see `Executor`.
+    """Tasks of one core each on a Ray cluster at an address, ``auto`` for the one that runs here; see `Executor`.
 
-    Parameters
-    ----------
-    address
-        Address of the cluster, ``auto`` for the one that runs here.
-    count
-        Number of cells at a time; None for as many as the cluster has cores when a cell begins.
+    Without a count as many run at a time as the cluster has cores when a cell begins.
 
     Raises
     ------

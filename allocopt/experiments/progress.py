@@ -11,15 +11,7 @@ _WIDTH = 79  # Columns of the line on a terminal, at most
 
 
 class Progress:
-    """Counts finished cells and tells how long the others will take.
-
-    Parameters
-    ----------
-    total, done
-        Number of cells, and of those that earlier runs have finished.
-    noun
-        The word for cells.
-    """
+    """Counts finished cells, ``done`` of them by earlier runs, and tells how long the others will take."""
 
     def __init__(self, total: int, done: int, out: TextIO, noun: str = "cells") -> None:
         self._total = total
@@ -36,12 +28,12 @@ class Progress:
         self._failed += failed
 
     def remark(self, text: str) -> None:
-        """Tell something that stays."""
+        """Print a line that stays."""
         self.clear()
         print(f"allocopt: {text}", file=self._out, flush=True)
 
     def tell(self) -> None:
-        """Tell how far the run is, unless that was told a moment ago."""
+        """Print how far the run is, unless that was printed a moment ago."""
         now = time.monotonic()
         if self._is_terminal:
             width = self._width()
@@ -51,12 +43,12 @@ class Progress:
             self._told = now
 
     def close(self) -> None:
-        """Tell the last count, unless the run was too short for anything to be told."""
+        """Print the last count, unless the run was too short for anything to be printed."""
         if self._is_terminal or self._told > self._begun:
             self.remark(self._line())
 
     def clear(self) -> None:
-        """Make room for a line that stays."""
+        """Clear the line of the terminal for one that stays."""
         if self._is_terminal:
             print("\r" + " " * self._width() + "\r", end="", file=self._out, flush=True)
 

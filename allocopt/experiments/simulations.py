@@ -46,18 +46,9 @@ from allocopt.traces.workload import Workload
 class SimulationInputs:
     """What a specification reads from files, whatever its policy; it may be sent to another process.
 
-    Parameters
-    ----------
-    workload, machine
-        The jobs, brought to the machine: `Workload` and `Platform`, or `TaskWorkload` and `Machine`.
-    executables
-        What jobs ask for that share cores; None for what their scheduler takes them for.
-    placed
-        Where and when jobs were started elsewhere.
-    source
-        File in which a job of tasks stands that can never start.
-    remarks
-        What was counted, dropped and repaired.
+    Jobs and machine are a `Workload` and a `Platform`, or a `TaskWorkload` and a `Machine`. ``executables`` say what
+    jobs ask for that share cores, ``placed`` where and when jobs were started elsewhere; ``source`` is the file in
+    which a job of tasks stands that can never start, and remarks tell what was counted, dropped and repaired.
     """
 
     workload: Workload | TaskWorkload
@@ -122,20 +113,8 @@ class SimulationInputs:
 class Simulation:
     """A simulation that is ready to run, once.
 
-    Parameters
-    ----------
-    inputs
-        What was read.
-    policy
-        The scheduler; the pair of selections of a multicore machine.
-    rules
-        How events are taken, and whether jobs are killed.
-    seed
-        Fixes every random choice.
-    allocator
-        What chooses the nodes; None for the first ones that are idle.
-    execution
-        How jobs run; None for speed 1.
+    The policy is a scheduler, or the pair of selections of a multicore machine. Without an allocator jobs get the first
+    idle nodes, without an execution model they run at speed 1.
     """
 
     inputs: SimulationInputs

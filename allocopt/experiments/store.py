@@ -251,7 +251,14 @@ class Status:
         if found is None:
             raise bad_file(path, "has no run yet")
         host, pid, total, kept, running, started, seen, new, failed = found
-        is_on = running > 0 and (host != socket.gethostname() or _is_alive(pid))
+        is_on = running > 0
+        if host == socket.gethostname():
+            try:
+                os.kill(pid, 0)
+            except ProcessLookupError:
+                is_on = False
+            except PermissionError:
+                pass  # It is another user's
         return cls(total, kept + new, failed, running * is_on, kept, (time.time() if is_on else seen) - started)
 
     @property
@@ -339,13 +346,3 @@ def _faults_named(path: Path) -> Iterator[None]:
         raise bad_file(path, f"cannot be used: {error}") from None
     except sqlite3.DatabaseError as error:
         raise bad_file(path, f"is damaged or no store of rows ({error}); move the file away") from None
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass  # It is another user's
-    return True

@@ -51,12 +51,8 @@ class _Worker:
 class LocalWorkers(Executor):
     """Processes that are started when there is a cell for them, and again when one has died; see `Executor`.
 
-    Parameters
-    ----------
-    count
-        Number of processes; None for as many as there are cores.
-    fresh
-        Whether each cell gets a process of its own, which nothing that ran before has changed.
+    There are at most ``count``, else as many as there are cores. With ``fresh`` each cell gets a process of its own,
+    which nothing that ran before has changed.
     """
 
     blocks: ClassVar[bool] = False

@@ -78,16 +78,12 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A scale with its ticks.
+    """A scale with its ticks, which are values and their labels.
 
     Parameters
     ----------
     domain
         First and last value, from left to right or from bottom to top.
-    ticks
-        Values and their labels.
-    title
-        What it measures.
     scale
         ``symlog`` is linear up to 0.01 and logarithmic beyond.
     unit
@@ -463,15 +459,7 @@ def _literal(values: Sequence[object]) -> str:
 
 
 def smoothed(values: FloatArray, share: float) -> FloatArray:
-    """Return the moving average over the last values up to each.
-
-    Parameters
-    ----------
-    values
-        The values; those that are not finite are left out.
-    share
-        Share of all values over which is averaged.
-    """
+    """Return the moving average up to each value over the last ``share`` of all; what is not finite is left out."""
     span = max(1, round(share * len(values)))
     known = np.isfinite(values)
     sums, counts = (np.concatenate(([0.0], np.cumsum(part))) for part in (np.where(known, values, 0.0), known))
@@ -513,15 +501,7 @@ def write_residual_plot(path: Path, title: str, quantity: str, measured: FloatAr
 
 
 def line_figure(title: str, x: str, y: str, lines: Mapping[str, tuple[FloatArray, FloatArray]]) -> Figure:
-    """Return a figure of lines.
-
-    Parameters
-    ----------
-    title, x, y
-        Titles of the figure and of its axes.
-    lines
-        Abscissas and ordinates by the name of the line, two arrays of equal length each; NaN interrupts a line.
-    """
+    """Return a figure of lines, abscissas and ordinates of equal length by name; NaN interrupts a line."""
     every_x, every_y = (np.concatenate([line[axis] for line in lines.values()]) for axis in (0, 1))
 
     def draw(colours: Colours) -> list[Panel]:

@@ -51,16 +51,8 @@ def write_schedule_swf(path: Path, schedule: Schedule, notes: Sequence[str] = ()
     """Write a schedule in the Standard Workload Format; `read_workload` makes its jobs and machine of it.
 
     Wait (column 3), run time (4) and status (11, completed) are those of the schedule, processors are written as
-    allocated and as requested (5, 8), applications keep their numbers (14), and what is not known is -1.
-
-    Parameters
-    ----------
-    path
-        The file; ``.gz`` is compressed.
-    schedule
-        At least one job.
-    notes
-        How it was made, such as the scheduler's name; each becomes a note in the header.
+    allocated and as requested (5, 8), applications keep their numbers (14), and what is not known is -1. A name that
+    ends in ``.gz`` is compressed; notes on how it was made stand in the header.
 
     Raises
     ------

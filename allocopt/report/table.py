@@ -9,19 +9,10 @@ Cell = str | float | int | None
 def aligned_table(
     header: Sequence[str], rows: Sequence[Sequence[Cell]], digits: Sequence[int | None], width: int | None = None
 ) -> str:
-    """Format rows under a header.
+    """Format rows under a header; None is printed as a dash.
 
-    Parameters
-    ----------
-    header
-        Titles of the columns.
-    rows
-        Cells; None is printed as a dash.
-    digits
-        Per column the digits behind the point of its numbers, or None for a column of text, which stands left.
-    width
-        Most characters in a line; columns beyond stand in further tables below, each with the first columns of text.
-        None for one table, however wide.
+    Numbers of a column have so many digits behind the point, a column with None for them is text and stands left.
+    Columns beyond ``width`` characters stand in further tables below, each with the first columns of text.
     """
     texts = [[cell_text(cell, places) for cell, places in zip(row, digits, strict=True)] for row in rows]
     widths = [max(2, *(len(line[i]) for line in [header, *texts])) for i in range(len(header))]

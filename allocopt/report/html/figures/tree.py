@@ -34,20 +34,9 @@ _WIDE_CELL = 2.6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreePicture:
-    """Who holds which nodes.
+    """Which nodes each job holds: per node the number of the job in ``owner``, ``IDLE`` or ``TAKEN``.
 
-    Parameters
-    ----------
-    topology
-        The cluster.
-    owner
-        Per node the number of the job that holds it, ``IDLE`` or ``TAKEN``.
-    jobs
-        Names of the jobs.
-    name, title
-        Name of the figure, and what it shows.
-    node_names
-        Names of the nodes; empty for their numbers.
+    Nodes without names are named by their numbers; ``keys`` are the numbers of the colours of the jobs.
     """
 
     topology: Topology
@@ -178,22 +167,8 @@ class _Layout(NamedTuple):
 class _Cells:
     """Cells within inner frames within outer ones.
 
-    Parameters
-    ----------
-    level
-        0 where a cell is a node, else the level of the group that it is.
-    order
-        Nodes in the order of the cells, shape ``(size,)``.
-    first
-        Where the nodes of every cell begin in ``order``, and the number of nodes, shape ``(cells + 1,)``.
-    names
-        Name of every cell.
-    inner, outer
-        Numbers of the frames of every cell, rising, shape ``(cells,)``.
-    inner_names, outer_names
-        Name of every frame.
-    has_outer
-        Whether outer frames mean something: else there is one.
+    Level 0 has nodes as cells, others groups of nodes: those of cell ``i`` are ``order[first[i]:first[i + 1]]``. Frames
+    of the cells are numbered in rising order; without ``has_outer`` the outer one means nothing.
     """
 
     level: int

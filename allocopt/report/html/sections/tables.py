@@ -1,6 +1,6 @@
 """Results that are rows of numbers: simulations, reproductions, energy."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
 import numpy as np
@@ -54,8 +54,19 @@ def simulations_section(files: Sequence[ResultFile]) -> Section:
         columns, cells = (columns[0], *columns[2:]), [(each[0], *each[2:]) for each in cells]
     table = Table("Simulations", columns, tuple(cells))
     if len(rows) > 1:
-        parts = (table,) if len(groups) > _MOST_BARS else (_bars(groups), table)
-        return Section("Simulations", source, parts=parts)
+        if len(groups) > _MOST_BARS:
+            return Section("Simulations", source, parts=(table,))
+        measures = [
+            Measure(title, tuple(fmean(getattr(row, name) for row in own) for own in groups.values()), shown, best)
+            for title, name, shown, best in (
+                ("Mean wait", "mean_wait_s", duration, "min"),
+                ("Mean bounded slowdown", "mean_bounded_slowdown", number, "min"),
+                ("Utilization", "utilization", percent, "max"),
+                ("Longest wait", "max_wait_s", duration, "min"),
+            )
+        ]
+        bars = Measure.figure("Simulations side by side", list(groups), measures)
+        return Section("Simulations", source, parts=(bars, table))
     ((_, row),) = rows
     facts = (
         ("jobs", f"{row.jobs:,}"),
@@ -65,19 +76,6 @@ def simulations_section(files: Sequence[ResultFile]) -> Section:
         ("of the machine in use", percent(row.utilization)),
     )
     return Section("Simulation", source, facts, parts=(table,))
-
-
-def _bars(groups: Mapping[str, Sequence[SimulationRecord]]) -> Figure:
-    def means(value: Callable[[SimulationRecord], float]) -> tuple[float, ...]:
-        return tuple(fmean(map(value, group)) for group in groups.values())
-
-    measures = (
-        Measure("Mean wait", means(lambda row: row.mean_wait_s), duration),
-        Measure("Mean bounded slowdown", means(lambda row: row.mean_bounded_slowdown), number),
-        Measure("Utilization", means(lambda row: row.utilization), percent, "max"),
-        Measure("Longest wait", means(lambda row: row.max_wait_s), duration),
-    )
-    return Measure.figure("Simulations side by side", list(groups), measures)
 
 
 def reproduction_section(source: str, rows: Sequence[ReproductionRow]) -> Section:

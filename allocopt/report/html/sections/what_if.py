@@ -47,7 +47,17 @@ class WhatIfPage:
 def what_if_section(source: str, combinations: Sequence[Combination]) -> Section:
     """Show combinations beside the first; ``source`` says what they were simulated of, where the title does not."""
     rows = [each.row for each in combinations]
-    parts: list[Figure | Table] = [_table(combinations), _bars(combinations)]
+    measures = [
+        Measure("Mean hop cost", tuple(row.mean_hop_cost for row in rows), number),
+        Measure("Mean wait", tuple(row.mean_wait_s for row in rows), "{:,.0f} s".format),
+        Measure("Mean bounded slowdown", tuple(row.mean_bounded_slowdown for row in rows), "{:,.2f}".format),
+    ]
+    for level in range(min(len(row.fragmentation) for row in rows)):
+        where = "leaves" if level == 0 else f"groups of level {level + 1}"
+        values = tuple(row.fragmentation[level] for row in rows)
+        measures.append(Measure(f"Fragmentation over {where}", values, "{:.3f}".format))
+    bars = Measure.figure("Combinations side by side", [row.name for row in rows], measures)
+    parts: list[Figure | Table] = [_table(rows), bars]
     if any(each.timeline is not None for each in combinations):
         known = [(each.row, each.timeline) for each in combinations if each.timeline is not None]
         named: dict[str, Timeline] = {}
@@ -76,7 +86,7 @@ def what_if_section(source: str, combinations: Sequence[Combination]) -> Section
     return Section("What if", source, facts, sentences, tuple(parts))
 
 
-def _table(combinations: Sequence[Combination]) -> Table:
+def _table(combinations: Sequence[WhatIfRow]) -> Table:
     columns = (
         Column("allocator"), Column("scheduler"), Column("mean wait s", 0), Column("± %", 1), Column("slowdown", 2),
         Column("± %", 1), Column("hop cost", 0), Column("± %", 1), Column("fragmentation", 3),
@@ -84,7 +94,7 @@ def _table(combinations: Sequence[Combination]) -> Table:
     )  # fmt: skip
     note = "± % beside the first line. Slowdown is the mean bounded slowdown, hop cost the mean over jobs of several "
     rows = []
-    for row in (each.row for each in combinations):
+    for row in combinations:
         changes = (row.mean_wait_change, row.mean_bounded_slowdown_change, row.mean_hop_cost_change)
         wait, slowdown, cost = (None if change is None else 100 * change for change in changes)
         rows.append((
@@ -94,22 +104,6 @@ def _table(combinations: Sequence[Combination]) -> Table:
         ))  # fmt: skip
     note += "nodes, fragmentation that of the idle nodes over leaves."
     return Table("Combinations", columns, tuple(rows), note=note)
-
-
-def _bars(combinations: Sequence[Combination]) -> Figure:
-    rows = [each.row for each in combinations]
-    measures = [
-        Measure("Mean hop cost", tuple(row.mean_hop_cost for row in rows), number),
-        Measure("Mean wait", tuple(row.mean_wait_s for row in rows), lambda value: f"{value:,.0f} s"),
-        Measure(
-            "Mean bounded slowdown", tuple(row.mean_bounded_slowdown for row in rows), lambda value: f"{value:,.2f}"
-        ),
-    ]
-    for level in range(min(len(row.fragmentation) for row in rows)):
-        where = "leaves" if level == 0 else f"groups of level {level + 1}"
-        values = tuple(row.fragmentation[level] for row in rows)
-        measures.append(Measure(f"Fragmentation over {where}", values, lambda value: f"{value:.3f}"))
-    return Measure.figure("Combinations side by side", [each.row.name for each in combinations], measures)
 
 
 def _pictures(known: Sequence[tuple[WhatIfRow, Timeline]]) -> Iterator[Figure]:
