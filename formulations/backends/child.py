@@ -84,7 +84,7 @@ class _Child:
             self._pipe.send(request)
 
     def answers(self, clock: Clock, grace: float) -> Iterator[Progress]:
-        """Yield what comes, up to the outcome, or to ``grace`` seconds after the time is up.
+        """Yield the reports of a solve up to the outcome, or to ``grace`` seconds after the time is up.
 
         Raises `BackEndDiedError` if the child ends before it has answered.
         """

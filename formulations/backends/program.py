@@ -1,4 +1,4 @@
-"""Binary programs, files of them that other solvers read, and what back ends are asked and answer.
+"""Binary programs, their files for other solvers, and the requests and answers of back ends.
 
 ========  ============================================================================================
 suffix    format
@@ -139,7 +139,7 @@ class Rows:
 
 
 class Formulation(Protocol):
-    """A problem written as a binary program, and the way back; bounds of the two are the same unless it says so."""
+    """A problem written as a binary program, and the way back."""
 
     def program(self) -> BinaryProgram:
         """Build the program."""
@@ -151,7 +151,7 @@ class Formulation(Protocol):
         """Return the ones of the point that stands for a solution, rising; None if the program left it out."""
 
     def bound_of(self, bound: float) -> float:
-        """Return the bound on the problem's objective that follows from a lower bound of the program."""
+        """Return the bound on the problem's objective that follows from one of the program, by default that."""
         return bound
 
 

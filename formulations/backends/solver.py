@@ -123,7 +123,7 @@ class BackEndSolver(SearchSolver[P, Any], Generic[P, T]):
         return Capabilities(self.strategies, promises, f"{self.largest_nonzeros:,} nonzeros of the model")
 
     def too_many(self, nonzeros: int) -> str | None:
-        """Why a model with so many nonzeros is too large, or None."""
+        """Return why a model with so many nonzeros is too large, or None."""
         if nonzeros <= self.largest_nonzeros:
             return None
         return f"its model would have {nonzeros:,} nonzeros, the largest taken has {self.largest_nonzeros:,}"

@@ -25,7 +25,6 @@ def by_program(problem: CoallocationProblem, back_end: str) -> float:
     outcome = BACK_ENDS[back_end].solve_program(Request(model.program(), 60.0), lambda progress: None)
     assert outcome.is_proved
     found = model.decode(outcome.chosen)
-    assert found is not None
     assert model.bound_of(outcome.bound) >= problem.objective(found) - 1e-6
     return problem.objective(found)
 

@@ -152,7 +152,7 @@ class Prices:
 
 
 class Reach(NamedTuple):
-    """What a block can still save to the left of a leaf, prices paid, wherever its other nodes may lie.
+    """Largest savings of a block to the left of a leaf, prices paid, wherever its other nodes may lie.
 
     For ``rest`` nodes left of leaf g, ``inside`` nodes of the block lying in the pod that ends there, the largest such
     saving is entry ``offset[c] + (g * (n_c + 1) + rest) * width[c] + inside`` of the tables. The width of the leftover
@@ -171,7 +171,7 @@ REACH = record_type(Reach)
 
 @inlined
 def left_saving(window: Window, reach: Reach, c: int, leaf: int, room: int, rest: int, x: int, y: int) -> float:
-    """Most that ``rest`` more nodes of a block can save, prices paid, on ``room`` positions of a leaf and left of it.
+    """Return the most that ``rest`` more nodes can save, prices paid, on ``room`` positions of a leaf and left of it.
 
     The block has x nodes in the leaf already and y in its pod.
     """

@@ -219,7 +219,7 @@ def search_dcas(problem: TopologyProblem, run: Run) -> StopReason:
 
 
 def growth(parts_by_limit: list[tuple[float, int]]) -> float:
-    """Return by what the limit had best grow after rounds of these limits, which kept so many parts.
+    """Return the factor by which the limit had best grow after rounds of these limits, which kept so many parts.
 
     If the work of a round is a power of its limit, all rounds together cost least, at worst, where the last is e times
     as much work as the one before it.

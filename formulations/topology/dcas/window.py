@@ -47,7 +47,7 @@ class Levels(NamedTuple):
 
     @classmethod
     def of(cls, encoding: Encoding) -> "Levels":
-        """Find the levels of a problem but those whose only group holds all idle nodes, at the same saving for all."""
+        """Find the levels of a problem; one that has a single group saves the same for all, and is left out."""
         groups: list[IntArray] = []
         weights: list[float] = []
         for row, weight, count in zip(encoding.groups, encoding.weights, encoding.n_groups, strict=True):

@@ -39,7 +39,7 @@ Int16Matrix = Annotated[NDArray[np.int16], 2]
 
 
 class Order(StrEnum):
-    """In which order the pods come."""
+    """Order of the pods."""
 
     DEAREST_FIRST = "dearest"  # by the mean charge for their nodes, falling
     LARGEST_FIRST = "largest"  # by their idle nodes, falling
@@ -464,7 +464,7 @@ def _leaves_of(tree: GroupTree, charge: FloatArray, largest: int, pod_order: Ord
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What a search came to."""
+    """Outcome of a search over the leaves."""
 
     complete: bool  # whether nothing was left out
     most_left: float  # none has less regret than the slack less this; minus infinity if none has less than the slack

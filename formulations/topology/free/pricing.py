@@ -1,4 +1,4 @@
-"""Patterns priced: what is asked for, what a job is charged for its nodes of a group, and the best patterns.
+"""Pricing of patterns: the demand, the charge of a job for its nodes of a group, and the best patterns.
 
 Jobs with ``a_j`` nodes of a group of ``c`` idle nodes keep to ``sum_j f(a_j) <= f(c)`` for every superadditive ``f``.
 ``f(a) = a`` is the capacity of the group, ``f(a) = floor(q a / d)`` a Chvatal-Gomory cut of it: with ``d`` = 20 and

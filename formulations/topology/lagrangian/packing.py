@@ -138,7 +138,7 @@ class Packing:
 
     @classmethod
     def of(cls, blocks: Blocks, sizes: IntArray, starts: IntArray) -> "Packing":
-        """Cost a sequence of blocks."""
+        """Return the packing of a sequence of blocks."""
         return cls(sizes, starts, _packing_cost(blocks.costs, sizes, starts))
 
     @classmethod

@@ -266,10 +266,6 @@ _OF_PATHS = (_arrange_by_end, _fill_labels, _fill_labels_to_end, _mark_survivors
 RELAXATION_KERNELS = (*_OF_PATHS, balance_weights)  # entries that a relaxation and its bundle call
 
 
-class OutOfTime(Exception):  # noqa: N818
-    """The time is up before prices have a path."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Path:
     """A shortest path around the circle for some prices."""
@@ -287,7 +283,7 @@ class Path:
 
 
 class Relaxation:
-    """Prices in, bounds out; where the time of the clock is up, every method may raise `OutOfTime`."""
+    """Bounds by shortest paths at prices of the sizes; where the time is up, every method may raise `TimeoutError`."""
 
     def __init__(self, blocks: Blocks, clock: Clock) -> None:
         self.blocks, self._clock = blocks, clock
@@ -359,7 +355,7 @@ class Relaxation:
 
     def _look(self) -> None:
         if self._clock.expired():
-            raise OutOfTime
+            raise TimeoutError
 
 
 class Bundle:

@@ -27,7 +27,7 @@ from formulations.topology.lagrangian.packing import (
     Stretches,
     improve_packing,
 )
-from formulations.topology.lagrangian.relaxation import RELAXATION_KERNELS, Bundle, OutOfTime, Path, Relaxation
+from formulations.topology.lagrangian.relaxation import RELAXATION_KERNELS, Bundle, Path, Relaxation
 
 MOST_CUTS = 100
 
@@ -70,12 +70,10 @@ class Lagrangian(TopologySolver):
     )
 
     def refusal(self, problem: TopologyProblem) -> str | None:
-        """Why the window is too large, or None."""
         n_blocks = _number_of_blocks(problem)
         return None if n_blocks <= LARGEST_BLOCKS else f"it has {n_blocks:,} blocks, {LARGEST_BLOCKS:,} are taken"
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
-        """Compiled entries that the search may call."""
         return (*BLOCK_KERNELS, *RELAXATION_KERNELS, *PACKING_KERNELS)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
@@ -99,7 +97,7 @@ class Lagrangian(TopologySolver):
             search.improve_a_little()
             search.find_prices(CONVERGED, steps)
             kept = self._few_blocks(search, run, budget)
-        except OutOfTime:
+        except TimeoutError:
             return StopReason.TIME_LIMIT
         if kept is not None:
             return HIGHS.solve(problem, run, Pack(problem, blocks, kept), budget, seed, run.solution)

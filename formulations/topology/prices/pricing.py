@@ -252,7 +252,7 @@ def _best_sales(tree: MergedTree, space: _Space, prices: FloatArray, sales: IntA
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Priced(Answer):
-    """What jobs and groups do at some prices of parts, in hops."""
+    """The best answers of jobs and groups to prices of parts, in hops."""
 
     job_parts: IntArray  # how many of each part a job of each size takes, shape (R, rows)
     savings: FloatArray  # of these parts, prices not taken off, shape (R,)
@@ -280,7 +280,7 @@ class Pricing:
         self._space = _Space(offset, one, several, last, prefix, todo, piece)
 
     def at(self, prices: FloatArray) -> Priced:
-        """Answer prices, none negative, those of no nodes 0."""
+        """Find the best answers to prices that are not negative, and 0 for parts of no nodes."""
         tree, n_sizes = self.tree, len(self.sizes)
         job_parts = np.empty((n_sizes, tree.n_rows), dtype=np.int64)
         savings, values = np.empty(n_sizes), np.empty(n_sizes)
@@ -299,12 +299,12 @@ class Pricing:
         return Priced(prices, bound, job_parts, savings, sales, worth)
 
     def work(self) -> int:
-        """Additions of an answer, at most: of the jobs' programs and of the groups' knapsacks."""
+        """Return the most additions that an answer takes, for the programs of jobs and the knapsacks of groups."""
         idle = np.diff(self.tree.worth_first)[:-1]
         return int(self.tree.widest[:-1] @ (idle + self.sizes.sum()))
 
     def inherited(self, coarse: "Pricing", prices: FloatArray) -> FloatArray:
-        """Prices of every part that are those of a pricing with merged classes; they prove as much, or more."""
+        """Return prices equal to those of a pricing with merged classes, which prove as much or more."""
         mine = np.zeros(self.tree.n_rows)
         for fine_class, coarse_class in zip(self.class_of_group, coarse.class_of_group, strict=True):
             for v, group in zip(*np.unique(fine_class, return_index=True), strict=True):

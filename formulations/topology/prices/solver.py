@@ -79,11 +79,11 @@ class _Master(RestrictedMaster[Priced]):
         return len(self._seen) > before
 
     def add_job(self, r: int, rows: IntArray, amounts: IntArray, saving: float) -> None:
-        """Let jobs of the size with index ``r`` take parts that save so many hops."""
+        """Add a column in which a job of the size with index ``r`` takes parts that save so many hops."""
         self._add(self._jobs[r], rows, amounts, saving)
 
     def add_sales(self, stock: int, rows: IntArray, amounts: IntArray) -> None:
-        """Let groups of a stock sell parts together."""
+        """Add a column in which a group of a stock sells parts together."""
         if len(rows) > 0:
             self._add(self._stocks[stock], rows, -amounts, 0.0)
 
@@ -224,7 +224,7 @@ class _Bounding:
         orders.proceed(most, self._run, self._has_time)
 
     def _charge(self) -> None:
-        """Record what charges per node, and cuts, prove where `exact` takes the window."""
+        """Record the bound of charges per node and of cuts, where `exact` takes the window."""
         if self._insertion_work() > MOST_CHARGED or ExactFree().refusal(self._problem) is not None:
             return
         if not self._may_go_on() or self._remaining() < Closing.seconds_to_set_up(self._problem):

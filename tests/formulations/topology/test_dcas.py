@@ -77,7 +77,6 @@ def test_the_bound_never_passes_the_optimum_of_free(problem: TopologyProblem, fa
     best = optimum(problem)
     prices = prices_of(problem, best * factor + 1.0, cut)
     assume(prices is not None)
-    assert prices is not None
     assert prices.bound <= best * (1 + 1e-9) + 1e-9
 
 
@@ -85,7 +84,6 @@ def test_the_bound_never_passes_the_optimum_of_free(problem: TopologyProblem, fa
 def test_the_bound_of_a_single_job_is_its_optimum(problem: TopologyProblem) -> None:
     best = optimum(problem)
     prices = prices_of(problem, best)
-    assert prices is not None
     assert prices.bound == pytest.approx(best, rel=1e-9, abs=1e-9)
 
 
@@ -94,7 +92,6 @@ def test_the_bound_is_near_the_proven_optima(oracle_windows: list[OracleWindow])
     for case in oracle_windows:
         best = case.optimum[Strategy.FREE]
         prices = prices_of(case.problem, case.optimum[Strategy.SCAS])
-        assert prices is not None
         assert prices.bound <= best * (1 + 1e-9)
         gaps.append(1 - prices.bound / best)
     assert np.mean(gaps) < 0.01
@@ -110,13 +107,11 @@ def test_what_the_decoder_finds_is_valid_and_its_excess_is_its_cost_above_the_bo
     run = Run(DynamicProgram(), problem, Budget(), 0)
     run.offer(Allocation.sequential(problem))
     first = run.objective
-    assert first is not None
     prices = Prices.none(window).raised(window, first, run.clock)
     decoder = Decoder(problem, window, cut)
     decoder.improve(prices, 0, run)
     excess = decode(window, decoder.space, 1000.0, np.inf, 30)
     decoder.offer(decoder.space.best_owners, run)
-    assert run.objective is not None
     assert run.objective < first
     assert run.objective == verify(problem, run.solution) == pytest.approx(prices.bound + excess, rel=1e-9)
 
@@ -155,8 +150,6 @@ def test_the_optimum_of_brute_force_is_proved_where_nesting_pays() -> None:
         problem = ragged_window(seed)
         result = solved(problem)
         scas = solved(problem.with_strategy(Strategy.SCAS)).objective
-        assert result.objective is not None
-        assert scas is not None
         if result.objective < scas - 1.0 or seed % 8 == 0:
             assert_proved(result, optimum(problem))
         better += result.objective < scas - 1.0

@@ -22,8 +22,8 @@ from allocopt.problems.topology.tables import encode, group_tree
 from allocopt.solving.budget import Budget
 from formulations.topology.free import layers as module
 from formulations.topology.free.layers import Jobs, LayeredSearch, Layers, Order
-from formulations.topology.free.pricing import Charges, Pricing, Row
-from formulations.topology.free.solver import ColumnGeneration, Master
+from formulations.topology.free.pricing import Pricing, Row
+from formulations.topology.free.solver import ColumnGeneration
 
 ROUNDING = 1e-9
 
@@ -155,21 +155,6 @@ def test_a_row_is_superadditive(multiplier: int, divisor: int) -> None:
         assert values[a] + values[b] <= values[a + b]
 
 
-def test_the_table_of_charges_adds_up_the_rows() -> None:
-    tree = group_tree(encode(tiny_window(2)))
-    charges = Charges(tree)
-    charges.add(Row(1, 2, 3))
-    charges.add(Row(1, 1, 2))
-    multipliers = np.arange(1.0, 1 + len(charges.rows))
-    table = charges.table(multipliers)
-    k = np.arange(tree.idle[1] + 1)
-    expected = 2.0 * k + multipliers[-2] * (2 * k // 3) + multipliers[-1] * (k // 2)
-    assert table[charges.first[1] : charges.first[2]].tolist() == pytest.approx(expected.tolist())
-    rights = [multiplier * charges.right_side(i) for i, multiplier in enumerate(multipliers)]
-    assert charges.income(table) == pytest.approx(sum(rights))
-    assert charges.table(multipliers[:2])[charges.first[2] :].max() == 0
-
-
 @given(windows(most_idle=9, most_jobs=4), seeds)
 def test_the_most_violated_cut_is_that_of_the_slow_twin(problem: TopologyProblem, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -248,15 +233,6 @@ def test_a_round_that_does_not_fit_is_not_begun(limit_s: float, rounds: int) -> 
     assert next(begun) == rounds
 
 
-def test_a_pattern_is_added_once_a_size() -> None:
-    pricing = pricing_of(tiny_window(2))
-    master = Master(np.array([1, 2]), pricing.charges)
-    pattern = np.ones(len(pricing.tree.idle), dtype=np.int64)
-    assert master.add(0, pattern, 2.0)
-    assert not master.add(0, pattern, 2.0)
-    assert master.add(1, pattern, 0.5)
-
-
 ROOMY = 100_000
 SHALLOW = windows(most_idle=9, most_jobs=4, topologies=fat_trees | trees(levels=1) | trees(levels=2) | trees(levels=3))
 orders = st.sampled_from(list(Order))
@@ -333,7 +309,6 @@ def test_the_best_allocation_is_found_if_its_regret_is_within_the_slack(
     best = largest_saving(problem)
     outcome = run(problem, layers, bound - best + more)
     assert outcome.complete
-    assert outcome.counts is not None
     assert outcome.counts.sum(axis=1).tolist() == problem.sizes.tolist()
     assert (outcome.counts.sum(axis=0) <= leaf_groups(encode(problem))[0]).all()
     assert saving_of(problem, outcome.counts) == pytest.approx(best, abs=1e-8)
@@ -394,7 +369,6 @@ def test_a_state_with_far_too_many_choices_ends_the_search() -> None:
 def test_fields_of_a_key_do_not_overlap_and_none_straddles_two_words() -> None:
     sizes = np.array([40, 40, 31, 16, 3, 2, 1, 1, 1])
     jobs = Jobs.of(sizes, np.arange(9))
-    assert jobs is not None
     fields = jobs.word, jobs.shift, jobs.bits
     used: set[int] = set()
     for size, word, shift, bits in zip(sizes.tolist(), *(field.tolist() for field in fields), strict=True):

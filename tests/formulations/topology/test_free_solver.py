@@ -8,14 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.clocks import ScriptedBudget
 from support.counts import optimum_by_counts
-from support.oracle import ROUNDING, OracleWindow
 from support.results import assert_proved
 from support.side import ruled_optimum, ruled_windows
 from support.windows import fat_trees, paper_window, trees, window
 
 from allocopt.cluster.topology import FatTree, Tree
 from allocopt.errors import UsageError
-from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
 from allocopt.problems.topology.placement import Groups, Placement, Preference, Segments
 from allocopt.solving.budget import MOST_ITERATIONS, Budget
@@ -59,15 +57,6 @@ def test_from_a_greedy_allocation_the_optimum_over_all_counts_is_proved(levels: 
     )
     problem = window(tree, range(14), rng.integers(1, 5, size=4).tolist())
     assert_proved(solved(problem), optimum_by_counts(problem))
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("greedy_alone")
-def test_the_proven_optima_are_found_from_greedy_allocations(oracle_windows: list[OracleWindow]) -> None:
-    for case in oracle_windows[:30:3]:
-        result = solved(case.problem.with_strategy(Strategy.FREE))
-        assert result.status is Status.OPTIMAL
-        assert result.objective == pytest.approx(case.optimum[Strategy.FREE], rel=0, abs=ROUNDING)
 
 
 @pytest.fixture
