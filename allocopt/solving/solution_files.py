@@ -46,12 +46,12 @@ def write_solution(path: Path | str, problem: Problem, result: Result) -> None:
     Raises `BadFileError` if the file cannot be written, or would not be read again.
     """
     path = Path(path)
-    held = solution_object(problem, result)
+    held = _solution_object(problem, result)
     validated(kind_of(problem).codec.solution_model, held, f"{path}: cannot be written")
     write_text(path, json_by_line(held))
 
 
-def solution_object(problem: Problem, result: Result) -> dict[str, object]:
+def _solution_object(problem: Problem, result: Result) -> dict[str, object]:
     """Turn a result into the object that stands in its file; what is not finite, or was not found, is null."""
     kind = kind_of(problem)
     nothing = {kind.codec.solution_model.answer_key: None}

@@ -37,7 +37,7 @@ class _SmallestDominantShare:
         return QueueKeys(OrderKind.FIXED, self.shares)
 
 
-def order_of(rule: str, jobs: JobSet, machine: Machine) -> QueueOrder:
+def _order_of(rule: str, jobs: JobSet, machine: Machine) -> QueueOrder:
     """Return the queue order of a rule for a job set; raise `UsageError` where there is no such rule."""
     if rule not in RULES:
         raise UsageError(f"there is no rule {rule!r}; there are {', '.join(RULES)}")
@@ -47,7 +47,7 @@ def order_of(rule: str, jobs: JobSet, machine: Machine) -> QueueOrder:
     return orders[rule]
 
 
-def policies_of(policy: str, jobs: JobSet) -> IntArray:
+def _policies_of(policy: str, jobs: JobSet) -> IntArray:
     """Return the `Policy` of each job, shape ``(n,)``; raise `UsageError` where it cannot be chosen in that way."""
     if policy not in POLICIES:
         raise UsageError(f"there is no policy {policy!r}; there are {', '.join(POLICIES)}")
@@ -73,11 +73,11 @@ def baseline_episodes(
     if backfill is None:
         backfill = Backfill.EASY if rule == "fcfs" else Backfill.FIRST_FIT
     for number, jobs in enumerate(jobsets):
-        order, workload = order_of(rule, jobs, machine), jobs.workload()
+        order, workload = _order_of(rule, jobs, machine), jobs.workload()
         # Rows of values take turns after each start: a random job is drawn anew every time.
         keys = [order.keys(workload, rng) for _ in range(len(jobs) if rule == "random" else 1)]
         values = [workload.submit if one.kind == OrderKind.ARRIVAL else one.values for one in keys]
-        episodes.follow_list(number, np.array(values), policies_of(policy, jobs), backfill)
+        episodes.follow_list(number, np.array(values), _policies_of(policy, jobs), backfill)
         yield episodes
 
 

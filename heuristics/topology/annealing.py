@@ -119,11 +119,9 @@ def cost_at(window: Encoding, positions: IntArray, counts: IntArray) -> float:
 
 
 @helper(allocates=True)
-def is_non_crossing(owners: IntArray, sizes: IntArray) -> bool:
-    """Whether the jobs and the leftover (owner -1) are a non-crossing partition of the circle.
-
-    A scan with a stack of the blocks that are open: a position may only belong to the block on top, or open a new one.
-    """
+def _is_non_crossing(owners: IntArray, sizes: IntArray) -> bool:
+    # Whether the jobs and the leftover (owner -1) are a non-crossing partition of the circle: in a scan with a stack of
+    # the blocks that are open, a position may only belong to the block on top, or open a new one.
     m, n_jobs = owners.size, sizes.size
     left = np.empty(n_jobs + 1, dtype=np.int64)
     put(sizes, left[:n_jobs])
@@ -259,7 +257,7 @@ def annealing_kernel(choose: Callable[..., int], guide: types.Type) -> Callable[
                     block = blocks[i, : window.sizes[jobs[i]]]
                     place = choose(window.sizes, jobs, i, count, idle, n_idle, guide, rng)
                     n_idle = insert_job(walk.working, jobs[i], place, idle, n_idle, block)
-                accepts = not rules.non_crossing or is_non_crossing(walk.working, window.sizes)
+                accepts = not rules.non_crossing or _is_non_crossing(walk.working, window.sizes)
                 if accepts:
                     break
                 _go_back(walk)
@@ -315,8 +313,8 @@ def follow_walk(
     return StopReason.ITERATIONS
 
 
-class Swapping(NamedTuple):
-    """Where the walk on counts is; what nobody has belongs to one more owner, whose size is infinite."""
+class _Swapping(NamedTuple):
+    """State of the walk on counts; what nobody has belongs to one more owner, whose size is infinite."""
 
     owners: IntArray  # job of each idle position, or J where it has none, shape (m,)
     counts: Annotated[NDArray[np.int32], 2]  # nodes of each owner by group, levels numbered through, shape (J + 1, V)
@@ -329,8 +327,7 @@ class Swapping(NamedTuple):
     random: IntArray  # state of Lehmer's generator
 
     @classmethod
-    def at(cls, problem: TopologyProblem, allocation: Allocation, seed: int) -> "Swapping":
-        """Return a walk that stands at an allocation."""
+    def at(cls, problem: TopologyProblem, allocation: Allocation, seed: int) -> "_Swapping":
         encoding, n_jobs = encode(problem), len(problem.jobs)
         first = np.cumsum(encoding.n_groups) - encoding.n_groups
         groups = np.ascontiguousarray((encoding.groups + first[:, np.newaxis]).T)
@@ -346,13 +343,12 @@ class Swapping(NamedTuple):
         )
 
     def allocation(self, problem: TopologyProblem) -> Allocation:
-        """Return the allocation where the walk stands."""
         n_jobs = len(problem.jobs)
         return Allocation.of_owners(problem, np.where(self.owners == n_jobs, -1, self.owners))
 
 
 @inlined
-def _hand_over(swapping: Swapping, a: int, b: int, group: int, k: int) -> None:
+def _hand_over(swapping: _Swapping, a: int, b: int, group: int, k: int) -> None:
     index = swapping.first[group]
     while k > 0:
         position = swapping.members[index]
@@ -362,8 +358,8 @@ def _hand_over(swapping: Swapping, a: int, b: int, group: int, k: int) -> None:
             k -= 1
 
 
-@kernel(void(record_type(Swapping), int64, float64, float64))
-def anneal_by_swaps(swapping: Swapping, steps: int, hottest: float, coldest: float) -> None:
+@kernel(void(record_type(_Swapping), int64, float64, float64))
+def _anneal_by_swaps(swapping: _Swapping, steps: int, hottest: float, coldest: float) -> None:
     """Take some steps of the walk on counts, which changes in place; O(levels) each on a window of any size.
 
     Nodes of one job change places with as many of another job, or with idle ones. A job of n nodes that gives up k
@@ -405,7 +401,7 @@ def anneal_by_swaps(swapping: Swapping, steps: int, hottest: float, coldest: flo
 
 @dataclass(frozen=True, slots=True)
 class WindowAnnealing(TopologySolver):
-    """Annealing with the paper's move; O(m) a step."""
+    """Anneal with the paper's move; O(m) a step."""
 
     hottest: float = 5.0  # first temperature, as a multiple of the cost of one hop
     coldest: float = 0.25  # last temperature, likewise
@@ -418,16 +414,13 @@ class WindowAnnealing(TopologySolver):
         Schedule(self.hottest, self.coldest, self.steps, self.most_removed)
 
     def refusal(self, problem: TopologyProblem) -> str | None:
-        """Why the window is too large, or None."""
         n_jobs = len(problem.jobs)
         return None if n_jobs <= MOST_JOBS else f"it has {n_jobs:,} jobs, at most {MOST_JOBS:,} are taken"
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
-        """Compiled entries that the search may call."""
         return (anneal_anywhere,)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Anneal from the warm start or the sequential allocation; see `TopologySolver.search`."""
         if run.solution is None:
             run.offer(Allocation.sequential(problem))
         schedule = Schedule(self.hottest, self.coldest, budget.iterations or self.steps, self.most_removed)
@@ -441,7 +434,7 @@ class WindowAnnealing(TopologySolver):
 
 @dataclass(frozen=True, slots=True)
 class AnnealingAsPublished(WindowAnnealing):
-    """The walk that the NSA authors' code takes, to reproduce the paper's Table III; only there to be compared with.
+    """Walk as the NSA authors' code does, to reproduce the paper's Table III.
 
     A rejected move restores the energy that the next one is compared with, but not the allocation that it starts from,
     so that most moves start from a state that was not accepted. The temperatures are those of the code (25,000 to 2.5
@@ -472,7 +465,7 @@ def _has_table(problem: TopologyProblem) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Annealing(WindowAnnealing):
-    """Proper Metropolis annealing: the paper's move under ``dcas``, swaps of nodes under ``free``.
+    """Anneal by Metropolis' rule: with the paper's move under ``dcas``, with swaps of nodes under ``free``.
 
     Where the counts of a window would not fit into memory, ``free`` is searched with the paper's move too.
     """
@@ -491,13 +484,11 @@ class Annealing(WindowAnnealing):
         Schedule(self.swap_hottest, self.swap_coldest, self.swaps, self.most_removed)
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
-        """Compiled entries that the search may call."""
         if problem.strategy is Strategy.DCAS or not _has_table(problem):
             return WindowAnnealing.kernels(self, problem)
-        return (*GREEDY_KERNELS, anneal_by_swaps)
+        return (*GREEDY_KERNELS, _anneal_by_swaps)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Anneal from the warm start, or under ``free`` from the greedy one; see `TopologySolver.search`."""
         if problem.strategy is Strategy.DCAS or not _has_table(problem):
             return WindowAnnealing.search(self, problem, run, budget, seed)
         if run.solution is None:
@@ -506,14 +497,14 @@ class Annealing(WindowAnnealing):
                 run.offer(insert_largest_first(problem, run)[0])
         if run.is_proved():
             return StopReason.PROVED
-        swapping, steps, offered = Swapping.at(problem, run.solution, seed), budget.iterations or self.swaps, 0.0
+        swapping, steps, offered = _Swapping.at(problem, run.solution, seed), budget.iterations or self.swaps, 0.0
         cooling = np.log(self.swap_coldest / self.swap_hottest) / steps
         for first in range(0, steps, SWAPS_SLICE):
             if run.clock.expired():
                 return StopReason.TIME_LIMIT
             last = min(steps, first + SWAPS_SLICE)
             hot, cold = (float(self.swap_hottest * np.exp(cooling * step)) for step in (first, last))
-            anneal_by_swaps(swapping, last - first, hot, cold)
+            _anneal_by_swaps(swapping, last - first, hot, cold)
             # Sums of fractions: what is better by less than this is not better.
             if swapping.saving[0] > offered + 1e-9:
                 offered = float(swapping.saving[0])

@@ -47,18 +47,15 @@ class Greedy(TopologySolver):
     )
 
     def refusal(self, problem: TopologyProblem) -> str | None:
-        """Why the window is too large, or None."""
         work = len(problem.idle_nodes) * len(problem.topology.hops) * int(problem.sizes.max())
         if work <= LARGEST_INSERTION and len(problem.jobs) <= MOST_JOBS:
             return None
         return f"it has {len(problem.jobs):,} jobs, and {work:,} is the product; {self.capabilities.largest} are taken"
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
-        """Compiled entries that the search may call."""
         return RULED_KERNELS if problem.has_side_constraints else GREEDY_KERNELS
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Insert the jobs, largest first; see `TopologySolver.search`."""
         if problem.has_side_constraints:
             return insert_by_rules(problem, run, budget, seed)
         allocation, complete = insert_largest_first(problem, run)

@@ -90,7 +90,7 @@ class _Search(NamedTuple):
     random: IntArray  # state of Lehmer's generator
 
 
-class Moves(NamedTuple):
+class _Moves(NamedTuple):
     """How the search moves."""
 
     price: float  # largest difference of the prices of two nodes, in hops
@@ -100,7 +100,7 @@ class Moves(NamedTuple):
     related: float  # share of the moves that remove neighbours on the circle
 
 
-CIRCLE, RING, SLIDE, SEARCH, MOVES = map(record_type, (_Circle, _Ring, _Slide, _Search, Moves))
+CIRCLE, RING, SLIDE, SEARCH, MOVES = map(record_type, (_Circle, _Ring, _Slide, _Search, _Moves))
 
 
 @inlined
@@ -215,7 +215,7 @@ def _neighbour_of(circle: _Circle, ring: _Ring, search: _Search, job: int) -> in
 
 
 @inlined
-def _draw_removed(circle: _Circle, ring: _Ring, search: _Search, moves: Moves) -> int:
+def _draw_removed(circle: _Circle, ring: _Ring, search: _Search, moves: _Moves) -> int:
     n_jobs = circle.sizes.size
     wanted = 1 + _below(search.random, min(moves.most_removed, n_jobs))
     related = lehmer_uniform(search.random) < moves.related
@@ -229,18 +229,6 @@ def _draw_removed(circle: _Circle, ring: _Ring, search: _Search, moves: Moves) -
             job = _below(search.random, n_jobs)
         count = _take_out(circle, ring, search, job, count)
     return count
-
-
-@inlined
-def _draw_prices(circle: _Circle, search: _Search, slide: _Slide, n_groups: int, count: int, scale: float) -> None:
-    if n_groups <= MANY_GROUPS:
-        for group in range(n_groups):
-            slide.price[group] = scale * (lehmer_uniform(search.random) - 0.5)
-        return
-    for i in range(count):
-        job = search.removed[i]
-        for index in range(circle.offset[job], circle.offset[job + 1]):
-            slide.price[circle.groups[search.held[index], 0]] = scale * (lehmer_uniform(search.random) - 0.5)
 
 
 @inlined
@@ -315,7 +303,7 @@ def _take_best(circle: _Circle, ring: _Ring, slide: _Slide, job: int) -> None:
 
 
 @inlined
-def _insert(circle: _Circle, ring: _Ring, search: _Search, slide: _Slide, moves: Moves, job: int, count: int) -> float:
+def _insert(circle: _Circle, ring: _Ring, search: _Search, slide: _Slide, moves: _Moves, job: int, count: int) -> float:
     """Give a job its best window, prices paid, of all or of those near the removed jobs and a random place."""
     slide.least[0] = np.inf
     if ring.idle[0] <= moves.few:
@@ -329,26 +317,13 @@ def _insert(circle: _Circle, ring: _Ring, search: _Search, slide: _Slide, moves:
     return float(search.savings[job])
 
 
-@inlined
-def _undo(circle: _Circle, ring: _Ring, search: _Search, count: int) -> None:
-    # Last in, first out, so that all links are as they were.
-    for i in range(count - 1, -1, -1):
-        job = search.order[i]
-        _link_chain(circle, ring, job, ring.before[_first_of(circle, ring, job)])
-    for i in range(count - 1, -1, -1):
-        job = search.removed[i]
-        _copy_chain(circle, search.held, ring.chains, job)
-        _unlink_chain(circle, ring, job)
-        search.savings[job] = search.saved[job]
-
-
 @kernel(void(CIRCLE, RING, SEARCH, SLIDE, MOVES, int64, int64, float64, float64))
-def search_partitions(
+def _search_partitions(
     circle: _Circle,
     ring: _Ring,
     search: _Search,
     slide: _Slide,
-    moves: Moves,
+    moves: _Moves,
     n_groups: int,
     steps: int,
     hottest: float,
@@ -361,7 +336,15 @@ def search_partitions(
     temperature, cooling = hottest, np.exp(np.log(coldest / hottest) / steps)
     for _ in range(steps):
         count = _draw_removed(circle, ring, search, moves)
-        _draw_prices(circle, search, slide, n_groups, count, moves.price * lehmer_uniform(search.random))
+        scale = moves.price * lehmer_uniform(search.random)
+        if n_groups <= MANY_GROUPS:
+            for group in range(n_groups):
+                slide.price[group] = scale * (lehmer_uniform(search.random) - 0.5)
+        else:
+            for i in range(count):
+                job = search.removed[i]
+                for index in range(circle.offset[job], circle.offset[job + 1]):
+                    slide.price[circle.groups[search.held[index], 0]] = scale * (lehmer_uniform(search.random) - 0.5)
         change = 0.0
         for i in range(count):
             # A random order of insertion.
@@ -384,12 +367,20 @@ def search_partitions(
                         search.changed[job] = 0
                         _copy_chain(circle, ring.chains, search.best, job)
         else:
-            _undo(circle, ring, search, count)
+            # Last in, first out, so that all links are as they were.
+            for i in range(count - 1, -1, -1):
+                job = search.order[i]
+                _link_chain(circle, ring, job, ring.before[_first_of(circle, ring, job)])
+            for i in range(count - 1, -1, -1):
+                job = search.removed[i]
+                _copy_chain(circle, search.held, ring.chains, job)
+                _unlink_chain(circle, ring, job)
+                search.savings[job] = search.saved[job]
         temperature *= cooling
 
 
 @kernel(void(CIRCLE, RING, SLIDE, int64[::1], int64, int64, int64))
-def place_in_order(
+def _place_in_order(
     circle: _Circle, ring: _Ring, slide: _Slide, jobs: IntArray, first: int, last: int, most: int
 ) -> None:
     """Give the jobs ``jobs[first .. last - 1]``, one after the other, their best windows of what is left over.
@@ -402,7 +393,7 @@ def place_in_order(
         _take_best(circle, ring, slide, jobs[i])
 
 
-NESTED_KERNELS = (*TREE_KERNELS, insertion_state, single_job_savings, place_in_order, search_partitions)
+NESTED_KERNELS = (*TREE_KERNELS, insertion_state, single_job_savings, _place_in_order, _search_partitions)
 """Entries that the search calls."""
 
 
@@ -415,14 +406,22 @@ def search_nested(problem: TopologyProblem, run: Run, budget: Budget, seed: int,
     """
     if run.solution is None:
         run.offer(Allocation.sequential(problem))
-    start, encoding = Start.of(problem), encode(problem)
+    start, encoding = _Start.of(problem), encode(problem)
     largest, tree = int(encoding.sizes.max()), group_tree(encoding)
     run.prove(alone_bound(encoding, single_job_savings(tree, insertion_state(tree, largest), largest)))
     if len(start.circle.weights) == 0 or run.is_proved():
         return StopReason.COMPLETED
-    _place_largest_first(start, run)
+    # When the time has run out, the jobs that are left take any windows.
+    ring, slide = start.empty_ring(), start.slide()
+    order, size, placed = np.argsort(-start.circle.sizes, kind="stable"), len(ring.owners), 0
+    while placed < len(order):
+        in_time = not run.clock.expired()
+        last = min(len(order), placed + max(1, PLACED_PER_SLICE // size)) if in_time else len(order)
+        _place_in_order(start.circle, ring, slide, order, placed, last, size if in_time else 1)
+        placed = last
+    run.offer(start.allocation(ring.chains))
     price = PRICE_OF_FEW if len(problem.jobs) <= FEW_JOBS else PRICE_OF_MANY
-    improvement = _Improvement(start, run, Moves(price, schedule.most_removed, REACH, FEW_LEFT, RELATED), seed)
+    improvement = _Improvement(start, run, _Moves(price, schedule.most_removed, REACH, FEW_LEFT, RELATED), seed)
     steps = max(schedule.steps, STEPS_PER_JOB * len(problem.jobs))
     if budget.iterations is not None or budget.seconds is None:
         return improvement.cool(budget.iterations or steps, schedule)
@@ -437,7 +436,7 @@ def search_nested(problem: TopologyProblem, run: Run, budget: Budget, seed: int,
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Start:
+class _Start:
     """A problem as the search takes it: between allocations and the chains that the search works on."""
 
     problem: TopologyProblem
@@ -446,7 +445,7 @@ class Start:
     n_vertices: int  # groups of all levels
 
     @classmethod
-    def of(cls, problem: TopologyProblem) -> "Start":
+    def of(cls, problem: TopologyProblem) -> "_Start":
         """Prepare a problem."""
         encoding = encode(problem)
         # A level of one group saves the same for every allocation.
@@ -519,22 +518,8 @@ class Start:
         return Allocation.of_owners(self.problem, owners)
 
 
-def _place_largest_first(start: Start, run: Run) -> None:
-    # When the time has run out, the jobs that are left take any windows.
-    ring, slide = start.empty_ring(), start.slide()
-    order, size = np.argsort(-start.circle.sizes, kind="stable"), len(ring.owners)
-    per_slice = max(1, PLACED_PER_SLICE // size)
-    placed = 0
-    while placed < len(order):
-        in_time = not run.clock.expired()
-        last = min(len(order), placed + per_slice) if in_time else len(order)
-        place_in_order(start.circle, ring, slide, order, placed, last, size if in_time else 1)
-        placed = last
-    run.offer(start.allocation(ring.chains))
-
-
 class _Improvement:
-    def __init__(self, start: Start, run: Run, moves: Moves, seed: int) -> None:
+    def __init__(self, start: _Start, run: Run, moves: _Moves, seed: int) -> None:
         self._start, self._run, self._moves = start, run, moves
         self._ring = start.ring(run.solution)
         self._search, self._slide = start.search(self._ring, seed), start.slide()
@@ -566,7 +551,7 @@ class _Improvement:
                 count = min(count, left)
                 left -= count
                 cold = min(hot, temperature(elapsed))
-                search_partitions(
+                _search_partitions(
                     start.circle, self._ring, self._search, self._slide, self._moves, start.n_groups, count, hot, cold
                 )
                 ended = time.perf_counter()

@@ -79,7 +79,6 @@ class JobByJob(TopologySolver):
     )
 
     def refusal(self, problem: TopologyProblem) -> str | None:
-        """Why the window is too large, or None."""
         n_idle, n_jobs = len(problem.idle_nodes), len(problem.jobs)
         if n_idle <= LARGEST_WINDOW and n_jobs <= MOST_JOBS:
             return None
@@ -94,7 +93,6 @@ class JobByJob(TopologySolver):
         """Take ``size`` idle positions for one job, which fit under the top switch."""
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Place the jobs in their order; see `TopologySolver.search`."""
         switches = IdleSwitches(encode(problem).groups)
         order, sizes = self.order(problem).tolist(), problem.sizes.tolist()
         placed: dict[int, IntArray] = {}
@@ -120,7 +118,6 @@ class BestFit(JobByJob):
     name: ClassVar[str] = "best-fit"
 
     def take(self, switches: IdleSwitches, size: int) -> IntArray:
-        """Take positions under one switch; see `JobByJob.take`."""
         under = next(
             leaves[int(fitting[np.argmin(idle[fitting])])]
             for idle, leaves in zip(switches.idle, switches.leaves, strict=True)
@@ -155,7 +152,6 @@ class BestFitByLevel(JobByJob):
         return order
 
     def take(self, switches: IdleSwitches, size: int) -> IntArray:
-        """Take positions from the top switch down; see `JobByJob.take`."""
         # Level by level: what every switch has to give to the job.
         counts = {0: size}
         for children, idle in reversed(list(zip(switches.children, switches.idle, strict=False))):
@@ -192,7 +188,6 @@ class SlurmTree(JobByJob):
     name: ClassVar[str] = "slurm-tree"
 
     def take(self, switches: IdleSwitches, size: int) -> IntArray:
-        """Take positions leaf by leaf; see `JobByJob.take`."""
         # Of leaves side by side below one switch, a row, only the one that fits best can end a walk.
         rows = np.flatnonzero(np.diff(switches.above_leaves[1:2].sum(axis=0), prepend=-1))
         above = switches.above_leaves[1:, rows]

@@ -22,7 +22,7 @@ from heuristics.topology.annealing import DRAWS, Schedule, WindowAnnealing
 LARGEST_WINDOW, MOST_JOBS = 20_000, 1_000
 
 
-def destroy_and_repair(owners: IntArray, sizes: IntArray, most_removed: int, rng: np.random.Generator) -> IntArray:
+def _destroy_and_repair(owners: IntArray, sizes: IntArray, most_removed: int, rng: np.random.Generator) -> IntArray:
     """Return the owners of all idle positions after the NSA paper's move; the obvious twin of the kernel."""
     owners = owners.copy()
     most = min(most_removed, len(sizes))
@@ -54,7 +54,7 @@ class _WindowAnnealer(Annealer):  # type: ignore[misc]
         """Change the state, keeping it non-crossing under ``dcas``; ask for the end when the time has run out."""
         self.user_exit = self._clock.expired()
         for _ in range(DRAWS):
-            moved = destroy_and_repair(self.state, self._problem.sizes, self._most_removed, self._rng)
+            moved = _destroy_and_repair(self.state, self._problem.sizes, self._most_removed, self._rng)
             try:
                 if self._problem.strategy is not Strategy.FREE:
                     check_non_crossing(self._problem, moved)
@@ -82,17 +82,14 @@ class SimannealReference(WindowAnnealing):
 
     @property
     def version(self) -> str:
-        """Version of the package."""
         return f"simanneal {package_version('simanneal')}"
 
     def refusal(self, problem: TopologyProblem) -> str | None:
-        """Why the window is too large, or None."""
         counts = (len(problem.idle_nodes), LARGEST_WINDOW, "idle nodes"), (len(problem.jobs), MOST_JOBS, "jobs")
         refused = (f"it has {n:,} {noun}, at most {most:,} are taken" for n, most, noun in counts if n > most)
         return next(refused, None)
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
-        """None: all is Python."""
         return ()
 
     def walk(self, problem: TopologyProblem, schedule: Schedule, seed: int, run: Run) -> StopReason:

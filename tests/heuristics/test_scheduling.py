@@ -28,7 +28,14 @@ from allocopt.simulator.simulate import simulate
 from allocopt.simulator.two_level import END, Choice, TwoLevelScheduler
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.job_selection import POLICIES, RULES, baseline_episodes, order_of, policies_of, run_baseline
+from heuristics.scheduling.job_selection import (
+    POLICIES,
+    RULES,
+    _order_of,
+    _policies_of,
+    baseline_episodes,
+    run_baseline,
+)
 from heuristics.scheduling.queue_orders import (
     F1,
     F2,
@@ -208,10 +215,10 @@ BACKFILL = [Backfill.NONE, Backfill.FIRST_FIT, Backfill.EASY]
 
 def simulated(jobs: JobSet, rule: str, policy: str, backfill: Backfill) -> Schedule:
     """Run the same jobs in the simulator, where a timestep is a second and users estimate how long jobs really take."""
-    chosen = policies_of(policy, jobs)
+    chosen = _policies_of(policy, jobs)
     penalty = jobs.penalty[np.arange(len(jobs)), chosen]
     workload = jobs.workload()
-    keys = order_of(rule, jobs, MACHINE).keys(workload, np.random.default_rng(0))
+    keys = _order_of(rule, jobs, MACHINE).keys(workload, np.random.default_rng(0))
     return simulate(
         replace(workload, estimate=jobs.length + penalty),
         MACHINE.platform(),
@@ -286,9 +293,9 @@ def test_random_jobs_are_drawn_by_the_seed() -> None:
 def test_an_unknown_rule_or_policy_is_refused() -> None:
     (jobs,) = Recipe().draw_each(MACHINE, SIERRA_TABLE, [0])
     with pytest.raises(UsageError, match="there are fcfs, sjf, drf, random"):
-        order_of("lifo", jobs, MACHINE)
+        _order_of("lifo", jobs, MACHINE)
     with pytest.raises(UsageError, match="depth-first, breadth-first, oracle"):
-        policies_of("sideways", jobs)
+        _policies_of("sideways", jobs)
 
 
 @pytest.mark.slow

@@ -87,11 +87,16 @@ class KnapsackCodec(Codec[KnapsackProblem, Selection]):
         )
 
     def keys_of(self, problem: KnapsackProblem) -> dict[str, object]:
+        jobs = []
+        for job in problem.jobs:
+            given = ((field, getattr(job, field.name)) for field in fields(job) if field.name not in ("id", "request"))
+            numbers = {field.name: short_number(value) for field, value in given if value != field.default}
+            jobs.append({"id": job.id, "request": {name: int(units) for name, units in job.request.items()}, **numbers})
         keys: dict[str, object] = {
             "capacity": dict(problem.capacity),
             "total": dict(problem.total),
             "used": dict(problem.used),
-            "jobs": [_job_object(job) for job in problem.jobs],
+            "jobs": jobs,
             "objective": str(problem.reward),
         }
         if problem.reward is Reward.CAPABILITY:
@@ -107,9 +112,3 @@ class KnapsackCodec(Codec[KnapsackProblem, Selection]):
     def answer_of(self, problem: KnapsackProblem, solution: Selection) -> dict[str, object]:
         slots = solution.slot_of(problem)
         return {**({"slots": slots} if slots else {}), "selected": solution.ids(problem)}
-
-
-def _job_object(job: KnapsackJob) -> dict[str, object]:
-    given = ((field, getattr(job, field.name)) for field in fields(job) if field.name not in ("id", "request"))
-    numbers = {field.name: short_number(value) for field, value in given if value != field.default}
-    return {"id": job.id, "request": {name: int(units) for name, units in job.request.items()}, **numbers}

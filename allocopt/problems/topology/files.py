@@ -216,13 +216,20 @@ class TopologyCodec(Codec[TopologyProblem, Allocation]):
 
     def keys_of(self, problem: TopologyProblem) -> dict[str, object]:
         optional = {"fragmentation_weight": float(problem.fragmentation_weight)} if problem.fragmentation_weight else {}
+        jobs = []
+        for job in problem.jobs:
+            placement = job.placement or Placement()
+            rules = asdict(placement)
+            for key in ("only_in", "not_in"):
+                rules[key] = [{"level": one.level, "groups": list(one.groups)} for one in getattr(placement, key)]
+            if placement.prefer is not None:
+                rules["prefer"]["penalty"] = short_number(placement.prefer.penalty)
+            given = {key: rule for key, rule in rules.items() if rule}
+            jobs.append({"id": job.id, "nodes": int(job.nodes), **given})
         return {
             "topology": _topology_object(problem.topology),
             "idle_nodes": problem.idle_nodes.tolist(),
-            "jobs": [
-                {"id": job.id, "nodes": int(job.nodes), **_rules_of(job.placement or Placement())}
-                for job in problem.jobs
-            ],
+            "jobs": jobs,
             "hop_cost": short_number(problem.hop_cost),
             **optional,
         }
@@ -264,12 +271,3 @@ def _placement_of(job: _JobModel) -> Placement | None:
     segments = None if job.segments is None else Segments(job.segments.nodes, job.segments.level)
     placement = Placement(only_in, not_in, job.within, prefer, segments)
     return None if placement == Placement() else placement
-
-
-def _rules_of(placement: Placement) -> dict[str, object]:
-    rules = asdict(placement)
-    for key in ("only_in", "not_in"):
-        rules[key] = [{"level": groups.level, "groups": list(groups.groups)} for groups in getattr(placement, key)]
-    if placement.prefer is not None:
-        rules["prefer"]["penalty"] = short_number(placement.prefer.penalty)
-    return {key: rule for key, rule in rules.items() if rule}

@@ -294,23 +294,6 @@ def _place(groups: Groups, part: Open, search: Search, number: int, size: int) -
 
 
 @inlined
-def _hold(part: Open, n_open: int, most: int) -> None:
-    # Only vertices on the ways from the leaves taken to the top change, and of their products those from the first
-    # child that gave nodes on.
-    for i in range(n_open - 1, -1, -1):
-        if part.take[i] == 0:
-            continue
-        part.idle[i] -= part.take[i]
-        begin = part.first[i]
-        if begin == part.last[i]:
-            _end_row(part.tables[i], min(part.idle[i], most))
-            continue
-        while part.take[begin] == 0:
-            begin += 1
-        _fill(part, i, begin, most)
-
-
-@inlined
 def _largest_of(search: Search, first: int, last: int) -> int:
     largest = 0
     for i in range(first, last):
@@ -326,8 +309,22 @@ def _insert_jobs(part: Open, groups: Groups, search: Search, count: int) -> floa
     _fill_all(part, n_open, most)
     for i in range(count):
         saved += _place(groups, part, search, i, search.sizes[search.removed[i]])
-        if i + 1 < count:
-            _hold(part, n_open, _largest_of(search, i + 1, count))
+        if i + 1 == count:
+            break
+        # Only vertices on the ways from the leaves taken to the top change, and of their products those from the first
+        # child that gave nodes on.
+        most = _largest_of(search, i + 1, count)
+        for at in range(n_open - 1, -1, -1):
+            if part.take[at] == 0:
+                continue
+            part.idle[at] -= part.take[at]
+            begin = part.first[at]
+            if begin == part.last[at]:
+                _end_row(part.tables[at], min(part.idle[at], most))
+                continue
+            while part.take[begin] == 0:
+                begin += 1
+            _fill(part, at, begin, most)
     return saved
 
 

@@ -72,7 +72,6 @@ class Lns(TopologySolver):
             raise UsageError(f"price is {self.price}, must not be negative")
 
     def refusal(self, problem: TopologyProblem) -> str | None:
-        """Why the window is too large, or None."""
         n_idle = len(problem.idle_nodes)
         work = n_idle * int(problem.sizes.max())
         if work <= LARGEST and n_idle <= MOST_IDLE:
@@ -80,7 +79,6 @@ class Lns(TopologySolver):
         return f"it has {n_idle:,} idle nodes, and {work:,} is the product; {self.capabilities.largest} are taken"
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
-        """Compiled entries that the search may call."""
         if problem.strategy is Strategy.DCAS:
             return NESTED_KERNELS
         if problem.has_side_constraints:
@@ -89,15 +87,19 @@ class Lns(TopologySolver):
         return (*start, search_neighbourhoods)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Search from the warm start, or a greedy allocation if that is better; see `TopologySolver.search`."""
         if problem.strategy is Strategy.DCAS:
             schedule = Schedule(self.hottest, self.coldest, self.steps, self.most_removed)
             return search_nested(problem, run, budget, seed, schedule)
         if run.clock.expired():
             return StopReason.TIME_LIMIT
         window, given, moves = Window.of(problem), run.objective, self.moves(len(problem.jobs))
-        if problem.has_side_constraints:
-            self._begin_ruled(problem, run, budget, seed)
+        if problem.has_side_constraints and run.solution is None:
+            insert_by_rules(problem, run, budget, seed)
+        elif problem.has_side_constraints:
+            least = (1.0 - BOUND_SHARE) * run.clock.remaining()
+            bound = RuledInsertion(problem).bound(lambda: run.clock.remaining() >= least)
+            if bound is not None:
+                run.prove(bound)
         elif len(problem.jobs) > FEW_JOBS:
             run.prove(window.cost(float(window.alone().sum())))
             BestFit().search(problem, run, budget, 0)
@@ -118,20 +120,12 @@ class Lns(TopologySolver):
         return self._walk(window, state, run, budget, cooling, rules)
 
     def _better(self, window: Window, state: State, moves: Moves, run: Run) -> State:
+        # What `lns-prices` does too: the incumbent if it is no worse than what the search begins with.
         if run.objective is not None and run.objective <= window.cost(float(parts_of(state)[2].savings[1])):
             return window.moved(state, run.solution, moves)
         if run.clock.remaining() > LONG_S:
             run.offer(window.allocation(state))
         return state
-
-    def _begin_ruled(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> None:
-        if run.solution is None:
-            insert_by_rules(problem, run, budget, seed)
-            return
-        least = (1.0 - BOUND_SHARE) * run.clock.remaining()
-        bound = RuledInsertion(problem).bound(lambda: run.clock.remaining() >= least)
-        if bound is not None:
-            run.prove(bound)
 
     def moves(self, n_jobs: int) -> Moves:
         """Return how to move with so many jobs: among many, removed jobs have to lie near each other."""
@@ -139,20 +133,20 @@ class Lns(TopologySolver):
             return Moves(self.price, 2.5 * self.price, related=0.7, climb=0.5, worse=0.0, few=10, others=3)
         return Moves(0.5 * self.price, 0.0, related=0.95, climb=0.3, worse=0.5, few=8, others=3)
 
-    def _cooling(self, n_jobs: int, *, warm: bool) -> "Cooling":
+    def _cooling(self, n_jobs: int, *, warm: bool) -> "_Cooling":
         if n_jobs <= FEW_JOBS:
-            return Cooling(self.hottest, self.coldest, max(self.steps, STEPS_PER_JOB * n_jobs), 1)
+            return _Cooling(self.hottest, self.coldest, max(self.steps, STEPS_PER_JOB * n_jobs), 1)
         hottest = max(self.coldest, WARM * self.hottest) if warm else self.hottest
         steps = FULL_PER_JOB * n_jobs
-        return Cooling(hottest, self.coldest, max(self.steps, 2 * steps), steps)
+        return _Cooling(hottest, self.coldest, max(self.steps, 2 * steps), steps)
 
     def _walk(
-        self, window: Window, state: State, run: Run, budget: Budget, cooling: "Cooling", rules: Rules | None = None
+        self, window: Window, state: State, run: Run, budget: Budget, cooling: "_Cooling", rules: Rules | None = None
     ) -> StopReason:
         moves, reserve_s = self.moves(len(window.problem.jobs)), RESERVE * window.encoding_s
         unlimited = self.steps if budget.seconds is None else MOST_ITERATIONS
         per_slice = max(1, SLICE // int(window.encoding.sizes.max()) ** 2)
-        pace = Pace(run.clock, budget.iterations or unlimited, per_slice, reserve_s)
+        pace = _Pace(run.clock, budget.iterations or unlimited, per_slice, reserve_s)
         journal = _Journal(window, run, state, reserve_s)
         most_idle_cycles = PATIENCE if budget.iterations is None else MOST_ITERATIONS
 
@@ -186,7 +180,7 @@ class Lns(TopologySolver):
 
 
 @dataclass(slots=True)
-class Cooling:
+class _Cooling:
     """Cycles of temperatures, each twice as long as the one before; the last one ends with the search.
 
     In every cycle the temperature falls geometrically from the hottest to the coldest one, in hops.
@@ -229,7 +223,7 @@ class Cooling:
             self.cycle, self._done, self._temperature = 2 * self.cycle, 0, None
 
 
-class Pace:
+class _Pace:
     """Counts the steps of a search, at most ``steps``, and foretells how many are left."""
 
     def __init__(self, clock: Clock, steps: int, per_slice: int, reserve_s: float) -> None:

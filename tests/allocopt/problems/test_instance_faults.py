@@ -53,11 +53,9 @@ INTEGER = "must be a valid integer"
 FAULTS = [
     # place that is changed, new value, place that is named, words of the fault
     ("format", "x", "format", "is 'x', must be 'allocopt-instance'"),
-    ("format", "allocopt-solution", "format", "is 'allocopt-solution', must be 'allocopt-instance'"),
     ("format", DELETE, "format", "is missing, must be 'allocopt-instance'"),
     ("version", 2, "version", "is 2, this program reads version 1"),
     ("version", True, "version", "is true, this program reads version 1"),
-    ("version", 1.0, "version", "is 1.0, this program reads version 1"),
     ("version", DELETE, "version", "is missing, must be 1"),
     ("kind", "knapsack", "jobs[0].nodes", "is an unknown key"),
     ("kind", "coallocation", "topology", "is an unknown key"),
@@ -66,11 +64,9 @@ FAULTS = [
     ("kind", DELETE, "kind", "is missing"),
     ("name", DELETE, "name", "is missing"),
     ("name", "", "name", "is '', string should have at least 1 character"),
-    ("name", 5, "name", "is 5, must be a valid string"),
     ("name", "a/b", "name", "holds '/', must be usable as a file name"),
     ("name", "a\\b", "name", "holds '\\\\', must be usable as a file name"),
     ("name", "..", "name", "is '..', must be usable as a file name"),
-    ("name", ".", "name", "is '.', must be usable as a file name"),
     ("name", "a\0b", "name", "holds the control character U+0000"),
     ("name", "a\nb", "name", "holds the control character U+000A"),
     ("name", "a\u2028b", "name", "holds the control character U+2028"),
@@ -81,89 +77,61 @@ FAULTS = [
     ("a\nb", 1, "a\\nb", "is an unknown key"),
     ("jobs[2].nodse", 2, "jobs[2].nodse", "is an unknown key"),
     ("topology.pod", 2, "topology.pod", "is an unknown key"),
-    ("topology.levels", [], "topology.levels", "is an unknown key"),
     ("topology", DELETE, "topology", "is missing"),
     ("topology", [], "topology", "is an empty list, must be a valid dictionary"),
     ("topology.kind", DELETE, "topology", "unable to extract tag using discriminator 'kind'"),
-    (
-        "topology.kind",
-        "ring",
-        "topology",
-        "'ring' found using 'kind' does not match any of the expected",
-    ),
-    (
-        "topology.kind",
-        1,
-        "topology",
-        "expected tags: 'fat-tree', 'tree'",
-    ),
+    ("topology.kind", "ring", "topology", "'ring' found using 'kind' does not match any of the expected"),
+    ("topology.kind", 1, "topology", "expected tags: 'fat-tree', 'tree'"),
     ("topology.pods", 0, "topology.pods", "is 0, must be greater than or equal to 1"),
-    ("topology.pods", DELETE, "topology.pods", "is missing"),
-    ("topology.pods", 2.0, "topology.pods", f"is 2.0, {INTEGER}"),
     ("topology.pods", 10**15, "topology", "the largest cluster taken has 10000000"),
-    ("topology.pods", 2**63 - 1, "topology", "the largest cluster taken has 10000000"),
-    (
-        "topology.pods",
-        2**63,
-        "topology.pods",
-        "is 9223372036854775808, must be less than or equal to 922",
-    ),
+    ("topology.pods", 2**63, "topology.pods", "is 9223372036854775808, must be less than or equal to 922"),
     ("topology.hops", [2, 4], "topology.hops", "has 2 values, a fat tree has 3 levels"),
     ("topology.hops", [2, 4, 4], "topology.hops", "must rise strictly"),
     ("topology.hops", [2, 4, 2**63 - 1], "topology.hops", "must rise strictly within 0 .. 1000000"),
     ("topology.hops", [2, "4", 6], "topology.hops[1]", f"is '4', {INTEGER}"),
     ("topology.hops", [], "topology.hops", "should have at least 1 item"),
-    ("topology.hops", None, "topology.hops", "is null, must be a valid list"),
     ("topology.pairs", "both", "topology.pairs", "is 'both', must be 'ordered' or 'unordered'"),
-    ("idle_nodes", DELETE, "idle_nodes", "is missing"),
     ("idle_nodes", [], "idle_nodes", "should have at least 1 item"),
     ("idle_nodes", {}, "idle_nodes", "is an empty object, must be a valid list"),
     ("idle_nodes[1]", 20, "idle_nodes[1]", "node 20 is outside 0..19"),
     ("idle_nodes[1]", -1, "idle_nodes[1]", "is -1, must be greater than or equal to 0"),
     ("idle_nodes[4]", 17, "idle_nodes[4]", "node 17 is given twice"),
     ("idle_nodes[1]", 2.5, "idle_nodes[1]", f"is 2.5, {INTEGER}"),
-    ("idle_nodes[1]", 1e3, "idle_nodes[1]", f"is 1000.0, {INTEGER}"),
     ("idle_nodes[1]", "1e3", "idle_nodes[1]", f"is '1e3', {INTEGER}"),
     ("idle_nodes[1]", True, "idle_nodes[1]", f"is true, {INTEGER}"),
-    ("idle_nodes[1]", None, "idle_nodes[1]", f"is null, {INTEGER}"),
-    ("idle_nodes[1]", [3], "idle_nodes[1]", f"is a list, {INTEGER}"),
-    ("idle_nodes[1]", {}, "idle_nodes[1]", f"is an empty object, {INTEGER}"),
-    (
-        "idle_nodes[1]",
-        10**19,
-        "idle_nodes[1]",
-        "is 10000000000000000000, must be less than or equal to 922",
-    ),
     ("idle_nodes[1]", "9" * 5000, "idle_nodes[1]", f"9..., {INTEGER}"),
-    ("jobs", DELETE, "jobs", "is missing"),
     ("jobs", [], "jobs", "should have at least 1 item"),
     ("jobs[1]", 3, "jobs[1]", "is 3, must be a valid dictionary"),
     ("jobs[1].id", 3, "jobs[1].id", "is 3, must be a valid string"),
-    ("jobs[1].id", False, "jobs[1].id", "is false, must be a valid string"),
     ("jobs[1].id", "1", "jobs[1].id", "job '1' is given twice"),
     ("jobs[1].id", "", "jobs[1].id", "is '', string should have at least 1 character"),
     ("jobs[1].id", "\x1b[2J", "jobs[1].id", "holds the control character U+001B"),
     ("jobs[1].nodes", 0, "jobs[1].nodes", "is 0, must be greater than or equal to 1"),
-    ("jobs[1].nodes", -3, "jobs[1].nodes", "is -3, must be greater than or equal to 1"),
     ("jobs[2].nodes", 2.5, "jobs[2].nodes", f"is 2.5, {INTEGER}"),
     ("jobs[1].nodes", 2, "jobs", "ask for 6 nodes together, but only 5 are idle"),
     ("jobs[1].nodes", 2**63 - 1, "jobs", "ask for 9223372036854775811 nodes together, but only 5 are idle"),
-    ("jobs[1].nodes", DELETE, "jobs[1].nodes", "is missing"),
     ("hop_cost", 0, "hop_cost", "is 0, must be greater than or equal to 0.000001"),
-    ("hop_cost", -1, "hop_cost", "is -1, must be greater than or equal to 0.000001"),
     ("hop_cost", "7", "hop_cost", "is '7', must be a valid number"),
     ("hop_cost", True, "hop_cost", "is true, must be a valid number"),
-    ("hop_cost", None, "hop_cost", "is null, must be a valid number"),
+    ("jobs[0].within", "rack", "jobs[0].within", "is 'rack', must be a level below the top: 1..2 or leaf or pod"),
+    ("jobs[0].within", 3, "jobs[0].within", "is 3, must be a level"),
+    ("jobs[0].within", 0, "jobs[0].within", "is 0, must be an integer from 1 on or a name"),
+    ("jobs[0].within", True, "jobs[0].within", "is true, must be an integer"),
+    ("jobs[0].segments", {"nodes": 3, "level": 1}, "jobs[0].segments.nodes", "is 3, must divide the 2 nodes"),
+    ("jobs[0].segments", {"nodes": 2}, "jobs[0].segments.level", "is missing"),
+    ("jobs[0].prefer", {"level": "pod", "penalty": -1}, "jobs[0].prefer.penalty", "is -1, must be greater than"),
+    ("jobs[0].only_in", [{"level": "pod", "groups": []}], "jobs[0].only_in[0].groups", "is an empty list, list should"),
+    ("jobs[0].only_in", [{"level": "pod", "groups": [2]}], "jobs[0].only_in[0]", "holds 2, must hold a number in 0..1"),
+    ("jobs[0].not_in", [{"level": "pod", "groups": ["x"]}], "jobs[0].not_in[0]", "holds 'x', must hold a number"),
+    ("fragmentation_weight", -1, "fragmentation_weight", "is -1, must be greater than or equal to 0"),
 ]
 TREE_FAULTS = [
     ("topology.levels", [], "topology.levels", "should have at least 1 item"),
-    ("topology.levels", {}, "topology.levels", "is an empty object, must be a valid list"),
     ("topology.levels[0]", {}, "topology.levels[0]", "should have at least 1 item"),
     ("topology.levels[0]", [[1]], "topology.levels[0]", "is a list, must be a valid dictionary"),
     ("topology.levels[0].a", [], "topology.levels[0].a", "should have at least 1 item"),
     ("topology.levels[0].a", 3, "topology.levels[0].a", "is 3, must be a valid list"),
     ("topology.levels[0].a[1]", "x", "topology.levels[0].a[1]", f"is 'x', {INTEGER}"),
-    ("topology.levels[0].a[1]", True, "topology.levels[0].a[1]", f"is true, {INTEGER}"),
     ("topology.levels[0].a[1]", 9, "topology.levels[0].a", "holds 9, which is not a node number in 0..4"),
     ("topology.levels[0].a[1]", 2, "topology.levels[0].b", "holds 2, which is in another group already"),
     ("topology.levels[0].a", ["0", "3", "4"], "topology.levels[0].a", "holds '0', which is not a node number in 0..4"),
@@ -172,12 +140,7 @@ TREE_FAULTS = [
     ("topology.levels[1].left", [0], "topology.levels[1].left", "holds 0, which is not a group below"),
     ("topology.levels[1].left", ["a", 0], "topology.levels[1].left[1]", "is 0, must be a valid string"),
     ("topology.levels[1].left", DELETE, "topology.levels[1]", "no group holds 'a'"),
-    (
-        "topology.levels[1]",
-        {"": ["a"], "right": ["b"]},
-        "topology.levels[1]",
-        "a key is '', string should",
-    ),
+    ("topology.levels[1]", {"": ["a"], "right": ["b"]}, "topology.levels[1]", "a key is '', string should"),
     ("topology.levels[1]", {"\x07": ["a"]}, "topology.levels[1]", "a key holds the control character U+0007"),
     ("topology.hops", [2, 4, 6, 8], "topology.hops", "has 4 values for 2 named levels"),
     ("topology.hops", [2, 4], "topology.levels[1]", "is the top level by the hops, but has 2 groups"),
@@ -198,24 +161,16 @@ def test_the_instances_that_are_changed_below_are_good() -> None:
     assert problem_from_object(GOOD, "x").name == problem_from_object(TREE, "x").name == "good"
 
 
-@pytest.mark.parametrize(("changed_at", "value", "place", "words"), FAULTS)
+@pytest.mark.parametrize(
+    ("base", "changed_at", "value", "place", "words"),
+    [*((GOOD, *fault) for fault in FAULTS), *((TREE, *fault) for fault in TREE_FAULTS)],
+)
 def test_a_fault_is_one_line_with_file_place_and_words(
-    tmp_path: Path, changed_at: str, value: object, place: str, words: str
+    tmp_path: Path, base: dict[str, Any], changed_at: str, value: object, place: str, words: str
 ) -> None:
-    bad = {**GOOD, changed_at: value} if changed_at == "a\nb" else changed(changed_at, value)
+    bad = {**base, changed_at: value} if changed_at == "a\nb" else changed(changed_at, value, base)
     path = tmp_path / "bad.json"
     path.write_text(json.dumps(bad))
-    message = message_of(path)
-    assert message.startswith(f"{path}: {place}: ")
-    assert words in message
-
-
-@pytest.mark.parametrize(("changed_at", "value", "place", "words"), TREE_FAULTS)
-def test_a_fault_of_a_tree_is_one_line_with_file_place_and_words(
-    tmp_path: Path, changed_at: str, value: object, place: str, words: str
-) -> None:
-    path = tmp_path / "bad.json"
-    path.write_text(json.dumps(changed(changed_at, value, TREE)))
     message = message_of(path)
     assert message.startswith(f"{path}: {place}: ")
     assert words in message

@@ -1,19 +1,33 @@
 """What is written into an instance file is read again, for every cluster."""
 
+import dataclasses
 import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.coallocations import coallocations
+from support.knapsacks import knapsacks
+from support.side import ruled_windows
 
 from allocopt.cluster.topology import FatTree, Topology, Tree
-from allocopt.errors import BadFileError, InvalidProblemError, UsageError
+from allocopt.errors import BadFileError, InvalidProblemError, InvalidSolutionError, UsageError
+from allocopt.problems.base import Problem
+from allocopt.problems.coallocation.problem import CoallocationProblem
 from allocopt.problems.instances import object_from_problem, problem_from_object, read_problems, write_problems
+from allocopt.problems.kind import get_kind, is_maximized, kind_names, kind_of
+from allocopt.problems.knapsack import KnapsackProblem
 from allocopt.problems.topology import Job, TopologyProblem
+from allocopt.problems.topology.placement import Groups, Placement, Preference, Segments
+from allocopt.solving.result import Status
+from allocopt.solving.solution_files import read_best_known
+from allocopt.solving.solve import solve
+from allocopt.solving.verify import verify
 
 DESIGN_EXAMPLE = """{"format": "allocopt-instance", "version": 1, "kind": "topology", "name": "example",
  "topology": {"kind": "fat-tree", "pods": 10, "leaves_per_pod": 10, "nodes_per_leaf": 10},
@@ -63,33 +77,38 @@ def problems(draw: st.DrawFn) -> TopologyProblem:
     return TopologyProblem(topology, np.array(idle), jobs, cost, draw(file_names))
 
 
-def same_topology(one: Topology, other: Topology) -> bool:
-    if isinstance(one, Tree) and isinstance(other, Tree):
-        fields = [(tree.names, tree.hops, tree.pairs) for tree in (one, other)]
-        return fields[0] == fields[1] and np.array_equal(one.groups, other.groups)
-    return one == other
+def same(one: Any, other: Any) -> bool:
+    """Whether all that the constructors of two problems, or of their parts, were given is equal."""
+    if isinstance(one, np.ndarray):
+        return bool(np.array_equal(one, other))
+    if isinstance(one, tuple) and len(one) == len(other):
+        return all(map(same, one, other))
+    if isinstance(one, Job):
+        # No rules and empty ones are the same.
+        pairs = [(job.id, job.nodes, job.placement or Placement()) for job in (one, other)]
+        return pairs[0] == pairs[1]
+    if not isinstance(one, TopologyProblem | KnapsackProblem | CoallocationProblem | Tree):
+        return bool(one == other)
+    # A knapsack's weights are for one objective alone.
+    left_out = {"weights"} if getattr(one, "reward", "capability") != "capability" else set()
+    names = [field.name for field in dataclasses.fields(one) if field.init and field.name not in left_out]
+    return type(one) is type(other) and all(same(getattr(one, name), getattr(other, name)) for name in names)
 
 
-def same(one: TopologyProblem, other: TopologyProblem) -> bool:
-    return (
-        same_topology(one.topology, other.topology)
-        and np.array_equal(one.idle_nodes, other.idle_nodes)
-        and (one.jobs, one.hop_cost, one.name) == (other.jobs, other.hop_cost, other.name)
-    )
+every_kind: st.SearchStrategy[Problem] = st.one_of(
+    *(problems(), ruled_windows(), knapsacks(resources=2, slots=True), coallocations(), coallocations(several=True)),
+    coallocations(measured=True),
+)
 
 
-@given(problems())
-def test_every_problem_survives_its_object(problem: TopologyProblem) -> None:
-    text = json.dumps(object_from_problem(problem))
-    assert same(problem, problem_from_object(json.loads(text), "x"))
-
-
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(
-    st.lists(problems(), min_size=1, max_size=3, unique_by=lambda problem: problem.name),
+    st.lists(every_kind, min_size=1, max_size=3, unique_by=lambda problem: problem.name),
     st.sampled_from(["a.jsonl", "a.jsonl.gz", "a.json", "a.json.gz"]),
 )
-def test_every_problem_survives_its_file(tmp_path: Path, written: list[TopologyProblem], file_name: str) -> None:
+def test_every_problem_survives_its_file_also_with_other_kinds(
+    tmp_path: Path, written: list[Problem], file_name: str
+) -> None:
     if ".jsonl" not in file_name:
         written = written[:1]
     write_problems(tmp_path / file_name, written)
@@ -192,3 +211,66 @@ def test_shipped_instances_are_read_by_their_name() -> None:
     assert [problem.name for problem in read_problems("@tiny")][:1] == ["tiny-fat-tree-0"]
     with pytest.raises(UsageError, match="'@huge'; there are @coallocations, @knapsacks, @tiny"):
         read_problems("@huge")
+
+
+@pytest.mark.parametrize("answer", [None, [(0, 0, 10)], {"job-0": [0, 1]}, "host"])
+def test_what_is_no_solution_of_the_kind_is_refused(answer: object) -> None:
+    for name in kind_names():
+        problem = read_problems(get_kind(name).shipped[1])[0]  # type: ignore[index]
+        with pytest.raises(InvalidSolutionError, match=f"must be of class {kind_of(problem).solution.__name__}"):
+            verify(problem, answer)
+
+
+def test_an_instance_holds_the_rules_of_its_jobs(tmp_path: Path) -> None:
+    example = json.loads(DESIGN_EXAMPLE)
+    rules = {
+        "only_in": [{"level": "pod", "groups": [1]}, {"level": 1, "groups": [0]}],
+        "not_in": [{"level": "leaf", "groups": [3]}],
+        "within": "pod",
+        "prefer": {"level": "leaf", "penalty": 2.5},
+        "segments": {"nodes": 2, "level": "leaf"},
+    }
+    example |= {"jobs": [{"id": "1", "nodes": 2, **rules}], "fragmentation_weight": 0.25}
+    problem = problem_from_object(example, "x")
+    expected = Placement(
+        (Groups("pod", (1,)), Groups(1, (0,))),
+        (Groups("leaf", (3,)),),
+        "pod",
+        Preference("leaf", 2.5),
+        Segments(2, "leaf"),
+    )
+    assert (problem.jobs[0].placement, problem.fragmentation_weight) == (expected, 0.25)
+    assert object_from_problem(problem)["jobs"] == example["jobs"]
+    tree = {"kind": "tree", "levels": [{"x": [3, 0, 1], "y": [2], "z": [4, *range(5, 18)]}]}
+    named = {**example, "topology": tree, "jobs": [{"id": "1", "nodes": 2, "not_in": [{"level": 1, "groups": ["y"]}]}]}
+    assert problem_from_object(named, "x").jobs[0].placement == Placement(not_in=(Groups(1, ("y",)),))
+
+
+FOLDER = Path(__file__).parents[3] / "instances"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("file", "count"), [("knapsacks.jsonl", 8), ("coallocations.jsonl", 12)])
+def test_the_best_known_values_of_shipped_instances_without_strategies_hold(file: str, count: int) -> None:
+    known = read_best_known(FOLDER / "best_known.json")
+    problems = read_problems(FOLDER / file)
+    assert len(problems) >= count
+    quick = {"means": "dp", "turnaround": "dp", "values": "dp"}
+    for problem in problems:
+        assert isinstance(problem, KnapsackProblem | CoallocationProblem)
+        solver = quick.get(problem.name.partition("-")[0], "cp-sat")
+        if isinstance(problem, CoallocationProblem) and problem.max_guests == 1:
+            solver = "assignment"
+        result = solve(problem, solver=solver)
+        assert (result.status, known[problem.name][""].proved) == (Status.OPTIMAL, True)
+        assert result.objective == pytest.approx(known[problem.name][""].objective, rel=1e-9)
+
+
+def test_the_sense_of_a_kind_is_that_of_its_problems_and_an_unknown_one_is_minimized() -> None:
+    assert {name: is_maximized(name) for name in ("coallocation", "knapsack", "topology", "routing")} == {
+        "coallocation": True,
+        "knapsack": True,
+        "topology": False,
+        "routing": False,
+    }
+    assert all(get_kind(name).sense == get_kind(name).problem.sense for name in kind_names())

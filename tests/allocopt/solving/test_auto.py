@@ -132,14 +132,6 @@ def test_a_stage_gets_all_the_time_where_no_other_one_would_be_left_enough(
     assert budgets == asked
 
 
-def test_a_warm_start_is_never_made_worse() -> None:
-    problem = paper_window(2)
-    best = solved(problem, Budget(iterations=2000)).solution
-    again = Auto().solve(problem, Budget(iterations=1), 0, best)
-    assert again.objective is not None
-    assert again.objective <= problem.objective(best)
-
-
 def test_a_stage_after_one_that_may_take_all_the_time_waits_for_its_own_kernels() -> None:
     problem = window(FatTree(2, 2, 4), range(12), [4, 3, 2])
     first, proof, last = kind_of(problem).stages(problem)

@@ -12,19 +12,17 @@ from allocopt.solving.solution_files import BestKnown, best_known_beside, read_b
 VALUES = {
     "one": {"scas": BestKnown(12000.0, proved=True), "free": BestKnown(0.1, proved=False)},
     "two": {"scas": BestKnown(5.0, proved=True)},
+    "knapsack": {"": BestKnown(5.0, proved=True)},
 }
 
 
 def test_values_survive_their_file_one_instance_a_line(tmp_path: Path) -> None:
-    write_best_known(tmp_path / "best_known.json", VALUES)
-    assert read_best_known(tmp_path / "best_known.json") == VALUES
-    line = '  "two": {"scas": {"objective": 5.0, "proved": true}}'
-    assert line in (tmp_path / "best_known.json").read_text().splitlines()
-
-
-def test_no_values_are_a_file_too(tmp_path: Path) -> None:
     write_best_known(tmp_path / "best_known.json", {})
     assert read_best_known(tmp_path / "best_known.json") == {}
+    write_best_known(tmp_path / "best_known.json", VALUES)
+    assert read_best_known(tmp_path / "best_known.json") == VALUES
+    line = '  "knapsack": {"": {"objective": 5.0, "proved": true}}'
+    assert line in (tmp_path / "best_known.json").read_text().splitlines()
 
 
 @pytest.mark.parametrize(

@@ -54,15 +54,17 @@ def test_names_are_sorted_and_hold_the_packages_own() -> None:
     assert {"sequential", "best-fit", "greedy", "annealing", "dp", "auto", "simanneal"} <= set(names)
 
 
-@pytest.mark.parametrize(("wrong", "right"), [("greedi", "greedy"), ("anealing", "annealing"), ("bestfit", "best-fit")])
-def test_an_unknown_name_is_answered_by_the_nearest(wrong: str, right: str) -> None:
-    with pytest.raises(UsageError, match=rf"no solver '{wrong}'; did you mean '{right}'\? Installed: .*sequential"):
+@pytest.mark.parametrize(
+    ("wrong", "answer"),
+    [
+        ("greedi", r"; did you mean 'greedy'\? Installed: .*sequential"),
+        ("bestfit", r"; did you mean 'best-fit'\? Installed: .*sequential"),
+        ("qqq", r"\. Installed: annealing, "),
+    ],
+)
+def test_an_unknown_name_is_answered_by_the_nearest_and_by_all(wrong: str, answer: str) -> None:
+    with pytest.raises(UsageError, match=rf"no solver '{wrong}'{answer}"):
         get_solver(wrong)
-
-
-def test_a_name_like_no_other_is_answered_by_all() -> None:
-    with pytest.raises(UsageError, match=r"no solver 'qqq'\. Installed: annealing, "):
-        get_solver("qqq")
 
 
 def test_options_reach_the_solver() -> None:

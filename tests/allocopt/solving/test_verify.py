@@ -10,7 +10,7 @@ from support.brute_force import dcas_allocations, free_allocations, scas_allocat
 from support.windows import window, windows
 
 from allocopt.cluster.topology import FatTree
-from allocopt.errors import InvalidSolutionError, UsageError
+from allocopt.errors import InvalidSolutionError
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.result import Result, Status
 from allocopt.solving.solve import solve
@@ -101,23 +101,6 @@ def test_a_strategy_given_by_name_is_checked_too(name: Any) -> None:
     problem = TopologyProblem(PROBLEM.topology, PROBLEM.idle_nodes, PROBLEM.jobs, strategy=name)
     with pytest.raises(InvalidSolutionError, match=name):
         verify(problem, allocation([0, 3], [1, 5, 8]))
-
-
-@pytest.mark.parametrize("solution", [None, [[0, 1], [3, 5, 8]], {"job-0": [0, 1]}])
-def test_what_is_no_allocation_is_refused(solution: object) -> None:
-    with pytest.raises(InvalidSolutionError, match="must be of class Allocation"):
-        verify(PROBLEM, solution)
-
-
-def test_a_kind_without_a_checker_is_refused() -> None:
-    class Routing:
-        kind, name, sense = "routing", "r", "max"
-
-        def objective(self, solution: Any) -> float:
-            return 0.0
-
-    with pytest.raises(UsageError, match="no kind of problem 'routing'"):
-        verify(Routing(), None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -33,12 +33,12 @@ from heuristics.topology.annealing import (
     AnnealingAsPublished,
     Rules,
     Schedule,
-    Swapping,
     Walk,
     WindowAnnealing,
+    _anneal_by_swaps,
+    _is_non_crossing,
+    _Swapping,
     anneal_anywhere,
-    anneal_by_swaps,
-    is_non_crossing,
 )
 from heuristics.topology.simanneal_reference import SimannealReference
 
@@ -85,7 +85,7 @@ owner_arrays = windows(most_idle=12, most_jobs=4).flatmap(
 @given(owner_arrays)
 def test_the_kernel_and_the_verifier_agree_on_what_crosses(case: tuple[TopologyProblem, list[int]]) -> None:
     problem, owners = case[0], np.array(case[1], dtype=np.int64)
-    assert is_non_crossing(owners, problem.sizes) is not crosses(problem, owners)
+    assert _is_non_crossing(owners, problem.sizes) is not crosses(problem, owners)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_the_kernel_and_the_verifier_agree_on_what_crosses(case: tuple[TopologyP
 )
 def test_what_does_not_cross_is_what_dcas_can_reach_and_kreweras_counts_it(idle: int, sizes: list[int]) -> None:
     problem = window(FatTree(2, 2, 2), range(idle), sizes)
-    passing = {owners for owners in free_allocations(problem) if is_non_crossing(np.array(owners), problem.sizes)}
+    passing = {owners for owners in free_allocations(problem) if _is_non_crossing(np.array(owners), problem.sizes)}
     assert passing == dcas_allocations(problem)
     factors = len(sizes) if sum(sizes) < idle else len(sizes) - 1
     assert len(passing) == np.prod([idle - factor for factor in range(factors)])
@@ -128,7 +128,7 @@ def test_the_kernel_moves_as_often_to_each_state_as_its_obvious_twin(sizes: list
     start = Allocation.sequential(problem).owners(problem)
     draws, rng = 3_000, np.random.default_rng(1)
     kernel = Counter(tuple(move(problem, start, most, rng).tolist()) for _ in range(draws))
-    twin = Counter(tuple(reference.destroy_and_repair(start, problem.sizes, most, rng).tolist()) for _ in range(draws))
+    twin = Counter(tuple(reference._destroy_and_repair(start, problem.sizes, most, rng).tolist()) for _ in range(draws))
     assert set(kernel) == set(twin)
     for state, count in kernel.items():
         # Five standard deviations of the difference of two counts.
@@ -243,10 +243,10 @@ def test_the_temperature_falls_geometrically_and_a_worse_state_is_accepted_by_me
 several_levels = windows(most_idle=14, most_jobs=5, topologies=st.just(FatTree(2, 2, 4)) | trees(levels=3))
 
 
-def walked_swaps(problem: TopologyProblem, steps: int, seed: int, temperature: float = 1.0) -> Swapping:
+def walked_swaps(problem: TopologyProblem, steps: int, seed: int, temperature: float = 1.0) -> _Swapping:
     """Return where the walk stands after some steps from the sequential allocation."""
-    swapping = Swapping.at(problem, Allocation.sequential(problem), seed)
-    anneal_by_swaps(swapping, steps, temperature, temperature)
+    swapping = _Swapping.at(problem, Allocation.sequential(problem), seed)
+    _anneal_by_swaps(swapping, steps, temperature, temperature)
     return swapping
 
 
@@ -264,11 +264,11 @@ def test_the_saving_kept_by_the_walk_is_that_of_a_full_count(problem: TopologyPr
 
 @given(problem=several_levels, seed=st.integers(0, 2**40))
 def test_every_single_move_saves_what_its_allocation_saves(problem: TopologyProblem, seed: int) -> None:
-    swapping = Swapping.at(problem, Allocation.sequential(problem), seed)
+    swapping = _Swapping.at(problem, Allocation.sequential(problem), seed)
     before = problem.objective(Allocation.sequential(problem))
     for _ in range(10):
         saving = float(swapping.saving[0])
-        anneal_by_swaps(swapping, 1, 1e12, 1e12)
+        _anneal_by_swaps(swapping, 1, 1e12, 1e12)
         after = problem.objective(swapping.allocation(problem))
         change = (swapping.saving[0] - saving) * cost_of_a_hop(problem)
         assert before - after == pytest.approx(change, rel=1e-9, abs=1e-6)
@@ -277,10 +277,10 @@ def test_every_single_move_saves_what_its_allocation_saves(problem: TopologyProb
 
 def test_at_no_temperature_nothing_is_accepted_that_is_worse() -> None:
     problem = paper_window(5)
-    swapping = Swapping.at(problem, Allocation.sequential(problem), 3)
+    swapping = _Swapping.at(problem, Allocation.sequential(problem), 3)
     savings = [0.0]
     for _ in range(300):
-        anneal_by_swaps(swapping, 1, 1e-12, 1e-12)
+        _anneal_by_swaps(swapping, 1, 1e-12, 1e-12)
         savings.append(float(swapping.saving[0]))
     assert savings == sorted(savings)
     assert savings[-1] > 0

@@ -24,7 +24,7 @@ from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify, verify_result
 from heuristics.topology.greedy import Greedy
 from heuristics.topology.lns.kernels import search_neighbourhoods, search_ruled_neighbourhoods
-from heuristics.topology.lns.solver import Cooling, Lns, Pace
+from heuristics.topology.lns.solver import Lns, _Cooling, _Pace
 from heuristics.topology.lns.state import N_OPEN, Groups, Holdings, Moves, Open, Search, State, Window, parts_of
 
 MOVES = Lns().moves(5)
@@ -264,7 +264,7 @@ def test_windows_of_the_paper_are_never_worse_than_greedy_and_mostly_better() ->
     assert better >= 3
 
 
-def cooled(cooling: Cooling, total: int, per_slice: int) -> list[tuple[int, float, float]]:
+def cooled(cooling: _Cooling, total: int, per_slice: int) -> list[tuple[int, float, float]]:
     """Return steps, first and last temperature of each cycle of a search that never gets better."""
     cycles, done, begun, first = [], 0, 0, None
     while done < total:
@@ -286,7 +286,7 @@ def cooled(cooling: Cooling, total: int, per_slice: int) -> list[tuple[int, floa
 def test_every_cycle_ends_at_the_coldest_temperature_and_the_last_one_with_the_search(
     total: int, per_slice: int, cycle: int, full: int
 ) -> None:
-    cycles = cooled(Cooling(2.0, 0.1, cycle, full), total, per_slice)
+    cycles = cooled(_Cooling(2.0, 0.1, cycle, full), total, per_slice)
     assert sum(steps for steps, _, _ in cycles) == total
     for index, (steps, first, last) in enumerate(cycles):
         assert first == pytest.approx(max(0.1, 2.0 * min(1.0, steps / full)))
@@ -296,12 +296,12 @@ def test_every_cycle_ends_at_the_coldest_temperature_and_the_last_one_with_the_s
 
 
 def test_how_the_steps_are_cut_up_does_not_change_the_temperatures() -> None:
-    whole, cut = (cooled(Cooling(1.0, 0.1, 10, 1), 100, per_slice) for per_slice in (100, 3))
+    whole, cut = (cooled(_Cooling(1.0, 0.1, 10, 1), 100, per_slice) for per_slice in (100, 3))
     assert [cycle[0] for cycle in whole] == [cycle[0] for cycle in cut] == [10, 20, 70]
 
 
 def test_cycles_that_find_nothing_better_are_counted() -> None:
-    cooling = Cooling(1.0, 0.1, 1, 1)
+    cooling = _Cooling(1.0, 0.1, 1, 1)
     idle = []
     for best in (1.0, 2.0, 2.0, 2.0, 3.0):
         cooling.took(cooling.cycle, 0.1, cooling.cycle, best)
@@ -310,7 +310,7 @@ def test_cycles_that_find_nothing_better_are_counted() -> None:
 
 
 def test_without_a_time_limit_the_steps_are_those_asked_for_in_slices_of_a_fixed_length() -> None:
-    pace = Pace(Budget().start(), 25, 10, 0.0)
+    pace = _Pace(Budget().start(), 25, 10, 0.0)
     assert pace.first_slice() == 0
     taken = []
     while (left := pace.left()) > 0:
@@ -320,13 +320,13 @@ def test_without_a_time_limit_the_steps_are_those_asked_for_in_slices_of_a_fixed
 
 
 def test_with_a_time_limit_steps_are_foretold_by_those_that_are_done() -> None:
-    pace = Pace(Budget(3600.0).start(), 2**62, 10, 0.0)
+    pace = _Pace(Budget(3600.0).start(), 2**62, 10, 0.0)
     pace.took(pace.first_slice())
     assert 0 < pace.left() <= 3600 / 1e-7
     assert 0 < pace.slice(pace.left()) < pace.left()
 
 
 def test_no_step_is_left_when_only_the_time_to_end_is() -> None:
-    pace = Pace(Budget(5.0).start(), 100, 10, 6.0)
+    pace = _Pace(Budget(5.0).start(), 100, 10, 6.0)
     assert pace.first_slice() == 0
     assert pace.left() == 0

@@ -20,28 +20,28 @@ from allocopt.solving.result import Result, Status
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify, verify_result
 from heuristics.topology.lns.solver import Lns
-from heuristics.topology.nested import Moves, Start, place_in_order, search_partitions
+from heuristics.topology.nested import _Moves, _place_in_order, _search_partitions, _Start
 
-MOVES = Moves(3.0, 5, 2, 6, 0.5)
+MOVES = _Moves(3.0, 5, 2, 6, 0.5)
 """So few nodes near a place that both ways to look at windows are taken."""
 
 dcas_windows = windows(most_idle=16, most_jobs=6, strategy=Strategy.DCAS, topologies=fat_trees | trees())
 
 
-def searched(problem: TopologyProblem, steps: int, seed: int, temperature: float = 1.0) -> tuple[Start, Any, Any]:
+def searched(problem: TopologyProblem, steps: int, seed: int, temperature: float = 1.0) -> tuple[_Start, Any, Any]:
     """Search for some steps from the sequential allocation."""
-    start = Start.of(problem)
+    start = _Start.of(problem)
     ring = start.ring(Allocation.sequential(problem))
     search, slide = start.search(ring, seed), start.slide()
     if len(start.circle.weights):
-        search_partitions(
+        _search_partitions(
             start.circle, ring, search, slide, MOVES, start.n_groups, steps, temperature, temperature / 10
         )
     assert not slide.counts.any()
     return start, ring, search
 
 
-def cost(start: Start, saving: float) -> float:
+def cost(start: _Start, saving: float) -> float:
     """Hop cost of an allocation that saves so many hops at the levels that tell nodes apart."""
     problem = start.problem
     base = problem.objective(Allocation.sequential(problem))
@@ -76,7 +76,7 @@ def test_the_ring_kept_step_by_step_is_that_of_the_state_whether_moves_are_taken
 
 @given(problem=dcas_windows, data=st.data())
 def test_jobs_placed_in_order_get_their_cheapest_windows(problem: TopologyProblem, data: st.DataObject) -> None:
-    start = Start.of(problem)
+    start = _Start.of(problem)
     if not len(start.circle.weights):
         return
     ring, slide = start.empty_ring(), start.slide()
@@ -84,7 +84,7 @@ def test_jobs_placed_in_order_get_their_cheapest_windows(problem: TopologyProble
     for index, job in enumerate(order.tolist()):
         left = np.flatnonzero(ring.owners < 0).tolist()
         least = slow_circle.least_cost(problem, left, problem.jobs[job].nodes, start.circle.barrier)
-        place_in_order(start.circle, ring, slide, order, index, index + 1, len(ring.owners))
+        _place_in_order(start.circle, ring, slide, order, index, index + 1, len(ring.owners))
         nodes = problem.idle_nodes[np.flatnonzero(ring.owners[: len(problem.idle_nodes)] == job)]
         alone = TopologyProblem(problem.topology, problem.idle_nodes, (problem.jobs[job],), problem.hop_cost)
         assert alone.objective(Allocation((nodes,))) == pytest.approx(least, rel=1e-9, abs=1e-9)

@@ -14,9 +14,9 @@ from support.solutions import stored_solution
 from allocopt.errors import BadFileError, InvalidProblemError, InvalidSolutionError
 from allocopt.problems.coallocation.pairs import Pairs
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem, GuestPlace
-from allocopt.problems.instances import object_from_problem, problem_from_object, read_problems, write_problems
+from allocopt.problems.instances import object_from_problem, problem_from_object
 from allocopt.solving.result import Result, Status, StopReason
-from allocopt.solving.solution_files import check_solution, read_best_known, read_solution, write_solution
+from allocopt.solving.solution_files import check_solution, read_solution, write_solution
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify
 from allocopt.traces.job_profile import ProfiledJob, Stage
@@ -159,12 +159,6 @@ def test_a_broken_rule_is_named(places: list[tuple[int, int, int]], fault: str) 
         verify(CROWDED, solution(*places))
 
 
-@pytest.mark.parametrize("answer", [None, [(0, 0, 10)], "host"])
-def test_what_is_no_coallocation_is_refused(answer: object) -> None:
-    with pytest.raises(InvalidSolutionError, match="must be of class Coallocation"):
-        verify(CROWDED, answer)
-
-
 def test_a_pair_that_was_not_measured_does_not_share() -> None:
     case = problem([GOOD_HOST, job("i")], [GOOD_GUEST], measured={("h", "g"): (1.25, 1.5)})
     assert verify(case, solution((0, 0, 50))) == pytest.approx(2 - 2 * 0.5 - 4 * 0.25)
@@ -234,14 +228,6 @@ def test_the_example_of_the_design_is_read() -> None:
     }
 
 
-@given(case=coallocations(several=True) | coallocations() | coallocations(measured=True))
-def test_every_problem_survives_its_file(tmp_path: Path, case: CoallocationProblem) -> None:
-    write_problems(tmp_path / "c.json", [case])
-    (again,) = read_problems(tmp_path / "c.json")
-    assert isinstance(again, CoallocationProblem)
-    assert fields(again) == fields(case)
-
-
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
@@ -301,16 +287,3 @@ def test_a_solution_that_breaks_a_rule_is_refused() -> None:
 
 
 FOLDER = Path(__file__).parents[4] / "instances"
-
-
-@pytest.mark.slow
-def test_the_shipped_coallocations_have_best_known_values_that_hold() -> None:
-    known = read_best_known(FOLDER / "best_known.json")
-    problems = read_problems(FOLDER / "coallocations.jsonl")
-    assert len(problems) == 12
-    for one in problems:
-        assert isinstance(one, CoallocationProblem)
-        result = solve(one, solver="assignment" if one.max_guests == 1 else "cp-sat")
-        assert result.status is Status.OPTIMAL
-        assert known[one.name][""].proved
-        assert result.objective == pytest.approx(known[one.name][""].objective, rel=1e-9)

@@ -20,14 +20,10 @@ from allocopt.problems.knapsack.packing import Gains
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solution_files import (
-    BestKnown,
     check_solution,
-    read_best_known,
     read_solution,
-    write_best_known,
     write_solution,
 )
-from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify
 
 JOB = KnapsackJob("a", {"nodes": 4}, 60.0, 100.0, 5.0)
@@ -132,7 +128,6 @@ def test_a_fault_is_named_with_its_place(changes: dict[str, Any], place: str, fa
         (problem(slots=(3, 2)), selection(1), "slots for 0 of 1 selected jobs"),
         (problem(slots=(3, 2)), selection(1, slots=(2,)), "job 'b' gets slot 2, which does not exist"),
         (problem(slots=(3, 2)), selection(0, slots=(0,)), "jobs in slot 0 ask for 4 units, it has 3"),
-        (problem(), "b", "is a str, must be of class Selection"),
     ],
 )
 def test_a_selection_that_breaks_a_rule_is_refused(posed: KnapsackProblem, solution: Any, message: str) -> None:
@@ -188,14 +183,6 @@ def test_the_example_of_the_design_is_read() -> None:
     assert object_from_problem(problem) == DESIGN_EXAMPLE
 
 
-@given(problem=knapsacks(resources=2, slots=True))
-def test_every_problem_survives_its_file(tmp_path: Path, problem: KnapsackProblem) -> None:
-    write_problems(tmp_path / "k.json", [problem])
-    (again,) = read_problems(tmp_path / "k.json")
-    assert isinstance(again, KnapsackProblem)
-    assert fields(again) == fields(problem)
-
-
 def test_every_field_of_a_job_survives_its_file(tmp_path: Path) -> None:
     numbers = [field for field in dataclasses.fields(KnapsackJob) if field.name not in ("id", "request")]
     given = {field.name: place + (7 if field.type is int else 7.5) for place, field in enumerate(numbers)}
@@ -204,12 +191,6 @@ def test_every_field_of_a_job_survives_its_file(tmp_path: Path) -> None:
     (read,) = read_problems(tmp_path / "full.json")
     assert isinstance(read, KnapsackProblem)
     assert read.jobs == (full,)
-
-
-def test_kinds_may_be_mixed_in_a_file(tmp_path: Path) -> None:
-    tiny = read_problems(Path(__file__).parents[4] / "allocopt" / "data" / "tiny.jsonl")[0]
-    write_problems(tmp_path / "both.jsonl", [tiny, knapsack([1, 2], 2)])
-    assert [problem.kind for problem in read_problems(tmp_path / "both.jsonl")] == ["topology", "knapsack"]
 
 
 @pytest.mark.parametrize(
@@ -296,8 +277,6 @@ def test_a_selection_has_no_strategy(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"instance": "other"}, "is of instance 'other', not of 'k'"),
-        ({"objective": 4.0}, "stated objective is 4.0, recomputed it is 5"),
         ({"bound": 4.0}, "stated bound 4.0 excludes"),
         ({"bound": 6.0}, "status is OPTIMAL, but the bound 6.0 is above 5"),
         ({"status": Status.INFEASIBLE}, "status is INFEASIBLE, but there is a selection"),
@@ -319,22 +298,4 @@ def test_a_solution_of_another_kind_is_refused() -> None:
         check_solution(PROBLEM, other)
 
 
-def test_best_known_values_of_knapsacks_stand_under_no_strategy(tmp_path: Path) -> None:
-    values = {"k": {"": BestKnown(5.0, proved=True)}}
-    write_best_known(tmp_path / "best_known.json", values)
-    assert read_best_known(tmp_path / "best_known.json") == values
-
-
 FOLDER = Path(__file__).parents[4] / "instances"
-
-
-@pytest.mark.slow
-def test_the_shipped_knapsacks_have_best_known_values_that_hold() -> None:
-    known = read_best_known(FOLDER / "best_known.json")
-    problems = read_problems(FOLDER / "knapsacks.jsonl")
-    assert len(problems) >= 8
-    for problem in problems:
-        result = solve(problem, solver="dp" if problem.name.startswith(("means", "turnaround", "values")) else "cp-sat")
-        assert result.status is Status.OPTIMAL
-        assert known[problem.name][""].proved
-        assert result.objective == pytest.approx(known[problem.name][""].objective, rel=1e-9)
