@@ -22,35 +22,30 @@ if TYPE_CHECKING:
 _TOPOLOGIES = (".conf", ".graphml")
 """Endings of files of topologies."""
 
-Source = Annotated[
-    Path,
-    file_argument(
-        "Workload to read: .swf[.gz], a Batsim workload .json[.gz], a table .csv[.gz] or sacct -P, or else text "
-        f"with id, arrival s, run s and nodes in a line. Or, if OUT is one, a topology: {TOPOLOGY_HELP}",
-        metavar="IN",
-    ),
-]
-Out = Annotated[
-    Path,
-    file_argument(
-        "File to write: .swf[.gz], .json[.gz] for Batsim, or .txt[.gz]; "
-        "for topologies .conf as Slurm's topology.conf, or .graphml.",
-        metavar="OUT",
-    ),
-]
-MaxJobs = Annotated[
-    int | None, typer.Option(min=1, max=LARGEST, help="Write only this many jobs, the first submitted.")
-]
-ProcessorsPerNode = Annotated[
-    int, typer.Option(min=1, max=LARGEST, help="Processors of the workload per node; jobs get whole nodes.")
-]
-
 
 def command(
-    source: Source,
-    out: Out,
-    max_jobs: MaxJobs = None,
-    processors_per_node: ProcessorsPerNode = 1,
+    source: Annotated[
+        Path,
+        file_argument(
+            "Workload to read: .swf[.gz], a Batsim workload .json[.gz], a table .csv[.gz] or sacct -P, or else text "
+            f"with id, arrival s, run s and nodes in a line. Or, if OUT is one, a topology: {TOPOLOGY_HELP}",
+            metavar="IN",
+        ),
+    ],
+    out: Annotated[
+        Path,
+        file_argument(
+            "File to write: .swf[.gz], .json[.gz] for Batsim, or .txt[.gz]; "
+            "for topologies .conf as Slurm's topology.conf, or .graphml.",
+            metavar="OUT",
+        ),
+    ],
+    max_jobs: Annotated[
+        int | None, typer.Option(min=1, max=LARGEST, help="Write only this many jobs, the first submitted.")
+    ] = None,
+    processors_per_node: Annotated[
+        int, typer.Option(min=1, max=LARGEST, help="Processors of the workload per node; jobs get whole nodes.")
+    ] = 1,
     columns: TableColumns = None,
     labels: Labels = None,
 ) -> None:

@@ -9,14 +9,19 @@ import typer
 from allocopt.cli.options import Json
 from allocopt.cli.terminal import listed
 
-Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="Name of a trace; without one, all are listed.")]
-Url = Annotated[str | None, typer.Option(help="Where the file is, if not where it is known to be: http or https.")]
-Sha256 = Annotated[
-    str | None, typer.Option(help="Checksum of the file when it is decompressed, if not the one that is known.")
-]
 
-
-def command(name: Name = None, url: Url = None, sha256: Sha256 = None, as_json: Json = False) -> None:
+def command(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Name of a trace; without one, all are listed.")
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(help="Where the file is, if not where it is known to be: http or https.")
+    ] = None,
+    sha256: Annotated[
+        str | None, typer.Option(help="Checksum of the file when it is decompressed, if not the one that is known.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Fetch a trace, check it, keep it in the user's cache folder, and print where it is.
 
     Other commands take the NAME of a trace that has been fetched wherever they take a file of jobs.

@@ -46,12 +46,7 @@ _LIMIT, _BETWEEN_S = 1.25, 120.0
 _JOB = re.compile(r"\s*(\S+)\s+(\d{1,18})(?:-(\d{1,18}))?\s*", re.ASCII)
 
 Out = Annotated[Path, file_option("A .jsonl or .json file, also .gz, or a folder for a file each.", metavar="OUT")]
-TopologyFile = Annotated[Path, file_option(TOPOLOGY_HELP, "--topology", metavar="FILE")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Fixes every random choice.")]
-DrawnPrefix = Annotated[
-    str, typer.Option("--prefix", "--name", metavar="NAME", help="Name of the instance; of several, NAME-000, ...")
-]
-DrawnCount = Annotated[int, typer.Option(min=1, max=_MOST, metavar="N", help="Number of instances.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +130,18 @@ def _generator(prefix: str, draw: "Generator[Problem]") -> Callable[..., None]:
     own = [parameter for parameter in parameters_of(draw) if parameter.name not in ("name", "rng")]
     shared = (
         ("out", Out, Parameter.empty),
-        ("count", DrawnCount, 1),
+        ("count", Annotated[int, typer.Option(min=1, max=_MOST, metavar="N", help="Number of instances.")], 1),
         ("seed", Seed, 0),
-        ("prefix", DrawnPrefix, prefix),
+        (
+            "prefix",
+            Annotated[
+                str,
+                typer.Option(
+                    "--prefix", "--name", metavar="NAME", help="Name of the instance; of several, NAME-000, ..."
+                ),
+            ],
+            prefix,
+        ),
     )
     common = [Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation=kind) for name, kind, value in shared]
     return command_of(command, [common[0], *own, *common[1:]])
@@ -188,7 +192,7 @@ def _windows(
 
 def _window(
     out: Out,
-    topology: TopologyFile,
+    topology: Annotated[Path, file_option(TOPOLOGY_HELP, "--topology", metavar="FILE")],
     idle: Annotated[
         str | None,
         typer.Option(

@@ -8,32 +8,27 @@ import typer
 
 from allocopt.cli.options import TOPOLOGY_HELP, Labels, check_files_differ, file_argument, file_option, read_cluster
 
-Results = Annotated[
-    list[Path],
-    file_argument(
-        "Files that allocopt wrote: solutions, rows of solve, bench, simulate, what-if and reproduce, schedules, "
-        "placed jobs, learning curves.",
-        metavar="RESULT",
-    ),
-]
-Out = Annotated[Path, file_option("The page.", "--out", "-o")]
-Figures = Annotated[Path | None, file_option("Folder; every figure is written there as .svg and .pdf too.")]
-Instance = Annotated[
-    list[Path] | None,
-    file_option("Instances of the solutions, where they do not lie beside them; repeatable; @tiny too."),
-]
-TopologyFile = Annotated[Path | None, file_option(f"Names and switches of the nodes: {TOPOLOGY_HELP}", "--topology")]
-Title = Annotated[str | None, typer.Option(help="Title of the page.")]
-
 
 def command(
-    results: Results,
-    out: Out = Path("report.html"),
-    figures: Figures = None,
-    instance: Instance = None,
-    topology: TopologyFile = None,
+    results: Annotated[
+        list[Path],
+        file_argument(
+            "Files that allocopt wrote: solutions, rows of solve, bench, simulate, what-if and reproduce, schedules, "
+            "placed jobs, learning curves.",
+            metavar="RESULT",
+        ),
+    ],
+    out: Annotated[Path, file_option("The page.", "--out", "-o")] = Path("report.html"),
+    figures: Annotated[Path | None, file_option("Folder; every figure is written there as .svg and .pdf too.")] = None,
+    instance: Annotated[
+        list[Path] | None,
+        file_option("Instances of the solutions, where they do not lie beside them; repeatable; @tiny too."),
+    ] = None,
+    topology: Annotated[
+        Path | None, file_option(f"Names and switches of the nodes: {TOPOLOGY_HELP}", "--topology")
+    ] = None,
     labels: Labels = None,
-    title: Title = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
 ) -> None:
     """Make one page of results, with figures and tables, that needs no network.
 

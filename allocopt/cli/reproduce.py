@@ -16,34 +16,31 @@ from allocopt.cli.terminal import listed, screen_width
 if TYPE_CHECKING:
     from allocopt.experiments.cells import Cell, Row
 
-Name = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[NAME]", help="Table or figure; if not given, the list of all.", autocompletion=names_of("artifacts")
-    ),
-]
-Quick = Annotated[bool, typer.Option("--quick", help="A part that takes about a minute.")]
-Seeds = Annotated[str, typer.Option(help="Seeds, comma-separated.")]
-Data = Annotated[
-    Path, typer.Option(readable=False, envvar="ALLOCOPT_DATA", help="Folder with the papers' data, tjap/ in it.")
-]
-Out = Annotated[
-    Path | None, file_option("Write the rows to this .json file; if not given, reproduced/NAME[-quick].json.")
-]
-Options = Annotated[
-    list[str] | None,
-    typer.Option("--option", help="NAME=VALUE, an option of the reproduction, such as trained=FOLDER of dras-figure7."),
-]
-
 
 def command(
-    name: Name = None,
-    quick: Quick = False,
-    seeds: Seeds = "0",
-    data: Data = Path("../shared/data"),
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="Table or figure; if not given, the list of all.",
+            autocompletion=names_of("artifacts"),
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A part that takes about a minute.")] = False,
+    seeds: Annotated[str, typer.Option(help="Seeds, comma-separated.")] = "0",
+    data: Annotated[
+        Path, typer.Option(readable=False, envvar="ALLOCOPT_DATA", help="Folder with the papers' data, tjap/ in it.")
+    ] = Path("../shared/data"),
     workers: Workers = None,
-    out: Out = None,
-    option: Options = None,
+    out: Annotated[
+        Path | None, file_option("Write the rows to this .json file; if not given, reproduced/NAME[-quick].json.")
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option", help="NAME=VALUE, an option of the reproduction, such as trained=FOLDER of dras-figure7."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Do a table or figure of a paper again: every number beside the published one.

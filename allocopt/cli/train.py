@@ -15,37 +15,33 @@ if TYPE_CHECKING:
 _BETWEEN_LINES_S = 10.0
 """Seconds between two lines of progress."""
 
-Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="What to train; if not given, the list.")]
-Network = Annotated[str | None, typer.Option(help="Which of its networks, such as cnn-3; the same as an option.")]
-Trace = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Workload to learn from; several separated by commas; the same as an option."),
-]
-Processors = Annotated[
-    str | None,
-    typer.Option(metavar="N", help="Size of the machine; several separated by commas; the same as an option."),
-]
-Seed = Annotated[int, typer.Option(min=0, help="Fixes every random choice; seeds of shipped windows are refused.")]
-Minutes = Annotated[
-    float | None, typer.Option(min=0.0, help="Stop after so many minutes of wall clock; --resume goes on.")
-]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in the folder.")]
-Out = Annotated[
-    Path | None, file_option("Folder for weights, learning curve and checkpoint; if not given, trained/...")
-]
-Options = Annotated[list[str] | None, typer.Option("--option", help="NAME=VALUE, an option of the training.")]
-
 
 def command(
-    name: Name = None,
-    network: Network = None,
-    trace: Trace = None,
-    processors: Processors = None,
-    seed: Seed = 0,
-    minutes: Minutes = None,
-    resume: Resume = False,
-    out: Out = None,
-    option: Options = None,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="What to train; if not given, the list.")] = None,
+    network: Annotated[
+        str | None, typer.Option(help="Which of its networks, such as cnn-3; the same as an option.")
+    ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Workload to learn from; several separated by commas; the same as an option."
+        ),
+    ] = None,
+    processors: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Size of the machine; several separated by commas; the same as an option."),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Fixes every random choice; seeds of shipped windows are refused.")
+    ] = 0,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.0, help="Stop after so many minutes of wall clock; --resume goes on.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in the folder.")] = False,
+    out: Annotated[
+        Path | None, file_option("Folder for weights, learning curve and checkpoint; if not given, trained/...")
+    ] = None,
+    option: Annotated[list[str] | None, typer.Option("--option", help="NAME=VALUE, an option of the training.")] = None,
 ) -> None:
     """Train a network: writes weights.safetensors, curve.csv and, with the extra plot, curve.svg to a folder.
 

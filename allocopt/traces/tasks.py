@@ -1,6 +1,7 @@
 """Jobs of parallel tasks, with what these compute, read and write."""
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -51,8 +52,7 @@ class TaskWorkload:
                 fault = f"{column} has shape {np.shape(getattr(self, column))}, must be ({n},)"
                 raise InvalidProblemError("workload", fault)
         if len(set(self.names)) < n:
-            seen: set[str] = set()
-            twice = next(name for name in self.names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+            twice = next(name for name, count in Counter(self.names).items() if count > 1)
             raise InvalidProblemError("workload", f"names a job twice: {twice!r}")
         if self.applications and len(self.applications) != n:
             raise InvalidProblemError("workload", f"has {len(self.applications)} applications for {n} jobs")

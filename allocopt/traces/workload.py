@@ -36,35 +36,23 @@ class Workload:
 
     Parameters
     ----------
-    name
-        Name of the trace.
     ids
         Distinct numbers of the jobs, shape ``(n,)`` as all arrays here.
-    submit
-        Submit times in seconds, not negative.
-    run
-        Run times in seconds, positive.
+    submit, run, estimate
+        Submit times, not negative, run times, and the users' estimates of these, both positive; in seconds.
     processors
         Processors (or whole nodes, where the trace counts nodes) that each job occupies, at least 1.
-    estimate
-        Run times in seconds as the users estimated them, positive.
     machine_processors
         Size of the machine that the trace comes from; None where the trace does not say.
     dropped, repaired
-        Number of jobs that were left out, or whose missing values were filled in, by reason.
-    users
-        Number of each job's user, -1 where it is not known; an empty array, here and below, says so of every job.
-    preceding
-        Number of the job of this workload that has to end before this one can be submitted, -1 for none.
-    think_s
-        Seconds from the end of that job to the submission of this one, not negative; 0 for a job without one.
-    executables
-        Number of each job's application, -1 where it is not known.
+        Numbers of jobs that were left out, or whose missing values were filled in, by reason.
+    users, executables
+        Numbers of each job's user and application, -1 where unknown; an empty array, also below, says so of every job.
+    preceding, think_s
+        Number of the job that has to end before this one can be submitted, -1 for none, and the seconds from its end to
+        the submission, not negative; 0 for a job without one.
 
-    Raises
-    ------
-    InvalidProblemError
-        If any of this does not hold; it names the job.
+    Raises ------ InvalidProblemError     If any of this does not hold; it names the job.
     """
 
     name: str
