@@ -57,10 +57,6 @@ class _Child:
 
         threading.Thread(target=receive, daemon=True).start()
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
     def is_free(self) -> bool:
         """Whether it lives, in this process, and has answered all that it was asked."""
         return not self._busy and self._owner == os.getpid() and self._process.poll() is None

@@ -33,7 +33,7 @@ class RestrictedMaster(ABC, Generic[Answered]):
         # With preprocessing GLOP does not begin at the last basis.
         self._solver.SetSolverSpecificParametersAsString("use_preprocessing:false")
         self._infinity = self._solver.infinity()
-        self._jobs = [self._solver.Constraint(float(count), float(count)) for count in counts]
+        self.jobs = [self._solver.Constraint(float(count), float(count)) for count in counts]
         self._saving = self._solver.Objective()
         self._saving.SetMaximization()
         self._seen: set[tuple[int, bytes]] = set()

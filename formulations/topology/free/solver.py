@@ -99,7 +99,7 @@ class Master(RestrictedMaster[PricedPatterns]):
 
     def add(self, r: int, counts: IntArray, saving: float) -> bool:
         """Add a pattern of class r that has so many nodes of each vertex; return False if it is there already."""
-        column = self.column(self._jobs[r], counts.tobytes(), float(saving))
+        column = self.column(self.jobs[r], counts.tobytes(), float(saving))
         if column is None:
             return False
         self._columns.append(column)

@@ -406,7 +406,12 @@ class Bundle:
         path = self._relaxation.path(prices)
         gain = path.value - self.value
         if n == len(self._gradients):
-            self._compress(direction, error)
+            # Keep the half of the cuts that weigh most or lie nearest, and one that stands for their mean.
+            kept = np.lexsort((self._errors[:n], -self._weights[:n]))[: n // 2]
+            cuts = list(zip(self._gradients[kept], self._errors[kept].tolist(), strict=True))
+            self._n_cuts = 0
+            for kept_gradient, kept_error in [(direction, error), *cuts]:
+                self._add(kept_gradient, kept_error)
         gradient, moved = self._gradient(path), (prices - self.prices) / self._scale
         if gain >= FAIR_SHARE * self.promise:
             n = self._n_cuts
@@ -438,13 +443,3 @@ class Bundle:
         self._errors[n] = error
         self._weights[n] = 1.0 if n == 0 else 0.0
         self._n_cuts = n + 1
-
-    def _compress(self, direction: FloatArray, error: float) -> None:
-        # Keep the half of the cuts that weigh most or lie nearest, and one that stands for their mean.
-        n, half = self._n_cuts, self._n_cuts // 2
-        kept = np.lexsort((self._errors[:n], -self._weights[:n]))[:half]
-        gradients, errors = self._gradients[kept], self._errors[kept]
-        self._n_cuts = 0
-        self._add(direction, error)
-        for gradient, kept_error in zip(gradients, errors, strict=True):
-            self._add(gradient, float(kept_error))

@@ -55,7 +55,7 @@ class _Master(RestrictedMaster[Priced]):
     def __init__(self, pricing: Pricing) -> None:
         super().__init__(pricing.multiplicity)
         self._n_rows = pricing.tree.n_rows
-        self._stocks = [self._solver.Constraint(0.0, float(count)) for count in pricing.tree.stock_count]
+        self.stocks = [self._solver.Constraint(0.0, float(count)) for count in pricing.tree.stock_count]
         self._rows: dict[int, pywraplp.Constraint] = {}
         # They save the rounds that would find them out.
         if (pricing.tree.widest[:-1] ** 2 // 4).sum() <= MOST_SPLITS:
@@ -70,34 +70,27 @@ class _Master(RestrictedMaster[Priced]):
     def add_answers(self, answer: Priced) -> bool:
         """Add the parts of all sizes and the sales of all stocks; return whether any is new."""
         before = len(self._seen)
-        for r, saving in enumerate(answer.savings.tolist()):
-            rows = np.flatnonzero(answer.job_parts[r])
-            self.add_job(r, rows, answer.job_parts[r, rows], saving)
-        for stock, sales in enumerate(answer.sales):
+        for job, parts, saving in zip(self.jobs, answer.job_parts, answer.savings.tolist(), strict=True):
+            rows = np.flatnonzero(parts)
+            self.add(job, rows, parts[rows], saving)
+        for stock, sales in zip(self.stocks, answer.sales, strict=True):
             rows = np.flatnonzero(sales)
-            self.add_sales(stock, rows, sales[rows])
+            if len(rows) > 0:
+                self.add(stock, rows, -sales[rows])
         return len(self._seen) > before
 
-    def add_job(self, r: int, rows: IntArray, amounts: IntArray, saving: float) -> None:
-        """Add a column in which a job of the size with index ``r`` takes parts that save so many hops."""
-        self._add(self._jobs[r], rows, amounts, saving)
-
-    def add_sales(self, stock: int, rows: IntArray, amounts: IntArray) -> None:
-        """Add a column in which a group of a stock sells parts together."""
-        if len(rows) > 0:
-            self._add(self._stocks[stock], rows, -amounts, 0.0)
+    def add(self, count: pywraplp.Constraint, rows: IntArray, amounts: IntArray, saving: float = 0.0) -> None:
+        """Add a column of a size or of a stock, which takes so much of some parts, less than 0 of those it sells."""
+        column = self.column(count, rows.tobytes() + amounts.tobytes(), saving)
+        if column is not None:
+            for row, amount in zip(rows.tolist(), amounts.tolist(), strict=True):
+                self._row(row).SetCoefficient(column, float(amount))
 
     def _row(self, row: int) -> pywraplp.Constraint:
         # No more of a part is taken than sold.
         if row not in self._rows:
             self._rows[row] = self._solver.Constraint(-self._infinity, 0.0)
         return self._rows[row]
-
-    def _add(self, count: pywraplp.Constraint, rows: IntArray, amounts: IntArray, saving: float) -> None:
-        column = self.column(count, rows.tobytes() + amounts.tobytes(), saving)
-        if column is not None:
-            for row, amount in zip(rows.tolist(), amounts.tolist(), strict=True):
-                self._row(row).SetCoefficient(column, float(amount))
 
     def duals(self) -> FloatArray:
         prices = np.zeros(self._n_rows)
@@ -130,12 +123,13 @@ class Ascent(Generation[Priced]):
             base = int(max(tree.stock_idle.max(), idle.max())) + 1
             stock = np.searchsorted(tree.stock_class * base + tree.stock_idle, class_of * base + idle)
             for owner, rows, amounts in _by_owner(group, row):
-                master.add_sales(int(stock[owner]), rows, amounts)
+                master.add(master.stocks[int(stock[owner])], rows, -amounts)
         if job_rows:
             index = np.searchsorted(pricing.sizes, encoding.sizes)
             all_jobs, all_rows = (np.concatenate(columns) for columns in zip(*job_rows, strict=True))
             for owner, rows, amounts in _by_owner(all_jobs, all_rows):
-                master.add_job(int(index[owner]), rows, amounts, float(squares[owner] / encoding.sizes[owner]))
+                saving = float(squares[owner] / encoding.sizes[owner])
+                master.add(master.jobs[int(index[owner])], rows, amounts, saving)
         master.add_answers(self.best)
 
 

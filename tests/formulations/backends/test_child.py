@@ -46,19 +46,19 @@ def test_a_child_says_its_version_and_answers_until_the_outcome(module: str, pac
 def test_a_child_that_has_answered_is_lent_again_and_one_that_has_not_is_killed() -> None:
     pool = ChildPool("scip")
     with pool.child() as child:
-        first = child.pid
+        first = child
         assert child.wait_until_ready(clock())
     with pool.child() as child:
-        assert child.pid == first
+        assert child is first
         child.ask(hard())
     with pool.child() as child:
-        assert child.pid != first
+        assert child is not first
 
 
 def test_two_solves_at_a_time_have_a_child_each() -> None:
     pool = ChildPool("scip")
     with pool.child() as one, pool.child() as other:
-        assert one.pid != other.pid
+        assert one is not other
 
 
 @pytest.mark.slow

@@ -366,23 +366,6 @@ def test_after_enough_moves_no_block_can_be_held_and_the_others_placed_better(se
             assert packing.cost <= blocks.costs[sizes, starts].sum() + 1e-9
 
 
-def test_stretches_exchange_blocks_across_the_circle() -> None:
-    # Blocks of 2 are cheap in the first half and blocks of 3 in the second; each lies where it is dear, and there is
-    # no gap to move through.
-    sizes, m = np.array([2, 3]), 30
-    costs = np.array([np.where(np.arange(m) < 15, 1.0, 50.0), np.where(np.arange(m) < 15, 50.0, 1.0)])
-    blocks = Blocks(sizes, np.array([6, 6]), costs)
-    order = np.array([1] * 5 + [0] * 6 + [1])
-    start = Packing.of(blocks, order, np.cumsum(sizes[order]) - sizes[order])
-    packing, _ = improved(blocks, start, 8, 2000)
-    assert is_packing(blocks, packing.sizes, packing.starts)
-    best = min(
-        Packing.of(blocks, ordered, turn + np.cumsum(sizes[ordered]) - sizes[ordered]).cost
-        for turn, ordered in itertools.product(range(m), (np.array([0] * 6 + [1] * 6), np.array([1] * 6 + [0] * 6)))
-    )
-    assert packing.cost <= best
-
-
 def test_inserting_stops_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing_module, "SLICE", 1)
     blocks = random_blocks(1, 60, 8, 5)
