@@ -1,4 +1,4 @@
-"""ASAX itself: what it has learned about applications, and which running job takes which waiting one at which quota.
+"""ASAX: weights of experts, learned by application, and the first fit of waiting jobs into offers of running ones.
 
 The weights of the experts learn from the risk of what was done: Algorithm 1 of the ASAX paper, lines 1 to 13. A round
 goes on until some expert has gathered a risk above 1; then the weights are set anew. By default, following the errata,
@@ -38,7 +38,7 @@ LEAST_LIKELY = 1e-9  # How likely any quota above 0 has to be to be drawn for a 
 
 
 class _Update(StrEnum):
-    """How the weights follow from the risks at the end of a round."""
+    """Rule by which risks set the weights at the end of a round."""
 
     # From the risk of all rounds, at a rate that decreases with their number
     CUMULATIVE = "cumulative"
@@ -120,7 +120,7 @@ class Knowledge:
         return self.applications[application]
 
     def save(self, path: Path | str) -> None:
-        """Write all that is known."""
+        """Write the weights of all applications."""
         applications = {}
         for name, weights in sorted(self.applications.items()):
             arrays = {part: [float(value) for value in getattr(weights, part)] for part in ARRAYS}
@@ -173,7 +173,7 @@ def _array(held: Any, count: int, place: str, path: Path) -> FloatArray:
 
 
 class Decision(NamedTuple):
-    """What was decided for one running job: the quota of the guest, and how likely each expert found it."""
+    """Quota that was drawn for the guest of a running job, and the likelihood that each expert gave it."""
 
     application: str
     percent: int
@@ -181,7 +181,7 @@ class Decision(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """What a running job without a guest offers: cores and memory beside it, and its decision."""
+    """Room beside a running job without a guest, and the quota that was drawn for it."""
 
     # Its number and its cores
     host: int
@@ -205,7 +205,7 @@ class Offer(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a waiting job asks for: cores, memory in cores' worth of it, and the cores that it keeps busy on average."""
+    """Request of a waiting job: cores, memory in cores' worth of it, and the cores that it keeps busy on average."""
 
     cores: int
     memory: float = 0.0
@@ -213,7 +213,7 @@ class Asked(NamedTuple):
 
 
 class Loss(StrEnum):
-    """What a host loses by its guest; the paper says it in two ways."""
+    """Loss of a host by its guest, which the paper defines in two ways."""
 
     # How far it is going to pass its limit, over the limit (section 3.2)
     LIMIT = "limit"
@@ -244,13 +244,13 @@ class Asax:
         horizon: int = 1000,
         full_loss_at: float = 1.0,
     ) -> "Asax":
-        """Return a learner that knows nothing; without experts, with those of the package."""
+        """Return a learner without knowledge, with the experts of the package if none are given."""
         trees = Experts.read() if experts is None else experts
         metrics = tuple(expert.metric for expert in trees.experts)
         return cls(trees, Knowledge(metrics, _Update(update), horizon), full_loss_at)
 
     def mixture(self, application: str, state: State) -> FloatArray:
-        """Return how likely each action is (line 6), shape ``(m,)``."""
+        """Return the probability of each action (line 6), shape ``(m,)``."""
         return np.asarray(self.knowledge.of(application).alpha @ self.experts.probabilities(state))
 
     def decide(self, application: str, state: State, rng: np.random.Generator, is_shared: bool = False) -> Decision:

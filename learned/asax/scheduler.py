@@ -1,4 +1,4 @@
-"""Scheduler ``asax``: guests by the learner, quotas set anew while jobs share (ASAX paper, sections 3.2 and 4.4)."""
+"""Scheduler ``asax``, which places guests by the learner and sets quotas anew while jobs share (sections 3.2, 4.4)."""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from learned.asax.trees import Experts, State
 
 @dataclass
 class AsaxScheduler(QuotaScheduler):
-    """Space sharing, and each job that still waits beside the first running one that offers a quota and has the room.
+    """Start jobs by EASY, and place those that still wait beside the first running one that offers quota and room.
 
     Running jobs are looked at by the cores that they leave idle, the most first. An offer is drawn once, and again when
     the experts see the job in another state, so that a refusal holds. While jobs share, the learner looks at them every

@@ -1,4 +1,4 @@
-"""_Expert trees: what each state of a running job says about the quota of a guest. They are data, not code.
+"""Expert trees: tables of the probabilities of a guest's quotas by the state of the running job, read from files.
 
 A table is a TOML file: ``actions``, the quotas in percent, 0 first, and ``experts``, each with a ``metric`` and its
 ``rows``. A row is a leaf: for which values of the metric and of the happiness it holds, and ``p``, how likely each
@@ -45,7 +45,7 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is known of a running job when a guest is considered."""
+    """State of a running job that experts look at."""
 
     # Shares of its cores that are busy, and of its memory that is occupied, in [0, 1]
     cpu: float
@@ -68,13 +68,63 @@ class _Leaf:
     happiness: Range
     probabilities: tuple[float, ...]  # How likely each action is, summing to 1
 
+    @classmethod
+    def of(cls, row: Any, metric: str, n_actions: int, place: str, where: Path | str) -> "_Leaf":
+        if not isinstance(row, dict) or set(row) != {metric, "happiness", "p"}:
+            raise bad_file(where, place, f"must have the keys {metric}, happiness and p")
+        numbers = row["p"]
+        if not _are_numbers(numbers, n_actions) or min(numbers) < 0:
+            raise bad_file(where, place, f"p must hold {n_actions} numbers from 0 on, one for each action")
+        if abs(sum(numbers) - 1) > SUM_TOLERANCE:
+            raise bad_file(where, place, f"p sums to {sum(numbers):g}, must sum to 1")
+        condition: Range | StageKind
+        if metric == STAGE:
+            if row[metric] not in list(StageKind):
+                raise bad_file(where, place, f"{STAGE} is {shown(row[metric])}, must be one of {', '.join(StageKind)}")
+            condition = StageKind(row[metric])
+        else:
+            condition = _range(row[metric], metric, METRICS[metric], place, where)
+        happiness = _range(row["happiness"], "happiness", HAPPINESS, place, where)
+        return cls(condition, happiness, tuple(map(float, numbers)))
+
 
 @dataclass(frozen=True, slots=True)
 class _Expert:
-    """A tree: the leaf that a state falls into says how likely each action is."""
+    """Tree whose leaf of a state holds the probability of each action."""
 
     metric: str  # ``cpu``, ``memory``, ``stage`` or ``interval``
     leaves: tuple[_Leaf, ...]  # Each state is in exactly one
+
+    @classmethod
+    def of(cls, held: Any, n_actions: int, place: str, where: Path | str) -> "_Expert":
+        metric = held.get("metric") if isinstance(held, dict) else None
+        if metric not in (*METRICS, STAGE):
+            known = ", ".join((*METRICS, STAGE))
+            raise bad_file(where, f"{place}.metric", f"is {shown(metric)}, must be one of {known}")
+        rows = held.get("rows")
+        if not isinstance(rows, list) or not rows:
+            raise bad_file(where, f"expert {metric!r}", "has no rows")
+        leaves = tuple(
+            _Leaf.of(row, metric, n_actions, f"expert {metric!r}, row {number}", where)
+            for number, row in enumerate(rows, start=1)
+        )
+        if metric == STAGE:
+            cells = [(f"stage {kind}", [leaf for leaf in leaves if leaf.condition is kind]) for kind in StageKind]
+        else:
+            ranges = [(leaf, leaf.condition) for leaf in leaves if not isinstance(leaf.condition, StageKind)]
+            edges = sorted({*METRICS[metric], *(edge for _, pair in ranges for edge in pair)})
+            cells = [
+                (f"{metric} {low:g} .. {high:g}", [leaf for leaf, held in ranges if held[0] <= low and high <= held[1]])
+                for low, high in pairwise(edges)
+            ]
+        for name, held_by in cells:
+            edges = sorted({*HAPPINESS, *(edge for leaf in held_by for edge in leaf.happiness)})
+            for low, high in pairwise(edges):
+                count = sum(leaf.happiness[0] <= low and high <= leaf.happiness[1] for leaf in held_by)
+                if count != 1:
+                    fault = "no row holds" if count == 0 else f"{count} rows hold"
+                    raise bad_file(where, f"expert {metric!r}", f"{fault} for {name}, happiness {low:g} .. {high:g}")
+        return cls(metric, leaves)
 
     def leaf(self, state: State) -> _Leaf:
         """Return the leaf of a state."""
@@ -113,7 +163,7 @@ class Experts:
             raise bad_file(where, "actions", f"are {actions}, must rise from 0 to at most {LARGEST_PERCENT}")
         if not isinstance(listed, list) or not listed:
             raise bad_file(where, "experts", "is missing or empty, must hold at least one expert")
-        experts = tuple(_expert(one, len(actions), f"experts[{index}]", where) for index, one in enumerate(listed))
+        experts = tuple(_Expert.of(one, len(actions), f"experts[{index}]", where) for index, one in enumerate(listed))
         metrics = [expert.metric for expert in experts]
         for metric in metrics:
             if metrics.count(metric) > 1:
@@ -124,11 +174,11 @@ class Experts:
         return len(self.experts)
 
     def leaves(self, state: State) -> tuple[_Leaf, ...]:
-        """Return the leaf that each expert sees a state in; states with the same leaves are one to them."""
+        """Return the leaf of a state by each expert; experts cannot tell states with the same leaves apart."""
         return tuple(expert.leaf(state) for expert in self.experts)
 
     def probabilities(self, state: State) -> FloatArray:
-        """Return how likely each expert finds each action, shape ``(n, m)``; rows sum to 1."""
+        """Return the probabilities of the actions by each expert, shape ``(n, m)``; rows sum to 1."""
         table = np.array([leaf.probabilities for leaf in self.leaves(state)])
         return np.asarray(table / table.sum(axis=1, keepdims=True))
 
@@ -136,56 +186,6 @@ class Experts:
 def _within(range_: Range, value: float) -> bool:
     # Open at its upper end, but infinity lies in a range up to infinity.
     return range_[0] <= value < range_[1] or value == range_[1] == math.inf
-
-
-def _expert(held: Any, n_actions: int, place: str, where: Path | str) -> _Expert:
-    metric = held.get("metric") if isinstance(held, dict) else None
-    if metric not in (*METRICS, STAGE):
-        known = ", ".join((*METRICS, STAGE))
-        raise bad_file(where, f"{place}.metric", f"is {shown(metric)}, must be one of {known}")
-    rows = held.get("rows")
-    if not isinstance(rows, list) or not rows:
-        raise bad_file(where, f"expert {metric!r}", "has no rows")
-    leaves = tuple(
-        _leaf(row, metric, n_actions, f"expert {metric!r}, row {number}", where)
-        for number, row in enumerate(rows, start=1)
-    )
-    if metric == STAGE:
-        cells = [(f"stage {kind}", [leaf for leaf in leaves if leaf.condition is kind]) for kind in StageKind]
-    else:
-        ranges = [(leaf, leaf.condition) for leaf in leaves if not isinstance(leaf.condition, StageKind)]
-        edges = sorted({*METRICS[metric], *(edge for _, pair in ranges for edge in pair)})
-        cells = [
-            (f"{metric} {low:g} .. {high:g}", [leaf for leaf, held in ranges if held[0] <= low and high <= held[1]])
-            for low, high in pairwise(edges)
-        ]
-    for name, held_by in cells:
-        edges = sorted({*HAPPINESS, *(edge for leaf in held_by for edge in leaf.happiness)})
-        for low, high in pairwise(edges):
-            count = sum(leaf.happiness[0] <= low and high <= leaf.happiness[1] for leaf in held_by)
-            if count != 1:
-                fault = "no row holds" if count == 0 else f"{count} rows hold"
-                raise bad_file(where, f"expert {metric!r}", f"{fault} for {name}, happiness {low:g} .. {high:g}")
-    return _Expert(metric, leaves)
-
-
-def _leaf(row: Any, metric: str, n_actions: int, place: str, where: Path | str) -> _Leaf:
-    if not isinstance(row, dict) or set(row) != {metric, "happiness", "p"}:
-        raise bad_file(where, place, f"must have the keys {metric}, happiness and p")
-    numbers = row["p"]
-    if not _are_numbers(numbers, n_actions) or min(numbers) < 0:
-        raise bad_file(where, place, f"p must hold {n_actions} numbers from 0 on, one for each action")
-    if abs(sum(numbers) - 1) > SUM_TOLERANCE:
-        raise bad_file(where, place, f"p sums to {sum(numbers):g}, must sum to 1")
-    condition: Range | StageKind
-    if metric == STAGE:
-        if row[metric] not in list(StageKind):
-            raise bad_file(where, place, f"{STAGE} is {shown(row[metric])}, must be one of {', '.join(StageKind)}")
-        condition = StageKind(row[metric])
-    else:
-        condition = _range(row[metric], metric, METRICS[metric], place, where)
-    happiness = _range(row["happiness"], "happiness", HAPPINESS, place, where)
-    return _Leaf(condition, happiness, tuple(map(float, numbers)))
 
 
 def _are_numbers(values: Any, count: int) -> bool:

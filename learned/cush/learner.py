@@ -1,4 +1,4 @@
-"""Both selectors of CuSH in torch, and Algorithm 1: they learn from simulations, and workers average what they learned.
+"""The selectors of CuSH in torch, and Algorithm 1: they learn from simulations, and workers average their parameters.
 
 In an epoch, several simulations of each job set run side by side. The return of a step is
 ``v_t = (sum over i >= t of gamma^(i - t) r_i) r_g``: discounted local rewards, times the mean normalized turnaround
@@ -178,7 +178,7 @@ class PolicyModule(nn.Sequential):
         super().__init__(*dense(traits + N_NUMBERS, HIDDEN, len(Policy), activation=nn.ReLU()))
 
     def acting(self) -> LearnedPolicies:
-        """Return what acts by the present weights, without torch."""
+        """Return the selector with the present weights, without torch."""
         return LearnedPolicies(weights_of(self))
 
 
@@ -235,7 +235,7 @@ class _Played:
 
 
 class Simulations(Stateful):
-    """Episodes over job sets, of which so many ``groups`` are drawn for every epoch, each for some ``simulations``."""
+    """Episodes of an epoch: ``simulations`` of each of ``groups`` job sets, which are drawn."""
 
     state = ("_rng",)
 
@@ -297,7 +297,7 @@ def _means_over(
 
 
 class CushLearner(Stateful):
-    """Both selectors on one machine, where that of policies may be fixed; see `learned.rl.workers.Learner`."""
+    """Learner of both selectors on one machine, or of the job selector alone; see `learned.rl.workers.Learner`."""
 
     state = ("_learners", "_simulations", "_generator", "_samples", "_epochs", "_measures", "best", "best_score")
 
@@ -386,12 +386,12 @@ class CushLearner(Stateful):
         super().restore(snapshot["workers"][self._workers.rank])
 
     def agent(self) -> Agent:
-        """Return what acts by the present parameters."""
+        """Return an agent with the present parameters."""
         policies = self._policies
         return Agent(self._jobs.acting(), policies.acting() if isinstance(policies, PolicyModule) else policies)
 
     def best_agent(self) -> Agent:
-        """Go back to the best parameters, and return what acts by them."""
+        """Go back to the best parameters, and return an agent with them."""
         for prefix, learner in self._learners.items():
             set_weights(learner.actor, parts_of(self.best, prefix))
         return self.agent()

@@ -73,7 +73,7 @@ class LearnedPolicies:
 
 @dataclass(frozen=True, slots=True)
 class FixedPolicies:
-    """What stands in the place of the policy selector, one of `FIXED`."""
+    """A rule in the place of the policy selector, one of `FIXED`."""
 
     how: str
 
@@ -124,14 +124,14 @@ class Agent:
         return _Choice(observations, legal, slots, policies, starting, jobs, how, *told)
 
     def run(self, episodes: Episodes) -> None:
-        """Play every job set in an episode of its own through, by the best choices."""
+        """Play an episode of every job set to its end, by the best choices."""
         episodes.begin(np.arange(len(episodes.jobsets)))
         over = np.zeros(episodes.n_environments, dtype=np.bool_)
         while not over.all():
             over = self._step(episodes, over)
 
     def run_dynamic(self, types: DynamicTypes, episodes: Episodes, number: int) -> None:
-        """Play a job set of applications through by the best choices, whose types become known meanwhile."""
+        """Play a job set of applications, whose types become known meanwhile, to its end by the best choices."""
         types.begin(number)
         over = np.zeros(1, dtype=np.bool_)
         while not over.all():
@@ -185,7 +185,7 @@ class Validator:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trained:
-    """What a training wrote: parameters of both selectors by name, and how they came about."""
+    """Parameters of both selectors by name, and the card of their training."""
 
     weights: dict[str, Float32Array]
     card: Card
@@ -193,10 +193,11 @@ class Trained:
     @classmethod
     def load(cls, weights: str) -> "Trained":
         """Read an agent, shipped or from a file; raises `UsageError` or `BadFileError` if it is not there or broken."""
-        return load_weights(find_weights("cush", weights), "cush", cls._of)
+        return load_weights(find_weights("cush", weights), "cush", cls.of)
 
     @classmethod
-    def _of(cls, weights: dict[str, Float32Array], card: Card) -> "Trained":
+    def of(cls, weights: dict[str, Float32Array], card: Card) -> "Trained":
+        """Take weights and their card; raises ValueError if they make no agent."""
         if card.network != "compact":
             raise ValueError(f"its job selector is {card.network!r}; only compact ones act without torch")
         trained = cls(weights, card)
@@ -214,18 +215,18 @@ class Trained:
         return int(self.weights[f"{JOBS}actor.0.weight"].shape[1]) - FIRST_TRAIT
 
     def agent(self) -> Agent:
-        """Return what acts; each caller needs its own."""
+        """Return the agent; each caller needs its own, for it holds working space."""
         return Agent(SlotPolicy.of(parts_of(self.weights, JOBS)), self.policies())
 
     def policies(self) -> PolicySelector:
-        """Return the policy selector, or what stood in its place."""
+        """Return the policy selector, or the rule in its place."""
         how = str(self.card.settings["policies"])
         return FixedPolicies(how) if how in FIXED else LearnedPolicies(parts_of(self.weights, POLICIES))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kinds:
-    """What the policy selector is to know of the jobs of a workload, and what their placement costs."""
+    """Traits of the jobs of a workload for the policy selector, and the cost of their placement."""
 
     traits: FloatArray  # What is told of each job's kind, shape ``(n, K)``, as in `JobSet`
     penalty_s: FloatArray  # Seconds that each takes longer under each `Policy`, shape ``(n, 2)``

@@ -1,4 +1,4 @@
-"""Where agents of DRAS are trained and judged: episodes side by side, over jobsets of a phase or a validation."""
+"""Environments that train and validate agents of DRAS: episodes side by side over jobsets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,7 +49,7 @@ class JobsetEnvironment(Stateful):
         self._streams = False
 
     def go_on_to(self, share: float) -> None:
-        """Take the phase for a share of the training that is finished."""
+        """Go on to the phase of a share of the training that is finished."""
         self._share = share
 
     def next_machine(self) -> "JobsetEnvironment":
@@ -108,7 +108,7 @@ class SeveralMachines(Stateful):
         return self._environments[self._turn]
 
     def go_on_to(self, share: float) -> None:
-        """Take the phase for a share of the training that is finished."""
+        """Go on to the phase of a share of the training that is finished."""
         for environment in self._environments:
             environment.go_on_to(share)
 

@@ -1,4 +1,4 @@
-"""Collecting whole episodes, several of each jobset, and judging every choice against the others of its jobset.
+"""Collect whole episodes, several of each jobset, and judge every choice against the others of its jobset.
 
 How much the jobs of an episode wait depends far more on what was submitted than on what is chosen. So some episodes
 run on the same jobset side by side, and what all of them gain on average in a span of time is taken from what each

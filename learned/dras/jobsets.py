@@ -32,7 +32,7 @@ KNOWN = {"Theta-2018-01": range(7, 14)}
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A whole trace and which of its days, counted from 0, are held out."""
+    """A trace and its held-out days, counted from 0."""
 
     workload: Workload
     held_out: range
@@ -74,15 +74,6 @@ class Split:
         return self.workload.subset(chosen, begin_s, f"{self.workload.name}, held-out days")
 
 
-def sampled_jobset(workload: Workload, n_jobs: int, rng: np.random.Generator, name: str = "sampled") -> Workload:
-    """Draw jobs of a trace's training days at random, with replacement; they arrive as a Poisson process."""
-    # The mean gap is that of days on which jobs arrived: traces have holes.
-    mean_gap_s = len(np.unique(workload.submit // DAY_S)) * DAY_S / len(workload)
-    chosen = rng.integers(len(workload), size=n_jobs)
-    submit = np.cumsum(rng.exponential(mean_gap_s, n_jobs))
-    return _jobset(workload, submit - submit[0], chosen, workload.run[chosen], workload.estimate[chosen], name)
-
-
 def varied_jobset(workload: Workload, rng: np.random.Generator, jitter: float = RUN_JITTER) -> Workload:
     """Return the jobs with somewhat longer or shorter run times, of at least a second; estimates stay.
 
@@ -94,7 +85,7 @@ def varied_jobset(workload: Workload, rng: np.random.Generator, jitter: float = 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SyntheticModel:
-    """What synthetic weeks are drawn from."""
+    """Model that draws jobsets like a trace."""
 
     workload: Workload  # Training days of a trace, whose day 0 is the first day of a week
     processors: int  # Size of the machine
@@ -110,6 +101,15 @@ class SyntheticModel:
         weekday = (np.bincount(hours // 24 % WEEK_DAYS, minlength=WEEK_DAYS) + 1.0) / np.maximum(seen, 1)
         weights = np.outer(weekday, hour).ravel()
         return cls(workload, processors, weights / weights.sum())
+
+    def sampled(self, n_jobs: int, rng: np.random.Generator, name: str = "sampled") -> Workload:
+        """Draw jobs of the trace at random, with replacement; they arrive as a Poisson process."""
+        # The mean gap is that of days on which jobs arrived: traces have holes.
+        workload = self.workload
+        mean_gap_s = len(np.unique(workload.submit // DAY_S)) * DAY_S / len(workload)
+        chosen = rng.integers(len(workload), size=n_jobs)
+        submit = np.cumsum(rng.exponential(mean_gap_s, n_jobs))
+        return _jobset(workload, submit - submit[0], chosen, workload.run[chosen], workload.estimate[chosen], name)
 
     def week(self, seed: int, index: int, load: float | None, weeks: int = 1) -> Workload:
         """Draw a week, or several; raises `UsageError` if the load, None for that of the trace, is not positive."""

@@ -42,15 +42,16 @@ class Agent:
     @classmethod
     def load(cls, name: str, weights: str) -> "Agent":
         """Read an agent, shipped or from a file; raises `UsageError` or `BadFileError` if it is not there or broken."""
-        return load_weights(find_weights(name, weights), name, cls._of)
+        return load_weights(find_weights(name, weights), name, cls.of)
 
     @classmethod
-    def _of(cls, weights: dict[str, Float32Array], card: Card) -> "Agent":
+    def of(cls, weights: dict[str, Float32Array], card: Card) -> "Agent":
+        """Make an agent of weights and their card; see `load`."""
         CompactNetwork.of(weights)
         return cls(weights, int(card.settings["window"]), Weights(**card.settings["reward"]))
 
     def policy(self) -> SlotPolicy:
-        """Return what takes the choices that the agent likes best."""
+        """Return the policy that takes the choices of the greatest value."""
         return SlotPolicy.of(self.weights)
 
 
@@ -77,7 +78,7 @@ class AgentScheduler:
 
     @property
     def log(self) -> TwoLevelLog:
-        """What happened in the last simulation."""
+        """Log of the last simulation."""
         return self._scheduler.log
 
     def schedule(self, view: View) -> Iterator[Decision]:
@@ -112,7 +113,7 @@ class DecimaPg(AgentScheduler):
 
 @dataclass(frozen=True, slots=True)
 class _Adaptation:
-    """How an agent goes on learning."""
+    """Settings of the training that goes on in operation."""
 
     updates: int = 10  # Updates of PPO at a time, at least 1
     learning_rate: float = 2e-4  # Of Adam; a tenth of the training's
@@ -195,7 +196,7 @@ class DrasPpo(AgentScheduler):
 
     @property
     def operation(self) -> tuple[int, int]:
-        """How many times it learned in the last simulation, and how many times that changed it."""
+        """Numbers of trainings in the last simulation, and of those that changed the weights."""
         return self._operation.trained, self._operation.changed
 
     def schedule(self, view: View) -> Iterator[Decision]:

@@ -16,7 +16,7 @@ from allocopt.simulator.rules import Reservations
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from learned.dras.environment import JobsetEnvironment, Phase, SeveralMachines, Validator
-from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, Split, SyntheticModel, sampled_jobset
+from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, Split, SyntheticModel
 from learned.rl.slots import CompactNetwork
 from learned.rl.training import (
     A2cSettings,
@@ -127,7 +127,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
 
     @property
     def reward(self) -> Weights:
-        """What the agent is rewarded for."""
+        """Weights of the agent's rewards."""
         waits = {name: getattr(self, name) for name in ("mean_wait", "mean_square_wait", "longest_wait")}
         if self.goal == "capacity":
             return Weights(capacity=self.paper, **waits)
@@ -148,7 +148,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
 
         count = self.environments or self.usual_environments
         environments, validators = [], []
-        for workload, machine in self._traces():
+        for workload, machine in self.traces():
             phases, validation = self.jobsets(workload, machine, seed)
             environments.append(JobsetEnvironment(phases, machine, count, self.options(), seed))
             validators.append(Validator(validation, machine, self.options(), self.tolerated))
@@ -182,8 +182,8 @@ class DrasTraining(DeclaredTraining["BestKept"]):
     @abstractmethod
     def _agent(self, network: CompactNetwork, environment: Place, seed: int) -> "Agent": ...
 
-    def _traces(self) -> list[tuple[Workload, int]]:
-        # Each without jobs larger than its machine, and the machine's size.
+    def traces(self) -> list[tuple[Workload, int]]:
+        """Read all traces, each without jobs larger than its machine, and the machine's size."""
         paths, sizes = self.trace.split(","), str(self.processors).split(",")
         found = []
         for path, size in zip(paths, sizes * (len(paths) // len(sizes)), strict=True):
@@ -210,7 +210,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
             validation += real[VALIDATED_REAL - 1 :: VALIDATED_REAL]
             del real[VALIDATED_REAL - 1 :: VALIDATED_REAL]
         makers = {
-            "sampled": lambda: [sampled_jobset(training, usual, rng, f"sampled-{i}") for i in range(MOST_SAMPLED)],
+            "sampled": lambda: [model.sampled(usual, rng, f"sampled-{i}") for i in range(MOST_SAMPLED)],
             "real": lambda: real,
             "synthetic": lambda: [
                 model.week(seed, i, float(rng.uniform(self.lowest_load, self.highest_load)), self.weeks)

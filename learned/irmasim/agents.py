@@ -1,4 +1,4 @@
-"""Trained agents that select policies: read from a file of weights, and let act."""
+"""Trained agents that select policies, read from files of weights."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ HIDDEN = 32  # Neurons of the hidden layer, whose activation is the hyperbolic t
 
 @dataclass(frozen=True, slots=True)
 class _Played:
-    """What an agent did and what came out."""
+    """Schedule of an agent, and the policies that it named."""
 
     schedule: MulticoreSchedule  # When and where the jobs ran, and the energy
     # Share of the decisions in which each policy was named, by its name; policies that never were are left out
@@ -29,7 +29,7 @@ class _Played:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Agent:
-    """An actor network and what it is told."""
+    """An actor network, and the options of its environment."""
 
     weights: Mapping[str, Float32Array]  # Its parameters by name
     options: Options  # Level, reward and policies that it was trained with
@@ -37,10 +37,11 @@ class Agent:
     @classmethod
     def load(cls, path: Path | str) -> "Agent":
         """Read an agent that ``allocopt train irmasim`` wrote; raises `BadFileError` if the file is no such one."""
-        return load_weights(Path(path), "irmasim", cls._of)
+        return load_weights(Path(path), "irmasim", cls.of)
 
     @classmethod
-    def _of(cls, weights: Mapping[str, Float32Array], card: Card) -> "Agent":
+    def of(cls, weights: Mapping[str, Float32Array], card: Card) -> "Agent":
+        """Make an agent of weights and their card; see `load`."""
         settings = card.settings
         options = Options(settings["level"], settings["objective"], tuple(settings["actions"]))
         outputs = weights["2.weight"].shape[0]

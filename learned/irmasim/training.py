@@ -72,7 +72,18 @@ class _WholeEpisodes(Stateful):
     ) -> None:
         self.episodes = Episodes(jobsets, machine, count, execution, options, seed)
         self.n_environments = count
-        self.horizon = _longest(jobsets, machine, options)
+        # Every policy starts serial jobs that memory does not limit wherever a core is idle: one decision each.
+        always = all(action.jobs is not None for action in options.policies)
+        self.horizon = 0
+        for jobs in jobsets:
+            most_mb = jobs.memory_mb.max()
+            is_enough = all(
+                node.memory_mb is None or node.cores * most_mb <= node.memory_mb for node in machine.nodes()
+            )
+            starts_always = always and is_enough and int(jobs.tasks.max()) == 1
+            # Else one at each submission, and at each end of a task.
+            decisions = len(jobs) if starts_always else len(jobs) + int(jobs.tasks.sum())
+            self.horizon = max(self.horizon, decisions)
         self._references = -references
         self._rng = np.random.default_rng((seed, 1))
         self._at = 0
@@ -110,25 +121,10 @@ class _WholeEpisodes(Stateful):
         return float(1 + (played.tally["total_reward"] / self._references).mean())
 
 
-def _longest(jobsets: Sequence[TaskWorkload], machine: Machine, options: Options) -> int:
-    # Most decisions of an episode: one at each submission and each end of a task, or at each start alone.
-    return max(
-        len(jobs) if _starts_always(jobs, machine, options) else len(jobs) + int(jobs.tasks.sum()) for jobs in jobsets
-    )
-
-
-def _starts_always(jobs: TaskWorkload, machine: Machine, options: Options) -> bool:
-    # Every policy starts a job wherever a core is idle: serial jobs that memory does not limit.
-    enough = all(
-        node.memory_mb is None or node.cores * jobs.memory_mb.max() <= node.memory_mb for node in machine.nodes()
-    )
-    return enough and int(jobs.tasks.max()) == 1 and all(action.jobs is not None for action in options.policies)
-
-
 def policy_rewards(
     jobsets: Sequence[TaskWorkload], machine: Machine, execution: Execution, options: Options, seed: int = 0
 ) -> FloatArray:
-    """Return what the rewards of each policy alone come to, shape ``(S, A)``; void, which needs others, is NaN."""
+    """Return the total reward of each policy alone, shape ``(S, A)``; NaN for void, which needs others."""
     n_actions = len(options.actions)
     actions = np.tile(np.arange(n_actions), len(jobsets))
     episodes = Episodes(jobsets, machine, len(actions), execution, options, seed)
@@ -191,7 +187,7 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
         return Options(level, reward, ACTION_NAMES if self.policies == "all" else names)
 
     def execution(self) -> Execution:
-        """Return how jobs run."""
+        """Return the execution model."""
         return Execution(cast(ExecutionKind, self.model))
 
     def machine(self) -> Machine:
@@ -260,7 +256,7 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
         return Trained("dense", learner.best, told)
 
     def environment(self, seed: int) -> _WholeEpisodes:
-        """Return where the agent learns; the reference is the mean of the policies."""
+        """Return the environment, whose reference is the mean of the policies."""
         machine, jobsets = self.machine(), self.jobsets()
         options, execution = self.options(), self.execution()
         references = np.nanmean(policy_rewards(jobsets, machine, execution, options), axis=1)

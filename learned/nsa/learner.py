@@ -1,4 +1,4 @@
-"""What trains NSA: the repair as an environment (section V-B), many in one compiled call, and the networks in torch.
+"""Training of NSA: the repair as compiled environments side by side (section V-B), and the networks in torch.
 
 What counts in numbers of switches is their change: numbers of neighbouring switches differ by a hundredth and drown in
 the numbers themselves. The filters of the first two features begin without a mean, so that they see changes alone, and

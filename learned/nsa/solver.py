@@ -55,7 +55,7 @@ def node_features(problem: TopologyProblem) -> Float32Array:
 
 
 class _Guide(NamedTuple):
-    """What the walk asks for first nodes."""
+    """Policy that draws first nodes."""
 
     # The policy, and working space for it
     network: PackedNetwork

@@ -85,7 +85,7 @@ class NsaTraining(DeclaredTraining["PpoLearner"]):
 
 
 def epoch_workload(workload: Workload, first: int, n_jobs: int) -> Workload:
-    """Return some consecutive jobs of a workload alone, the first submitted at time 0."""
+    """Return consecutive jobs of a workload, the first submitted at time 0."""
     return workload.subset(slice(first, first + n_jobs), float(workload.submit[first]))
 
 

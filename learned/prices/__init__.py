@@ -1,1 +1,1 @@
-"""Learned prices of leaves: what a node is worth to the other jobs, seen at one glance at a window."""
+"""Learned prices of leaves: a network predicts the worth of a node to the other jobs of a window."""

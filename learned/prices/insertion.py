@@ -1,4 +1,4 @@
-"""Jobs under prices, in kernels: the first allocation, the bound that prices prove, and what both teach the network.
+"""Kernels of jobs under prices: the first allocation, the bound that prices prove, and the lessons of both.
 
 Leaf l charges p_l hops for a node. Whatever the prices, no allocation saves more than
 

@@ -1,4 +1,4 @@
-"""The learner: the network in torch, windows with what is known of them, and one update from a batch of them.
+"""The network in torch, windows with their best known allocations, and updates from batches of them.
 
 The network is the twin of `learned.prices.network.predict`, for many windows at once.
 """
@@ -95,24 +95,24 @@ def _pool(rows: Tensor, group: Tensor, n_groups: int) -> Tensor:
     return torch.zeros(n_groups, rows.shape[1]).index_add_(0, group, rows)
 
 
-def _initial(name: str, shape: tuple[int, ...], generator: torch.Generator) -> nn.Parameter:
-    # To begin with: prices low and even, all worths as the prices, the largest job first.
-    if len(shape) == 1:
-        return nn.Parameter(torch.tensor([-2.0, 0.0]) if name == "price_bias" else torch.zeros(shape))
-    value = torch.randn(shape, generator=generator)
-    if name == "price":
-        return nn.Parameter(value * torch.tensor([0.1, 0.0]))
-    scale = {"leaf_in": 1.0, "job_in": 1.0, "scores": 0.05}.get(name, 0.5)
-    return nn.Parameter(scale * (2.0 / shape[0]) ** 0.5 * value)
-
-
 class _PriceNetwork(nn.Module):
     """Prices of leaves, and scores of jobs, the seed fixing the weights to begin with; see `learned.prices.network`."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
         generator = torch.Generator().manual_seed(seed)
-        self.parts = nn.ParameterDict({name: _initial(name, shape, generator) for name, shape in SHAPES.items()})
+        # To begin with: prices low and even, all worths as the prices, the largest job first.
+        scales = {"leaf_in": 1.0, "job_in": 1.0, "scores": 0.05}
+        self.parts = nn.ParameterDict()
+        for name, shape in SHAPES.items():
+            if len(shape) == 1:
+                value = torch.tensor([-2.0, 0.0]) if name == "price_bias" else torch.zeros(shape)
+            elif name == "price":
+                value = torch.randn(shape, generator=generator) * torch.tensor([0.1, 0.0])
+            else:
+                value = torch.randn(shape, generator=generator)
+                value = scales.get(name, 0.5) * (2.0 / shape[0]) ** 0.5 * value
+            self.parts[name] = nn.Parameter(value)
 
     def forward(self, batch: _Batch) -> tuple[Tensor, Tensor, Tensor]:
         parts = self.parts
@@ -155,7 +155,7 @@ class Case:
         self._state = insertion_state(self.tree, int(self.distinct[-1]))._replace(tie_break=0.0)
 
     def learn_of(self, allocation: Allocation) -> None:
-        """Take an allocation for the best one that is known; ``known`` is what `counts` are for it."""
+        """Take an allocation as the best known one, and set ``known`` to its nodes of each job and leaf."""
         self.allocation = allocation
         leaf = np.empty(len(self.problem.idle_nodes), dtype=np.int64)
         n_leaves = len(self.tree.leaf_first) - 1
@@ -176,12 +176,12 @@ class Case:
         return dual_bound(self.tree, state, self.distinct, self.multiplicity, prices, spare, alone), spare
 
     def first(self, worth: FloatArray, scores: FloatArray, fading: float) -> float:
-        """Return what the first allocation saves, in hops; ``counts`` is set."""
+        """Return the savings of the first allocation, in hops, and set ``counts`` to its nodes of each job and leaf."""
         order = np.argsort(-scores, kind="stable")
         return insert_priced(self.tree, self.idle_state(), self.sizes, order, worth, fading, 0.0, self.counts)
 
     def savings(self, counts: IntArray) -> FloatArray:
-        """Return what every job saves with its nodes of each leaf, in hops."""
+        """Return the savings of every job with these nodes of each leaf, in hops."""
         every = np.zeros((len(counts), len(self.tree.idle)))
         n_leaves = counts.shape[1]
         every[:, :n_leaves] = counts
@@ -257,7 +257,7 @@ class PriceLearner(ModelLearner):
         return {"samples": float(self._samples), **means}
 
     def predict(self, case: Case) -> Prediction:
-        """Return what the network says of a window at present."""
+        """Return the present network's prediction for a window."""
         prediction: Prediction = predict(self.network.weights(), case.features)
         return prediction
 

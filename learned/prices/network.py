@@ -1,4 +1,4 @@
-"""What the network sees of a window, its parameters as plain arrays, and its forward pass without torch.
+"""Features of a window, the network's parameters as plain arrays, and its forward pass without torch.
 
 It sees shares and ratios, none of which grows with the cluster: every number of a leaf or a job is within 0 .. 1 and
 made of sums over all leaves, pods (the groups next above the leaves) and jobs. Leaves and jobs are embedded one by one;
@@ -29,7 +29,7 @@ Matrix = Annotated[Float32Array, 2]
 
 
 class Features(NamedTuple):
-    """What the network sees."""
+    """Features of a window, the input of the network."""
 
     leaves: Matrix  # Features of every leaf, shape ``(leaves, LEAF_FEATURES)``
     jobs: Matrix  # Features of every job, shape ``(J, JOB_FEATURES)``
@@ -42,7 +42,7 @@ class Features(NamedTuple):
 
 
 class _Tables(NamedTuple):
-    """What there is of every number x of nodes, ``0 .. most idle nodes of a pod``."""
+    """Sums over jobs, leaves and pods up to every number x of nodes, ``0 .. most idle nodes of a pod``."""
 
     # Jobs of at most x nodes, and their nodes together
     jobs: IntArray
@@ -126,24 +126,6 @@ def _write_value(
     row[8] = _ratio(x, largest)
 
 
-@inlined
-def _write_job(
-    row: Float32Array, tables: _Tables, n: int, asked: float, total: float, largest: int, most_leaf: int
-) -> None:
-    most = tables.jobs.size - 1
-    fits = n <= most
-    row[0] = n / asked
-    row[1] = n / total
-    row[2] = n / largest
-    row[3] = _ratio(n, most_leaf)
-    row[4] = _ratio(n, most)
-    row[5] = tables.leaves[n - 1] / total if fits else 0.0
-    row[6] = tables.pods[n - 1] / total if fits else 0.0
-    row[7] = (tables.leaves[n - 1] - tables.leaves[n]) / total if fits else 0.0
-    row[8] = (tables.pods[n - 1] - tables.pods[n]) / total if fits else 0.0
-    row[9] = 1.0 - tables.nodes[n] / asked if fits else 0.0
-
-
 @helper(allocates=True)
 def _pods_of(tree: GroupTree) -> tuple[IntArray, IntArray, float]:
     # The pod of every leaf, the vertex of every pod, and the most hops that a node saves of those per node.
@@ -172,7 +154,7 @@ def _pods_of(tree: GroupTree) -> tuple[IntArray, IntArray, float]:
 
 @kernel(FEATURES(GROUP_TREE, int64[::1]), allocates=True)
 def features_of(tree: GroupTree, sizes: IntArray) -> Features:
-    """Look at a window of jobs of these sizes, shape ``(J,)``."""
+    """Return the features of a window of jobs of these sizes, shape ``(J,)``."""
     n_leaves, n_jobs = tree.leaf_first.size - 1, sizes.size
     pod, vertex_of, unit = _pods_of(tree)
     n_pods = vertex_of.size
@@ -224,10 +206,21 @@ def features_of(tree: GroupTree, sizes: IntArray) -> Features:
         out.pod_share[leaf] = x / pod_idle[i]
     for j in range(n_jobs):
         row = out.jobs[j]
-        _write_job(row, tables, sizes[j], asked, total, largest, most_leaf)
+        n = sizes[j]
+        fits = n <= most
+        row[0] = n / asked
+        row[1] = n / total
+        row[2] = n / largest
+        row[3] = _ratio(n, most_leaf)
+        row[4] = _ratio(n, most)
+        row[5] = tables.leaves[n - 1] / total if fits else 0.0
+        row[6] = tables.pods[n - 1] / total if fits else 0.0
+        row[7] = (tables.leaves[n - 1] - tables.leaves[n]) / total if fits else 0.0
+        row[8] = (tables.pods[n - 1] - tables.pods[n]) / total if fits else 0.0
+        row[9] = 1.0 - tables.nodes[n] / asked if fits else 0.0
         row[10] = asked / total
         row[11] = jobs_hhi
-        out.job_share[j] = sizes[j] / asked
+        out.job_share[j] = n / asked
     return out
 
 
@@ -258,7 +251,7 @@ class Weights(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """What the network says of a window."""
+    """Prices and scores that the network predicts for a window."""
 
     prices: FloatArray  # Hops per node of every leaf, none negative, by which the bound is computed
     # Hops per node of every leaf by which jobs are inserted: what it is worth to later ones, up to a constant
@@ -360,7 +353,7 @@ def _pooled(features: Features, leaves: Float32Array, jobs: Float32Array) -> tup
 
 @kernel(PREDICTION(WEIGHTS, FEATURES), allocates=True)
 def predict(weights: Weights, features: Features) -> Prediction:
-    """Say what a window's leaves are worth, and which of its jobs come first and which are to be moved."""
+    """Predict prices and worths of a window's leaves, and order and destruction scores of its jobs."""
     n_leaves, n_jobs = features.leaves.shape[0], features.jobs.shape[0]
     leaves = np.empty((WIDTH, n_leaves), dtype=np.float32)
     for k in range(WIDTH):

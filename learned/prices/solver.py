@@ -128,7 +128,7 @@ class LnsPrices(Lns):
 
 
 class _Glance(NamedTuple):
-    """What is seen of a window at one glance."""
+    """First allocation and bounds of a window by one prediction."""
 
     prediction: Prediction  # Prices, worths and scores
     alone: FloatArray  # What each job would save if it had all idle nodes for itself, in hops, shape ``(J,)``

@@ -1,4 +1,4 @@
-"""Algorithms over masked, discrete actions, the rollouts that they learn from, and what all that learns has in common.
+"""Algorithms over masked, discrete actions, their rollouts, and the base classes of learners.
 
 - A2C (DRAS paper, section 3.2; Mnih et al., 2016) takes one gradient step per update along the gradient of
   ``log pi(a|s) A + beta H(pi(s))`` and down that of the critic's squared error. The advantage A is the sum of rewards
@@ -73,7 +73,7 @@ def descend(
 
 
 class BestKept(Stateful):
-    """A learner whose policy is judged after the first update and every so many, and the best one that it has had."""
+    """A learner whose policy is judged after the first and every so many updates, and of which the best one is kept."""
 
     more_is_better: ClassVar[bool] = False  # Whether the larger score is the better one
     state: ClassVar[tuple[str, ...]] = ("_learner", "_updates", "_judged", "best", "best_score")
@@ -190,7 +190,7 @@ def _drawn(log_probabilities: torch.Tensor, generator: torch.Generator) -> torch
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """What a policy with a critic learns from: N choices."""
+    """N choices that a policy with a critic learns from."""
 
     states: Any  # As the policy takes them
     # What could be done, shape ``(N, actions)``, what was done, and how probable it was, shape ``(N,)``
@@ -252,7 +252,7 @@ def _generalized_advantages(
 
 
 def cumulative_rewards(rewards: FloatArray, done: BoolArray, gamma: float) -> FloatArray:
-    """Add discounted rewards up, from each step to the end of its episode or of the arrays, shape ``(T, E)``."""
+    """Sum discounted rewards from each step to the end of its episode or of the arrays, shape ``(T, E)``."""
     sums = np.zeros_like(rewards)
     later = np.zeros(rewards.shape[1])
     for t in range(len(rewards) - 1, -1, -1):
@@ -267,7 +267,7 @@ A = TypeVar("A", bound=A2cSettings)
 
 
 class EnvironmentLearner(ModelLearner, Generic[M_co, S_co]):
-    """A model that improves by what happens in an environment; the seed fixes all random choices but that one's."""
+    """A model that learns from an environment; the seed fixes all random choices but the environment's."""
 
     state = (*ModelLearner.state, "_environment", "_generator", "_unfinished", "_samples")
 
@@ -354,7 +354,7 @@ class PpoLearner(_ActorCriticLearner[PpoSettings]):
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What was seen and done in N choices, and how much better than expected it was."""
+    """States, actions and advantages of N choices."""
 
     states: Any  # As the policy takes them
     legal: torch.Tensor  # Which actions were, shape ``(N, actions)``

@@ -1,4 +1,4 @@
-"""The loop of every training: updates, checkpoints, learning curve, the same end whatever interrupted it.
+"""The loop of every training: updates, checkpoints, a learning curve, and the same end whatever interrupted it.
 
 A checkpoint is the whole state of a training in one file, written beside its place and renamed.
 """

@@ -19,7 +19,7 @@ from learned.rl.slots import LEAK, CompactNetwork
 
 
 def masked(values: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
-    """Return values of actions, those of illegal ones the smallest there are."""
+    """Return values of actions, where illegal ones have the smallest number there is."""
     return values.masked_fill(~legal, torch.finfo(values.dtype).min)
 
 
@@ -29,7 +29,7 @@ def masked_log_softmax(logits: torch.Tensor, legal: torch.Tensor) -> torch.Tenso
 
 
 class Policy(nn.Module):
-    """A policy and a critic, whatever networks they are and however they take states."""
+    """Base class of a policy with a critic."""
 
     def log_probabilities(self, states: Any, legal: torch.Tensor) -> torch.Tensor:
         """Logarithms of the probabilities of all actions, shape ``(batch, actions)``."""

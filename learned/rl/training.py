@@ -1,4 +1,4 @@
-"""What every training is: a declaration of network, learner and settings, and the command that runs it.
+"""Declarations of trainings: options, network, learner and settings, and the run that they have in common.
 
 Needs no torch but where something is trained. Settings are named as Stable-Baselines3 names them.
 """
@@ -26,7 +26,7 @@ LARGEST_SEED = 2**63 - 1  # What every generator of random numbers takes, torch'
 
 
 def check_torch() -> None:
-    """Raise `MissingPackageError` where nothing can be trained."""
+    """Raise `MissingPackageError` without torch."""
     if find_spec("torch") is None:
         raise MissingPackageError("training needs the package 'torch', which is not installed: allocopt[train]")
 
@@ -37,7 +37,7 @@ def option(default: T, least: float | None = None, most: float | None = None, am
 
 
 class Trained(NamedTuple):
-    """What a training writes: name of the architecture, weights, and what is told of them besides the settings."""
+    """Result of a training: name of the architecture, weights, and entries of the card besides the settings."""
 
     network: str
     weights: Mapping[str, Float32Array]
@@ -76,7 +76,7 @@ class DeclaredTraining(ABC, Generic[L]):
         """Number of updates."""
 
     def learner(self, seed: int, workers: Workers = ALONE) -> L:
-        """Return what learns, before its first update."""
+        """Return the learner before its first update."""
         check_torch()
         import torch
 
@@ -92,7 +92,7 @@ class DeclaredTraining(ABC, Generic[L]):
 
     @abstractmethod
     def result(self, learner: L) -> Trained:
-        """Return what to write when all updates are done."""
+        """Return the result after all updates."""
 
     def card_settings(self) -> dict[str, Any]:
         """Return all settings by name, for the card."""
@@ -134,13 +134,13 @@ class DeclaredTraining(ABC, Generic[L]):
 
 
 def file_names(paths: str) -> str:
-    """Return files that are separated by commas without their folders."""
+    """Return file names that are separated by commas, without their folders."""
     return ",".join(Path(path).name for path in paths.split(","))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What all algorithms have in common."""
+    """Settings of all algorithms."""
 
     n_steps: int = 16  # Steps of every environment between two updates
     learning_rate: float = 1e-3  # Of Adam, at the start; it falls linearly to a twentieth at the end

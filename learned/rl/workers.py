@@ -38,7 +38,7 @@ class Learner(Protocol):
 
 
 class Stateful:
-    """Has its state in the attributes that ``state`` names.
+    """Base class of what a checkpoint keeps: the attributes that ``state`` names.
 
     These hold numbers, texts, arrays, generators, modules and optimizers of torch, what has a state itself, and tuples
     and dicts of all of them.
@@ -120,7 +120,7 @@ class Workers:
         """Set the parameters of a module, and what else it holds, to the means over all of them."""
 
     def gathered(self, state: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-        """Return what each of them has, by their numbers."""
+        """Return the states of all of them, by their numbers."""
         return [state]
 
 

@@ -23,7 +23,7 @@ FOLDER, SUFFIX = Path(__file__).parent, ".safetensors"
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a file of weights says of itself."""
+    """Card of a file of weights: its training, and how to repeat it."""
 
     training: str
     network: str  # Name of the architecture
@@ -52,7 +52,7 @@ def find_weights(training: str, weights: str) -> Path:
 
 
 def load_weights(path: Path, training: str, make: Callable[[dict[str, Float32Array], Card], T]) -> T:
-    """Return what is made of weights and card, once as long as the file does not change.
+    """Read a file and return what ``make`` makes of it, once as long as the file does not change.
 
     Raises `BadFileError` if the file cannot be read, is of another training, or nothing can be made of it, for which
     ``make`` raises ValueError, KeyError or TypeError.

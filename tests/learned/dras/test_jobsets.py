@@ -10,7 +10,6 @@ from learned.dras.jobsets import (
     WEEK_S,
     Split,
     SyntheticModel,
-    sampled_jobset,
     varied_jobset,
 )
 
@@ -37,7 +36,7 @@ def test_nothing_of_the_held_out_week_is_in_any_jobset() -> None:
     weeks = split.spans()
     assert len(weeks) == 3
     assert all(777.0 not in week.run and week.submit.max() < WEEK_S for week in weeks)
-    assert 777.0 not in sampled_jobset(training, 500, np.random.default_rng(0)).run
+    assert 777.0 not in SyntheticModel.fitted(training, N).sampled(500, np.random.default_rng(0)).run
 
 
 def test_the_evaluation_part_is_the_held_out_days_alone() -> None:
@@ -62,7 +61,7 @@ def test_no_week_left_is_a_usage_error() -> None:
 
 def test_a_sampled_jobset_arrives_at_the_mean_gap_of_the_trace() -> None:
     training = Split.of(trace()).training()
-    jobs = sampled_jobset(training, 4000, np.random.default_rng(3))
+    jobs = SyntheticModel.fitted(training, N).sampled(4000, np.random.default_rng(3))
     assert jobs.submit[0] == 0
     assert np.diff(jobs.submit).mean() == pytest.approx(
         len(set(training.submit // DAY_S)) * DAY_S / len(training), rel=0.06

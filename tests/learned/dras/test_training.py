@@ -38,7 +38,7 @@ def test_every_agent_is_trained_and_its_weights_schedule(kind: type[DrasTraining
     assert card.settings["window"] == 16
     assert all(np.isfinite(array).all() for array in weights.values())
     policy = next(found for found in AgentScheduler.__subclasses__() if found.name == kind.name)
-    workload = small(kind, trace)._traces()[0][0].first(60)
+    workload = small(kind, trace).traces()[0][0].first(60)
     schedule = simulate(workload, NODES, policy(weights=str(tmp_path / "weights.safetensors")))
     assert np.isfinite(schedule.end).all()
 
@@ -52,7 +52,7 @@ def test_a_training_begins_with_the_rule_where_that_is_asked_for(trace: Path, tm
 
 def test_long_real_spans_validate_beside_synthetic_weeks(trace: Path) -> None:
     training = small(DrasPpo, trace, validated_weeks=2)
-    phases, validation = training.jobsets(*training._traces()[0], 0)
+    phases, validation = training.jobsets(*training.traces()[0], 0)
     assert [jobs.submit.max() > 7 * DAY_S for jobs in validation] == [False, False, True, True]
     assert not any("held-out" in jobs.name for jobs in validation)
     assert len(phases[1][0]) == 4
@@ -65,7 +65,7 @@ def test_an_agent_in_simulate_has_the_waits_of_the_validation(trace: Path, tmp_p
     training = small(DrasPpo, trace, updates=1)
     list(training.train(request(tmp_path)))
     path = tmp_path / "weights.safetensors"
-    _, weeks = training.jobsets(*training._traces()[0], 0)
+    _, weeks = training.jobsets(*training.traces()[0], 0)
     waits = Validator(weeks, NODES, training.options()).waits(read_weights(path)[0])
     for index, week in enumerate(weeks):
         times = simulate(week, NODES, DrasPpoPolicy(weights=str(path))).job_times
@@ -77,7 +77,7 @@ def test_validation_compares_with_easy_backfilling(trace: Path) -> None:
     from learned.dras.environment import Validator
 
     training = small(DrasPpo, trace)
-    workload = training._traces()[0][0].first(100)
+    workload = training.traces()[0][0].first(100)
     reference = Validator([workload], NODES, training.options()).reference
     from allocopt.simulator.rules import Backfill
     from allocopt.simulator.scheduler import ListScheduler
@@ -107,6 +107,6 @@ def test_weights_of_another_agent_or_of_nobody_are_refused(trace: Path, tmp_path
 def test_decima_has_no_reservations(trace: Path, tmp_path: Path) -> None:
     list(small(DecimaPg, trace, updates=1).train(request(tmp_path)))
     policy = DecimaPgPolicy(weights=str(tmp_path / "weights.safetensors"))
-    simulate(small(DecimaPg, trace)._traces()[0][0].first(80), NODES, policy)
+    simulate(small(DecimaPg, trace).traces()[0][0].first(80), NODES, policy)
     assert np.isinf(policy.log.promised).all()
     assert isinstance(policy._scheduler, TwoLevelScheduler)
