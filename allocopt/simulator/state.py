@@ -114,7 +114,7 @@ class State(NamedTuple):
     steps: FloatArray
     unpromised: IntMatrix
     # Lower bounds of what jobs ask for, by which backfilling passes over blocks of a long queue; see
-    # `allocopt.simulator.kernels.queue`. No rows where it does not.
+    # `allocopt.simulator.kernels.events`. No rows where it does not.
     least: FloatMatrix
 
 

@@ -14,8 +14,7 @@ from allocopt.envs.side_by_side import Batch, EpisodeTally, Layout, OfJobs, Own,
 from allocopt.kernels.arrays import Records
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.backfilling import backfill_queue, find_shadow, fits, is_overdue
-from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
-from allocopt.simulator.kernels.queue import dequeue, insert, queued
+from allocopt.simulator.kernels.events import HAPPENED, advance, dequeue, insert, queued, start_job
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.schedule import SLOWDOWN_BOUND_S
 from allocopt.simulator.state import CAPACITY, FREE, NOBODY, QUEUE, STARTED, Clock, JobRecord, State

@@ -5,8 +5,9 @@ from numba import boolean, float64, int64, void
 
 from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined, kernel
-from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
-from allocopt.simulator.kernels.queue import (
+from allocopt.simulator.kernels.events import (
+    HAPPENED,
+    advance,
     dequeue,
     end_of_queue,
     is_untidy,
@@ -15,6 +16,7 @@ from allocopt.simulator.kernels.queue import (
     place_in_queue,
     queued,
     sort_list,
+    start_job,
     tidy_queue,
     tighten,
 )
