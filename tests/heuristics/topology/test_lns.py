@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.counts import counts_of_vertices, patterns
-from support.oracle import read_oracle
-from support.side import ruled_optimum, ruled_windows
+from support.oracle import ROUNDING, OracleWindow
+from support.side import ruled_windows
 from support.windows import paper_window, trees, window, windows
 
 from allocopt.arrays import IntArray
@@ -19,7 +18,7 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
 from allocopt.problems.topology.placement import Placement, Preference, Segments
 from allocopt.solving.budget import Budget
-from allocopt.solving.result import Result, Status
+from allocopt.solving.result import Result
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify, verify_result
 from heuristics.topology.greedy import Greedy
@@ -192,35 +191,24 @@ def test_a_large_window_is_searched_sparsely(seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_with_a_thousand_steps_proven_optima_are_missed_by_a_twentieth_of_a_percent(shared_data: Path) -> None:
+@pytest.mark.parametrize(("strategy", "seeds", "gap"), [(Strategy.FREE, 3, 5e-4), (Strategy.DCAS, 2, 1e-3)])
+def test_by_default_proven_optima_are_missed_by_a_part_of_a_percent_and_never_passed(
+    strategy: Strategy, seeds: int, gap: float, oracle_windows: list[OracleWindow]
+) -> None:
     gaps = []
-    for oracle in read_oracle(shared_data / "tjap" / "oracle_windows.json"):
-        optimum = oracle.optimum[Strategy.FREE]
-        for seed in range(3):
-            found = solve(oracle.problem, "free", Lns(), None, seed).objective
+    for case in oracle_windows:
+        for seed in range(seeds):
+            found = solve(case.problem, strategy, Lns(), None, seed).objective
             assert found is not None
-            gaps.append(found / optimum - 1)
-    assert min(gaps) > -1e-6
-    assert np.mean(gaps) < 5e-4
+            assert found >= case.optimum[strategy] - ROUNDING
+            gaps.append(found / case.optimum[strategy] - 1)
+    assert np.mean(gaps) < gap
 
 
 def solved(problem: TopologyProblem, steps: int = 300, seed: int = 0) -> Result:
     result = Lns().solve(problem, Budget(iterations=steps), seed)
     verify_result(problem, result)
     return result
-
-
-@given(ruled_windows(most_idle=9, most_jobs=4), st.integers(0, 3))
-def test_the_optimum_lies_between_its_bound_and_its_cost(problem: TopologyProblem, seed: int) -> None:
-    result = solved(problem, seed=seed)
-    best = ruled_optimum(problem)
-    if best is None:
-        assert result.status in (Status.INFEASIBLE, Status.UNKNOWN)
-        return
-    assert result.status is not Status.INFEASIBLE
-    assert result.bound is None or result.bound <= best * (1 + 1e-9) + 1e-9
-    if result.objective is not None:
-        assert result.objective >= best * (1 - 1e-9) - 1e-9
 
 
 @given(ruled_windows(most_idle=10, most_jobs=4), st.integers(1, 200), st.integers(0, 99))

@@ -28,39 +28,54 @@ def test_jobs_take_the_idle_nodes_one_after_the_other(strategy: Strategy, proble
 
 
 TREE = FatTree(2, 2, 4)
-"""Leaves 0-3, 4-7 (pod 0) and 8-11, 12-15 (pod 1)."""
 
 
-def best_fit(problem: TopologyProblem) -> list[list[int]]:
-    return [nodes.tolist() for nodes in solve(problem, "free", "best-fit").solution.nodes]
+def placed(solver: str, problem: TopologyProblem) -> list[list[int]]:
+    return [nodes.tolist() for nodes in solve(problem, "free", solver).solution.nodes]
 
 
 @pytest.mark.parametrize(
-    ("idle", "sizes", "nodes"),
+    ("solver", "idle", "sizes", "nodes"),
     [
         # The leaf with the fewest idle nodes that fits: 3 idle in leaf 1, 4 in leaf 2.
-        ([0, 1, 4, 5, 6, 8, 9, 10, 11], [3], [[4, 5, 6]]),
+        ("best-fit", [0, 1, 4, 5, 6, 8, 9, 10, 11], [3], [[4, 5, 6]]),
         # No leaf fits 5, pod 0 has 5 idle and pod 1 has 6: pod 0, first its fullest leaf, then what is missing.
-        ([0, 1, 4, 5, 6, 8, 9, 10, 12, 13, 14], [5], [[0, 1, 4, 5, 6]]),
+        ("best-fit", [0, 1, 4, 5, 6, 8, 9, 10, 12, 13, 14], [5], [[0, 1, 4, 5, 6]]),
         # In pod 1 the leaf with the most idle nodes (12-15) gives all, then the fewest that hold the rest (2 of 3).
-        ([0, 8, 9, 10, 12, 13, 14, 15], [6], [[8, 9, 12, 13, 14, 15]]),
+        ("best-fit", [0, 8, 9, 10, 12, 13, 14, 15], [6], [[8, 9, 12, 13, 14, 15]]),
         # No pod fits 7: the whole machine; 4 from 8-11, then 3 missing fit exactly into 4-6 rather than into 12-15.
-        ([0, 4, 5, 6, 8, 9, 10, 11], [7], [[4, 5, 6, 8, 9, 10, 11]]),
+        ("best-fit", [0, 4, 5, 6, 8, 9, 10, 11], [7], [[4, 5, 6, 8, 9, 10, 11]]),
         # The jobs come in their order, not the largest first: the small one spoils the full leaf.
-        ([0, 1, 2, 3, 8], [1, 4], [[8], [0, 1, 2, 3]]),
-        ([0, 1, 2, 3], [1, 3], [[0], [1, 2, 3]]),
+        ("best-fit", [0, 1, 2, 3, 8], [1, 4], [[8], [0, 1, 2, 3]]),
+        ("best-fit", [0, 1, 2, 3], [1, 3], [[0], [1, 2, 3]]),
         # A tie goes to the first leaf.
-        ([0, 1, 4, 5], [2], [[0, 1]]),
+        ("best-fit", [0, 1, 4, 5], [2], [[0, 1]]),
+        # Pod 0 holds 3 with fewer idle nodes than pod 1; in it leaf 4-7 fits.
+        ("best-fit-by-level", [0, 1, 4, 5, 6, 8, 9, 10, 11, 12, 13], [3], [[4, 5, 6]]),
+        # No pod holds 7: pod 1 is emptied, and the missing node comes from the leaf of pod 0 with the fewest.
+        ("best-fit-by-level", [0, 4, 5, 8, 9, 10, 12, 13, 14], [7], [[0, 8, 9, 10, 12, 13, 14]]),
+        # The largest job comes first: the full leaf is for it.
+        ("best-fit-by-level", [0, 1, 2, 3, 8], [1, 4], [[8], [0, 1, 2, 3]]),
+        # The leaf with the fewest idle nodes that holds the job.
+        ("slurm-tree", [0, 1, 4, 5, 6, 8, 9, 10, 11], [3], [[4, 5, 6]]),
+        # No leaf holds it: the pod with the fewest that does, from its fuller leaf on.
+        ("slurm-tree", [0, 1, 4, 5, 6, 8, 9, 10, 12, 13, 14], [5], [[0, 1, 4, 5, 6]]),
+        # After 4-7, leaf 0-3 is nearer than 8-11, but has too few for what is missing: it comes first, and stays.
+        ("slurm-tree", [0, 4, 5, 6, 7, 8, 9, 10], [6], [[0, 4, 5, 6, 7, 8]]),
+        # Mirrored, the far leaf comes first, and the near one with too few does not take its place.
+        ("slurm-tree", [0, 1, 2, 8, 9, 10, 11, 12], [6], [[0, 1, 8, 9, 10, 11]]),
     ],
 )
-def test_hand_made_windows_follow_the_rule(idle: list[int], sizes: list[int], nodes: list[list[int]]) -> None:
-    assert best_fit(window(TREE, idle, sizes)) == nodes
+def test_hand_made_windows_follow_the_rule(
+    solver: str, idle: list[int], sizes: list[int], nodes: list[list[int]]
+) -> None:
+    assert placed(solver, window(TREE, idle, sizes)) == nodes
 
 
 def test_under_a_switch_the_last_leaf_is_the_one_that_fits_best() -> None:
     # Five are wanted under one switch with leaves of 4, 3 and 2 idle nodes: 4, then the leaf with the fewest for 1.
     tree = Tree.from_levels([{"a": [0, 1, 2, 3], "b": [4, 5, 6], "c": [7, 8]}])
-    assert best_fit(window(tree, range(9), [5])) == [[0, 1, 2, 3, 7]]
+    assert placed("best-fit", window(tree, range(9), [5])) == [[0, 1, 2, 3, 7]]
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3, 4])
@@ -72,13 +87,13 @@ def test_on_any_depth_the_lowest_switch_that_fits_is_taken(levels: int) -> None:
     tree = Tree(groups, names, tuple(range(2, 2 * levels + 1, 2)))
     for size in (1, 2, 3, 4, 5, 8, 9, 16):
         lowest = next((span for span in spans if span >= size), 16)
-        assert {node // lowest for node in best_fit(window(tree, range(16), [size]))[0]} == {0}
+        assert {node // lowest for node in placed("best-fit", window(tree, range(16), [size]))[0]} == {0}
 
 
 @given(windows(most_idle=14, most_jobs=6))
 def test_every_job_stays_under_the_lowest_switch_that_had_room(problem: TopologyProblem) -> None:
     left = set(problem.idle_nodes.tolist())
-    for nodes, size in zip(best_fit(problem), problem.sizes.tolist(), strict=True):
+    for nodes, size in zip(placed("best-fit", problem), problem.sizes.tolist(), strict=True):
         switches = [[tuple(sorted(left))]]
         levels = problem.topology.groups_of(problem.idle_nodes)
         for row in levels[::-1]:
@@ -108,29 +123,8 @@ def test_jobs_that_are_late_take_the_first_idle_nodes(looks: int) -> None:
     assert cut_off.stopped_by is StopReason.TIME_LIMIT
 
 
-"""Leaves 0-3, 4-7 (pod 0) and 8-11, 12-15 (pod 1)."""
-
 Paths = dict[int, tuple[int, ...]]
 """By idle node the switches above it, from the top downwards."""
-
-
-def by_level(problem: TopologyProblem) -> list[list[int]]:
-    return [sorted(nodes.tolist()) for nodes in solve(problem, "free", "best-fit-by-level").solution.nodes]
-
-
-@pytest.mark.parametrize(
-    ("idle", "sizes", "nodes"),
-    [
-        # Pod 0 holds 3 with fewer idle nodes than pod 1; in it leaf 4-7 fits.
-        ([0, 1, 4, 5, 6, 8, 9, 10, 11, 12, 13], [3], [[4, 5, 6]]),
-        # No pod holds 7: pod 1 is emptied, and the missing node comes from the leaf of pod 0 with the fewest.
-        ([0, 4, 5, 8, 9, 10, 12, 13, 14], [7], [[0, 8, 9, 10, 12, 13, 14]]),
-        # The largest job comes first: the full leaf is for it.
-        ([0, 1, 2, 3, 8], [1, 4], [[8], [0, 1, 2, 3]]),
-    ],
-)
-def test_hand_made_windows_follow_the_rule_by_level(idle: list[int], sizes: list[int], nodes: list[list[int]]) -> None:
-    assert by_level(window(TREE, idle, sizes)) == nodes
 
 
 def taken(paths: Paths, left: list[int], size: int) -> list[int]:
@@ -162,38 +156,14 @@ def test_it_takes_what_an_obvious_twin_takes(problem: TopologyProblem) -> None:
     for job in sorted(range(len(sizes)), key=lambda job: -sizes[job]):
         expected[job] = taken(paths, left, sizes[job])
         left = [node for node in left if node not in expected[job]]
-    assert by_level(problem) == [sorted(expected[job]) for job in range(len(sizes))]
-
-
-"""Leaves 0-3, 4-7 (pod 0) and 8-11, 12-15 (pod 1)."""
-
-
-def slurm_tree(problem: TopologyProblem) -> list[list[int]]:
-    return [sorted(nodes.tolist()) for nodes in solve(problem, "free", "slurm-tree").solution.nodes]
-
-
-@pytest.mark.parametrize(
-    ("idle", "sizes", "nodes"),
-    [
-        # The leaf with the fewest idle nodes that holds the job.
-        ([0, 1, 4, 5, 6, 8, 9, 10, 11], [3], [[4, 5, 6]]),
-        # No leaf holds it: the pod with the fewest that does, from its fuller leaf on.
-        ([0, 1, 4, 5, 6, 8, 9, 10, 12, 13, 14], [5], [[0, 1, 4, 5, 6]]),
-        # After 4-7, leaf 0-3 is nearer than 8-11, but has too few for what is missing: it comes first, and stays.
-        ([0, 4, 5, 6, 7, 8, 9, 10], [6], [[0, 4, 5, 6, 7, 8]]),
-        # Mirrored, the far leaf comes first, and the near one with too few does not take its place.
-        ([0, 1, 2, 8, 9, 10, 11, 12], [6], [[0, 1, 8, 9, 10, 11]]),
-    ],
-)
-def test_hand_made_windows_follow_the_rule_slurm(idle: list[int], sizes: list[int], nodes: list[list[int]]) -> None:
-    assert slurm_tree(window(TREE, idle, sizes)) == nodes
+    assert placed("best-fit-by-level", problem) == [sorted(expected[job]) for job in range(len(sizes))]
 
 
 def test_a_pod_counts_as_full_as_it_was_before_the_job() -> None:
     # 13 are wanted of pods with 4 + 3 and 5 + 3 idle nodes. After the 5, 8 are missing: the second pod, which had 8,
     # still seems to hold them, so that its other leaf is emptied too.
     idle = [0, 1, 2, 3, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17]
-    assert slurm_tree(window(FatTree(2, 2, 5), idle, [13])) == [[0, 1, 2, 3, 5, *range(10, 18)]]
+    assert placed("slurm-tree", window(FatTree(2, 2, 5), idle, [13])) == [[0, 1, 2, 3, 5, *range(10, 18)]]
 
 
 def obvious(problem: TopologyProblem) -> list[list[int]]:
@@ -250,7 +220,7 @@ def compared(path: tuple[int, ...], other: tuple[int, ...], counts: dict[tuple[i
 
 @given(windows(most_idle=14, most_jobs=6))
 def test_it_takes_what_an_obvious_twin_takes_slurm(problem: TopologyProblem) -> None:
-    assert slurm_tree(problem) == obvious(problem)
+    assert placed("slurm-tree", problem) == obvious(problem)
 
 
 def scattered_window() -> TopologyProblem:
@@ -273,4 +243,4 @@ def test_every_job_gets_the_nodes_that_slurm_gives_it() -> None:
         pytest.skip(fault)
     problems = [*(slurm_window(seed) for seed in range(5)), scattered_window()]
     for problem, nodes in zip(problems, chosen_by_slurm(problems), strict=True):
-        assert slurm_tree(problem) == nodes
+        assert placed("slurm-tree", problem) == nodes
