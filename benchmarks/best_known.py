@@ -26,7 +26,7 @@ def proved(problem: TopologyProblem, strategy: str) -> BestKnown:
 
 
 def proved_by_two(problem: allocopt.knapsack.KnapsackProblem | allocopt.coallocation.CoallocationProblem) -> BestKnown:
-    """Solve a knapsack or a co-allocation to proof, by two solvers that must agree."""
+    """Solve a knapsack or a co-allocation exactly, by two solvers that must agree."""
     solvers = ("auto", "scip") if isinstance(problem, allocopt.knapsack.KnapsackProblem) else ("cp-sat", "scip")
     first, second = (allocopt.solve(problem, solver=solver, time_limit=600.0) for solver in solvers)
     if {first.status, second.status} != {allocopt.Status.OPTIMAL}:

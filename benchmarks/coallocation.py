@@ -95,7 +95,7 @@ def main() -> None:
     count = 2 if arguments.quick else 10
     tables = [
         f"## One guest a host\n\n{one_guest(count)}",
-        f"The program of `capacity` itself, solved to proof without a start or a bound from elsewhere:\n\n"
+        f"The program of `capacity` itself, solved to optimality without a start or a bound from elsewhere:\n\n"
         f"{programs(count)}",
         f"## Up to three guests a host\n\n{several_guests(count)}",
     ]

@@ -219,7 +219,7 @@ class Outcome:
 
 
 SHOWN = ("sequential", "lns", "dp (scas)", "dp (dcas)", "exact")
-"""Allocators that the page shows where every window is solved to proof."""
+"""Allocators that the page shows where every window is solved exactly."""
 
 
 def outcome(workload: Workload, starts: Starts, contender: Contender, others: tuple[Contender, ...] = ()) -> Outcome:
@@ -338,7 +338,7 @@ def main() -> None:
             "cost per job. Down a column only the idle nodes differ. `leftover counts`: the weighted squares of the "
             "leftover nodes in each leaf and pod count 0.01 hops, so that a window leaves larger blocks to the next.",
             fragments(workload, longest),
-            f"## Every window to proof: the first {len(few):,} jobs, period {longest.label}",
+            f"## Every window exactly: the first {len(few):,} jobs, period {longest.label}",
             table({longest: [one for one in outcomes(few, longest, PROOFS) if one.contender.label in SHOWN]}),
         ],
         assumed(workload),

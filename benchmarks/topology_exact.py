@@ -1,4 +1,4 @@
-"""FREE and DCAS to proof: `exact` and `dp` on all windows of the families, one thread, warm."""
+"""Exact FREE and DCAS: `exact` and `dp` on all windows of the families, one thread, warm."""
 
 import time
 
@@ -50,7 +50,7 @@ def main() -> None:
     table = aligned_table(HEADER, rows, DIGITS)
     write_page(
         "topology_exact",
-        "FREE and DCAS to proof",
+        "Exact FREE and DCAS",
         "`exact` proves the FREE optimum of all 100 windows of the families in 20 to 50 ms on average, with a limit "
         "of 0.5 s too; `dp` proves the DCAS optimum of all in 13 to 47 ms.",
         [table],

@@ -1,4 +1,4 @@
-"""Solvers of co-allocation problems to proof: ``assignment``, and the program of ``scip``, ``highs`` and ``cp-sat``.
+"""Exact solvers of co-allocation problems: ``assignment``, and the program of ``scip``, ``highs`` and ``cp-sat``.
 
 With one guest a host, each pair at its best quota, nothing is left to decide but who goes where: a linear assignment
 problem, solved in polynomial time (Crouse, "On implementing 2D rectangular assignment algorithms", 2016).

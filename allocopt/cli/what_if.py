@@ -35,7 +35,7 @@ class _SiteOptions:
         int | None, typer.Option(min=1, max=LARGEST, metavar="N", help="Only the first jobs submitted.")
     ] = None
     load: Annotated[
-        float, typer.Option(min=0.001, max=1000.0, metavar="X", help="Let jobs arrive so many times as densely.")
+        float, typer.Option(min=0.001, max=1000.0, metavar="X", help="Arrival rate, times the trace's.")
     ] = 1.0
 
     def workload(self, tree: "Topology") -> "Workload":

@@ -80,6 +80,7 @@ def all_kernels() -> "list[Kernel]":
 
 def _compiled(missing: "list[Kernel]", seconds: float) -> bool:
     started = told = time.perf_counter()
+    told_left = 0
     try:
         while any(_workers[entry.word].poll() is None for entry in missing if entry.word in _workers):
             left = sum(entry.store.find() is None for entry in missing)
@@ -87,10 +88,10 @@ def _compiled(missing: "list[Kernel]", seconds: float) -> bool:
                 break
             now = time.perf_counter()
             if now - started > seconds:
-                logger.warning("allocopt: the time is up before all kernels are compiled; that goes on")
+                logger.warning("allocopt: the time is up before all kernels are compiled; run allocopt warmup once")
                 return False
-            if now - told > TELL_S:
-                told = now
+            if now - told > TELL_S and left != told_left:
+                told, told_left = now, left
                 logger.warning("allocopt: %d of %d kernels are compiled", len(missing) - left, len(missing))
             time.sleep(LOOK_S)
     except KeyboardInterrupt:

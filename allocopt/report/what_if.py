@@ -111,7 +111,7 @@ def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
         least = min(value for value, _ in known)
         best = [row for value, row in known if value <= least + 1e-9 * abs(least)]
         of_scheduler = [row for _, row in known if row.scheduler == best[0].scheduler]
-        name = f"any under {best[0].scheduler}" if len(best) > 1 and of_scheduler == best else best[0].name
+        name = f"{best[0].scheduler} with any allocator" if len(best) > 1 and of_scheduler == best else best[0].name
         if len(best) == len(known):
             name = "all the same"
         relative = getattr(best[0], change)
@@ -120,6 +120,11 @@ def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
         signed = signed if not signed or float(signed) else "0.0"
         shown = "" if not signed or first in best else f" ({signed} %)"
         lines.append(f"{title}: {name}, {written.format(least)}{shown}")
+    waits: dict[str, set[float]] = {}
+    for row in rows:
+        waits.setdefault(row.scheduler, set()).add(row.mean_wait_s)
+    if len(rows) > len(waits) and all(len(different) == 1 for different in waits.values()):
+        lines.append("waits are the allocators' only where hops slow jobs down: --hop-slowdown 0.2")
     return lines
 
 

@@ -1,1 +1,1 @@
-"""Knapsack problems to proof: dynamic programs, and integer programs for what these do not take."""
+"""Knapsack problems solved exactly: dynamic programs, and integer programs for what these do not take."""

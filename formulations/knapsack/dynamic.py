@@ -1,4 +1,4 @@
-"""Solver ``dp`` of knapsack problems with one resource: to proof by dynamic programming over units.
+"""Solver ``dp`` of knapsack problems with one resource: exact, by dynamic programming over units.
 
 Without a mean in the objective this is the table V[c] of the largest gain within c units. With one (Eq. 1) the
 objective of k jobs that take c units together is ``constant + D / k + rate * c``, where D is the sum of what enters by

@@ -1,4 +1,4 @@
-"""Solver ``dp``: SCAS, and DCAS (`dcas`, see ``docs/dcas.md``), to proof by dynamic programming.
+"""Solver ``dp``: SCAS, and DCAS (`dcas`, see ``docs/dcas.md``), solved exactly by dynamic programming.
 
 SCAS goes over the multisets of jobs, on the line and on the circle of idle positions.
 """

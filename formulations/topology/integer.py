@@ -1,4 +1,4 @@
-"""Solvers ``scip``, ``highs``, ``cp-sat``, ``scip-paper``: SCAS to proof by the Pack model and that of the NSA paper.
+"""Solvers ``scip``, ``highs``, ``cp-sat``, ``scip-paper``: exact SCAS by the Pack model and that of the NSA paper.
 
 The Pack model has one variable per distinct job size and circular start.
 ``y_{r,i}`` says that some job of size r begins at idle position i: minimize ``sum W_r(i) y_{r,i}`` so that

@@ -50,7 +50,6 @@ def run(notebook: Notebook, folder: Path, shell: Shell) -> list[str]:
         first, _, rest = (source := "".join(cell["source"])).partition("\n")
         if first.startswith("%%writefile "):
             path = folder / first.removeprefix("%%writefile ")
-            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(rest + "\n", encoding="utf-8")
             printed.append("")
         elif first == "%%bash":

@@ -123,14 +123,17 @@ takes it: `reset(options={"offset": 0})`; its submit time becomes 0.
 The window holds the first waiting jobs in order of arrival. If the chosen job fits, it starts. If not, it gets a
 reservation: time advances until it fits, and meanwhile EASY backfilling starts other jobs, also from outside the
 window. The episode ends when every job has started. Slot 0 at every step gives the schedule of FCFS, without or with
-EASY. `allocopt.measure(env.unwrapped.episodes.schedule())` returns all other metrics.""",
+EASY. With a trace of your own: `workload="trace.swf.gz", processors=256`.
+
+`played = env.unwrapped.episodes.schedule()` is what the agent did; `allocopt.measure(played)` returns all its metrics,
+and `allocopt.simulate(played.workload, 1000, "sjf+easy")` schedules the same jobs by a heuristic.""",
         action="The slot whose job starts next.",
         mask="A slot is legal where a job waits; another one stands for slot 0.",
         seen="A row per slot.",
         meanings={"A slot": MEANINGS},
         rewards=(BoundedSlowdown, MeanWait, Makespan, Utilization),
         example="""\
-env = gymnasium.make("allocopt.envs:allocopt/BatchScheduling-v0", workload="trace.swf.gz", processors=256)
+env = gymnasium.make("allocopt.envs:allocopt/BatchScheduling-v0")
 observation, info = env.reset(seed=1)
 over = False
 while not over:

@@ -182,7 +182,7 @@ DCAS_KERNELS = (fill_reach, advance, decode, ascend, insertion_state)  # entries
 
 
 def search_dcas(problem: TopologyProblem, run: Run) -> StopReason:
-    """Search the window to proof, or as long as time and room last; the run has an incumbent."""
+    """Search the window exactly, or as long as time and room last; the run has an incumbent."""
     encoding = encode(problem)
     levels = Levels.of(encoding)
     cut = int(levels.cuts[0])

@@ -1,1 +1,1 @@
-"""FREE to proof: column generation for the bound, a search over the leaves to close it."""
+"""Exact FREE: column generation for the bound, a search over the leaves to close it."""

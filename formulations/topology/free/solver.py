@@ -1,4 +1,4 @@
-"""Solver ``exact``: FREE to proof.
+"""Solver ``exact``: exact FREE.
 
 A search finds an allocation, column generation bounds it (`pricing`), cuts strengthen the bound, and a search over the
 leaves closes the gap (`layers`).

@@ -1,4 +1,4 @@
-"""Solver ``lagrangian``: SCAS of any size with a bound, and to proof where few blocks are left to choose from.
+"""Solver ``lagrangian``: SCAS of any size with a bound, exact where few blocks are left to choose from.
 
 The count rows of the Pack model are relaxed and prices of the sizes found by a bundle method (`relaxation`), paths made
 into packings, these improved by taking out stretches and packing them anew (`packing`), and the blocks that a better
@@ -65,7 +65,7 @@ class Lagrangian(TopologySolver):
     capabilities: ClassVar[Capabilities] = Capabilities(
         frozenset({Strategy.SCAS}),
         frozenset({Promise.EXACT, Promise.ANYTIME, Promise.BOUND}),
-        f"{LARGEST_BLOCKS:,} blocks: idle nodes x distinct sizes; to proof where the blocks that are left have "
+        f"{LARGEST_BLOCKS:,} blocks: idle nodes x distinct sizes; exact where the blocks that are left have "
         f"{LARGEST_NONZEROS:,} nonzeros",
     )
 

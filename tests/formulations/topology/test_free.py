@@ -1,4 +1,4 @@
-"""FREE to proof: an optimum is a forest, pricing and cuts are exact, and layers find the best allocation."""
+"""Exact FREE: an optimum is a forest, pricing and cuts are exact, and layers find the best allocation."""
 
 import itertools
 from collections.abc import Iterator
