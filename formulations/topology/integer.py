@@ -106,7 +106,7 @@ class Paper(Formulation):
 
     def program(self) -> BinaryProgram:
         """Build the program; columns are y, then x, both by job and position, then the cancel variables."""
-        sizes, m, n_jobs = self.problem.sizes, self._n_idle, self._n_jobs
+        sizes, m, n_jobs = self.problem.sizes, len(self.problem.idle_nodes), len(self.problem.jobs)
         jobs, positions = np.arange(n_jobs), np.arange(m)
         y = np.arange(n_jobs * m)
         x, cancelled = len(y) + y, jobs[: n_jobs * self.cancel]
@@ -140,29 +140,21 @@ class Paper(Formulation):
 
     def decode(self, chosen: IntArray) -> Allocation | None:
         """Allocation of the chosen starts; None if a job is cancelled."""
-        jobs, starts = np.divmod(chosen[chosen < self._n_jobs * self._n_idle], self._n_idle)
-        if len(jobs) < self._n_jobs:
-            cancelled = self._n_jobs - len(jobs)
-            LOGGER.info("%s: a solution cancels %d of %d jobs", self.problem.name, cancelled, self._n_jobs)
+        m, n_jobs = len(self.problem.idle_nodes), len(self.problem.jobs)
+        jobs, starts = np.divmod(chosen[chosen < n_jobs * m], m)
+        if len(jobs) < n_jobs:
+            LOGGER.info("%s: a solution cancels %d of %d jobs", self.problem.name, n_jobs - len(jobs), n_jobs)
             return None
         return Allocation.of_blocks(self.problem, starts[np.argsort(jobs)])
 
     def encode(self, allocation: Allocation) -> IntArray:
         """Columns of the starts and positions that the jobs have."""
         starts = first_positions(self.problem, allocation)
-        jobs = np.arange(self._n_jobs)
+        m, jobs = len(self.problem.idle_nodes), np.arange(len(self.problem.jobs))
         owner = np.repeat(jobs, self.problem.sizes)
         positions = np.searchsorted(self.problem.idle_nodes, np.concatenate(allocation.nodes))
-        x = (self._n_jobs + owner) * self._n_idle + positions
-        return np.sort(np.concatenate((jobs * self._n_idle + starts, x)))
-
-    @property
-    def _n_idle(self) -> int:
-        return len(self.problem.idle_nodes)
-
-    @property
-    def _n_jobs(self) -> int:
-        return len(self.problem.jobs)
+        x = (len(jobs) + owner) * m + positions
+        return np.sort(np.concatenate((jobs * m + starts, x)))
 
 
 class PackSolver(BackEndSolver[TopologyProblem, Blocks], TopologySolver):
