@@ -32,7 +32,7 @@ RULED_KERNELS = (*TREE_KERNELS, insertion_state, fill_ruled_tables, insert_ruled
 
 
 class Greedy(TopologySolver):
-    """Exact single-job insertion by a dynamic program over the tree, largest job first; O(m n) a job at most.
+    """Insert each job exactly by a dynamic program over the tree, largest first; O(m n) a job at most.
 
     If the time runs out, the jobs that are left take the first idle nodes. Its bound lets every job choose as if it
     were alone; where the jobs do not want the same nodes, that proves the greedy allocation optimal.

@@ -446,7 +446,6 @@ class _Start:
 
     @classmethod
     def of(cls, problem: TopologyProblem) -> "_Start":
-        """Prepare a problem."""
         encoding = encode(problem)
         # A level of one group saves the same for every allocation.
         telling = np.flatnonzero(encoding.n_groups > 1)
@@ -464,12 +463,10 @@ class _Start:
         return cls(problem, circle, int(counts[0]) if len(counts) else 0, int(counts.sum()))
 
     def slide(self) -> _Slide:
-        """Return working space of the insertion, without prices."""
         counts = np.zeros(self.n_vertices, dtype=np.int64)
         return _Slide(counts, np.zeros(self.n_vertices), np.zeros(1, dtype=np.int64), np.zeros(2))
 
     def empty_ring(self) -> _Ring:
-        """Return the ring of all positions, all of them left over."""
         positions = np.arange(len(self.circle.groups))
         return _Ring(
             np.full(len(positions), NOBODY, dtype=np.int64),
@@ -493,7 +490,6 @@ class _Start:
         return ring
 
     def search(self, ring: _Ring, seed: int) -> _Search:
-        """Begin at a ring."""
         savings = self.savings(ring.chains)
         totals = np.full(2, savings.sum())
         changed, removed, order, out = np.zeros((4, len(savings)), dtype=np.int64)
@@ -512,7 +508,6 @@ class _Start:
         return savings / circle.sizes
 
     def allocation(self, chains: IntArray) -> Allocation:
-        """Return the allocation of some chains."""
         owners = np.full(len(self.problem.idle_nodes), NOBODY, dtype=np.int64)
         owners[chains] = np.repeat(np.arange(len(self.circle.sizes)), self.circle.sizes)
         return Allocation.of_owners(self.problem, owners)

@@ -20,7 +20,7 @@ LARGEST_WINDOW, MOST_JOBS = 1_000_000, 20_000
 
 
 class Sequential(OneShot):
-    """Consecutive idle nodes in the order of the jobs, the NSA paper's "Seq."; O(m)."""
+    """Give consecutive idle nodes in the order of the jobs: the NSA paper's "Seq."; O(m)."""
 
     name: ClassVar[str] = "sequential"
     strategies: ClassVar[frozenset[Strategy]] = frozenset(Strategy)
@@ -109,7 +109,7 @@ class JobByJob(TopologySolver):
 
 
 class BestFit(JobByJob):
-    """The lowest switch with enough idle nodes, of several the one with the fewest, then best fit over its leaves.
+    """Take the lowest switch with enough idle nodes, of several the one with the fewest, then best fit over its leaves.
 
     Under the switch a job takes leaf by leaf: the one with the fewest idle nodes that still holds all that is missing,
     else the one with the most. A rule of our own, O(leaves log leaves) a job; what Slurm does is `slurm-tree`.
@@ -137,7 +137,7 @@ class BestFit(JobByJob):
 
 
 class BestFitByLevel(JobByJob):
-    """Best fit at every level of switches in turn, jobs by falling size.
+    """Fit best at every level of switches in turn, jobs by falling size.
 
     From the top switch down, a job goes to the child switch with the fewest idle nodes that holds it; if none does, it
     empties the one with the most, and what is missing goes on in the same way. O(switches) a job where it fits under
@@ -168,7 +168,7 @@ class BestFitByLevel(JobByJob):
 
 
 class SlurmTree(JobByJob):
-    """The nodes that Slurm's tree topology plugin gives to a job; O(leaves) for every leaf that it takes.
+    """Give a job the nodes that Slurm's tree topology plugin gives it; O(leaves) for every leaf that it takes.
 
     It does what slurmctld 22.05 does with ``select/cons_tres``, ``topology/tree`` and whole nodes of one weight, where
     all leaves are equally far below one top switch. A job takes leaf switches until it has its nodes, each as the best

@@ -71,7 +71,7 @@ class _WindowAnnealer(Annealer):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class SimannealReference(WindowAnnealing):
-    """Annealing by the simanneal package, some hundred times slower than ``annealing``."""
+    """Anneal by the simanneal package, some hundred times slower than ``annealing``."""
 
     name: ClassVar[str] = "simanneal"
     capabilities: ClassVar[Capabilities] = Capabilities(

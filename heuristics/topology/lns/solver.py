@@ -42,7 +42,7 @@ SHORTEST_S, LONGEST_S = 1e-7, 5e-6
 
 @dataclass(frozen=True, slots=True)
 class Lns(TopologySolver):
-    """Removes a few jobs and inserts each again where it costs least under random prices of the leaves.
+    """Remove a few jobs and insert each again where it costs least under random prices of the leaves.
 
     A step removes 1 to ``most_removed`` jobs, most of them near each other, and inserts them in random order, each
     exactly, by a dynamic program over a part of the tree in which a node of a leaf has a random price; the prices stand
@@ -203,13 +203,11 @@ class _Cooling:
         return rest if rest > 0 and left - rest >= 2 * self.cycle else left
 
     def temperature(self, rest: int) -> float:
-        """Return the temperature ``rest`` steps before the end of the cycle."""
         if self._temperature is None:
             self._temperature = max(self.coldest, self.hottest * min(1.0, rest / self.full))
         return self._temperature
 
     def factor(self, rest: int) -> float:
-        """By what the temperature falls in each of the ``rest`` steps until the end of the cycle."""
         return float((self.coldest / self.temperature(rest)) ** (1 / rest))
 
     def took(self, steps: int, temperature: float, rest: int, best: float) -> None:
@@ -256,7 +254,6 @@ class _Pace:
         return min(most, per_slice)
 
     def took(self, steps: int) -> None:
-        """Note that the steps of the last slice are done."""
         if steps > 0:
             seconds = (time.perf_counter() - self._started) / steps
             self._step_s = max(SHORTEST_S, seconds if self.done == 0 else 0.8 * self._step_s + 0.2 * seconds)

@@ -231,10 +231,8 @@ TREE = Tree.from_levels([{"a": [0, 1, 2], "b": [3, 4]}])
     ("nodes", "message"),
     [
         (([0, 1],), "1 node sets for 2 jobs"),
-        (([0], [2, 3]), "'job-0' gets 1 nodes"),
         (([0, 99], [2, 3]), "node 99, which is not idle"),
         (([-7, 1], [2, 3]), "node -7, which is not idle"),
-        (([], [2, 3]), "'job-0' gets 0 nodes"),
     ],
 )
 def test_a_wrong_answer_of_a_users_solver_is_named(topology: Any, nodes: tuple[list[int], ...], message: str) -> None:
