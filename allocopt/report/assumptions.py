@@ -61,7 +61,15 @@ def _of_simulation(spec: Mapping[str, Any]) -> Iterator[str]:
     first = f", its first {spec['max_jobs']:,} jobs" if "max_jobs" in spec else ""
     dropped = "; jobs larger than the machine are dropped" if spec.get("skip_oversized") else ""
     yield f"Trace: {spec['trace']}{first}{dropped}."
-    yield f"Policy: {_policy(spec)}."
+    policy = str(spec.get("policy", "fcfs"))
+    if "backfill" in spec:
+        order = f", candidates in the order {spec['backfill_order']}" if "backfill_order" in spec else ""
+        policy += f" with {spec['backfill']} backfilling{order}"
+    if spec.get("options"):
+        policy += f" ({_settings(spec['options'])})"
+    if "allocator" in spec:
+        policy += f"; nodes are chosen by {spec['allocator']} under {spec.get('strategy', 'free')}{_limits(spec)}"
+    yield f"Policy: {policy}."
     kills: dict[Any, str] = {
         True: "end when their estimate is over",
         False: "run as recorded, also beyond their estimate",
@@ -76,18 +84,6 @@ def _of_simulation(spec: Mapping[str, Any]) -> Iterator[str]:
     else:
         yield f"Rules: jobs {ends}."
     yield f"Seed: {spec.get('seed', 0)}."
-
-
-def _policy(spec: Mapping[str, Any]) -> str:
-    text = str(spec.get("policy", "fcfs"))
-    if "backfill" in spec:
-        order = f", candidates in the order {spec['backfill_order']}" if "backfill_order" in spec else ""
-        text += f" with {spec['backfill']} backfilling{order}"
-    if spec.get("options"):
-        text += f" ({_settings(spec['options'])})"
-    if "allocator" in spec:
-        text += f"; nodes are chosen by {spec['allocator']} under {spec.get('strategy', 'free')}{_limits(spec)}"
-    return text
 
 
 def _limits(spec: Mapping[str, Any]) -> str:

@@ -365,6 +365,20 @@ class Figure:
     caption: str = ""
     series: tuple[str, ...] = ()
 
+    @classmethod
+    def of_lines(cls, title: str, x: str, y: str, lines: Mapping[str, tuple[FloatArray, FloatArray]]) -> "Figure":
+        """Return a figure of lines, abscissas and ordinates of equal length by name; NaN interrupts a line."""
+        every_x, every_y = (np.concatenate([line[axis] for line in lines.values()]) for axis in (0, 1))
+
+        def draw(colours: Colours) -> list[Panel]:
+            panel = Panel(colours, Axis.linear(every_x, x, is_tight=True), Axis.linear(every_y, y), 280, width=700)
+            for index, (name, (xs, ys)) in enumerate(lines.items()):
+                kept = np.unique(np.linspace(0, len(xs) - 1, 500).round().astype(int))
+                panel.line(index, xs[kept], ys[kept], name)
+            return [panel]
+
+        return cls("lines", title, f"{y} over {x}.", draw, series=tuple(lines))
+
     def svgs(self, colours: Colours = ON_PAGE) -> list[tuple[Panel, str]]:
         """Return its panels, each with its drawing as SVG."""
         drawn = []
@@ -498,17 +512,3 @@ def write_residual_plot(path: Path, title: str, quantity: str, measured: FloatAr
         return panels
 
     Figure("residuals", title, f"Measured and fitted {quantity}.", draw).write(path)
-
-
-def line_figure(title: str, x: str, y: str, lines: Mapping[str, tuple[FloatArray, FloatArray]]) -> Figure:
-    """Return a figure of lines, abscissas and ordinates of equal length by name; NaN interrupts a line."""
-    every_x, every_y = (np.concatenate([line[axis] for line in lines.values()]) for axis in (0, 1))
-
-    def draw(colours: Colours) -> list[Panel]:
-        panel = Panel(colours, Axis.linear(every_x, x, is_tight=True), Axis.linear(every_y, y), 280, width=700)
-        for index, (name, (xs, ys)) in enumerate(lines.items()):
-            kept = np.unique(np.linspace(0, len(xs) - 1, 500).round().astype(int))
-            panel.line(index, xs[kept], ys[kept], name)
-        return [panel]
-
-    return Figure("lines", title, f"{y} over {x}.", draw, series=tuple(lines))

@@ -23,7 +23,7 @@ from allocopt.errors import BadFileError, MissingPackageError, UsageError
 from allocopt.files.faults import bad_file, os_fault
 from allocopt.files.writing import write_bytes, write_text
 from allocopt.interruption import interruption_held
-from allocopt.report.plot import line_figure, smoothed
+from allocopt.report.plot import Figure, smoothed
 from allocopt.training import TrainingProgress, TrainingRequest
 from learned.rl.workers import ALONE, Learner, Workers
 
@@ -149,7 +149,7 @@ def _write_curve(folder: Path, rows: Sequence[Mapping[str, float]], title: str) 
     xs, ys = (np.array([row[name] for row in rows]) for name in (x, y))
     # A training goes on where nothing draws.
     with suppress(MissingPackageError):
-        line_figure(title, x, y, {y: (xs, smoothed(ys, 0.02))}).write(folder / "curve.svg")
+        Figure.of_lines(title, x, y, {y: (xs, smoothed(ys, 0.02))}).write(folder / "curve.svg")
 
 
 def _damaged(path: Path) -> BadFileError:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocopt.report.plot import Axis, Colours, Figure, Key, Panel, line_figure, smoothed
+from allocopt.report.plot import Axis, Colours, Figure, Key, Panel, smoothed
 
 
 def test_sixteen_series_differ_in_colour_and_dashes_or_shape() -> None:
@@ -42,7 +42,7 @@ def test_smoothing_is_the_mean_of_the_last_values_that_are_numbers() -> None:
 
 def test_every_line_of_a_figure_runs_through_its_points(tmp_path: Path) -> None:
     xs, ys = np.array([0.0, 1.0, 2.0]), np.array([3.0, 3.0, 3.0])
-    line_figure("t", "x", "y", {"one": (xs, ys), "two": (xs, ys + 1)}).write(tmp_path / "lines.svg")
+    Figure.of_lines("t", "x", "y", {"one": (xs, ys), "two": (xs, ys + 1)}).write(tmp_path / "lines.svg")
     picture = ElementTree.fromstring((tmp_path / "lines.svg").read_text(encoding="utf-8"))
     lines = [each for each in picture.iter() if each.get("aria-label") in ("one", "two")]
     assert [len(line.attrib["d"].split("L")) for line in lines] == [3, 3]
