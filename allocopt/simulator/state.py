@@ -140,6 +140,7 @@ def new_state(
     steps = 2 * n + 3 if backfill is Backfill.CONSERVATIVE else 0
     tried = order if backfill_order is None else backfill_order
     shares = n if OrderKind.FAIR_SHARE in (order.kind, tried.kind) else 0
+    # An index pays where backfilling looks through a queue whose order is that of ranks.
     has_index = (
         backfill in (Backfill.EASY, Backfill.FIRST_FIT) and backfill_order is None and order.kind <= OrderKind.FIXED
     )

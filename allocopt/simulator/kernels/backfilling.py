@@ -66,6 +66,7 @@ def find_shadow(state: State, head: int) -> None:
     for i in range(clock.n_running):
         job = state.lists[RUNNING, i]
         time = max(state.jobs[job].expected_end, clock.now)
+        # All that end at one time give back their units before the head is tried.
         if time > clock.shadow and fits(state, head, EXTRA):
             break
         clock.shadow = time

@@ -336,6 +336,7 @@ def dequeue(state: State, at: int) -> None:
     if state.rules[0].own_backfill_order:
         _remove_candidate(state, jobs[column])
     if clock.indexed:
+        # Nothing moves: the complement keeps the place, and its rank with it.
         jobs[column] = ~jobs[column]
         clock.n_gone += 1
         while clock.n_gone > 0 and jobs[clock.first] < 0:
@@ -366,6 +367,7 @@ def _put(state: State, at: int, job: int) -> None:
 
 @inlined
 def _sift_up(state: State, at: int) -> None:
+    # Parents move down; the job itself is written once, where it stays.
     job = state.lists[EVENTS, at]
     while at > 0:
         parent = (at - 1) // 2

@@ -109,6 +109,7 @@ class SharedMemory:
         """Return the jobs beside which another one has started or ended, and their speeds."""
         if change.placement is None:
             raise UsageError("memory contention needs a platform with nodes: machine.platform()")
+        # Another placement is that of another simulation, which begins with an empty machine.
         if change.placement is not self._placement:
             self._placement = change.placement
             self._tasks = [defaultdict(int) for _ in self._kinds]

@@ -97,6 +97,7 @@ def _settle(state: State, multicore: Multicore) -> None:
         record = multicore.processors[processor]
         for core in range(record.first_core, record.first_core + record.cores):
             task = multicore.core_task[core]
+            # A speed that is set to what it was would move the end by a rounding error.
             if task != IDLE and state.jobs[task].speed != multicore.tasks[task].factor * record.speed:
                 change_speed(state, task, multicore.tasks[task].factor * record.speed)
     tally.n_dirty = 0
@@ -112,6 +113,7 @@ def _next_place(state: State, multicore: Multicore, selection: int) -> int:
         return splitmix_below(multicore.word, n_queued)
     if tally.sought_by != selection:
         tally.sought_by, tally.sought, tally.best = selection, 1, 0
+    # Values never change, so that only the places behind those of the last search are looked at.
     lowest = multicore.values[selection, queued(state, tally.best)]
     while tally.sought < n_queued:
         value = multicore.values[selection, queued(state, tally.sought)]
