@@ -63,12 +63,17 @@ def test_a_second_store_is_refused_until_the_first_is_closed(tmp_path: Path) -> 
     Store(tmp_path / "rows.csv", ME).close()
 
 
-def test_rows_are_dropped(tmp_path: Path) -> None:
+def test_rows_that_are_dropped_or_failed_are_not_there(tmp_path: Path) -> None:
     fill(tmp_path / "rows.csv")
     with closing(Store(tmp_path / "rows.csv", ME)) as store:
         store.drop([CELLS[1].key])
         assert CELLS[1].key not in store.rows()
     assert kept(tmp_path / "rows.csv") == [0, 2, 3]
+    for fault in ("it failed", None):
+        with closing(Store(tmp_path / "rows.csv", ME)) as store:
+            store.add(CELLS[0], {"status": "failed"}, fault)
+            assert (CELLS[0].key in store.rows()) is (fault is None)
+            assert store.faults() == ({} if fault is None else {CELLS[0].key: fault})
 
 
 def test_rows_of_another_program_are_noticed(tmp_path: Path) -> None:
@@ -88,14 +93,6 @@ def test_a_store_of_another_setting_is_refused_and_kept(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"rows\.csv\.sqlite is that of another run \(it differs in solvers\): finish"):
         Store(output, ME, {"solvers": "a", "seeds": [0, 1]})
     assert kept(output) == [0, 1, 2, 3]
-
-
-def test_a_failed_cell_has_no_row_until_it_is_run_again(tmp_path: Path) -> None:
-    for fault in ("it failed", None):
-        with closing(Store(tmp_path / "rows.csv", ME)) as store:
-            store.add(CELLS[0], {"status": "failed"}, fault)
-            assert (CELLS[0].key in store.rows()) is (fault is None)
-            assert store.faults() == ({} if fault is None else {CELLS[0].key: fault})
 
 
 WRITER = """
@@ -153,24 +150,20 @@ def test_a_file_that_is_no_store_is_left_alone(tmp_path: Path, content: str) -> 
         ("UPDATE cells SET row = '[3]'", "is damaged; move the file away"),
         ("UPDATE cells SET cell = '{'", "is damaged; move the file away"),
         (f"UPDATE cells SET row = '{'[' * 100_000}'", "is damaged; move the file away"),
+        ("", r"rows\.csv\.sqlite: is damaged or no store of rows"),
     ],
-    ids=["version", "format", "other database", "no cells", "list", "half", "deep"],
+    ids=["version", "format", "other database", "no cells", "list", "half", "deep", "cut"],
 )
 def test_what_is_damaged_or_of_another_program_is_named(tmp_path: Path, change: str, fault: str) -> None:
     fill(tmp_path / "rows.csv")
-    with closing(sqlite3.connect(tmp_path / "rows.csv.sqlite", isolation_level=None)) as file:
+    path = tmp_path / "rows.csv.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
         file.execute(change)
+    if not change:
+        path.write_bytes(path.read_bytes()[:6000])
     with pytest.raises(BadFileError, match=fault):
         Store(tmp_path / "rows.csv", ME)
-    assert (tmp_path / "rows.csv.sqlite").exists()
-
-
-def test_a_store_that_was_cut_is_named(tmp_path: Path) -> None:
-    fill(tmp_path / "rows.csv")
-    path = tmp_path / "rows.csv.sqlite"
-    path.write_bytes(path.read_bytes()[:6000])
-    with pytest.raises(BadFileError, match=r"rows\.csv\.sqlite: is damaged or no store of rows"):
-        Store(tmp_path / "rows.csv", ME)
+    assert path.exists()
 
 
 def test_what_cannot_be_a_table_or_a_store_is_refused(tmp_path: Path) -> None:

@@ -21,6 +21,9 @@ def test_jobs_without_nodes_are_drawn_on_processors_of_their_own(timeline: Calla
             apart_in_time = line.end[job] <= line.start[other] or line.end[other] <= line.start[job]
             assert apart_in_time or high <= other_low or other_high <= low
     assert drawn_sizes.tolist() == line.processors.tolist()
+    # A job is named when it is pointed at.
+    ((_, svg),) = gantt_figure(timeline(3)).svgs()
+    assert svg.count('aria-label="job j0: ') == 1
 
 
 def test_nodes_of_a_switch_stand_together(timeline: Callable[..., Timeline]) -> None:
@@ -40,11 +43,6 @@ def test_many_jobs_are_drawn_as_shares_in_a_small_figure(timeline: Callable[...,
     ((_, svg),) = figure.svgs()
     assert len(svg) < 1_000_000
     assert "Too much to draw job by job" in figure.caption
-
-
-def test_a_job_is_named_when_it_is_pointed_at(timeline: Callable[..., Timeline]) -> None:
-    ((_, svg),) = gantt_figure(timeline(3)).svgs()
-    assert svg.count('aria-label="job j0: ') == 1
 
 
 def test_nodes_on_an_axis_have_their_names(timeline: Callable[..., Timeline]) -> None:
