@@ -68,7 +68,7 @@ def _bench(
     from allocopt.problems.instances import instance_path, read_instances
     from allocopt.report.provenance import provenance
     from allocopt.report.rows import TrajectoryRow
-    from allocopt.report.summary import summary_table
+    from allocopt.report.terminal import summary_table
     from allocopt.solving.budget import Budget
     from allocopt.solving.solution_files import FILE_NAME, best_known_beside, read_best_known
 

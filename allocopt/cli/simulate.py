@@ -123,7 +123,7 @@ def _write_schedule(
 def _print_answer(
     schedule: "Schedule", metrics: "Metrics", row: dict[str, Any], explanation: "Explanation | None", as_json: bool
 ) -> None:
-    from allocopt.report.metrics_table import metrics_table
+    from allocopt.report.terminal import metrics_table
     from allocopt.simulator.explain import seconds
 
     if as_json:
