@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.coallocations import job, problem, solution
+from support.knapsacks import knapsack, selection
 from support.solutions import stored_solution
 
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import BadFileError, InvalidSolutionError
-from allocopt.problems.base import Strategy
+from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solution_files import check_solution, read_solution, write_solution
@@ -32,6 +34,22 @@ RESULT = Result(
 STORED = stored_solution(PROBLEM, RESULT)
 
 
+WINDOW = (PROBLEM, RESULT)
+KNAPSACK = (
+    knapsack([2, 3, 2], 5, "linear", slots=(3, 2), name="k"),
+    replace(RESULT, objective=5.0, bound=5.0, solution=selection(1, 2, slots=(0, 1))),
+)
+SHARED = problem([job("h", 8, remaining=100)], [job("g", 2), job("i", 2)], name="c")
+PLACED = solution((0, 0, 20))
+COALLOCATION = (
+    SHARED,
+    replace(RESULT, status=Status.FEASIBLE, objective=SHARED.objective(PLACED), bound=None, solution=PLACED),
+)
+KINDS = pytest.mark.parametrize(
+    ("posed", "result"), [WINDOW, KNAPSACK, COALLOCATION], ids=["topology", "knapsack", "coallocation"]
+)
+
+
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
 @pytest.mark.parametrize("strategy", list(Strategy))
 def test_a_result_survives_its_file_and_is_right(tmp_path: Path, name: str, strategy: Strategy) -> None:
@@ -43,21 +61,34 @@ def test_a_result_survives_its_file_and_is_right(tmp_path: Path, name: str, stra
     assert check_solution(PROBLEM, stored) == 2000.0
 
 
-def test_a_file_holds_the_keys_of_the_format_and_no_time(tmp_path: Path) -> None:
-    write_solution(tmp_path / "a.json", PROBLEM, RESULT)
+@pytest.mark.parametrize(
+    ("posed", "result", "strategy", "answer"),
+    [
+        (*WINDOW, "free", {"allocation": {"a": [0, 1], "b": [3]}}),
+        (*KNAPSACK, None, {"slots": {"job-1": 0, "job-2": 1}, "selected": ["job-1", "job-2"]}),
+        (*COALLOCATION, None, {"placements": [{"guest": "g", "host": "h", "quota": 0.2}]}),
+    ],
+)
+def test_a_file_holds_the_keys_of_the_format_and_no_time(
+    tmp_path: Path, posed: Problem, result: Result, strategy: str | None, answer: dict[str, object]
+) -> None:
+    write_solution(tmp_path / "a.json", posed, result)
     assert json.loads((tmp_path / "a.json").read_text()) == {
         "format": "allocopt-solution",
         "version": 1,
-        "instance": "small",
-        "strategy": "free",
+        "instance": posed.name,
+        "strategy": strategy,
         "solver": "dp",
-        "status": "OPTIMAL",
-        "objective": 2000.0,
-        "bound": 2000.0,
+        "status": result.status.value,
+        "objective": result.objective,
+        "bound": result.bound,
         "seed": 7,
         "solver_version": "1.2",
-        "allocation": {"a": [0, 1], "b": [3]},
+        **answer,
     }
+    stored = read_solution(tmp_path / "a.json")
+    assert stored == stored_solution(posed, result)
+    assert check_solution(posed, stored) == result.objective
 
 
 NESTED = TopologyProblem(FatTree(1, 2, 3), np.arange(6), (Job("out", 2), Job("in", 2)), strategy=Strategy.DCAS)
@@ -97,38 +128,57 @@ def test_a_solution_without_an_order_is_taken_too() -> None:
     assert check_solution(NESTED, stored_solution(NESTED, NESTED_RESULT).model_copy(update={"order": None})) == 6000.0
 
 
-def test_what_is_not_known_is_null_and_never_nan(tmp_path: Path) -> None:
-    nothing = replace(RESULT, status=Status.UNKNOWN, objective=float("nan"), bound=float("-inf"), solution=None)
-    write_solution(tmp_path / "a.json", PROBLEM, nothing)
+@KINDS
+def test_what_is_not_known_is_null_and_never_nan(tmp_path: Path, posed: Problem, result: Result) -> None:
+    stored = stored_solution(posed, result)
+    nothing = replace(result, status=Status.UNKNOWN, objective=float("nan"), bound=float("-inf"), solution=None)
+    write_solution(tmp_path / "a.json", posed, nothing)
     held = json.loads((tmp_path / "a.json").read_text())
-    assert (held["objective"], held["bound"], held["allocation"]) == (None, None, None)
-    with pytest.raises(InvalidSolutionError, match="holds no allocation, its status is UNKNOWN"):
-        check_solution(PROBLEM, read_solution(tmp_path / "a.json"))
+    assert (held["objective"], held["bound"], held[stored.answer_key]) == (None, None, None)
+    with pytest.raises(InvalidSolutionError, match=r"holds no [-a-z]+, its status is UNKNOWN"):
+        check_solution(posed, read_solution(tmp_path / "a.json"))
+
+
+def test_no_placement_is_an_answer(tmp_path: Path) -> None:
+    posed, result = COALLOCATION
+    write_solution(tmp_path / "a.json", posed, replace(result, objective=0.0, solution=solution()))
+    assert check_solution(posed, read_solution(tmp_path / "a.json")) == 0.0
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("case", "changes", "words"),
     [
-        ({"instance": "other"}, "is of instance 'other', not of 'small'"),
-        ({"objective": 1999.0}, "stated objective is 1999.0, recomputed it is 2000"),
-        ({"objective": None}, "stated objective is None"),
-        ({"bound": 2001.0}, "stated bound 2001.0 excludes"),
-        ({"bound": 1000.0}, "status is OPTIMAL, but the bound 1000.0 is below 2000"),
-        ({"status": Status.INFEASIBLE}, "status is INFEASIBLE, but there is an allocation"),
-        ({"allocation": {"a": [0, 1]}}, "job 'b' has no nodes"),
-        ({"allocation": {"a": [0, 1], "b": [3], "c": [2]}}, "job 'c' is not in the instance"),
-        ({"allocation": {"a": [0, 1], "b": [4]}}, "job 'b' gets node 4, which is not idle"),
-        ({"allocation": {"a": [0, 1], "b": [2**63 - 1]}}, "which is not idle"),
-        ({"allocation": {"a": [0, 1], "b": [1]}}, "job 'b' gets node 1, which job 'a' has already"),
-        ({"allocation": {"a": [0, 0], "b": [1]}}, "job 'a' gets a node twice"),
-        ({"allocation": {"a": [0, 1], "b": []}}, "job 'b' gets 0 nodes, asks for 1"),
-        ({"allocation": {"a": [0, 2], "b": [3]}, "strategy": Strategy.SCAS}, "scas: job 'a' is not contiguous"),
-        ({"allocation": {"a": [0, 2], "b": [3]}}, "stated objective is 2000.0, recomputed it is 4000"),
+        (WINDOW, {"instance": "other"}, "is of instance 'other', not of 'small'"),
+        (WINDOW, {"objective": 1999.0}, "stated objective is 1999.0, recomputed it is 2000"),
+        (WINDOW, {"objective": None}, "stated objective is None"),
+        (WINDOW, {"bound": 2001.0}, "stated bound 2001.0 excludes"),
+        (WINDOW, {"bound": 1000.0}, "status is OPTIMAL, but the bound 1000.0 is below 2000"),
+        (WINDOW, {"status": Status.INFEASIBLE}, "status is INFEASIBLE, but there is an allocation"),
+        (WINDOW, {"allocation": {"a": [0, 1]}}, "job 'b' has no nodes"),
+        (WINDOW, {"allocation": {"a": [0, 1], "b": [2**63 - 1]}}, "which is not idle"),
+        (WINDOW, {"allocation": {"a": [0, 2], "b": [3]}, "strategy": Strategy.SCAS}, "scas: job 'a' is not contiguous"),
+        (WINDOW, {"allocation": {"a": [0, 2], "b": [3]}}, "stated objective is 2000.0, recomputed it is 4000"),
+        (KNAPSACK, {"bound": 4.0}, "stated bound 4.0 excludes"),
+        (KNAPSACK, {"bound": 6.0}, "status is OPTIMAL, but the bound 6.0 is above 5"),
+        (KNAPSACK, {"status": Status.INFEASIBLE}, "status is INFEASIBLE, but there is a selection"),
+        (KNAPSACK, {"selected": ["job-1", "x"]}, "job 'x' is not in the instance"),
+        (KNAPSACK, {"slots": None}, "slots for 0 of 2 selected jobs"),
+        (COALLOCATION, {"placements": [{"guest": "g", "host": "h", "quota": 0.9}]}, "'h' is slowed down"),
     ],
 )
-def test_a_claim_that_does_not_hold_is_refused(changes: dict[str, Any], words: str) -> None:
+def test_a_claim_that_does_not_hold_is_refused(
+    case: tuple[Problem, Result], changes: dict[str, Any], words: str
+) -> None:
+    model = stored_solution(*case)
+    changed = type(model).model_validate({**model.model_dump(mode="json"), **changes})
     with pytest.raises(InvalidSolutionError, match=words):
-        check_solution(PROBLEM, STORED.model_copy(update=changes))
+        check_solution(case[0], changed)
+
+
+def test_a_solution_of_another_kind_is_refused() -> None:
+    other = stored_solution(replace(PROBLEM, name="k"), RESULT)
+    with pytest.raises(InvalidSolutionError, match="is of a topology problem, 'k' is a knapsack"):
+        check_solution(KNAPSACK[0], other)
 
 
 @pytest.mark.parametrize("changes", [{"bound": None}, {"bound": 10.0, "status": Status.FEASIBLE}])
@@ -141,32 +191,42 @@ def test_nodes_may_stand_in_any_order_and_jobs_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "place", "words"),
+    ("case", "key", "value", "place", "words"),
     [
-        ("format", "allocopt-instance", "format", "must be 'allocopt-solution'"),
-        ("version", 2, "version", "this program reads version 1"),
-        ("strategy", "best", "strategy", "is 'best', must be 'scas', 'dcas' or 'free'"),
-        ("status", "optimal", "status", "is 'optimal', must be 'OPTIMAL', 'FEASIBLE'"),
-        ("objective", "5", "objective", "is '5', must be a valid number"),
-        ("bound", True, "bound", "is true, must be a valid number"),
-        ("allocation", [[0, 1]], "allocation", "is a list, must be a valid dictionary"),
-        ("allocation", {"a": [0, 1.5]}, "allocation.a[1]", "is 1.5, must be a valid integer"),
-        ("allocation", {"a": [-1]}, "allocation.a[0]", "is -1, must be greater than or equal to 0"),
-        ("allocation", {"a": 1}, "allocation.a", "is 1, must be a valid list"),
-        ("allocation", {"": [1]}, "allocation", "a key is '', string should have at least 1 character"),
-        ("alocation", {}, "alocation", "is an unknown key"),
-        ("instance", "../x", "instance", "holds '/'"),
-        ("order", ["a", 2], "order[1]", "is 2, must be"),
+        (WINDOW, "format", "allocopt-instance", "format", "must be 'allocopt-solution'"),
+        (WINDOW, "version", 2, "version", "this program reads version 1"),
+        (WINDOW, "strategy", "best", "strategy", "is 'best', must be 'scas', 'dcas' or 'free'"),
+        (WINDOW, "status", "optimal", "status", "is 'optimal', must be 'OPTIMAL', 'FEASIBLE'"),
+        (WINDOW, "objective", "5", "objective", "is '5', must be a valid number"),
+        (WINDOW, "bound", True, "bound", "is true, must be a valid number"),
+        (WINDOW, "allocation", [[0, 1]], "allocation", "is a list, must be a valid dictionary"),
+        (WINDOW, "allocation", {"a": [0, 1.5]}, "allocation.a[1]", "is 1.5, must be a valid integer"),
+        (WINDOW, "allocation", {"a": [-1]}, "allocation.a[0]", "is -1, must be greater than or equal to 0"),
+        (WINDOW, "allocation", {"a": 1}, "allocation.a", "is 1, must be a valid list"),
+        (WINDOW, "allocation", {"": [1]}, "allocation", "a key is '', string should have at least 1 character"),
+        (WINDOW, "alocation", {}, "alocation", "is an unknown key"),
+        (WINDOW, "instance", "../x", "instance", "holds '/'"),
+        (WINDOW, "order", ["a", 2], "order[1]", "is 2, must be"),
+        (KNAPSACK, "strategy", "free", "strategy", "is 'free', must be None"),
     ],
 )
-def test_a_fault_of_the_file_names_its_place(tmp_path: Path, key: str, value: object, place: str, words: str) -> None:
+def test_a_fault_of_the_file_names_its_place(
+    tmp_path: Path, case: tuple[Problem, Result], key: str, value: object, place: str, words: str
+) -> None:
     path = tmp_path / "a.json"
-    write_solution(path, PROBLEM, RESULT)
+    write_solution(path, *case)
     path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
     with pytest.raises(BadFileError) as caught:
         read_solution(path)
     assert str(caught.value).startswith(f"{path}: {place}: ")
     assert words in str(caught.value)
+
+
+def test_a_solution_without_the_key_of_any_kind_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "solution.json"
+    path.write_text('{"format": "allocopt-solution", "version": 1, "strategy": null}', encoding="utf-8")
+    with pytest.raises(BadFileError, match=r"solution\.json: top level: has none of placements, selected, allocation"):
+        read_solution(path)
 
 
 def test_a_solution_of_a_nameless_instance_is_not_written(tmp_path: Path) -> None:

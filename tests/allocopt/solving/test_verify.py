@@ -78,32 +78,6 @@ def test_every_rule_is_checked_and_job_and_node_are_named(strategy: str, nodes: 
 
 
 @pytest.mark.parametrize(
-    ("strategy", "nodes"),
-    [
-        ("scas", [[0, 12], [1, 3, 5]]),
-        ("scas", [[8, 9], [0, 1, 12]]),
-        ("dcas", [[1, 3], [0, 5, 8]]),
-        ("dcas", [[3, 5], [0, 1, 8]]),
-        ("free", [[0, 8], [1, 5, 12]]),
-    ],
-)
-def test_blocks_that_wrap_and_jobs_that_nest_are_allowed(strategy: str, nodes: list[list[int]]) -> None:
-    verify(PROBLEM.with_strategy(strategy), allocation(*nodes))
-
-
-def test_nesting_is_no_block() -> None:
-    with pytest.raises(InvalidSolutionError, match="scas"):
-        verify(PROBLEM.with_strategy("scas"), allocation([1, 3], [0, 5, 8]))
-
-
-@pytest.mark.parametrize("name", ["scas", "dcas"])
-def test_a_strategy_given_by_name_is_checked_too(name: Any) -> None:
-    problem = TopologyProblem(PROBLEM.topology, PROBLEM.idle_nodes, PROBLEM.jobs, strategy=name)
-    with pytest.raises(InvalidSolutionError, match=name):
-        verify(problem, allocation([0, 3], [1, 5, 8]))
-
-
-@pytest.mark.parametrize(
     ("objective", "stated", "bound", "sign", "message"),
     [
         (100.0, 100.001, None, 1.0, "stated objective is 100.001, recomputed it is 100"),
