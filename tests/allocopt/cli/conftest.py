@@ -25,6 +25,8 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
     def run_here(*arguments: str | Path) -> Answer:
         monkeypatch.setattr(sys, "argv", ["allocopt", *map(str, arguments)])
+        # Where pytest is the program that runs, the usage would name it.
+        monkeypatch.setattr(sys.modules["__main__"], "__package__", None, raising=False)
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             main()

@@ -150,40 +150,6 @@ def test_an_instance_that_is_refused_under_two_strategies_counts_once(run: Run, 
     assert "simanneal does not take 1 of 2 instances, such as large: " in answer.err
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("arguments", "code", "fault"),
-    [
-        (["--seeds", ""], 2, "--seeds must be whole numbers"),
-        (["--seeds", "1,,2"], 2, "--seeds must be whole numbers"),
-        (["--seeds", "1.5"], 2, "--seeds must be whole numbers"),
-        (["--seeds", "0,-1"], 2, "--seeds must not be negative"),
-        (["--solvers", ""], 2, "there is no solver ''"),
-        (["--solvers", ":scas"], 2, "there is no solver ''"),
-        (["--solvers", "dp,pd"], 2, "there is no solver 'pd'"),
-        (["--solvers", "dp:free"], 2, "solver 'dp' does not take free; it takes dcas, scas"),
-        (["--solvers", "dp:scas:free"], 2, "there is no strategy 'scas:free'; there are scas, dcas and free"),
-        (["--strategy", ""], 2, "there is no strategy ''; there are scas, dcas and free"),
-        (["--strategy", "scas,best"], 2, "there is no strategy 'best'; there are scas, dcas and free"),
-        (["--time-limit", "0"], 2, "the time limit is 0.0 s, must be positive"),
-        (["--time-limit", "nan"], 2, "the time limit is nan s, must be positive"),
-        (["--iterations", "0"], 2, "the iteration limit is 0, must be within 1"),
-        (["--out", "rows.txt"], 2, "rows.txt must end in .csv or .json"),
-        (["--best-known", "no-such-file"], 3, "no-such-file: No such file"),
-    ],
-)
-def test_what_makes_no_sense_is_answered_in_one_line(run: Run, arguments: list[str], code: int, fault: str) -> None:
-    answer = run("bench", "@tiny", *(["--solvers", "dp:scas"] if "--solvers" not in arguments else []), *arguments)
-    assert fault in answer.refusal(code)
-
-
-def test_an_output_that_cannot_be_written_is_said_before_anything_is_solved(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "folder.csv").mkdir()
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    for path in (tmp_path / "folder.csv", tmp_path / "file" / "rows.csv"):
-        assert f"{path}" in run("bench", "@tiny", "--solvers", "dp:scas", "--out", path, "--json").refusal(3)
-
-
 @contextmanager
 def interrupted_at(monkeypatch: pytest.MonkeyPatch, name: str, solver: str) -> Iterator[None]:
     """Let Ctrl-C come within the first solve of an instance by a solver."""

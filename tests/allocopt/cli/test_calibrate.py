@@ -53,33 +53,6 @@ def test_spaces_after_commas_do_not_matter(run: Run, measured: Path, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("lines", "fault"),
-    [
-        (["workload,policy,gpus,requested_s", *ROWS], "line 1: has no column service_s; the columns are workload"),
-        ([HEADER], "holds no jobs"),
-        ([HEADER, "cpu,depth-first,1,10,11"], "line 2: workload is 'cpu', must be one of compute, network, unknown"),
-        (
-            [HEADER, *ROWS, "compute,wide,1,10,11"],
-            "line 14: policy is 'wide', must be one of depth-first, breadth-first",
-        ),
-        ([HEADER, "compute,depth-first,1.5,10,11"], "line 2: gpus is '1.5', must be a whole number within 0 .. 2^53"),
-        ([HEADER, "compute,depth-first,1e30,9,9"], "line 2: gpus is '1e30', must be a whole number within 0 .. 2^53"),
-        ([HEADER, "compute,depth-first,1,0,11"], "line 2: requested_s is '0', must be a number of seconds, more than"),
-        ([f"{HEADER},gpus", "compute,depth-first,1,10,11,2"], "line 1: has the column gpus 2 times"),
-        ([HEADER, "compute,depth-first,1,10,x"], "line 2: service_s is 'x', must be a number"),
-        ([HEADER, "compute,depth-first,1,10"], "line 2: does not have 5 columns as line 1"),
-        ([HEADER, *ROWS[:10]], "network jobs, breadth-first: measured with 1 numbers of GPUs, a line needs at least 2"),
-    ],
-)
-def test_a_bad_file_is_one_line_that_names_the_place(run: Run, tmp_path: Path, lines: list[str], fault: str) -> None:
-    path = tmp_path / "bad.csv"
-    path.write_text("\n".join(lines))
-    out = tmp_path / "table.json"
-    assert run("calibrate", "locality", path, "--out", out).refusal(3).startswith(f"{path}: {fault}")
-    assert not out.exists()
-
-
-@pytest.mark.parametrize(
     ("text", "fault"),
     [
         ('{"format": "allocopt-locality", "version": 1, "lines": []}', "no line is given|must be finite"),
@@ -162,48 +135,3 @@ def test_residuals_are_drawn(run: Run, slowdowns: Path, powers: Path, tmp_path: 
     answer = run("calibrate", model, slowdowns if model == "contention" else powers, "--plot", plot)
     assert answer.code == 0
     assert ElementTree.fromstring(plot.read_text(encoding="utf-8")).tag.endswith("svg")
-
-
-def test_a_plot_of_another_format_is_refused(run: Run, powers: Path, tmp_path: Path) -> None:
-    answer = run("calibrate", "power", powers, "--plot", tmp_path / "plot.txt")
-    assert "a plot's name ends in .svg, .png, .pdf" in answer.refusal(2)
-
-
-@pytest.mark.parametrize(
-    ("model", "text", "fault"),
-    [
-        ("power", "active_cores\n1\n", "line 1: has no column power_w; the columns are active_cores, power_w"),
-        ("power", "active_cores,power_w\n1,x\n", "line 2: power_w is 'x', must be a number, not negative"),
-        ("power", "active_cores,power_w\n1\n", "line 2: does not have 2 columns as line 1"),
-        ("power", "active_cores,power_w\n", "holds no measurements"),
-        ("power", "active_cores,power_w\n1,5\n1,6\n0,1\n", "at least two numbers of active cores, 0 not counted"),
-        ("power", "active_cores,power_w\n1,9\n2,8\n", "W per active core"),
-        ("power", "active_cores,power_w,stalled_cores\n1,9,1\n2,11,2\n3,13,3\n", "stalled_cores: follows from"),
-        ("contention", "rate_mb_s,others_rate_mb_s,others,factor\n1,1,1,0.5\n", "1 measurements, must be at least 12"),
-        (
-            "contention",
-            "rate_mb_s,others_rate_mb_s,others,factor\n" + "1,1,1,0.5\n" * 12,
-            "others: must take at least two values",
-        ),
-        (
-            "contention",
-            "rate_mb_s,others_rate_mb_s,others,factor\n" + "1,1,1,1\n1,1,2,1\n" * 6,
-            "factor: is nowhere below 0.99: there is no contention to fit",
-        ),
-        (
-            "contention",
-            "rate_mb_s,others_rate_mb_s,others,factor\n" + "1,1,1,0\n1,1,2,0\n" * 6,
-            "factor: is 0 somewhere, must be positive",
-        ),
-        ("power", "active_cores,power_w,stalled_cores\n1,5,2\n2,9,0\n", "stalled_cores: is somewhere above"),
-        ("power", f"active_cores,power_w\n{'1' * 200_000},5\n", "line 2: is not CSV: field larger than field limit"),
-    ],
-    ids=[
-        *("column", "number", "row", "empty", "one", "falls", "collinear", "few", "others", "no contention"),
-        *("factor", "stalled", "field"),
-    ],
-)
-def test_measurements_that_cannot_tell_are_refused(run: Run, tmp_path: Path, model: str, text: str, fault: str) -> None:
-    path = tmp_path / "measured.csv"
-    path.write_text(text, encoding="utf-8")
-    assert fault in run("calibrate", model, path).refusal(3)

@@ -57,34 +57,3 @@ def test_jobs_are_cut_and_counted_in_whole_nodes(run: Run, log: Path) -> None:
     assert "log: jobs dropped, beyond the number of jobs asked for: 1" in answer.lines_of_error
     made = read_workload(out)
     assert (made.ids.tolist(), made.processors.tolist(), made.machine_processors) == ([1, 2], [2, 2], 4)
-
-
-@pytest.mark.parametrize(
-    ("source", "out", "code", "fault"),
-    [
-        ("log.swf", "out.csv", 2, "the name must end in .swf, .json, .txt"),
-        ("log.swf", "out", 2, "the name must end in"),
-        ("none.swf", "out.swf", 3, "No such file"),
-        ("none.swf", "out.csv", 2, "the name must end in"),
-        ("bad.json", "out.swf", 3, "bad.json: jobs[0].res: is 'x', must be a valid integer"),
-        ("bad.swf", "out.json", 3, "bad.swf: line 1: has 3 columns"),
-        ("log.swf", "log.swf/out.swf", 3, "cannot be written"),
-    ],
-)
-def test_what_cannot_be_converted_is_one_line(
-    run: Run, log: Path, source: str, out: str, code: int, fault: str
-) -> None:
-    folder = log.parent
-    (folder / "bad.swf").write_text("1 2 3\n")
-    (folder / "bad.json").write_text(
-        '{"nb_res": 1, "jobs": [{"id": 1, "subtime": 0, "res": "x", "profile": "p"}], "profiles": {}}'
-    )
-    before = {path: path.read_bytes() for path in folder.iterdir()}
-    assert fault in run("convert", folder / source, folder / out).refusal(code)
-    assert {path: path.read_bytes() for path in folder.iterdir()} == before
-
-
-@pytest.mark.parametrize("options", [["--max-jobs", "0"], ["--processors-per-node", "0"], ["--max-jobs", "some"]])
-def test_a_number_out_of_range_is_2(run: Run, log: Path, options: list[str]) -> None:
-    assert run("convert", log, log.parent / "out.swf", *options).code == 2
-    assert not (log.parent / "out.swf").exists()

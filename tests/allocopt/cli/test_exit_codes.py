@@ -22,69 +22,8 @@ INSTANCE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("arguments", "fault"),
-    [
-        (["--solver", "dpp"], "there is no solver 'dpp'; did you mean 'dp'?"),
-        (["--solver", ""], "there is no solver ''"),
-        (["--strategy", "sacs"], "strategy: is 'sacs', must be 'scas', 'dcas' or 'free'"),
-        (["--solver", "dp", "--strategy", "free"], "solver 'dp' does not take free; solvers that do: annealing"),
-        (["--time-limit", "0"], "the time limit is 0.0 s, must be positive"),
-        (["--time-limit", "-1"], "the time limit is -1.0 s, must be positive"),
-        (["--time-limit", "nan"], "the time limit is nan s, must be positive"),
-        (["--iterations", "0"], "iterations: is 0, must be greater than or equal to 1"),
-        (["--option", "hottest"], "option 'hottest' must look like NAME=VALUE"),
-    ],
-)
-def test_a_request_that_cannot_be_served_is_2(run: Run, arguments: list[str], fault: str) -> None:
-    assert run("solve", "@tiny", *arguments).refusal(2).startswith(f"{fault}")
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["solve"],
-        ["solve", "@tiny", "--no-such-option"],
-        ["solve", "@tiny", "--seed", "-1"],
-        ["solve", "@tiny", "--seed", "1.5"],
-        ["solve", "@tiny", "--iterations", "9223372036854775808"],
-        ["solve", "@tiny", "--time-limit", "ten"],
-        ["solve", "@nothing"],
-        ["verify", "@tiny"],
-        ["schema", "instances"],
-        ["generate", "windows"],
-        ["generate", "windows", "--out", "x.json", "--max-nodes", "99999999999999999999"],
-        ["generate", "synthetic", "--out", "x.json", "--idle", "9", "--jobs", "2", "--hop-cost", "1e13"],
-        ["simulated"],
-        [],
-    ],
-)
-def test_a_call_that_is_wrong_is_2(run: Run, arguments: list[str], tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert run(*arguments).code == 2
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("command", ["solve", "bench"])
-def test_a_file_that_cannot_be_read_is_3(run: Run, command: str, tmp_path: Path) -> None:
-    (tmp_path / "folder.json").mkdir()
-    text = json.dumps(INSTANCE)[:-9]
-    (tmp_path / "cut.json").write_text(text, encoding="utf-8")
-    for name, fault in [
-        ("none.json", "No such file or directory"),
-        ("folder.json", "Is a directory"),
-        ("cut.json", f"line 1, column {text.rindex(chr(34)) + 1}: is not JSON: Unterminated string"),
-    ]:
-        answer = run(command, tmp_path / name, "--solver" if command == "solve" else "--solvers", "auto")
-        assert answer.refusal(3) == f"{tmp_path / name}: {fault}"
-
-
-def test_a_wrong_file_among_right_ones_leaves_nothing_written(run: Run, tmp_path: Path, tiny: Path) -> None:
-    wrong = tmp_path / "wrong.json"
-    wrong.write_text(json.dumps({**INSTANCE, "jobs": []}), encoding="utf-8")
-    answer = run("solve", tiny, wrong, "--solution", tmp_path / "solutions", "--json")
-    assert (answer.code, answer.out) == (3, "")
-    assert not (tmp_path / "solutions").exists()
+def test_a_call_without_a_command_is_2(run: Run) -> None:
+    assert run().code == 2
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="a superuser may read everything")
@@ -118,14 +57,6 @@ def test_a_damaged_file_is_3_and_never_a_traceback(run: Run, tmp_path: Path, dat
     answer = run("solve", path, "--solver", "sequential")
     assert answer.code in (0, 3)
     assert answer.code == 0 or (len(answer.lines_of_error) == 1 and answer.err.startswith(f"allocopt: {path}: "))
-
-
-@pytest.mark.parametrize("arguments", [("simulate",), ("convert",), ("solve",), ("sweep",)])
-def test_a_name_that_is_too_long_is_3_and_is_said(run: Run, arguments: tuple[str, ...]) -> None:
-    name = "x" * 300
-    answer = run(*arguments, name, *(("out.swf",) if arguments == ("convert",) else ()))
-    assert answer.code == 3
-    assert answer.lines_of_error == [f"allocopt: {name}: File name too long"]
 
 
 def test_a_refusal_without_a_reason_says_what_it_was(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

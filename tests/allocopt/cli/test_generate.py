@@ -10,7 +10,6 @@ from support.program import Run
 from typer.testing import CliRunner, Result
 
 from allocopt.cli.generate import add_commands, app
-from allocopt.errors import UsageError
 from allocopt.problems.instances import read_problems
 from allocopt.traces.reading import read_workload
 
@@ -92,33 +91,6 @@ def test_hops_and_pairs_reach_the_instance(tmp_path: Path) -> None:
     assert (problem.topology.hops, problem.topology.pairs, problem.hop_cost) == ((1, 3, 5), "unordered", 7)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--min-jobs", "900"], "no such window"),
-        (["--hops", "2,x,6"], "--hops is '2,x,6'"),
-        (["--hops", "2,4,4"], "topology.hops"),
-        (["--pods", "99999999"], "topology"),
-        (["--hop-cost", "-1"], "--hop-cost is -1"),
-        (["--prefix", "../x"], "cannot name instances"),
-        (["--min-nodes", "9", "--max-nodes", "8"], "range of nodes is 9..8"),
-        (["--allocator", "no-such"], "no solver 'no-such'"),
-        (["--strategy", "no-such"], "does not take no-such"),
-        (["--min-jobs", "3", "--max-jobs", "2"], "below the least"),
-    ],
-)
-def test_a_senseless_request_is_refused_and_nothing_written(tmp_path: Path, options: list[str], message: str) -> None:
-    result = windows(tmp_path / "out.jsonl", "--jobs", "100", *options)
-    assert isinstance(result.exception, UsageError)
-    assert message in str(result.exception)
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("option", ["--count", "--jobs", "--pods", "--period", "--min-jobs"])
-def test_a_zero_is_a_usage_error(tmp_path: Path, option: str) -> None:
-    assert windows(tmp_path / "out.jsonl", option, "0").exit_code == 2
-
-
 def test_a_synthetic_window_has_what_was_asked(tmp_path: Path) -> None:
     out = tmp_path / "L.json.gz"
     result = generate("synthetic", "--idle", "300", "--jobs", "12", "--name", "L", "--load", "0.8", "--out", out)
@@ -168,22 +140,3 @@ def test_what_the_format_of_a_workload_cannot_hold_is_said(run: Run, tmp_path: P
         f"{out}: size of the machine lost, the format has none: 1000",
         f"{out}: jobs written: 5",
     ]
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "fault"),
-    [
-        ("w.csv", [], "the name must end in"),
-        ("w.swf", ["--processors", "9"], "must have at least 10 for the Lublin model"),
-        ("w.swf", ["--model", "nsa", "--processors", "39"], "--processors is 39, must be at least 40"),
-        ("w.swf", ["--jobs", "0"], "--jobs"),
-        ("w.swf", ["--model", "none"], "--model"),
-    ],
-)
-def test_a_senseless_workload_is_refused_and_nothing_written(
-    run: Run, tmp_path: Path, name: str, options: list[str], fault: str
-) -> None:
-    answer = run("generate", "workload", *options, tmp_path / name)
-    assert (answer.code, answer.out) == (2, "")
-    assert fault in answer.err
-    assert not list(tmp_path.iterdir())

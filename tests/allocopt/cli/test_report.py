@@ -113,47 +113,6 @@ def test_the_nrel_sample_becomes_a_page(run: Run, shared_data: Path, tmp_path: P
     assert 100_000 < (tmp_path / "report.html").stat().st_size < 5_000_000
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("x.txt", "hello\n", "is no result that is known: expected a solution, rows of solve, bench, "),
-        ("x.json", "{", "line 1, column 2: is not JSON: Expecting property name"),
-        ("x.csv", "job_id,submit,start,end,processors,run,estimate\n1,5,4,9,1,5,5\n", "line 2: start is '4', before"),
-        (
-            "x.csv",
-            "job_id,submit,start,end,processors,run,estimate\n1,5,6,9,0,5,5\n",
-            "line 2: processors is '0', must",
-        ),
-        ("x.csv", "job_id,submit,start,end,processors,run,estimate\n1,5,nan,9,1,5,5\n", "line 2: start is 'nan', must"),
-        ("x.csv", "job_id,node,start_s\n1,n1,0\n", "line 1: has no column duration_s"),
-        ("none.csv", None, "No such file"),
-    ],
-)
-def test_what_cannot_be_shown_is_told(run: Run, site: Path, name: str, content: str | None, message: str) -> None:
-    if content is not None:
-        Path(name).write_text(content, encoding="utf-8")
-    answer = run("report", name)
-    assert answer.code == 3
-    (line,) = answer.lines_of_error
-    assert line.startswith(f"allocopt: {name}: ")
-    assert message in line
-    assert not Path("report.html").exists()
-
-
-def test_a_solution_that_is_wrong_or_alone_is_told(run: Run, site: Path, tiny: Path) -> None:
-    assert run("solve", tiny, "--solution", "out").code == 0
-    (path,) = Path("out").iterdir()
-    solution = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**solution, "objective": 1.0}), encoding="utf-8")
-    wrong = run("report", path)
-    assert wrong.code == 3
-    assert wrong.lines_of_error[0].startswith(f"allocopt: {path}: ")
-    path.write_text(json.dumps({**solution, "instance": "nowhere"}), encoding="utf-8")
-    alone = run("report", path)
-    assert alone.code == 3
-    assert "instance: is 'nowhere', of which there is no file here; --instance names it" in alone.lines_of_error[0]
-
-
 @pytest.mark.parametrize("package", ["vl_convert", "jinja2"])
 def test_a_missing_package_is_5(run: Run, site: Path, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)

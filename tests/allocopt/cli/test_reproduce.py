@@ -100,18 +100,3 @@ def test_options_are_those_of_the_reproduction() -> None:
         reproduction.get_reproduction("nsa-table3", {"trained": "x"})
     with pytest.raises(UsageError, match=r"option 'load' of reproduction 'dras-figure10'"):
         reproduction.get_reproduction("dras-figure10", {"load": "much"})
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "fault"),
-    [
-        (("nothing",), 2, "there is no reproduction 'nothing'"),
-        (("nsa-table3", "--seeds", "x"), 2, "--seeds must be whole numbers"),
-        (("nsa-table3", "--seeds=-1",), 2, "--seeds must not be negative"),
-        (("nsa-table3", "--data", "nowhere"), 3, "data_large_1800_40"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_done_is_said_in_a_line(
-    run: Run, tmp_path: Path, arguments: tuple[str, ...], code: int, fault: str
-) -> None:
-    assert fault in run("reproduce", *arguments, "--out", tmp_path / "rows.json").refusal(code)

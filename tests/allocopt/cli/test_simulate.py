@@ -120,41 +120,6 @@ def test_nodes_of_a_fat_tree_are_given_out_and_hop_costs_measured(run: Run, trac
     assert "fragmentation of idle nodes, level 1" in answer.out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (
-            ["--processors", "3"],
-            3,
-            "job 2: asks for 4 processors, the machine has 3; skip_oversized = true drops such jobs",
-        ),
-        (["--policy", "fcsf"], 2, "did you mean 'fcfs'?"),
-        (["--set", "backfill_order=sjf"], 2, "an order of backfilling goes with EASY and first-fit backfilling only"),
-        (["--fat-tree", "2,2"], 2, "must be three positive numbers such as 10,10,10"),
-        (["--fat-tree", "9" * 5000 + ",1,1"], 2, "must be three positive numbers such as 10,10,10"),
-        (["--fat-tree", "²,1,1"], 2, "must be three positive numbers such as 10,10,10"),
-        (["--fat-tree", "1,2,2", "--processors", "4"], 2, "give one"),
-        (["--allocator", "dp"], 2, "allocator: needs to know how the nodes are connected: give fat_tree"),
-        (["--fat-tree", "1,2,2", "--set", "strategy=scas"], 2, "strategy: is that of an allocator, which is not given"),
-        (["--policy", "window", "--fat-tree", "1,2,2", "--allocator", "dp"], 2, "'window' allocates by itself"),
-        (["--policy", "window", "--fat-tree", "1,2,2", "--option", "period_s=1e-300"], 2, "must be within 0.001 and"),
-        (["--explain", "77"], 2, "there is no job 77 to explain in log"),
-        (
-            ["--processors", "4", "--set", "processors_per_node=3"],
-            3,
-            "job 2: asks for 2 nodes, the machine has 1; skip",
-        ),
-        (["--processors", "3", "--set", "processors_per_node=4"], 2, "processors: 3 are less than one node of 4"),
-    ],
-)
-def test_a_wrong_request_is_answered_in_one_line(
-    run: Run, trace: Path, arguments: list[str], code: int, said: str
-) -> None:
-    answer = run("simulate", trace, *arguments)
-    assert (answer.code, answer.out) == (code, "")
-    assert said in answer.lines_of_error[-1]
-
-
 def test_jobs_larger_than_the_machine_are_skipped_and_counted_on_request(run: Run, trace: Path) -> None:
     answer = run("simulate", trace, "--processors", "3", "--set", "skip_oversized=true", "--json")
     assert json.loads(answer.out)["jobs"] == 4
@@ -168,13 +133,6 @@ def test_a_machine_of_another_size_than_the_traces_own_is_remarked(run: Run, tra
     assert [line for line in other.lines_of_error if "own machine" in line] == [
         "allocopt: log: the trace's own machine has size 4, this one 100"
     ]
-
-
-def test_a_trace_without_the_size_of_its_machine_needs_one(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "log.txt").write_text("1 0 10 2\n")
-    answer = run("simulate", tmp_path / "log.txt")
-    assert (answer.code, "give processors" in answer.lines_of_error[-1]) == (3, True)
-    assert run("simulate", tmp_path / "log.txt", "--processors", "2").code == 0
 
 
 @pytest.mark.parametrize("size", ["1,024", "1e3", "many"])
@@ -274,46 +232,6 @@ def test_jobs_start_where_and_when_a_file_says(on_platform: Run, tmp_path: Path)
     assert "differ from the measured ones by 8.3%" in on_platform("--set", f"placement={placed}").out
 
 
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ("job_id,node\n7,left\n", "line 1: has no column start_s; the columns are job_id, node, start_s"),
-        ("job_id,node,start_s\n5,left,0\n", "line 2: job_id is '5', the workload has no such job"),
-        ("job_id,node,start_s\n7,left,0\n7,left,0\n", "line 3: job_id is '7', which comes twice"),
-        ("job_id,node,start_s\n7,left,x\n", "line 2: start_s is 'x', must be a time in seconds, not negative"),
-        ("job_id,node,start_s\n7,left\n", "line 2: does not have 3 columns as line 1"),
-        ("job_id,node,start_s\n7,left,0\n", "job 'job8': is not among the jobs that were started"),
-        (
-            "job_id,node,start_s\n7,up,0\n8,left,0\n9,left,0\n",
-            "placed.csv: job 'job7': was started on 'up', there is no such node",
-        ),
-        ("job_id,node,start_s,duration_s\n7,left,0,0\n", "line 2: duration_s is '0', must be positive"),
-    ],
-    ids=["column", "job", "twice", "time", "columns", "missing", "node", "duration"],
-)
-def test_a_wrong_file_of_starts_is_told(on_platform: Run, tmp_path: Path, text: str, fault: str) -> None:
-    placed = tmp_path / "placed.csv"
-    placed.write_text(text, encoding="utf-8")
-    assert fault in on_platform("--set", f"placement={placed}").refusal(3)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "fault"),
-    [
-        (["--backfill", "easy"], "backfill: does not go with platform"),
-        (["--processors", "4"], "processors: does not go with platform"),
-        (["--set", "backfill_order=sjf"], "backfill_order: does not go with platform"),
-        (["--set", "exact_estimates=true"], "exact_estimates: does not go with platform"),
-        (["--event-order", "sequential"], "event_order: does not go with platform"),
-        (["--policy", "void"], "policy 'void' starts no job, so that none would ever end"),
-        (["--policy", "sjf"], "there is no policy 'sjf' of a multicore platform"),
-        (["--set", "sharing=0"], "sharing: is 0.0, must be greater than 0"),
-    ],
-)
-def test_options_that_do_not_go_together_are_told(on_platform: Run, arguments: list[str], fault: str) -> None:
-    assert fault in on_platform(*arguments).refusal(2)
-
-
 def test_the_measured_run_is_replayed_from_the_command_line(run: Run, shared_data: Path) -> None:
     folder = examples(shared_data) / "cal" / "job_4_cal_str_19314_log2_v1"
     measured = shared_data / "irmasim" / "derived_measured_jobs.csv"
@@ -337,7 +255,6 @@ def test_the_first_jobs_start_where_a_file_of_all_says(on_platform: Run, tmp_pat
     placed.write_text("job_id,node,start_s\n7,left,0\n8,right,1\n9,right,12\n", encoding="utf-8")
     arguments = ("--set", f"placement={placed}")
     assert on_platform(*arguments, "--max-jobs", "2", "--json").rows[0]["jobs"] == 2
-    assert "policy: does not go with placement" in on_platform(*arguments, "--policy", "shortest-random").refusal(2)
 
 
 @pytest.mark.slow
@@ -349,13 +266,6 @@ def test_a_job_of_very_many_tasks_is_not_searched_for_task_by_task(
     workload.write_text(json.dumps({"jobs": [job]}), encoding="utf-8")
     (row,) = on_platform("--json").rows
     assert row["utilization"] == pytest.approx(0.5)
-
-
-def test_a_job_that_can_never_start_is_told_with_its_file(on_platform: Run, workload: Path) -> None:
-    workload.write_text(json.dumps({"jobs": [{"id": "a", "subtime": 0, "res": 3, **PROFILE}]}), encoding="utf-8")
-    answer = on_platform()
-    assert answer.code == 3
-    assert answer.err.startswith(f"allocopt: {workload}: job 'a': asks for 1 node with 3 cores")
 
 
 SHARING = [name for name in policy_names() if isinstance(get_policy(name), QuotaScheduler)]
@@ -438,35 +348,6 @@ def test_jobs_that_share_are_killed_at_their_limits_if_asked_for(run: Run, halve
     assert ends(out) == [150.0, 150.0]
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "fault"),
-    [
-        (("--policy", "asax"), 3, "job 1: its executable is 5, there are profiles of 1 montage"),
-        (
-            ("--policy", "static-50", "--backfill", "easy"),
-            2,
-            "'static-50' is a scheduler of its own: it takes no backfilling",
-        ),
-        (("--policy", "asax", "--fat-tree", "2,2,2"), 2, "fat_tree: does not go with policy 'asax'"),
-        (
-            ("--policy", "sjf", "--set", "profiles=t.toml"),
-            2,
-            "profiles: goes with policies by which jobs share",
-        ),
-        (("--policy", "asax", "--set", "profiles=none.toml"), 3, "none.toml: "),
-        (("--policy", "asax", "--option", "period_s=0"), 2, "period_s is 0, must be positive"),
-        (("--policy", "asax", "--option", "experts=none.toml"), 3, "none.toml: "),
-        (("--policy", "asax", "--option", "loss=money"), 2, "must be one of limit, degradation"),
-        (("--policy", "asax", "--option", "idle_weight=-1"), 2, "idle_weight is -1, must not be negative"),
-        (("--policy", "static-50", "--option", "percent=95"), 2, "the quota is 95 %"),
-    ],
-)
-def test_a_wrong_request_is_told(run: Run, halves: Path, options: tuple[str, ...], code: int, fault: str) -> None:
-    answer = run("simulate", halves, *options)
-    assert (answer.code, answer.out) == (code, "")
-    assert fault in answer.lines_of_error[-1]
-
-
 @pytest.mark.slow
 def test_going_on_from_saved_knowledge_is_one_longer_run(run: Run, queue: Path, tmp_path: Path) -> None:
     kept = tmp_path / "knowledge.json"
@@ -484,14 +365,6 @@ def test_going_on_from_saved_knowledge_is_one_longer_run(run: Run, queue: Path, 
         longer.remember()
         assert kept.read_text() == (tmp_path / "longer.json").read_text()
     assert any(weights.rounds for weights in longer.asax.knowledge.applications.values())
-
-
-def test_knowledge_does_not_overwrite_another_file(run: Run, queue: Path) -> None:
-    before = queue.read_text()
-    answer = run("simulate", queue, "--policy", "asax", "--option", f"save_knowledge={queue}")
-    assert (answer.code, answer.out) == (3, "")
-    assert queue.name in answer.lines_of_error[-1]
-    assert queue.read_text() == before
 
 
 def test_a_schedule_keeps_the_applications_of_its_jobs(run: Run, queue: Path, tmp_path: Path) -> None:

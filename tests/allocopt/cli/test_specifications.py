@@ -105,52 +105,6 @@ def test_rows_that_differ_are_told_by_their_columns(run: Run, folder: Path) -> N
     assert answer.lines_of_error[-1] == f"allocopt: {out}: other rows than before, in mean_wait_s"
 
 
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ('trace = "jobs.swf"\npolice = "sjf"\n', "police: is an unknown key; did you mean 'policy'?"),
-        ('trace = "jobs.swf"\nmax_jobs = 0\n', "max_jobs: is 0, must be greater than or equal to 1"),
-        ('trace = "jobs.swf"\nfat_tree = [2, 2]\n', "fat_tree: is '2,2', must be three positive numbers"),
-        ('trace = "jobs.swf"\nlabels = ["x"]\n', "labels: needs to know how the nodes are connected"),
-        ('trace = "jobs.swf"\nstrategy = "best"\n', "strategy: is 'best', must be 'scas', 'dcas' or 'free'"),
-        ("trace = 3\n", "trace: is 3, must be a valid string"),
-    ],
-)
-def test_a_wrong_field_of_a_file_is_named(run: Run, folder: Path, text: str, fault: str) -> None:
-    (folder / "spec.toml").write_text(text, encoding="utf-8")
-    answer = run("simulate", "--spec", folder / "spec.toml")
-    assert (answer.code, answer.out) == (3, "")
-    assert answer.lines_of_error[0].startswith(f"allocopt: {folder / 'spec.toml'}: {fault}")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "fault"),
-    [
-        (["--set", "police=sjf"], "police: is an unknown field; did you mean 'policy'?"),
-        (["--set", "policy"], "--set 'policy' must look like FIELD=VALUE"),
-        (["--set", "max_jobs=many"], "max_jobs: is 'many', must be a valid integer"),
-        (["--processors", "many"], "processors: is 'many', must be a valid integer"),
-        (["--set", "dependencies=perhaps"], "dependencies: is 'perhaps', must be a valid boolean"),
-        (["--set", "options.x=1"], "policy 'fcfs' has no option"),
-        (["--trim", "0.1"], "--trim is --set trim=VALUE, or trim in the file of --spec"),
-        (["--trim=0.1"], "--trim is --set trim=0.1, or trim in the file of --spec"),
-        (["--no-dependencies"], "--no-dependencies is --set dependencies=false, or dependencies in the file of --spec"),
-        (["--exact-estimates"], "--exact-estimates is --set exact_estimates=true"),
-        (["--energy-csv", "x.csv"], "energy_csv: goes with platform, which is not given"),
-        (["--set", "execution=baseline"], "execution: goes with platform, which is not given"),
-    ],
-)
-def test_a_wrong_field_of_the_command_line_is_named(run: Run, folder: Path, arguments: list[str], fault: str) -> None:
-    answer = run("simulate", folder / "jobs.swf", *arguments)
-    assert (answer.code, answer.out) == (2, "")
-    assert fault in answer.lines_of_error[-1]
-
-
-def test_what_is_missing_is_named(run: Run) -> None:
-    assert run("simulate").lines_of_error == ["allocopt: trace: is missing"]
-    assert run("solve").lines_of_error == ["allocopt: instances: is missing"]
-
-
 def test_a_wrong_value_of_python_is_named() -> None:
     with pytest.raises(FieldError, match="gap: is -1, must be greater than or equal to 0"):
         SolveSpec(instances=["@tiny"], gap=-1)

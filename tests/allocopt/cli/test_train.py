@@ -67,26 +67,6 @@ def test_an_agent_learns_from_a_trace_and_schedules_it(run: Run, tmp_path: Path)
     assert told.code == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "fault"),
-    [
-        (("nothing",), "there is no training 'nothing'"),
-        (("nsa", "--network", "cnn-9"), "network is 'cnn-9', must be one of fcn-1"),
-        (("nsa", "--seed", "11"), "reserved for evaluation"),
-        (("nsa", "--option", "speed=1"), "no option 'speed'"),
-        (("nsa", "--trace", "jobs.swf"), "no option 'trace'"),
-        (("dras-ppo",), "give --trace FILE"),
-        (("dras-ppo", "--trace", "a.swf", "--processors", "many"), "processors are 'many'"),
-        (("dras-ppo", "--trace", "a.swf", "--seed", "9003"), "reserved"),
-    ],
-)
-def test_what_cannot_be_trained_is_said_in_a_line(
-    run: Run, tmp_path: Path, arguments: tuple[str, ...], fault: str
-) -> None:
-    assert fault in run("train", *arguments, "--out", tmp_path / "run").refusal(2)
-    assert not (tmp_path / "run").exists()
-
-
 def test_without_torch_it_says_what_to_install(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("learned.rl.training.find_spec", lambda name: None)
     answer = run("train", "nsa", "--out", tmp_path / "run")
