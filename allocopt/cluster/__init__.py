@@ -10,18 +10,13 @@ if TYPE_CHECKING:
     from allocopt.cluster.platform import Part, Platform
     from allocopt.cluster.topology import FatTree, Tree
 
-_HOMES = {
-    "FatTree": "allocopt.cluster.topology",
-    "NamedTree": "allocopt.cluster.named",
-    "Part": "allocopt.cluster.platform",
-    "Platform": "allocopt.cluster.platform",
-    "Tree": "allocopt.cluster.topology",
-    "expand_hostlist": "allocopt.cluster.hostlist",
-    "fold_hostlist": "allocopt.cluster.hostlist",
-    "graph_of": "allocopt.cluster.graphml",
-    "tree_of_graph": "allocopt.cluster.graphml",
+_NAMES = {
+    "graphml": ("graph_of", "tree_of_graph"),
+    "hostlist": ("expand_hostlist", "fold_hostlist"),
+    "named": ("NamedTree",),
+    "platform": ("Part", "Platform"),
+    "topology": ("FatTree", "Tree"),
 }
-
 __all__ = [
     "FatTree",
     "NamedTree",
@@ -36,7 +31,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name from its home: networkx, which graphs need, takes a while."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'allocopt.cluster' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    """Import a name from its module: networkx, which graphs need, takes a while."""
+    for module, names in _NAMES.items():
+        if name in names:
+            return getattr(import_module(f"allocopt.cluster.{module}"), name)
+    raise AttributeError(f"module 'allocopt.cluster' has no attribute {name!r}")

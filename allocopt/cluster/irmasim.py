@@ -10,13 +10,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from allocopt.cluster.multicore import Cluster, ContentionConstants, Machine, Node, PowerConstants, Processor
 from allocopt.cluster.platform_files import Count, PositiveNumber, numbered
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.files.faults import bad_file, shown
-from allocopt.files.models import validated
+from allocopt.files.models import FileModel, validated
 from allocopt.files.reading import parse_json, read_text
 
 CONTENTION = ContentionConstants(b=-1.85e-5, c=32_000.0, da=1.75, db=3_500.0, dc=45_000.0, dd=3_000.0)
@@ -56,9 +56,9 @@ def irmasim_testbed(clocks: Mapping[float, int] = HETEROGENEOUS, stalled: float 
     return Machine("irmasim-testbed", (Cluster("testbed", tuple(nodes)),))
 
 
-class _Model(BaseModel):
+class _Model(FileModel, extra="ignore"):
     # Keys that are not known are ignored, as IRMaSim does.
-    model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True, defer_build=True)
+    pass
 
 
 class _Nodes(_Model):

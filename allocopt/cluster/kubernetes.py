@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from allocopt.cluster.named import NamedTree, Switch, tree_of_switches
 from allocopt.errors import UsageError
 from allocopt.files.faults import bad_file
-from allocopt.files.models import validated
+from allocopt.files.models import FileModel, validated
 from allocopt.files.reading import parse_json, read_text
 
 KNOWN_LABELS = (
@@ -37,21 +37,17 @@ KNOWN_LABELS = (
 CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 
 
-class _Model(BaseModel):
-    # Keys that are not known are left alone: the objects of Kubernetes have many.
-    model_config = ConfigDict(strict=True, frozen=True, defer_build=True)
-
-
-class _Metadata(_Model):
+# Keys that are not known are left alone: the objects of Kubernetes have many.
+class _Metadata(FileModel, extra="ignore"):
     name: Annotated[str, Field(min_length=1)]
-    labels: dict[str, str] = {}
+    labels: Annotated[dict[str, str], Field(default_factory=dict)]
 
 
-class _Node(_Model):
+class _Node(FileModel, extra="ignore"):
     metadata: _Metadata
 
 
-class _NodeList(_Model):
+class _NodeList(FileModel, extra="ignore"):
     items: Annotated[list[_Node], Field(min_length=1)]
 
 

@@ -219,20 +219,25 @@ class Layout(Generic[E]):
         return kernel(void(self.batch, int64[::1], int64[::1], float64[::1], boolean[::1]))(step_all)
 
     def describe_kernel(
-        self, mark_legal: Callable[..., None], describe: Callable[..., None], ndim: int
+        self, mark_legal: Callable[..., None], describe: Callable[..., None], ndim: int, idle: int = 0
     ) -> Callable[..., None]:
         """Make an entry that writes observations and masks of all episodes, named ``describe`` and ``_all``.
 
-        Both functions take an episode and an array: one of a flag per action, of which a single one is set where an
-        episode is over, and one of so many dimensions, all zeros then.
+        Both functions take an episode that is not over and an array: one of a flag per action, and one of so many
+        dimensions. Where an episode is over, all that is seen is 0, and only the action ``idle`` is legal.
         """
         episode_of = self.episode_of
 
         def describe_all(batch: Batch, seen: Float32Array, legal: BoolArray) -> None:
             for e in range(legal.shape[0]):
-                episode = episode_of(batch, e)
-                mark_legal(episode, legal[e])
-                describe(episode, seen[e])
+                if batch.tally[e, 0].over != 0:
+                    seen[e] = 0.0
+                    legal[e] = False
+                    legal[e, idle] = True
+                else:
+                    episode = episode_of(batch, e)
+                    mark_legal(episode, legal[e])
+                    describe(episode, seen[e])
 
         describe_all.__module__, name = describe.__module__, describe.__name__.lstrip("_")
         describe_all.__name__ = f"{name}_all"

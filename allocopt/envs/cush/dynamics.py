@@ -424,9 +424,6 @@ def _describe_job(episode: Episode, slot: int, rows: Float32Array) -> None:
 @inlined
 def _describe(episode: Episode, rows: Float32Array) -> None:
     n_slots = episode.slots.size
-    if episode.tally[0].over:
-        rows[:] = 0.0
-        return
     _describe_cluster(episode, rows)
     for slot in range(n_slots + 1):
         if slot > 0:
@@ -444,9 +441,6 @@ def _describe(episode: Episode, rows: Float32Array) -> None:
 def _draw(episode: Episode, image: Float32Array) -> None:
     # The cluster, then the jobs in the queue; a row is a timestep, a column a CPU or a GPU.
     state, now = episode.state, episode.state.clock[0].now
-    if episode.tally[0].over:
-        image[:] = 0.0
-        return
     for row in range(image.shape[1]):
         line = image[0, row]
         for unit in range(line.size):
@@ -467,9 +461,9 @@ def _draw(episode: Episode, image: Float32Array) -> None:
 @inlined
 def _mark_legal(episode: Episode, legal: BoolArray) -> None:
     for slot in range(episode.slots.size):
-        legal[slot] = not episode.tally[0].over and _may_start(episode, slot)
+        legal[slot] = _may_start(episode, slot)
     legal[episode.slots.size] = True
 
 
-describe_all = LAYOUT.describe_kernel(_mark_legal, _describe, 2)
-draw_all = LAYOUT.describe_kernel(_mark_legal, _draw, 3)
+describe_all = LAYOUT.describe_kernel(_mark_legal, _describe, 2, -1)
+draw_all = LAYOUT.describe_kernel(_mark_legal, _draw, 3, -1)

@@ -1,7 +1,7 @@
 """Machines of the CuSH environment, and the sets of jobs of which an episode takes one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import cast
 
@@ -115,10 +115,6 @@ class JobSet:
     def better(self) -> IntArray:
         """The policy under which each job is served sooner, the first of equal ones, shape ``(n,)``."""
         return cast(IntArray, self.service.argmin(axis=1))
-
-    def in_whole_timesteps(self) -> "JobSet":
-        """Return the jobs with service times rounded up."""
-        return replace(self, service=np.ceil(self.service - 1e-9))
 
     def workload(self, name: str = "jobset") -> Workload:
         """Return the jobs as `simulate` takes them, with ids from 0 and CPUs as processors; a timestep is a second.

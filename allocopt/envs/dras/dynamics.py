@@ -431,8 +431,6 @@ def _mark_legal(episode: Episode, legal: BoolArray) -> None:
         legal[slot] = _is_legal(episode, slot)
     if legal.size > window:
         legal[window] = episode.instance[0].n_slots > 0 and episode.state.clock[0].n_running > 0
-    if episode.tally[0].over:
-        legal[0] = True
 
 
 @kernel(void(LAYOUT.episode, float32[:, ::1]))

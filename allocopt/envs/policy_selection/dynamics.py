@@ -287,9 +287,6 @@ def _describe_cores(episode: Episode, seen: Float32Array) -> None:
 @helper()
 def _describe(episode: Episode, seen: Float32Array) -> None:
     first, level = 0, episode.terms[0].level
-    if episode.tally[0].over:
-        seen[:] = 0.0
-        return
     if level != MINIMAL:
         nodes, processors = episode.multicore.nodes, episode.multicore.processors
         first = nodes.size + processors.size
@@ -309,12 +306,9 @@ def _describe(episode: Episode, seen: Float32Array) -> None:
 
 @helper()
 def _mark_legal(episode: Episode, legal: BoolArray) -> None:
-    # Void, while something happens by itself, and all others; when over, the first.
-    over = episode.tally[0].over != 0
+    # Void, while something happens by itself, and all others.
     for action in range(legal.size):
-        legal[action] = not over and (episode.actions[action, 0] != VOID or _goes_on_by_itself(episode))
-    if over:
-        legal[0] = True
+        legal[action] = episode.actions[action, 0] != VOID or _goes_on_by_itself(episode)
 
 
 describe_all = LAYOUT.describe_kernel(_mark_legal, _describe, 1)

@@ -17,10 +17,7 @@ from allocopt.problems.topology import Allocation, TopologyProblem
 
 @given(fat_trees)
 def test_nodes_are_numbered_from_left_to_right(tree: FatTree) -> None:
-    groups = tree.groups_of(np.arange(tree.size))
-    assert groups.T.tolist() == switches_above(tree)
-    assert len(np.unique(groups[0])) == tree.pods * tree.leaves_per_pod
-    assert len(np.unique(groups[1])) == tree.pods
+    assert tree.groups_of(np.arange(tree.size)).T.tolist() == switches_above(tree)
 
 
 def test_a_fat_tree_has_the_papers_hops_and_counts_ordered_pairs() -> None:
@@ -72,15 +69,6 @@ def test_nodes_share_a_group_where_their_named_switches_are_the_same(tree: Tree)
         for b in range(tree.size):
             same = [x == y for x, y in zip(above[a], above[b], strict=True)]
             assert (groups[:, a] == groups[:, b]).tolist() == same
-
-
-@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3))
-def test_a_fat_tree_spelled_out_has_the_groups_of_a_fat_tree(pods: int, leaves: int, nodes: int) -> None:
-    fat = FatTree(pods, leaves, nodes)
-    leaf_groups = {f"leaf-{n}": list(range(n * nodes, (n + 1) * nodes)) for n in range(pods * leaves)}
-    pod_groups = {f"pod-{p}": [f"leaf-{p * leaves + n}" for n in range(leaves)] for p in range(pods)}
-    tree = Tree.from_levels([leaf_groups, pod_groups], (2, 4, 6))
-    assert tree.groups.tolist() == fat.groups_of(np.arange(fat.size)).tolist()
 
 
 @pytest.mark.parametrize(
@@ -144,12 +132,14 @@ def test_groups_of_a_wrong_shape_are_refused(groups: np.ndarray) -> None:
 
 
 @given(windows(most_idle=12), st.data())
-def test_a_cost_by_counts_is_the_cost_pair_by_pair(problem: TopologyProblem, data: st.DataObject) -> None:
+def test_a_cost_by_counts_is_the_cost_pair_by_pair_in_any_order_of_the_nodes(
+    problem: TopologyProblem, data: st.DataObject
+) -> None:
     positions = data.draw(
         st.lists(st.lists(st.integers(0, len(problem.idle_nodes) - 1), min_size=1, unique=True), min_size=1, max_size=4)
     )
     hops = hop_matrix(problem)
-    costs = hop_costs(problem.topology, problem.hop_cost, [problem.idle_nodes[sorted(chosen)] for chosen in positions])
+    costs = hop_costs(problem.topology, problem.hop_cost, [problem.idle_nodes[chosen] for chosen in positions])
     assert costs.tolist() == pytest.approx([pairwise_cost(problem, hops, chosen) for chosen in positions], rel=1e-12)
 
 
@@ -169,12 +159,6 @@ def test_the_objective_is_the_sum_of_the_jobs_pairwise_costs(problem: TopologyPr
 )
 def test_hops_of_two_four_six_give_the_papers_costs(nodes: list[int], cost: float) -> None:
     assert hop_costs(FatTree(10, 10, 10), 1000.0, [np.array(nodes)])[0] == pytest.approx(1000 * cost)
-
-
-def test_the_order_of_the_nodes_of_a_job_is_of_no_account() -> None:
-    tree = FatTree(2, 2, 3)
-    rising, shuffled = np.array([0, 1, 4, 7, 11]), np.array([7, 0, 11, 4, 1])
-    assert hop_costs(tree, 3.0, [rising]) == hop_costs(tree, 3.0, [shuffled])
 
 
 @given(fat_trees | trees(), st.data())

@@ -30,7 +30,8 @@ def test_the_agent_makes_the_schedules_of_its_episodes_in_the_simulator(
     seed: int, unknown: float, weights: str
 ) -> None:
     recipe = Recipe(jobs=12, unknown_share=unknown)
-    (jobs,) = (one.in_whole_timesteps() for one in recipe.draw_each(MACHINE, SIERRA_TABLE, [seed]))
+    jobs = recipe.draw(MACHINE, SIERRA_TABLE, np.random.default_rng(seed))
+    jobs = replace(jobs, service=np.ceil(jobs.service - 1e-9))
     trained = Trained.load(weights)
     episodes = Episodes([jobs], MACHINE, 1, Options(trained.queue, skips_forced=True))
     trained.agent().run(episodes)

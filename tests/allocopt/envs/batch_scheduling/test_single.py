@@ -21,27 +21,6 @@ from heuristics.scheduling.queue_orders import FirstComeFirstServed
 REWARDS: list[Reward] = [BoundedSlowdown(), MeanWait(), MeanWait(60.0), Makespan(), Utilization()]
 
 
-@pytest.mark.parametrize("reward", REWARDS, ids=repr)
-@pytest.mark.parametrize("backfill", ["none", "easy"])
-def test_random_episodes_keep_the_rules_and_their_rewards_add_up(backfill: BackfillName, reward: Reward) -> None:
-    env = BatchSchedulingEnv(random_workload(300, 1), n_jobs=64, window=8, backfill=backfill, reward=reward)
-    for seed in range(5):
-        rng, total = np.random.default_rng(seed), 0.0
-        env.reset(seed=seed)
-        over = False
-        while not over:
-            _, gain, over, _, _ = env.step(rng.choice(np.flatnonzero(env.action_masks())))
-            total += gain
-        jobs, start, end = env.episodes.schedule().workload, env.episodes.schedule().start, env.episodes.schedule().end
-        assert len(jobs) == 64 == np.isfinite(start).sum()
-        assert jobs.submit[0] == 0
-        assert (start >= jobs.submit).all()
-        assert (end == start + np.minimum(jobs.run, jobs.estimate)).all()
-        for time in start:
-            assert jobs.processors[(start <= time) & (time < end)].sum() <= MACHINE
-        assert total == pytest.approx(worth(reward, jobs, start), rel=1e-9)
-
-
 @dataclass
 class SlowEnvironment:
     """Obvious, slow twin of an episode: plain lists, one pool of processors, events batched."""
@@ -118,42 +97,46 @@ class SlowEnvironment:
         return self.machine - sum(self.size(job) for job in self.running if self.expected_end(job) > time)
 
 
-def worth(reward: Reward, jobs: Workload, start: np.ndarray) -> float:
-    """Return what an episode's rewards must add up to, from the start times alone."""
-    total_wait, total_slowdown, area, last_end = 0.0, 0.0, 0.0, 0.0
-    for submit, run, estimate, size, begin in zip(
-        jobs.submit, jobs.run, jobs.estimate, jobs.processors, start, strict=True
-    ):
-        length = min(run, estimate)
-        total_wait += begin - submit
-        total_slowdown += max(1.0, (begin - submit + length) / max(length, 10.0))
-        area += length * size
-        last_end = max(last_end, begin + length)
+def worth(reward: Reward, slow: SlowEnvironment) -> float:
+    """Return what an episode's rewards must add up to."""
+    jobs, n = range(len(slow.workload)), len(slow.workload)
+    waits = [slow.start[job] - float(slow.workload.submit[job]) for job in jobs]
+    slowdowns = [max(1.0, (waits[job] + slow.length(job)) / max(slow.length(job), 10.0)) for job in jobs]
+    last_end = max(map(slow.end, jobs))
     values: dict[type, float] = {
-        BoundedSlowdown: -total_slowdown / len(jobs),
-        MeanWait: -total_wait / len(jobs) / reward.unit_s,
+        BoundedSlowdown: -sum(slowdowns) / n,
+        MeanWait: -sum(waits) / n / reward.unit_s,
         Makespan: -last_end / reward.unit_s,
-        Utilization: area / (MACHINE * last_end),
+        Utilization: sum(slow.length(job) * slow.size(job) for job in jobs) / (MACHINE * last_end),
     }
     return values[type(reward)]
 
 
+@pytest.mark.parametrize("reward", REWARDS, ids=repr)
 @given(jobs=crowds(MACHINE, 14), choices=st.randoms(use_true_random=False), easy=st.booleans(), kill=st.booleans())
-def test_every_step_is_that_of_plain_python(jobs: Workload, choices: Any, easy: bool, kill: bool) -> None:
+def test_every_step_is_that_of_plain_python_and_rewards_add_up(
+    reward: Reward, jobs: Workload, choices: Any, easy: bool, kill: bool
+) -> None:
     backfill: BackfillName = "easy" if easy else "none"
-    env = BatchSchedulingEnv(jobs, n_jobs=len(jobs), window=5, backfill=backfill, rules=Rules(kill_at_limit=kill))
+    rules = Rules(kill_at_limit=kill)
+    env = BatchSchedulingEnv(jobs, n_jobs=len(jobs), window=5, backfill=backfill, reward=reward, rules=rules)
     observation, info = env.reset()
     slow = SlowEnvironment(env.episodes.schedule().workload, MACHINE, easy, kill)
-    over = False
+    over, total = False, 0.0
     while not over:
         occupied = min(5, len(slow.waiting))
         assert info["action_mask"].tolist() == [1] * occupied + [0] * (5 - occupied)
         np.testing.assert_allclose(observation, described(slow, 5), rtol=1e-6)
         slot = choices.randrange(occupied)
         slow.act(slot)
-        observation, _, over, _, info = env.step(slot)
+        observation, gain, over, _, info = env.step(slot)
+        total += gain
         assert not info["invalid_action"]
-    assert env.episodes.schedule().start.tolist() == [slow.start[job] for job in range(len(jobs))]
+    played = env.episodes.schedule()
+    assert played.workload.submit[0] == 0
+    assert played.start.tolist() == [slow.start[job] for job in range(len(jobs))]
+    assert played.end.tolist() == [slow.end(job) for job in range(len(jobs))]
+    assert total == pytest.approx(worth(reward, slow), rel=1e-9)
     assert not info["action_mask"].any()
     assert not observation.any()
 

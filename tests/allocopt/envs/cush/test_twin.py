@@ -36,9 +36,8 @@ class SlowEpisode:
 
     def units(self) -> list[tuple[str, int, int]]:
         machine, nodes = self.machine, range(self.machine.nodes)
-        return [("cpu", n, i) for n in nodes for i in range(machine.cpus)] + [
-            ("gpu", n, i) for n in nodes for i in range(machine.gpus)
-        ]
+        kinds = ("cpu", machine.cpus), ("gpu", machine.gpus)
+        return [(kind, node, unit) for kind, units in kinds for node in nodes for unit in range(units)]
 
     def is_free(self, unit: tuple[str, int, int]) -> bool:
         return unit not in self.owner or self.started[self.owner[unit]][1] <= self.now
@@ -59,6 +58,9 @@ class SlowEpisode:
 
     def local_reward(self) -> float:
         return -sum((self.now - self.jobs.arrival[job]) / self.jobs.length[job] for job in self.waiting())
+
+    def holders(self) -> list[int]:
+        return [-1 if self.is_free(unit) else self.owner[unit] for unit in self.units()]
 
     def step(self, slot: int, policy: int) -> float:
         job = self.slots[slot] if slot < len(self.slots) else None
@@ -129,6 +131,8 @@ def test_every_step_of_an_episode_is_that_of_the_slow_twin(case: tuple[JobSet, M
         assert fast.jobs()[0].tolist() == [-1 if job is None else job for job in slow.slots]
         assert fast.backlog[0] == len(slow.backlog)
         np.testing.assert_allclose(images[0], slow.image(), atol=1e-6)
+        assert [job for held in fast.placement(0) for job in held.ravel().tolist()] == slow.holders()
+        assert fast._batch.units[0, FREE].tolist() == slow.free().sum(axis=0).tolist()
         slot, policy = int(rng.integers(0, queue + 1)), int(rng.integers(0, 2))
         rewards, ended = fast.step(np.array([slot]), np.array([policy]))
         expected = slow.step(slot, policy)
@@ -164,22 +168,3 @@ def test_accrued_rewards_add_up_to_the_normalized_turnaround(case: tuple[JobSet,
         expected = -2.0 * (tally["normalized_turnaround"] / n - 1.0) - 0.5 * tally["penalty"]
         # What is paid while the first job is waited for belongs to no action; nobody waits then.
         assert tally["total_reward"] == pytest.approx(expected)
-
-
-@given(cases())
-def test_units_are_held_by_those_who_asked_for_them(case: tuple[JobSet, Machine, int, int, int]) -> None:
-    jobs, machine, queue, _, seed = case
-    fast = Episodes([jobs], machine, 1, Options(queue))
-    fast.begin(np.array([0]))
-    rng, over = np.random.default_rng(seed), np.zeros(1, dtype=bool)
-    while not over.all():
-        _, over = fast.step(rng.integers(0, queue + 1, 1), rng.integers(0, 2, 1))
-        starts, ends, _ = fast.times(0)
-        now = fast.now[0]
-        running = np.flatnonzero((starts >= 0) & (ends > now))
-        held = fast.placement(0)
-        free = [units.size - int((units >= 0).sum()) for units in held]
-        assert free == fast._batch.units[0, FREE].tolist()
-        for job in range(len(jobs)):
-            asked = jobs.request[job] if job in running else (0, 0)
-            assert [int((units == job).sum()) for units in held] == list(asked)

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.two_level import played
 from support.workloads import MACHINE, crowds, random_workload
 
 from allocopt.envs.dras.dynamics import CAPABILITY, CAPACITY, FEATURES, Weights
 from allocopt.envs.dras.task import Episodes, Options
-from allocopt.simulator.metrics import measure
 from allocopt.simulator.rules import EventOrder, Level, Mode, Reservations, Rules
 from allocopt.simulator.two_level import Choice
 from allocopt.traces.workload import Workload
@@ -79,17 +77,6 @@ def test_rewards_are_those_of_the_equations_and_add_up(weights: Weights, reserva
     objective += weights.longest_wait * waits.max() + weights.bounded_slowdown * slowdowns.mean()
     assert total == pytest.approx(by_choice - objective, rel=1e-9)
     assert episodes.tally["total_reward"][0] == pytest.approx(total, rel=1e-12)
-
-
-def test_the_tally_is_that_of_the_schedule() -> None:
-    episodes = played(random_workload(200, 4), MACHINE, AtRandom(), Options())
-    schedule, tally = episodes.schedule(0), episodes.tally[0]
-    times, metrics = schedule.job_times, measure(schedule)
-    assert tally["started"] == 200
-    assert tally["wait_s"] == times.wait_s.sum()
-    assert tally["longest_wait_s"] == times.wait_s.max()
-    assert tally["bounded_slowdown"] == pytest.approx(times.bounded_slowdown.sum())
-    assert tally["makespan_s"] == metrics.machine.makespan_s
 
 
 def described(choice: Choice, slot: int, window: int) -> dict[str, float]:

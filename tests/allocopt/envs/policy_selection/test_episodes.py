@@ -12,7 +12,7 @@ from support.multicore import random_jobs, random_machine
 from allocopt.arrays import Float32Array
 from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Machine
-from allocopt.envs.policy_selection.dynamics import GB_IN_MB, HOUR_S, REWARDS, TB_IN_MB, RewardName
+from allocopt.envs.policy_selection.dynamics import GB_IN_MB, HOUR_S, LEVELS, REWARDS, TB_IN_MB, LevelName, RewardName
 from allocopt.envs.policy_selection.task import Episodes, Options, PolicySelectionEnv
 from allocopt.errors import BadFileError
 from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME
@@ -22,9 +22,6 @@ from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.irmasim import npb_batch
 from allocopt.traces.tasks import TaskWorkload
-
-KINDS = tuple(ExecutionKind)
-
 
 SURE = tuple(name for name in ACTION_NAMES if "random" not in name and name != VOID_NAME)
 
@@ -96,13 +93,13 @@ class SlowEyes:
         return np.array([*nodes, *cores, *self.queue()], dtype=np.float32)
 
 
-@pytest.mark.parametrize("level", ["normal", "small", "minimal"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("kind", ExecutionKind)
 @pytest.mark.parametrize("seed", range(4))
-def test_an_episode_is_the_simulation_and_sees_its_arrays(seed: int, kind: ExecutionKind, level: str) -> None:
+def test_an_episode_is_the_simulation_and_sees_its_arrays(seed: int, kind: ExecutionKind, level: LevelName) -> None:
     machine, jobs = instance(seed)
-    execution, names = Execution(kind), (*SURE, VOID_NAME)
-    episodes = Episodes([jobs], machine, 1, execution, Options(level, "energy", names))  # type: ignore[arg-type]
+    execution = Execution(kind)
+    episodes = Episodes([jobs], machine, 1, execution, Options(level, "energy", (*SURE, VOID_NAME)))
     episodes.begin(np.zeros(1, dtype=np.int64))
     simulation = MulticoreSimulation(machine, jobs, execution)
     assert simulation.to_decision() == DECISION
@@ -123,6 +120,8 @@ def test_an_episode_is_the_simulation_and_sees_its_arrays(seed: int, kind: Execu
     assert tally["energy_j"] == pytest.approx(expected.energy_j)
     assert tally["makespan_s"] == pytest.approx(expected.makespan_s)
     assert tally["flow_time_s"] == pytest.approx(expected.flow_time_s)
+    assert episodes.metrics()["energy_delay_js"][0] == pytest.approx(expected.energy_delay_js)
+    assert made.energy_j == pytest.approx(expected.energy_j)
     assert tally["done"] == pytest.approx(1.0)
     assert tally["total_reward"] == pytest.approx(-expected.energy_j)
 
@@ -145,8 +144,8 @@ def test_rewards_add_up_to_what_their_name_says(reward: RewardName, seed: int, p
     episodes.begin(np.zeros(1, dtype=np.int64))
     total, over = 0.0, False
     while not over:
-        gained, ended = episodes.step(np.zeros(1, dtype=np.int64))
-        total, over = total + float(gained[0]), bool(ended[0])
+        (gained,), (over,) = episodes.step(np.zeros(1, dtype=np.int64))
+        total += gained
     assert episodes.tally["total_reward"][0] == pytest.approx(total)
     if reward == "computing":
         assert total == pytest.approx(float(episodes.tally["computing"][0]))
@@ -158,24 +157,17 @@ def test_rewards_add_up_to_what_their_name_says(reward: RewardName, seed: int, p
 def test_computing_counts_the_speeds_right_after_each_action() -> None:
     machine, jobs = irmasim_testbed(), npb_batch(30, np.random.default_rng(1), 0.0)
     episodes = Episodes([jobs], machine, 1, Execution(ExecutionKind.BASELINE), Options("minimal", "computing"))
-    episodes.begin(np.zeros(1, dtype=np.int64))
-    total, over = 0.0, False
-    while not over:
-        reward, ended = episodes.step(np.array([ACTION_NAMES.index("first-high_gflops")]))
-        total, over = total + float(reward[0]), bool(ended[0])
+    episodes.play(lambda seen, legal: np.array([ACTION_NAMES.index("first-high_gflops")]))
     # The first job comes alone where all are submitted at once: a single decision starts all thirty, on the fast cores.
-    assert total == pytest.approx(30 * 3.4)
+    assert episodes.tally["total_reward"][0] == pytest.approx(30 * 3.4)
 
 
 def test_observations_have_the_sizes_of_the_paper() -> None:
     machine = irmasim_testbed()
     nodes, cores, traits = 15, 60, 4
-    for level, size in (
-        ("normal", nodes + nodes + 3 * cores + 5 * traits + 1),
-        ("small", nodes + nodes + 5 * traits + 1),
-        ("minimal", 5 * traits + 1),
-    ):
-        options = Options(level)  # type: ignore[arg-type]
+    of_queue = 5 * traits + 1
+    for level, size in zip(LEVELS, (2 * nodes + 3 * cores + of_queue, 2 * nodes + of_queue, of_queue), strict=True):
+        options = Options(level)
         env = PolicySelectionEnv(options=options)
         assert (env.observation_space.shape, env.action_space.n) == ((size,), 37)
         assert Episodes([npb_batch(3, np.random.default_rng(0))], machine, options=options).size == size
@@ -209,29 +201,6 @@ def test_void_may_always_be_chosen_while_a_task_runs() -> None:
         over = bool(episodes.step(rng.choice(np.flatnonzero(legal), 1))[1][0])
         assert not episodes.tally["invalid"][0]
     assert np.isfinite(episodes.schedule(0).end).all()
-
-
-SMALL = irmasim_testbed({3.4: 2})
-
-
-def small_sets(count: int = 3) -> list[TaskWorkload]:
-    return [npb_batch(12, np.random.default_rng(seed)) for seed in range(count)]
-
-
-def test_an_episode_under_one_policy_is_its_simulation() -> None:
-    jobs = small_sets()[1]
-    env = PolicySelectionEnv(SMALL, small_sets(), options=Options(reward="energy_delay"))
-    env.reset(options={"jobset": 1})
-    total, over, info = 0.0, False, {}
-    while not over:
-        _, reward, over, _, info = env.step(np.int64(ACTION_NAMES.index("shortest-low_power")))
-        total += reward
-    made = simulate(jobs, SMALL, "shortest-low_power")
-    assert info["energy_j"] == pytest.approx(made.energy_j)
-    assert info["makespan_s"] == pytest.approx(made.makespan_s)
-    assert info["flow_time_s"] == pytest.approx(made.flow_time_s)
-    assert -total == pytest.approx(info["energy_delay_js"]) == pytest.approx(made.energy_delay_js)
-    assert env.episodes.schedule().energy_j == pytest.approx(made.energy_j)
 
 
 def test_machine_and_jobs_may_be_files(tmp_path: Path) -> None:
