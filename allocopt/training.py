@@ -1,10 +1,13 @@
 """Trainings by name, found through the entry points ``allocopt.trainings`` of every installed package."""
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from allocopt.errors import UsageError
+from allocopt.files.faults import bad_file, os_fault
 from allocopt.plugins import make_plugin, plugin_names
 
 GROUP = "allocopt.trainings"
@@ -19,6 +22,28 @@ class TrainingRequest:
     minutes: float | None  # wall clock after which to stop with a checkpoint; None to go through to the end
     resumes: bool  # whether to go on from the checkpoint in the folder
     command: str  # the command line, to be kept with the weights
+
+    def check_folder(self, checkpoint: str) -> None:
+        """Make the folder.
+
+        Raises `UsageError` if it holds a checkpoint of this name and the training begins, or the other way round,
+        `BadFileError` if nothing can be written to it.
+        """
+        folder = self.folder
+        # Unlike `Path.exists` it takes a name that is too long for one that is not there.
+        holds = os.path.exists(folder / checkpoint)
+        if self.resumes and not holds:
+            raise UsageError(f"{folder} holds no checkpoint to go on from")
+        if holds and not self.resumes:
+            raise UsageError(f"{folder} holds a training already; --resume goes on with it")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise bad_file(folder, "is a file, must be a folder") from None
+        except OSError as error:
+            raise bad_file(folder, f"cannot be made: {os_fault(error)}") from None
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise bad_file(folder, "no permission to write into it")
 
 
 @dataclass(frozen=True, slots=True)

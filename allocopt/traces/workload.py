@@ -173,6 +173,10 @@ class Workload:
         kept, _ = self._rows(rows)
         return replace(self, **{**kept, "name": name or self.name, "submit": kept["submit"] - begin_s})
 
+    def stretch(self, first: int, jobs: int) -> "Workload":
+        """Return consecutive jobs, the first submitted at time 0."""
+        return self.subset(slice(first, first + jobs), float(self.submit[first]))
+
     def _only(self, keep: BoolArray, reason: str) -> "Workload":
         kept, lost = self._rows(keep)
         dropped = _with_count(self.dropped, reason, int((~keep).sum()))

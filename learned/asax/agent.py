@@ -1,4 +1,4 @@
-"""ASAX: weights of experts, learned by application, and the first fit of waiting jobs into offers of running ones.
+"""ASAX: weights of experts, learned by application, and the quotas that are drawn by them.
 
 The weights of the experts learn from the risk of what was done: Algorithm 1 of the ASAX paper, lines 1 to 13. A round
 goes on until some expert has gathered a risk above 1; then the weights are set anew. By default, following the errata,
@@ -12,7 +12,7 @@ The file is JSON: ``{"format": "allocopt-asax", "version": 1, "metrics": [..], "
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -33,7 +33,6 @@ FORMAT, VERSION = "allocopt-asax", 1
 ARRAYS = ("alpha", "round_risk", "past_risk")
 NUMBERS = ("mixture_risk", "rate_sum")
 SUM_TOLERANCE = 1e-9
-ROUNDING = 1e-6  # Cores' worth of memory that sums may lose
 LEAST_LIKELY = 1e-9  # How likely any quota above 0 has to be to be drawn for a guest that is there
 
 
@@ -180,38 +179,6 @@ class Decision(NamedTuple):
     likelihoods: FloatArray
 
 
-class Offer(NamedTuple):
-    """Room beside a running job without a guest, and the quota that was drawn for it."""
-
-    # Its number and its cores
-    host: int
-    cores: int
-    free_memory: float  # Memory that it leaves, in cores' worth of it
-    decision: Decision  # The quota
-    idle_cores: float = 0.0  # Cores that it leaves idle, which a guest may use beyond its quota: quotas are shares
-
-    @property
-    def usable_cores(self) -> float:
-        """Cores that a guest can keep busy."""
-        return max(self.decision.percent / 100 * self.cores, self.idle_cores)
-
-    def fulfils(self, asked: "Asked") -> bool:
-        """Whether it has the cores and the memory that a job asks for, and the cores that it keeps busy (3.2)."""
-        return (
-            asked.cores <= self.cores
-            and asked.memory <= self.free_memory + ROUNDING
-            and asked.busy_cores <= self.usable_cores + ROUNDING
-        )
-
-
-class Asked(NamedTuple):
-    """Request of a waiting job: cores, memory in cores' worth of it, and the cores that it keeps busy on average."""
-
-    cores: int
-    memory: float = 0.0
-    busy_cores: float = 0.0
-
-
 class Loss(StrEnum):
     """Loss of a host by its guest, which the paper defines in two ways."""
 
@@ -280,16 +247,3 @@ class Asax:
         """Excess risk of each application so far, and its bound."""
         known = self.knowledge.applications.items()
         return {name: (weights.excess_risk, weights.risk_bound) for name, weights in known}
-
-
-def first_fit(guests: Sequence[Asked], offers: Iterable[Offer]) -> Iterator[tuple[int, int, Decision]]:
-    """Give each waiting job the first offer of a quota above 0 that fulfils it; yield guest, host and decision.
-
-    A host takes one guest; one that was asked in vain learns nothing, for without a guest there is no loss.
-    """
-    open_offers = [offer for offer in offers if offer.decision.percent > 0]
-    for guest, asked in enumerate(guests):
-        place = next((place for place, offer in enumerate(open_offers) if offer.fulfils(asked)), None)
-        if place is not None:
-            offer = open_offers.pop(place)
-            yield guest, offer.host, offer.decision

@@ -10,8 +10,10 @@ from allocopt.errors import UsageError
 from allocopt.simulator.quota.execution import Allocation, Progress, QuotaView
 from allocopt.simulator.quota.scheduler import QuotaScheduler
 from allocopt.simulator.scheduler import PlaceGuest, SetQuota, Start
-from learned.asax.agent import Asax, Asked, Decision, Knowledge, Loss, Offer, first_fit
+from learned.asax.agent import Asax, Decision, Knowledge, Loss
 from learned.asax.trees import Experts, State
+
+ROUNDING = 1e-6  # Cores, and cores' worth of memory, that sums may lose
 
 
 @dataclass
@@ -46,20 +48,25 @@ class AsaxScheduler(QuotaScheduler):
             decision = self.asax.decide(host.queued.application, _state_of(view.now, one), view.rng, is_shared=True)
             self._shared[one.number] = decision
             yield SetQuota(one.number, decision.percent)
-        asked = _asked(view) if self.idle_weight else []
+        asked = [_asked(view, job) for job in view.queue] if self.idle_weight else []
         for one in view.allocations:
             if asked and one.guest is None and one.number in self._offers:
                 refused = self._offers[one.number][1]
-                if refused.percent == 0 and any(map(_offer_of(one, refused).fulfils, asked)):
+                if refused.percent == 0 and any(_fulfils(one, refused, *needs) for needs in asked):
                     self.asax.learn(refused, min(1.0, self.idle_weight * one.idle_cores() / one.cores))
         yield from view.easy_starts()
         if not view.queue:
             return
         hosts = sorted((one for one in view.allocations if one.guest is None), key=lambda one: -one.idle_cores())
-        queue = list(view.queue)
-        for guest, number, decision in first_fit(_asked(view), [self._offer(view, one) for one in hosts]):
-            self._shared[number] = decision
-            yield PlaceGuest(queue[guest], number, decision.percent)
+        offers = [(one, decision) for one in hosts if (decision := self._offer(view, one)).percent > 0]
+        for job in list(view.queue):
+            needs = _asked(view, job)
+            place = next((i for i, (one, quota) in enumerate(offers) if _fulfils(one, quota, *needs)), None)
+            if place is not None:
+                # One guest a host. One that was asked in vain learns nothing: without a guest nothing is lost.
+                one, decision = offers.pop(place)
+                self._shared[one.number] = decision
+                yield PlaceGuest(job, one.number, decision.percent)
 
     def ended(self, view: QuotaView, allocation: Allocation) -> None:
         self._offers.pop(allocation.number, None)
@@ -68,14 +75,14 @@ class AsaxScheduler(QuotaScheduler):
             host = allocation.host
             self.asax.learn(decision, self._loss(view.now - host.start_s, host))
 
-    def _offer(self, view: QuotaView, allocation: Allocation) -> Offer:
+    def _offer(self, view: QuotaView, allocation: Allocation) -> Decision:
         state, application = _state_of(view.now, allocation), allocation.host.queued.application
         leaves = self.asax.experts.leaves(state)
         known = self._offers.get(allocation.number)
         if known is None or known[0] != leaves:
             known = leaves, self.asax.decide(application, state, view.rng)
             self._offers[allocation.number] = known
-        return _offer_of(allocation, known[1])
+        return known[1]
 
     def _loss(self, run_s: float, host: Progress) -> float:
         if self.loss == Loss.DEGRADATION:
@@ -83,13 +90,16 @@ class AsaxScheduler(QuotaScheduler):
         return self.asax.performance_loss(run_s, host.queued.job.walltime_s)
 
 
-def _offer_of(host: Allocation, decision: Decision) -> Offer:
-    return Offer(host.number, host.cores, host.free_memory(), decision, host.idle_cores())
+def _asked(view: QuotaView, number: int) -> tuple[int, float, float]:
+    """Return a waiting job's cores, its memory in cores' worth of it, and the cores that it keeps busy on average."""
+    job = view.jobs[number].job
+    return job.cores, job.peak_memory() * job.cores, job.mean("cpu") * job.cores
 
 
-def _asked(view: QuotaView) -> list[Asked]:
-    waiting = (view.jobs[job].job for job in view.queue)
-    return [Asked(job.cores, job.peak_memory() * job.cores, job.mean("cpu") * job.cores) for job in waiting]
+def _fulfils(host: Allocation, decision: Decision, cores: int, memory: float, busy: float) -> bool:
+    """Whether a host has what a job asks for (3.2); quotas are shares, so that its idle cores count beyond them."""
+    usable = max(decision.percent / 100 * host.cores, host.idle_cores())
+    return cores <= host.cores and memory <= host.free_memory() + ROUNDING and busy <= usable + ROUNDING
 
 
 def _state_of(now: float, allocation: Allocation) -> State:

@@ -22,20 +22,18 @@ from allocopt.errors import UsageError
 from allocopt.simulator.locality import Policy
 from learned.cush.policies import (
     FILTERS,
-    HIDDEN,
     JOBS,
-    N_NUMBERS,
+    LEARNED,
     POLICIES,
     SIDE,
     Agent,
     JobSelector,
-    LearnedPolicies,
     PolicySelector,
     Validator,
     parts_of,
 )
-from learned.rl.algorithms import Choices, OptimizerName, PolicyGradient, cumulative_rewards
-from learned.rl.networks import SlotNetwork, dense, masked, masked_log_softmax, set_weights, slot_logits, weights_of
+from learned.rl.algorithms import Choices, OptimizerName, PolicyGradient, timed_advantages
+from learned.rl.networks import SlotNetwork, masked, masked_log_softmax, set_weights, slot_logits, weights_of
 from learned.rl.slots import CompactNetwork, SlotPolicy
 from learned.rl.workers import Stateful, Workers
 
@@ -171,17 +169,6 @@ class ImageModule(nn.Module):
 SelectorModule = CompactModule | ImageModule
 
 
-class PolicyModule(nn.Sequential):
-    """The policy selector: descriptions of jobs of so many traits to logits ``(n, 2)``."""
-
-    def __init__(self, traits: int) -> None:
-        super().__init__(*dense(traits + N_NUMBERS, HIDDEN, len(Policy), activation=nn.ReLU()))
-
-    def acting(self) -> LearnedPolicies:
-        """Return the selector with the present weights, without torch."""
-        return LearnedPolicies(weights_of(self))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Allocations:
     """How the n jobs of some episodes were allocated."""
@@ -224,7 +211,7 @@ class _Played:
 
     def returns(self, gamma: float, *, global_reward: bool) -> FloatArray:
         """Return ``v_t`` of every step, shape ``(T, E)``, with or without the factor ``r_g``."""
-        returns = cumulative_rewards(self.rewards, np.zeros_like(self.runs), gamma)
+        returns = timed_advantages(self.rewards, np.full(self.rewards.shape, gamma))
         return returns * self.turnaround if global_reward else returns
 
     def times_by(self, clock: Clock) -> IntArray:
@@ -304,7 +291,7 @@ class CushLearner(Stateful):
     def __init__(
         self,
         jobs: SelectorModule,
-        policies: PolicyModule | PolicySelector,
+        policies: nn.Module | PolicySelector,
         simulations: Simulations,
         validator: Validator,
         settings: Settings,
@@ -319,7 +306,7 @@ class CushLearner(Stateful):
         )
         how = (settings.optimizer, settings.last_rate, settings.max_grad_norm)
         self._learners = {JOBS: PolicyGradient(jobs, settings.selector_rate, *how)}
-        if isinstance(policies, PolicyModule):
+        if isinstance(policies, nn.Module):
             self._learners[POLICIES] = PolicyGradient(policies, settings.policy_rate, *how)
         self._epochs, self._samples = 0, 0
         self._measures: dict[str, float] = {}
@@ -388,7 +375,9 @@ class CushLearner(Stateful):
     def agent(self) -> Agent:
         """Return an agent with the present parameters."""
         policies = self._policies
-        return Agent(self._jobs.acting(), policies.acting() if isinstance(policies, PolicyModule) else policies)
+        if isinstance(policies, nn.Module):
+            policies = PolicySelector(LEARNED, weights_of(policies))
+        return Agent(self._jobs.acting(), policies)
 
     def best_agent(self) -> Agent:
         """Go back to the best parameters, and return an agent with them."""

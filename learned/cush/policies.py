@@ -48,44 +48,34 @@ class JobSelector(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LearnedPolicies:
-    """The network of the policy selector; raises ValueError if a parameter is missing, or has another shape."""
+class PolicySelector:
+    """A policy selector's network, or a rule in its place; raises ValueError if a parameter has not the right shape."""
 
-    weights: Weights
+    how: str = LEARNED  # ``learned``, or one of `FIXED`
+    weights: Weights = field(default_factory=dict)  # Of the network
 
     def __post_init__(self) -> None:
-        inputs = self.weights["0.weight"].shape[-1] if "0.weight" in self.weights else N_NUMBERS
-        first = {"0.weight": (HIDDEN, inputs), "0.bias": (HIDDEN,)}
-        check_shapes({**first, "2.weight": (len(Policy), HIDDEN), "2.bias": (len(Policy),)}, self.weights)
+        if self.how == LEARNED:
+            inputs = self.weights["0.weight"].shape[-1] if "0.weight" in self.weights else N_NUMBERS
+            first = {"0.weight": (HIDDEN, inputs), "0.bias": (HIDDEN,)}
+            check_shapes({**first, "2.weight": (len(Policy), HIDDEN), "2.bias": (len(Policy),)}, self.weights)
 
     def choose(self, described: Float32Array, penalties: FloatArray, uniform: FloatArray | None = None) -> IntArray:
         """Return the most probable policies of jobs that start, or draw them by random numbers within 0 .. 1, ``(n,)``.
 
         Descriptions have shape ``(n, inputs)``; only an oracle looks at penalties under each `Policy`, shape ``(n,
-        2)``.
+        2)``. For a rule nothing is drawn.
         """
+        if self.how == ORACLE:
+            return np.asarray(penalties.argmin(axis=1), dtype=np.int64)
+        if self.how != LEARNED:
+            chosen = next(policy for policy in Policy if policy.label == self.how)
+            return np.full(len(described), int(chosen), dtype=np.int64)
         logits = two_layers(self.weights, described, lambda values: np.maximum(values, np.float32(0.0)))
         if uniform is None:
             return np.asarray(logits.argmax(axis=1), dtype=np.int64)
         first = 1.0 / (1.0 + np.exp(np.clip(np.diff(logits.astype(np.float64))[:, 0], -60.0, 60.0)))
         return np.asarray((uniform >= first).astype(np.int64))
-
-
-@dataclass(frozen=True, slots=True)
-class FixedPolicies:
-    """A rule in the place of the policy selector, one of `FIXED`."""
-
-    how: str
-
-    def choose(self, described: Float32Array, penalties: FloatArray, uniform: FloatArray | None = None) -> IntArray:
-        """Return the policies, for which nothing is drawn; see `LearnedPolicies.choose`."""
-        if self.how == ORACLE:
-            return np.asarray(penalties.argmin(axis=1), dtype=np.int64)
-        chosen = next(policy for policy in Policy if policy.label == self.how)
-        return np.full(len(described), int(chosen), dtype=np.int64)
-
-
-PolicySelector = LearnedPolicies | FixedPolicies
 
 
 class _Choice(NamedTuple):
@@ -153,15 +143,6 @@ def _idling_forbidden(legal: BoolArray, running: IntArray) -> BoolArray:
     return allowed
 
 
-def right_share(episodes: Episodes) -> float:
-    """Share of the started jobs that were allocated by their better policy."""
-    right = [
-        jobs.penalty[np.arange(len(jobs)), episodes.times(number)[2]] <= jobs.penalty.min(axis=1) + 1e-9
-        for number, jobs in enumerate(episodes.jobsets)
-    ]
-    return float(np.concatenate(right).mean())
-
-
 class Validator:
     """Judges both selectors on job sets that they were not trained on; every worker plays every P-th of them."""
 
@@ -176,7 +157,7 @@ class Validator:
         if episodes is not None:
             agent.run(episodes)
             metrics, n = episodes.metrics(), len(episodes.jobsets)
-            sums[:2] = n, n * right_share(episodes)
+            sums[:2] = n, n * episodes.right_share()
             sums[2:] = [metrics[name].sum() for name in ("normalized_turnaround", *MEANS)]
         count, right, score, *means = workers.total(sums).tolist()
         named = {f"validated_{name}": mean / count for name, mean in zip(MEANS, means, strict=True)}
@@ -221,7 +202,7 @@ class Trained:
     def policies(self) -> PolicySelector:
         """Return the policy selector, or the rule in its place."""
         how = str(self.card.settings["policies"])
-        return FixedPolicies(how) if how in FIXED else LearnedPolicies(parts_of(self.weights, POLICIES))
+        return PolicySelector(how if how in FIXED else LEARNED, parts_of(self.weights, POLICIES))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,11 +11,11 @@ from allocopt.envs.cush.dynamics import FIRST_TRAIT, Weights
 from allocopt.envs.cush.jobsets import MACHINES, JobSet, Machine, Recipe
 from allocopt.envs.cush.task import ObservationName, Options
 from allocopt.errors import UsageError
-from allocopt.simulator.locality import SIERRA_TABLE, Measurements, PenaltyTable
-from learned.cush.policies import FIXED, LEARNED, SIDE, FixedPolicies, Validator
+from allocopt.simulator.locality import SIERRA_TABLE, Measurements, PenaltyTable, Policy
+from learned.cush.policies import FIXED, HIDDEN, LEARNED, N_NUMBERS, SIDE, PolicySelector, Validator
 from learned.rl.slots import CompactNetwork
-from learned.rl.training import DeclaredTraining, Trained, file_names, option
-from learned.rl.workers import Workers, joined_workers
+from learned.rl.training import DeclaredTraining, Trained, option
+from learned.rl.workers import Workers
 
 if TYPE_CHECKING:
     from learned.cush.learner import CushLearner, SelectorModule
@@ -60,6 +60,7 @@ class CushTraining(DeclaredTraining["CushLearner"]):
     policy_rate: float = option(0.0, least=0)
 
     name: ClassVar[str] = "cush"
+    paths: ClassVar[tuple[str, ...]] = ("table", "measured")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -116,27 +117,24 @@ class CushTraining(DeclaredTraining["CushLearner"]):
         """Take every seed: those that are drawn from it are never those of validations."""
 
     def workers(self) -> AbstractContextManager[Workers]:
-        return joined_workers()
+        return Workers.joined()
 
     def result(self, learner: "CushLearner") -> Trained:
-        told = {
-            "table": file_names(self.table),
-            "measured": file_names(self.measured),
-            "workers": learner.n_workers,
-            "score": float(learner.best_score),
-        }
+        told = {"workers": learner.n_workers, "score": float(learner.best_score)}
         return Trained(self.network, learner.best, told)
 
     def _learner(self, seed: int, workers: Workers) -> "CushLearner":
+        from torch import nn
+
         from learned.cush.learner import (
             PUBLISHED,
             USUAL,
             CompactModule,
             CushLearner,
             ImageModule,
-            PolicyModule,
             Simulations,
         )
+        from learned.rl.networks import dense
 
         if self.simulations % workers.count:
             raise UsageError(
@@ -149,7 +147,11 @@ class CushTraining(DeclaredTraining["CushLearner"]):
             jobs = CompactModule(CompactNetwork(FIRST_TRAIT + traits, critic=0))
         else:
             jobs = ImageModule(self.queue, self.horizon, self.cluster().units)
-        policies = PolicyModule(traits) if self.policies == LEARNED else FixedPolicies(self.policies)
+        policies: nn.Module | PolicySelector
+        if self.policies == LEARNED:
+            policies = dense(traits + N_NUMBERS, HIDDEN, len(Policy), activation=nn.ReLU())
+        else:
+            policies = PolicySelector(self.policies)
         given = USUAL if self.settings == "usual" else PUBLISHED
         usual_rate = 3e-4 if given is USUAL and self.network == "published" else given.selector_rate
         settings = replace(

@@ -21,7 +21,7 @@ from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.dras.dynamics import FEATURES, LOG_UNIT
 from learned.dras.environment import JobsetEnvironment, SeveralMachines
 from learned.dras.jobsets import HOUR_S
-from learned.rl.algorithms import Rollout, descend
+from learned.rl.algorithms import Rollout, descend, timed_advantages
 from learned.rl.networks import SlotActorCritic, SlotStates, weights_of
 from learned.rl.slots import SlotPolicy
 from learned.rl.training import A2cSettings
@@ -86,9 +86,9 @@ class JobsetCollector:
         relative = _relative_rewards(played.rewards, played.times_s, jobsets)
         discounts = np.exp(-np.diff(played.times_s, axis=0) / (self.horizon_h * HOUR_S))
         if not machine.reward_scale:
-            sums = _timed_advantages(relative, discounts, np.zeros_like(steps), 1.0)
+            sums = timed_advantages(relative, discounts)
             machine.reward_scale = float(sums[played.acts].std()) or 1.0
-        estimates = _timed_advantages(relative / machine.reward_scale, discounts, steps, settings.gae_lambda)
+        estimates = timed_advantages(relative / machine.reward_scale, discounts, steps, settings.gae_lambda)
         advantages = torch.from_numpy(estimates[played.acts]).float()
         returns = advantages + values
         machine.reward_scale *= SCALE_MEMORY + (1 - SCALE_MEMORY) * max(float(returns.std()), 1e-3)
@@ -131,16 +131,6 @@ def _relative_rewards(rewards: FloatArray, times_s: FloatArray, jobsets: IntArra
         for e in members:
             relative[:, e] = rewards[:, e] - np.diff(np.interp(times_s[:, e], grid, mean))
     return relative
-
-
-def _timed_advantages(rewards: FloatArray, discounts: FloatArray, values: FloatArray, gae_lambda: float) -> FloatArray:
-    """Generalized advantage estimates, a discount for each step, shape ``(T, E)``; values are ``(T + 1, E)``."""
-    advantages = np.zeros_like(rewards)
-    later = np.zeros(rewards.shape[1])
-    for t in range(len(rewards) - 1, -1, -1):
-        later = rewards[t] + discounts[t] * (values[t + 1] + gae_lambda * later) - values[t]
-        advantages[t] = later
-    return advantages
 
 
 def _wfp3_scores(states: Float32Array, machine: int) -> FloatArray:

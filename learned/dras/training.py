@@ -26,7 +26,6 @@ from learned.rl.training import (
     PpoSettings,
     Settings,
     Trained,
-    file_names,
     option,
 )
 from learned.rl.workers import Workers
@@ -86,6 +85,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
     longest_wait: float = 30.0
     learning_rate: float = option(0.0, least=0)  # Of Adam; 0 for the usual one
 
+    paths: ClassVar[tuple[str, ...]] = ("trace",)
     usual_updates: ClassVar[int]
     usual_environments: ClassVar[int] = 32
     usual_every: ClassVar[int] = 5
@@ -168,10 +168,9 @@ class DrasTraining(DeclaredTraining["BestKept"]):
         return Validated(inner, inner.model, self.every or self.usual_every)
 
     def result(self, learner: "BestKept") -> Trained:
-        traces = file_names(self.trace).split(",")
+        traces = [Path(path).name for path in self.trace.split(",")]
         thanks = [text for name, text in ACKNOWLEDGEMENTS.items() if any(one.startswith(name) for one in traces)]
         told = {
-            "trace": ",".join(traces),
             "acknowledgement": "; ".join(thanks),
             "reservations": self.reservations.name.lower(),
             "reward": asdict(self.reward),

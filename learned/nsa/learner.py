@@ -29,7 +29,7 @@ from heuristics.topology.annealing import (
     remove_jobs,
 )
 from learned.nsa.networks import CONVOLUTION, DENSE, Architecture, Shape
-from learned.nsa.solver import LARGEST_JOB, asked_by_others, node_features, write_state
+from learned.nsa.solver import node_features, write_state
 from learned.rl.workers import Stateful
 
 REWARD_SCALE = 0.01  # What hops are multiplied by in a reward, so that most lie between -5 and 0
@@ -144,10 +144,8 @@ def _observe_all(
         first = 2 * pool.position_first[repairs.counters[WINDOW, e]]
         nodes = pool.nodes[first : first + 2 * m].reshape((2, m))
         waiting = repairs.jobs[e, repairs.counters[PLACED, e] : repairs.counters[REMOVED, e]]
-        size = encoding.sizes[waiting[0]] / LARGEST_JOB
-        others = asked_by_others(encoding.sizes, waiting) / LARGEST_JOB
         idle = repairs.idle[e, : repairs.counters[N_IDLE, e]]
-        n_legal[e] = write_state(nodes, idle, size, others, n_features, states[e])
+        n_legal[e] = write_state(nodes, idle, encoding.sizes, waiting, n_features, states[e])
 
 
 @kernel(void(WINDOW_POOL, REPAIRS, RULES, int64[::1], float64[::1], boolean[::1], types.npy_rng), allocates=True)

@@ -73,29 +73,27 @@ GUIDE = record_type(_Guide)
 
 @helper(allocates=True)
 def write_state(
-    nodes: Float32Array, idle: IntArray, size: float, others: float, n_features: int, state: Float32Array
+    nodes: Float32Array, idle: IntArray, sizes: IntArray, waiting: IntArray, n_features: int, state: Float32Array
 ) -> int:
-    """Write the state of a repair, shape ``(n_features * q,)``; return how many actions are legal. See `_Guide`."""
+    """Write the state of a repair, shape ``(n_features * q,)``; return how many actions are legal. See `_Guide`.
+
+    The first of the waiting jobs, of some of the sizes, is placed next.
+    """
     q = state.size // n_features
     n = min(q, idle.size)
     for i in range(n):
         state[i] = nodes[0, idle[i]]
         state[q + i] = nodes[1, idle[i]]
+    asked = 0
+    for i in range(1, waiting.size):
+        asked += sizes[waiting[i]]
+    size, others = sizes[waiting[0]] / LARGEST_JOB, asked / max(waiting.size - 1, 1) / LARGEST_JOB
     for feature in range(2, n_features):
         value = size if feature == 2 else (others if feature == 3 else 1.0)
         state[feature * q : feature * q + n] = value
     for feature in range(n_features):
         state[feature * q + n : (feature + 1) * q] = 0.0
     return n
-
-
-@helper(allocates=True)
-def asked_by_others(sizes: IntArray, jobs: IntArray) -> float:
-    """Mean number of nodes of the jobs that are placed after the first one, 0 where there is none."""
-    asked = 0
-    for i in range(1, jobs.size):
-        asked += sizes[jobs[i]]
-    return asked / max(jobs.size - 1, 1)
 
 
 @helper(allocates=True)
@@ -124,8 +122,7 @@ def _guided(
     guide: _Guide,
     rng: np.random.Generator,
 ) -> int:
-    size, others = sizes[jobs[i]] / LARGEST_JOB, asked_by_others(sizes, jobs[i:count]) / LARGEST_JOB
-    n = write_state(guide.nodes, idle[:n_idle], size, others, guide.n_features, guide.state)
+    n = write_state(guide.nodes, idle[:n_idle], sizes, jobs[i:count], guide.n_features, guide.state)
     return _draw_action(forward(guide.network, guide.buffers, guide.state)[:n], guide.sharpness, rng)
 
 
@@ -178,8 +175,12 @@ class Nsa(TopologySolver):
         guide, restores = self._guide(problem), self.walk == "metropolis"
         return follow_walk(problem, run, schedule, seed, anneal_guided, STEPS_PER_SLICE, guide=guide, restores=restores)
 
+    def loaded(self) -> tuple[Architecture, PackedNetwork]:
+        """Return architecture and packed weights; raises `BadFileError` if the file holds no network of the paper."""
+        return load_weights(_weights_path(self.network), "nsa", _packed)
+
     def _guide(self, problem: TopologyProblem) -> _Guide:
-        architecture, network = load_network(self.network)
+        architecture, network = self.loaded()
         buffers, nodes = architecture.buffers(), node_features(problem)
         state = np.empty(int(np.prod(architecture.input)), dtype=np.float32)
         return _Guide(network, buffers, nodes, *architecture.input, float(self.sharpness), state)
@@ -192,14 +193,6 @@ def _weights_path(network: str) -> Path:
     if path.suffix != ".safetensors":
         raise UsageError(f"there is no network {network!r}; there are {', '.join(NETWORKS)}, or a .safetensors file")
     return path
-
-
-def load_network(network: str) -> tuple[Architecture, PackedNetwork]:
-    """Return architecture and packed weights of a network that comes along, or of a file.
-
-    Raises `UsageError` if there is no such one, `BadFileError` if the file holds no network of the paper.
-    """
-    return load_weights(_weights_path(network), "nsa", _packed)
 
 
 def _packed(weights: Mapping[str, Float32Array], card: Card) -> tuple[Architecture, PackedNetwork]:

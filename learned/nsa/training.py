@@ -13,7 +13,6 @@ from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.simulator.window import windows
 from allocopt.solving.budget import Budget
 from allocopt.traces.generators import uniform_workload
-from allocopt.traces.workload import Workload
 from heuristics.topology.annealing import Annealing
 from learned.nsa.networks import NETWORKS
 from learned.rl.training import DeclaredTraining, PpoSettings, Trained, option
@@ -84,11 +83,6 @@ class NsaTraining(DeclaredTraining["PpoLearner"]):
         return PpoSettings(ent_coef=self.ent_coef, final_ent_coef=self.ent_coef)
 
 
-def epoch_workload(workload: Workload, first: int, n_jobs: int) -> Workload:
-    """Return consecutive jobs of a workload, the first submitted at time 0."""
-    return workload.subset(slice(first, first + n_jobs), float(workload.submit[first]))
-
-
 def _training_windows(seed: int, n_epochs: int) -> Iterator[TopologyProblem]:
     """Yield 100 windows of the paper's workload of every epoch."""
     workload = uniform_workload(n_epochs * JOBS_PER_EPOCH, np.random.default_rng(seed))
@@ -99,5 +93,5 @@ def _training_windows(seed: int, n_epochs: int) -> Iterator[TopologyProblem]:
         return result.unless_interrupted().found()
 
     for epoch in range(n_epochs):
-        jobs = epoch_workload(workload, epoch * JOBS_PER_EPOCH, JOBS_PER_EPOCH)
+        jobs = workload.stretch(epoch * JOBS_PER_EPOCH, JOBS_PER_EPOCH)
         yield from islice(windows(jobs, PAPER_CLUSTER, PERIOD_S, allocate, min_jobs=1), WINDOWS_PER_EPOCH)

@@ -251,14 +251,20 @@ def _generalized_advantages(
     return advantages
 
 
-def cumulative_rewards(rewards: FloatArray, done: BoolArray, gamma: float) -> FloatArray:
-    """Sum discounted rewards from each step to the end of its episode or of the arrays, shape ``(T, E)``."""
-    sums = np.zeros_like(rewards)
+def timed_advantages(
+    rewards: FloatArray, discounts: FloatArray, values: FloatArray | None = None, gae_lambda: float = 1.0
+) -> FloatArray:
+    """Generalized advantage estimates, shape ``(T, E)``; without values, shape ``(T + 1, E)``, sums of rewards.
+
+    Discounts are those of each step, 0 where it ended an episode.
+    """
+    advantages = np.zeros_like(rewards)
+    valued = np.zeros((len(rewards) + 1, rewards.shape[1])) if values is None else values
     later = np.zeros(rewards.shape[1])
     for t in range(len(rewards) - 1, -1, -1):
-        later = rewards[t] + gamma * np.where(done[t], 0.0, later)
-        sums[t] = later
-    return sums
+        later = rewards[t] + discounts[t] * (valued[t + 1] + gae_lambda * later) - valued[t]
+        advantages[t] = later
+    return advantages
 
 
 M_co = TypeVar("M_co", bound=nn.Module, covariant=True)
@@ -419,7 +425,7 @@ class PgLearner(EnvironmentLearner[nn.Module, PgSettings]):
             settings.n_steps,
             self._unfinished,
         )
-        returns = cumulative_rewards(steps.rewards, steps.done, settings.gamma)
+        returns = timed_advantages(steps.rewards, np.where(steps.done, 0.0, settings.gamma))
         advantages = torch.from_numpy(returns - self._baseline(returns)[:, None]).float().flatten()
         choices = Choices(steps.states, steps.legal, steps.actions, advantages)
         loss, entropy = _policy_loss(self.model, choices, settings.ent_coef)

@@ -5,7 +5,6 @@ A checkpoint is the whole state of a training in one file, written beside its pl
 
 import csv
 import io
-import os
 import pickle
 import struct
 import time
@@ -42,10 +41,11 @@ def run_updates(
     """Make all updates that are left, yielding after each; the caller writes the weights at the end.
 
     The identity is what must be the same for a checkpoint to be of this training. Of the workers that run this loop
-    together, the first one writes files. Raises what `check_folder` and `_read_checkpoint` do, `UsageError` if another
-    worker has died, and `KeyboardInterrupt` if it is interrupted, after which what was done can be gone on from.
+    together, the first one writes files. Raises what `TrainingRequest.check_folder` and `_read_checkpoint` do,
+    `UsageError` if another worker has died, and `KeyboardInterrupt` if it is interrupted, after which what was done can
+    be gone on from.
     """
-    check_folder(request)
+    request.check_folder(NAME)
     rows: list[dict[str, float]] = []
     if request.resumes:
         state = _read_checkpoint(request.folder, identity)
@@ -83,29 +83,6 @@ def run_updates(
         yield TrainingProgress(len(rows), total, measures)
         if is_late:
             return
-
-
-def check_folder(request: TrainingRequest) -> None:
-    """Make the folder.
-
-    Raises `UsageError` if it holds a training and this one begins, or the other way round, `BadFileError` if nothing
-    can be written to it.
-    """
-    folder = request.folder
-    # Unlike `Path.exists` it takes a name that is too long for one that is not there.
-    holds = os.path.exists(folder / NAME)
-    if request.resumes and not holds:
-        raise UsageError(f"{folder} holds no checkpoint to go on from")
-    if holds and not request.resumes:
-        raise UsageError(f"{folder} holds a training already; --resume goes on with it")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:
-        raise bad_file(folder, "is a file, must be a folder") from None
-    except OSError as error:
-        raise bad_file(folder, f"cannot be made: {os_fault(error)}") from None
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise bad_file(folder, "no permission to write into it")
 
 
 def _write_checkpoint(folder: Path, identity: dict[str, Any], state: dict[str, Any]) -> None:

@@ -49,6 +49,7 @@ class DeclaredTraining(ABC, Generic[L]):
     """A training whose fields are its options, checked when it is made; see `allocopt.training.Training`."""
 
     name: ClassVar[str]
+    paths: ClassVar[tuple[str, ...]] = ()  # Options that are files, whose folders the card leaves out
     renamed_options: ClassVar[Mapping[str, str]] = {}  # Options that had another name once, by that name
 
     def __post_init__(self) -> None:
@@ -114,9 +115,9 @@ class DeclaredTraining(ABC, Generic[L]):
         self.check_seed(request.seed)
         check_torch()
         from allocopt.report.provenance import provenance
-        from learned.rl.loop import check_folder, run_updates
+        from learned.rl.loop import NAME, run_updates
 
-        check_folder(request)
+        request.check_folder(NAME)
         # That of the program which trains, not of the one that is there when it ends.
         begun_at = provenance()["commit"]
         with self.workers() as workers:
@@ -128,14 +129,12 @@ class DeclaredTraining(ABC, Generic[L]):
                     if progress.done == progress.total:
                         network, weights, told = self.result(learner)
                         about = self.name, network, request.seed, self.n_updates, __version__, begun_at, request.command
-                        card = Card(*about, {**self.card_settings(), **told})
+                        settings = self.card_settings()
+                        for name in self.paths:
+                            settings[name] = ",".join(Path(path).name for path in settings[name].split(","))
+                        card = Card(*about, {**settings, **told})
                         write_weights(request.folder / "weights.safetensors", weights, card)
                     yield progress
-
-
-def file_names(paths: str) -> str:
-    """Return file names that are separated by commas, without their folders."""
-    return ",".join(Path(path).name for path in paths.split(","))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -123,6 +123,43 @@ class Workers:
         """Return the states of all of them, by their numbers."""
         return [state]
 
+    @staticmethod
+    @contextmanager
+    def joined() -> "Iterator[Workers]":
+        """Join the workers that this process was started with, or none; raises `UsageError` if that fails."""
+        if int(os.environ.get(COUNT, "1")) == 1:
+            yield ALONE
+            return
+        import torch
+        from torch import distributed
+
+        has_accelerator = torch.cuda.is_available()
+        device = torch.device("cuda", int(os.environ.get(LOCAL_RANK, "0"))) if has_accelerator else torch.device("cpu")
+        if has_accelerator:
+            torch.cuda.set_device(device)
+        try:
+            distributed.init_process_group("nccl" if has_accelerator else "gloo")
+        except (ValueError, RuntimeError) as error:
+            raise UsageError(
+                f"the other workers cannot be joined: {error}; start them by torchrun --standalone --nproc-per-node P"
+            ) from None
+
+        # torchrun tells all workers to stop when one has died.
+        def stop(number: int, frame: FrameType | None) -> None:
+            raise UsageError(
+                "this worker was told to stop, as when another one has died; --resume goes on from the last checkpoint"
+            )
+
+        # Only the main thread may handle signals.
+        is_main = threading.current_thread() is threading.main_thread()
+        before = signal.signal(signal.SIGTERM, stop) if is_main else None
+        try:
+            yield _Joined(device)
+        finally:
+            if is_main:
+                signal.signal(signal.SIGTERM, before)
+            distributed.destroy_process_group()
+
 
 ALONE = Workers()  # One process; it holds nothing
 
@@ -170,43 +207,6 @@ class _Joined(Workers):
             self._distributed.all_reduce(tensor, how)
         reduced: FloatArray = tensor.cpu().numpy()
         return reduced
-
-
-@contextmanager
-def joined_workers() -> Iterator[Workers]:
-    """Join the workers that this process was started with, or none; raises `UsageError` if they cannot be joined."""
-    if int(os.environ.get(COUNT, "1")) == 1:
-        yield ALONE
-        return
-    import torch
-    from torch import distributed
-
-    has_accelerator = torch.cuda.is_available()
-    device = torch.device("cuda", int(os.environ.get(LOCAL_RANK, "0"))) if has_accelerator else torch.device("cpu")
-    if has_accelerator:
-        torch.cuda.set_device(device)
-    try:
-        distributed.init_process_group("nccl" if has_accelerator else "gloo")
-    except (ValueError, RuntimeError) as error:
-        raise UsageError(
-            f"the other workers cannot be joined: {error}; start them by torchrun --standalone --nproc-per-node P"
-        ) from None
-
-    # torchrun tells all workers to stop when one has died.
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise UsageError(
-            "this worker was told to stop, as when another one has died; --resume goes on from the last checkpoint"
-        )
-
-    # Only the main thread may handle signals.
-    is_main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGTERM, stop) if is_main else None
-    try:
-        yield _Joined(device)
-    finally:
-        if is_main:
-            signal.signal(signal.SIGTERM, before)
-        distributed.destroy_process_group()
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from allocopt.envs.cush.task import DynamicTypes, Episodes, Options
 from allocopt.reproduction import Records
 from allocopt.simulator.locality import SIERRA_TABLE, Policy, TypeClassifier, WorkloadType
 from heuristics.scheduling.job_selection import RULES
-from learned.cush.policies import Agent, Validator, right_share
+from learned.cush.policies import Agent, Validator
 from learned.cush.training import USUAL_EPOCHS, CushTraining
 from learned.rl.workers import ALONE
 from papers.artifact import Artifact, Asked, Number, Record, evenly, mean_of, read_curve, seed_and_name
@@ -330,7 +330,7 @@ def _right_by_set(asked: Asked, training: CushTraining) -> Record:
         for one in sets:
             episodes = Episodes([one], machine, 1, Options(training.queue, skips_forced=True))
             agent.run_dynamic(DynamicTypes(classifier, episodes), episodes, 0)
-            row.append(right_share(episodes))
+            row.append(episodes.right_share())
         shares.append(row)
     return {"right": [float(share) for share in np.mean(shares, axis=0)], "campaigns": [float(len(shares))]}
 

@@ -20,13 +20,13 @@ from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.irmasim import TABLE_FOUR, npb_batch
 from allocopt.traces.tasks import TaskWorkload
-from learned.irmasim.agents import Agent
 from learned.irmasim.training import (
     HETEROGENEOUS,
     HOMOGENEOUS,
     PAPERS,
     SHARE,
     SUBSET,
+    Agent,
     IrmasimTraining,
     policy_rewards,
 )

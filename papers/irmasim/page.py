@@ -18,8 +18,7 @@ from allocopt.report.plot import Axis, Colours, Panel
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.multicore.policies import NodeSelection
 from allocopt.simulator.simulate import simulate
-from learned.irmasim.agents import Agent
-from learned.irmasim.training import HETEROGENEOUS, PAPERS, SUBSET, IrmasimTraining, policy_rewards
+from learned.irmasim.training import HETEROGENEOUS, PAPERS, SUBSET, Agent, IrmasimTraining, policy_rewards
 from papers.irmasim.figures import BELOW, ENERGY, KINDS, MEASURES, OVER_BEST, UNTIL
 from papers.pages import (
     ByRow,

@@ -13,7 +13,6 @@ import numpy as np
 from allocopt.arrays import FloatArray
 from allocopt.report.table import Cell, aligned_table
 from allocopt.traces.workload import Workload
-from learned.nsa.training import epoch_workload
 from papers.artifact import Asked
 from papers.nsa.figures import JOBS, PERIODS_S, Compared, OneByOne, compared
 from papers.nsa.tables import EPOCHS, QUICK_EPOCHS, read_paper_workload
@@ -106,7 +105,7 @@ def main() -> None:
     options = page_parser(__doc__, data="tjap/", quick="the table of two epochs").parse_args()
     asked = Asked(options.data, options.quick, (0,))
     workload = read_paper_workload(asked)
-    epochs = [epoch_workload(workload, JOBS * number, JOBS) for number in range(asked.size(EPOCHS, QUICK_EPOCHS))]
+    epochs = [workload.stretch(JOBS * number, JOBS) for number in range(asked.size(EPOCHS, QUICK_EPOCHS))]
     lines = _measured(epochs)
     if options.quick:
         print(_table(lines))

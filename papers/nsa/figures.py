@@ -26,7 +26,7 @@ from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from heuristics.topology.annealing import AnnealingAsPublished
 from learned.nsa.networks import NETWORKS
 from learned.nsa.solver import Nsa
-from learned.nsa.training import PAPER_CLUSTER, NsaTraining, epoch_workload
+from learned.nsa.training import PAPER_CLUSTER, NsaTraining
 from papers.artifact import Artifact, Asked, Number, Record, mean_of, progress_of, seed_and_name
 from papers.nsa.tables import (
     LEADER,
@@ -196,7 +196,7 @@ def compared(seed: int = 0) -> Iterator[Compared]:
 
 
 def _record_of_six(asked: Asked, piece: str) -> Record:
-    workload = epoch_workload(read_paper_workload(asked), JOBS * (epoch_of(piece) - 1), JOBS)
+    workload = read_paper_workload(asked).stretch(JOBS * (epoch_of(piece) - 1), JOBS)
     found = {}
     for one in compared(seed_and_name(piece)[0]):
         of = "" if one.period_s is None else f" of {one.period_s} s"

@@ -16,7 +16,7 @@ from allocopt.arrays import Float32Array
 from allocopt.report.plot import smoothed
 from allocopt.report.table import Cell, aligned_table
 from learned.nsa.networks import NETWORKS, PRINTED_PARAMETERS, Buffers, PackedNetwork, forward
-from learned.nsa.solver import load_network
+from learned.nsa.solver import Nsa
 from papers.artifact import read_curve
 from papers.nsa.tables import LEADER, OPTIMUM
 from papers.pages import Selection, page_parser, selected_tables, write_lines, write_template
@@ -68,7 +68,7 @@ def _passes(network: PackedNetwork, buffers: Buffers, state: Float32Array, n: in
 
 def _forward_microseconds(name: str) -> float:
     # The mean of 50 passes at a time, the least of 200 repetitions.
-    architecture, network = load_network(name)
+    architecture, network = Nsa(name).loaded()
     buffers = architecture.buffers()
     state = np.random.default_rng(0).random(architecture.input[0] * architecture.input[1], dtype=np.float32)
     _passes(network, buffers, state, 1)

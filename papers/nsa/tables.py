@@ -30,7 +30,7 @@ from allocopt.traces.workload import Workload
 from formulations.topology.integer import Paper, ScipPaper
 from heuristics.topology.annealing import Annealing, AnnealingAsPublished
 from learned.nsa.solver import Nsa
-from learned.nsa.training import JOBS_PER_EPOCH, PAPER_CLUSTER, PERIOD_S, epoch_workload
+from learned.nsa.training import JOBS_PER_EPOCH, PAPER_CLUSTER, PERIOD_S
 from papers.artifact import Artifact, Asked, Number, Printed, Record, means_over, published, seed_and_name
 
 PUBLISHED = published("nsa")
@@ -96,7 +96,7 @@ def solved_windows(
     seed, epoch = seed_and_name(key)[0], epoch_of(key)
     workload = read_paper_workload(asked)
     stretch = len(workload) // EPOCHS
-    jobs = epoch_workload(workload, (epoch - 1) * stretch, min(stretch, JOBS_PER_EPOCH))
+    jobs = workload.stretch((epoch - 1) * stretch, min(stretch, JOBS_PER_EPOCH))
     answers: dict[str, Result] = {}
 
     def allocate(problem: TopologyProblem) -> Allocation:

@@ -229,6 +229,14 @@ class Episodes(Compiled):
         names = ("normalized_turnaround", "wait", "turnaround", "service", "penalty")
         return {name: self.tally[name] / started for name in names} | {"rewards": self.tally["local_reward"].copy()}
 
+    def right_share(self) -> float:
+        """Share of the started jobs that were allocated by their better policy."""
+        right = [
+            jobs.penalty[np.arange(len(jobs)), self.times(number)[2]] <= jobs.penalty.min(axis=1) + 1e-9
+            for number, jobs in enumerate(self.jobsets)
+        ]
+        return float(np.concatenate(right).mean())
+
     def times(self, episode: int) -> tuple[IntArray, IntArray, IntArray]:
         """Return when each job of an episode started and gives its units back, and its policy; -1 before its start."""
         one = self.arrays(episode)

@@ -12,7 +12,7 @@ import pytest
 
 from allocopt.errors import BadFileError, UsageError
 from allocopt.traces.job_profile import StageKind
-from learned.asax.agent import Asax, Asked, Decision, Knowledge, Offer, first_fit
+from learned.asax.agent import Asax, Knowledge
 from learned.asax.trees import Experts, State
 
 BUSY = State(0.96, 0.44, StageKind.PARALLEL, 0.6, 1.5)
@@ -75,28 +75,6 @@ def test_without_a_loss_nothing_is_learned() -> None:
     asax, rng = opposites(), np.random.default_rng(3)
     assert not any(asax.learn(asax.decide("statistics", IDLE, rng), 0.0) for _ in range(50))
     assert asax.mixture("statistics", IDLE).tolist() == [0.5, 0.5]
-
-
-def offer(host: int, cores: int, percent: int, free_memory: float = 64.0) -> Offer:
-    return Offer(host, cores, free_memory, Decision("montage", percent, np.zeros(1)))
-
-
-def test_a_guest_gets_the_first_offer_that_has_the_room() -> None:
-    offers = [offer(7, 64, 0), offer(8, 8, 50), offer(9, 64, 40), offer(10, 64, 50, free_memory=4.0)]
-    guests = [Asked(32, 1.0, 20.0), Asked(16, 8.0, 16.0), Asked(16, 8.0, 1.0), Asked(8, 1.0, 1.0), Asked(2)]
-    found = list(first_fit(guests, offers))
-    assert [(guest, host, decision.percent) for guest, host, decision in found] == [(0, 9, 40), (3, 8, 50), (4, 10, 50)]
-
-
-def test_a_guest_may_use_what_its_host_leaves_idle_beyond_its_quota() -> None:
-    small = offer(1, 64, 20)
-    assert small.usable_cores == pytest.approx(12.8)
-    asked = [Asked(32, 1.0, 30.0)]
-    assert list(first_fit(asked, [small])) == []
-    idle = small._replace(idle_cores=30.0)
-    assert [host for _, host, _ in first_fit(asked, [idle])] == [1]
-    # A refusal is one, however much is idle.
-    assert list(first_fit(asked, [idle._replace(decision=Decision("montage", 0, np.zeros(1)))])) == []
 
 
 def test_a_guest_that_is_there_is_given_something() -> None:

@@ -57,6 +57,19 @@ def test_a_guest_that_an_offer_does_not_fulfil_waits(guest: QueuedJob) -> None:
     assert decisions(always(50), view_of([host], [queued("small", 2, 1.0)])) == [PlaceGuest(1, 0, 50)]
 
 
+def test_every_guest_gets_the_first_offer_that_has_the_room_and_a_host_takes_one() -> None:
+    hosts = [queued("half busy", 64, 0.5), queued("small", 8, 0.55), queued("full", 64, 0.6, memory=1.0)]
+    guests = [queued("g", 16, 1.0), queued("g", 16, 0.1), queued("g", 16, 0.1, memory=0.0), queued("g", 2, 1.0)]
+    found = decisions(always(50), view_of(hosts, guests))
+    assert found == [PlaceGuest(3, 0, 50), PlaceGuest(5, 2, 50), PlaceGuest(6, 1, 50)]
+
+
+def test_a_guest_may_use_what_its_host_leaves_idle_beyond_its_quota_unless_that_is_nothing() -> None:
+    guest = queued("g", 32, 0.9)
+    for asax, cpu, placed in ((always(20), 0.5, True), (always(20), 0.6, False), (always(20, below=0.2), 0.5, False)):
+        assert bool(decisions(asax, view_of([queued("h", 64, cpu)], [guest]))) is placed
+
+
 def test_a_refusal_holds_until_the_experts_see_another_state() -> None:
     ranges = (([0, 0.5], [1, 0]), ([0.5, 1], [0, 1]))
     rows = [{"interval": interval, "happiness": FULL, "p": p} for interval, p in ranges]

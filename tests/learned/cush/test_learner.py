@@ -18,15 +18,14 @@ from learned.cush.learner import (
     CompactModule,
     CushLearner,
     ImageModule,
-    PolicyModule,
     Settings,
     Simulations,
     _Allocations,
     _baseline,
     _Played,
 )
-from learned.cush.policies import Agent, LearnedPolicies, Validator
-from learned.rl.networks import weights_of
+from learned.cush.policies import HIDDEN, N_NUMBERS, Agent, PolicySelector, Validator
+from learned.rl.networks import dense, weights_of
 from learned.rl.slots import CompactNetwork
 from learned.rl.workers import ALONE
 
@@ -57,12 +56,20 @@ QUICK = Settings(
 SETS = Recipe(jobs=8).draw_each(SMALL, SIERRA_TABLE, range(40))
 
 
+def policy_network() -> torch.nn.Sequential:
+    return dense(3 + N_NUMBERS, HIDDEN, 2, activation=torch.nn.ReLU())
+
+
+def selector(module: torch.nn.Module) -> PolicySelector:
+    return PolicySelector(weights=weights_of(module))
+
+
 def learner(settings: Settings = QUICK, options: Options = OPTIONS, seed: int = 0) -> CushLearner:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         image = options.observation == "image"
         jobs = ImageModule(5, 5, SMALL.units) if image else CompactModule(COMPACT)
-        policies = PolicyModule(3)
+        policies = policy_network()
     simulations = Simulations(SETS[:30], SMALL, 4 // settings.chunks, 6, options, seed)
     validator = Validator(SETS[30:], SMALL, options, ALONE)
     return CushLearner(jobs, policies, simulations, validator, settings, seed, ALONE)
@@ -133,8 +140,8 @@ def test_scaled_advantages_have_a_standard_deviation_of_one() -> None:
 
 def test_simulations_are_of_the_same_job_sets_and_differ_by_chance() -> None:
     simulations = Simulations(SETS, SMALL, 3, 4, OPTIONS, 0)
-    modules = CompactModule(COMPACT), PolicyModule(3)
-    one = simulations.play(Agent(modules[0].acting(), modules[1].acting()), torch.Generator().manual_seed(0))
+    modules = CompactModule(COMPACT), policy_network()
+    one = simulations.play(Agent(modules[0].acting(), selector(modules[1])), torch.Generator().manual_seed(0))
     jobsets = simulations.episodes.tally["jobset"].reshape(3, 4)
     assert (jobsets == jobsets[:, :1]).all()
     assert len(set(jobsets[:, 0].tolist())) == 3
@@ -192,7 +199,7 @@ def test_validations_must_fall_on_averages() -> None:
         (ImageModule(5, 5, Machine.of("sierra", 16).units), 36_918),
         (CompactModule(COMPACT), 1_729),
         # Ten hidden neurons.
-        (PolicyModule(3), 6 * 10 + 10 + 10 * 2 + 2),
+        (policy_network(), 6 * 10 + 10 + 10 * 2 + 2),
     ],
 )
 def test_selectors_have_this_many_parameters(module: torch.nn.Module, number: int) -> None:
@@ -250,13 +257,13 @@ def test_both_selectors_act_without_torch_by_the_probabilities_of_their_modules(
 
 def test_the_policy_selector_draws_by_the_probabilities_of_its_module() -> None:
     rng = np.random.default_rng(0)
-    module = PolicyModule(3)
+    module = policy_network()
     jobs = np.repeat(rng.random((2, 6), dtype=np.float32), 5000, axis=0)
     with torch.no_grad():
         chances = torch.softmax(3 * module(torch.from_numpy(jobs[[0, 5000]])), 1).numpy()
         module[2].weight.mul_(3.0)
         module[2].bias.mul_(3.0)
-    drawn = module.acting().choose(jobs, np.zeros((10_000, 2)), rng.random(10_000))
+    drawn = selector(module).choose(jobs, np.zeros((10_000, 2)), rng.random(10_000))
     np.testing.assert_allclose([drawn[:5000].mean(), drawn[5000:].mean()], chances[:, 1], atol=0.03)
 
 
@@ -273,6 +280,6 @@ def test_an_image_selector_draws_legal_choices_by_their_probabilities() -> None:
 
 
 def test_parameters_of_another_shape_are_refused() -> None:
-    weights = weights_of(PolicyModule(3))
+    weights = weights_of(policy_network())
     with pytest.raises(ValueError, match=r"'2\.bias' is missing"):
-        LearnedPolicies({name: values for name, values in weights.items() if name != "2.bias"})
+        PolicySelector(weights={name: values for name, values in weights.items() if name != "2.bias"})

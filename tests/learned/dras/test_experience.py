@@ -17,7 +17,6 @@ from learned.dras.experience import (
     JobsetCollector,
     _play,
     _relative_rewards,
-    _timed_advantages,
     _wfp3_scores,
     imitate_wfp3,
 )
@@ -152,20 +151,6 @@ def test_relative_rewards_of_a_jobset_add_up_to_nothing() -> None:
 def test_an_episode_alone_on_its_jobset_is_as_good_as_itself() -> None:
     rewards, times = np.ones((5, 1)), np.arange(6.0)[:, None]
     assert not _relative_rewards(rewards, times, np.array([0])).any()
-
-
-@pytest.mark.parametrize("gae_lambda", [1.0, 0.7])
-def test_advantages_discount_by_the_time_that_passes(gae_lambda: float) -> None:
-    rng = np.random.default_rng(4)
-    rewards, discounts, values = rng.normal(size=(6, 2)), rng.uniform(0.5, 1, (6, 2)), rng.normal(size=(7, 2))
-    found = _timed_advantages(rewards, discounts, values, gae_lambda)
-    for e in range(2):
-        for t in range(6):
-            expected, factor = 0.0, 1.0
-            for k in range(t, 6):
-                expected += factor * (rewards[k, e] + discounts[k, e] * values[k + 1, e] - values[k, e])
-                factor *= discounts[k, e] * gae_lambda
-            assert found[t, e] == pytest.approx(expected)
 
 
 def test_collecting_is_fixed_by_seed_and_snapshot() -> None:

@@ -11,11 +11,12 @@ from allocopt.errors import BadFileError
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 from allocopt.training import TrainingRequest
-from learned.irmasim.agents import HIDDEN, Agent
 from learned.irmasim.training import (
     AGENTS,
+    HIDDEN,
     PAPERS,
     SUBSET,
+    Agent,
     IrmasimTraining,
     _WholeEpisodes,
     policy_rewards,

@@ -20,7 +20,7 @@ from learned.rl.algorithms import (
     PpoLearner,
     _generalized_advantages,
     _policy_loss,
-    cumulative_rewards,
+    timed_advantages,
 )
 from learned.rl.networks import ActorCritic, dense
 from learned.rl.training import A2cSettings, DqlSettings, PgSettings, PpoSettings
@@ -130,12 +130,6 @@ def test_a_last_batch_size_of_one_sample_does_no_harm(batch_size: int) -> None:
     assert all(torch.isfinite(parameter).all() for parameter in model.parameters())
 
 
-def test_cumulative_rewards_end_with_the_episode() -> None:
-    rewards = np.array([[1.0, 1.0], [2.0, 2.0], [4.0, 4.0]])
-    done = np.array([[False, False], [True, False], [False, False]])
-    assert cumulative_rewards(rewards, done, 0.5).tolist() == [[2.0, 3.0], [2.0, 4.0], [4.0, 4.0]]
-
-
 def test_the_baseline_of_a_step_is_the_mean_of_what_followed_it_in_the_updates_before() -> None:
     learner = pg(Detour(), 0)
     first, second = np.array([[1.0, 3.0]] * 16), np.array([[4.0, 8.0]] * 16)
@@ -166,23 +160,23 @@ def test_a_training_that_diverges_ends_with_a_reason() -> None:
 
 @pytest.mark.parametrize(("gamma", "gae_lambda"), [(1.0, 1.0), (0.9, 0.8), (0.9, 0.0)])
 def test_advantages_are_sums_of_decayed_errors_up_to_the_end_of_the_episode(gamma: float, gae_lambda: float) -> None:
-    rng = np.random.default_rng(3)
-    steps, environments = 7, 4
+    rng, (steps, environments) = np.random.default_rng(3), (7, 4)
     rewards, values = rng.normal(size=(steps, environments)), rng.normal(size=(steps + 1, environments))
     done = rng.random((steps, environments)) < 0.4
     settings = PpoSettings(gamma=gamma, gae_lambda=gae_lambda)
     given = (torch.from_numpy(array) for array in (rewards, done, values))
     found = _generalized_advantages(*given, settings).numpy()
-    for e in range(environments):
-        for t in range(steps):
-            expected = 0.0
-            for k in range(t, steps):
-                following = 0.0 if done[k, e] else values[k + 1, e]
-                error = rewards[k, e] + gamma * following - values[k, e]
-                expected += (gamma * gae_lambda) ** (k - t) * error
-                if done[k, e]:
-                    break
-            assert found[t, e] == pytest.approx(expected, rel=1e-6)
+    # In operation time passes unevenly, and so do discounts.
+    discounts = np.where(done, 0.0, rng.uniform(0.5, 1.0, done.shape))
+    timed, sums = timed_advantages(rewards, discounts, values, gae_lambda), timed_advantages(rewards, discounts)
+    np.testing.assert_allclose(timed_advantages(rewards, gamma * ~done, values, gae_lambda), found, rtol=1e-6)
+    for t, e in np.ndindex(done.shape):
+        expected, total, factor, discount = 0.0, 0.0, 1.0, 1.0
+        for k in range(t, steps):
+            expected += factor * (rewards[k, e] + discounts[k, e] * values[k + 1, e] - values[k, e])
+            total += discount * rewards[k, e]
+            factor, discount = factor * discounts[k, e] * gae_lambda, discount * discounts[k, e]
+        assert (timed[t, e], sums[t, e]) == pytest.approx((expected, total))
 
 
 def choices(n: int = 12, seed: int = 0) -> Choices:

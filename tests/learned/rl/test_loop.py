@@ -13,7 +13,7 @@ import torch
 from allocopt.errors import BadFileError, UsageError
 from allocopt.interruption import termination_interrupts
 from allocopt.training import TrainingRequest
-from learned.rl.loop import NAME, _read_checkpoint, _write_checkpoint, _write_curve, check_folder, run_updates
+from learned.rl.loop import NAME, _read_checkpoint, _write_checkpoint, _write_curve, run_updates
 
 IDENTITY = {"title": "walk", "seed": 1}
 
@@ -111,9 +111,9 @@ def test_a_folder_that_cannot_be_written_to_is_named_before_anything_is_learned(
         ("x" * 300, "too long"),
     ):
         with pytest.raises(BadFileError, match=fault):
-            check_folder(request(tmp_path / folder))
+            request(tmp_path / folder).check_folder(NAME)
         with pytest.raises(UsageError, match="no checkpoint"):
-            check_folder(request(tmp_path / folder, resumes=True))
+            request(tmp_path / folder, resumes=True).check_folder(NAME)
 
 
 class Interrupted(RandomWalk):

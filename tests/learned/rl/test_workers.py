@@ -26,8 +26,8 @@ TRAIN = (
 )
 TALK = (
     "import numpy as np, torch\n"
-    "from learned.rl.workers import joined_workers\n"
-    "with joined_workers() as workers:\n"
+    "from learned.rl.workers import Workers\n"
+    "with Workers.joined() as workers:\n"
     "    module = torch.nn.BatchNorm1d(1)\n"
     "    module.running_mean.fill_(float(workers.rank))\n"
     "    workers.average(module)\n"
@@ -37,8 +37,8 @@ TALK = (
 )
 DIE = (
     "import os, numpy as np\n"
-    "from learned.rl.workers import joined_workers\n"
-    "with joined_workers() as workers:\n"
+    "from learned.rl.workers import Workers\n"
+    "with Workers.joined() as workers:\n"
     "    workers.total(np.zeros(1))\n"
     "    if workers.rank:\n"
     "        os._exit(3)\n"
@@ -46,8 +46,8 @@ DIE = (
 )
 STOP = (
     "import os, signal, numpy as np\n"
-    "from learned.rl.workers import joined_workers\n"
-    "with joined_workers() as workers:\n"
+    "from learned.rl.workers import Workers\n"
+    "with Workers.joined() as workers:\n"
     # Else one may stop while the other one still joins it.
     "    workers.total(np.zeros(1))\n"
     "    os.kill(os.getpid(), signal.SIGTERM)\n"

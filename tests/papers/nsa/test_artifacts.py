@@ -12,7 +12,7 @@ from allocopt.reproduction import Reproduction, ReproductionRequest, Reproductio
 from allocopt.simulator.window import windows
 from allocopt.traces.generators import uniform_workload
 from allocopt.traces.nsa import Nsa
-from learned.nsa.training import PAPER_CLUSTER, epoch_workload
+from learned.nsa.training import PAPER_CLUSTER
 from papers.artifact import Asked
 from papers.nsa import figures, tables
 from papers.nsa.tables import (
@@ -129,7 +129,7 @@ def test_the_cluster_goes_on_as_nsa_decides(request_for: ReproductionRequest) ->
     methods = {LEADER: nsa_500("fcn-1")}
     seen = list(solved_windows(asked, "seed 0, epoch 1", methods))
     chosen = iter([answers[LEADER].solution for _, answers in seen])
-    workload = epoch_workload(read_paper_workload(asked), 0, 200)
+    workload = read_paper_workload(asked).stretch(0, 200)
     again = windows(workload, PAPER_CLUSTER, 60.0, lambda problem: next(chosen), min_jobs=1)
     for (problem, _), other in zip(seen, again, strict=False):
         assert problem.idle_nodes.tolist() == other.idle_nodes.tolist()
