@@ -17,6 +17,11 @@ from allocopt.problems.topology import TopologyProblem
 UNSET = ("COLUMNS", "PYTHONUNBUFFERED")
 """What a test run sets, and users mostly do not: output is buffered, and as wide as it likes."""
 
+TOPOLOGY = "SwitchName=s1 Nodes=n[01-04]\nSwitchName=s2 Nodes=n[05-08]\nSwitchName=top Switches=s[1-2]\n"
+JOBS = "job_id,submit,run,nodes,estimate\n" + "".join(
+    f"{job},{job // 3 * 100},{300 + 40 * (job % 7)},{1 + job * 5 % 6},900\n" for job in range(1, 40)
+)
+
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
@@ -76,6 +81,15 @@ def save(tmp_path: Path) -> Callable[..., Path]:
         return tmp_path / name
 
     return write
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folder with a topology of eight nodes and a trace, in which the program runs."""
+    (tmp_path / "topology.conf").write_text(TOPOLOGY, encoding="utf-8")
+    (tmp_path / "jobs.csv").write_text(JOBS, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture

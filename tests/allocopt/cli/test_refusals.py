@@ -125,8 +125,6 @@ USAGE = {
         "--strategy sacs": "allocopt: strategy: is 'sacs', must be 'scas', 'dcas' or 'free'",
         "--solver dp --strategy free": "allocopt: solver 'dp' does not take free; solvers that do: annealing",
         "--time-limit 0": "allocopt: the time limit is 0.0 s, must be positive",
-        "--time-limit -1": "allocopt: the time limit is -1.0 s, must be positive",
-        "--time-limit nan": "allocopt: the time limit is nan s, must be positive",
         "--time-limit ten": "time_limit: is 'ten'",
         "--iterations 0": "allocopt: iterations: is 0, must be greater than or equal to 1",
         "--iterations 9223372036854775808": "iterations: is 9223372036854775808, must be",
@@ -163,7 +161,6 @@ USAGE = {
     },
     "bench @tiny --solvers": {
         "''": "there is no solver ''",
-        ":scas": "there is no solver ''",
         "dp,pd": "there is no solver 'pd'",
         "dp:free": "solver 'dp' does not take free; it takes dcas, scas",
         "dp:scas:free": "there is no strategy 'scas:free'; there are scas, dcas and free",
@@ -173,16 +170,12 @@ USAGE = {
         "--seeds 1,,2": "--seeds must be whole numbers",
         "--seeds 1.5": "--seeds must be whole numbers",
         "--seeds 0,-1": "--seeds must not be negative",
-        "--strategy ''": "there is no strategy ''; there are scas, dcas and free",
         "--strategy scas,best": "there is no strategy 'best'; there are scas, dcas and free",
-        "--time-limit 0": "the time limit is 0.0 s, must be positive",
-        "--time-limit nan": "the time limit is nan s, must be positive",
         "--iterations 0": "the iteration limit is 0, must be within 1",
         "--out rows.txt": "rows.txt must end in .csv or .json",
     },
     "convert": {
         "log.swf out.csv": "the name must end in .swf, .json, .txt",
-        "log.swf out": "the name must end in",
         "none.swf out.csv": "the name must end in",
         "log.swf out.swf --max-jobs 0": "Invalid value for '--max-jobs'",
         "log.swf out.swf --max-jobs some": "Invalid value for '--max-jobs'",
@@ -227,14 +220,12 @@ USAGE = {
         "--idle n[01 --job 1=2": "'n[01' has a bracket that is not closed",
         "--job 1=9": "none of the 1 jobs fits the 8 idle nodes",
         "--job 1": "--job 1: is '1', must be the id of a job and its number of nodes",
-        "--job 1=x": "must be the id of a job and its number of nodes",
         "--job 1=2 --job 1=2": "--job: job '1' is given twice",
         "--job 1=2 --idle ''": "no node is idle",
         "": "no job waits: --job ID=NODES names one, --queue a file of them",
     },
     "reproduce --out rows.json": {
         "nothing": "there is no reproduction 'nothing'",
-        "nsa-table3 --seeds x": "--seeds must be whole numbers",
         "nsa-table3 --seeds=-1": "--seeds must not be negative",
     },
     "train --out run": {
@@ -275,7 +266,6 @@ USAGE = {
         "--processors 3 --set processors_per_node=4": "processors: 3 are less than one node of 4",
         "--set police=sjf": "police: is an unknown field; did you mean 'policy'?",
         "--set policy": "--set 'policy' must look like FIELD=VALUE",
-        "--set max_jobs=many": "max_jobs: is 'many', must be a valid integer",
         "--processors many": "processors: is 'many', must be a valid integer",
         "--set dependencies=perhaps": "dependencies: is 'perhaps', must be a valid boolean",
         "--set options.x=1": "policy 'fcfs' has no option",
@@ -339,9 +329,7 @@ OVERWRITING = [
 UNREADABLE = {
     "": {
         "solve none.json": "allocopt: none.json: No such file or directory",
-        "bench none.json --solvers auto": "allocopt: none.json: No such file or directory",
         "solve folder.csv": "allocopt: folder.csv: Is a directory",
-        "bench folder.csv --solvers auto": "allocopt: folder.csv: Is a directory",
         "solve now.json window.json": "window.json: name: 'window' is the name of an instance in",
         "verify tiny.json tiny.json": "must be 'allocopt-solution'",
         "verify solution.json solution.json": "must be 'allocopt-instance'",
@@ -406,33 +394,13 @@ SCHEDULE = "job_id,submit,start,end,processors,run,estimate\n"
 PLACED = "job_id,node,start_s\n"
 CUT = json.dumps(INSTANCE)[:-9]
 BATSIM = {"nb_res": 1, "jobs": [{"id": 1, "subtime": 0, "res": "x", "profile": "p"}], "profiles": {}}
-WRONG_SOLUTIONS: list[tuple[dict[str, Any], str]] = [
-    ({"objective": 15000.1}, "the stated objective is 15000.1, recomputed it is 15000"),
-    ({"objective": None}, "the stated objective is None"),
-    ({"bound": 15001.0}, "the stated bound 15001.0 excludes the solution"),
-    ({"bound": 14000.0}, "the status is OPTIMAL, but the bound 14000.0 is below 15000"),
-    ({"status": "UNKNOWN"}, "the status is UNKNOWN, but there is an allocation"),
-    ({"allocation": None}, "the solution holds no allocation"),
-    ({"allocation": {}}, "job '1' has no nodes"),
-    ({"allocation": {"1": [0, 3, 4], "2": [8, 9, 10, 11]}}, "job '1' gets 3 nodes, asks for 4"),
-    ({"allocation": {"1": [3, 4, 5, 7], "2": [8, 9, 10, 11]}}, "job '1' gets node 7, which is not idle"),
-    ({"allocation": {"1": [3, 4, 5, 5], "2": [8, 9, 10, 11]}}, "job '1' gets a node twice"),
-    ({"allocation": {"1": [3, 4, 5, 8], "2": [8, 9, 10, 11]}}, "job '2' gets node 8, which job '1' has already"),
-    ({"allocation": {"1": [3, 4, 5, 8], "2": [6, 9, 10, 11]}}, "scas: job '1' is not contiguous"),
-    ({"instance": "another"}, "instance: 'another' is not in"),
-    ({"strategy": "best"}, "strategy: is 'best', must be 'scas', 'dcas' or 'free'"),
-    ({"version": 2}, "version: is 2, this program reads version 1"),
-]
-WRONG_STARTS: list[tuple[dict[str, Any], str]] = [
-    ({"allocation": None}, "allocation: is null"),
-    ({"allocation": {"1": [3, 4, 5, 6]}}, "job '2' has no nodes"),
-    ({"allocation": {"1": [3, 4, 5, 6], "2": [6, 8, 9, 10]}}, "job '2' gets node 6, which job '1' has already"),
-    ({"allocation": {"1": [3, 4, 5, 9], "2": [6, 8, 10, 11]}}, "scas: job '1' is not contiguous"),
-]
-WRONG_REPORTED: list[tuple[dict[str, Any], str]] = [
-    ({"objective": 1.0}, ""),
-    ({"instance": "nowhere"}, "instance: is 'nowhere', of which there is no file here; --instance names it"),
-]
+
+
+def solution(**changes: object) -> str:
+    """Write the optimum of the first shipped window with some claims changed."""
+    return json.dumps({**SOLUTION, **changes})
+
+
 BAD_FILES: dict[str, list[tuple[str, str]]] = {
     "calibrate locality bad.csv --out table.json": [
         (
@@ -457,15 +425,10 @@ BAD_FILES: dict[str, list[tuple[str, str]]] = {
         (f"{LOCALITY},gpus\ncompute,depth-first,1,10,11,2", "line 1: has the column gpus 2 times"),
         (f"{LOCALITY}\ncompute,depth-first,1,10,x", "line 2: service_s is 'x', must be a number"),
         (f"{LOCALITY}\ncompute,depth-first,1,10", "line 2: does not have 5 columns as line 1"),
-        (
-            "\n".join([LOCALITY, *MEASURED[:10]]),
-            "network jobs, breadth-first: measured with 1 numbers of GPUs, a line needs at least 2",
-        ),
     ],
     "calibrate power bad.csv": [
         ("active_cores\n1\n", "line 1: has no column power_w; the columns are active_cores, power_w"),
         ("active_cores,power_w\n1,x\n", "line 2: power_w is 'x', must be a number, not negative"),
-        ("active_cores,power_w\n1\n", "line 2: does not have 2 columns as line 1"),
         ("active_cores,power_w\n", "holds no measurements"),
         (
             "active_cores,power_w\n1,5\n1,6\n0,1\n",
@@ -485,15 +448,20 @@ BAD_FILES: dict[str, list[tuple[str, str]]] = {
     "convert bad.json out.swf": [(json.dumps(BATSIM), "jobs[0].res: is 'x', must be a valid integer")],
     "convert bad.swf out.json": [("1 2 3\n", "line 1: has 3 columns")],
     "solve bad.json": [(CUT, f"line 1, column {CUT.rindex(chr(34)) + 1}: is not JSON: Unterminated string")],
-    "bench bad.json --solvers auto": [(CUT, f"line 1, column {CUT.rindex(chr(34)) + 1}: is not JSON: Unterminated")],
     "solve tiny.json bad.json --solution solutions --json": [(json.dumps({**INSTANCE, "jobs": []}), "jobs: ")],
-    "verify tiny.json bad.json": [(json.dumps({**SOLUTION, **change}), fault) for change, fault in WRONG_SOLUTIONS],
+    "verify tiny.json bad.json": [
+        (solution(objective=15000.1), "the stated objective is 15000.1, recomputed it is 15000"),
+        (solution(allocation=None), "the solution holds no allocation"),
+        (solution(instance="another"), "instance: 'another' is not in"),
+        (solution(version=2), "version: is 2, this program reads version 1"),
+    ],
     "solve tiny.json --solver dp --strategy scas --warm-start bad.json": [
-        (json.dumps({**SOLUTION, **change}), fault) for change, fault in WRONG_STARTS
+        (solution(allocation=None), "allocation: is null"),
+        (solution(allocation={"1": [3, 4, 5, 9], "2": [6, 8, 10, 11]}), "scas: job '1' is not contiguous"),
     ],
     "report bad.json": [
-        *((json.dumps({**SOLUTION, **change}), fault) for change, fault in WRONG_REPORTED),
-        ("{", "line 1, column 2: is not JSON: Expecting property name"),
+        (solution(objective=1.0), "the stated objective is 1.0"),
+        (solution(instance="nowhere"), "instance: is 'nowhere', of which there is no file here; --instance names it"),
     ],
     "report bad.txt": [("hello\n", "is no result that is known: expected a solution, rows of solve, bench, ")],
     "report bad.csv": [
@@ -507,7 +475,6 @@ BAD_FILES: dict[str, list[tuple[str, str]]] = {
         (f"{PLACED}5,left,0\n", "line 2: job_id is '5', the workload has no such job"),
         (f"{PLACED}7,left,0\n7,left,0\n", "line 3: job_id is '7', which comes twice"),
         (f"{PLACED}7,left,x\n", "line 2: start_s is 'x', must be a time in seconds, not negative"),
-        (f"{PLACED}7,left\n", "line 2: does not have 3 columns as line 1"),
         (f"{PLACED}7,left,0\n", "job 'job8': is not among the jobs that were started"),
         (f"{PLACED}7,up,0\n8,left,0\n9,left,0\n", "job 'job7': was started on 'up', there is no such node"),
         ("job_id,node,start_s,duration_s\n7,left,0,0\n", "line 2: duration_s is '0', must be positive"),

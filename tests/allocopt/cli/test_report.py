@@ -8,22 +8,9 @@ from pathlib import Path
 import pytest
 from support.program import Run
 
-TOPOLOGY = "SwitchName=s1 Nodes=n[01-04]\nSwitchName=s2 Nodes=n[05-08]\nSwitchName=top Switches=s[1-2]\n"
-JOBS = "job_id,submit,run,nodes,estimate\n" + "".join(
-    f"{job},{job // 3 * 100},{300 + 40 * (job % 7)},{1 + job * 5 % 6},900\n" for job in range(1, 40)
-)
 ROW = {
     "artifact": "t", "row": "r", "column": "c", "published": 1.5, "ours": 1.0, "spread": 0.1, "n": 1,
 }  # fmt: skip
-
-
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Folder with a topology and a trace, in which the program runs."""
-    (tmp_path / "topology.conf").write_text(TOPOLOGY, encoding="utf-8")
-    (tmp_path / "jobs.csv").write_text(JOBS, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def text(name: str = "report.html") -> str:

@@ -203,22 +203,12 @@ def test_jobs_run_and_their_energy_is_written(on_platform: Run, tmp_path: Path) 
     assert row["energy_delay_js"] == pytest.approx(20 * row["energy_j"])
 
 
-def test_the_baseline_knows_no_contention(on_platform: Run) -> None:
+def test_the_baseline_knows_no_contention_and_jobs_are_killed_only_when_asked_for(on_platform: Run) -> None:
     (row,) = on_platform("--set", "execution=baseline", "--json").rows
-    assert row["makespan_s"] == pytest.approx(10.0)
-    assert row["energy_j"] == pytest.approx(3 * 10 * 6)
-
-
-def test_jobs_are_killed_only_when_asked_for(on_platform: Run) -> None:
-    (row,) = on_platform("--kill-at-limit", "--json").rows
-    assert row["makespan_s"] == pytest.approx(5.0)
-
-
-def test_tables_are_printed_with_the_energy(on_platform: Run) -> None:
+    assert (row["makespan_s"], row["energy_j"]) == (pytest.approx(10.0), pytest.approx(3 * 10 * 6))
+    assert on_platform("--kill-at-limit", "--json").rows[0]["makespan_s"] == pytest.approx(5.0)
     answer = on_platform("--max-jobs", "2")
-    assert answer.code == 0
-    assert "energy " in answer.out
-    assert "2 jobs measured" in answer.out
+    assert (answer.code, "energy " in answer.out, "2 jobs measured" in answer.out) == (0, True, True)
 
 
 def test_jobs_start_where_and_when_a_file_says(on_platform: Run, tmp_path: Path) -> None:
