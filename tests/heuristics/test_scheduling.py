@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.simulations import assert_lawful, machine_of, rules, small_workloads
+from support.simulations import machine_of, rules, small_workloads
 from support.workloads import MACHINE as CLUSTER
 from support.workloads import random_workload, workload
 
@@ -36,109 +36,58 @@ from heuristics.scheduling.job_selection import (
     baseline_episodes,
     run_baseline,
 )
-from heuristics.scheduling.queue_orders import (
-    F1,
-    F2,
-    F3,
-    F4,
-    DominantResourceFairness,
-    FirstComeFirstServed,
-    LargestFirst,
-    LongestJobFirst,
-    RandomOrder,
-    RandomRunnable,
-    ShortestJobFirst,
-    SmallestAreaFirst,
-    Unicep,
-    Wfp3,
-)
+from heuristics.scheduling.queue_orders import PriorityRule, RandomOrder, RandomRunnable
 from heuristics.scheduling.two_level import AtRandom, InOrder, TwoLevelOrders
 
-JOBS = workload([(1, 0.0, 1, 8, 100.0), (2, 10.0, 2, 1, 400.0), (3, 100.0, 3, 2, 50.0), (4, 1000.0, 4, 64, 200.0)])
-ORDERS: list[Callable[[], QueueOrder]] = [
-    F1, F2, F3, F4, DominantResourceFairness, FirstComeFirstServed, LargestFirst, LongestJobFirst, RandomOrder,
-    ShortestJobFirst, SmallestAreaFirst, Unicep, Wfp3,
-]  # fmt: skip
-
-
-def queue(order: QueueOrder, now: float = 2000.0) -> list[int]:
-    """Ids of the jobs in their order at a time."""
-    keys = order.keys(JOBS, np.random.default_rng(0))
-    ranks = keys.values if keys.kind is OrderKind.FIXED else -keys.values * (now - JOBS.submit)
-    return JOBS.ids[np.lexsort((JOBS.ids, JOBS.submit, ranks))].tolist()
-
-
-@pytest.mark.parametrize(
-    ("order", "expected"),
+JOBS = workload(
     [
-        (ShortestJobFirst(), [3, 1, 4, 2]),
-        (LongestJobFirst(), [2, 4, 1, 3]),
-        # Areas 800, 400, 100, 12,800.
-        (SmallestAreaFirst(), [3, 2, 1, 4]),
-        (LargestFirst(), [4, 1, 3, 2]),
-        # At 2000: (2000/100)^3 8 = 64,000, (1990/400)^3 = 123, (1900/50)^3 2 = 109,744, (1000/200)^3 64 = 8,000.
-        (Wfp3(), [3, 1, 4, 2]),
-        # 2000/(3 100) = 6.7, the only one with one processor, 1900/(1 50) = 38, 1000/(6 200) = 0.83.
-        (Unicep(), [2, 3, 1, 4]),
-    ],
-    ids=lambda value: getattr(value, "name", None),
+        *((1, 0.0, 1, 8, 100.0), (2, 10.0, 2, 1, 400.0), (3, 100.0, 3, 2, 50.0), (4, 1000.0, 4, 64, 200.0)),
+        *((5, 0.25, 1, 8, 101.0), (6, 1.0, 1, 8, 102.0), (7, 2.0, 1, 8, 103.0)),
+    ]
 )
-def test_jobs_stand_as_computed_by_hand(order: QueueOrder, expected: list[int]) -> None:
-    assert queue(order) == expected
+
+# What the lowest job has, of estimate r, processors n, submit time s and wait w, as published.
+FORMULAS: dict[str, Callable[[float, float, float, float], float]] = {
+    "sjf": lambda r, n, s, w: r,
+    "ljf": lambda r, n, s, w: -r,
+    "smallest-area": lambda r, n, s, w: r * n,
+    "largest": lambda r, n, s, w: -n,
+    "wfp3": lambda r, n, s, w: -((w / r) ** 3) * n,
+    "unicep": lambda r, n, s, w: -w / (r * math.log2(n)) if n > 1 else -math.inf,
+    "f1": lambda r, n, s, w: math.log10(r) * n + 870 * math.log10(s),
+    "f2": lambda r, n, s, w: math.sqrt(r) * n + 25_600 * math.log10(s),
+    "f3": lambda r, n, s, w: r * n + 6_860_000 * math.log10(s),
+    "f4": lambda r, n, s, w: r * math.sqrt(n) + 530_000 * math.log10(s),
+}
+KINDS = {
+    "fcfs": OrderKind.ARRIVAL,
+    "drf": OrderKind.FAIR_SHARE,
+    "wfp3": OrderKind.AGEING,
+    "unicep": OrderKind.AGEING,
+}
 
 
-@pytest.mark.parametrize(("now", "expected"), [(1100.0, [3, 1, 2, 4]), (1e6, [3, 1, 4, 2])])
-def test_a_large_job_overtakes_as_it_ages(now: float, expected: list[int]) -> None:
-    # At 1100: 10,648, 20.25, 16,000 and 8 for the one that waits for 100 s; at 2000 it is at 8,000 before the second.
-    assert queue(Wfp3(), now) == expected
+@pytest.mark.parametrize("now", [1100.0, 2000.0, 1e6])
+@pytest.mark.parametrize("name", FORMULAS)
+def test_jobs_stand_as_the_published_formula_says(name: str, now: float) -> None:
+    keys = PriorityRule(name).keys(JOBS, np.random.default_rng(0))
+    # A job of the first second counts as submitted at its end.
+    columns = (JOBS.estimate, JOBS.processors, np.maximum(JOBS.submit, 1.0), now - JOBS.submit)
+    expected = np.array([FORMULAS[name](*map(float, job)) for job in zip(*columns, strict=True)])
+    values = keys.values if keys.kind is OrderKind.FIXED else -keys.values * (now - JOBS.submit)
+    places, published = (np.lexsort((JOBS.submit, column)).tolist() for column in (values, expected))
+    assert places == published
+    if keys.kind is OrderKind.FIXED:
+        assert values == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("order", "expected"),
-    [
-        (F1(), [16, 870 + math.log10(400), 1740 + 2 * math.log10(50), 2610 + 64 * math.log10(200)]),
-        (F2(), [80, 25_620, 51_200 + 2 * math.sqrt(50), 76_800 + 64 * math.sqrt(200)]),
-        (F3(), [800, 6_860_400, 13_720_100, 20_592_800]),
-        (F4(), [100 * math.sqrt(8), 530_400, 1_060_000 + 50 * math.sqrt(2), 1_591_600]),
-    ],
-    ids=lambda value: getattr(value, "name", None),
-)
-def test_the_learned_functions_have_the_published_values(order: QueueOrder, expected: list[float]) -> None:
-    keys = order.keys(JOBS, np.random.default_rng(0))
-    assert keys.kind is OrderKind.FIXED
-    assert keys.values.tolist() == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("order", [F1(), F2(), F3(), F4()], ids=lambda order: order.name)
-def test_a_job_of_the_first_second_counts_as_submitted_at_its_end(order: QueueOrder) -> None:
-    jobs = workload([(1, 0.0, 1, 4, 100.0), (2, 0.25, 1, 4, 100.0), (3, 1.0, 1, 4, 100.0), (4, 2.0, 1, 4, 100.0)])
-    first, second, third, fourth = order.keys(jobs, np.random.default_rng(0)).values.tolist()
-    assert first == second == third < fourth
-
-
-@pytest.mark.parametrize(
-    ("order", "kind"), [(FirstComeFirstServed(), OrderKind.ARRIVAL), (DominantResourceFairness(), OrderKind.FAIR_SHARE)]
-)
-def test_orders_without_values_say_their_kind(order: QueueOrder, kind: OrderKind) -> None:
-    keys = order.keys(JOBS, np.random.default_rng(0))
-    assert keys.kind is kind
-    assert keys.values.shape == (4,)
-
-
-def test_the_random_order_is_that_of_its_seed() -> None:
-    draws = [RandomOrder().keys(JOBS, np.random.default_rng(seed)).values.tolist() for seed in (1, 1, 2)]
-    assert draws[0] == draws[1] != draws[2]
-    assert len(set(draws[0])) == 4
-
-
-@pytest.mark.parametrize("order", ORDERS, ids=lambda order: order().name)
-def test_every_order_gives_a_finite_number_per_job_and_travels_to_other_processes(
-    order: Callable[[], QueueOrder],
-) -> None:
+@pytest.mark.parametrize("order", [*map(PriorityRule, [*FORMULAS, "fcfs", "drf"]), RandomOrder()])
+def test_every_order_gives_a_finite_number_per_job_and_travels_to_other_processes(order: QueueOrder) -> None:
     jobs = workload([(1, 0.0, 1e-3, 1, 1e-3), (2, 0.0, 2.0**53, 2**53, 2.0**53)])
-    keys = pickle.loads(pickle.dumps(order())).keys(jobs, np.random.default_rng(0))
+    keys = pickle.loads(pickle.dumps(order)).keys(jobs, np.random.default_rng(0))
     assert np.isfinite(keys.values).all()
     assert keys.values.shape == (2,)
+    assert keys.kind is KINDS.get(order.name, OrderKind.FIXED)
 
 
 class PlainBinPacking:
@@ -165,48 +114,15 @@ def nobody_fits(simulation: Simulation) -> None:
     assert not any(view.fits(job) for job in view.queue.tolist())
 
 
+@pytest.mark.parametrize(
+    ("policy", "plain"), [("binpacking", PlainBinPacking()), (RandomRunnable(3), PlainRandomRunnable(3))]
+)
 @given(jobs=small_workloads(following=True), rules=rules)
-def test_binpacking_starts_the_largest_runnable_job_again_and_again(jobs: Workload, rules: Rules) -> None:
-    schedule = simulate(jobs, machine_of(jobs), "binpacking", rules, observer=nobody_fits)
-    assert schedule.start.tolist() == simulate(jobs, machine_of(jobs), PlainBinPacking(), rules).start.tolist()
-
-
-@given(jobs=small_workloads(following=True), rules=rules)
-def test_random_runnable_leaves_nobody_who_fits_and_its_seed_fixes_the_schedule(jobs: Workload, rules: Rules) -> None:
-    schedules = [simulate(jobs, machine_of(jobs), RandomRunnable(3), rules, observer=nobody_fits) for _ in range(2)]
-    assert_lawful(schedules[0], machine_of(jobs), rules)
-    assert schedules[0].start.tolist() == schedules[1].start.tolist()
-
-
-@given(jobs=small_workloads(following=True), rules=rules)
-def test_random_runnable_starts_what_fits_in_the_drawn_order(jobs: Workload, rules: Rules) -> None:
-    schedules = [simulate(jobs, machine_of(jobs), one(3), rules) for one in (RandomRunnable, PlainRandomRunnable)]
-    assert schedules[0].start.tolist() == schedules[1].start.tolist()
-
-
-@pytest.mark.slow
-def test_every_job_is_as_likely_as_another_and_seeds_differ() -> None:
-    one = np.ones(12)
-    jobs = Workload("equal", np.arange(12), 0 * one, 10 * one, np.ones(12, dtype=np.int64), 10 * one)
-    first = [int(np.argmin(simulate(jobs, 1, RandomRunnable(seed)).start)) for seed in range(600)]
-    counts = np.bincount(first, minlength=12)
-    # Binomial with mean 50 and standard deviation 6.8.
-    assert counts.min() > 20
-    assert counts.max() < 80
-
-
-def test_a_job_is_drawn_anew_at_every_scheduling_point() -> None:
-    rng = np.random.default_rng(0)
-    n = 200
-    jobs = Workload("queue", np.arange(n), np.zeros(n), np.ones(n), rng.integers(1, 3, n), np.ones(n))
-    order = np.argsort(simulate(jobs, 4, RandomRunnable(0)).start, kind="stable")
-    fixed = np.argsort(simulate(jobs, 4, "random").start, kind="stable")
-    assert order.tolist() != fixed.tolist()
-
-
-def test_a_negative_seed_is_refused() -> None:
-    with pytest.raises(UsageError, match="the seed is -1"):
-        get_policy("random-runnable", {"seed": -1})
+def test_what_is_runnable_starts_as_with_the_obvious_twin_until_nobody_fits(
+    policy: str | Scheduler, plain: Scheduler, jobs: Workload, rules: Rules
+) -> None:
+    schedule = simulate(jobs, machine_of(jobs), policy, rules, observer=nobody_fits)
+    assert schedule.start.tolist() == simulate(jobs, machine_of(jobs), plain, rules).start.tolist()
 
 
 MACHINE = Machine(6, 2, 4)
@@ -319,12 +235,25 @@ def test_the_baselines_come_in_the_order_of_table_1_on_unseen_job_sets() -> None
 TWO_LEVEL_JOBS = random_workload(300, 9)
 
 
-def test_renewed_reservations_are_easy_backfilling() -> None:
-    policy = TwoLevelOrders(order="wfp3", fill="sjf", window=300, reservations="renewed")
-    assert isinstance(policy, Scheduler)
-    expected = simulate(TWO_LEVEL_JOBS, CLUSTER, ListScheduler(Wfp3(), Backfill.EASY, ShortestJobFirst()))
+EASY = Backfill.EASY
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (
+            TwoLevelOrders(order="wfp3", fill="sjf", window=300, reservations="renewed"),
+            ListScheduler(PriorityRule("wfp3"), EASY, PriorityRule("sjf")),
+        ),
+        (TwoLevelScheduler(InOrder(PriorityRule("fcfs"))), ListScheduler(PriorityRule("fcfs"), EASY)),
+        (TwoLevelScheduler(InOrder(PriorityRule("largest")), 300, Reservations.NONE), PlainBinPacking()),
+    ],
+    ids=["renewed", "kept", "none"],
+)
+def test_two_levels_hold_easy_backfilling_and_bin_packing(policy: Scheduler, expected: Scheduler) -> None:
+    start = simulate(TWO_LEVEL_JOBS, CLUSTER, expected).start
     for platform in (CLUSTER, Platform.whole_nodes(CLUSTER)):
-        np.testing.assert_array_equal(simulate(TWO_LEVEL_JOBS, platform, policy).start, expected.start)
+        np.testing.assert_array_equal(simulate(TWO_LEVEL_JOBS, platform, policy).start, start)
 
 
 def test_a_scheduler_begins_each_simulation_anew() -> None:
@@ -334,53 +263,32 @@ def test_a_scheduler_begins_each_simulation_anew() -> None:
         np.testing.assert_array_equal(simulate(TWO_LEVEL_JOBS, CLUSTER, policy).start, first.start)
 
 
-def test_bin_packing_starts_the_largest_job_that_fits() -> None:
-    scheduler = TwoLevelScheduler(InOrder(LargestFirst()), 10, Reservations.NONE)
-    started = 0
-
-    class Watched:
-        def select(self, choice: Choice) -> int:
-            nonlocal started
-            started += 1
-            slot = InOrder(LargestFirst()).select(choice)
-            sizes = choice.view.processors[choice.jobs[choice.legal]]
-            assert choice.view.processors[choice.jobs[slot]] == sizes.max() <= choice.view.free_processors
-            return slot
-
-    watched = simulate(TWO_LEVEL_JOBS, CLUSTER, TwoLevelScheduler(Watched(), 10, Reservations.NONE))
-    assert started == len(TWO_LEVEL_JOBS)
-    np.testing.assert_array_equal(simulate(TWO_LEVEL_JOBS, CLUSTER, scheduler).start, watched.start)
-
-
-def test_mistakes_are_named() -> None:
-    with pytest.raises(UsageError, match="kept, renewed, none"):
-        TwoLevelOrders(reservations="held")
-    with pytest.raises(UsageError, match="no queue order"):
-        TwoLevelOrders(order="window")
-    with pytest.raises(UsageError, match="no policy"):
-        TwoLevelOrders(fill="nothing")
-    with pytest.raises(UsageError, match="seed"):
-        TwoLevelOrders(seed=-1)
-    with pytest.raises(UsageError, match="window is 0"):
-        TwoLevelOrders(window=0)
-    with pytest.raises(UsageError, match="no selector"):
-        TwoLevelScheduler("wfp3")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="shares of users"):
-        simulate(TWO_LEVEL_JOBS, CLUSTER, TwoLevelScheduler(InOrder(DominantResourceFairness())))
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: get_policy("random-runnable", {"seed": -1}), "the seed is -1"),
+        (lambda: TwoLevelOrders(reservations="held"), "kept, renewed, none"),
+        (lambda: TwoLevelOrders(order="window"), "no queue order"),
+        (lambda: TwoLevelOrders(fill="nothing"), "no policy"),
+        (lambda: TwoLevelOrders(seed=-1), "seed"),
+        (lambda: TwoLevelOrders(window=0), "window is 0"),
+        (lambda: TwoLevelScheduler("wfp3"), "no selector"),  # type: ignore[arg-type]
+        (
+            lambda: simulate(TWO_LEVEL_JOBS, CLUSTER, TwoLevelScheduler(InOrder(PriorityRule("drf")))),
+            "shares of users",
+        ),
+    ],
+)
+def test_mistakes_are_named(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        make()
 
 
-@pytest.mark.parametrize(("slot", "reservations"), [(50, Reservations.KEPT), (END, Reservations.KEPT)])
-def test_a_choice_that_is_not_legal_is_named(slot: int, reservations: Reservations) -> None:
+@pytest.mark.parametrize("slot", [50, END])
+def test_a_choice_that_is_not_legal_is_named(slot: int) -> None:
     class Wrong:
         def select(self, choice: Choice) -> int:
             return slot
 
     with pytest.raises(SchedulerError, match=f"chose slot {slot}"):
-        simulate(TWO_LEVEL_JOBS, CLUSTER, TwoLevelScheduler(Wrong(), reservations=reservations))
-
-
-def test_first_come_first_served_with_kept_reservations_is_easy_backfilling() -> None:
-    fcfs = FirstComeFirstServed()
-    expected = simulate(TWO_LEVEL_JOBS, CLUSTER, ListScheduler(fcfs, Backfill.EASY))
-    schedule = simulate(TWO_LEVEL_JOBS, CLUSTER, TwoLevelScheduler(InOrder(fcfs)))
-    np.testing.assert_array_equal(schedule.start, expected.start)
+        simulate(TWO_LEVEL_JOBS, CLUSTER, TwoLevelScheduler(Wrong(), reservations=Reservations.KEPT))
