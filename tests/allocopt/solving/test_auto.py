@@ -86,15 +86,9 @@ def test_cut_off_between_two_stages_it_is_valid(strategy: Strategy, looks: int) 
     if looks < stages and result.status is not Status.OPTIMAL:
         assert result.stopped_by is StopReason.TIME_LIMIT
     assert result.objective is not None
-    assert result.objective <= problem.objective(Allocation.sequential(problem))
-
-
-@pytest.mark.parametrize("strategy", list(Strategy))
-def test_no_time_at_all_still_gives_an_allocation(strategy: Strategy) -> None:
-    problem = paper_window(1, strategy)
-    result = solved(problem, Budget(1e-9))
-    assert (result.status, result.stopped_by) == (Status.FEASIBLE, StopReason.TIME_LIMIT)
-    assert result.objective == problem.objective(Allocation.sequential(problem))
+    sequential = problem.objective(Allocation.sequential(problem))
+    assert result.objective <= sequential
+    assert looks > 0 or (result.status, result.objective) == (Status.FEASIBLE, sequential)
 
 
 @pytest.mark.parametrize("strategy", [Strategy.DCAS, Strategy.FREE])

@@ -16,7 +16,7 @@ from allocopt.solving import contract
 from allocopt.solving.budget import Budget
 from allocopt.solving.contract import ContractError, contract_checks
 from allocopt.solving.protocol import Capabilities, Promise
-from allocopt.solving.result import Result, StopReason
+from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
 from allocopt.topology import TopologySolver
 
@@ -49,8 +49,9 @@ class Boasting(Scripted):
         super().__init__(nothing)
         self.said = said
 
-    def solve(self, *arguments: Any, **named: Any) -> Result:
-        return replace(super().solve(*arguments, **named), **self.said)
+    def solve(self, *arguments: Any, **named: Any) -> Any:
+        result = super().solve(*arguments, **named)
+        return replace(result, **self.said) if self.said else None
 
 
 def nothing(problem: TopologyProblem, run: Run) -> None: ...
@@ -85,16 +86,6 @@ def change_the_problem(problem: TopologyProblem, run: Run) -> None:
 
 def sleep(problem: TopologyProblem, run: Run) -> None:
     time.sleep(0.02)
-
-
-class Forgetful(Scripted):
-    """Returns nothing."""
-
-    def __init__(self) -> None:
-        super().__init__(nothing)
-
-    def solve(self, *arguments: Any, **named: Any) -> Any:
-        super().solve(*arguments, **named)
 
 
 def faults(solver: Any) -> set[str]:
@@ -154,7 +145,7 @@ def test_a_solver_that_goes_on_beyond_its_limit_is_found(monkeypatch: pytest.Mon
 
 
 def test_what_is_no_result_is_named() -> None:
-    check, *_ = contract_checks(Forgetful(), TINY)
+    check, *_ = contract_checks(Boasting(), TINY)
     with pytest.raises(WrongAnswerError, match="the solver returned NoneType, must return a Result"):
         check()
 
@@ -170,18 +161,22 @@ def test_another_answer_to_the_same_seed_is_found() -> None:
     assert "the same seed gives the same answer" in faults(Scripted(shuffle))
 
 
-def test_what_is_declared_is_looked_at_before_anything_is_solved() -> None:
+@pytest.mark.parametrize(
+    ("attributes", "fault"),
+    [
+        ({"name": ""}, "it has no name"),
+        ({"capabilities": Capabilities(FREE, frozenset(), "")}, "largest size"),
+        ({"capabilities": Capabilities(frozenset(), frozenset(), "any")}, "none of the strategies of its kind"),
+    ],
+)
+def test_what_is_declared_is_looked_at_before_anything_is_solved(attributes: dict[str, Any], fault: str) -> None:
     wrong = Scripted(nothing)
-    wrong.name = ""  # type: ignore[misc]
-    with pytest.raises(ContractError, match="it has no name"):
+    vars(wrong).update(attributes)
+    with pytest.raises(ContractError, match=fault):
         contract_checks(wrong)
-    wrong = Scripted(nothing)
-    wrong.capabilities = Capabilities(FREE, frozenset(), "")
-    with pytest.raises(ContractError, match="largest size"):
-        contract_checks(wrong)
-    wrong.capabilities = Capabilities(frozenset(), frozenset(), "any")
-    with pytest.raises(ContractError, match="none of the strategies of its kind"):
-        contract_checks(wrong)
+
+
+def test_a_contract_needs_a_solver_and_problems() -> None:
     with pytest.raises(ContractError, match="takes none of the problems"):
         contract_checks(Scripted(nothing), [])
     with pytest.raises(UsageError, match="there is no solver 'nobody'"):

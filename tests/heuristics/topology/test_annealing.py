@@ -4,12 +4,14 @@ import math
 import signal
 import threading
 from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.brute_force import dcas_allocations, free_allocations, optimum
+from support.brute_force import optimum
 from support.clocks import LooksBudget
 from support.oracle import ROUNDING, OracleWindow
 from support.windows import fat_trees, paper_window, trees, window, windows
@@ -51,6 +53,29 @@ def walked(problem: TopologyProblem, schedule: Schedule, *, restores: bool = Tru
     return walk
 
 
+def costs_along(problem: TopologyProblem, temperature: float, steps: int, seed: int = 3) -> Iterator[float]:
+    """Yield the cost that the walk by the paper's move accepted last, before the first step and after each."""
+    walk, kernel_window = Walk.at(problem, Allocation.sequential(problem)), encode(problem)
+    rules = Rules.of(problem, Schedule(temperature, temperature, steps, 3), restores=True)
+    rng = np.random.default_rng(seed)
+    yield float(walk.totals[0])
+    for step in range(steps):
+        anneal_anywhere(kernel_window, walk, rules, 0, step, step + 1, rng)
+        yield float(walk.totals[0])
+
+
+def costs_along_swaps(problem: TopologyProblem, temperature: float, steps: int, seed: int = 3) -> Iterator[float]:
+    """Yield the same of the walk by swaps, as its savings say, which are those of its allocations."""
+    swapping = _Swapping.at(problem, Allocation.sequential(problem), seed)
+    before, hop = problem.objective(Allocation.sequential(problem)), encode(problem).scale
+    yield before
+    for _ in range(steps):
+        _anneal_by_swaps(swapping, 1, temperature, temperature)
+        cost = before - float(swapping.saving[0]) * hop
+        assert verify(problem, swapping.allocation(problem)) == pytest.approx(cost, rel=1e-9, abs=1e-6)
+        yield cost
+
+
 def move(problem: TopologyProblem, owners: IntArray, most: int, rng: np.random.Generator) -> IntArray:
     """Return the owners after one move of the kernel."""
     walk = Walk.at(problem, Allocation.of_owners(problem, owners))
@@ -86,27 +111,6 @@ owner_arrays = windows(most_idle=12, most_jobs=4).flatmap(
 def test_the_kernel_and_the_verifier_agree_on_what_crosses(case: tuple[TopologyProblem, list[int]]) -> None:
     problem, owners = case[0], np.array(case[1], dtype=np.int64)
     assert _is_non_crossing(owners, problem.sizes) is not crosses(problem, owners)
-
-
-@pytest.mark.parametrize(
-    ("idle", "sizes"),
-    [
-        (4, [2]),
-        (5, [2, 2]),
-        (6, [2, 3]),
-        (6, [2, 2, 1]),
-        (7, [2, 2, 2]),
-        (7, [3, 2, 2]),
-        (8, [2, 3, 3]),
-        (6, [2, 2, 2]),
-    ],
-)
-def test_what_does_not_cross_is_what_dcas_can_reach_and_kreweras_counts_it(idle: int, sizes: list[int]) -> None:
-    problem = window(FatTree(2, 2, 2), range(idle), sizes)
-    passing = {owners for owners in free_allocations(problem) if _is_non_crossing(np.array(owners), problem.sizes)}
-    assert passing == dcas_allocations(problem)
-    factors = len(sizes) if sum(sizes) < idle else len(sizes) - 1
-    assert len(passing) == np.prod([idle - factor for factor in range(factors)])
 
 
 @given(owner_arrays, st.integers(1, 4), st.integers(0, 2**32))
@@ -182,18 +186,11 @@ def test_a_proper_walk_starts_every_move_from_the_accepted_state_and_the_publish
     assert proper.totals[1] != published.totals[1]
 
 
-def test_at_no_temperature_only_what_is_not_worse_is_accepted() -> None:
-    problem = paper_window(5)
-    walk = Walk.at(problem, Allocation.sequential(problem))
-    rules = Rules.of(problem, Schedule(1e-9, 1e-9, 500, 3), restores=True)
-    rng, kernel_window = np.random.default_rng(3), encode(problem)
-    totals = [float(walk.totals[0])]
-    for step in range(500):
-        anneal_anywhere(kernel_window, walk, rules, 0, step, step + 1, rng)
-        totals.append(float(walk.totals[0]))
-    assert totals == sorted(totals, reverse=True)
-    assert totals[-1] < totals[0]
-    assert walk.totals[1] == walk.totals[0]
+@pytest.mark.parametrize("along", [costs_along, costs_along_swaps])
+def test_at_no_temperature_only_what_is_not_worse_is_accepted(along: Callable[..., Iterator[float]]) -> None:
+    costs = list(along(paper_window(5), 1e-12, 300))
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] < costs[0]
 
 
 @pytest.mark.slow
@@ -203,13 +200,7 @@ def test_at_a_constant_temperature_states_are_visited_as_boltzmann_says(temperat
     # the share of each block proportional to exp(-cost / temperature).
     problem = window(FatTree(2, 2, 3), [0, 1, 2, 3, 6, 7, 9], [3], hop_cost=1.0)
     m, steps = len(problem.idle_nodes), 15_000
-    walk = Walk.at(problem, Allocation.sequential(problem))
-    rules = Rules.of(problem, Schedule(temperature, temperature, steps, 1), restores=True)
-    rng, kernel_window = np.random.default_rng(7), encode(problem)
-    visits: Counter[float] = Counter()
-    for step in range(steps):
-        anneal_anywhere(kernel_window, walk, rules, 0, step, step + 1, rng)
-        visits[round(float(walk.totals[0]), 9)] += 1
+    visits = Counter(round(cost, 9) for cost in islice(costs_along(problem, temperature, steps, 7), 1, None))
     blocks = [problem.idle_nodes[(start + np.arange(3)) % m] for start in range(m)]
     costs = hop_costs(problem.topology, problem.hop_cost, blocks).round(9)
     weights = np.exp(-costs / temperature)
@@ -243,54 +234,20 @@ def test_the_temperature_falls_geometrically_and_a_worse_state_is_accepted_by_me
 several_levels = windows(most_idle=14, most_jobs=5, topologies=st.just(FatTree(2, 2, 4)) | trees(levels=3))
 
 
-def walked_swaps(problem: TopologyProblem, steps: int, seed: int, temperature: float = 1.0) -> _Swapping:
-    """Return where the walk stands after some steps from the sequential allocation."""
-    swapping = _Swapping.at(problem, Allocation.sequential(problem), seed)
-    _anneal_by_swaps(swapping, steps, temperature, temperature)
-    return swapping
-
-
-def cost_of_a_hop(problem: TopologyProblem) -> float:
-    return encode(problem).scale
-
-
-@given(problem=several_levels, steps=st.integers(1, 60), seed=st.integers(0, 2**40))
-def test_the_saving_kept_by_the_walk_is_that_of_a_full_count(problem: TopologyProblem, steps: int, seed: int) -> None:
-    swapping = walked_swaps(problem, steps, seed, 5.0)
-    before = problem.objective(Allocation.sequential(problem))
-    after = verify(problem, swapping.allocation(problem))
-    assert before - after == pytest.approx(swapping.saving[0] * cost_of_a_hop(problem), rel=1e-9, abs=1e-6)
-
-
+@pytest.mark.parametrize("temperature", [5.0, 1e12])
 @given(problem=several_levels, seed=st.integers(0, 2**40))
-def test_every_single_move_saves_what_its_allocation_saves(problem: TopologyProblem, seed: int) -> None:
-    swapping = _Swapping.at(problem, Allocation.sequential(problem), seed)
-    before = problem.objective(Allocation.sequential(problem))
-    for _ in range(10):
-        saving = float(swapping.saving[0])
-        _anneal_by_swaps(swapping, 1, 1e12, 1e12)
-        after = problem.objective(swapping.allocation(problem))
-        change = (swapping.saving[0] - saving) * cost_of_a_hop(problem)
-        assert before - after == pytest.approx(change, rel=1e-9, abs=1e-6)
-        before = after
+def test_every_single_swap_saves_what_its_allocation_saves(
+    temperature: float, problem: TopologyProblem, seed: int
+) -> None:
+    assert len(list(costs_along_swaps(problem, temperature, 15, seed))) == 16
 
 
-def test_at_no_temperature_nothing_is_accepted_that_is_worse() -> None:
-    problem = paper_window(5)
-    swapping = _Swapping.at(problem, Allocation.sequential(problem), 3)
-    savings = [0.0]
-    for _ in range(300):
-        _anneal_by_swaps(swapping, 1, 1e-12, 1e-12)
-        savings.append(float(swapping.saving[0]))
-    assert savings == sorted(savings)
-    assert savings[-1] > 0
-
-
-def test_costs_do_not_drift_in_a_long_walk_swaps() -> None:
+def test_costs_do_not_drift_in_a_long_walk_by_swaps() -> None:
     problem = paper_window(1)
-    swapping = walked_swaps(problem, 200_000, 1)
+    swapping = _Swapping.at(problem, Allocation.sequential(problem), 1)
+    _anneal_by_swaps(swapping, 200_000, 1.0, 1.0)
     saved = problem.objective(Allocation.sequential(problem)) - problem.objective(swapping.allocation(problem))
-    assert swapping.saving[0] * cost_of_a_hop(problem) == pytest.approx(saved, rel=1e-9)
+    assert swapping.saving[0] * encode(problem).scale == pytest.approx(saved, rel=1e-9)
 
 
 @given(problem=windows(most_idle=12, most_jobs=4), iterations=st.integers(1, 200), seed=st.integers(0, 2**40))
@@ -316,7 +273,7 @@ def test_without_a_table_of_counts_the_papers_move_is_taken(monkeypatch: pytest.
     verify(problem, result.solution)
 
 
-Searching = Annealing | AnnealingAsPublished
+Searching = Annealing | AnnealingAsPublished | SimannealReference
 TAKEN = [(Annealing(), Strategy.DCAS), (Annealing(), Strategy.FREE), (AnnealingAsPublished(), Strategy.FREE)]
 
 
@@ -387,24 +344,15 @@ def test_the_steps_of_the_options_count_where_the_budget_sets_none(solver: Annea
     "options",
     [
         {"hottest": 0.1, "coldest": 0.2},
-        {"coldest": 0.0},
-        {"coldest": -1.0},
-        {"hottest": math.inf},
-        {"hottest": math.nan},
-        {"coldest": math.nan},
-        {"steps": 0},
-        {"steps": -5},
-        {"most_removed": 0},
-        {"most_removed": 101},
+        *({"coldest": coldest} for coldest in (0.0, -1.0, math.nan)),
+        *({"hottest": hottest} for hottest in (math.inf, math.nan)),
+        *({"steps": steps} for steps in (0, -5)),
+        *({"most_removed": most} for most in (0, 101)),
     ],
 )
 def test_an_option_out_of_range_is_refused(solver: str, options: dict[str, float]) -> None:
     with pytest.raises(UsageError, match=r"temperatures|steps|most_removed"):
         get_solver(solver, options)
-
-
-def test_a_constant_temperature_is_a_schedule() -> None:
-    assert Schedule(1.0, 1.0, 1, 1).hottest == 1.0
 
 
 class PapersMove(WindowAnnealing):
@@ -415,34 +363,28 @@ class PapersMove(WindowAnnealing):
     restores = True
 
 
-BOTH = [Strategy.DCAS, Strategy.FREE]
-
-
-def solved_simanneal(problem: TopologyProblem, budget: Budget, seed: int = 0) -> Result:
-    result = SimannealReference().solve(problem, budget, seed)
-    verify_result(problem, result)
-    return result
+FIFTY = Budget(iterations=50)
 
 
 def test_the_handler_of_ctrl_c_is_left_as_it_was() -> None:
     before = signal.getsignal(signal.SIGINT)
-    solved_simanneal(paper_window(1), Budget(iterations=50))
+    solved(SimannealReference(), paper_window(1), FIFTY)
     assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_it_works_off_the_main_thread() -> None:
     results: list[Result] = []
     problem = paper_window(1)
-    thread = threading.Thread(target=lambda: results.append(solved_simanneal(problem, Budget(iterations=50))))
+    thread = threading.Thread(target=lambda: results.append(solved(SimannealReference(), problem, FIFTY)))
     thread.start()
     thread.join()
-    assert results[0].objective == solved_simanneal(problem, Budget(iterations=50)).objective
+    assert results[0].objective == solved(SimannealReference(), problem, FIFTY).objective
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", BOTH)
+@pytest.mark.parametrize("strategy", [Strategy.DCAS, Strategy.FREE])
 def test_it_is_as_good_as_the_kernel_on_average(strategy: Strategy) -> None:
     problems = [paper_window(seed, strategy) for seed in range(8)]
     ours = np.mean([PapersMove(steps=500).solve(problem, Budget(), 0).objective for problem in problems])
-    theirs = np.mean([solved_simanneal(problem, Budget(iterations=500)).objective for problem in problems])
+    theirs = np.mean([solved(SimannealReference(), problem, Budget(iterations=500)).objective for problem in problems])
     assert ours == pytest.approx(theirs, rel=0.03)

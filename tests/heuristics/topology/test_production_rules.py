@@ -1,7 +1,7 @@
 """Rules that place one job after the other: hand-made windows, obvious twins, and what Slurm itself gives."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -35,59 +35,31 @@ def placed(solver: str, problem: TopologyProblem) -> list[list[int]]:
 
 
 @pytest.mark.parametrize(
-    ("solver", "idle", "sizes", "nodes"),
+    ("idle", "sizes", "nodes"),
     [
         # The leaf with the fewest idle nodes that fits: 3 idle in leaf 1, 4 in leaf 2.
-        ("best-fit", [0, 1, 4, 5, 6, 8, 9, 10, 11], [3], [[4, 5, 6]]),
+        ([0, 1, 4, 5, 6, 8, 9, 10, 11], [3], [[4, 5, 6]]),
         # No leaf fits 5, pod 0 has 5 idle and pod 1 has 6: pod 0, first its fullest leaf, then what is missing.
-        ("best-fit", [0, 1, 4, 5, 6, 8, 9, 10, 12, 13, 14], [5], [[0, 1, 4, 5, 6]]),
+        ([0, 1, 4, 5, 6, 8, 9, 10, 12, 13, 14], [5], [[0, 1, 4, 5, 6]]),
         # In pod 1 the leaf with the most idle nodes (12-15) gives all, then the fewest that hold the rest (2 of 3).
-        ("best-fit", [0, 8, 9, 10, 12, 13, 14, 15], [6], [[8, 9, 12, 13, 14, 15]]),
+        ([0, 8, 9, 10, 12, 13, 14, 15], [6], [[8, 9, 12, 13, 14, 15]]),
         # No pod fits 7: the whole machine; 4 from 8-11, then 3 missing fit exactly into 4-6 rather than into 12-15.
-        ("best-fit", [0, 4, 5, 6, 8, 9, 10, 11], [7], [[4, 5, 6, 8, 9, 10, 11]]),
+        ([0, 4, 5, 6, 8, 9, 10, 11], [7], [[4, 5, 6, 8, 9, 10, 11]]),
         # The jobs come in their order, not the largest first: the small one spoils the full leaf.
-        ("best-fit", [0, 1, 2, 3, 8], [1, 4], [[8], [0, 1, 2, 3]]),
-        ("best-fit", [0, 1, 2, 3], [1, 3], [[0], [1, 2, 3]]),
+        ([0, 1, 2, 3, 8], [1, 4], [[8], [0, 1, 2, 3]]),
+        ([0, 1, 2, 3], [1, 3], [[0], [1, 2, 3]]),
         # A tie goes to the first leaf.
-        ("best-fit", [0, 1, 4, 5], [2], [[0, 1]]),
-        # Pod 0 holds 3 with fewer idle nodes than pod 1; in it leaf 4-7 fits.
-        ("best-fit-by-level", [0, 1, 4, 5, 6, 8, 9, 10, 11, 12, 13], [3], [[4, 5, 6]]),
-        # No pod holds 7: pod 1 is emptied, and the missing node comes from the leaf of pod 0 with the fewest.
-        ("best-fit-by-level", [0, 4, 5, 8, 9, 10, 12, 13, 14], [7], [[0, 8, 9, 10, 12, 13, 14]]),
-        # The largest job comes first: the full leaf is for it.
-        ("best-fit-by-level", [0, 1, 2, 3, 8], [1, 4], [[8], [0, 1, 2, 3]]),
-        # The leaf with the fewest idle nodes that holds the job.
-        ("slurm-tree", [0, 1, 4, 5, 6, 8, 9, 10, 11], [3], [[4, 5, 6]]),
-        # No leaf holds it: the pod with the fewest that does, from its fuller leaf on.
-        ("slurm-tree", [0, 1, 4, 5, 6, 8, 9, 10, 12, 13, 14], [5], [[0, 1, 4, 5, 6]]),
-        # After 4-7, leaf 0-3 is nearer than 8-11, but has too few for what is missing: it comes first, and stays.
-        ("slurm-tree", [0, 4, 5, 6, 7, 8, 9, 10], [6], [[0, 4, 5, 6, 7, 8]]),
-        # Mirrored, the far leaf comes first, and the near one with too few does not take its place.
-        ("slurm-tree", [0, 1, 2, 8, 9, 10, 11, 12], [6], [[0, 1, 8, 9, 10, 11]]),
+        ([0, 1, 4, 5], [2], [[0, 1]]),
     ],
 )
-def test_hand_made_windows_follow_the_rule(
-    solver: str, idle: list[int], sizes: list[int], nodes: list[list[int]]
-) -> None:
-    assert placed(solver, window(TREE, idle, sizes)) == nodes
+def test_hand_made_windows_follow_best_fit(idle: list[int], sizes: list[int], nodes: list[list[int]]) -> None:
+    assert placed("best-fit", window(TREE, idle, sizes)) == nodes
 
 
 def test_under_a_switch_the_last_leaf_is_the_one_that_fits_best() -> None:
     # Five are wanted under one switch with leaves of 4, 3 and 2 idle nodes: 4, then the leaf with the fewest for 1.
     tree = Tree.from_levels([{"a": [0, 1, 2, 3], "b": [4, 5, 6], "c": [7, 8]}])
     assert placed("best-fit", window(tree, range(9), [5])) == [[0, 1, 2, 3, 7]]
-
-
-@pytest.mark.parametrize("levels", [1, 2, 3, 4])
-def test_on_any_depth_the_lowest_switch_that_fits_is_taken(levels: int) -> None:
-    # 16 nodes in leaves of 2, rows of 4, halls of 8, as far as there are levels below the top.
-    spans = [2**depth for depth in range(1, levels)]
-    groups = np.array([np.arange(16) // span for span in spans], dtype=np.int64).reshape(levels - 1, 16)
-    names = tuple(tuple(f"{span}-{group}" for group in range(16 // span)) for span in spans)
-    tree = Tree(groups, names, tuple(range(2, 2 * levels + 1, 2)))
-    for size in (1, 2, 3, 4, 5, 8, 9, 16):
-        lowest = next((span for span in spans if span >= size), 16)
-        assert {node // lowest for node in placed("best-fit", window(tree, range(16), [size]))[0]} == {0}
 
 
 @given(windows(most_idle=14, most_jobs=6))
@@ -146,17 +118,17 @@ def taken(paths: Paths, left: list[int], size: int) -> list[int]:
     return found
 
 
-@given(windows(most_idle=14, most_jobs=6))
-def test_it_takes_what_an_obvious_twin_takes(problem: TopologyProblem) -> None:
+def by_level(problem: TopologyProblem) -> list[list[int]]:
+    """Place the jobs, the largest first, from the top downwards."""
     idle = problem.idle_nodes.tolist()
     levels = problem.topology.groups_of(problem.idle_nodes)[::-1].T.tolist()
     paths = {node: tuple(path) for node, path in zip(idle, levels, strict=True)}
-    left, expected = idle, {}
+    left, found = idle, {}
     sizes = problem.sizes.tolist()
     for job in sorted(range(len(sizes)), key=lambda job: -sizes[job]):
-        expected[job] = taken(paths, left, sizes[job])
-        left = [node for node in left if node not in expected[job]]
-    assert placed("best-fit-by-level", problem) == [sorted(expected[job]) for job in range(len(sizes))]
+        found[job] = taken(paths, left, sizes[job])
+        left = [node for node in left if node not in found[job]]
+    return [sorted(found[job]) for job in range(len(sizes))]
 
 
 def test_a_pod_counts_as_full_as_it_was_before_the_job() -> None:
@@ -218,9 +190,12 @@ def compared(path: tuple[int, ...], other: tuple[int, ...], counts: dict[tuple[i
     return first - second
 
 
-@given(windows(most_idle=14, most_jobs=6))
-def test_it_takes_what_an_obvious_twin_takes_slurm(problem: TopologyProblem) -> None:
-    assert placed("slurm-tree", problem) == obvious(problem)
+@pytest.mark.parametrize(("solver", "twin"), [("best-fit-by-level", by_level), ("slurm-tree", obvious)])
+@given(problem=windows(most_idle=14, most_jobs=6))
+def test_it_takes_what_an_obvious_twin_takes(
+    solver: str, twin: Callable[[TopologyProblem], list[list[int]]], problem: TopologyProblem
+) -> None:
+    assert placed(solver, problem) == twin(problem)
 
 
 def scattered_window() -> TopologyProblem:

@@ -34,31 +34,23 @@ def tenant(cpu: float, quota: float, cores: int = 8, memory: float = 0.0, io: fl
     return Tenant(cores, Stage(1.0, cpu, memory, io), quota)
 
 
-@pytest.mark.parametrize("sharing", list(Sharing))
-def test_a_job_alone_is_not_slowed_down(sharing: Sharing) -> None:
-    assert slowdowns([tenant(1.0, 1.0, memory=1.0, io=1.0)], 8, sharing).tolist() == [1.0]
-
-
-def test_a_cap_slows_down_a_job_that_is_alone() -> None:
-    assert slowdowns([tenant(1.0, 0.25)], 8, Sharing.CAPS, QUIET).tolist() == [4.0]
-    assert slowdowns([tenant(1.0, 0.25)], 8, Sharing.SHARES, QUIET).tolist() == [1.0]
-
-
-def test_two_busy_jobs_get_their_quotas() -> None:
-    both = [tenant(1.0, 0.75), tenant(1.0, 0.25)]
-    for sharing in Sharing:
-        assert slowdowns(both, 8, sharing, QUIET).tolist() == pytest.approx([1 / 0.75, 4.0])
-
-
-def test_a_share_takes_what_the_other_one_leaves() -> None:
-    both = [tenant(0.2, 0.5), tenant(1.0, 0.5)]
-    assert slowdowns(both, 8, Sharing.SHARES, QUIET).tolist() == pytest.approx([1.0, 1.25])
-    assert slowdowns(both, 8, Sharing.CAPS, QUIET).tolist() == pytest.approx([1.0, 2.0])
-
-
-def test_two_jobs_that_always_do_io_take_twice_as_long() -> None:
-    both = [tenant(0.1, 0.5, io=1.0), tenant(0.1, 0.5, io=1.0)]
-    assert slowdowns(both, 8, Sharing.CAPS, Interference(0.0, 0.0, 1.0)).tolist() == pytest.approx([2.0, 2.0])
+@pytest.mark.parametrize(
+    ("tenants", "interference", "of_caps", "of_shares"),
+    [
+        ([tenant(1.0, 1.0, memory=1.0, io=1.0)], Interference(), [1.0], [1.0]),
+        # A cap slows down a job that is alone, and a share takes what the other one leaves.
+        ([tenant(1.0, 0.25)], QUIET, [4.0], [1.0]),
+        ([tenant(1.0, 0.75), tenant(1.0, 0.25)], QUIET, [1 / 0.75, 4.0], [1 / 0.75, 4.0]),
+        ([tenant(0.2, 0.5), tenant(1.0, 0.5)], QUIET, [1.0, 2.0], [1.0, 1.25]),
+        # Two jobs that always do I/O take twice as long.
+        ([tenant(0.1, 0.5, io=1.0)] * 2, Interference(0.0, 0.0, 1.0), [2.0, 2.0], [2.0, 2.0]),
+    ],
+)
+def test_jobs_are_slowed_down_as_computed_by_hand(
+    tenants: list[Tenant], interference: Interference, of_caps: list[float], of_shares: list[float]
+) -> None:
+    assert slowdowns(tenants, 8, Sharing.CAPS, interference).tolist() == pytest.approx(of_caps)
+    assert slowdowns(tenants, 8, Sharing.SHARES, interference).tolist() == pytest.approx(of_shares)
 
 
 def test_a_small_guest_presses_its_host_less_than_the_host_presses_it() -> None:

@@ -25,28 +25,8 @@ def problem(**changes: Any) -> KnapsackProblem:
     return KnapsackProblem(**{**fields, **changes})
 
 
-def test_capability_is_equation_1_with_the_nodes_in_use_after_the_selection() -> None:
-    posed = problem(weights=(0.5, 0.2, 0.3))
-    assert posed.used == {"nodes": 5}
-    assert posed.objective(selection(0)) == pytest.approx(0.5 * 1.0 + 0.2 * 0.4 + 0.3 * 0.9)
-    assert posed.objective(selection(1)) == pytest.approx(0.5 * 0.5 + 0.2 * 0.2 + 0.3 * 0.7)
-    assert posed.objective(selection()) == pytest.approx(0.3 * 0.5)
-
-
-def test_where_nobody_has_waited_the_first_term_is_0() -> None:
-    jobs = tuple(KnapsackJob(job.id, job.request, 0.0) for job in (JOB, OTHER))
-    assert problem(jobs=jobs, weights=(1.0, 0.0, 0.0)).objective(selection(0, 1)) == 0.0
-
-
-def test_capacity_is_equation_2_over_the_jobs_left_waiting() -> None:
-    posed = problem(reward="capacity")
-    assert posed.objective(selection(1)) == pytest.approx(-(1 / 100) / 2)
-    assert posed.objective(selection()) == pytest.approx(-(1 / 100 + 1 / 50) / 2)
-    assert posed.objective(selection(0, 1)) == 0.0
-
-
 @given(posed=knapsacks(resources=2))
-def test_every_objective_is_what_the_paper_writes_and_what_its_gains_say(posed: KnapsackProblem) -> None:
+def test_every_objective_is_what_equations_1_and_2_write_and_what_its_gains_say(posed: KnapsackProblem) -> None:
     gains = Gains.of(posed)
     for chosen in selections(posed):
         objective = posed.objective(selection(*chosen))

@@ -54,12 +54,6 @@ def test_replaying_the_order_places_every_job_on_consecutive_nodes(case: tuple[T
     replay(*case, allocation_order(*case))
 
 
-@given(nested())
-def test_the_checker_takes_the_order_that_is_named(case: tuple[TopologyProblem, Allocation]) -> None:
-    problem, allocation = case
-    check_order(problem, allocation, [problem.jobs[job].id for job in allocation_order(problem, allocation)])
-
-
 def can_be_replayed(problem: TopologyProblem, allocation: Allocation, order: tuple[int, ...]) -> bool:
     try:
         replay(problem, allocation, order)
