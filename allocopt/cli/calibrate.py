@@ -68,18 +68,15 @@ def _locality(
     as_json: Json = False,
 ) -> None:
     """Fit the locality penalty: service time - requested time = base + GPUs x slope, by workload type and policy."""
-    from allocopt.errors import InvalidProblemError
-    from allocopt.files.faults import bad_file
+    from allocopt.files.faults import problem_faults_named
     from allocopt.report.table import aligned_table
     from allocopt.simulator.fitting import fit_locality
     from allocopt.simulator.locality import Measured, PenaltyTable
 
     check_files_differ(source, out)
     jobs = Measured.read(source)
-    try:
+    with problem_faults_named(source):
         fitted = fit_locality(jobs)
-    except InvalidProblemError as error:
-        raise bad_file(source, str(error)) from None
     if out is not None:
         PenaltyTable({(one.workload, one.policy): one.fit.constants for one in fitted}).write(out)
     rows = [
@@ -142,9 +139,8 @@ def _fit(
     """Fit constants to columns of numbers; write and print them, by their key in a platform file, with residuals."""
     import numpy as np
 
-    from allocopt.errors import InvalidProblemError
     from allocopt.files.csv_rows import csv_rows, number_at_least_0
-    from allocopt.files.faults import bad_file
+    from allocopt.files.faults import problem_faults_named
     from allocopt.files.writing import json_by_line, write_text
 
     check_files_differ(source, out, plot)
@@ -154,10 +150,8 @@ def _fit(
             if name in row:
                 columns.setdefault(name, []).append(number_at_least_0(source, place, row, name, "a number"))
     # Faults of the columns are known to the model by name; the file is named here.
-    try:
+    with problem_faults_named(source):
         fit = fit_to({name: np.array(values) for name, values in columns.items()})
-    except InvalidProblemError as error:
-        raise bad_file(source, str(error)) from None
     # First of all, for a plot of a wrong format is refused, and then no constants are to be left behind.
     if plot is not None:
         from allocopt.report.plot import write_residual_plot

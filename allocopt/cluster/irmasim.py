@@ -14,8 +14,8 @@ from pydantic import Field
 
 from allocopt.cluster.multicore import Cluster, ContentionConstants, Machine, Node, PowerConstants, Processor
 from allocopt.cluster.platform_files import Count, PositiveNumber, numbered
-from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.files.faults import bad_file, shown
+from allocopt.errors import UsageError
+from allocopt.files.faults import bad_file, problem_faults_named, shown
 from allocopt.files.models import FileModel, validated
 from allocopt.files.reading import parse_json, read_text
 
@@ -134,7 +134,7 @@ def irmasim_machine(obj: Mapping[str, Any], where: Path, types: Path | None, cho
         fault = f"is {shown(platform.model_name)}, whose equations are others; must be {MODEL!r}"
         raise bad_file(where, f"platform.{name}.model_name", fault)
     library = _Library(obj, where, types)
-    try:
+    with problem_faults_named(where):
         n_processors = n_nodes = 0
         for group in (group for cluster in platform.clusters for group in cluster.nodes):
             kind = library.find("node", group.type, _Node)
@@ -154,8 +154,6 @@ def irmasim_machine(obj: Mapping[str, Any], where: Path, types: Path | None, cho
                 )
                 clusters[place] = Cluster(one.name, tuple(told_apart))
         return Machine(platform.id or name, tuple(clusters))
-    except InvalidProblemError as error:
-        raise bad_file(where, str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,11 +204,9 @@ class _Library:
         # Files name the two powers pa and pb, or dynamic and static power.
         core = model.dynamic_power if model.pa is None else model.pa
         shared = model.static_power if model.pb is None else model.pb
-        try:
+        with problem_faults_named(self.where, place):
             contention = ContentionConstants(**constants) if constants else None
             power = None
             if core is not None or shared is not None:
                 power = PowerConstants(core or 0.0, shared or 0.0, model.min_power * (shared or 0.0))
             return Processor(name, model.cores, model.clock_rate, model.dpflops_per_cycle, bandwidth, contention, power)
-        except InvalidProblemError as error:
-            raise bad_file(self.where, place, str(error)) from None

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from allocopt.cluster.multicore import Cluster, ContentionConstants, Machine, Node, PowerConstants, Processor
 from allocopt.errors import InvalidProblemError
-from allocopt.files.faults import bad_file, shown
+from allocopt.files.faults import bad_file, problem_faults_named, shown
 from allocopt.files.models import FileModel, Text, check_header, validated
 from allocopt.files.reading import read_text
 
@@ -163,13 +163,11 @@ def read_simgrid(path: Path) -> Machine:
         raise bad_file(path, f"is not XML: {error}") from None
     if root.tag != "platform":
         raise bad_file(path, f"is XML of {shown(root.tag)}, must be of 'platform'")
-    try:
+    with problem_faults_named(path):
         clusters = tuple(_clusters(root, path))
         if not clusters:
             raise bad_file(path, "holds neither a host nor a cluster")
         return Machine(path.name.removesuffix(".gz").removesuffix(".xml"), clusters)
-    except InvalidProblemError as error:
-        raise bad_file(path, str(error)) from None
 
 
 def _clusters(root: ElementTree.Element, path: Path) -> Iterator[Cluster]:

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.named import NamedTree
-from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.files.faults import bad_file, memory_faults_named, shown
+from allocopt.errors import UsageError
+from allocopt.files.faults import bad_file, memory_faults_named, problem_faults_named, shown
 from allocopt.files.reading import parse_json, read_text, read_toml
 
 _READERS = {
@@ -52,10 +52,8 @@ def read_topology(path: Path | str, labels: Sequence[str] = ()) -> NamedTree:
     if labels and suffix != ".json":
         raise UsageError(f"labels are those of Kubernetes nodes in a .json file, {source.name} is none")
     asked = {"labels": labels} if labels else {"name": name} if name else {}
-    try:
+    with problem_faults_named(source):
         return cast(NamedTree, _loaded(_READERS.get(suffix, _READERS[".conf"]))(source, **asked))
-    except InvalidProblemError as error:
-        raise bad_file(source, error.place, error.fault) from None
 
 
 def topology_file(path: Path | str) -> tuple[Path, str | None]:

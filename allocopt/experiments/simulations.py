@@ -1,7 +1,6 @@
 """From the specification of a simulation to the simulation itself: the one place where machine and policy are made."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,10 @@ from allocopt.cluster.multicore import Machine
 from allocopt.cluster.platform import NODES, Platform
 from allocopt.cluster.reading import read_machine, read_topology
 from allocopt.cluster.topology import FatTree
-from allocopt.errors import BadFileError, InvalidProblemError, UsageError
+from allocopt.errors import BadFileError, UsageError
 from allocopt.experiments.fields import FieldError
 from allocopt.experiments.specs import SimulationSpec
-from allocopt.files.faults import bad_file
+from allocopt.files.faults import problem_faults_named
 from allocopt.kernels.ready import make_ready
 from allocopt.report.rows import SimulateRow
 from allocopt.simulator.execution import ExecutionModel
@@ -100,13 +99,9 @@ class SimulationInputs:
         executables = None if spec.profiles is None else read_profiles(Path(spec.profiles))
         return cls(workload, platform, executables, remarks=(*remarks, *workload.remarks(platform.size)))
 
-    @contextmanager
-    def named(self) -> Iterator[None]:
+    def named(self) -> AbstractContextManager[None]:
         """Name the file of a job that can never start."""
-        try:
-            yield
-        except InvalidProblemError as error:
-            raise bad_file(self.source, str(error)) from None
+        return problem_faults_named(self.source)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from allocopt.errors import AllocoptError, BadFileError
+from allocopt.errors import AllocoptError, BadFileError, InvalidProblemError
 
 LONGEST_VALUE, LONGEST_PART = 60, 500
 """Characters of a faulty value that a message shows, and of a place or a fault."""
@@ -66,6 +66,15 @@ def memory_faults_named(read: Reader) -> Reader:
             raise
 
     return cast(Reader, reading)
+
+
+@contextmanager
+def problem_faults_named(where: Path | str, *places: str) -> Iterator[None]:
+    """Turn a contradiction in what a file holds into a `BadFileError` that names the file."""
+    try:
+        yield
+    except InvalidProblemError as error:
+        raise bad_file(where, *places, error.place, error.fault) from None
 
 
 @contextmanager

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from allocopt.errors import BadFileError, InvalidProblemError, UsageError
-from allocopt.files.faults import bad_file, memory_faults_named, shown
+from allocopt.errors import BadFileError, UsageError
+from allocopt.files.faults import bad_file, memory_faults_named, problem_faults_named, shown
 from allocopt.files.models import INSTANCE_FORMAT, VERSION, check_header, validated
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.writing import compact_json, json_by_line, write_text
@@ -70,10 +70,8 @@ def problem_from_object(obj: object, where: Path | str) -> Problem:
         raise bad_file(where, "kind", f"{fault}, must be {' or '.join(map(repr, known))}")
     codec = get_kind(kind).codec
     model = validated(codec.instance_model, obj, where)
-    try:
+    with problem_faults_named(where):
         return codec.problem_of(model)
-    except InvalidProblemError as error:
-        raise bad_file(where, error.place, error.fault) from None
 
 
 def object_from_problem(problem: Problem) -> dict[str, object]:

@@ -7,18 +7,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from allocopt.files.csv_rows import csv_text
-from allocopt.files.faults import printable
 from allocopt.files.writing import write_text
 from allocopt.simulator.multicore.simulation import MulticoreSchedule
 from allocopt.simulator.schedule import Schedule
 from allocopt.traces.records import Number, Row, plain, rows_of
-from allocopt.traces.swf import VERSION
-from allocopt.traces.workload import NO_JOB
+from allocopt.traces.swf import write_swf
 from allocopt.version import __version__
 
 SCHEDULE_COLUMNS = ("job_id", "submit", "start", "end", "processors", "run", "estimate")
 ENERGY_COLUMNS = ("part", "name", "energy_j", "energy_delay_js")
-_COMPLETED, _UNKNOWN = 1, -1
+_COMPLETED = 1
 
 
 class _ScheduledRow(NamedTuple):
@@ -59,20 +57,10 @@ def write_schedule_swf(path: Path, schedule: Schedule, notes: Sequence[str] = ()
     BadFileError
         If the file cannot be written, or would not be read again.
     """
-    jobs = str(len(schedule.workload))
     made = f"schedule of {schedule.workload.name} simulated by allocopt {__version__}: wait, run time and status"
-    fields = [("Version", VERSION), ("MaxJobs", jobs), ("MaxRecords", jobs), ("MaxProcs", str(schedule.processors))]
-    told = [made, "times in seconds, unknown values -1", *notes, *schedule.workload.remarks()]
-    fields += [("Note", printable(note)) for note in told]
-    lines = [f"; {key}: {value}" for key, value in fields]
-    used, memory, group, queue, partition = (_UNKNOWN,) * 5
-    for job, _, _, wait in _rows(path, schedule):
-        think = _UNKNOWN if job.preceding == NO_JOB else job.think
-        lines.append(
-            f"{job.job} {job.submit} {wait} {job.run} {job.processors} {used} {memory} {job.processors} {job.estimate} "
-            f"{memory} {_COMPLETED} {job.user} {group} {job.executable} {queue} {partition} {job.preceding} {think}"
-        )
-    write_text(path, "\n".join((*lines, "")))
+    told = (made, "times in seconds, unknown values -1", *notes, *schedule.workload.remarks())
+    rows = ((job, wait, _COMPLETED) for job, _, _, wait in _rows(path, schedule))
+    write_swf(path, rows, schedule.processors, told)
 
 
 def write_energy_csv(path: Path, schedule: MulticoreSchedule) -> None:

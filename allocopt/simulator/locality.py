@@ -20,7 +20,7 @@ import numpy as np
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import BadFileError, InvalidProblemError, UsageError
 from allocopt.files.csv_rows import csv_rows
-from allocopt.files.faults import bad_file, shown
+from allocopt.files.faults import bad_file, problem_faults_named, shown
 from allocopt.files.models import VERSION, FileModel, check_header, validated
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.writing import json_by_line, write_text
@@ -127,10 +127,8 @@ class PenaltyTable:
             if key in lines:
                 raise bad_file(path, f"lines[{number}]", f"is the second of {one.workload} jobs, {one.policy}")
             lines[key] = Line(one.base_s, one.per_gpu_s)
-        try:
+        with problem_faults_named(path):
             return cls(lines)
-        except InvalidProblemError as error:
-            raise bad_file(path, str(error)) from None
 
     def write(self, path: Path | str) -> None:
         """Write coefficients, given in seconds. Raises `BadFileError` if the file cannot be written."""

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from allocopt.errors import InvalidProblemError
-from allocopt.files.faults import bad_file
+from allocopt.files.faults import bad_file, problem_faults_named
 from allocopt.files.models import FileModel, Text, validated
 from allocopt.files.reading import read_toml
 from allocopt.traces.applications import APPLICATIONS, QueuedJob
@@ -101,8 +101,6 @@ def read_profiles(path: Path | str) -> Executables:
         if model.executable in table:
             raise bad_file(path, f"application[{index}].executable", f"is {model.executable}, which is given before")
         stages = (Stage(one.share, one.cpu, one.memory, one.io, StageKind(one.kind)) for one in model.stages)
-        try:
+        with problem_faults_named(path):
             table[model.executable] = Executable(model.name, tuple(stages))
-        except InvalidProblemError as error:
-            raise bad_file(path, error.place, error.fault) from None
     return table

@@ -11,8 +11,8 @@ import numpy as np
 from pydantic import Field
 
 from allocopt.arrays import FloatArray
-from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.files.faults import bad_file, shown
+from allocopt.errors import UsageError
+from allocopt.files.faults import bad_file, problem_faults_named, shown
 from allocopt.files.models import FileModel, validated
 from allocopt.files.reading import parse_json, read_text
 from allocopt.traces.records import trace_name
@@ -95,7 +95,7 @@ def read_irmasim(path: Path | str) -> TaskWorkload:
     def column(name: str) -> FloatArray:
         return np.array([getattr(profile, name) for profile in profiles], dtype=np.float64)
 
-    try:
+    with problem_faults_named(path):
         return TaskWorkload(
             trace_name(path),
             names,
@@ -109,8 +109,6 @@ def read_irmasim(path: Path | str) -> TaskWorkload:
             column("req_time"),
             tuple(job.profile or "" for job in jobs),
         )
-    except InvalidProblemError as error:
-        raise bad_file(path, str(error)) from None
 
 
 class _Benchmark(NamedTuple):

@@ -5,17 +5,16 @@ value`` a header. A missing value is -1.
 """
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
 from allocopt.files.faults import bad_file, printable, shown
 from allocopt.files.writing import write_text
-from allocopt.traces.records import Records, TraceFormat, rows_of
+from allocopt.traces.records import Number, Records, Row, TraceFormat, rows_of
 from allocopt.traces.table import LARGEST, Table
 from allocopt.traces.workload import NO_JOB, UNKNOWN_EXECUTABLE, UNKNOWN_USER, Workload
-
-VERSION = "2.2"
 
 _COLUMNS = {
     "job": (1, "job number"),
@@ -70,21 +69,28 @@ class Swf(TraceFormat):
         return records.workload(int(found.group()) or None if found else None)
 
     def write(self, path: Path, workload: Workload) -> None:
-        # Processors are written as requested and as allocated.
-        jobs = (
-            f"{row.job} {row.submit} -1 {row.run} {row.processors} -1 -1 {row.processors} {row.estimate} -1 -1 "
-            f"{row.user} -1 {row.executable} -1 -1 {row.preceding} {-1 if row.preceding == NO_JOB else row.think}"
-            for row in rows_of(path, workload)
-        )
-        fields = [("Version", VERSION), ("MaxJobs", str(len(workload))), ("MaxRecords", str(len(workload)))]
-        if workload.machine_processors:
-            fields.append(("MaxProcs", str(workload.machine_processors)))
-        notes = [f"workload {workload.name}, times in seconds, unknown values -1", *workload.remarks()]
-        fields += [("Note", printable(note)) for note in notes]
-        write_text(path, "\n".join((*(f"; {key}: {value}" for key, value in fields), *jobs, "")))
+        notes = (f"workload {workload.name}, times in seconds, unknown values -1", *workload.remarks())
+        write_swf(path, ((row, -1, -1) for row in rows_of(path, workload)), workload.machine_processors, notes)
 
     def losses(self, workload: Workload) -> list[str]:
         return []
+
+
+def write_swf(
+    path: Path, jobs: Iterable[tuple[Row, Number, int]], processors: int | None, notes: Iterable[str]
+) -> None:
+    """Write jobs with their waits (column 3) and statuses (11), on a machine of so many processors if known."""
+    # Processors are written as requested and as allocated.
+    lines = [
+        f"{row.job} {row.submit} {wait} {row.run} {row.processors} -1 -1 {row.processors} {row.estimate} -1 {status} "
+        f"{row.user} -1 {row.executable} -1 -1 {row.preceding} {-1 if row.preceding == NO_JOB else row.think}"
+        for row, wait, status in jobs
+    ]
+    fields = [("Version", "2.2"), ("MaxJobs", str(len(lines))), ("MaxRecords", str(len(lines)))]
+    if processors:
+        fields.append(("MaxProcs", str(processors)))
+    fields += [("Note", printable(note)) for note in notes]
+    write_text(path, "\n".join((*(f"; {key}: {value}" for key, value in fields), *lines, "")))
 
 
 def swf_header(lines: list[str]) -> dict[str, str]:
