@@ -1,6 +1,7 @@
 """Tables of jobs: cells of accounting records, columns, dumps of sacct -P and CSV files."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,90 +16,74 @@ from allocopt.traces.csv_columns import Columns
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 
+NOTHING = ["", "UNLIMITED", "Partition_Limit", "Unknown", "None", "INVALID", "NaN"]
+"""What Slurm writes for no value and for no limit."""
+
+
+def nodes(text: str) -> int:
+    return resource_count(text, "node")
+
 
 @pytest.mark.parametrize(
-    ("text", "seconds"),
+    ("read_cell", "text", "value"),
     [
-        ("1-02:03:04", 93_784),
-        ("00:00:30", 30),
-        ("30:00", 1800),
-        ("00:01.500", 1.5),
-        ("05:06:07.25", 18_367.25),
-        ("2-12", 216_000),
-        ("2-12:30", 217_800),
-        ("14534.0", 14_534),
-        ("99", 99),
+        (duration_s, "1-02:03:04", 93_784),
+        (duration_s, "00:00:30", 30),
+        (duration_s, "30:00", 1800),
+        (duration_s, "00:01.500", 1.5),
+        (duration_s, "05:06:07.25", 18_367.25),
+        (duration_s, "2-12", 216_000),
+        (duration_s, "2-12:30", 217_800),
+        (duration_s, "14534.0", 14_534),
+        (duration_s, "99", 99),
+        (instant_s, "1970-01-02T00:00:00", 86_400),
+        (instant_s, "1970-01-01 00:01:00", 60),
+        (instant_s, "1970-01-01T01:00:00+01:00", 0),
+        (instant_s, "1700000000", 1_700_000_000),
+        (nodes, "16", 16),
+        (nodes, "4.0", 4),
+        (nodes, "2K", 2000),
+        (nodes, "1.5k", 1500),
+        (nodes, "1M", 1_000_000),
+        (nodes, "billing=8,cpu=1.5K,gres/gpu=1,mem=186G,node=2", 2),
+        (nodes, "cpu=4", 0),
+        (nodes, "node=", 0),
+        *((nodes, text, 0) for text in NOTHING),
+        *((read_time, text, math.nan) for text in NOTHING for read_time in (duration_s, instant_s)),
     ],
 )
-def test_durations_are_read_in_every_form_of_slurm(text: str, seconds: float) -> None:
-    assert duration_s(text) == pytest.approx(seconds, rel=1e-12)
+def test_cells_are_read_in_every_form_of_slurm(read_cell: Callable[[str], float], text: str, value: float) -> None:
+    assert read_cell(text) == pytest.approx(value, rel=1e-12, nan_ok=True)
 
 
-@pytest.mark.parametrize("text", ["", "UNLIMITED", "Partition_Limit", "Unknown", "None", "INVALID", "NaN"])
-def test_no_value_and_no_limit_are_not_a_number(text: str) -> None:
-    assert math.isnan(duration_s(text))
-    assert math.isnan(instant_s(text))
-    assert resource_count(text, "node") == 0
-
-
-@pytest.mark.parametrize("text", ["9007199254740994", "9" * 400, f"{'9' * 400}:00", f"{'9' * 18}-00:00:00"])
-def test_times_that_64_bits_do_not_hold_exactly_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"must be within 2\^53 s of 0"):
-        duration_s(text)
+@pytest.mark.parametrize(
+    ("read_cell", "texts", "fault"),
+    [
+        (
+            duration_s,
+            ["1:2:3:4", "a", "1-", "-5:00", "1e999", "inf", "12:xx"],
+            "must be a number or a duration such as",
+        ),
+        (
+            duration_s,
+            ["9007199254740994", "9" * 400, f"{'9' * 400}:00", f"{'9' * 18}-00:00:00"],
+            r"must be within 2\^53 s of 0",
+        ),
+        (nodes, ["4.5", "n[1-2]", "-1", "16Gn", "1e9999", "cpu=2,node=two"], "must be a whole number such as 16 or 2K"),
+        (instant_s, ["31.01.2026"], "must be a date such as"),
+    ],
+    ids=["durations", "beyond 64 bits", "counts", "dates"],
+)
+def test_cells_of_no_form_are_told(read_cell: Callable[[str], float], texts: list[str], fault: str) -> None:
+    for text in texts:
+        with pytest.raises(ValueError, match=fault):
+            read_cell(text)
 
 
 def test_bare_numbers_count_in_their_unit() -> None:
     assert duration_s("90", 60.0) == 5400
     assert duration_s("01:00:00", 60.0) == 3600
     assert instant_s("1500", 1e-3) == 1.5
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("1970-01-02T00:00:00", 86_400),
-        ("1970-01-01 00:01:00", 60),
-        ("1970-01-01T01:00:00+01:00", 0),
-        ("1700000000", 1_700_000_000),
-    ],
-)
-def test_instants_are_dates_or_seconds(text: str, seconds: float) -> None:
-    assert instant_s(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["1:2:3:4", "a", "1-", "-5:00", "1e999", "inf", "12:xx"])
-def test_what_is_no_duration_is_told(text: str) -> None:
-    with pytest.raises(ValueError, match="must be a number or a duration such as"):
-        duration_s(text)
-
-
-@pytest.mark.parametrize("text", ["4.5", "n[1-2]", "-1", "16Gn", "1e9999", "cpu=2,node=two"])
-def test_what_is_no_count_is_told(text: str) -> None:
-    with pytest.raises(ValueError, match="must be a whole number such as 16 or 2K"):
-        resource_count(text, "node")
-
-
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [
-        ("16", 16),
-        ("4.0", 4),
-        ("2K", 2000),
-        ("1.5k", 1500),
-        ("1M", 1_000_000),
-        ("billing=8,cpu=1.5K,gres/gpu=1,mem=186G,node=2", 2),
-        ("cpu=4", 0),
-        ("node=", 0),
-        ("", 0),
-    ],
-)
-def test_a_count_may_have_a_unit_and_stand_in_a_list_of_slurm(text: str, count: int) -> None:
-    assert resource_count(text, "node") == count
-
-
-def test_what_is_no_date_is_told() -> None:
-    with pytest.raises(ValueError, match="must be a date such as"):
-        instant_s("31.01.2026")
 
 
 @given(st.integers(0, 400), st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))
@@ -152,25 +137,11 @@ def test_a_dump_of_sacct_is_read_without_steps_and_with_every_drop_counted(tmp_p
     }
 
 
-def test_names_of_columns_may_be_spelled_with_blanks_dashes_or_neither(tmp_path: Path) -> None:
-    workload = read(tmp_path, '"Job ID","submit-time",RunTime,NUM NODES,Time Limit\n1,0,60,2,3\n')
-    assert (workload.run.tolist(), workload.processors.tolist(), workload.estimate.tolist()) == ([60], [2], [180])
-
-
 def test_a_table_for_eyes_is_told_how_to_be_printed(tmp_path: Path) -> None:
     text = "JobID           JobName\n------------ ----------\n15             sleep.sh\n"
     assert fault(tmp_path, text, name="dump.txt") == (
         "line 2: is a rule below titles; sacct -P prints tables that can be read"
     )
-
-
-def test_sizes_are_found_in_lists_of_allocated_resources(tmp_path: Path) -> None:
-    head = "JobID|Submit|Elapsed|AllocTRES|State"
-    rows = ["1|2026-01-01T00:00:00|01:00:00|billing=72,cpu=72,mem=186G,node=2|COMPLETED", "2|2026-01-01T00:00:10|0||"]
-    workload = read(tmp_path, "\n".join((head, *rows)), name="dump.txt")
-    assert workload.processors.tolist() == [2]
-    cores = read(tmp_path, "\n".join((head, *rows)), "processors=AllocTRES", name="dump.txt")
-    assert cores.processors.tolist() == [72]
 
 
 @given(st.permutations(range(12)))
@@ -180,20 +151,6 @@ def test_the_order_of_columns_does_not_matter(tmp_path_factory: pytest.TempPathF
     workload = read(tmp_path_factory.mktemp("sacct"), "\n".join("|".join(line) for line in lines), name="dump.txt")
     assert workload.ids.tolist() == [100, 102, 103]
     assert workload.run.tolist() == [93_784, 1800, 30]
-
-
-def test_raw_columns_count_seconds_and_minutes_and_a_last_delimiter_does_no_harm(tmp_path: Path) -> None:
-    lines = ("7|5_1|1700000000|60|3|2|", "8|5_2|1700000009|60|3|2|")
-    text = "\n".join(("JobIDRaw|JobID|Submit|ElapsedRaw|TimelimitRaw|AllocNodes|", *lines))
-    workload = read(tmp_path, text, name="dump.psv")
-    assert workload.ids.tolist() == [7, 8]
-    assert workload.submit.tolist() == [0, 9]
-    assert workload.estimate.tolist() == [180, 180]
-
-
-def test_a_delimiter_in_the_name_of_a_job_does_no_harm(tmp_path: Path) -> None:
-    text = "JobID|JobName|Submit|Elapsed|NNodes\n1|a|b|c|5|30:00|2\n2|d|6|10:00|1\n"
-    assert read(tmp_path, text, name="dump.txt").run.tolist() == [1800, 600]
 
 
 def test_the_nrel_sample_is_read_as_it_is(shared_data: Path) -> None:
@@ -211,39 +168,58 @@ def test_the_nrel_sample_is_read_as_it_is(shared_data: Path) -> None:
     assert by_processors.processors.sum() > workload.processors.sum()
 
 
-def test_what_has_an_earlier_number_is_a_job_with_a_number_behind_all_others(tmp_path: Path) -> None:
-    workload = read(tmp_path, "id,submit,run,nodes\n5,0,1,1\n5,1,2,1\n9,2,3,1\n5,3,4,1\n")
-    assert workload.ids.tolist() == [5, 10, 9, 11]
-
-
-def test_run_time_is_end_minus_start_where_nothing_else_says(tmp_path: Path) -> None:
-    workload = read(tmp_path, "id,submit,start,end,cpus\n1,0,2026-01-01 10:00,2026-01-01 10:05,8\n")
-    assert workload.run.tolist() == [300]
-    assert workload.processors.tolist() == [8]
-
-
-def test_numbers_that_went_through_floats_are_numbers(tmp_path: Path) -> None:
-    workload = read(tmp_path, "id,submit,run,nodes\n1.0,1,1,1.0\n2.0,0,5,2.0\n")
-    assert workload.ids.tolist() == [2, 1]
-
-
-@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-def test_the_delimiter_is_found(tmp_path: Path, delimiter: str) -> None:
-    assert len(read(tmp_path, delimiter.join(("id", "submit", "run", "nodes\n1", "0", "5", "2")))) == 1
-
-
-def test_our_own_schedules_are_read(tmp_path: Path) -> None:
-    workload = read(tmp_path, "job_id,submit,start,end,processors,run,estimate\n3,5,6,16,4,10,20\n")
-    assert (workload.run[0], workload.processors[0], workload.estimate[0]) == (10, 4, 20)
-
-
 OTHER = "number;when;took;size;limit\n1;2026-01-01;5;3;1\n"
+TRES = (
+    "JobID|Submit|Elapsed|AllocTRES|State\n"
+    "1|2026-01-01T00:00:00|01:00:00|billing=72,cpu=72,mem=186G,node=2|COMPLETED\n2|2026-01-01T00:00:10|0||"
+)
+RAW = "JobIDRaw|JobID|Submit|ElapsedRaw|TimelimitRaw|AllocNodes|\n7|5_1|1700000000|60|3|2|\n8|5_2|1700000009|60|3|2|"
+TABLES: dict[str, tuple[str, str | None, dict[str, list[int]]]] = {
+    "names of columns with blanks, dashes or neither": (
+        '"Job ID","submit-time",RunTime,NUM NODES,Time Limit\n1,0,60,2,3\n',
+        None,
+        {"run": [60], "processors": [2], "estimate": [180]},
+    ),
+    "nodes in lists of allocated resources": (TRES, None, {"processors": [2]}),
+    "processors in lists of allocated resources": (TRES, "processors=AllocTRES", {"processors": [72]}),
+    "raw columns, and a last delimiter": (RAW, None, {"ids": [7, 8], "submit": [0, 9], "estimate": [180, 180]}),
+    "a delimiter in the name of a job": (
+        "JobID|JobName|Submit|Elapsed|NNodes\n1|a|b|c|5|30:00|2\n2|d|6|10:00|1\n",
+        None,
+        {"run": [1800, 600]},
+    ),
+    "an earlier number, and one behind all others": (
+        "id,submit,run,nodes\n5,0,1,1\n5,1,2,1\n9,2,3,1\n5,3,4,1\n",
+        None,
+        {"ids": [5, 10, 9, 11]},
+    ),
+    "run time from start to end": (
+        "id,submit,start,end,cpus\n1,0,2026-01-01 10:00,2026-01-01 10:05,8\n",
+        None,
+        {"run": [300], "processors": [8]},
+    ),
+    "numbers that went through floats": ("id,submit,run,nodes\n1.0,1,1,1.0\n2.0,0,5,2.0\n", None, {"ids": [2, 1]}),
+    "our own schedules": (
+        "job_id,submit,start,end,processors,run,estimate\n3,5,6,16,4,10,20\n",
+        None,
+        {"run": [10], "processors": [4], "estimate": [20]},
+    ),
+    "a mapping of columns and units": (
+        OTHER,
+        "job=number,submit=When,run=took:min,nodes=size,estimate=limit:h",
+        {"run": [300], "estimate": [3600]},
+    ),
+    **{
+        f"the delimiter {mark!r}": (mark.join(("id", "submit", "run", "nodes\n1", "0", "5", "2")), None, {"ids": [1]})
+        for mark in ",;\t|"
+    },
+}
 
 
-def test_a_mapping_says_what_columns_and_units_mean(tmp_path: Path) -> None:
-    workload = read(tmp_path, OTHER, "job=number,submit=When,run=took:min,nodes=size,estimate=limit:h")
-    assert workload.run.tolist() == [300]
-    assert workload.estimate.tolist() == [3600]
+@pytest.mark.parametrize(("text", "columns", "expected"), TABLES.values(), ids=TABLES.keys())
+def test_tables_are_read(tmp_path: Path, text: str, columns: str | None, expected: dict[str, list[int]]) -> None:
+    workload = read(tmp_path, text, columns, name="dump.txt" if "|" in text else "jobs.csv")
+    assert {name: getattr(workload, name).tolist() for name in expected} == expected
 
 
 def test_a_mapping_may_stand_in_a_file(tmp_path: Path) -> None:
@@ -294,6 +270,7 @@ def test_an_odd_mapping_on_the_command_line_is_told(text: str, message: str) -> 
 @pytest.mark.parametrize(
     ("text", "columns", "message"),
     [
+        (SACCT.partition("\n")[2], None, "line 1: no column is known to mean job"),
         ("", None, "is empty, must begin with the names of its columns"),
         ("id,submit,run,nodes\n", None, "holds no jobs"),
         (
@@ -320,12 +297,6 @@ def test_an_odd_table_gets_a_line_that_names_the_fault(
     found = fault(tmp_path, text, columns)
     assert found.startswith(message)
     assert found.isprintable()
-
-
-def test_a_dump_without_header_is_told(tmp_path: Path) -> None:
-    assert fault(tmp_path, SACCT.partition("\n")[2], name="dump.txt").startswith(
-        "line 1: no column is known to mean job"
-    )
 
 
 def test_columns_are_those_of_tables(tmp_path: Path) -> None:

@@ -1,0 +1,485 @@
+"""Formats of workloads: what is read of each file and line, what is refused, and what a format keeps."""
+
+import gzip
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.workloads import Jobs, jobs_of, workload, workloads
+
+from allocopt.errors import BadFileError, UsageError
+from allocopt.traces import batsim
+from allocopt.traces.reading import format_of, read_workload
+from allocopt.traces.records import NO_PROCESSORS, NO_RUN_TIME
+from allocopt.traces.swf import ALLOCATED_USED, RUN_USED, swf_header
+from allocopt.traces.workload import PRECEDING_LOST, Workload
+
+TRACES = [
+    "CEA-Curie-2011-2.1-cln",
+    "CTC-SP2-1996-3.1-cln",
+    "HPC2N-2002-2.2-cln",
+    "KTH-SP2-1996-2.1-cln",
+    "SDSC-BLUE-2000-4.2-cln",
+    "SDSC-SP2-1998-4.2-cln",
+    "Sandia-Ross-2001-1.1-cln",
+    "Theta-2018-01",
+    "lublin_256",
+    "lublin_256_est",
+]
+MACHINES = {"KTH-SP2-1996-2.1-cln": 100, "CTC-SP2-1996-3.1-cln": 338, "lublin_256": None}
+GOOD = "7 10 -1 60 4 -1 -1 8 90 -1 1 -1 -1 -1 -1 -1 -1 -1"
+PROFILES = {
+    "d": {"type": "delay", "delay": 20.5, "np": 4},
+    "none": {"type": "delay", "delay": 0},
+    "mpi": {"type": "parallel_homogeneous", "cpu": 1e9, "com": 0},
+    "bare": {"delay": 3},
+    "late": {"type": "delay"},
+    "text": {"type": "delay", "delay": "20"},
+    "3": 3,
+}
+ENDINGS = [".swf", ".json", ".txt"]
+
+
+def line(job: int, submit: int = 0, run: float = 60, allocated: float = 4, requested: int = 4, time: int = 60) -> str:
+    return f"{job} {submit} -1 {run} {allocated} -1 -1 {requested} {time} -1 1 -1 -1 -1 -1 -1 -1 -1"
+
+
+def after(job: int, preceding: float, think: float, user: float = -1, run: int = 60) -> str:
+    return f"{job} {job} -1 {run} 4 -1 -1 4 60 -1 1 {user} -1 -1 -1 -1 {preceding} {think}"
+
+
+def job(number: object = 1, **changes: object) -> dict[str, object]:
+    return {"id": number, "subtime": 10, "res": 4, "walltime": 100, "profile": "d", **changes}
+
+
+def without(key: str) -> dict[str, object]:
+    return {name: value for name, value in job().items() if name != key}
+
+
+def text_of(*jobs: object, **changes: object) -> str:
+    return json.dumps({"nb_res": 32, "jobs": jobs, "profiles": PROFILES, **changes})
+
+
+def read(folder: Path, text: str, name: str = "trace.swf") -> Workload:
+    path = folder / name
+    path.write_text(text)
+    return read_workload(path)
+
+
+MALFORMED: dict[str, list[tuple[str, str]]] = {
+    "trace.swf": [
+        (f"; head\n\n{GOOD}\n{GOOD.replace('60', 'sixty')}\n", r"line 4: column 4 \(run time\) is 'sixty'"),
+        (f"{line(1)}\n{' '.join(line(2).split()[:-1])}", r"line 2: has 17 columns, must have at least 18"),
+        (f"{line(1)}\n{line(2)[:20]}", r"line 2: has \d+ columns"),
+        (f"{line(1)}\n{line(2)[:-1]}", r"line 2: column 18 \(think time\) is '-'"),
+        (f"{line(1)}\n{line(2).replace('60', 'nan')}", r"line 2: column 4 \(run time\) is 'nan'"),
+        (f"; MaxProcs: {'9' * 5000}\n{GOOD}", r"MaxProcs: is '9+\.\.\., must be at most 2\^53"),
+        (line(1).replace("60", "9" * 100_000 + "x"), r"line 1: column 4 \(run time\) is '9+\.\.\., must be a number"),
+        (line(1).replace("60", "1e300"), r"line 1: column 4 \(run time\) is '1e300'"),
+        (line(1).replace("60", "1_0"), r"line 1: column 4 \(run time\) is '1_0'"),
+        (f";x\n{line(1)}\n{line(2, requested=-1, allocated=2.5)}", r"line 3: column 5 .* is 2.5, must be an integer"),
+        (f"{line(1)}\n;x\n{line(3, run=0)}\n{line(2, submit=-5)}", r"line 4: column 2 \(submit time\) is -5"),
+        (f"{line(4)}\n;x\n{line(2)}\n{line(4)}", r"line 4: column 1 \(job number\) is 4, a job that is given before"),
+        (f"{after(1, -1, -1, user=2.5)}", r"line 1: column 12 \(user\) is 2.5, must be an integer"),
+        (f"{line(1)}\n{after(2, 1.5, 0)}", r"line 2: column 17 \(preceding job\) is 1.5, must be an integer"),
+        (f"{line(1)}\n;x\n{after(2, 2, 0)}", r"line 3: column 17 \(preceding job\) is 2, so that job 2 would have to"),
+        (f"{line(1, run=0)}\n{after(7, 9, 0)}\n{after(9, 7, 0)}", r"line 2: column 17 .* is 9, so that job 7 would"),
+        (GOOD.replace("1 -1 -1 -1", "1 5 -1 vasp", 1), r"line 1: column 14 \(executable\) is 'vasp'"),
+        ("; only: comments\n", "holds no jobs"),
+        ("", "holds no jobs"),
+        (f"{line(1, run=0)}\n{line(2, run=-1)}", "none of its 2 jobs has a positive run time and size"),
+    ],
+    "jobs.json": [
+        ("", "is empty, must hold JSON"),
+        ("[]", "top level: is an empty list, must be a valid dictionary"),
+        ("{}", r"nb_res: is missing \(and 2 more\)"),
+        (text_of(job())[:-9], "line 1, column .*is not JSON"),
+        (text_of(job(), nb_res=0), "nb_res: is 0, must be greater than or equal to 1"),
+        (text_of(job(), nb_res=True), "nb_res: is true, must be a valid integer"),
+        (text_of(job(), jobs={}), "jobs: is an empty object, must be a valid list"),
+        (text_of(), "jobs: is an empty list, list should have at least 1 item"),
+        (text_of(job(), 7), r"jobs\[1\]: is 7, must be a valid dictionary"),
+        (text_of(job(), profiles=[]), "profiles: is an empty list, must be a valid dictionary"),
+        (text_of(without("id")), r"jobs\[0\].id: is missing"),
+        (
+            text_of(job(), job("x2")),
+            r"""jobs\[1\].id: is 'x2', must be an integer, alone or as in "17" or "workload!17"$""",
+        ),
+        (text_of(job("w!")), r"jobs\[0\].id: is 'w!', must be an integer"),
+        (text_of(job(1.5)), r"jobs\[0\].id: is 1.5, must be a valid integer"),
+        (text_of(job(True)), r"jobs\[0\].id: is true, must be a valid integer"),
+        (text_of(job(10**17)), r"jobs\[0\].id: is 1(0+), must be less than or equal to 9007199254740992"),
+        (text_of(job(4), job("w!4")), r"jobs\[1\].id: is 4, a job that is given before"),
+        (text_of(job(subtime="0")), r"jobs\[0\].subtime: is '0', must be a valid number"),
+        (text_of(job(subtime=1e300)), r"jobs\[0\].subtime: is 1e\+300, must be less than or equal to"),
+        (text_of(job(3, res=0), job(subtime=-5)), r"jobs\[1\].subtime: is -5, must not be negative"),
+        (text_of(job(res=2.0)), r"jobs\[0\].res: is 2.0, must be a valid integer"),
+        (text_of(job(res=-(10**18))), r"jobs\[0\].res: is -1(0+), must be greater than or equal to"),
+        (text_of(job(walltime=None)), r"jobs\[0\].walltime: is null, must be a valid number"),
+        (text_of(job(walltime=0)), r"jobs\[0\].walltime: is 0, must be positive, or -1 for none"),
+        (text_of(job(profile=1)), r"jobs\[0\].profile: is 1, must be a valid string"),
+        (text_of(job(profile="e")), r"jobs\[0\].profile: is 'e', there is no such profile"),
+        (text_of(job(), job(2, profile="mpi")), "profile 'mpi': type: is 'parallel_homogeneous', must be 'delay'"),
+        (text_of(job(profile="bare")), "profile 'bare': type: is missing, must be 'delay'"),
+        (text_of(job(profile="late")), "profile 'late': delay: is missing"),
+        (text_of(job(profile="text")), "profile 'text': delay: is '20', must be a valid number"),
+        (text_of(job(profile="3")), "profile '3': top level: is 3, must be a valid dictionary"),
+        (text_of(job(res=0)), "none of its 1 jobs has a positive run time and size"),
+    ],
+    "jobs.txt": [
+        ("1 25 1386 10\n2 39 450\n", "line 2: has 3 columns, must have 4"),
+        ("1 25 1386 10\n2 39 450 4 5\n", "line 2: has 5 columns, must have 4"),
+        ("1 2 3 4 5\n", "line 1: has 5 columns, must have 4"),
+        ("1 25 1386 ten\n", r"line 1: column 4 \(nodes\) is 'ten'"),
+    ],
+    "README": [
+        ("# A title\n", "line 1: has 3 columns, must have 4; it was taken for the NSA authors' text, for it does"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "fault"),
+    [
+        pytest.param(name, *row, id=f"{name}: {row[1]}"[:80])
+        for name, given_rows in MALFORMED.items()
+        for row in given_rows
+    ],
+)
+def test_a_malformed_file_is_one_line_that_names_the_place(tmp_path: Path, name: str, text: str, fault: str) -> None:
+    with pytest.raises(BadFileError, match=rf"{re.escape(name)}: {fault}") as caught:
+        read(tmp_path, text, name)
+    assert "\n" not in str(caught.value)
+
+
+def rows_of(made: Workload) -> list[tuple[int, float, float, int, float]]:
+    columns = (made.ids, made.submit, made.run, made.processors, made.estimate)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def slowly(text: str) -> list[tuple[int, float, float, int, float]]:
+    """Follow the rules one line at a time."""
+    jobs = []
+    for row in text.splitlines():
+        if row.strip() and not row.startswith(";"):
+            field = [0.0, *map(float, row.split())]
+            run = field[4]
+            processors = int(field[8] if field[8] > 0 else field[5])
+            if run > 0 and processors > 0:
+                jobs.append((int(field[1]), field[2], run, processors, field[9] if field[9] > 0 else run))
+    return sorted(jobs, key=lambda job: (job[1], job[0]))
+
+
+def test_missing_values_follow_the_rules(tmp_path: Path) -> None:
+    text = "; MaxProcs: 128 (batch)\n" + "\n".join(
+        [
+            line(1, requested=8, allocated=4, time=100),
+            line(2, requested=-1, allocated=5, time=-1, run=33),
+            line(3, run=0),
+            line(4, run=-1, requested=-1, allocated=-1),
+            line(5, requested=0, allocated=-1),
+        ]
+    )
+    made = read(tmp_path, text)
+    assert made.name == "trace"
+    assert made.machine_processors == 128
+    assert made.ids.tolist() == [1, 2]
+    assert made.processors.tolist() == [8, 5]
+    assert made.estimate.tolist() == [100.0, 33.0]
+    assert dict(made.dropped) == {NO_RUN_TIME: 2, NO_PROCESSORS: 1}
+    assert dict(made.repaired) == {ALLOCATED_USED: 1, RUN_USED: 1}
+
+
+def test_users_and_preceding_jobs_are_read(tmp_path: Path) -> None:
+    rows = [
+        after(1, -1, -1, user=7),
+        after(2, 1, -1, user=0),
+        after(3, 1, 2.5),
+        after(4, -1, 9, user=-3),
+        after(5, 4, 0),
+    ]
+    made = read(tmp_path, "\n".join(rows))
+    assert made.users.tolist() == [7, 0, -1, -1, -1]
+    assert made.preceding.tolist() == [-1, 1, 1, -1, 4]
+    assert made.think_s.tolist() == [0.0, 0.0, 2.5, 0.0, 0.0]
+    assert made.repaired == ()
+
+
+def test_a_preceding_job_that_is_not_there_is_forgotten_and_counted(tmp_path: Path) -> None:
+    rows = [after(1, -1, -1, run=0), after(2, 1, 5), after(3, 8, 5), after(4, 3, 5), after(5, 8, 1, run=-1)]
+    made = read(tmp_path, "\n".join(rows))
+    assert made.ids.tolist() == [2, 3, 4]
+    assert made.preceding.tolist() == [-1, -1, 3]
+    assert made.think_s.tolist() == [0.0, 0.0, 5.0]
+    assert made.repaired == ((PRECEDING_LOST, 2),)
+
+
+def test_odd_but_legal_text_is_read(tmp_path: Path) -> None:
+    text = f"; Key\n;\n\n  \t{GOOD} 19 20.5\r\n; in between: 1\n{line(8, 20, 61.5, 3.00)}  ; note\r\n   \n"
+    made = read(tmp_path, text)
+    assert made.ids.tolist() == [7, 8]
+    assert made.run.tolist() == [60.0, 61.5]
+    assert made.machine_processors is None
+
+
+def test_a_dropped_job_may_share_its_id(tmp_path: Path) -> None:
+    assert read(tmp_path, f"{line(1, run=0)}\n{line(1)}").ids.tolist() == [1]
+
+
+def test_repeated_header_keys_are_kept() -> None:
+    assert swf_header([";MaxProcs:4", "; Note: a", ";\tNote: b", GOOD, "; a: b: c", "; nothing"]) == {
+        "MaxProcs": "4",
+        "Note": "a\nb",
+        "a": "b: c",
+    }
+
+
+small = st.integers(-1, 3)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), small, small, small, small), min_size=1, max_size=12))
+def test_the_fast_reader_follows_the_rules_line_by_line(
+    tmp_path_factory: pytest.TempPathFactory, jobs: list[tuple[int, int, int, int, int]]
+) -> None:
+    text = "\n".join(line(number, *fields) for number, fields in enumerate([*jobs, (0, 1, 1, 1, 1)]))
+    assert rows_of(read(tmp_path_factory.mktemp("swf"), text)) == slowly(text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Theta-2018-01", "KTH-SP2-1996-2.1-cln"])
+def test_real_logs_are_read_as_line_by_line(shared_data: Path, name: str) -> None:
+    path = shared_data / "traces" / f"{name}.swf.gz"
+    assert rows_of(read_workload(path)) == slowly(gzip.decompress(path.read_bytes()).decode())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TRACES)
+def test_every_job_of_a_real_log_is_kept_or_counted(shared_data: Path, name: str) -> None:
+    path = shared_data / "traces" / f"{name}.swf.gz"
+    jobs = sum(not row.startswith(b";") for row in gzip.decompress(path.read_bytes()).splitlines())
+    made = read_workload(path)
+    assert len(made) + sum(count for _, count in made.dropped) == jobs
+    assert (np.diff(made.submit) >= 0).all()
+    assert made.machine_processors == MACHINES.get(name, made.machine_processors)
+
+
+def test_run_times_are_delays_and_estimates_walltimes(tmp_path: Path) -> None:
+    made = read(tmp_path, text_of(job(2, subtime=11.5), job(1), command="x"), "jobs.json")
+    assert (made.name, made.machine_processors) == ("jobs", 32)
+    assert made.ids.tolist() == [1, 2]
+    assert made.submit.tolist() == [10.0, 11.5]
+    assert made.run.tolist() == [20.5, 20.5]
+    assert made.processors.tolist() == [4, 4]
+    assert made.estimate.tolist() == [100.0, 100.0]
+    assert made.remarks() == []
+
+
+def test_without_a_walltime_the_run_time_is_the_estimate(tmp_path: Path) -> None:
+    made = read(tmp_path, text_of(without("walltime"), job(2, walltime=-1), job(3, walltime=-1.0), job(4)), "jobs.json")
+    assert made.estimate.tolist() == [20.5, 20.5, 20.5, 100.0]
+    assert made.repaired == ((batsim.RUN_USED, 3),)
+
+
+def test_jobs_that_cannot_run_are_dropped_and_counted(tmp_path: Path) -> None:
+    made = read(tmp_path, text_of(job(1, profile="none"), job(2, res=0), job(3), job(3, res=-1)), "jobs.json")
+    assert made.ids.tolist() == [3]
+    assert dict(made.dropped) == {NO_RUN_TIME: 1, NO_PROCESSORS: 2}
+
+
+def test_ids_may_be_strings_with_the_name_of_a_workload(tmp_path: Path) -> None:
+    assert read(tmp_path, text_of(job("17"), job("w0!4"), job("a!b!5"), job(6)), "jobs.json").ids.tolist() == [
+        4,
+        5,
+        6,
+        17,
+    ]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_workloads_that_ran_on_grid5000_are_read(shared_data: Path, seed: int) -> None:
+    path = shared_data / "g5k_oar" / "workloads" / f"g5k_workload_delay_seed{seed}_size32.json.gz"
+    raw: Any = json.loads(gzip.decompress(path.read_bytes()))
+    made = read_workload(path)
+    assert (len(made), made.machine_processors, made.remarks()) == (800, 32, [])
+    assert made.submit.min() == 0
+    given = {job["id"]: (job["subtime"], raw["profiles"][job["profile"]]["delay"], job["res"]) for job in raw["jobs"]}
+    read_again = zip(made.submit.tolist(), made.run.tolist(), made.processors.tolist(), strict=True)
+    assert dict(zip(made.ids.tolist(), read_again, strict=True)) == given
+    assert (made.estimate >= made.run).all()
+
+
+def test_columns_are_id_arrival_run_nodes(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.txt"
+    path.write_text("1  25  1386  10\n2  39  450  4\n3 40 0 1\n")
+    made = read_workload(path)
+    assert made.name == "jobs"
+    assert made.submit.tolist() == [25.0, 39.0]
+    assert made.run.tolist() == made.estimate.tolist() == [1386.0, 450.0]
+    assert made.processors.tolist() == [10, 4]
+    assert made.dropped == ((NO_RUN_TIME, 1),)
+
+
+def test_the_authors_workload_is_the_one_the_paper_describes(shared_data: Path) -> None:
+    made = read_workload(shared_data / "tjap" / "data_large_1800_40.txt.gz")
+    assert len(made) == 100_000
+    assert (made.processors.min(), made.processors.max()) == (1, 40)
+    assert (made.run.min(), made.run.max()) == (10, 1800)
+    assert made.remarks() == []
+
+
+def write(path: Path, made: Workload) -> Path:
+    format_of(path).write(path, made)
+    return path
+
+
+def kept(made: Workload, ending: str) -> tuple[Jobs, int | None]:
+    """Jobs and machine of a workload, as far as a format holds them."""
+    jobs, machine = jobs_of(made), made.machine_processors
+    if ending == ".txt":
+        return [(*job[:4], job[2]) for job in jobs], None
+    return jobs, machine if ending == ".swf" else machine or made.processors.max()
+
+
+def precedence_of(made: Workload) -> tuple[list[int], list[int], list[float], list[int]]:
+    return made.users.tolist(), made.preceding.tolist(), made.think_s.tolist(), made.executables.tolist()
+
+
+@st.composite
+def full_workloads(draw: st.DrawFn) -> Workload:
+    """Draw a workload with users, applications, and jobs that wait for others."""
+    made = draw(workloads())
+    # Who waits for whom is drawn along a permutation, so that there is no cycle.
+    earlier = draw(st.permutations(made.ids.tolist()))
+    preceding = {job: draw(st.sampled_from([-1, *earlier[:place]])) for place, job in enumerate(earlier)}
+    waited = [preceding[job] for job in made.ids.tolist()]
+    seconds, numbers = st.floats(0, 2**53) | st.integers(0, 2**53).map(float), st.integers(-1, 2**53)
+    return replace(
+        made,
+        users=np.array([draw(numbers) for _ in waited]),
+        preceding=np.array(waited),
+        think_s=np.array([0.0 if job == -1 else draw(seconds) for job in waited]),
+        executables=np.array([draw(numbers) for _ in waited]),
+    )
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@given(made=full_workloads())
+def test_any_workload_is_read_again_as_far_as_the_format_holds_it(
+    tmp_path_factory: pytest.TempPathFactory, ending: str, made: Workload
+) -> None:
+    again = read_workload(write(tmp_path_factory.mktemp("any") / f"a{ending}", made))
+    assert (jobs_of(again), again.machine_processors) == kept(made, ending)
+    assert again.remarks() == []
+    if ending == ".swf":
+        assert precedence_of(again) == precedence_of(made)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "g5k_oar/workloads/g5k_workload_delay_seed1_size32.json.gz",
+        pytest.param("traces/KTH-SP2-1996-2.1-cln.swf.gz", marks=pytest.mark.slow),
+        pytest.param("tjap/data_large_1800_40.txt.gz", marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize("ending", [".swf.gz", ".json"])
+def test_a_real_workload_is_read_again_as_it_was(shared_data: Path, tmp_path: Path, source: str, ending: str) -> None:
+    made = read_workload(shared_data / source)
+    again = read_workload(write(tmp_path / f"a{ending}", made))
+    assert (jobs_of(again), again.machine_processors) == kept(made, ending.removesuffix(".gz"))
+    if ending == ".swf.gz":
+        assert precedence_of(again) == precedence_of(made)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_gz_compresses_and_equal_workloads_give_equal_files(tmp_path: Path, ending: str) -> None:
+    made = workload([(1, 0.0, 5.0, 3, 5.0), (2, 1.5, 7.25, 1, 7.25)], machine=4)
+    first, second = (write(tmp_path / f"{name}{ending}.gz", made).read_bytes() for name in ("a", "b"))
+    assert first == second
+    assert gzip.decompress(first) == write(tmp_path / f"a{ending}", made).read_bytes()
+    assert read_workload(tmp_path / f"a{ending}.gz").name == "a"
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a", "a.gz", "a.swf.gz.gz", "a.swf.zip"])
+def test_an_ending_without_a_format_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=rf"{name}: the name must end in \.swf, \.json, \.txt, or one of these and"):
+        format_of(Path(name))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize(
+    ("made", "fault"),
+    [
+        (workload([(1, 0, 1, 1, 1)]).first(0), "the workload holds no jobs"),
+        (workload([(1, 0, 1, 1, 1), (2, 0, 1e300, 1, 1)]), r"job 2: its run time is 1e\+300, must be within 2\^53"),
+        (replace(workload([(1, 0, 1, 1, 1)]), users=np.array([2**60])), r"job 1: its user is \d+, must be within"),
+        (workload([(2**53 + 1, 0, 1, 1, 1)]), "job 9007199254740993: its id is 9007199254740993"),
+    ],
+)
+def test_what_could_not_be_read_again_is_not_written(tmp_path: Path, ending: str, made: Workload, fault: str) -> None:
+    with pytest.raises(BadFileError, match=rf"a\{ending}: cannot be written: {fault}"):
+        write(tmp_path / f"a{ending}", made)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_format_loses_is_told() -> None:
+    made = replace(
+        workload([(1, 0.0, 5.0, 3, 5.0), (2, 0.0, 5.0, 1, 6.0)], machine=9),
+        users=np.array([4, -1]),
+        preceding=np.array([-1, 1]),
+    )
+    losses = {ending: format_of(Path(f"a{ending}")).losses for ending in ENDINGS}
+    both = ["users lost, the format has none: 1", "preceding jobs and think times lost, the format has none: 1"]
+    own = ["estimates lost, the format has none: 1", "size of the machine lost, the format has none: 9"]
+    assert {ending: told(made) for ending, told in losses.items()} == {".swf": [], ".json": both, ".txt": own + both}
+    no_machine = ["size of the machine not known, that of the largest job written: 3"]
+    short = workload([(1, 0.0, 5.0, 3, 5.0)])
+    assert [told(short) for told in losses.values()] == [[], no_machine, []]
+
+
+def test_a_line_of_swf_has_18_columns_and_minus_one_where_nothing_is_known(tmp_path: Path) -> None:
+    made = replace(
+        workload([(7, 0.5, 60.0, 4, 90.0), (8, 1, 60.0, 4, 90.0)], machine=128),
+        users=np.array([5, -1]),
+        preceding=np.array([-1, 7]),
+        think_s=np.array([0.0, 2.5]),
+    )
+    *header, first, second = write(tmp_path / "a.swf", made).read_text().splitlines()
+    assert first == "7 0.5 -1 60 4 -1 -1 4 90 -1 -1 5 -1 -1 -1 -1 -1 -1"
+    assert second == "8 1 -1 60 4 -1 -1 4 90 -1 -1 -1 -1 -1 -1 -1 7 2.5"
+    fields = swf_header(header)
+    assert [fields[key] for key in ("Version", "MaxJobs", "MaxProcs")] == ["2.2", "2", "128"]
+
+
+def test_what_was_dropped_stands_in_the_notes_of_swf(tmp_path: Path) -> None:
+    made = workload([(1, 0, 1, 1, 1), (2, 0, 1, 8, 1)], name="two\nlines").fitting(4)
+    lines = write(tmp_path / "a.swf", made).read_text().splitlines()
+    assert swf_header(lines)["Note"].endswith("two\\nlines: jobs dropped, larger than the machine: 1")
+    assert all(line.startswith(";") for line in lines[:-1])
+
+
+def test_equal_run_times_share_a_profile_of_batsim(tmp_path: Path) -> None:
+    made = workload([(1, 0, 60.0, 4, 90), (2, 5, 60.0, 8, 61.5), (3, 6, 0.5, 1, 1)], 16)
+    text = write(tmp_path / "a.json", made).read_text()
+    assert json.loads(text) == {
+        "description": "w",
+        "nb_res": 16,
+        "jobs": [
+            {"id": 1, "subtime": 0, "walltime": 90, "res": 4, "profile": "delay_60"},
+            {"id": 2, "subtime": 5, "walltime": 61.5, "res": 8, "profile": "delay_60"},
+            {"id": 3, "subtime": 6, "walltime": 1, "res": 1, "profile": "delay_0.5"},
+        ],
+        "profiles": {"delay_0.5": {"type": "delay", "delay": 0.5}, "delay_60": {"type": "delay", "delay": 60}},
+    }
+    assert ".0" not in text
+
+
+def test_the_text_looks_like_the_nsa_authors(shared_data: Path, tmp_path: Path) -> None:
+    made = read_workload(shared_data / "tjap" / "data_large_1800_40.txt.gz").first(2)
+    assert write(tmp_path / "a.txt", made).read_text() == "1  25  1386  10\n2  39  450  4\n"
