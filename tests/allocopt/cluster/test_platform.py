@@ -32,12 +32,10 @@ def test_a_pool_counts_processors_only() -> None:
 
 def test_whole_nodes_come_from_a_number_or_a_topology() -> None:
     tree = FatTree(2, 3, 4)
-    for platform in (Platform.whole_nodes(24), Platform.whole_nodes(tree)):
+    for nodes, topology in ((24, None), (tree, tree)):
+        platform = Platform.whole_nodes(nodes)
         assert (platform.resources, platform.size, platform.capacity.shape) == (("nodes",), 24, (24, 1))
-        assert platform.has_nodes
-        assert not platform.is_shared
-    assert Platform.whole_nodes(tree).topology is tree
-    assert Platform.whole_nodes(24).topology is None
+        assert (platform.has_nodes, platform.is_shared, platform.topology) == (True, False, topology)
 
 
 def test_nodes_of_parts_are_counted_in_the_order_of_their_numbers() -> None:
@@ -214,40 +212,31 @@ MANY = [{"type": "old", "count": 1_000_000}] * 9
 PLATFORM = "<platform>{}</platform>".format
 
 
-@pytest.mark.parametrize(
-    ("make", "path", "value", "fault"),
-    [
-        (own, "processors.k.cores", 0, "processors.k.cores: is 0, must be greater than or equal to 1"),
-        (own, "processors.k.clock", 1, "processors.k.clock: is an unknown key"),
-        (own, "processors.k.contention.b", 1, "processors.k.contention.b: is 1, must be less than 0"),
-        (own, "nodes.n.processors", ["x"], "has processor 'x', there is none; there are k"),
-        (own, "clusters.0.nodes.0.type", "x", "type 'x' is not among the types of nodes: n"),
-        (own, "clusters.0.nodes.0.names", ["a"], "has 1 names for 2 nodes"),
-        (own, "clusters.0.nodes.0.names", ["a", "a"], "has two nodes called 'a'"),
-        (own, "version", 2, "version: is 2, this program reads version 1"),
-        (own, "processors.k.clock_ghz", 1e-300, "clock_ghz x operations_per_cycle is 1e-300, must be from 1e-09 to 1e"),
-        (own, "processors.k.power", {"core_w": 1e300, "processor_w": 1}, "k: power: core_w is 1e.300, must be from 0"),
-        (own, "clusters.0.nodes", MANY, "has 9000000 nodes, must be at most 1000000"),
-        (irmasim, "processor", {}, "processor: type 'k' is not in the file; types = FOLDER names the folder"),
-        (irmasim, "processor.k.clock_rate", -1, "processor.k: clock_rate: is -1, must be greater than 0"),
-        (irmasim, "processor.k.dd", None, "processor.k: has b, c, da, db, dc, but no dd"),
-        (irmasim, "processor.k.b", 0.1, "processor.k: contention: b is 0.1, must be negative"),
-        (irmasim, "platform", {}, "platform: is missing, must be an object of platforms by name"),
-        (irmasim, "platform.q", {}, "holds p, q; choose one as in"),
-    ],
-)
-def test_a_wrong_value_is_told_in_one_line(
-    tmp_path: Path, make: Callable[[], dict[str, Any]], path: str, value: object, fault: str
-) -> None:
-    with pytest.raises(BadFileError, match=fault) as raised:
-        read_machine(written(tmp_path, changed(make(), path, value)))
-    assert "\n" not in str(raised.value)
-    assert "platform.json" in str(raised.value)
+CHANGED: list[tuple[Callable[[], dict[str, Any]], str, Any, str]] = [
+    (own, "processors.k.cores", 0, "processors.k.cores: is 0, must be greater than or equal to 1"),
+    (own, "processors.k.clock", 1, "processors.k.clock: is an unknown key"),
+    (own, "processors.k.contention.b", 1, "processors.k.contention.b: is 1, must be less than 0"),
+    (own, "nodes.n.processors", ["x"], "has processor 'x', there is none; there are k"),
+    (own, "clusters.0.nodes.0.type", "x", "type 'x' is not among the types of nodes: n"),
+    (own, "clusters.0.nodes.0.names", ["a"], "has 1 names for 2 nodes"),
+    (own, "clusters.0.nodes.0.names", ["a", "a"], "has two nodes called 'a'"),
+    (own, "version", 2, "version: is 2, this program reads version 1"),
+    (own, "processors.k.clock_ghz", 1e-300, "clock_ghz x operations_per_cycle is 1e-300, must be from 1e-09 to 1e"),
+    (own, "processors.k.power", {"core_w": 1e300, "processor_w": 1}, "k: power: core_w is 1e.300, must be from 0"),
+    (own, "clusters.0.nodes", MANY, "has 9000000 nodes, must be at most 1000000"),
+    (irmasim, "processor", {}, "processor: type 'k' is not in the file; types = FOLDER names the folder"),
+    (irmasim, "processor.k.clock_rate", -1, "processor.k: clock_rate: is -1, must be greater than 0"),
+    (irmasim, "processor.k.dd", None, "processor.k: has b, c, da, db, dc, but no dd"),
+    (irmasim, "processor.k.b", 0.1, "processor.k: contention: b is 0.1, must be negative"),
+    (irmasim, "platform", {}, "platform: is missing, must be an object of platforms by name"),
+    (irmasim, "platform.q", {}, "holds p, q; choose one as in"),
+]
 
 
 @pytest.mark.parametrize(
     ("name", "text", "fault"),
     [
+        *(("a.json", json.dumps(changed(make(), path, value)), fault) for make, path, value, fault in CHANGED),
         ("a.json", "[1]", "top level: is a list, must be an object"),
         ("a.toml", "a = ", "is not TOML: "),
         ("a.toml", f"a = {'9' * 5000}", r"is not TOML: .*digits"),
@@ -272,9 +261,13 @@ def test_a_wrong_value_is_told_in_one_line(
         ),
     ],
 )
-def test_a_text_that_describes_no_platform_is_told(tmp_path: Path, name: str, text: str, fault: str) -> None:
-    with pytest.raises(BadFileError, match=fault):
+def test_a_file_that_describes_no_platform_is_told_in_one_line(
+    tmp_path: Path, name: str, text: str, fault: str
+) -> None:
+    with pytest.raises(BadFileError, match=fault) as raised:
         read_machine(written(tmp_path, text, name))
+    assert "\n" not in str(raised.value)
+    assert name in str(raised.value)
 
 
 def test_the_only_platform_of_a_file_may_be_named_and_no_other(tmp_path: Path) -> None:

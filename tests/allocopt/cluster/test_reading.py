@@ -72,6 +72,8 @@ def test_the_default_topology_is_read_or_the_one_that_is_named(tmp_path: Path) -
     assert racks.tree.hops == (2, 4)
     first = written(tmp_path, "first.yml", TOPOLOGIES.replace("cluster_default: true", "cluster_default: false"))
     assert read_topology(first).nodes == racks.nodes
+    odd = written(tmp_path, "odd.yaml", TOPOLOGIES.replace("flat: true", "ring: {rings: []}"))
+    assert read_topology(f"{odd}#racks").nodes == racks.nodes, "a kind that is not known does harm to another topology"
 
 
 BOTH = "  tree: {switches: []}\n  block: {blocks: []}"
@@ -98,11 +100,6 @@ def test_an_odd_topology_yaml_gets_a_line_that_names_the_fault(
 ) -> None:
     path = written(tmp_path, "topology.yaml", TOPOLOGIES.replace(old, new) if old else TOPOLOGIES)
     assert fault(f"{path}#{name}").startswith(message)
-
-
-def test_a_kind_that_is_not_known_does_no_harm_to_another_topology(tmp_path: Path) -> None:
-    path = written(tmp_path, "topology.yaml", TOPOLOGIES.replace("flat: true", "ring: {rings: []}"))
-    assert len(read_topology(f"{path}#racks").nodes) == 4
 
 
 def test_without_pyyaml_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,13 +183,6 @@ def test_in_a_graph_with_cycles_hops_are_counted() -> None:
             assert cluster.tree.hops[meets[0] if len(meets) else -1] == distances[a][b]
 
 
-def test_hops_that_are_not_those_of_a_tree_are_refused() -> None:
-    ring = nx.cycle_graph(5)
-    ring.add_edges_from((number, f"n{number}") for number in range(5))
-    with pytest.raises(InvalidProblemError, match=r"not those of a tree: n1 - n2 3, n1 - n0 3, n2 - n0 4"):
-        tree_of_graph(ring)
-
-
 def test_a_graph_without_cycles_hangs_from_its_center_its_root_or_runs_downwards() -> None:
     assert tree_of_graph(nx.balanced_tree(2, 3)).tree.names == (("3", "4", "5", "6"), ("1", "2"))
     assert tree_of_graph(nx.balanced_tree(2, 3, create_using=nx.DiGraph)).tree.hops == (2, 4, 6)
@@ -214,12 +204,16 @@ def test_vertices_are_what_their_attributes_say() -> None:
         tree_of_graph(graph)
 
 
+RING = nx.compose(nx.cycle_graph(5), nx.Graph([(number, f"n{number}") for number in range(5)]))
+
+
 @pytest.mark.parametrize(
     ("graph", "message"),
     [
         (nx.Graph(), "has no nodes"),
         (nx.cycle_graph(4), "has no nodes"),
         (nx.path_graph(2), "node '0' is linked to no switch"),
+        (RING, r"not those of a tree: n1 - n2 3, n1 - n0 3, n2 - n0 4"),
     ],
 )
 def test_a_graph_that_is_no_cluster_is_refused(graph: Any, message: str) -> None:
@@ -459,17 +453,11 @@ def test_files_that_include_many_others_are_limited_together(tmp_path: Path) -> 
         ("", "holds no line with SwitchName= or BlockName="),
         ("# nothing\n", "holds no line with SwitchName= or BlockName="),
         ("BlockSizes=4", "holds no line with SwitchName= or BlockName="),
-        (
-            "SwitchName=s Nodes=n1,\n  n2\n",
-            "line 2: 'n2' is not Key=value; a list goes on over lines with a backslash at the end",
-        ),
+        ("SwitchName=s Nodes=n1,\n  n2\n", "line 2: 'n2' is not Key=value; a list goes on over lines with a backslash"),
         ("\nSwitchName=s Nodes=n1, n2\n", "line 2: 'n2' is not Key=value"),
         ("SwitchName=s Nodes=n[1-2", "line 1: Nodes: 'n[1-2' has a bracket that is not closed"),
         ("SwitchName=t Switches=s[2-1]", "line 1: Switches: 's[2-1]' has the range 2-1, which falls"),
-        (
-            "SwitchName=s Node=n1",
-            "line 1: key 'node' is unknown beside SwitchName; keys are SwitchName, Nodes, Switches",
-        ),
+        ("SwitchName=s Node=n1", "line 1: key 'node' is unknown beside SwitchName; keys are SwitchName, Nodes, Sw"),
         ("SwitchName=s Nodes=a nodes=b", "line 1: key nodes is given twice"),
         ("SwitchName= Nodes=a", "line 1: SwitchName is empty"),
         ("NodeName=a", "line 1: begins with 'nodename', must be one of SwitchName, BlockName, BlockSizes"),
@@ -484,10 +472,7 @@ def test_files_that_include_many_others_are_limited_together(tmp_path: Path) -> 
         ("SwitchName=s Nodes=a\nSwitchName=t Switches=t", "line 2: switches run in a circle: t under t"),
         ("SwitchName=s", "no switch connects any node"),
         ("BlockName=b Nodes=a\nSwitchName=s Nodes=b", "line 1: stands in a file with SwitchName lines"),
-        (
-            "BlockName=b Nodes=a Switches=s",
-            "line 1: key 'switches' is unknown beside BlockName; keys are BlockName, Nodes",
-        ),
+        ("BlockName=b Nodes=a Switches=s", "line 1: key 'switches' is unknown beside BlockName; keys are BlockName"),
         ("BlockName=b Nodes=a\nBlockSizes=2,6", "line 2: BlockSizes is 2,6, must rise, each size a power of two times"),
         ("BlockName=b Nodes=a\nBlockSizes=4,2", "line 2: BlockSizes is 4,2, must rise"),
         ("BlockName=b Nodes=a\nBlockSizes=0", "line 2: BlockSizes is 0, must rise"),

@@ -87,33 +87,20 @@ OTHERS: list[tuple[str, dict[str, Any]]] = [
 
 
 @every_task
-def test_every_task_has_an_environment_that_is_tried_here(name: str) -> None:
-    assert sorted(ARGUMENTS) == sorted(TASKS)
-    assert isinstance(make(name).task, type)
-
-
-@every_task
-def test_an_episode_that_is_over_stays_so_and_pays_nothing(name: str) -> None:
-    episodes = episodes_of(name, 1)
-    assert bool(episodes.tally["over"][0])
-    episodes.begin(np.array([1]))
-    assert not episodes.tally["over"][0]
+def test_an_episode_that_is_over_stays_so_pays_nothing_and_shows_nothing_but_one_action(name: str) -> None:
+    episodes = episodes_of(name, 2)
+    assert episodes.tally["over"].all()
+    episodes.begin(np.array([1, STAY]))
+    assert episodes.tally["over"].tolist() == [0, 1]
     play(episodes, name)
     before = episodes.tally.copy()
     for _ in range(2):
+        for seen, legal in zip(*episodes.observe(), strict=True):
+            assert not seen.any()
+            assert legal.sum() == 1
         rewards, over = act(episodes, name, np.random.default_rng(0))
-        assert (rewards[0], bool(over[0])) == (0.0, True)
-    assert episodes.tally == before
-
-
-@every_task
-def test_of_an_episode_that_is_over_nothing_is_seen_and_one_action_is_legal(name: str) -> None:
-    episodes = episodes_of(name, 2)
-    episodes.begin(np.array([1, STAY]))
-    play(episodes, name)
-    for seen, legal in zip(*episodes.observe(), strict=True):
-        assert not seen.any()
-        assert legal.sum() == 1
+        assert (rewards.tolist(), over.tolist()) == ([0.0, 0.0], [True, True])
+    assert (episodes.tally == before).all()
 
 
 @every_task
