@@ -56,8 +56,7 @@ def irmasim_testbed(clocks: Mapping[float, int] = HETEROGENEOUS, stalled: float 
     return Machine("irmasim-testbed", (Cluster("testbed", tuple(nodes)),))
 
 
-class _Model(FileModel, extra="ignore"):
-    # Keys that are not known are ignored, as IRMaSim does.
+class _Model(FileModel, extra="ignore"):  # keys that are not known are ignored, as IRMaSim does
     pass
 
 

@@ -3,7 +3,7 @@
 What is out of range is refused with `InvalidProblemError`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from math import inf, isfinite
 
@@ -87,10 +87,6 @@ class Processor:
             return self.bandwidth_mb_s
         return inf if self.contention is None else self.contention.c
 
-    def attributes(self) -> Mapping[str, float]:
-        """Return the attributes that execution models read, with the unit in the name."""
-        return {"clock_ghz": self.clock_ghz, "operations_per_cycle": self.operations_per_cycle}
-
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -164,9 +160,12 @@ class Machine:
         """Return the machine as nodes with cores and memory, for schedulers and models written in Python."""
         parts = []
         for node in self.nodes():
-            cores = [(kind, Part(kind.cores, {"cores": 1})) for kind in node.processors]
+            processors = []
+            for kind in node.processors:
+                attributes = {"clock_ghz": kind.clock_ghz, "operations_per_cycle": kind.operations_per_cycle}
+                processors.append(Part(1, {}, attributes, (Part(kind.cores, {"cores": 1}),)))
             memory = {} if node.memory_mb is None else {"memory_mb": int(node.memory_mb)}
-            parts.append(Part(1, memory, {}, tuple(Part(1, {}, kind.attributes(), (part,)) for kind, part in cores)))
+            parts.append(Part(1, memory, {}, tuple(processors)))
         return Platform.of_parts(parts)
 
 

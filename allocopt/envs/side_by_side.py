@@ -191,7 +191,7 @@ class Layout(Generic[E]):
     def stepping(self, act: Callable[..., None], begin: Callable[..., None]) -> Callable[..., None]:
         """Return ``step_all`` of a task, not compiled: begin an episode where a jobset is named, else act in it.
 
-        ``act(episode, action)`` writes the ``reward`` of the tally; ``begin(batch, e, jobset)`` begins with `cleared`.
+        ``act(episode, action)`` writes the ``reward`` of the tally; ``begin(episode)`` is given one that is `cleared`.
         """
         episode_of = self.episode_of
 
@@ -207,7 +207,8 @@ class Layout(Generic[E]):
                     batch.tally[e, 1] = batch.tally[e, 0]
                     follows = batch.following[e]
                 if follows != STAY:
-                    begin(batch, e, follows)
+                    cleared(batch, e, follows)
+                    begin(episode_of(batch, e))
 
         # Stored kernels and those who compile them find it by its module.
         step_all.__module__ = act.__module__

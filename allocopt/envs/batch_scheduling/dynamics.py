@@ -10,7 +10,7 @@ import numpy as np
 from numba import boolean, float32, float64, int64, void
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from allocopt.envs.side_by_side import Batch, EpisodeTally, Layout, OfJobs, Own, Shared, Simulation, cleared, rewind
+from allocopt.envs.side_by_side import Batch, EpisodeTally, Layout, OfJobs, Own, Shared, Simulation, rewind
 from allocopt.kernels.arrays import Records
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.backfilling import backfill_queue, find_shadow, fits, is_overdue
@@ -161,16 +161,14 @@ def _act(episode: Episode, slot: int) -> None:
 
 
 @helper()
-def _begin(batch: Batch, e: int, jobset: int) -> None:
-    cleared(batch, e, jobset)
-    episode = episode_of(batch, e)
+def _begin(episode: Episode) -> None:
     rewind(episode.state, episode.first_clock, episode.pool)
-    jobs = episode.state.jobs
+    jobs, first = episode.state.jobs, episode.tally[0].jobset
     for i in range(jobs.size):
         record = jobs[i]
         # The first job is submitted at 0. A preceding job outside the episode is not waited for.
         record.submit -= episode.pool[0].submit
-        record.preceding -= jobset
+        record.preceding -= first
         record.dependent = record.next_dependent = NOBODY
         if record.preceding < 0 or record.preceding >= jobs.size:
             record.preceding = NOBODY

@@ -117,16 +117,13 @@ class BatchScheduling(Task[Episodes, Float32Array]):
     about = About(
         title="Batch scheduling",
         episode="""\
-An episode schedules `n_jobs` consecutive jobs of the workload on an empty machine. `reset` draws the first job, or
-takes it: `reset(options={"offset": 0})`; its submit time becomes 0.
+An episode schedules `n_jobs` consecutive jobs of the workload on an empty machine, of which the first, drawn or named
+as `offset`, is submitted at 0.
 
 The window holds the first waiting jobs in order of arrival. If the chosen job fits, it starts. If not, it gets a
 reservation: time advances until it fits, and meanwhile EASY backfilling starts other jobs, also from outside the
 window. The episode ends when every job has started. Slot 0 at every step gives the schedule of FCFS, without or with
-EASY. With a trace of your own: `workload="trace.swf.gz", processors=256`.
-
-`played = env.unwrapped.episodes.schedule()` is what the agent did; `allocopt.measure(played)` returns all its metrics,
-and `allocopt.simulate(played.workload, 1000, "sjf+easy")` schedules the same jobs by a heuristic.""",
+EASY. `allocopt.measure(env.unwrapped.episodes.schedule())` returns all metrics of what the agent did.""",
         action="The slot whose job starts next.",
         mask="A slot is legal where a job waits; another one stands for slot 0.",
         seen="A row per slot.",

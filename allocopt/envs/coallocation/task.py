@@ -293,8 +293,7 @@ class Coallocation(Task[Episodes, Float32Array]):
 Jobs start on cores of their own as under EASY, and share cores as under ASAX ([asax.md](asax.md)). At every scheduling
 point the agent is asked about each guest, oldest host first: its new quota; then about each waiting job, in the order
 of the queue, beside each running job that can take it, the one with the most idle cores first, until one does: its
-quota, or 0 for no. The episode ends when no question is left; then all jobs run to their ends. `episodes.question()`
-holds all that is known of the question, `episodes.schedule()` what has happened.""",
+quota, or 0 for no. The episode ends when no question is left. `episodes.question()` holds all that is known of it.""",
         action="The number of a quota, in the order of `options.percents`; 0 for none.",
         mask="All but 0 for a guest that already has a quota: 0 keeps that quota.",
         seen="Shape (17 + 2 A,) for A applications: behind the numbers below a one among A each for host and guest.",

@@ -264,9 +264,7 @@ def _act(episode: Episode, action: int) -> None:
 
 
 @helper()
-def _begin(batch: Batch, e: int, jobset: int) -> None:
-    cleared(batch, e, jobset)
-    episode = episode_of(batch, e)
+def _begin(episode: Episode) -> None:
     rewind(episode.state, episode.first_clock, episode.pool)
     episode.slots[:] = NOBODY
     episode.policy[:] = NOBODY
@@ -299,8 +297,9 @@ def _first_slot(episode: Episode, values: FloatArray, backfill: int) -> int:
 @kernel(void(LAYOUT.batch, int64, int64, float64[:, ::1], int64[::1], int64))
 def follow_list(batch: Batch, e: int, jobset: int, values: FloatArray, policies: IntArray, backfill: int) -> None:
     """Run an episode by a list; see `Episodes.follow_list`."""
-    _begin(batch, e, jobset)
+    cleared(batch, e, jobset)
     episode = episode_of(batch, e)
+    _begin(episode)
     state = episode.state
     for job in range(state.jobs.size):
         _plan(episode, job, policies[job])

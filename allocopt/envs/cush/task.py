@@ -272,9 +272,9 @@ class Cush(Task[Episodes, Observation]):
     about = About(
         title="A job and its placement (CuSH)",
         episode="""\
-Time stands still while jobs start. A timestep passes when the agent does nothing or names a job that cannot start. The
-episode ends when all jobs have ended. [cush.md](cush.md#the-environment) has the rules of jobs, queue and placement.
-At the end `info["rewards"]` is the sum of the paper's local rewards, whatever the agent was paid.""",
+[cush.md](cush.md#the-environment) has the rules of jobs, queue and placement. A timestep passes when the agent does
+nothing or names a job that cannot start. The episode ends when all jobs have ended; `info["rewards"]` is then the sum
+of the paper's local rewards, whatever the agent was paid.""",
         action="A slot of the queue, 0 .. Q - 1, or Q to do nothing; and a policy, 0 depth-first, 1 breadth-first.",
         mask="The slots and Q, then the policies, shape (Q + 3,). A job that cannot start counts as Q.",
         seen="""\

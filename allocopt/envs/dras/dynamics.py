@@ -11,7 +11,6 @@ from numba import float32, void
 
 from allocopt.arrays import BoolArray, Float32Array, IntArray
 from allocopt.envs.side_by_side import (
-    Batch,
     EpisodeTally,
     Layout,
     OfJobs,
@@ -19,7 +18,6 @@ from allocopt.envs.side_by_side import (
     OwnByJob,
     Shared,
     Simulation,
-    cleared,
     rewind,
 )
 from allocopt.errors import UsageError
@@ -99,6 +97,7 @@ class _Instance(Protocol):
     holder: int  # the job that has the reservation, or ``NOBODY``
     shadow: float  # when that job starts at the latest, by the estimates
     spare: int  # processors that a job may hold beyond that time
+    episode: int  # episodes before it in its place
 
 
 class _Tally(EpisodeTally, Protocol):
@@ -107,7 +106,6 @@ class _Tally(EpisodeTally, Protocol):
     square_wait: float  # of the squares of waits, where these are paid for
     longest_wait_s: float
     bounded_slowdown: float  # over the jobs that have started
-    episode: int  # episodes before it in its place
     started: int  # jobs started so far
     instances: int  # scheduling instances so far
     choices: int  # actions so far
@@ -137,7 +135,6 @@ class Episode(NamedTuple):
 
 
 LAYOUT = Layout(Episode)
-episode_of = LAYOUT.episode_of
 
 
 @inlined
@@ -343,22 +340,19 @@ def _act(episode: Episode, action: int) -> None:
 
 
 @helper()
-def _begin(batch: Batch, e: int, jobset: int) -> None:
-    total, instance = batch.tally[e, 0], batch.instance[e, 0]
-    # The count of episodes in this place outlives the tally: views are told apart by it.
-    before = total.episode
-    cleared(batch, e, jobset)
-    total.episode = before + 1
+def _begin(episode: Episode) -> None:
+    instance = episode.instance[0]
     instance.level, instance.n_slots, instance.holder = CLOSED, 0, NOBODY
     instance.shadow, instance.spare = 0.0, 0
-    episode = episode_of(batch, e)
+    # Unlike the tally, the count of episodes in this place goes on: views are told apart by it.
+    instance.episode += 1
     rewind(episode.state, episode.first_clock, episode.pool)
     for job in range(episode.modes.size):
         episode.modes[job] = 0
     _await_choice(episode)
     _make_forced_choices(episode)
     # What forced choices gained before the first own action belongs to no action.
-    total.reward = 0.0
+    episode.tally[0].reward = 0.0
 
 
 step_all = LAYOUT.step_kernel(_act, _begin)

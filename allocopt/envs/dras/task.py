@@ -199,7 +199,7 @@ class Episodes(Compiled):
 
     def _view(self, episode: int) -> View:
         # The same object as long as an episode lasts: selectors tell by it whether a simulation is a new one.
-        key = int(self.tally["jobset"][episode]), int(self.tally["episode"][episode])
+        key = int(self.tally["jobset"][episode]), int(self._batch.instance["episode"][episode, 0])
         known = self._views.get(episode)
         if known is None or known[0] != key:
             state = self.arrays(episode).state
@@ -245,7 +245,7 @@ class Observing:
         if known.get("view") is not view:
             known |= {"view": view, "traits": _traits(view.processors, view.estimate, machine)}
         instance, slots = LAYOUT.record("instance"), np.zeros(self.options.window, dtype=np.int64)
-        instance[0] = (choice.level, len(choice.jobs), choice.holder, choice.shadow, choice.spare[0])
+        instance[0] = (choice.level, len(choice.jobs), choice.holder, choice.shadow, choice.spare[0], 0)
         in_window = np.zeros(len(view.ids), dtype=np.bool_)
         in_window[choice.jobs] = True
         slots[: len(choice.jobs)] = np.flatnonzero(in_window[view.queue])

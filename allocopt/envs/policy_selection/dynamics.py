@@ -9,7 +9,6 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array
 from allocopt.envs.side_by_side import (
-    Batch,
     EpisodeTally,
     Layout,
     OfJobs,
@@ -18,7 +17,6 @@ from allocopt.envs.side_by_side import (
     Own,
     Shared,
     TaskSimulation,
-    cleared,
     put_records,
 )
 from allocopt.kernels.arrays import FloatMatrix, IntMatrix, Records
@@ -104,7 +102,6 @@ class Episode(NamedTuple):
 
 
 LAYOUT = Layout(Episode, ("jobs", "tasks"))
-episode_of = LAYOUT.episode_of
 
 
 @inlined
@@ -195,9 +192,7 @@ def _act(episode: Episode, action: int) -> None:
 
 
 @helper()
-def _begin(batch: Batch, e: int, jobset: int) -> None:
-    cleared(batch, e, jobset)
-    episode = episode_of(batch, e)
+def _begin(episode: Episode) -> None:
     state, multicore = episode.state, episode.multicore
     put_records(episode.first_clock, state.clock)
     put_records(episode.first_tasks, state.jobs)

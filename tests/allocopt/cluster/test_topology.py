@@ -120,15 +120,16 @@ def test_a_wrong_tree_is_refused_and_its_place_named(levels: Any, hops: Any, pla
     assert fault in caught.value.fault
 
 
-def test_groups_that_do_not_nest_are_refused() -> None:
-    with pytest.raises(InvalidProblemError, match=r"levels\[1\].*splits"):
-        Tree(np.array([[0, 0, 1], [0, 1, 1]]), (("a", "b"), ("p", "q")), (2, 4, 6))
-
-
-@pytest.mark.parametrize("groups", [np.array([0, 0]), np.zeros((2, 3), int), np.zeros((1, 0), int)])
-def test_groups_of_a_wrong_shape_are_refused(groups: np.ndarray) -> None:
-    with pytest.raises(InvalidProblemError, match=r"topology\.levels"):
-        Tree(groups, (("a",),), (2, 4))
+@pytest.mark.parametrize(
+    ("groups", "hops", "fault"),
+    [
+        ([[0, 0, 1], [0, 1, 1]], (2, 4, 6), r"levels\[1\].*splits"),
+        *((groups, (2, 4), r"topology\.levels") for groups in ([0, 0], [[0, 0, 0], [0, 0, 0]], [[]])),
+    ],
+)
+def test_groups_that_do_not_nest_or_have_a_wrong_shape_are_refused(groups: Any, hops: Any, fault: str) -> None:
+    with pytest.raises(InvalidProblemError, match=fault):
+        Tree(np.array(groups, dtype=int), (("a", "b"), ("p", "q")), hops)
 
 
 @given(windows(most_idle=12), st.data())

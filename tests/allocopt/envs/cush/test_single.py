@@ -94,8 +94,7 @@ def test_jobs_take_the_time_of_their_applications_types() -> None:
     assert faster.tolist() == (one.applications % 2).tolist()
 
 
-def test_several_episodes_or_no_applications_are_refused() -> None:
-    with pytest.raises(UsageError, match="one episode at a time"):
-        DynamicTypes(TypeClassifier(SIERRA_TABLE), Episodes(SETS, SMALL, 2))
-    with pytest.raises(UsageError, match="number of applications is 0"):
-        Recipe().draw_runs(SMALL, SIERRA_TABLE, [0], 0)
+def test_types_are_classified_in_one_episode_at_a_time_over_runs_of_applications() -> None:
+    for episodes in (Episodes(SETS, SMALL, 2), Episodes(small_sets(), SMALL)):
+        with pytest.raises(UsageError, match="one episode at a time, over job sets of runs of applications"):
+            DynamicTypes(TypeClassifier(SIERRA_TABLE), episodes)

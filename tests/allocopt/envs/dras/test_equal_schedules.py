@@ -1,6 +1,7 @@
 """A selector gives the same schedule through the environment, through `simulate`, and as a built-in scheduler."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -98,22 +99,16 @@ def test_first_come_first_served_and_always_the_first_slot_are_easy_backfilling(
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: order.name)
 @given(jobs=crowds(MACHINE), rules=st.sampled_from(RULES), fill=st.sampled_from([None, FCFS, ShortestJobFirst()]))
-def test_an_order_with_renewed_reservations_is_that_order_with_easy(
+def test_an_order_is_that_order_with_easy_by_renewed_reservations_and_with_first_fit_without_any(
     order: QueueOrder, jobs: Workload, rules: Rules, fill: QueueOrder | None
 ) -> None:
-    options = Options(window=LONG, reservations=Reservations.RENEWED, rules=rules)
-    schedule = check_both_ways(jobs, MACHINE, lambda: InOrder(order, fill), options)
-    assert_same(schedule, simulate(jobs, MACHINE, ListScheduler(order, Backfill.EASY, fill), rules))
-
-
-@pytest.mark.parametrize("order", ORDERS, ids=lambda order: order.name)
-@given(jobs=crowds(MACHINE), rules=st.sampled_from(RULES))
-def test_an_order_without_reservations_is_that_order_with_first_fit(
-    order: QueueOrder, jobs: Workload, rules: Rules
-) -> None:
-    options = Options(window=LONG, reservations=Reservations.NONE, rules=rules)
-    schedule = check_both_ways(jobs, MACHINE, lambda: InOrder(order), options)
-    assert_same(schedule, simulate(jobs, MACHINE, ListScheduler(order, Backfill.FIRST_FIT), rules))
+    for reservations, scheduler in (
+        (Reservations.RENEWED, ListScheduler(order, Backfill.EASY, fill)),
+        (Reservations.NONE, ListScheduler(order, Backfill.FIRST_FIT)),
+    ):
+        options = Options(window=LONG, reservations=reservations, rules=rules)
+        schedule = check_both_ways(jobs, MACHINE, partial(InOrder, order, scheduler.backfill_order), options)
+        assert_same(schedule, simulate(jobs, MACHINE, scheduler, rules))
 
 
 SELECTORS: list[Callable[[], Selector]] = [
@@ -142,14 +137,15 @@ def test_an_instance_can_be_ended_in_both(jobs: Workload, rules: Rules) -> None:
     check_both_ways(jobs, MACHINE, PicksAndEnds, options)
 
 
-SCHEDULERS: dict[str, Scheduler] = {
-    "optimization-capability": OptimizationScheduler(window=LONG),
-    "optimization-capacity": OptimizationScheduler(window=LONG, objective="capacity"),
-    "random-runnable": RandomRunnable(seed=3),
-    "first-fit": PlainFirstFit(),
-    "fcfs": PlainFcfs(),
-    "easy": PlainEasy(),
+SCHEDULERS: dict[str, tuple[Scheduler, int]] = {
+    "optimization-capacity": (OptimizationScheduler(window=LONG, objective="capacity"), LONG),
+    **{f"optimization-window-{size}": (OptimizationScheduler(window=size), size) for size in (1, 3, LONG)},
+    "random-runnable": (RandomRunnable(seed=3), LONG),
+    "first-fit": (PlainFirstFit(), LONG),
+    "fcfs": (PlainFcfs(), LONG),
+    "easy": (PlainEasy(), LONG),
 }
+"""Schedulers, each with the window of the environment that it sees."""
 
 
 def check_scheduler(jobs: Workload, machine: int, scheduler: Scheduler, options: Options) -> None:
@@ -158,19 +154,12 @@ def check_scheduler(jobs: Workload, machine: int, scheduler: Scheduler, options:
     assert_same(episodes.schedule(0), simulate(jobs, machine, scheduler, options.rules))
 
 
-@pytest.mark.parametrize("scheduler", SCHEDULERS.values(), ids=SCHEDULERS)
+@pytest.mark.parametrize("name", SCHEDULERS)
 @given(jobs=crowds(MACHINE), rules=st.sampled_from(RULES))
-def test_a_scheduler_gives_its_schedule_through_the_environment(
-    scheduler: Scheduler, jobs: Workload, rules: Rules
-) -> None:
-    options = Options(window=LONG, reservations=Reservations.NONE, can_end=True, rules=rules)
-    check_scheduler(jobs, MACHINE, scheduler, options)
-
-
-@given(jobs=crowds(MACHINE), rules=st.sampled_from(RULES), window=st.sampled_from([1, 3]))
-def test_optimization_sees_the_window_of_the_environment(jobs: Workload, rules: Rules, window: int) -> None:
+def test_a_scheduler_gives_its_schedule_through_the_environment(name: str, jobs: Workload, rules: Rules) -> None:
+    scheduler, window = SCHEDULERS[name]
     options = Options(window=window, reservations=Reservations.NONE, can_end=True, rules=rules)
-    check_scheduler(jobs, MACHINE, OptimizationScheduler(window=window), options)
+    check_scheduler(jobs, MACHINE, scheduler, options)
 
 
 @pytest.mark.slow
