@@ -32,6 +32,22 @@ TREE: dict[str, Any] = {
     },
     "idle_nodes": [0, 1, 2, 3, 4],
 }
+RULED: dict[str, Any] = {
+    **GOOD,
+    "jobs": [
+        {
+            "id": "1",
+            "nodes": 2,
+            "only_in": [{"level": "pod", "groups": [1]}, {"level": 1, "groups": [3]}],
+            "not_in": [{"level": "leaf", "groups": [2]}],
+            "within": "pod",
+            "prefer": {"level": "leaf", "penalty": 2.5},
+            "segments": {"nodes": 2, "level": "leaf"},
+        }
+    ],
+    "fragmentation_weight": 0.25,
+}
+NAMED = {**TREE, "jobs": [{"id": "1", "nodes": 2, "not_in": [{"level": 1, "groups": ["b"]}]}]}
 KNAPSACK: dict[str, Any] = {
     "format": "allocopt-instance",
     "version": 1,
@@ -65,7 +81,7 @@ COALLOCATION: dict[str, Any] = {
     "quotas": [0, 0.25, 0.5],
     "max_slowdown": 1.5,
 }
-BASES = [GOOD, TREE, KNAPSACK, COALLOCATION]
+BASES = [GOOD, TREE, KNAPSACK, COALLOCATION, RULED, NAMED]
 DELETE = object()
 
 
@@ -214,7 +230,7 @@ COALLOCATION_FAULTS = [
 ]
 ALL_FAULTS = [
     (base, *fault)
-    for base, faults in zip(BASES, (FAULTS, TREE_FAULTS, KNAPSACK_FAULTS, COALLOCATION_FAULTS), strict=True)
+    for base, faults in zip(BASES[:4], (FAULTS, TREE_FAULTS, KNAPSACK_FAULTS, COALLOCATION_FAULTS), strict=True)
     for fault in faults
 ]
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from support.coallocations import coallocations
 from support.knapsacks import knapsacks
 from support.side import ruled_windows
+from support.windows import windows
 
-from allocopt.cluster.topology import FatTree, Topology, Tree
+from allocopt.cluster.topology import FatTree, Tree
 from allocopt.errors import BadFileError, InvalidProblemError, InvalidSolutionError, UsageError
 from allocopt.problems.base import Problem
 from allocopt.problems.coallocation.problem import CoallocationProblem
@@ -23,7 +24,7 @@ from allocopt.problems.instances import object_from_problem, problem_from_object
 from allocopt.problems.kind import get_kind, is_maximized, kind_names, kind_of
 from allocopt.problems.knapsack import KnapsackProblem
 from allocopt.problems.topology import Job, TopologyProblem
-from allocopt.problems.topology.placement import Groups, Placement, Preference, Segments
+from allocopt.problems.topology.placement import Placement
 from allocopt.solving.result import Status
 from allocopt.solving.solution_files import read_best_known
 from allocopt.solving.solve import solve
@@ -35,46 +36,20 @@ DESIGN_EXAMPLE = """{"format": "allocopt-instance", "version": 1, "kind": "topol
 
 names = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=8)
 file_names = names.filter(lambda name: not {"/", "\\"} & set(name) and name not in (".", ".."))
-pairs = st.sampled_from(["ordered", "unordered"])
-
-
-def hops(levels: int) -> st.SearchStrategy[tuple[int, ...]]:
-    drawn = st.lists(st.integers(0, 50), min_size=levels, max_size=levels, unique=True)
-    return drawn.map(lambda values: tuple(sorted(values)))
-
-
-fat_trees = st.builds(FatTree, st.integers(1, 4), st.integers(1, 4), st.integers(1, 4), hops(3), pairs)
-
-
-@st.composite
-def trees(draw: st.DrawFn) -> Tree:
-    """Trees of 1 to 4 levels whose nodes lie anywhere."""
-    members: list[int | str] = list(draw(st.permutations(range(draw(st.integers(1, 12))))))
-    levels: list[dict[str, list[int | str]]] = []
-    for _ in range(draw(st.integers(0, 3))):
-        owners = draw(st.lists(st.integers(0, 3), min_size=len(members), max_size=len(members)))
-        labels = draw(st.lists(names, min_size=4, max_size=4, unique=True))
-        groups: dict[str, list[int | str]] = {}
-        for member, owner in zip(members, owners, strict=True):
-            groups.setdefault(labels[owner], []).append(member)
-        levels.append(groups)
-        members = list(groups)
-    if not levels:
-        return Tree.from_levels([{"top": members}], draw(hops(1)), draw(pairs))
-    return Tree.from_levels(levels, draw(hops(len(levels) + 1)), draw(pairs))
 
 
 @st.composite
 def problems(draw: st.DrawFn) -> TopologyProblem:
-    topology: Topology = draw(fat_trees | trees())
-    idle = draw(st.lists(st.integers(0, topology.size - 1), min_size=1, unique=True))
-    sizes: list[int] = []
-    while sum(sizes) < len(idle) and (not sizes or draw(st.booleans())):
-        sizes.append(draw(st.integers(1, len(idle) - sum(sizes))))
-    ids = draw(st.lists(names, min_size=len(sizes), max_size=len(sizes), unique=True))
-    jobs = tuple(Job(id_, size) for id_, size in zip(ids, sizes, strict=True))
+    """Windows whose groups, jobs and instances have any names."""
+    problem, prefix = draw(windows(most_idle=12, most_jobs=4)), draw(names)
+    topology = problem.topology
+    if isinstance(topology, Tree):
+        named = tuple(tuple(prefix + name for name in level) for level in topology.names)
+        topology = dataclasses.replace(topology, names=named)
+    idle = np.array(draw(st.permutations(problem.idle_nodes.tolist())))
+    jobs = tuple(dataclasses.replace(job, id=prefix + job.id) for job in problem.jobs)
     cost = draw(st.floats(1e-6, 1e9) | st.sampled_from([1000.0, 1e12, 1e-6]))
-    return TopologyProblem(topology, np.array(idle), jobs, cost, draw(file_names))
+    return TopologyProblem(topology, idle, jobs, cost, draw(file_names))
 
 
 def same(one: Any, other: Any) -> bool:
@@ -207,31 +182,6 @@ def test_what_is_no_solution_of_the_kind_is_refused(answer: object) -> None:
         problem = read_problems(get_kind(name).shipped[1])[0]  # type: ignore[index]
         with pytest.raises(InvalidSolutionError, match=f"must be of class {kind_of(problem).solution.__name__}"):
             verify(problem, answer)
-
-
-def test_an_instance_holds_the_rules_of_its_jobs(tmp_path: Path) -> None:
-    example = json.loads(DESIGN_EXAMPLE)
-    rules = {
-        "only_in": [{"level": "pod", "groups": [1]}, {"level": 1, "groups": [0]}],
-        "not_in": [{"level": "leaf", "groups": [3]}],
-        "within": "pod",
-        "prefer": {"level": "leaf", "penalty": 2.5},
-        "segments": {"nodes": 2, "level": "leaf"},
-    }
-    example |= {"jobs": [{"id": "1", "nodes": 2, **rules}], "fragmentation_weight": 0.25}
-    problem = problem_from_object(example, "x")
-    expected = Placement(
-        (Groups("pod", (1,)), Groups(1, (0,))),
-        (Groups("leaf", (3,)),),
-        "pod",
-        Preference("leaf", 2.5),
-        Segments(2, "leaf"),
-    )
-    assert (problem.jobs[0].placement, problem.fragmentation_weight) == (expected, 0.25)
-    assert object_from_problem(problem)["jobs"] == example["jobs"]
-    tree = {"kind": "tree", "levels": [{"x": [3, 0, 1], "y": [2], "z": [4, *range(5, 18)]}]}
-    named = {**example, "topology": tree, "jobs": [{"id": "1", "nodes": 2, "not_in": [{"level": 1, "groups": ["y"]}]}]}
-    assert problem_from_object(named, "x").jobs[0].placement == Placement(not_in=(Groups(1, ("y",)),))
 
 
 FOLDER = Path(__file__).parents[3] / "instances"

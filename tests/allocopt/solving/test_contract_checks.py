@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from allocopt.arrays import IntArray
 from allocopt.errors import UsageError, WrongAnswerError
 from allocopt.problems.base import Strategy
 from allocopt.problems.instances import read_problems
@@ -31,7 +32,7 @@ class Scripted(TopologySolver):
     capabilities = Capabilities(FREE, frozenset(), "any")
 
     def __init__(
-        self, fault: Callable[[TopologyProblem, Run], None], promises: frozenset[Promise] = frozenset()
+        self, fault: Callable[[TopologyProblem, Run], object], promises: frozenset[Promise] = frozenset()
     ) -> None:
         self.fault = fault
         self.capabilities = Capabilities(FREE, promises, "any")
@@ -57,35 +58,21 @@ class Boasting(Scripted):
 def nothing(problem: TopologyProblem, run: Run) -> None: ...
 
 
-def prove_too_much(problem: TopologyProblem, run: Run) -> None:
-    assert run.objective is not None
-    run.prove(run.objective)
-
-
-def draw_globally(problem: TopologyProblem, run: Run) -> None:
-    np.random.rand()
-
-
-def talk(problem: TopologyProblem, run: Run) -> None:
-    print("searching ...")
-
-
-def offer_nonsense(problem: TopologyProblem, run: Run) -> None:
-    run.solution = Allocation(tuple(problem.idle_nodes[: job.nodes] for job in problem.jobs))
+def answer(run: Run, problem: TopologyProblem, *nodes: IntArray) -> None:
+    """Answer with these nodes of the jobs, whatever was known before."""
+    run.solution = Allocation(nodes)
     run.objective = problem.objective(run.solution)
 
 
-def forget_the_start(problem: TopologyProblem, run: Run) -> None:
-    run.solution = Allocation.sequential(problem)
-    run.objective = problem.objective(run.solution)
-
-
-def change_the_problem(problem: TopologyProblem, run: Run) -> None:
-    object.__setattr__(problem, "hop_cost", problem.hop_cost + 1.0)
-
-
-def sleep(problem: TopologyProblem, run: Run) -> None:
-    time.sleep(0.02)
+FAULTS: dict[str, Callable[[TopologyProblem, Run], object]] = {
+    "proves too much": lambda problem, run: run.prove(run.objective or 0.0),
+    "draws globally": lambda problem, run: np.random.rand(),
+    "talks": lambda problem, run: print("searching ..."),
+    "gives a node twice": lambda problem, run: answer(run, problem, *(problem.idle_nodes[:n] for n in problem.sizes)),
+    "forgets the start": lambda problem, run: answer(run, problem, *Allocation.sequential(problem).nodes),
+    "changes the problem": lambda problem, run: object.__setattr__(problem, "hop_cost", problem.hop_cost + 1.0),
+    "sleeps": lambda problem, run: time.sleep(0.02),
+}
 
 
 def faults(solver: Any) -> set[str]:
@@ -115,11 +102,11 @@ def test_a_plain_solver_keeps_to_it() -> None:
 @pytest.mark.parametrize(
     ("solver", "claim"),
     [
-        (Scripted(prove_too_much), "the optimum lies between bound and objective"),
-        (Scripted(draw_globally), "nothing is printed, and global generators are left alone"),
-        (Scripted(talk), "nothing is printed, and global generators are left alone"),
-        (Scripted(offer_nonsense), "the answer is valid, and so is what is said of it"),
-        (Scripted(forget_the_start), "a warm start is never made worse"),
+        (Scripted(FAULTS["proves too much"]), "the optimum lies between bound and objective"),
+        (Scripted(FAULTS["draws globally"]), "nothing is printed, and global generators are left alone"),
+        (Scripted(FAULTS["talks"]), "nothing is printed, and global generators are left alone"),
+        (Scripted(FAULTS["gives a node twice"]), "the answer is valid, and so is what is said of it"),
+        (Scripted(FAULTS["forgets the start"]), "a warm start is never made worse"),
         (Scripted(nothing, frozenset({Promise.EXACT})), "promises are kept"),
         (Scripted(nothing, frozenset({Promise.BOUND})), "promises are kept"),
         (Boasting(seed=4), "the answer is valid, and so is what is said of it"),
@@ -133,7 +120,7 @@ def test_every_fault_is_found(solver: Any, claim: str) -> None:
 
 
 def test_a_solver_that_changes_the_problem_is_told_so_whatever_else_is_wrong_then() -> None:
-    for check in contract_checks(Scripted(change_the_problem), read_problems("@tiny")[:1]):
+    for check in contract_checks(Scripted(FAULTS["changes the problem"]), read_problems("@tiny")[:1]):
         with pytest.raises(ContractError, match="it changes the problem that it is given"):
             check()
 
@@ -141,7 +128,7 @@ def test_a_solver_that_changes_the_problem_is_told_so_whatever_else_is_wrong_the
 @pytest.mark.slow
 def test_a_solver_that_goes_on_beyond_its_limit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contract, "LATE_S", 0.01)
-    assert faults(Scripted(sleep)) == {"a limit that is too short still gives a valid answer"}
+    assert faults(Scripted(FAULTS["sleeps"])) == {"a limit that is too short still gives a valid answer"}
 
 
 def test_what_is_no_result_is_named() -> None:
@@ -154,9 +141,7 @@ def test_another_answer_to_the_same_seed_is_found() -> None:
     drawn = np.random.default_rng(0)
 
     def shuffle(problem: TopologyProblem, run: Run) -> None:
-        pieces = np.split(drawn.permutation(problem.idle_nodes), np.cumsum(problem.sizes))[:-1]
-        run.solution = Allocation(tuple(pieces))
-        run.objective = problem.objective(run.solution)
+        answer(run, problem, *np.split(drawn.permutation(problem.idle_nodes), np.cumsum(problem.sizes))[:-1])
 
     assert "the same seed gives the same answer" in faults(Scripted(shuffle))
 

@@ -1,5 +1,6 @@
 """Rules of jobs and weights of fragmentation: models, solves and Pareto fronts."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -88,17 +89,6 @@ def test_penalty_and_fragmentation_are_part_of_the_objective() -> None:
     assert problem.penalties(given_to_first(0, 1, 2, 3)) == 0.0
 
 
-def test_solvers_that_do_not_honour_rules_name_those_that_do() -> None:
-    problem = ruled(Placement(within="leaf"))
-    with pytest.raises(UsageError, match=r"'best-fit' does not take placement rules .*: auto, exact, greedy"):
-        solve(problem, solver="best-fit")
-    with pytest.raises(UsageError, match="are for strategy free, not for dcas"):
-        solve(problem, "dcas", "dp")
-    with pytest.raises(UsageError, match="'best-fit' does not take"):
-        solve(ruled(Placement(), weight=1.0), solver="best-fit")
-    assert solve(ruled(Placement()), solver="best-fit").status is Status.FEASIBLE
-
-
 @pytest.mark.parametrize("solver", ["auto", "exact"])
 def test_rules_that_nothing_keeps_are_infeasible(solver: str) -> None:
     result = solve(ruled(Placement(within="leaf"), size=5), solver=solver)
@@ -111,21 +101,6 @@ def test_excluded_nodes_are_given_to_nobody_under_any_strategy() -> None:
     for strategy in ("scas", "dcas", "free"):
         solution = solve(problem, strategy).solution
         assert not {0, 1, 5, 15} & set(np.concatenate(solution.nodes).tolist())
-
-
-def test_too_many_or_unknown_excluded_nodes_are_an_error() -> None:
-    problem = window(CLUSTER, range(16), [4, 3])
-    with pytest.raises(InvalidProblemError, match="node 16 is outside"):
-        problem.without_nodes([16])
-    with pytest.raises(InvalidProblemError, match="ask for 7 nodes together, but only 6 are idle"):
-        problem.without_nodes(range(10))
-
-
-def test_senseless_rules_name_job_and_field() -> None:
-    with pytest.raises(InvalidProblemError, match=r"jobs\[0\]\.prefer\.penalty: is nan"):
-        ruled(Placement(prefer=Preference("pod", float("nan"))))
-    with pytest.raises(InvalidProblemError, match="fragmentation_weight: is -1"):
-        ruled(Placement(), weight=-1.0)
 
 
 WEIGHTS = (0.0, 0.01, 0.3, 1.0, 4.0, 100.0)
@@ -176,8 +151,30 @@ def test_without_an_allocation_the_front_is_empty() -> None:
     assert pareto_front(replace(problem, jobs=(job,)), [0.0, 1.0]) == ()
 
 
-def test_a_front_needs_a_weight_and_a_solver_that_honours_it() -> None:
-    with pytest.raises(UsageError, match="at least one weight"):
-        pareto_front(paper_window(0), [])
-    with pytest.raises(UsageError, match="'best-fit' does not take placement rules and fragmentation weights"):
-        pareto_front(paper_window(0), [1.0], solver="best-fit")
+OPEN, LEAF = window(CLUSTER, range(16), [4, 3]), ruled(Placement(within="leaf"))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: OPEN.without_nodes([16]), "node 16 is outside"),
+        (lambda: OPEN.without_nodes(range(10)), "ask for 7 nodes together, but only 6 are idle"),
+        (lambda: ruled(Placement(prefer=Preference("pod", float("nan")))), r"jobs\[0\]\.prefer\.penalty: is nan"),
+        (lambda: ruled(Placement(), weight=-1.0), "fragmentation_weight: is -1"),
+        (lambda: solve(LEAF, solver="best-fit"), "'best-fit' does not take placement rules .*: auto, exact, greedy"),
+        (lambda: solve(LEAF, "dcas", "dp"), "are for strategy free, not for dcas"),
+        (lambda: solve(ruled(Placement(), weight=1.0), solver="best-fit"), "'best-fit' does not take"),
+        (lambda: pareto_front(OPEN, []), "at least one weight"),
+        (
+            lambda: pareto_front(OPEN, [1.0], solver="best-fit"),
+            "'best-fit' does not take placement rules and fragmentation weights",
+        ),
+    ],
+)
+def test_what_cannot_be_ruled_or_weighted_is_told(make: Callable[[], object], message: str) -> None:
+    with pytest.raises((InvalidProblemError, UsageError), match=message):
+        make()
+
+
+def test_empty_rules_are_honoured_by_every_solver() -> None:
+    assert solve(ruled(Placement()), solver="best-fit").status is Status.FEASIBLE

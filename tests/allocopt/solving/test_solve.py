@@ -12,7 +12,7 @@ from support.windows import window
 
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import InvalidSolutionError, MissingPackageError, UsageError
-from allocopt.problems.base import Problem, Strategy
+from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.budget import LEAST_S, Budget
 from allocopt.solving.result import Incumbent, Result, SolveInterrupted, Status, StopReason
@@ -87,17 +87,6 @@ def test_a_strategy_that_is_not_taken_is_answered_by_the_solvers_that_take_it() 
     assert "scip" not in str(caught.value).split("do:")[1]
 
 
-@pytest.mark.parametrize("given", [[PROBLEM], "windows.json", None], ids=["list", "file", "nothing"])
-def test_what_is_no_problem_is_told_where_problems_come_from(given: Any) -> None:
-    with pytest.raises(UsageError, match="must be a problem, such as one of the list that `read_problems"):
-        solve(given)
-
-
-def test_an_unknown_strategy_is_answered_by_those_there_are() -> None:
-    with pytest.raises(UsageError, match="no strategy 'sacs'; there are scas, dcas and free"):
-        solve(PROBLEM, "sacs")
-
-
 @pytest.mark.parametrize("solver", ["auto", "annealing", "exact", "lns", "lns-prices", "prices", "simanneal", "scip"])
 def test_numbers_of_numpy_are_taken(solver: str) -> None:
     limits: dict[str, Any] = {"time_limit": np.float32(20), "iterations": np.int32(50), "gap": np.float64(0)}
@@ -105,14 +94,6 @@ def test_numbers_of_numpy_are_taken(solver: str) -> None:
     result = solve(PROBLEM, strategy, solver, seed=np.int64(3), **limits)  # type: ignore[arg-type]
     assert result.objective is not None
     assert type(result.seed) is int
-
-
-@pytest.mark.parametrize(
-    "arguments", [{"seed": 1.5}, {"seed": "1"}, {"time_limit": "5s"}, {"iterations": 2.5}, {"gap": None}]
-)
-def test_what_is_no_number_is_refused(arguments: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="must be of type"):
-        solve(PROBLEM, "free", "greedy", **arguments)
 
 
 def test_ctrl_c_ends_the_callers_loop_and_brings_the_answer_so_far() -> None:
@@ -134,36 +115,43 @@ def test_ctrl_c_ends_the_callers_loop_and_brings_the_answer_so_far() -> None:
     assert result.objective == PROBLEM.objective(result.solution)
 
 
-@pytest.mark.parametrize("solver", ["annealing", "sequential", "simanneal"])
-def test_a_negative_seed_is_refused(solver: str) -> None:
-    with pytest.raises(UsageError, match="seed"):
-        solve(PROBLEM, "free", solver, seed=-1)
+class Routing:
+    kind, name, sense = "routing", "r", "max"
+
+    def objective(self, solution: Any) -> float:
+        return 0.0
+
+
+NO_PROBLEM = "must be a problem, such as one of the list that `read_problems"
+PACKED = knapsack([1, 2], 2)
+
+
+@pytest.mark.parametrize(
+    ("problem", "arguments", "message"),
+    [
+        *((given, {}, NO_PROBLEM) for given in ([PROBLEM], "windows.json", None)),
+        (PROBLEM, {"strategy": "sacs"}, "no strategy 'sacs'; there are scas, dcas and free"),
+        *((PROBLEM, {"seed": -1, "solver": name}, "seed") for name in ("annealing", "sequential", "simanneal")),
+        *(
+            (PROBLEM, {"solver": "greedy", **number}, "must be of type")
+            for number in ({"seed": 1.5}, {"seed": "1"}, {"time_limit": "5s"}, {"iterations": 2.5}, {"gap": None})
+        ),
+        (Routing(), {"strategy": "free", "solver": "greedy"}, "no kind of problem 'routing'"),
+        (Routing(), {"solver": "greedy"}, "'greedy' does not take routing problems"),
+        (PACKED, {"solver": "lns"}, r"'lns' does not take knapsack problems; solvers that do: auto, cp-sat, dp"),
+        (PACKED, {"strategy": "free", "solver": "dp"}, "knapsack problem has no strategy"),
+    ],
+)
+def test_what_cannot_be_solved_is_refused_and_answered_by_what_can(
+    problem: Any, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        solve(problem, **arguments)
 
 
 def test_a_solver_that_cannot_run_here_is_refused() -> None:
     with pytest.raises(MissingPackageError, match="'liar' is not available"):
         solve(PROBLEM, "free", Liar({}, there=False))
-
-
-def test_a_problem_of_another_kind_is_refused() -> None:
-    class Routing:
-        kind, name, sense = "routing", "r", "max"
-
-        def objective(self, solution: Any) -> float:
-            return 0.0
-
-    other: Problem = Routing()  # type: ignore[assignment]
-    with pytest.raises(UsageError, match="no kind of problem 'routing'"):
-        solve(other, "free", "greedy")
-    with pytest.raises(UsageError, match="'greedy' does not take routing problems"):
-        solve(other, solver="greedy")
-
-
-def test_a_solver_of_another_kind_is_answered_by_the_solvers_that_take_it() -> None:
-    with pytest.raises(UsageError, match=r"'lns' does not take knapsack problems; solvers that do: auto, cp-sat, dp"):
-        solve(knapsack([1, 2], 2), solver="lns")
-    with pytest.raises(UsageError, match="knapsack problem has no strategy"):
-        solve(knapsack([1, 2], 2), "free", "dp")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from allocopt.solving.verify import verify_result
 from heuristics.topology import greedy
 from heuristics.topology.greedy import Greedy
 from heuristics.topology.lns.solver import Lns
+from heuristics.topology.production_rules import BestFit
 
 
 def solved(problem: TopologyProblem, budget: Budget = Budget()) -> Result:  # noqa: B008 (immutable)
@@ -40,16 +41,20 @@ def test_the_largest_job_chooses_first() -> None:
 
 
 @pytest.mark.parametrize("looks", range(7))
+@pytest.mark.parametrize("solver", [Greedy(), BestFit()])
 def test_cut_off_between_two_jobs_the_rest_gets_the_first_idle_nodes(
-    looks: int, monkeypatch: pytest.MonkeyPatch
+    solver: Greedy | BestFit, looks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(greedy, "SLICE", 1)
-    problem = paper_window(3)
-    whole, cut = solved(problem), solved(problem, LooksBudget(looks=looks))
-    assert len(problem.jobs) == 5
+    problem, is_greedy = paper_window(3), isinstance(solver, Greedy)
+    whole, cut = (solver.solve(problem, budget, 0) for budget in (Budget(), LooksBudget(looks=looks)))
+    verify_result(problem, cut)
+    n_jobs = len(problem.jobs)
+    assert n_jobs == 5
     assert cut.bound == whole.bound
-    assert cut.stopped_by is (StopReason.TIME_LIMIT if looks < len(problem.jobs) else StopReason.COMPLETED)
-    order = sorted(range(len(problem.jobs)), key=lambda job: -problem.sizes[job])
+    assert cut.stopped_by is (StopReason.TIME_LIMIT if looks < n_jobs else StopReason.COMPLETED)
+    # Greedy takes the largest job first, best fit the jobs as they come.
+    order = sorted(range(n_jobs), key=lambda job: -problem.sizes[job]) if is_greedy else range(n_jobs)
     left = set(problem.idle_nodes.tolist())
     for index, job in enumerate(order):
         size = int(problem.sizes[job])

@@ -6,18 +6,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 from hypothesis import given
-from support.clocks import LooksBudget
 from support.slurm import chosen_by_slurm, missing, slurm_window
 from support.windows import window, windows
 
 from allocopt.cluster.topology import FatTree, Tree
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
-from allocopt.solving.budget import Budget
-from allocopt.solving.result import StopReason
 from allocopt.solving.solve import solve
-from allocopt.solving.verify import verify_result
-from heuristics.topology.production_rules import BestFit
 
 
 @pytest.mark.parametrize("strategy", list(Strategy))
@@ -78,21 +73,6 @@ def test_every_job_stays_under_the_lowest_switch_that_had_room(problem: Topology
         fewest = min(len(members) for members in lowest if len(members) >= size)
         assert any(set(nodes) <= set(members) and len(members) == fewest for members in lowest)
         left -= set(nodes)
-
-
-@pytest.mark.parametrize("looks", [0, 1, 2, 3])
-def test_jobs_that_are_late_take_the_first_idle_nodes(looks: int) -> None:
-    problem = window(FatTree(2, 2, 4), [0, 1, 4, 5, 6, 8, 9, 10, 11, 12], [3, 2, 2, 2])
-    cut_off = BestFit().solve(problem, LooksBudget(looks=looks), 0)
-    verify_result(problem, cut_off)
-    whole = BestFit().solve(problem, Budget(), 0)
-    for placed, late in zip(whole.solution.nodes[:looks], cut_off.solution.nodes[:looks], strict=True):
-        assert placed.tolist() == late.tolist()
-    taken = {node for nodes in cut_off.solution.nodes[:looks] for node in nodes.tolist()}
-    left = [node for node in problem.idle_nodes.tolist() if node not in taken]
-    rest = [node for nodes in cut_off.solution.nodes[looks:] for node in nodes.tolist()]
-    assert rest == left[: len(rest)]
-    assert cut_off.stopped_by is StopReason.TIME_LIMIT
 
 
 Paths = dict[int, tuple[int, ...]]

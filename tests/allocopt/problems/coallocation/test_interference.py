@@ -103,16 +103,6 @@ def test_a_problem_of_one_stage_each_counts_the_same_slowdown(
 BUSY = Stage(1.0, 1.0)
 
 
-def test_a_job_alone_takes_its_time() -> None:
-    assert finish_times([job("a", 4, Stage(0.5, 1.0), Stage(0.5, 0.1), remaining=70.0)], [0.2], 8).tolist() == [70.0]
-
-
-def test_the_quota_of_a_job_that_ended_goes_to_the_other() -> None:
-    both = [job("h", 8, BUSY, remaining=100.0), job("g", 8, BUSY, remaining=50.0)]
-    for sharing in Sharing:
-        assert finish_times(both, [0.5, 0.5], 8, sharing, QUIET).tolist() == pytest.approx([150.0, 100.0])
-
-
 def test_rates_change_when_a_job_moves_to_its_next_stage() -> None:
     host = job("h", 8, Stage(0.5, 0.25), Stage(0.5, 1.0), remaining=100.0)
     guest = job("g", 8, BUSY, remaining=90.0)
@@ -154,17 +144,6 @@ def test_the_ends_are_those_of_small_steps_of_time(
     expected = by_small_steps(jobs, quotas, 8, sharing, 0.02)
     slack = 0.02 * (2 + max(expected)) * 2
     assert finish_times(jobs, quotas, 8, sharing).tolist() == pytest.approx(expected, abs=slack)
-
-
-@given(stages(), stages(), st.sampled_from([10, 50, 90]))
-def test_nobody_ends_before_its_time_and_the_order_of_the_jobs_does_not_matter(
-    first: tuple[Stage, ...], second: tuple[Stage, ...], percent: int
-) -> None:
-    jobs = [job("h", 8, *first, remaining=60.0), job("g", 4, *second, remaining=40.0)]
-    quotas = [1 - percent / 100, percent / 100]
-    ends = finish_times(jobs, quotas, 8)
-    assert (ends >= np.array([60.0, 40.0]) - 1e-9).all()
-    assert finish_times(jobs[::-1], quotas[::-1], 8)[::-1].tolist() == pytest.approx(ends.tolist())
 
 
 def test_a_problem_counts_what_happens_while_both_run_in_one_stage() -> None:
