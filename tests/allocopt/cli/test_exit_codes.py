@@ -1,6 +1,5 @@
 """Exit codes, and the one line that explains each: 0, 2, 3, 4, 5."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -10,16 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.program import Run
 from support.sweeps import plug_in
-
-INSTANCE = {
-    "format": "allocopt-instance",
-    "version": 1,
-    "kind": "topology",
-    "name": "w",
-    "topology": {"kind": "fat-tree", "pods": 2, "leaves_per_pod": 2, "nodes_per_leaf": 4},
-    "idle_nodes": [0, 1, 2, 5, 9],
-    "jobs": [{"id": "a", "nodes": 2}, {"id": "b", "nodes": 2}],
-}
 
 
 def test_a_call_without_a_command_is_2(run: Run) -> None:
@@ -45,8 +34,8 @@ def test_whether_a_file_may_be_read_is_for_reading_to_find_out(
 
 
 @given(data=st.data())
-def test_a_damaged_file_is_3_and_never_a_traceback(run: Run, tmp_path: Path, data: st.DataObject) -> None:
-    text = json.dumps(INSTANCE)
+def test_a_damaged_file_is_3_and_never_a_traceback(run: Run, tiny: Path, tmp_path: Path, data: st.DataObject) -> None:
+    text = tiny.read_text(encoding="utf-8")
     begin = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(begin, len(text)))
     middle = data.draw(
@@ -166,16 +155,14 @@ def test_a_plug_in_without_its_package_is_5_and_stops_nothing_else(spawn: Run, p
     assert rows["finds"]["available"] is True
 
 
-def test_what_does_not_fit_into_memory_is_1_and_a_line(run: Run, tmp_path: Path, monkeypatch: Any) -> None:
+def test_what_does_not_fit_into_memory_is_1_and_a_line(run: Run, tiny: Path, monkeypatch: Any) -> None:
     def full(*_: object, **__: object) -> None:
         raise MemoryError
 
-    path = tmp_path / "large.json"
-    path.write_text(json.dumps(INSTANCE), encoding="utf-8")
     monkeypatch.setattr("allocopt.problems.instances.parse_json", full)
-    assert run("solve", path).refusal(1) == f"out of memory; while {path} was read"
+    assert run("solve", tiny).refusal(1) == f"out of memory; while {tiny} was read"
     monkeypatch.setattr("allocopt.problems.instances.read_problems", full)
-    assert run("solve", path).lines_of_error == ["allocopt: out of memory"]
+    assert run("solve", tiny).lines_of_error == ["allocopt: out of memory"]
 
 
 def test_a_process_that_may_have_too_little_memory_is_told_before_anything_is_loaded(

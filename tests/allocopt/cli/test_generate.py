@@ -131,12 +131,3 @@ def test_a_workload_of_a_model_is_written(run: Run, tmp_path: Path, model: str) 
     assert made.ids.tolist() == list(range(1, 51))
     assert made.machine_processors == 64
     assert made.processors.max() <= 64
-
-
-def test_what_the_format_of_a_workload_cannot_hold_is_said(run: Run, tmp_path: Path) -> None:
-    out = tmp_path / "w.txt"
-    answer = run("generate", "workload", out, "--jobs", "5")
-    assert answer.lines_of_error == [
-        f"{out}: size of the machine lost, the format has none: 1000",
-        f"{out}: jobs written: 5",
-    ]

@@ -80,12 +80,6 @@ def test_every_backfilling_gives_the_schedule_worked_out_by_hand(
     assert out.read_text().splitlines()[0] == "job_id,submit,start,end,processors,run,estimate"
 
 
-def test_a_schedule_can_be_written_as_swf_and_read_again(run: Run, trace: Path) -> None:
-    out = trace.parent / "schedule.swf"
-    assert run("simulate", trace, "--swf", out).code == 0
-    assert read_workload(out).run.tolist() == [100, 50, 30, 500, 20]
-
-
 def test_why_a_job_waited_is_said_pass_by_pass(run: Run, trace: Path) -> None:
     answer = run("simulate", trace, "--backfill", "easy", "--explain", "4", "--json")
     assert json.loads(answer.out)["jobs"] == 5
@@ -232,14 +226,6 @@ def test_the_measured_run_is_replayed_from_the_command_line(run: Run, shared_dat
     assert row["energy_j"] == pytest.approx(9514, rel=0.1)
 
 
-def test_names_are_quoted_in_the_file_of_energies(on_platform: Run, workload: Path, tmp_path: Path) -> None:
-    name, energy = 'a,"b"', tmp_path / "energy.csv"
-    workload.write_text(json.dumps({"jobs": [{"id": name, "subtime": 0, "res": 1, **PROFILE}]}), encoding="utf-8")
-    assert on_platform("--energy-csv", energy).code == 0
-    with energy.open(encoding="utf-8", newline="") as lines:
-        assert [row["name"] for row in csv.DictReader(lines)] == [name, "left", "right", "c", "pair"]
-
-
 def test_the_first_jobs_start_where_a_file_of_all_says(on_platform: Run, tmp_path: Path) -> None:
     placed = tmp_path / "placed.csv"
     placed.write_text("job_id,node,start_s\n7,left,0\n8,right,1\n9,right,12\n", encoding="utf-8")
@@ -300,14 +286,6 @@ def test_a_policy_gives_the_schedule_that_it_gives_as_a_library(run: Run, queue:
     assert row["utilization"] == pytest.approx(held / (64 * done.makespan_s))
     assert row["mean_wait_s"] == pytest.approx(done.wait_s.mean())
     assert bool(done.accounts.guests.any()) is (policy != "space-sharing")
-
-
-def test_space_sharing_is_fcfs_with_easy(run: Run, queue: Path) -> None:
-    rows = []
-    for options in (("--policy", "space-sharing"), ("--policy", "fcfs", "--backfill", "easy", "--no-kill-at-limit")):
-        row = json.loads(run("simulate", queue, *options, "--json").out)
-        rows.append([row[key] for key in ("mean_wait_s", "max_wait_s", "utilization", "makespan_s")])
-    assert rows[0] == pytest.approx(rows[1])
 
 
 @pytest.fixture
