@@ -3,11 +3,10 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 import pytest
+from support.workloads import busy_days
 
 from allocopt.traces.swf import Swf
-from allocopt.traces.workload import Workload
 
 TRAINING = (
     *("cush/test_learner.py", "cush/test_training.py", "irmasim/test_training.py"),
@@ -22,13 +21,6 @@ collect_ignore = () if find_spec("torch") else TRAINING
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Five weeks of a small machine at a load of about 0.8, most jobs short and some long."""
-    rng = np.random.default_rng(0)
-    n = 35 * 24
-    submit = np.floor(np.sort(rng.uniform(0, 35 * 86_400.0, n)))
-    run = np.where(rng.random(n) < 0.8, rng.uniform(600, 7200, n), rng.uniform(20_000, 60_000, n)).round()
-    sizes = np.minimum(rng.geometric(0.12, n), 32)
     path = tmp_path_factory.mktemp("traces") / "small.swf"
-    Swf().write(
-        path, Workload("small", np.arange(1, n + 1), submit, run, sizes, (run * rng.uniform(1, 3, n)).round(), 32)
-    )
+    Swf().write(path, busy_days(0, 35 * 24, 35, 32, "small", 0.12))
     return path

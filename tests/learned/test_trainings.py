@@ -1,29 +1,44 @@
 """Trainings end with the same weights whether they were cut off or not, and refuse seeds and options out of range."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.windows import paper_window
+from support.workloads import busy_days
 
-from allocopt.errors import UsageError
+from allocopt.errors import BadFileError, UsageError
+from allocopt.simulator.locality import Policy
+from allocopt.simulator.multicore.state import Execution, ExecutionKind
+from allocopt.simulator.registry import get_policy
+from allocopt.simulator.simulate import simulate
+from allocopt.solving.registry import get_solver
+from allocopt.solving.solve import solve
 from allocopt.training import TrainingRequest, get_training
 from learned.dras.jobsets import EVALUATION_SEEDS
+from learned.irmasim import training as irmasim
+from learned.nsa.solver import Nsa
+from learned.prices.network import load_network
 from learned.prices.training import EVALUATION_SEEDS as UNSEEN_WINDOWS
 from learned.rl.training import LARGEST_SEED, RESERVED
-from learned.weights import read_weights
+from learned.weights import FOLDER, Card, read_weights, write_weights
 
 ROOT = Path(__file__).resolve().parents[2]
 
-DRAS = {"updates": 3, "environments": 4, "validation": 2, "every": 1, "window": 16}
+DRAS = {"updates": 2, "environments": 4, "validation": 2, "every": 1, "window": 16}
 CUSH = {"nodes": 4, "epochs": 4, "jobsets": 2, "simulations": 4, "pool": 10, "validation": 4}
-IRMASIM = {"jobs": 20, "episodes": 12, "environments": 4}
+EVERY_TWO = {**CUSH, "average_every": 2, "every": 2}
+IRMASIM = {"jobs": 20, "episodes": 12, "environments": 4, "objective": "makespan"}
 CASES: list[tuple[str, dict[str, Any]]] = [
-    ("dras-ppo", DRAS),
-    ("dras-pg", DRAS),
-    ("cush", {**CUSH, "average_every": 2, "every": 2}),
-    ("irmasim", {**IRMASIM, "agent": "pg"}),
-    ("irmasim", {**IRMASIM, "agent": "a2c"}),
+    *((name, DRAS) for name in ("dras-ppo", "dras-a2c", "dras-pg", "dras-dql", "decima-pg")),
+    *(("cush", {**EVERY_TWO, **options}) for options in ({}, {"settings": "published"}, {"policies": "breadth-first"})),
+    ("cush", {**EVERY_TWO, "network": "published", "settings": "published"}),
+    *(
+        ("irmasim", {**IRMASIM, "agent": agent, "level": level})
+        for agent, level in (("pg", "normal"), ("pg", "minimal"), ("a2c", "small"))
+    ),
     ("nsa", {"network": "cnn-1", "updates": 3, "environments": 8, "window_epochs": 1}),
     ("lns-prices", {"updates": 6, "windows": 4, "large_windows": 1, "label_steps": 50}),
 ]
@@ -31,18 +46,78 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "options"), CASES, ids=[f"{name}-{number}" for number, (name, _) in enumerate(CASES)])
-def test_a_training_that_is_cut_off_ends_with_the_same_weights(
+def test_a_training_that_is_cut_off_ends_with_the_same_weights_and_these_act(
     name: str, options: dict[str, Any], trace: Path, tmp_path: Path
 ) -> None:
     training = of_a_trace(name, options, trace)
-    list(training.train(TrainingRequest(tmp_path / "whole", 3, None, False, "test")))
+    *_, last = training.train(TrainingRequest(tmp_path / "whole", 3, None, False, "test"))
     resumes = False
     while not (tmp_path / "cut" / "weights.safetensors").exists():
         list(training.train(TrainingRequest(tmp_path / "cut", 3, 0.0, resumes, "test")))
         resumes = True
-    (whole, card), (cut, _) = (read_weights(tmp_path / folder / "weights.safetensors") for folder in ("whole", "cut"))
+    files = [tmp_path / folder / "weights.safetensors" for folder in ("whole", "cut")]
+    (whole, card), (cut, _) = map(read_weights, files)
     assert all(np.array_equal(whole[part], cut[part]) for part in whole)
     assert (card.training, card.seed, card.command) == (name, 3, "test")
+    assert all(np.isfinite(value) for value in last.measures.values())
+    act(name, str(files[0]), options)
+    if "trace" in card.settings:
+        assert card.settings["trace"] == ("small.swf" if name != "irmasim" else "")
+
+
+def act(name: str, path: str, options: dict[str, Any]) -> None:
+    """Let weights act where they are used."""
+    if name in ("nsa", "lns-prices"):
+        solver = get_solver(name, {"network" if name == "nsa" else "weights": path})
+        assert solve(paper_window(0), "free", solver, None, iterations=5).objective > 0
+    elif name == "irmasim":
+        agent, jobs = irmasim.Agent.load(path), irmasim.IrmasimTraining(jobs=20, batch=7).jobsets()[0]
+        assert (agent.options.level, agent.options.reward) == (options["level"], "makespan")
+        played = agent.play(irmasim.PAPERS["heterogeneous"], jobs, Execution(ExecutionKind.BASELINE))
+        assert np.isfinite(played.schedule.end).all()
+        assert sum(played.shares.values()) == pytest.approx(1.0)
+    elif options.get("network") == "published":
+        with pytest.raises(BadFileError, match="only compact ones act without torch"):
+            get_policy(name, {"weights": path})
+    else:
+        policy = get_policy(name, {"weights": path})
+        assert np.isfinite(simulate(busy_days(1, 60, 2, 32), 32, policy).end).all()
+        if "policies" in options:
+            assert set(policy.policies.values()) == {Policy.BREADTH_FIRST}
+
+
+FILES: dict[str, Callable[[str], object]] = {
+    "dras-ppo": lambda path: get_policy("dras-ppo", {"weights": path}),
+    "cush": lambda path: get_policy("cush", {"weights": path}),
+    "irmasim": irmasim.Agent.load,
+    "nsa": lambda path: Nsa(path).loaded(),
+    "lns-prices": load_network,
+}
+SHIPPED = {"dras-ppo": "dras-ppo-theta", "cush": "cush-sierra", "nsa": "nsa-fcn-1", "lns-prices": "lns-prices"}
+ACTOR = {"0.weight": (32, 51), "0.bias": (32,), "2.weight": (6, 32), "2.bias": (6,)}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_another_training_or_shape_is_refused(name: str, tmp_path: Path) -> None:
+    path, load = tmp_path / "w.safetensors", FILES[name]
+    with pytest.raises((BadFileError, UsageError), match=r"w\.safetensors"):
+        load(str(path))
+    weights: dict[str, Any] = {part: np.zeros(shape, dtype=np.float32) for part, shape in ACTOR.items()}
+    settings = {"level": "small", "objective": "energy", "actions": list(irmasim.SUBSET)}
+    card = Card(name, "dense", 0, 1, "0", "none", "test", settings)
+    if name in SHIPPED:
+        weights, card = read_weights(FOLDER / f"{SHIPPED[name]}.safetensors")
+    write_weights(path, weights, card)
+    load(str(path))
+    other = {field: getattr(card, field) for field in Card.__slots__} | {"training": "other"}
+    write_weights(path, weights, Card(**other))
+    with pytest.raises(BadFileError, match=rf"w\.safetensors: holds weights of 'other', not of '{name}'"):
+        load(str(path))
+    first = next(part for part in weights if part.endswith(("2.weight", "leaf_in")))
+    for changed in ({first: weights[first][:1, :1]}, {}):
+        write_weights(path, {part: array for part, array in weights.items() if part != first} | changed, card)
+        with pytest.raises(BadFileError, match=r"w\.safetensors: .*(missing|has (shape|no|1 outputs))"):
+            load(str(path))
 
 
 def of_a_trace(name: str, options: dict[str, Any], trace: Path | str) -> Any:

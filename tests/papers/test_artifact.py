@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from allocopt.errors import BadFileError
+from allocopt.reproduction import get_reproduction
 from papers import artifacts, pages
 from papers.artifact import Asked, mean_of, published, seed_and_name
 
@@ -14,7 +15,7 @@ FOLDERS = sorted(path.parent for path in Path(pages.__file__).parent.glob("*/__i
 def test_every_artifact_stands_in_the_folder_of_its_paper() -> None:
     assert {name.split("-")[0] for name in artifacts()} == {folder.name for folder in FOLDERS}
     for name, artifact in artifacts().items():
-        assert artifact.name == name
+        assert artifact.name == get_reproduction(name).name == name
         assert set(artifact.takes) <= set(Asked.__dataclass_fields__)
 
 

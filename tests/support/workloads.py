@@ -47,6 +47,16 @@ def random_workload(jobs: int, seed: int, *, dependent: bool = False) -> Workloa
     )
 
 
+def busy_days(seed: int, jobs: int, days: float, machine: int, name: str = "busy", sizes: float = 0.1) -> Workload:
+    """Draw jobs of some days, most short and some long, estimates rough; the larger ``sizes``, the smaller they are."""
+    rng = np.random.default_rng(seed)
+    run = np.where(rng.random(jobs) < 0.8, rng.uniform(600, 7200, jobs), rng.uniform(20_000, 50_000, jobs)).round()
+    submit = np.floor(np.sort(rng.uniform(0, days * 86_400.0, jobs)))
+    asked = np.minimum(rng.geometric(sizes, jobs), machine)
+    estimate = (run * rng.uniform(1, 3, jobs)).round()
+    return Workload(name, np.arange(1, jobs + 1), submit, run, asked, estimate, machine)
+
+
 @st.composite
 def workloads(draw: st.DrawFn) -> Workload:
     """Draw a workload of any numbers that a file can hold."""

@@ -1,8 +1,5 @@
 """Returns and baselines are those of the paper, networks have its sizes, and both selectors learn."""
 
-from copy import deepcopy
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -162,20 +159,6 @@ def test_both_selectors_learn_what_is_better_than_shortest_job_first() -> None:
     found = run_baseline(SETS[30:], SMALL, "sjf", "breadth-first")["normalized_turnaround"].mean()
     assert measures["right_policies"] > 0.99
     assert one.best_score < found
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["compact", "published"])
-def test_a_learner_goes_on_from_a_snapshot_as_if_nothing_had_happened(kind: str) -> None:
-    image = kind == "published"
-    options = Options(observation="image") if image else OPTIONS
-    settings = replace(Settings(), chunks=2, average_every=1, validate_every=2) if image else QUICK
-    one, other = learner(settings, options, 0), learner(settings, options, 1)
-    for epoch in range(2):
-        one.update(epoch / 4)
-    other.restore(deepcopy(one.snapshot()))
-    assert [one.update(0.5), one.update(0.75)] == [other.update(0.5), other.update(0.75)]
-    assert all(np.array_equal(values, other.weights()[name]) for name, values in one.weights().items())
 
 
 def test_a_snapshot_of_more_workers_is_refused() -> None:

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from allocopt.cluster.platform import Platform
 from allocopt.envs.cush.jobsets import GPUS, HELD_OUT, Machine, Recipe
 from allocopt.envs.cush.task import Episodes, Options
-from allocopt.errors import BadFileError, UsageError
+from allocopt.errors import UsageError
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.locality import SIERRA_TABLE, ByPolicy, Penalised
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
 from learned.cush.policies import Cush, Kinds, Trained
-from learned.weights import Card, write_weights
 from papers.cush.configuration import best_turnaround, of_agent
 
 MACHINE = Machine.of("sierra", 6)
@@ -103,18 +102,3 @@ def test_a_shipped_agent_is_a_fifth_better_than_every_baseline_and_chooses_the_b
     found = of_agent(trained.agent(), jobsets, machine, trained.queue)
     assert found.sets["normalized_turnaround"].mean() < 0.8 * best_turnaround(jobsets, machine)
     assert (found.policy == found.better).mean() > 0.99
-
-
-def test_a_file_of_another_agent_or_with_parameters_missing_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "weights.safetensors"
-    weights, card = Trained.load("sierra").weights, Trained.load("sierra").card
-    fields = {name: getattr(card, name) for name in Card.__slots__}
-    write_weights(path, weights, Card(**{**fields, "training": "dras-ppo"}))
-    with pytest.raises(BadFileError, match="holds weights of 'dras-ppo', not of 'cush'"):
-        Trained.load(str(path))
-    other = tmp_path / "other.safetensors"
-    write_weights(other, {"policies.0.weight": np.zeros((10, 6), dtype=np.float32)}, card)
-    with pytest.raises(BadFileError, match=r"'actor\.0\.weight' is missing"):
-        Trained.load(str(other))
-    with pytest.raises(UsageError, match="must be one of sierra, summit"):
-        Trained.load("fugaku")

@@ -5,13 +5,9 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from allocopt.envs.cush.jobsets import HELD_OUT
-from allocopt.errors import BadFileError
-from allocopt.simulator.locality import Policy
 from allocopt.training import TrainingRequest
-from learned.cush.policies import Trained
 from learned.cush.training import VALIDATION_SEED, CushTraining
 from learned.rl.workers import ALONE
 from learned.weights import read_weights
@@ -21,31 +17,6 @@ TINY = CushTraining(nodes=4, epochs=4, jobsets=2, simulations=4, pool=10, valida
 
 def request(folder: Path, minutes: float | None = None, *, resumes: bool = False) -> TrainingRequest:
     return TrainingRequest(folder, 3, minutes, resumes, "test")
-
-
-@pytest.mark.parametrize("settings", ["usual", "published"])
-def test_a_training_writes_an_agent_that_acts(settings: str, tmp_path: Path) -> None:
-    *_, last = replace(TINY, settings=settings).train(request(tmp_path))
-    assert last.measures["score"] >= last.measures["best_score"] > 1
-    trained = Trained.load(str(tmp_path / "weights.safetensors"))
-    assert (trained.queue, trained.traits) == (5, 3)
-    assert trained.card.settings["workers"] == 1
-
-
-def test_the_published_network_trains_and_is_not_taken_for_one_that_acts_without_torch(tmp_path: Path) -> None:
-    list(replace(TINY, network="published", epochs=2).train(request(tmp_path)))
-    weights, card = read_weights(tmp_path / "weights.safetensors")
-    assert card.network == "published"
-    assert weights["jobs.output.weight"].shape == (6, 16 * 4 * 23)
-    with pytest.raises(BadFileError, match="only compact ones act without torch"):
-        Trained.load(str(tmp_path / "weights.safetensors"))
-
-
-def test_without_a_policy_selector_all_jobs_get_the_policy_that_was_asked_for(tmp_path: Path) -> None:
-    list(replace(TINY, policies="breadth-first", epochs=2).train(request(tmp_path)))
-    trained = Trained.load(str(tmp_path / "weights.safetensors"))
-    chosen = trained.policies().choose(np.zeros((2, 6), dtype=np.float32), np.zeros((2, 2)))
-    assert chosen.tolist() == [Policy.BREADTH_FIRST] * 2
 
 
 def test_a_training_of_fewer_epochs_than_lie_between_validations_writes_weights_that_it_trained(tmp_path: Path) -> None:

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from support.workloads import busy_days
 
-from allocopt.arrays import Float32Array, FloatArray
+from allocopt.arrays import Float32Array
 from allocopt.envs.dras.dynamics import Weights
 from allocopt.envs.dras.task import Options
 from allocopt.simulator.rules import Backfill
@@ -14,7 +15,6 @@ from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import Wfp3
 from learned.dras.environment import JobsetEnvironment, Validator, _first_come_first_served, _mean_waits_s
 from learned.dras.experience import (
-    JobsetCollector,
     _play,
     _relative_rewards,
     _wfp3_scores,
@@ -22,9 +22,9 @@ from learned.dras.experience import (
 )
 from learned.rl.networks import SlotActorCritic, SlotStates, weights_of
 from learned.rl.slots import CompactNetwork, SlotPolicy
-from learned.rl.training import PpoSettings
 
 NODES, FEATURES = 16, 21
+SMALL = CompactNetwork(FEATURES, 16, 8, 8)
 
 
 REWARD = Weights(mean_wait=1.0, longest_wait=0.1)
@@ -45,8 +45,7 @@ def environment(count: int = 6) -> JobsetEnvironment:
     return JobsetEnvironment(phases, NODES, count, Options(window=8, reward=REWARD, skips_forced=True), 0)
 
 
-def model(seed: int = 0) -> SlotActorCritic:
-    network = CompactNetwork(FEATURES, 16, 8, 8)
+def model(seed: int = 0, network: CompactNetwork = SMALL) -> SlotActorCritic:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         return SlotActorCritic(network)
@@ -153,44 +152,14 @@ def test_an_episode_alone_on_its_jobset_is_as_good_as_itself() -> None:
     assert not _relative_rewards(rewards, times, np.array([0])).any()
 
 
-def test_collecting_is_fixed_by_seed_and_snapshot() -> None:
-    def advantages(env: JobsetEnvironment) -> FloatArray:
-        generator = torch.Generator().manual_seed(1)
-        rollout = JobsetCollector(groups=2)(model(), env, PpoSettings(), np.zeros(6), generator)
-        return rollout.advantages.numpy()
-
-    first, second = environment(), environment()
-    state = first.snapshot()
-    expected = advantages(first)
-    np.testing.assert_array_equal(advantages(second), expected)
-    again = advantages(first)
-    assert len(again) != len(expected) or (again != expected).any()
-    first.restore(state)
-    np.testing.assert_array_equal(advantages(first), expected)
-
-
-LARGER, DAY_S = 32, 86_400.0
+LARGER = 32
 
 
 OPTIONS = Options(reward=Weights(mean_wait=1.0), skips_forced=True)
 
 
-def jobs(seed: int, n: int = 300) -> Workload:
-    rng = np.random.default_rng(seed)
-    run = np.where(rng.random(n) < 0.8, rng.uniform(600, 7200, n), rng.uniform(20_000, 50_000, n)).round()
-    submit = np.floor(np.sort(rng.uniform(0, 6 * DAY_S, n)))
-    sizes = np.minimum(rng.geometric(0.1, n), LARGER)
-    return Workload("jobs", np.arange(n), submit, run, sizes, (run * rng.uniform(1, 3, n)).round(), LARGER)
-
-
 def of_weeks(n: int = 4) -> JobsetEnvironment:
-    return JobsetEnvironment([([jobs(seed) for seed in range(n)], 1.0)], LARGER, n, OPTIONS, 0)
-
-
-def fresh_model(seed: int) -> SlotActorCritic:
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        return SlotActorCritic(CompactNetwork(21))
+    return JobsetEnvironment([([busy_days(seed, 300, 6, LARGER) for seed in range(n)], 1.0)], LARGER, n, OPTIONS, 0)
 
 
 def test_scores_are_those_of_the_rule_with_times_from_a_minute_on() -> None:
@@ -209,13 +178,13 @@ def test_scores_are_those_of_the_rule_with_times_from_a_minute_on() -> None:
 
 @pytest.mark.slow
 def test_a_network_that_has_imitated_it_schedules_nearly_as_the_rule_does() -> None:
-    model, unseen = fresh_model(0), jobs(99)
+    net, unseen = model(0, CompactNetwork(FEATURES)), busy_days(99, 300, 6, LARGER)
     validator = Validator([unseen], LARGER, OPTIONS)
     usual = validator.reference.mean_h[0]
     wait_s = simulate(unseen, LARGER, ListScheduler(Wfp3(), Backfill.EASY)).job_times.wait_s
     rule = wait_s.mean() / 3600
-    before = validator.waits(weights_of(model)).mean_h[0]
-    imitate_wfp3(model, of_weeks(), 0, steps=120)
-    after = validator.waits(weights_of(model)).mean_h[0]
+    before = validator.waits(weights_of(net)).mean_h[0]
+    imitate_wfp3(net, of_weeks(), 0, steps=120)
+    after = validator.waits(weights_of(net)).mean_h[0]
     assert abs(after - rule) < 0.25 * abs(usual - rule)
     assert abs(after - rule) < abs(before - rule)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from support.workloads import busy_days
 
 from allocopt.arrays import Float32Array
 from allocopt.envs.dras.dynamics import Weights
@@ -108,14 +109,6 @@ NODES, DAY_S = 32, 86_400.0
 REWARD = Weights(mean_wait=1.0, longest_wait=0.02)
 
 
-def jobs(n: int = 400, days: float = 12.0, seed: int = 0) -> Workload:
-    rng = np.random.default_rng(seed)
-    run = np.where(rng.random(n) < 0.8, rng.uniform(600, 7200, n), rng.uniform(20_000, 50_000, n)).round()
-    submit = np.floor(np.sort(rng.uniform(0, days * DAY_S, n)))
-    sizes = np.minimum(rng.geometric(0.1, n), NODES)
-    return Workload("jobs", np.arange(n), submit, run, sizes, (run * rng.uniform(1, 3, n)).round(), NODES)
-
-
 def fresh_weights(seed: int) -> dict[str, Float32Array]:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -131,7 +124,7 @@ def agent(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_new_weights_are_better_on_other_variants_of_what_was_seen_or_not_taken() -> None:
-    seen, options = jobs(250, 8.0), Options(reward=REWARD, skips_forced=True)
+    seen, options = busy_days(0, 250, 8, NODES), Options(reward=REWARD, skips_forced=True)
     rng = np.random.default_rng(99)
     validator = Validator([varied_jobset(seen, rng) for _ in range(24)], NODES, options)
     changed = 0
@@ -169,7 +162,7 @@ class Watching:
 
 
 def test_jobs_are_looked_at_once_they_have_ended(agent: Path) -> None:
-    workload = jobs(150, 4.0)
+    workload = busy_days(0, 150, 4, NODES)
     watching = Watching(DrasPpo(str(agent)))
     schedule = simulate(workload, NODES, watching)
     for now, seen in watching.seen:
@@ -182,7 +175,7 @@ def test_jobs_are_looked_at_once_they_have_ended(agent: Path) -> None:
 @pytest.mark.slow
 def test_a_dynamic_agent_learns_every_week_and_a_static_one_never(agent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policies, "_Adaptation", partial(_Adaptation, updates=1, variants=1, judging=2))
-    workload = jobs(600, 18.0)
+    workload = busy_days(0, 600, 18, NODES)
     static, dynamic = DrasPpo(str(agent)), DrasPpo(str(agent), dynamic=True)
     first = simulate(workload, NODES, static)
     second = simulate(workload, NODES, dynamic)

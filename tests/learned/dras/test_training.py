@@ -5,12 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.simulate import simulate
-from allocopt.simulator.two_level import TwoLevelScheduler
 from allocopt.training import TrainingRequest
-from learned.dras.policies import AgentScheduler
-from learned.dras.policies import DecimaPg as DecimaPgPolicy
 from learned.dras.policies import DrasPpo as DrasPpoPolicy
 from learned.dras.training import DecimaPg, DrasA2c, DrasDql, DrasPg, DrasPpo, DrasTraining
 from learned.weights import read_weights
@@ -26,21 +22,6 @@ def request(folder: Path, seed: int = 0, minutes: float | None = None, *, resume
 
 def small(kind: type[DrasTraining], trace: Path, updates: int = 2, **options: object) -> DrasTraining:
     return kind(str(trace), updates=updates, environments=4, validation=2, every=1, window=16, **options)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("kind", TRAININGS)
-def test_every_agent_is_trained_and_its_weights_schedule(kind: type[DrasTraining], trace: Path, tmp_path: Path) -> None:
-    *_, last = small(kind, trace).train(request(tmp_path))
-    assert last.measures["score"] >= last.measures["best_score"] > 0
-    weights, card = read_weights(tmp_path / "weights.safetensors")
-    assert card.training == kind.name
-    assert card.settings["trace"] == "small.swf"
-    assert card.settings["window"] == 16
-    assert all(np.isfinite(array).all() for array in weights.values())
-    policy = next(found for found in AgentScheduler.__subclasses__() if found.name == kind.name)
-    workload = small(kind, trace).traces()[0][0].first(60)
-    schedule = simulate(workload, NODES, policy(weights=str(tmp_path / "weights.safetensors")))
-    assert np.isfinite(schedule.end).all()
 
 
 @pytest.mark.slow
@@ -94,19 +75,3 @@ def test_several_traces_make_one_agent(trace: Path, tmp_path: Path) -> None:
     assert training.label == "dras-ppo-generic"
     *_, last = training.train(request(tmp_path))
     assert np.isfinite(last.measures["score"])
-
-
-def test_weights_of_another_agent_or_of_nobody_are_refused(trace: Path, tmp_path: Path) -> None:
-    list(small(DrasPpo, trace, updates=1).train(request(tmp_path)))
-    with pytest.raises(BadFileError, match="dras-ppo"):
-        DecimaPgPolicy(weights=str(tmp_path / "weights.safetensors"))
-    with pytest.raises(UsageError, match="no weights"):
-        DrasPpoPolicy(weights="moon")
-
-
-def test_decima_has_no_reservations(trace: Path, tmp_path: Path) -> None:
-    list(small(DecimaPg, trace, updates=1).train(request(tmp_path)))
-    policy = DecimaPgPolicy(weights=str(tmp_path / "weights.safetensors"))
-    simulate(small(DecimaPg, trace).traces()[0][0].first(80), NODES, policy)
-    assert np.isinf(policy.log.promised).all()
-    assert isinstance(policy._scheduler, TwoLevelScheduler)

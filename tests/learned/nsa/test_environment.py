@@ -136,12 +136,3 @@ def test_a_walk_ends_after_its_steps_and_begins_on_a_window_in_sequence(problems
             assert [list(job) for job in found] == [list(job) for job in nodes]
             started += 1
     assert started >= E
-
-
-def test_an_environment_goes_on_from_a_snapshot_as_it_went_on_before(problems: list[TopologyProblem]) -> None:
-    first, second = RepairEnvironment(problems, (4, Q), E, 5), RepairEnvironment(problems, (4, Q), E, 6)
-    second.restore(first.snapshot())
-    for _ in range(20):
-        assert np.array_equal(first.observe()[0], second.observe()[0])
-        rewards = [environment.step(np.zeros(E, dtype=np.int64))[0] for environment in (first, second)]
-        assert np.array_equal(*rewards)

@@ -3,13 +3,12 @@
 import math
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.windows import paper_window, windows
 
-from allocopt.errors import BadFileError, UsageError
+from allocopt.errors import UsageError
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.solve import solve
@@ -64,15 +63,6 @@ def test_a_window_too_large_for_the_time_is_searched_without_a_glance(monkeypatc
 def test_options_that_make_no_sense_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(UsageError, match="must be"):
         LnsPrices(**options)  # type: ignore[arg-type]
-
-
-def test_weights_of_another_network_are_refused_by_name(tmp_path: Path) -> None:
-    arrays, card = read_weights(SHIPPED)
-    write_weights(tmp_path / "narrow", {**arrays, "leaf_own": arrays["leaf_own"][:, :3]}, card)
-    write_weights(tmp_path / "other", {"nothing": np.zeros(1, dtype=np.float32)}, card)
-    for name, message in (("narrow", "'leaf_own' has shape"), ("other", "'leaf_in' is missing"), ("absent", "absent")):
-        with pytest.raises(BadFileError, match=message):
-            LnsPrices(weights=str(tmp_path / name)).solve(paper_window(0), Budget(None, 1), 0)
 
 
 def test_weights_from_a_file_are_used(tmp_path: Path) -> None:

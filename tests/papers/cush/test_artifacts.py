@@ -1,24 +1,21 @@
 """The tables and figures of the CuSH paper, shortened: every published number has its place."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.artifacts import ours, rows_of
 
 from allocopt.envs.cush.jobsets import HELD_OUT, MACHINES, Machine, Recipe
-from allocopt.errors import BadFileError
-from allocopt.reproduction import ReproductionRequest, ReproductionRow, get_reproduction
+from allocopt.reproduction import ReproductionRequest
 from allocopt.simulator.locality import SIERRA_TABLE
 from heuristics.scheduling.job_selection import run_baseline
 from learned.cush.training import CushTraining
 from papers.cush import configuration, figures
 from papers.cush.configuration import BASELINES, CUSH, METHODS, TABLE_ONE, of_baseline
 from papers.cush.figures import HORIZONS, RATIO, SIZES, class_means
-
-Rows = Mapping[tuple[str, str], ReproductionRow]
 
 
 @pytest.fixture(autouse=True)
@@ -32,21 +29,13 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CushTraining, "learner", lambda self, *arguments: begun(small(self), *arguments))
 
 
-def measured(name: str, data: Path) -> Rows:
-    """Do a reproduction quickly."""
-    request = ReproductionRequest(data, True, (0,))
-    reproduction = get_reproduction(name)
-    records = {piece: reproduction.measure(request, piece) for piece in reproduction.pieces(request)}
-    return {(row.row, row.column): row for row in reproduction.rows(request, records)}
-
-
 def test_every_number_of_table_1_has_its_place(tmp_path: Path) -> None:
-    rows = measured("cush-table1", tmp_path)
+    rows = rows_of("cush-table1", ReproductionRequest(tmp_path, True, (0,)))
     for row, printed in TABLE_ONE.items():
         assert {column: rows[row, column].published for column in ("NTAT", "wait", "rewards")} == printed
     for machine in MACHINES:
-        ours = [rows[f"{machine}: {method}", "NTAT"].ours or 0.0 for method in (CUSH, *BASELINES)]
-        assert rows[f"{machine}: {CUSH}", RATIO].ours == pytest.approx(ours[0] / min(ours[1:]))
+        found = [ours(rows, f"{machine}: {method}", "NTAT") for method in (CUSH, *BASELINES)]
+        assert ours(rows, f"{machine}: {CUSH}", RATIO) == pytest.approx(found[0] / min(found[1:]))
     assert rows[f"sierra: {CUSH}", RATIO].published == pytest.approx(3.33 / 4.13)
 
 
@@ -71,7 +60,7 @@ def test_classes_hold_every_job_once() -> None:
 
 @pytest.mark.parametrize(("name", "column"), [("cush-figure5", "NTAT"), ("cush-figure7", "penalty")])
 def test_figures_by_class_hold_all_methods(name: str, column: str, tmp_path: Path) -> None:
-    rows = measured(name, tmp_path)
+    rows = rows_of(name, ReproductionRequest(tmp_path, True, (0,)))
     assert {row.split(": ")[0] for row, _ in rows} == set(METHODS)
     assert all(values.ours is not None and values.ours > 0 for (_, at), values in rows.items() if at == column)
 
@@ -79,7 +68,7 @@ def test_figures_by_class_hold_all_methods(name: str, column: str, tmp_path: Pat
 @pytest.mark.slow
 def test_figure_4_ends_where_table_1_is(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    rows = measured("cush-figure4", tmp_path)
+    rows = rows_of("cush-figure4", ReproductionRequest(tmp_path, True, (0,)))
     assert rows["seed 0", "NTAT after epoch 2"].published == TABLE_ONE[f"sierra: {CUSH}"]["NTAT"]
     assert rows["sjf, breadth-first", "NTAT"].published == 4.13
     assert rows["seed 0", "TAT after epoch 1"].published is None
@@ -88,7 +77,7 @@ def test_figure_4_ends_where_table_1_is(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_figure_6_says_what_a_policy_selector_is_worth(shared_data: Path) -> None:
     pytest.importorskip("torch")
-    rows = measured("cush-figure6", shared_data)
+    rows = rows_of("cush-figure6", ReproductionRequest(shared_data, True, (0,)))
     for kind in ("policies", "measured"):
         assert rows[f"{kind}: oracle", "right policies %"].ours == 100.0
         fixed = [rows[f"{kind}: {way}", "right policies %"].ours or 0.0 for way in ("depth-first", "breadth-first")]
@@ -101,14 +90,8 @@ def test_figure_6_says_what_a_policy_selector_is_worth(shared_data: Path) -> Non
 @pytest.mark.slow
 def test_figure_8_holds_all_sizes_and_horizons(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    rows = measured("cush-figure8", tmp_path)
+    rows = rows_of("cush-figure8", ReproductionRequest(tmp_path, True, (0,)))
     assert {f"{nodes} nodes: trained on it" for nodes in (16, 32, 64, 128)} < {row for row, _ in rows}
     assert (rows["128 nodes: trained on 128 nodes", "NTAT of sjf over CuSH's"].ours or 0.0) > 1.0
     for horizon, printed in HORIZONS.items():
         assert rows[horizon, "NTAT"].published == printed["NTAT"]
-
-
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    reproduction = get_reproduction("cush-table1", {"trained": str(tmp_path / "none")})
-    with pytest.raises(BadFileError, match="no such folder"):
-        reproduction.measure(ReproductionRequest(tmp_path, True, (0,)), f"sierra: {CUSH}")

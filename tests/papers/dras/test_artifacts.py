@@ -2,7 +2,6 @@
 
 import gzip
 import itertools
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from support.agents import AGENT_NAMES, write_agent
+from support.artifacts import ours, rows_of
+from support.workloads import busy_days
 
 from allocopt.errors import BadFileError, UsageError
-from allocopt.reproduction import ReproductionRequest, ReproductionRow, get_reproduction
+from allocopt.reproduction import ReproductionRequest, get_reproduction
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
@@ -45,14 +46,9 @@ DAY_S = 86_400.0
 
 def small_trace(site: Site, days: int, seed: int) -> Workload:
     """Jobs of some weeks at a load of about 0.8."""
-    rng = np.random.default_rng(seed)
-    n = 18 * days
-    run = np.where(rng.random(n) < 0.7, rng.uniform(600, 7_200, n), rng.uniform(20_000, 40_000, n)).round()
-    share = np.minimum(0.02 * rng.geometric(0.12, n), 1.0)
-    sizes = np.maximum((share * site.processors).astype(np.int64), 1)
-    submit = np.floor(np.sort(rng.uniform(0, days * DAY_S, n)))
-    estimate = (run * rng.uniform(1, 3, n)).round()
-    return Workload(site.trace_name, np.arange(1, n + 1), submit, run, sizes, estimate, site.processors)
+    jobs = busy_days(seed, 18 * days, days, 100, site.trace_name, 0.12)
+    sizes = np.maximum(np.minimum(2 * jobs.processors, 100) * site.processors // 100, 1)
+    return replace(jobs, processors=sizes, machine_processors=site.processors)
 
 
 @pytest.fixture(scope="module")
@@ -82,27 +78,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def asked(request: ReproductionRequest, **options: Any) -> Asked:
     return Asked(request.data, request.is_quick, request.seeds, **options)
-
-
-Rows = Mapping[tuple[str, str], ReproductionRow]
-
-
-def done(name: str, request: ReproductionRequest, trained: Path, *, only: str = "") -> Rows:
-    """Measure the pieces that begin with a text."""
-    reproduction = get_reproduction(name, {"trained": str(trained)})
-    assert reproduction.name == name
-    pieces = [piece for piece in reproduction.pieces(request) if piece.startswith(only)]
-    rows = reproduction.rows(request, {piece: reproduction.measure(request, piece) for piece in pieces})
-    assert all(row.artifact == name and row.n > 0 and np.isfinite(row.ours or 0.0) for row in rows)
-    found = {(row.row, row.column): row for row in rows}
-    assert len(found) == len(rows)
-    return found
-
-
-def ours(rows: Rows, row: str, column: str) -> float:
-    value = rows[row, column].ours
-    assert value is not None
-    return value
 
 
 def test_the_printed_shares_add_up_but_those_of_one_misprint() -> None:
@@ -148,7 +123,7 @@ def test_figure_seven_holds_every_method_against_first_come_first_served(
     request_for: ReproductionRequest, trained: Path
 ) -> None:
     place = "Theta, held-out"
-    rows = done("dras-figure7", request_for, trained, only=place)
+    rows = rows_of("dras-figure7", request_for, only=place, trained=str(trained))
     assert {row for row, _ in rows} == {f"{place}: {method}" for method in (*PAPER_METHODS, *RULES)}
     jobs = jobsets_of(THETA, HELD_OUT, asked(request_for))[0]
     assert (jobs.submit < 7 * DAY_S).all()
@@ -177,7 +152,7 @@ def test_evaluations_see_the_weeks_that_trainings_refuse(request_for: Reproducti
 
 
 def test_the_classes_of_figure_eight_have_all_jobs(request_for: ReproductionRequest, trained: Path) -> None:
-    rows = done("dras-figure8", request_for, trained, only="held-out")
+    rows = rows_of("dras-figure8", request_for, only="held-out", trained=str(trained))
     for method in PAPER_METHODS:
         longest = {row: found for (row, column), found in rows.items() if column == "wait h, max" and method in row}
         total = longest.pop(f"held-out: {method}, all sizes")
@@ -190,8 +165,8 @@ def test_the_classes_of_figure_eight_have_all_jobs(request_for: ReproductionRequ
 
 @pytest.mark.slow
 def test_the_modes_of_table_four_and_figure_nine_have_all_jobs(request_for: ReproductionRequest, trained: Path) -> None:
-    table = done("dras-table4", request_for, trained, only="held-out")
-    boxes = done("dras-figure9", request_for, trained, only="held-out")
+    table = rows_of("dras-table4", request_for, only="held-out", trained=str(trained))
+    boxes = rows_of("dras-figure9", request_for, only="held-out", trained=str(trained))
     for method in PAPER_METHODS:
         piece = f"held-out: {method}"
         for column in ("jobs", "core hours", "core hours of large jobs"):
@@ -209,7 +184,7 @@ def test_the_modes_of_table_four_and_figure_nine_have_all_jobs(request_for: Repr
 
 
 def test_first_come_first_served_by_modes_is_easy_backfilling(request_for: ReproductionRequest, trained: Path) -> None:
-    boxes = done("dras-figure9", request_for, trained, only="held-out: FCFS/B")
+    boxes = rows_of("dras-figure9", request_for, only="held-out: FCFS/B", trained=str(trained))
     total = sum(
         (ours(boxes, row, column)) * found.n for (row, column), found in boxes.items() if column == "wait h, mean"
     )
@@ -223,33 +198,25 @@ def test_a_surge_shortens_gaps_and_shifts_what_follows() -> None:
     assert figures.compressed(submit, 100.0, 200.0).tolist() == [0.0, 50.0, 100.0, 130.0, 175.0, 235.0]
 
 
-def test_figure_ten_goes_through_a_surge(
+def test_figure_ten_goes_through_a_surge_and_means_over_seeds(
     request_for: ReproductionRequest, trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(figures, "SURGE_METHODS", ("FCFS/B", figures.STATIC))
-    rows = done("dras-figure10", request_for, trained)
-    jobs, limits = figures.surge(asked(request_for), 0)
-    in_surge = (jobs.submit >= limits[0]) & (jobs.submit < limits[0] + 0.75 * (limits[1] - limits[0]))
-    for method in ("FCFS/B", figures.STATIC):
-        row = f"seed 0: {method}"
+    methods = ("FCFS/B", figures.STATIC)
+    monkeypatch.setattr(figures, "SURGE_METHODS", methods)
+    rows = rows_of("dras-figure10", replace(request_for, seeds=(0, 1)), trained=str(trained))
+    for seed, method in itertools.product((0, 1), methods):
+        jobs, limits = figures.surge(asked(request_for), seed)
+        in_surge = (jobs.submit >= limits[0]) & (jobs.submit < limits[0] + 0.75 * (limits[1] - limits[0]))
+        row = f"seed {seed}: {method}"
         assert rows[f"{row}, surge", "mean wait h"].n == in_surge.sum()
         assert rows[f"{row}, all weeks", "max wait h"].n == len(jobs)
         by_week = [ours(rows, f"{row}, week {week}", "max wait h") for week in range(1, 5)]
         assert max(by_week) == ours(rows, f"{row}, all weeks", "max wait h")
-    loads = [ours(rows, f"seed 0: FCFS/B, week {week}", "load") for week in range(1, 5)]
-    assert loads[2] > loads[0]
-
-
-def test_figure_ten_means_over_seeds(
-    request_for: ReproductionRequest, trained: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(figures, "SURGE_METHODS", ("FCFS/B",))
-    rows = done("dras-figure10", replace(request_for, seeds=(0, 1)), trained)
+        assert ours(rows, f"{row}, week 3", "load") > ours(rows, f"{row}, week 1", "load")
     each = [ours(rows, f"seed {seed}: FCFS/B, surge", "max wait h") for seed in (0, 1)]
     mean = rows["all seeds: FCFS/B, surge", "max wait h"]
     assert each[0] != each[1]
-    assert mean.ours == pytest.approx(np.mean(each))
-    assert mean.spread == pytest.approx(np.std(each, ddof=1))
+    assert (mean.ours, mean.spread) == pytest.approx((np.mean(each), np.std(each, ddof=1)))
 
 
 @pytest.mark.slow
@@ -258,14 +225,14 @@ def test_the_dynamic_agent_learns_in_the_surge(
 ) -> None:
     pytest.importorskip("torch")
     monkeypatch.setattr(figures, "SURGE_METHODS", (figures.DYNAMIC,))
-    rows = done("dras-figure10", request_for, trained)
+    rows = rows_of("dras-figure10", request_for, trained=str(trained))
     row = f"seed 0: {figures.DYNAMIC}"
     assert ours(rows, row, "times trained") >= ours(rows, row, "times changed") >= 0
     assert ours(rows, row, "times trained") >= 2
 
 
 def test_figure_eleven_takes_the_agent_of_several_machines(request_for: ReproductionRequest, trained: Path) -> None:
-    rows = done("dras-figure11", request_for, trained, only="SDSC-SP2, held-out")
+    rows = rows_of("dras-figure11", request_for, only="SDSC-SP2, held-out", trained=str(trained))
     found = {row: rows[row, "mean wait h"] for row, column in rows if column == "mean wait h"}
     assert {row.split(": ")[1]: cell.n for row, cell in found.items()} == {
         "FCFS/B": 1,
@@ -277,7 +244,7 @@ def test_figure_eleven_takes_the_agent_of_several_machines(request_for: Reproduc
 @pytest.mark.slow
 def test_rewards_at_the_end_are_those_of_the_environment(request_for: ReproductionRequest, trained: Path) -> None:
     pytest.importorskip("torch")
-    rows = done("dras-figure6", request_for, trained, only="at the end")
+    rows = rows_of("dras-figure6", request_for, only="at the end", trained=str(trained))
     assert {row for row, _ in rows} == {f"at the end: {method}" for method in PAPER_METHODS}
     for row, _ in rows:
         # These trainings say that they were for Eq. 1 alone.
@@ -292,7 +259,7 @@ def test_learning_curves_have_points_of_every_training(
     pytest.importorskip("torch")
     monkeypatch.setattr(curves, "QUICK_UPDATES", 2)
     monkeypatch.setattr(curves, "trainings", lambda folder, agent, site: [])
-    rows = done(name, request_for, trained, only="seed 0")
+    rows = rows_of(name, request_for, only="seed 0", trained=str(trained))
     labels = set(curves.ORDERS) if name == "dras-figure5" else set(AGENTS)
     assert {row.split(": ")[1] for row, _ in rows} == labels
     for row, column in rows:

@@ -5,10 +5,11 @@ from statistics import fmean
 
 import numpy as np
 import pytest
+from support.artifacts import ours, rows_of
 from support.windows import paper_window
 
 from allocopt.errors import BadFileError
-from allocopt.reproduction import Reproduction, ReproductionRequest, ReproductionRow, get_reproduction
+from allocopt.reproduction import ReproductionRequest, get_reproduction
 from allocopt.simulator.window import windows
 from allocopt.traces.generators import uniform_workload
 from allocopt.traces.nsa import Nsa
@@ -62,20 +63,9 @@ def request_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reproduction
     return ReproductionRequest(tmp_path, True, (0,))
 
 
-def done(name: str, request: ReproductionRequest) -> dict[tuple[str, str], ReproductionRow]:
-    reproduction: Reproduction = get_reproduction(name)
-    assert reproduction.name == name
-    records = {piece: reproduction.measure(request, piece) for piece in reproduction.pieces(request)}
-    rows = reproduction.rows(request, records)
-    assert all(row.artifact == name and row.ours is not None and row.n > 0 for row in rows)
-    found = {(row.row, row.column): row for row in rows}
-    assert len(found) == len(rows)
-    return found
-
-
 @pytest.mark.slow
 def test_table_three_stands_beside_the_published_one(request_for: ReproductionRequest) -> None:
-    rows = done("nsa-table3", request_for)
+    rows = rows_of("nsa-table3", request_for)
     cost = {
         column.removesuffix(" cost"): float(row.ours or 0)
         for (where, column), row in rows.items()
@@ -92,35 +82,33 @@ def test_table_three_stands_beside_the_published_one(request_for: ReproductionRe
 
 @pytest.mark.slow
 def test_table_four_stands_beside_the_published_one(request_for: ReproductionRequest) -> None:
-    rows = done("nsa-table4", request_for)
+    rows = rows_of("nsa-table4", request_for)
     average = {column: row for (where, column), row in rows.items() if where == "Avg."}
-    gap = average["Impr. % of NSA-500 on SCAS optimum (dp)"]
-    assert gap.published == -7.82
-    assert gap.ours is not None
-    assert -15 < gap.ours < 5
+    assert average["Impr. % of NSA-500 on SCAS optimum (dp)"].published == -7.82
+    assert -15 < ours(rows, "Avg.", "Impr. % of NSA-500 on SCAS optimum (dp)") < 5
     assert average["SCIP on the paper's model, limited cancelled"].published == 0.02
-    assert 0 <= average["SCIP on the paper's model, limited share finished"].ours <= 1  # type: ignore[operator]
+    assert 0 <= ours(rows, "Avg.", "SCIP on the paper's model, limited share finished") <= 1
     assert average["SCIP on the paper's model, limited cost"].n == 2
 
 
 @pytest.mark.slow
 def test_figure_five_has_all_networks_and_the_number_that_is_printed(request_for: ReproductionRequest) -> None:
-    rows = done("nsa-figure5", request_for)
+    rows = rows_of("nsa-figure5", request_for)
     assert rows["500 steps", "fcn-1 Impr. % on SA-1000"].published == -0.27
     assert {column.split()[0] for _, column in rows} >= {"fcn-1", "fcn-2", "fcn-3", "cnn-1", "cnn-2", "cnn-3"}
 
 
 @pytest.mark.slow
 def test_figure_six_compares_windows_with_going_job_by_job(request_for: ReproductionRequest) -> None:
-    rows = done("nsa-figure6", request_for)
-    assert rows["windows of 60 s, dp", "cost"].ours < rows["FCFS, sequential", "cost"].ours  # type: ignore[operator]
-    assert rows["windows of 60 s, dp", "wait s"].ours > rows["FCFS, dp", "wait s"].ours  # type: ignore[operator]
+    rows = rows_of("nsa-figure6", request_for)
+    assert ours(rows, "windows of 60 s, dp", "cost") < ours(rows, "FCFS, sequential", "cost")
+    assert ours(rows, "windows of 60 s, dp", "wait s") > ours(rows, "FCFS, dp", "wait s")
 
 
 @pytest.mark.slow
 def test_figure_four_has_a_curve_for_every_network(request_for: ReproductionRequest) -> None:
     pytest.importorskip("torch")
-    rows = done("nsa-figure4", request_for)
+    rows = rows_of("nsa-figure4", request_for)
     assert {where for where, _ in rows} == {f"seed 0, {kind}-{size}" for kind in ("fcn", "cnn") for size in (1, 2, 3)}
 
 
