@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
+from support.agents import write_permuted
 
 from allocopt.problems.instances import read_problems
 from allocopt.problems.topology import TopologyProblem
@@ -15,7 +15,7 @@ from allocopt.solving.registry import get_solver
 from allocopt.solving.solution_files import read_best_known
 from allocopt.solving.solve import solve
 from learned.rl.training import RESERVED
-from learned.weights import read_weights, write_weights
+from learned.weights import FOLDER
 
 ROOT = Path(__file__).resolve().parents[1]
 INSTANCES = ROOT / "instances"
@@ -63,11 +63,8 @@ def test_three_hundred_steps_with_prices_come_within_two_thousandths_of_the_opti
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("solver", "strategy"), sorted(GAPS))
 def test_with_permuted_weights_it_is_not_near(solver: str, strategy: str, seed: int, tmp_path: Path) -> None:
-    weights, card = read_weights(ROOT / "learned" / "weights" / f"{SHIPPED[solver]}.safetensors")
-    rng, path = np.random.default_rng(seed), tmp_path / "permuted.safetensors"
-    permuted = {name: rng.permutation(values.ravel()).reshape(values.shape) for name, values in weights.items()}
-    write_weights(path, permuted, card)
-    assert gap(solver, strategy, {OPTIONS[solver]: str(path)}) > GAPS[solver, strategy]
+    path = write_permuted(FOLDER / f"{SHIPPED[solver]}.safetensors", seed, tmp_path)
+    assert gap(solver, strategy, {OPTIONS[solver]: path}) > GAPS[solver, strategy]
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.agents import AGENT_NAMES, write_agent
+from support.agents import AGENT_NAMES, write_agent, write_permuted
 from support.knapsacks import value_of
 from support.simulations import assert_lawful
 
@@ -22,7 +22,7 @@ from allocopt.solving.solve import solve
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from learned.dras.policies import Agent
-from learned.weights import find_weights, read_weights, shipped_weights, write_weights
+from learned.weights import find_weights, shipped_weights
 
 MACHINE, JOBS = 24, 90
 UNTRAINED = "untrained"
@@ -133,12 +133,8 @@ def score(agent: str, weights: str) -> float:
 @pytest.mark.parametrize("site", ["theta", "sdsc-sp2"])
 def test_an_agent_is_better_than_first_come_first_served_by_what_it_learned_alone(site: str, tmp_path: Path) -> None:
     assert score("dras-ppo", site) < 0.95
-    weights, card = read_weights(find_weights("dras-ppo", site))
     for seed in range(3):
-        rng, path = np.random.default_rng(seed), tmp_path / f"{seed}.safetensors"
-        permuted = {name: rng.permutation(values.ravel()).reshape(values.shape) for name, values in weights.items()}
-        write_weights(path, permuted, card)
-        assert score("dras-ppo", str(path)) > 1.1
+        assert score("dras-ppo", write_permuted(find_weights("dras-ppo", site), seed, tmp_path)) > 1.1
 
 
 class Recording:

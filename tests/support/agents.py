@@ -7,7 +7,7 @@ import numpy as np
 
 from allocopt.envs.dras.dynamics import CAPABILITY
 from learned.rl.slots import CompactNetwork
-from learned.weights import Card, write_weights
+from learned.weights import Card, read_weights, write_weights
 
 AGENT_NAMES = ("decima-pg", "dras-a2c", "dras-dql", "dras-pg", "dras-ppo")
 FEATURES = 21
@@ -23,3 +23,11 @@ def write_agent(path: Path, agent: str, trace: str, seed: int = 0, window: int =
     path.parent.mkdir(parents=True, exist_ok=True)
     write_weights(path, weights, Card(agent, "compact", seed, 1, "0", "none", "test", settings))
     return path
+
+
+def write_permuted(source: Path, seed: int, folder: Path) -> str:
+    """Write weights whose numbers are permuted within each parameter."""
+    (weights, card), rng, path = read_weights(source), np.random.default_rng(seed), folder / f"{seed}.safetensors"
+    permuted = {name: rng.permutation(values.ravel()).reshape(values.shape) for name, values in weights.items()}
+    write_weights(path, permuted, card)
+    return str(path)

@@ -103,17 +103,6 @@ def test_a_round_ends_when_a_risk_passes_one() -> None:
     assert weights.alpha.tolist() == pytest.approx((raised / raised.sum()).tolist())
 
 
-def test_the_default_forgets_nothing_and_the_printed_update_sums_up() -> None:
-    risks = np.array([[2.0, 0.5], [0.5, 1.5], [1.25, 0.0]])
-    cumulative, printed = _Weights(2), _Weights(2, _Update.AS_PRINTED, horizon=100)
-    for one in risks:
-        cumulative.add(one)
-        printed.add(one)
-    for weights, gamma in ((cumulative, math.sqrt(2 * math.log(2) / 3)), (printed, math.sqrt(2 * math.log(2) / 100))):
-        raised = np.exp(-gamma * risks.sum(axis=0))
-        assert weights.alpha.tolist() == pytest.approx((raised / raised.sum()).tolist())
-
-
 def test_the_mixture_counts_the_weights_of_the_time() -> None:
     weights = _Weights(2)
     weights.add(np.array([2.0, 0.0]))
@@ -121,13 +110,6 @@ def test_the_mixture_counts_the_weights_of_the_time() -> None:
     weights.add(np.array([0.0, 0.5]))
     assert weights.mixture_risk == pytest.approx(1.0 + heavy * 0.5)
     assert weights.excess_risk == pytest.approx(weights.mixture_risk - 0.5)
-
-
-def test_one_expert_is_always_right() -> None:
-    weights = _Weights(1)
-    for _ in range(10):
-        weights.add(np.array([1.0]))
-    assert weights.excess_risk == weights.risk_bound == 0.0
 
 
 @pytest.mark.parametrize("arguments", [(0,), (2, _Update.CUMULATIVE, 0)])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.workloads import busy_days
 
 from allocopt.cluster.platform import Platform
 from allocopt.envs.cush.jobsets import GPUS, HELD_OUT, Machine, Recipe
@@ -16,7 +17,6 @@ from allocopt.simulator.engine import Simulation
 from allocopt.simulator.locality import SIERRA_TABLE, ByPolicy, Penalised
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.workload import Workload
 from learned.cush.policies import Cush, Kinds, Trained
 from papers.cush.configuration import best_turnaround, of_agent
 
@@ -50,25 +50,13 @@ def test_the_agent_makes_the_schedules_of_its_episodes_in_the_simulator(
     assert [cush.policies[str(job)] for job in range(len(jobs))] == policies.tolist()
 
 
-def test_it_schedules_a_trace_without_gpus() -> None:
-    rng = np.random.default_rng(0)
-    n = 200
-    run = rng.uniform(60, 1200, n)
-    jobs = Workload("plain", np.arange(n), np.sort(rng.uniform(0, 9000, n)), run, rng.integers(1, 33, n), run)
-    schedule = simulate(jobs, Platform.pool(64), "cush")
-    assert np.isfinite(schedule.end).all()
-
-
 def test_without_waiting_nobody_of_the_queue_waits_who_could_start() -> None:
-    rng = np.random.default_rng(1)
-    n = 60
-    run = rng.uniform(60, 1200, n)
-    jobs = Workload("plain", np.arange(n), np.sort(rng.uniform(0, 3000, n)), run, rng.integers(1, 33, n), run)
+    jobs = busy_days(1, 60, 0.05, 64)
 
     def look(simulation: Simulation) -> None:
         assert not any(simulation.view.fits(job) for job in simulation.view.queue.tolist())
 
-    simulate(jobs, Platform.pool(64), Cush(waits=False, queue=n), observer=look)
+    simulate(jobs, Platform.pool(64), Cush(waits=False, queue=len(jobs)), observer=look)
 
 
 def test_kinds_must_fit_the_jobs_and_the_weights() -> None:

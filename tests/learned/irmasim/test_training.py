@@ -22,16 +22,8 @@ from learned.irmasim.training import (
 from learned.weights import Card, two_layers, write_weights
 
 
-def request(folder: Path, minutes: float | None = None, *, resumes: bool = False) -> TrainingRequest:
-    return TrainingRequest(folder, 0, minutes, resumes, "test")
-
-
 def small(**options: object) -> IrmasimTraining:
     return IrmasimTraining(jobs=20, episodes=12, environments=4, **options)  # type: ignore[arg-type]
-
-
-def environment(training: IrmasimTraining) -> _WholeEpisodes:
-    return training.environment(0)
 
 
 @pytest.mark.slow
@@ -76,8 +68,7 @@ def test_whole_episodes_are_rewarded_by_what_they_stay_below_the_reference_beyon
 
 def test_no_episode_is_longer_than_the_horizon() -> None:
     for policies in ("void,first-high_gflops", "all"):
-        training = small(policies=policies)
-        episodes = environment(training)
+        episodes = small(policies=policies).environment(0)
         rng, ends = np.random.default_rng(0), np.zeros(4, dtype=np.int64)
         for _ in range(episodes.horizon):
             _, legal = episodes.observe()
@@ -104,7 +95,7 @@ def test_an_agent_is_trained_on_the_examples_of_irmasim(shared_data: Path, tmp_p
     platform, trace = str(example / "platform.json"), str(example / "workload.json")
     types = str(shared_data / "irmasim" / "irmasim" / "data")
     training = IrmasimTraining(platform, types, trace, episodes=8, environments=4, policies="all", level="normal")
-    *_, last = training.train(request(tmp_path))
+    *_, last = training.train(TrainingRequest(tmp_path, 0, None, False, "test"))
     assert last.measures["episodes"] == 8
     agent = Agent.load(tmp_path / "weights.safetensors")
     played = agent.play(training.machine(), training.jobsets()[0])

@@ -174,40 +174,26 @@ def test_jobs_alone_save_what_the_insertion_of_single_jobs_says(seed: int) -> No
     assert (glance(tree, encoding.sizes, told, 0.5, True).priced <= seen.alone + 1e-9).all()
 
 
-FADING = 0.5
-
-
-def window(seed: int) -> tuple[object, IntArray, FloatArray, IntArray]:
-    encoding = encode(paper_window(seed))
-    tree, rng = group_tree(encoding), np.random.default_rng(seed)
-    return tree, encoding.sizes, rng.normal(0.0, 0.3, len(tree.leaf_first) - 1), rng.permutation(len(encoding.sizes))
-
-
-def inserted(tree: object, sizes: IntArray, worth: FloatArray, order: IntArray) -> tuple[float, IntArray]:
-    counts = np.empty((len(sizes), len(worth)), dtype=np.int64)
-    state = idle_state(tree, int(sizes.max()), 0.0)
-    return insert_priced(tree, state, sizes, order, worth, FADING, 0.0, counts), counts
-
-
 @pytest.mark.parametrize("seed", range(5))
-def test_what_would_be_done_anyway_teaches_nothing(seed: int) -> None:
-    tree, sizes, worth, order = window(seed)
-    gradient = np.zeros(len(worth))
-    known = inserted(tree, sizes, worth, order)[1]
-    imitate(tree, idle_state(tree, int(sizes.max()), 0.0), sizes, order, worth, FADING, known, gradient)
-    assert not gradient.any()
+def test_imitation_leads_to_the_known_allocation_and_teaches_nothing_there(seed: int) -> None:
+    encoding, rng = encode(paper_window(seed)), np.random.default_rng(seed)
+    tree, sizes = group_tree(encoding), encoding.sizes
+    worth, order = rng.normal(0.0, 0.3, len(tree.leaf_first) - 1), rng.permutation(len(sizes))
+    known, counts = np.empty((2, len(sizes), len(worth)), dtype=np.int64)
 
+    def inserted(at: FloatArray, counts: IntArray) -> float:
+        return insert_priced(tree, idle_state(tree, int(sizes.max()), 0.0), sizes, order, at, 0.5, 0.0, counts)
 
-@pytest.mark.parametrize("seed", range(5))
-def test_following_the_gradient_leads_to_the_known_allocation(seed: int) -> None:
-    tree, sizes, worth, order = window(seed)
-    saving, known = inserted(tree, sizes, worth, order)
-    learned = np.zeros(len(worth))
+    def gradient_at(at: FloatArray) -> FloatArray:
+        gradient = np.zeros(len(at))
+        imitate(tree, idle_state(tree, int(sizes.max()), 0.0), sizes, order, at, 0.5, known, gradient)
+        return gradient
+
+    saving, learned = inserted(worth, known), np.zeros(len(worth))
+    assert not gradient_at(worth).any()
     for step in range(1, 2000):
-        gradient = np.zeros(len(worth))
-        imitate(tree, idle_state(tree, int(sizes.max()), 0.0), sizes, order, learned, FADING, known, gradient)
-        learned -= 2.0 / np.sqrt(step) * gradient
-    assert inserted(tree, sizes, learned, order)[0] == pytest.approx(saving, rel=0.02)
+        learned -= 2.0 / np.sqrt(step) * gradient_at(learned)
+    assert inserted(learned, counts) == pytest.approx(saving, rel=0.02)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -120,13 +120,6 @@ def test_the_baseline_of_a_step_is_the_mean_of_what_followed_it_in_the_updates_b
     assert learner._baseline(second).tolist() == [4.0] * 16
 
 
-def test_exploration_decays_by_its_factor_at_every_update() -> None:
-    learner = DqlLearner(network(ACTIONS, 0), Detour(), DqlSettings(), 0)
-    for _ in range(3):
-        learner.update(0.0)
-    assert learner.exploration_rate == pytest.approx(0.995**3)
-
-
 def test_a_training_that_diverges_ends_with_a_reason() -> None:
     model = ActorCritic(network(ACTIONS, 2), network(1, 2))
     learner = PpoLearner(model, Detour(), PpoSettings(ent_coef=1e300), 2)
