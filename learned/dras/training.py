@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from learned.rl.algorithms import BestKept, EnvironmentLearner
-
-    Agent = EnvironmentLearner[nn.Module, Settings]
+    from learned.rl.networks import SlotActorCritic
 Place = JobsetEnvironment | SeveralMachines
 SHARES = {"sampled": 0.1, "real": 0.1, "synthetic": 0.8}
 """Phases by name, and which share of the training they take: the paper's 9, 9 and 82 of a hundred jobsets."""
@@ -144,7 +143,9 @@ class DrasTraining(DeclaredTraining["BestKept"]):
             raise UsageError(f"seed {VALIDATION_SEED} is reserved: its synthetic weeks validate")
 
     def _learner(self, seed: int, workers: Workers) -> "BestKept":
-        from learned.rl.algorithms import BestKept
+        from learned.dras.experience import JobsetCollector
+        from learned.rl.algorithms import LEARNERS, BestKept
+        from learned.rl.networks import SlotActorCritic, SlotNetwork
 
         count = self.environments or self.usual_environments
         environments, validators = [], []
@@ -154,7 +155,15 @@ class DrasTraining(DeclaredTraining["BestKept"]):
             validators.append(Validator(validation, machine, self.options(), self.tolerated))
         environment = environments[0] if len(environments) == 1 else SeveralMachines(environments)
         network = CompactNetwork(environment.episodes.options.shape(environment.episodes.machine)[1])
-        inner = self._agent(network, environment, seed)
+        settings = self.settings()
+        learns = LEARNERS[type(settings)]
+        inner: EnvironmentLearner[nn.Module, Settings]
+        if isinstance(settings, A2cSettings):
+            model = SlotActorCritic(network)
+            self._prepare(model, environment, seed)
+            inner = learns(model, environment, settings, seed, JobsetCollector())
+        else:
+            inner = learns(SlotNetwork(network), environment, settings, seed)
 
         class Validated(BestKept):
             def judge(self, weights: Mapping[str, Float32Array]) -> dict[str, float]:
@@ -179,7 +188,12 @@ class DrasTraining(DeclaredTraining["BestKept"]):
         return Trained("compact", learner.best, told)
 
     @abstractmethod
-    def _agent(self, network: CompactNetwork, environment: Place, seed: int) -> "Agent": ...
+    def settings(self) -> Settings:
+        """Return the settings of the algorithm, whose class says which one it is."""
+
+    def _prepare(self, model: "SlotActorCritic", environment: Place, seed: int) -> None:
+        # Gives a policy with a critic its first weights, random ones if it does nothing.
+        pass
 
     def traces(self) -> list[tuple[Workload, int]]:
         """Read all traces, each without jobs larger than its machine, and the machine's size."""
@@ -230,17 +244,14 @@ class DrasPpo(DrasTraining):
     usual_updates = 250
     usual_rate = 2e-3
 
-    def _agent(self, network: CompactNetwork, environment: Place, seed: int) -> "Agent":
-        from learned.dras.experience import JobsetCollector, imitate_wfp3
-        from learned.rl import algorithms, networks
+    def settings(self) -> Settings:
+        return PpoSettings(n_epochs=2, batch_size=2048, learning_rate=self.rate, ent_coef=0.01, final_ent_coef=0.001)
 
-        model = networks.SlotActorCritic(network)
+    def _prepare(self, model: "SlotActorCritic", environment: Place, seed: int) -> None:
         if self.start == "wfp3":
+            from learned.dras.experience import imitate_wfp3
+
             imitate_wfp3(model, environment, seed)
-        settings = PpoSettings(
-            n_epochs=2, batch_size=2048, learning_rate=self.rate, ent_coef=0.01, final_ent_coef=0.001
-        )
-        return algorithms.PpoLearner(model, environment, settings, seed, JobsetCollector())
 
 
 class DrasA2c(DrasTraining):
@@ -251,12 +262,8 @@ class DrasA2c(DrasTraining):
     usual_environments = 16
     usual_rate = 5e-3
 
-    def _agent(self, network: CompactNetwork, environment: Place, seed: int) -> "Agent":
-        from learned.dras.experience import JobsetCollector
-        from learned.rl import algorithms, networks
-
-        model, settings = networks.SlotActorCritic(network), A2cSettings(learning_rate=self.rate, gae_lambda=0.95)
-        return algorithms.A2cLearner(model, environment, settings, seed, JobsetCollector())
+    def settings(self) -> Settings:
+        return A2cSettings(learning_rate=self.rate, gae_lambda=0.95)
 
 
 class DrasPg(DrasTraining):
@@ -267,11 +274,8 @@ class DrasPg(DrasTraining):
     usual_every = 20
     usual_rate = 2e-3
 
-    def _agent(self, network: CompactNetwork, environment: Place, seed: int) -> "Agent":
-        from learned.rl import algorithms, networks
-
-        settings = PgSettings(n_steps=32, learning_rate=self.rate, ent_coef=0.01)
-        return algorithms.PgLearner(networks.SlotNetwork(network), environment, settings, seed)
+    def settings(self) -> Settings:
+        return PgSettings(n_steps=32, learning_rate=self.rate, ent_coef=0.01)
 
 
 class DecimaPg(DrasPg):
@@ -289,8 +293,5 @@ class DrasDql(DrasTraining):
     usual_every = 20
     usual_rate = 1e-3
 
-    def _agent(self, network: CompactNetwork, environment: Place, seed: int) -> "Agent":
-        from learned.rl import algorithms, networks
-
-        settings = DqlSettings(learning_rate=self.rate, gamma=0.97)
-        return algorithms.DqlLearner(networks.SlotNetwork(network), environment, settings, seed)
+    def settings(self) -> Settings:
+        return DqlSettings(learning_rate=self.rate, gamma=0.97)

@@ -479,3 +479,12 @@ class DqlLearner(EnvironmentLearner[nn.Module, DqlSettings]):
     def _judge(self, states: torch.Tensor, legal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         values = masked(self.model(states), legal)
         return values, values.max(1).values
+
+
+LEARNERS: dict[type[Settings], Callable[..., EnvironmentLearner[Any, Any]]] = {
+    PgSettings: PgLearner,
+    A2cSettings: A2cLearner,
+    PpoSettings: PpoLearner,
+    DqlSettings: DqlLearner,
+}
+"""Learner of each algorithm, by the class of its settings."""
