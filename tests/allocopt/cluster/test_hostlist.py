@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocopt.cluster.hostlist import HostlistError, HostlistExpander, check_listable, expand_hostlist, fold_hostlist
+from allocopt.cluster.hostlist import HostlistError, check_listable, expand_hostlist, fold_hostlist
 
 
 @pytest.fixture(scope="module")
@@ -83,13 +83,6 @@ def test_what_is_no_hostlist_is_told(text: str, fault: str) -> None:
 )
 def test_names_fold_to_the_shortest_form_that_every_slurm_reads(names: list[str], text: str) -> None:
     assert fold_hostlist(names) == text
-
-
-def test_the_hostlists_of_one_description_have_one_limit_together() -> None:
-    expander = HostlistExpander()
-    assert expander.expand("n[1-2]") == ["n1", "n2"]
-    with pytest.raises(HostlistError, match="more than 10000000 names together with what comes before it"):
-        expander.expand("m[0-9999999]")
 
 
 @given(st.text(min_size=1, max_size=8) | st.text(alphabet='an0-,[]#= \\\n"', min_size=1, max_size=5))

@@ -107,8 +107,10 @@ def test_an_episode_is_the_simulation_and_sees_its_arrays(seed: int, kind: Execu
     while not over:
         seen, legal = episodes.observe()
         np.testing.assert_allclose(seen[0], np.clip(eyes.all(level), 0, 1), atol=2e-6)
+        assert legal[0, -1] or np.asarray(simulation.multicore.tally)["running"][0] == 0, "void waits for a task"
         action = rng.choice(np.flatnonzero(legal[0]))
         over = bool(episodes.step(np.array([action]))[1][0])
+        assert not episodes.tally["invalid"][0]
         eyes.before = int(np.asarray(simulation.state.clock)[0]["n_queued"])
         simulation.decide(episodes.options.policies[action])
         assert (simulation.to_decision() == OVER) == over
@@ -187,20 +189,6 @@ def test_void_waits_and_stands_for_a_policy_where_nothing_would_ever_happen() ->
     assert episodes.tally["invalid"][0]
     assert episodes.tally["over"][0]
     assert (episodes.schedule(0).start == jobs.submit.max()).all()
-
-
-def test_void_may_always_be_chosen_while_a_task_runs() -> None:
-    machine, jobs = instance(3)
-    episodes = Episodes([jobs], machine, 1, options=Options(actions=("first-random", VOID_NAME)), seed=1)
-    episodes.begin(np.zeros(1, dtype=np.int64))
-    rng, over = np.random.default_rng(0), False
-    while not over:
-        legal = episodes.observe()[1][0]
-        running = int(episodes._batch.totals["running"][0, 0])
-        assert legal[1] or running == 0
-        over = bool(episodes.step(rng.choice(np.flatnonzero(legal), 1))[1][0])
-        assert not episodes.tally["invalid"][0]
-    assert np.isfinite(episodes.schedule(0).end).all()
 
 
 def test_machine_and_jobs_may_be_files(tmp_path: Path) -> None:
