@@ -133,9 +133,11 @@ def test_a_missing_file_and_a_directory_are_told_apart(tmp_path: Path, name: str
     assert refused(path / "b.json") == f"{path}/b.json: No such file or directory"
 
 
-def test_a_file_used_as_a_folder_is_refused(tmp_path: Path) -> None:
+def test_a_path_that_is_none_is_refused_in_one_printable_line(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("{}")
     assert refused(tmp_path / "a.json" / "b.json") == f"{tmp_path}/a.json/b.json: Not a directory"
+    assert refused(Path("a\0b.json")) == "a\\x00b.json: is not a possible file name"
+    assert refused(tmp_path / "a\nb.json") == f"{tmp_path}/a\\nb.json: No such file or directory"
 
 
 def test_a_file_without_permission_says_so(tmp_path: Path) -> None:
@@ -144,14 +146,6 @@ def test_a_file_without_permission_says_so(tmp_path: Path) -> None:
     path.chmod(0)
     with ordinary_user():
         assert refused(path) == f"{path}: Permission denied"
-
-
-def test_a_nul_in_the_file_name_is_refused_and_printed_escaped() -> None:
-    assert refused(Path("a\0b.json")) == "a\\x00b.json: is not a possible file name"
-
-
-def test_a_line_break_in_the_file_name_does_not_break_the_message(tmp_path: Path) -> None:
-    assert refused(tmp_path / "a\nb.json") == f"{tmp_path}/a\\nb.json: No such file or directory"
 
 
 def test_binary_data_name_the_offset(tmp_path: Path) -> None:
@@ -253,14 +247,10 @@ def _write_under_a_limit(resource, path: Path) -> None:  # type: ignore[no-untyp
         os._exit(99)
 
 
-def test_a_directory_in_the_way_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadFileError) as caught:
+def test_a_directory_or_a_file_in_the_way_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadFileError, match=rf"^{tmp_path}: cannot be written: Is a directory$"):
         write_text(tmp_path, "text")
-    assert str(caught.value) == f"{tmp_path}: cannot be written: Is a directory"
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_in_the_place_of_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x")
     with pytest.raises(BadFileError, match=r"a/b\.json: cannot be written: "):
         write_text(tmp_path / "a" / "b.json", "text")

@@ -193,12 +193,9 @@ def test_parameters_that_contradict_are_refused(changes: dict[str, float], fault
         LublinModel(**changes)  # type: ignore[arg-type]
 
 
-def test_a_gamma_needs_positive_parameters() -> None:
+def test_no_shape_no_jobs_or_a_machine_too_small_are_refused() -> None:
     with pytest.raises(UsageError, match="must be positive"):
         Gamma(0.0, 1.0)
-
-
-def test_no_jobs_or_a_machine_too_small_are_refused() -> None:
     with pytest.raises(UsageError, match="the number of jobs is 0"):
         lublin_workload(0, 100, np.random.default_rng(0))
     with pytest.raises(UsageError, match="has 9 processors, must have at least 10"):
