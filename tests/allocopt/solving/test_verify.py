@@ -46,10 +46,6 @@ def test_it_returns_the_objective_recomputed() -> None:
     assert verify(PROBLEM, allocation([0, 1], [3, 5, 8])) == pytest.approx(1000 * (4 / 2 + 2 * (4 + 6 + 6) / 3))
 
 
-def test_the_order_of_a_jobs_nodes_is_of_no_account() -> None:
-    assert verify(PROBLEM, allocation([1, 0], [8, 3, 5])) == verify(PROBLEM, allocation([0, 1], [3, 5, 8]))
-
-
 @pytest.mark.parametrize(
     ("strategy", "nodes", "message"),
     [

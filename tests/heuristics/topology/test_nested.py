@@ -1,13 +1,13 @@
 """The large neighbourhood search for DCAS: what every step keeps true, against obvious twins, and how good it is."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import slow_circle
-from support.brute_force import optimum
+from support.brute_force import hop_matrix, optimum, pairwise_cost
 from support.clocks import LooksBudget
 from support.windows import fat_trees, paper_window, trees, window, windows
 
@@ -73,6 +73,19 @@ def test_the_ring_kept_step_by_step_is_that_of_the_state_whether_moves_are_taken
     assert ring.idle[0] == len(left)
 
 
+def windows_of(left: Sequence[int], size: int, barrier: int) -> list[list[int]]:
+    """All windows of ``size`` positions of the circular sequence of those left over, without the barrier."""
+    starts = range(len(left))
+    windows = [[left[(start + k) % len(left)] for k in range(size)] for start in starts]
+    return [window for window in windows if barrier not in window]
+
+
+def least_cost(problem: TopologyProblem, left: Sequence[int], size: int, barrier: int) -> float:
+    """Cost of the cheapest window."""
+    hops = hop_matrix(problem)
+    return min(pairwise_cost(problem, hops, window) for window in windows_of(left, size, barrier))
+
+
 @given(problem=dcas_windows, data=st.data())
 def test_jobs_placed_in_order_get_their_cheapest_windows(problem: TopologyProblem, data: st.DataObject) -> None:
     start = _Start.of(problem)
@@ -82,7 +95,7 @@ def test_jobs_placed_in_order_get_their_cheapest_windows(problem: TopologyProble
     order = np.array(data.draw(st.permutations(range(len(problem.jobs)))))
     for index, job in enumerate(order.tolist()):
         left = np.flatnonzero(ring.owners < 0).tolist()
-        least = slow_circle.least_cost(problem, left, problem.jobs[job].nodes, start.circle.barrier)
+        least = least_cost(problem, left, problem.jobs[job].nodes, start.circle.barrier)
         _place_in_order(start.circle, ring, slide, order, index, index + 1, len(ring.owners))
         nodes = problem.idle_nodes[np.flatnonzero(ring.owners[: len(problem.idle_nodes)] == job)]
         alone = TopologyProblem(problem.topology, problem.idle_nodes, (problem.jobs[job],), problem.hop_cost)

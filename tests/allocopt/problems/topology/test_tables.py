@@ -15,7 +15,9 @@ from allocopt.problems.topology.tables import Blocks, encode, group_tree
 
 
 @given(windows(most_idle=12))
-def test_groups_are_those_of_the_idle_nodes_renumbered_without_holes(problem: TopologyProblem) -> None:
+def test_groups_are_those_of_the_idle_nodes_renumbered_and_weights_the_hops_to_the_next_level(
+    problem: TopologyProblem,
+) -> None:
     encoding = encode(problem)
     above = switches_above(problem.topology)
     assert encoding.n_idle == len(problem.idle_nodes)
@@ -24,21 +26,15 @@ def test_groups_are_those_of_the_idle_nodes_renumbered_without_holes(problem: To
         named = [above[node][level] for node in problem.idle_nodes]
         pairs = set(zip(groups.tolist(), named, strict=True))
         assert len(pairs) == len(set(groups.tolist())) == len(set(named))
+    hops = problem.topology.hops
+    assert (encoding.bottom, encoding.top) == (hops[0], hops[-1])
+    assert encoding.bottom + np.cumsum(encoding.weights) == pytest.approx(hops[1:])
 
 
 def test_numbers_of_kernels_are_floats_whatever_the_caller_gave() -> None:
     problem = replace(window(FatTree(2, 2, 2), range(8), [3]), hop_cost=7)
     encoding = encode(problem)
     assert all(type(value) is float for value in (encoding.bottom, encoding.top, encoding.scale))
-
-
-@given(windows(most_idle=12))
-def test_weights_are_the_hops_to_the_next_level(problem: TopologyProblem) -> None:
-    encoding = encode(problem)
-    hops = problem.topology.hops
-    assert encoding.bottom == hops[0]
-    assert encoding.top == hops[-1]
-    assert encoding.bottom + np.cumsum(encoding.weights) == pytest.approx(hops[1:])
 
 
 def test_a_block_wraps_around_the_end_of_the_sequence() -> None:
