@@ -20,7 +20,7 @@ from allocopt.solving.protocol import Solver
 from allocopt.traces.generators import uniform_workload
 from heuristics.topology.lns.solver import Lns
 from heuristics.topology.lns.state import Moves, State, Window
-from learned.prices.network import SHIPPED, Network, Prediction, features_of, load_network, predict
+from learned.prices.network import Network, Prediction, features_of, predict
 from learned.prices.solver import LnsPrices, begin_following, glance
 from learned.prices.training import EVALUATION_SEEDS
 from papers.pages import page_parser, write_page
@@ -82,7 +82,7 @@ def best_known(problems: Sequence[TopologyProblem]) -> Iterator[tuple[TopologyPr
 
 
 def shuffled(problems: Sequence[TopologyProblem]) -> Shuffled:
-    rng, weights = np.random.default_rng(EVALUATION_SEEDS.start + 3), load_network(SHIPPED)[0]
+    rng, weights = np.random.default_rng(EVALUATION_SEEDS.start + 3), LnsPrices().loaded()[0]
     predictions = {}
     for problem in problems:
         encoding = encode(problem)
@@ -127,7 +127,7 @@ def row_of(family: str, limit_ms: float, known: Sequence[tuple[TopologyProblem, 
 
 def bound_rows(family: str, known: Sequence[tuple[TopologyProblem, float]]) -> Iterator[list[Cell]]:
     """Yield the mean gap of the bounds to the optimum or the best known cost, and that of the first allocation."""
-    weights, gaps = load_network(SHIPPED)[0], []
+    weights, gaps = LnsPrices().loaded()[0], []
     for problem, best in known:
         window = Window.of(problem)
         told = predict(weights, features_of(window.tree, window.encoding.sizes))

@@ -121,7 +121,7 @@ class CushTraining(DeclaredTraining["CushLearner"]):
 
     def result(self, learner: "CushLearner") -> Trained:
         told = {"workers": learner.n_workers, "score": float(learner.best_score)}
-        return Trained(self.network, learner.best, told)
+        return self.network, learner.best, told
 
     def _learner(self, seed: int, workers: Workers) -> "CushLearner":
         from torch import nn

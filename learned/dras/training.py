@@ -185,7 +185,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
             "reward": asdict(self.reward),
             "score": float(learner.best_score),
         }
-        return Trained("compact", learner.best, told)
+        return "compact", learner.best, told
 
     @abstractmethod
     def settings(self) -> Settings:

@@ -307,7 +307,7 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
 
     def result(self, learner: "BestKept") -> Trained:
         told = {"score": float(learner.best_score), "actions": list(self.options().actions)}
-        return Trained("dense", learner.best, told)
+        return "dense", learner.best, told
 
     def environment(self, seed: int) -> _WholeEpisodes:
         """Return the environment, whose reference is the mean of the policies."""

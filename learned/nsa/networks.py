@@ -30,7 +30,7 @@ CONVOLUTION, DENSE, TANH = range(3)  # Kinds of layers
 KIND, INPUTS, OUTPUTS, WIDTH, STRIDE, FIRST = range(6)  # Columns of `PackedNetwork.layers`
 
 
-class Layer(NamedTuple):
+class _Layer(NamedTuple):
     """A convolution over channels without padding, a dense layer that flattens its input, or a hyperbolic tangent."""
 
     kind: int
@@ -67,7 +67,7 @@ class Architecture:
 
     name: str
     input: Shape
-    layers: tuple[Layer, ...]
+    layers: tuple[_Layer, ...]
 
     def __post_init__(self) -> None:
         self.shapes()
@@ -125,18 +125,18 @@ PRINTED_PARAMETERS = {
 
 
 def _fully_connected(name: str, first: int, *others: int) -> Architecture:
-    layers: list[Layer] = []
+    layers: list[_Layer] = []
     for inputs, outputs in pairwise((DENSE_FEATURES * Q, first, *others, Q)):
-        layers += [Layer(DENSE, inputs, outputs), Layer(TANH)]
+        layers += [_Layer(DENSE, inputs, outputs), _Layer(TANH)]
     return Architecture(name, (DENSE_FEATURES, Q), tuple(layers[:-1]))
 
 
 def _convolutional(name: str, first: int, second: int) -> Architecture:
-    one = Layer(CONVOLUTION, CONVOLUTIONAL_FEATURES, first, 10, 1)
-    two = Layer(CONVOLUTION, first, second, 5, 2)
+    one = _Layer(CONVOLUTION, CONVOLUTIONAL_FEATURES, first, 10, 1)
+    two = _Layer(CONVOLUTION, first, second, 5, 2)
     channels, length = two.output(one.output((CONVOLUTIONAL_FEATURES, Q)))
-    dense = (Layer(DENSE, channels * length, 256), Layer(TANH), Layer(DENSE, 256, Q))
-    return Architecture(name, (CONVOLUTIONAL_FEATURES, Q), (one, Layer(TANH), two, *dense))
+    dense = (_Layer(DENSE, channels * length, 256), _Layer(TANH), _Layer(DENSE, 256, Q))
+    return Architecture(name, (CONVOLUTIONAL_FEATURES, Q), (one, _Layer(TANH), two, *dense))
 
 
 NETWORKS = {
@@ -155,7 +155,7 @@ NETWORKS = {
 class PackedNetwork(NamedTuple):
     """Layers and weights of a network."""
 
-    layers: IntMatrix  # One row a layer: what a `Layer` says, and where its weights begin; shape ``(n, 6)``
+    layers: IntMatrix  # One row a layer: what a `_Layer` says, and where its weights begin; shape ``(n, 6)``
     # Of all layers one after the other; a dense layer's are transposed, all outputs of an input beside each
     # other, and every layer's weights are followed by its biases
     weights: Float32Array

@@ -63,7 +63,7 @@ class NsaTraining(DeclaredTraining["PpoLearner"]):
     def result(self, learner: "PpoLearner") -> Trained:
         from learned.rl.networks import weights_of
 
-        return Trained(self.network, weights_of(learner.model.get_submodule("actor")), {})
+        return self.network, weights_of(learner.model.get_submodule("actor")), {}
 
     def _learner(self, seed: int, workers: Workers) -> "PpoLearner":
         from learned.nsa.learner import FeedForward, RepairEnvironment

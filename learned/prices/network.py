@@ -6,8 +6,6 @@ what is pooled of them (all leaves of a pod, all leaves, all jobs, each weighted
 one's second layer. So it does not matter how leaves, pods and jobs are numbered, nor how many there are.
 """
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -18,12 +16,10 @@ from allocopt.arrays import Float32Array, FloatArray, IntArray
 from allocopt.kernels.arrays import put, record_type, stable_order
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
-from learned.weights import FOLDER, SUFFIX, Card, check_shapes, load_weights
 
 OF_VALUE = 9  # Features of a number of idle nodes, which leaves and pods have alike
 LEAF_FEATURES, JOB_FEATURES = 2 * OF_VALUE + 16, 12
 MOST_SUMMED = 24  # Jobs of which sums of sizes are made; more of them reach nearly every sum
-SHIPPED = "lns-prices"  # Name of the weights that come with the package
 WIDTH = 32  # Numbers in the embedding of a leaf or a job
 Matrix = Annotated[Float32Array, 2]
 
@@ -399,15 +395,3 @@ def predict(weights: Weights, features: Features) -> Prediction:
             destruction += of_job[k] * weights.scores[k, 1]
         out.order[job], out.destruction[job] = order + 4.0 * features.jobs[job, 2], destruction
     return out
-
-
-def load_network(name: str) -> tuple[Weights, Network]:
-    """Return the shipped parameters, or those of a file; raises `BadFileError` if it holds no such network."""
-    path = FOLDER / f"{SHIPPED}{SUFFIX}" if name == SHIPPED else Path(name)
-    return load_weights(path, SHIPPED, _packed)
-
-
-def _packed(arrays: Mapping[str, Float32Array], card: Card) -> tuple[Weights, Network]:
-    check_shapes(SHAPES, arrays)
-    weights = Weights(*(np.ascontiguousarray(arrays[name]) for name in SHAPES))
-    return weights, network_of(weights)

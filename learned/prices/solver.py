@@ -1,13 +1,14 @@
 """Solver ``lns-prices``: the large neighbourhood search of ``lns``, begun by one glance of a network at the window."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import float64, int64, types
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import Float32Array, FloatArray, IntArray
 from allocopt.errors import UsageError
 from allocopt.kernels.arrays import put, stable_order
 from allocopt.kernels.compiled import helper, kernel
@@ -38,17 +39,19 @@ from heuristics.topology.lns.state import (
 from learned.prices.insertion import bound_alone, insert_priced
 from learned.prices.network import (
     NETWORK,
-    SHIPPED,
+    SHAPES,
     Network,
     Prediction,
+    Weights,
     features_of,
-    load_network,
     network_of,
     predict,
 )
+from learned.weights import FOLDER, SUFFIX, Card, check_shapes, load_weights
 
 INSERTION_S, SHARE = 2e-10, 0.5
 """Time of an insertion per idle node and node of the largest job, and the part of the time that a glance may take."""
+SHIPPED = "lns-prices"  # Name of the weights that come with the package
 MOST_HUNT = 1000.0
 WORSE, RIVALS = 0.9, 4
 """Share of the steps that begin with the job that regrets its place most, at the predicted prices, and of how many."""
@@ -94,7 +97,7 @@ class LnsPrices(Lns):
         warm_start: Allocation | None = None,
         on_incumbent: IncumbentCallback | None = None,
     ) -> Result:
-        load_network(self.weights)
+        self.loaded()
         return TopologySolver.solve(self, problem, budget, seed, warm_start, on_incumbent)
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
@@ -109,10 +112,15 @@ class LnsPrices(Lns):
         if seconds > SHARE * run.clock.remaining():
             return Lns(self.steps).search(problem, run, budget, seed)
         window, moves = Window.of(problem), self.moves(n_jobs)
-        state, most = self.begin_guided(window, load_network(self.weights)[1], moves, seed)
+        state, most = self.begin_guided(window, self.loaded()[1], moves, seed)
         run.prove(window.cost(most))
         cooling = self._cooling(n_jobs, warm=True)
         return self._walk(window, self._better(window, state, moves, run), run, budget, cooling)
+
+    def loaded(self) -> tuple[Weights, Network]:
+        """Return the network's parameters; raises `BadFileError` if the file holds no such network."""
+        path = FOLDER / f"{SHIPPED}{SUFFIX}" if self.weights == SHIPPED else Path(self.weights)
+        return load_weights(path, SHIPPED, _packed)
 
     def moves(self, n_jobs: int) -> Moves:
         moves = Lns.moves(self, n_jobs)
@@ -125,6 +133,12 @@ class LnsPrices(Lns):
             tree, sizes, network, self.fading, self.hunt, self.most_removed, moves, folded(seed)
         )
         return state, float(most)
+
+
+def _packed(arrays: Mapping[str, Float32Array], card: Card) -> tuple[Weights, Network]:
+    check_shapes(SHAPES, arrays)
+    weights = Weights(*(np.ascontiguousarray(arrays[name]) for name in SHAPES))
+    return weights, network_of(weights)
 
 
 class _Glance(NamedTuple):

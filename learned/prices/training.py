@@ -55,7 +55,7 @@ class LnsPricesTraining(DeclaredTraining["PriceLearner"]):
         return {**asdict(self), **asdict(Settings())}
 
     def result(self, learner: "PriceLearner") -> Trained:
-        return Trained("prices", learner.network.weights()._asdict(), {})
+        return "prices", learner.network.weights()._asdict(), {}
 
     def _learner(self, seed: int, workers: Workers) -> "PriceLearner":
         from learned.prices.learner import Case, PriceLearner, Settings

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from allocopt.arrays import Float32Array
 from allocopt.errors import MissingPackageError, UsageError
@@ -36,12 +36,8 @@ def option(default: T, least: float | None = None, most: float | None = None, am
     return field(default=default, metadata={"least": least, "most": most, "among": among})
 
 
-class Trained(NamedTuple):
-    """Result of a training: name of the architecture, weights, and entries of the card besides the settings."""
-
-    network: str
-    weights: Mapping[str, Float32Array]
-    told: dict[str, Any]
+Trained = tuple[str, Mapping[str, Float32Array], dict[str, Any]]
+"""Result of a training: name of the architecture, weights, and entries of the card besides the settings."""
 
 
 @dataclass(frozen=True)

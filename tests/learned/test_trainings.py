@@ -20,7 +20,7 @@ from allocopt.training import TrainingRequest, get_training
 from learned.dras.jobsets import EVALUATION_SEEDS
 from learned.irmasim import training as irmasim
 from learned.nsa.solver import Nsa
-from learned.prices.network import load_network
+from learned.prices.solver import LnsPrices
 from learned.prices.training import EVALUATION_SEEDS as UNSEEN_WINDOWS
 from learned.rl.training import LARGEST_SEED, RESERVED
 from learned.weights import FOLDER, Card, read_weights, write_weights
@@ -92,7 +92,7 @@ FILES: dict[str, Callable[[str], object]] = {
     "cush": lambda path: get_policy("cush", {"weights": path}),
     "irmasim": irmasim.Agent.load,
     "nsa": lambda path: Nsa(path).loaded(),
-    "lns-prices": load_network,
+    "lns-prices": lambda path: LnsPrices(weights=path).loaded(),
 }
 SHIPPED = {"dras-ppo": "dras-ppo-theta", "cush": "cush-sierra", "nsa": "nsa-fcn-1", "lns-prices": "lns-prices"}
 ACTOR = {"0.weight": (32, 51), "0.bias": (32,), "2.weight": (6, 32), "2.bias": (6,)}

@@ -15,7 +15,7 @@ from learned.nsa.networks import (
     PRINTED_PARAMETERS,
     TANH,
     Architecture,
-    Layer,
+    _Layer,
     _rational_tanh,
     forward,
 )
@@ -44,16 +44,16 @@ def test_networks_have_the_documented_sizes_and_the_printed_ones_where_these_can
 
 
 @pytest.mark.parametrize(
-    "layers", [(Layer(DENSE, 5, 2),), (Layer(CONVOLUTION, 3, 1, 2, 1),), (Layer(CONVOLUTION, 2, 1, 5, 1),)]
+    "layers", [(_Layer(DENSE, 5, 2),), (_Layer(CONVOLUTION, 3, 1, 2, 1),), (_Layer(CONVOLUTION, 2, 1, 5, 1),)]
 )
-def test_layers_that_do_not_fit_are_refused(layers: tuple[Layer, ...]) -> None:
+def test_layers_that_do_not_fit_are_refused(layers: tuple[_Layer, ...]) -> None:
     with pytest.raises(ValueError, match="does not take an input of shape"):
         Architecture("wrong", (2, 4), layers)
 
 
 def test_only_a_dense_last_layer_can_be_replaced() -> None:
     with pytest.raises(ValueError, match="must be dense"):
-        Architecture("bare", (1, 4), (Layer(DENSE, 4, 4), Layer(TANH))).with_outputs(1)
+        Architecture("bare", (1, 4), (_Layer(DENSE, 4, 4), _Layer(TANH))).with_outputs(1)
 
 
 def random_weights(architecture: Architecture, rng: np.random.Generator) -> dict[str, Float32Array]:
@@ -80,15 +80,15 @@ def test_the_rational_hyperbolic_tangent_is_within_a_hundred_thousandth() -> Non
 @st.composite
 def architectures(draw: st.DrawFn) -> Architecture:
     shape = channels, length = draw(st.integers(1, 4)), draw(st.integers(1, 30))
-    layers: list[Layer] = []
+    layers: list[_Layer] = []
     for _ in range(draw(st.integers(0, 2))):
         width, stride = draw(st.integers(1, length)), draw(st.integers(1, 3))
-        layer = Layer(CONVOLUTION, channels, draw(st.integers(1, 5)), width, stride)
-        layers += [layer, Layer(TANH)]
+        layer = _Layer(CONVOLUTION, channels, draw(st.integers(1, 5)), width, stride)
+        layers += [layer, _Layer(TANH)]
         channels, length = layer.output((channels, length))
     inputs = channels * length
     for _ in range(draw(st.integers(1, 3))):
-        layers += [Layer(DENSE, inputs, draw(st.integers(1, 20))), Layer(TANH)]
+        layers += [_Layer(DENSE, inputs, draw(st.integers(1, 20))), _Layer(TANH)]
         inputs = layers[-2].outputs  # type: ignore[attr-defined]
     return Architecture("any", shape, tuple(layers[: draw(st.sampled_from([-1, len(layers)]))]))
 
@@ -103,7 +103,7 @@ def test_the_kernel_agrees_with_torch_on_any_network(architecture: Architecture,
 
 
 def test_parameters_that_do_not_fit_are_refused() -> None:
-    architecture = Architecture("two", (1, 3), (Layer(DENSE, 3, 2),))
+    architecture = Architecture("two", (1, 3), (_Layer(DENSE, 3, 2),))
     weights = random_weights(architecture, np.random.default_rng(0))
     with pytest.raises(ValueError, match=r"'0.bias' is missing"):
         architecture.pack({"0.weight": weights["0.weight"]})
