@@ -1,11 +1,15 @@
 """Sweeps of 500 cells that are killed, on this machine and on a Ray cluster, beside an undisturbed one."""
 
 import random
+import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from allocopt.report.table import Cell, aligned_table
@@ -19,10 +23,7 @@ from support.sweeps import (  # noqa: E402
     kill,
     members,
     one_of,
-    ray_cluster,
-    ray_node,
-    ray_workers,
-    start_sweep,
+    start,
     untimed,
     wait_for,
     workers,
@@ -37,6 +38,64 @@ CELLS = 500
 SOLVERS = ["lns:free", "lns:dcas", "annealing:free", "annealing:dcas", "dp:scas"]
 HEADER = ("trial", "driver killed", "workers killed", "cells at the kills", "rows", "equal rows", "wall s")
 DIGITS = (None, 0, 0, None, 0, 0, 1)
+
+RAY = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
+
+
+@dataclass(frozen=True, slots=True)
+class RayCluster:
+    """A cluster on this machine: its address, and the session of the processes of its first node."""
+
+    address: str
+    session: int
+
+
+@contextmanager
+def ray_cluster(cores: int) -> Iterator[RayCluster]:
+    """Start a cluster with ports and a folder of its own, and stop it."""
+    folder = Path(tempfile.mkdtemp(prefix="r"))
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+    port, *others = (one.getsockname()[1] for one in sockets)
+    for one in sockets:
+        one.close()
+    options = [f"--num-cpus={cores}", "--head", f"--port={port}", f"--temp-dir={folder}", "--include-dashboard=false"]
+    names = ("dashboard-port", "dashboard-agent-listen-port")
+    options += [f"--{name}={other}" for name, other in zip(names, others, strict=True)]
+    with ray_node(options, folder) as session:
+        yield RayCluster(f"127.0.0.1:{port}", session)
+
+
+@contextmanager
+def ray_node(options: list[str], folder: Path) -> Iterator[int]:
+    """Start a node with a new folder, yield the session of its processes, and remove all."""
+    log = folder / "node.log"
+    try:
+        with log.open("w", encoding="utf-8") as out:
+            process = subprocess.Popen(
+                [*RAY, *options], start_new_session=True, stdout=out, stderr=out, stdin=subprocess.DEVNULL
+            )
+        try:
+            wait_for(lambda: "runtime started" in log.read_text(encoding="utf-8") or process.poll() is not None)
+            assert process.poll() is None, log.read_text(encoding="utf-8")
+            yield process.pid
+        finally:
+            for _ in range(2):
+                for pid in members(process.pid):
+                    kill(pid)
+            process.wait()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def ray_workers(session: int) -> list[int]:
+    """Return the workers of a Ray cluster that run a cell."""
+    found = []
+    for pid in members(session):
+        # A process may be gone by now.
+        with suppress(OSError):
+            title = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
+            found += [pid] if title.startswith("ray::run_task") else []
+    return found
 
 
 def main() -> None:
@@ -132,7 +191,10 @@ class Trials:
     def node_killed(self) -> None:
         """Run on two nodes of a worker each, and kill the second node."""
         output, started = self._output("node"), time.perf_counter()
-        with ray_cluster(1) as cluster, ray_node(cluster, 1) as second:
+        with (
+            ray_cluster(1) as cluster,
+            ray_node([f"--address={cluster.address}", "--num-cpus=1"], Path(tempfile.mkdtemp(prefix="r"))) as second,
+        ):
             process = self._start("-o", output, "--ray", cluster.address)
             self._wait(output, *self._goals(1))
             one_of(ray_workers, second)
@@ -161,7 +223,7 @@ class Trials:
 
     def _start(self, *arguments: str | Path) -> "subprocess.Popen[str]":
         """Start the sweep; only what goes wrong is printed."""
-        return start_sweep(self._description, *arguments, stdout=subprocess.DEVNULL, stderr=None)
+        return start("sweep", self._description, *arguments, stdout=subprocess.DEVNULL, stderr=None)
 
     def _complete(self, output: Path) -> float:
         """Run a sweep to its end; return its seconds."""

@@ -3,13 +3,15 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 import numpy as np
-from ortools.linear_solver import pywraplp
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.solving.budget import ENDLESS_S
+
+if TYPE_CHECKING:
+    from ortools.linear_solver import pywraplp
 
 SMOOTHING = 0.7  # weight of the best prices so far in those that are tried next (Wentges 1997)
 
@@ -29,6 +31,9 @@ class RestrictedMaster(ABC, Generic[Answered]):
     """A master problem, solved by GLOP from the last basis on, that picks so many columns of each kind of job."""
 
     def __init__(self, counts: IntArray) -> None:
+        # Kernels of this solver are compiled ahead where OR-Tools is not installed.
+        from ortools.linear_solver import pywraplp
+
         self._solver = pywraplp.Solver.CreateSolver("GLOP")
         # With preprocessing GLOP does not begin at the last basis.
         self._solver.SetSolverSpecificParametersAsString("use_preprocessing:false")
@@ -46,7 +51,7 @@ class RestrictedMaster(ABC, Generic[Answered]):
     def duals(self) -> FloatArray:
         """Prices of the rows, none negative, after a solve."""
 
-    def column(self, count: pywraplp.Constraint, taken: bytes, saving: float) -> pywraplp.Variable | None:
+    def column(self, count: "pywraplp.Constraint", taken: bytes, saving: float) -> "pywraplp.Variable | None":
         """Add a column that counts in a row and takes what its bytes say; None if it is there already."""
         key = (count.index(), taken)
         if key in self._seen:
@@ -59,6 +64,8 @@ class RestrictedMaster(ABC, Generic[Answered]):
 
     def solve(self, remaining: Callable[[], float]) -> tuple[float, FloatArray] | None:
         """Return the value and the prices of the rows; None if GLOP fails or runs out of time, in seconds."""
+        from ortools.linear_solver import pywraplp
+
         of_parameters = pywraplp.MPSolverParameters
         # From the last basis first; where that fails, from scratch.
         for incremental in (of_parameters.INCREMENTALITY_ON, of_parameters.INCREMENTALITY_OFF):
