@@ -16,10 +16,10 @@ def command(
     ] = "instance",
 ) -> None:
     """Print the JSON Schema of a file format."""
-    print(json.dumps(json_schema(what), indent=2))
+    print(json.dumps(_json_schema(what), indent=2))
 
 
-def json_schema(what: SchemaName) -> dict[str, object]:
+def _json_schema(what: SchemaName) -> dict[str, object]:
     """JSON Schema (draft 2020-12) of a file format.
 
     It describes the structure; that nodes exist, are distinct and suffice is checked when a problem is made.

@@ -441,7 +441,7 @@ class PgLearner(EnvironmentLearner[nn.Module, PgSettings]):
         return np.asarray(baseline)
 
 
-class DqlLearner(EnvironmentLearner[nn.Module, DqlSettings]):
+class _DqlLearner(EnvironmentLearner[nn.Module, DqlSettings]):
     """Deep Q-learning on one environment; the model takes states to the values ``(batch, actions)``."""
 
     state = (*EnvironmentLearner.state, "exploration_rate")
@@ -485,6 +485,6 @@ LEARNERS: dict[type[Settings], Callable[..., EnvironmentLearner[Any, Any]]] = {
     PgSettings: PgLearner,
     A2cSettings: A2cLearner,
     PpoSettings: PpoLearner,
-    DqlSettings: DqlLearner,
+    DqlSettings: _DqlLearner,
 }
 """Learner of each algorithm, by the class of its settings."""

@@ -146,7 +146,7 @@ def decode(window: Window, decoding: _Decoding, noise: float, most: float, times
     return most
 
 
-class Decoder:
+class _Decoder:
     """Places the jobs of a window, cut before a position, one after the other, and offers what it finds to the run."""
 
     def __init__(self, problem: TopologyProblem, window: Window, cut: int) -> None:
@@ -187,7 +187,7 @@ def search_dcas(problem: TopologyProblem, run: Run) -> StopReason:
     levels = Levels.of(encoding)
     cut = int(levels.cuts[0])
     window = Window.of(encoding, levels, cut)
-    decoder = Decoder(problem, window, cut)
+    decoder = _Decoder(problem, window, cut)
     prices = Prices.none(window)
     run.prove(prices.bound)
     decoder.improve(prices, DECODES, run)

@@ -74,7 +74,7 @@ largest job, or with a fifth of the jobs."""
 EXACT_KERNELS = (*TREE_KERNELS, *PRICING_KERNELS, *LAYER_KERNELS)  # entries that bounding and closing call
 
 
-class Master(RestrictedMaster[PricedPatterns]):
+class _Master(RestrictedMaster[PricedPatterns]):
     """The master problem, which takes over the rows of charges."""
 
     def __init__(self, multiplicity: IntArray, charges: Charges) -> None:
@@ -127,7 +127,7 @@ class Master(RestrictedMaster[PricedPatterns]):
         return np.array([self._counts[column] for column in use]), picked[use]
 
 
-class ColumnGeneration(Generation[PricedPatterns]):
+class _ColumnGeneration(Generation[PricedPatterns]):
     """The bound of FREE: generates columns, and cuts after them, as long as it may.
 
     A pattern says how many nodes a job takes of every group. The master problem picks one pattern for every job so that
@@ -144,7 +144,7 @@ class ColumnGeneration(Generation[PricedPatterns]):
     def __init__(self, pricing: Pricing, clock: Clock, may_go_on: Callable[[], bool]) -> None:
         started = clock.elapsed()
         self._pricing, self._clock, self._may_go_on = pricing, clock, may_go_on
-        self._master = Master(pricing.multiplicity, pricing.charges)
+        self._master = _Master(pricing.multiplicity, pricing.charges)
         self._converged = False
         super().__init__(pricing.at, self._master, pricing.at(np.zeros(pricing.n_leaves)))
         if pricing.is_possible:
@@ -208,7 +208,7 @@ class Closing:
         self._tolerance = TOLERANCE * max(1.0, abs(self._hops))
         self._demand = Demand.of(problem, encoding, self._tree)
         self._pricing = Pricing(self._tree, self._demand)
-        self._generation = ColumnGeneration(self._pricing, run.clock, self._may_go_on)
+        self._generation = _ColumnGeneration(self._pricing, run.clock, self._may_go_on)
         if not self._pricing.is_possible:
             run.prove_infeasible()
         elif run.solution is None:

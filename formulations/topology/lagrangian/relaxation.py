@@ -220,7 +220,7 @@ def _mark_survivors(
 
 
 @kernel(int64(float64[:, ::1], float64[::1], float64, float64[::1], float64[::1], int64, float64, int64))
-def balance_weights(
+def _balance_weights(
     gram: FloatArray,  # scalar products of the cuts' gradients, at least (n_cuts, n_cuts)
     errors: FloatArray,  # of linearization, not negative
     radius: float,
@@ -263,7 +263,7 @@ def balance_weights(
 
 
 _OF_PATHS = (_arrange_by_end, _fill_labels, _fill_labels_to_end, _mark_survivors, _solve_cases, _trace_path)
-RELAXATION_KERNELS = (*_OF_PATHS, balance_weights)  # entries that a relaxation and its bundle call
+RELAXATION_KERNELS = (*_OF_PATHS, _balance_weights)  # entries that a relaxation and its bundle call
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -393,7 +393,7 @@ class Bundle:
         """Take one step, and return the path at the prices that it tried; `promise` is what it promised to gain."""
         n = self._n_cuts
         tolerance = 1e-10 * abs(self.value)
-        balance_weights(
+        _balance_weights(
             *(self._gram, self._errors, self._radius, self._weights, self._slopes),
             *(n, tolerance, MOST_BALANCING_STEPS),
         )

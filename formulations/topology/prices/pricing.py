@@ -30,7 +30,7 @@ RANDOM_ORDERS = 5  # before orders that are close to the best one
 MOST_MOVED = 3  # sizes that change their places in the order at once, at most
 
 
-class MergedTree(NamedTuple):
+class _MergedTree(NamedTuple):
     """Classes of groups, those of leaves first, then level by level; the last of the V classes is the top.
 
     A *part* is what one job takes of one group; its row, under which its price stands, is ``first[v] + k`` for k nodes
@@ -54,7 +54,7 @@ class MergedTree(NamedTuple):
         return int(self.first[-1])
 
     @classmethod
-    def of(cls, encoding: Encoding, level: int) -> "tuple[MergedTree, list[IntArray]]":
+    def of(cls, encoding: Encoding, level: int) -> "tuple[_MergedTree, list[IntArray]]":
         """Return a tree of merged groups, and the class of every group, level by level below the top.
 
         Groups of this level and above stay apart, groups below are merged. Levels count from 0, the leaves, where no
@@ -113,11 +113,11 @@ class _Space(NamedTuple):
     piece: IntArray  # nodes of a part in the best sale of c idle nodes, laid out as the worths; 0 if one is not sold
 
 
-_MERGED_TREE, _SPACE = record_type(MergedTree), record_type(_Space)
+_MERGED_TREE, _SPACE = record_type(_MergedTree), record_type(_Space)
 
 
 @inlined
-def _combine_children(tree: MergedTree, space: _Space, v: int, most: int) -> int:
+def _combine_children(tree: _MergedTree, space: _Space, v: int, most: int) -> int:
     """Fill the values of 0 .. ``most`` nodes in the first i children of a class, for all i; return their number."""
     first = tree.first_child[v]
     n_children: int = tree.first_child[v + 1] - first
@@ -141,7 +141,7 @@ def _combine_children(tree: MergedTree, space: _Space, v: int, most: int) -> int
 
 
 @inlined
-def _fill_class(tree: MergedTree, space: _Space, v: int, most: int, size: int, prices: FloatArray) -> None:
+def _fill_class(tree: _MergedTree, space: _Space, v: int, most: int, size: int, prices: FloatArray) -> None:
     start, row, weight = space.offset[v], tree.first[v], tree.weight[v] / size
     limit = min(most, tree.widest[v])
     n_children = tree.first_child[v + 1] - tree.first_child[v]
@@ -165,7 +165,7 @@ def _fill_class(tree: MergedTree, space: _Space, v: int, most: int, size: int, p
 
 
 @inlined
-def _trace_parts(tree: MergedTree, space: _Space, size: int, parts: IntArray) -> float:
+def _trace_parts(tree: _MergedTree, space: _Space, size: int, parts: IntArray) -> float:
     """Count the parts of the job whose tables are filled, by row; return the weighted squares of their nodes."""
     top = tree.widest.size - 1
     for row in range(parts.size):
@@ -201,7 +201,7 @@ def _trace_parts(tree: MergedTree, space: _Space, size: int, parts: IntArray) ->
 
 @kernel(void(_MERGED_TREE, _SPACE, int64[::1], float64[::1], int64[:, ::1], float64[::1], float64[::1]))
 def _best_parts(
-    tree: MergedTree,
+    tree: _MergedTree,
     space: _Space,
     sizes: IntArray,
     prices: FloatArray,  # of every part, in hops, by row
@@ -222,7 +222,7 @@ def _best_parts(
 
 
 @kernel(void(_MERGED_TREE, _SPACE, float64[::1], int64[:, ::1], float64[::1]))
-def _best_sales(tree: MergedTree, space: _Space, prices: FloatArray, sales: IntArray, worth: FloatArray) -> None:
+def _best_sales(tree: _MergedTree, space: _Space, prices: FloatArray, sales: IntArray, worth: FloatArray) -> None:
     """Find for every stock the parts of the largest price, none negative, that fit into one of its groups together.
 
     ``sales``, of shape ``(stocks, rows)``, says how many of each part a group sells; ``worth`` is the largest price, in
@@ -257,14 +257,14 @@ class Priced(Answer):
     job_parts: IntArray  # how many of each part a job of each size takes, shape (R, rows)
     savings: FloatArray  # of these parts, prices not taken off, shape (R,)
     sales: IntArray  # how many of each part a group of each stock sells, shape (stocks, rows)
-    worth: FloatArray  # of the idle nodes of the groups of each class; laid out as in `MergedTree`
+    worth: FloatArray  # of the idle nodes of the groups of each class; laid out as in `_MergedTree`
 
 
 class Pricing:
     """Finds the best answer of every size and every stock to given prices, on a tree merged below a level."""
 
     def __init__(self, encoding: Encoding, level: int) -> None:
-        self.tree, self.class_of_group = MergedTree.of(encoding, level)
+        self.tree, self.class_of_group = _MergedTree.of(encoding, level)
         self.sizes, self.multiplicity = np.unique(encoding.sizes, return_counts=True)
         self._most_saved = float(encoding.top) * self.sizes
         tree, largest, n_classes = self.tree, int(self.tree.widest[-1]), len(self.tree.widest)
@@ -315,7 +315,7 @@ class Pricing:
 
 
 @kernel(void(GROUP_TREE, INSERTION_STATE, int64[::1], float64[::1], int64[::1], int64, int64, int64[::1]))
-def insert_at_prices(
+def _insert_at_prices(
     tree: GroupTree,
     state: InsertionState,  # idle nodes after the jobs before `first`; its tables are made anew
     sizes: IntArray,
@@ -354,7 +354,7 @@ def insert_at_prices(
             state.idle[v] -= state.take[v]
 
 
-PRICE_KERNELS = (_best_parts, _best_sales, insert_at_prices)  # entries that pricing and rounding call
+PRICE_KERNELS = (_best_parts, _best_sales, _insert_at_prices)  # entries that pricing and rounding call
 
 
 class Rounding:
@@ -412,5 +412,5 @@ class Rounding:
             if clock.expired():
                 return None
             last = min(len(sizes), first + per_slice)
-            insert_at_prices(self._tree, state, sizes, self._worth, self._worth_of, first, last, owners)
+            _insert_at_prices(self._tree, state, sizes, self._worth, self._worth_of, first, last, owners)
         return Allocation.of_owners(self._problem, np.append(order, -1)[owners])

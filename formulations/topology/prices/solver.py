@@ -99,7 +99,7 @@ class _Master(RestrictedMaster[Priced]):
         return prices
 
 
-class Ascent(Generation[Priced]):
+class _Ascent(Generation[Priced]):
     """Column generation at one level of merging, from some prices on.
 
     An allocation, as the job of every idle position, or -1, gives the master problem a solution.
@@ -234,7 +234,7 @@ class _Bounding:
 
     def _climb(self, pricing: Pricing, prices: FloatArray) -> Priced:
         owners = self._run.solution.owners(self._problem)
-        ascent = Ascent(self._encoding, pricing, prices, owners)
+        ascent = _Ascent(self._encoding, pricing, prices, owners)
         ascent.converge(self._remaining, self._may_go_on)
         hops = float((self._encoding.top * self._problem.sizes - self._encoding.bottom).sum())
         self._run.prove(self._encoding.scale * (hops - ascent.best.bound))

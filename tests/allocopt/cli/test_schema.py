@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from allocopt.cli.schema import SchemaName, json_schema
+from allocopt.cli.schema import SchemaName, _json_schema
 
 HEAD = {"format": "allocopt-instance", "version": 1}
 SOLVED = {"format": "allocopt-solution", "version": 1, "status": "OPTIMAL", "objective": 1.5, "bound": 1.5}
@@ -107,7 +107,7 @@ BAD: list[tuple[SchemaName, Any]] = [
 def test_a_schema_requires_and_allows_the_keys_of_the_format(
     what: SchemaName, model: str, example: dict[str, Any], optional: set[str]
 ) -> None:
-    whole: Any = json_schema(what)
+    whole: Any = _json_schema(what)
     schema = whole["$defs"][model]
     assert {"$ref": f"#/$defs/{model}"} in whole["anyOf"]
     assert sorted(schema["required"]) == sorted(example)
@@ -120,4 +120,4 @@ def test_a_schema_requires_and_allows_the_keys_of_the_format(
 )
 def test_a_schema_takes_and_refuses_what_the_reader_does(what: SchemaName, example: Any, is_valid: bool) -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    assert jsonschema.Draft202012Validator(json_schema(what)).is_valid(example) is is_valid
+    assert jsonschema.Draft202012Validator(_json_schema(what)).is_valid(example) is is_valid

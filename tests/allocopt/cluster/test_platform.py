@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocopt.cli.schema import json_schema
+from allocopt.cli.schema import _json_schema
 from allocopt.cluster.multicore import ContentionConstants, Machine, PowerConstants
 from allocopt.cluster.platform import Part, Platform
 from allocopt.cluster.reading import read_machine
@@ -192,7 +192,7 @@ def test_our_own_toml_is_read(tmp_path: Path) -> None:
 
 
 def test_json_of_ours_is_the_same_and_fits_the_schema(tmp_path: Path) -> None:
-    jsonschema.validate(own(), json_schema("platform"))
+    jsonschema.validate(own(), _json_schema("platform"))
     machine = read_machine(written(tmp_path, own()))
     assert [node.name for node in machine.nodes()] == ["n-1", "n-2"]
     assert next(machine.processors()).bandwidth == 32000

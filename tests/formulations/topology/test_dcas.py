@@ -21,7 +21,7 @@ from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify, verify_result
 from formulations.topology.dcas import search
 from formulations.topology.dcas.bounds import Prices
-from formulations.topology.dcas.search import GROWTH, LEAST_GROWTH, Decoder, decode, growth
+from formulations.topology.dcas.search import GROWTH, LEAST_GROWTH, _Decoder, decode, growth
 from formulations.topology.dcas.window import MOST_LEVELS, Levels, Window
 from formulations.topology.dynamic_program import DynamicProgram
 
@@ -108,7 +108,7 @@ def test_what_the_decoder_finds_is_valid_and_its_excess_is_its_cost_above_the_bo
     run.offer(Allocation.sequential(problem))
     first = run.objective
     prices = Prices.none(window).raised(window, first, run.clock)
-    decoder = Decoder(problem, window, cut)
+    decoder = _Decoder(problem, window, cut)
     decoder.improve(prices, 0, run)
     excess = decode(window, decoder.space, 1000.0, np.inf, 30)
     decoder.offer(decoder.space.best_owners, run)

@@ -23,7 +23,7 @@ from allocopt.solving.budget import Budget
 from formulations.topology.free import layers as module
 from formulations.topology.free.layers import Jobs, LayeredSearch, Layers, Order
 from formulations.topology.free.pricing import Pricing, Row
-from formulations.topology.free.solver import ColumnGeneration
+from formulations.topology.free.solver import _ColumnGeneration
 
 ROUNDING = 1e-9
 
@@ -96,9 +96,9 @@ def sequential_counts(problem: TopologyProblem, pricing: Pricing) -> IntArray:
     return pricing.counts_of_vertices(counts)
 
 
-def generation_of(problem: TopologyProblem, pricing: Pricing, rounds: int) -> ColumnGeneration:
+def generation_of(problem: TopologyProblem, pricing: Pricing, rounds: int) -> _ColumnGeneration:
     left = itertools.chain([True] * rounds, itertools.repeat(False))
-    generation = ColumnGeneration(pricing, Budget().start(), lambda: next(left))
+    generation = _ColumnGeneration(pricing, Budget().start(), lambda: next(left))
     generation.add_allocation(sequential_counts(problem, pricing))
     return generation
 
@@ -227,7 +227,7 @@ def test_a_round_that_does_not_fit_is_not_begun(limit_s: float, rounds: int) -> 
     problem, begun = tiny_window(2), itertools.count()
     clock = ScriptedBudget(limit_s, readings=(1.0, 2.0, 2.0, 2.0, 2.0, 20.0)).start()
     pricing = pricing_of(problem)
-    generation = ColumnGeneration(pricing, clock, lambda: next(begun) >= 0)
+    generation = _ColumnGeneration(pricing, clock, lambda: next(begun) >= 0)
     generation.add_allocation(sequential_counts(problem, pricing))
     generation.proceed()
     assert next(begun) == rounds

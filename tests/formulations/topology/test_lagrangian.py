@@ -29,7 +29,7 @@ from formulations.topology.lagrangian import packing as packing_module
 from formulations.topology.lagrangian import relaxation as relaxation_module
 from formulations.topology.lagrangian import solver as solver_module
 from formulations.topology.lagrangian.packing import Packing, Stretches, excess, improve_packing
-from formulations.topology.lagrangian.relaxation import Bundle, Path, Relaxation, balance_weights
+from formulations.topology.lagrangian.relaxation import Bundle, Path, Relaxation, _balance_weights
 from formulations.topology.lagrangian.solver import Lagrangian
 
 
@@ -231,7 +231,7 @@ def test_balanced_weights_are_optimal_on_the_simplex(seed: int) -> None:
     gram, errors = gradients @ gradients.T, rng.uniform(0, 10, size=n)
     weights, slopes = np.zeros(n), np.zeros(n)
     weights[0] = 1.0
-    steps = balance_weights(gram, errors, radius, weights, slopes, n, 1e-9, 100_000)
+    steps = _balance_weights(gram, errors, radius, weights, slopes, n, 1e-9, 100_000)
     assert steps < 100_000
     assert weights.min() >= 0
     assert weights.sum() == pytest.approx(1)

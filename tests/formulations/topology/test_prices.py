@@ -25,8 +25,8 @@ from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result
 from allocopt.solving.verify import verify_result
 from formulations.topology.free import solver as module
-from formulations.topology.prices.pricing import MergedTree, Pricing, Rounding, insert_at_prices
-from formulations.topology.prices.solver import Ascent, LeafPrices
+from formulations.topology.prices.pricing import Pricing, Rounding, _insert_at_prices, _MergedTree
+from formulations.topology.prices.solver import LeafPrices, _Ascent
 
 NEVER = Fraction(-(10**12))
 
@@ -34,7 +34,7 @@ NEVER = Fraction(-(10**12))
 class SlowPricing:
     """What jobs and groups can get at prices of every part, by row, straight from the definitions."""
 
-    def __init__(self, tree: MergedTree, prices: FloatArray) -> None:
+    def __init__(self, tree: _MergedTree, prices: FloatArray) -> None:
         self._tree = tree
         self._prices = [Fraction(price) for price in prices.tolist()]
         self.value = cache(self._value)
@@ -90,7 +90,7 @@ class SlowPricing:
 @given(windows(most_idle=12, most_jobs=4), st.data())
 def test_every_group_is_in_one_stock_of_its_class(problem: TopologyProblem, data: st.DataObject) -> None:
     encoding = encode(problem)
-    tree, class_of_group = MergedTree.of(encoding, data.draw(st.integers(0, len(problem.topology.hops) - 1)))
+    tree, class_of_group = _MergedTree.of(encoding, data.draw(st.integers(0, len(problem.topology.hops) - 1)))
     idle = [np.bincount(groups).tolist() for groups in encoding.groups]
     groups = [
         pair for nodes, classes in zip(idle, class_of_group, strict=True) for pair in zip(classes, nodes, strict=True)
@@ -109,7 +109,7 @@ def test_every_group_is_in_one_stock_of_its_class(problem: TopologyProblem, data
 @given(windows(most_idle=12, most_jobs=4))
 def test_without_merging_the_classes_are_the_groups(problem: TopologyProblem) -> None:
     encoding = encode(problem)
-    tree, groups = MergedTree.of(encoding, 0)[0], group_tree(encoding)
+    tree, groups = _MergedTree.of(encoding, 0)[0], group_tree(encoding)
     assert (tree.members == 1).all()
     assert tree.first_child.tolist() == groups.first_child.tolist()
     assert tree.children.tolist() == groups.children.tolist()
@@ -121,7 +121,7 @@ def test_without_merging_the_classes_are_the_groups(problem: TopologyProblem) ->
 def test_under_the_top_there_is_a_class_for_every_level(problem: TopologyProblem) -> None:
     encoding = encode(problem)
     top = len(encoding.groups)
-    tree = MergedTree.of(encoding, top)[0]
+    tree = _MergedTree.of(encoding, top)[0]
     assert tree.weight.tolist() == [*encoding.weights.tolist(), 0.0]
     assert tree.members.tolist() == [*encoding.n_groups.tolist(), 1]
     assert np.diff(tree.first_child).tolist() == [0, *[1] * top][: top + 1]
@@ -130,7 +130,7 @@ def test_under_the_top_there_is_a_class_for_every_level(problem: TopologyProblem
 seeds = st.integers(0, 2**32 - 1)
 
 
-def random_prices(tree: MergedTree, seed: int) -> FloatArray:
+def random_prices(tree: _MergedTree, seed: int) -> FloatArray:
     """Prices of any kind: none, many equal, or anything."""
     rng = np.random.default_rng(seed)
     kinds = (np.zeros(tree.n_rows), rng.choice([0.0, 0.5, 1.0, 3.7], tree.n_rows), rng.exponential(3.0, tree.n_rows))
@@ -198,12 +198,12 @@ def test_finer_classes_at_the_same_prices_prove_as_much_or_more(problem: Topolog
         coarse, bound = finer, finer.at(prices).bound
 
 
-def ascent_of(problem: TopologyProblem, level: int, rounds: int) -> tuple[Pricing, Ascent, bool]:
+def ascent_of(problem: TopologyProblem, level: int, rounds: int) -> tuple[Pricing, _Ascent, bool]:
     encoding = encode(problem)
     pricing = Pricing(encoding, level)
     owners = np.full(len(problem.idle_nodes), -1)
     owners[: problem.sizes.sum()] = np.repeat(np.arange(len(problem.jobs)), problem.sizes)
-    ascent = Ascent(encoding, pricing, np.zeros(pricing.tree.n_rows), owners)
+    ascent = _Ascent(encoding, pricing, np.zeros(pricing.tree.n_rows), owners)
     left = itertools.chain([True] * rounds, itertools.repeat(False))
     return pricing, ascent, ascent.converge(lambda: 60.0, lambda: next(left))
 
@@ -214,7 +214,7 @@ def bound_of(problem: TopologyProblem, level: int) -> float:
     return ascent.best.bound
 
 
-def below(tree: MergedTree, v: int, k: int) -> Iterator[tuple[float, IntArray]]:
+def below(tree: _MergedTree, v: int, k: int) -> Iterator[tuple[float, IntArray]]:
     """All ways in which k nodes of one group of a class are split below it: weighted squares and parts."""
     children = tree.children[tree.first_child[v] : tree.first_child[v + 1]].tolist()
     if not children:
@@ -227,7 +227,7 @@ def below(tree: MergedTree, v: int, k: int) -> Iterator[tuple[float, IntArray]]:
                 yield sum(way[0] for way in chosen), np.sum([way[1] for way in chosen], axis=0)
 
 
-def of_class(tree: MergedTree, v: int, k: int, largest: int) -> Iterator[tuple[float, IntArray]]:
+def of_class(tree: _MergedTree, v: int, k: int, largest: int) -> Iterator[tuple[float, IntArray]]:
     """All ways to take k nodes of groups of a class in parts of falling size."""
     if k == 0:
         yield 0.0, np.zeros(tree.n_rows, dtype=np.int64)
@@ -242,7 +242,7 @@ def of_class(tree: MergedTree, v: int, k: int, largest: int) -> Iterator[tuple[f
                 yield squares + more + tree.weight[v] * a * a, taken
 
 
-def sales_of(tree: MergedTree, v: int, idle: int, largest: int) -> Iterator[IntArray]:
+def sales_of(tree: _MergedTree, v: int, idle: int, largest: int) -> Iterator[IntArray]:
     """All parts that fit into one group of a class together."""
     yield np.zeros(tree.n_rows, dtype=np.int64)
     for a in range(1, min(idle, largest) + 1):
@@ -338,7 +338,7 @@ def test_every_job_is_inserted_best(problem: TopologyProblem, seed: int) -> None
             left = idle - counts_of_vertices(tree, pattern)
             return saving(encoding, pattern) - float((worth[worth_of + idle] - worth[worth_of + left]).sum())
 
-        insert_at_prices(tree, state, problem.sizes, worth, worth_of, job, job + 1, owners)
+        _insert_at_prices(tree, state, problem.sizes, worth, worth_of, job, job + 1, owners)
         taken = tuple(np.bincount(leaf_of[owners == job], minlength=n_leaves).tolist())
         assert sum(taken) == size
         assert (idle - state.idle).tolist() == counts_of_vertices(tree, taken).tolist()

@@ -12,10 +12,10 @@ from allocopt.errors import UsageError
 from learned.rl.algorithms import (
     A2cLearner,
     Choices,
-    DqlLearner,
     PgLearner,
     PolicyGradient,
     PpoLearner,
+    _DqlLearner,
     _generalized_advantages,
     _policy_loss,
     timed_advantages,
@@ -75,9 +75,9 @@ def pg(environment: Detour, seed: int) -> PgLearner:
     return PgLearner(network(ACTIONS, seed), environment, PgSettings(learning_rate=1e-2, ent_coef=0.02), seed)
 
 
-def dql(environment: Detour, seed: int) -> DqlLearner:
+def dql(environment: Detour, seed: int) -> _DqlLearner:
     settings = DqlSettings(learning_rate=1e-2, exploration_decay=0.97)
-    return DqlLearner(network(ACTIONS, seed), environment, settings, seed)
+    return _DqlLearner(network(ACTIONS, seed), environment, settings, seed)
 
 
 LEARNERS: dict[str, Callable[[Detour, int], Learner]] = {"ppo": ppo, "a2c": a2c, "pg": pg, "dql": dql}
