@@ -22,6 +22,8 @@ from allocopt.files.reading import read_text
 from allocopt.files.writing import write_text
 
 if TYPE_CHECKING:
+    from allocopt.cluster.cluster import Cluster
+
     Graph = nx.Graph[Any]
 else:
     Graph = nx.Graph
@@ -34,8 +36,8 @@ RECIPE = {"gen_method", "multi_scale"}
 MOST_COUNTED = 5000  # nodes up to which hops are counted in a graph with cycles
 
 
-def read_graphml(path: Path) -> NamedTree:
-    """Read a cluster from a GraphML file, as `tree_of_graph` says; errors as in `read_topology`."""
+def read_graphml(path: Path) -> "NamedTree | Cluster":
+    """Read a network as `tree_of_graph` says, or the cluster of a recipe of Flux; errors as in `read_topology`."""
     text = read_text(path)
     try:
         # What it warns of, ports and keys that are not declared, says nothing of how nodes are connected.
@@ -45,8 +47,9 @@ def read_graphml(path: Path) -> NamedTree:
     except (ParseError, nx.NetworkXError, KeyError, ValueError) as error:
         raise bad_file(path, f"is not GraphML: {error}") from None
     if RECIPE <= graph.graph.get("edge_default", {}).keys():
-        fault = "is a recipe for the generation of resources (GRUG) of Flux, must be the network that it stands for"
-        raise bad_file(path, fault)
+        from allocopt.cluster.flux import grug_cluster
+
+        return grug_cluster(nx.DiGraph(graph), path)
     return tree_of_graph(graph)
 
 

@@ -1,5 +1,6 @@
-"""Nodes of Kubernetes, as ``kubectl get nodes -o json`` prints them: labels tell their places in the network."""
+"""Nodes of Kubernetes, as ``kubectl get nodes -o json`` or ``-o yaml`` prints them; labels say where in the network."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,18 +8,20 @@ from typing import Annotated
 
 from pydantic import Field
 
-from allocopt.cluster.named import NamedTree, Switch, tree_of_switches
+from allocopt.cluster.cluster import Cluster, ClusterNode
+from allocopt.cluster.named import placed_tree
 from allocopt.errors import UsageError
-from allocopt.files.faults import bad_file
+from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import FileModel, validated
-from allocopt.files.reading import parse_json, read_text
 
 KNOWN_LABELS = (
     "topology.kubernetes.io/region",
     "topology.kubernetes.io/zone",
+    "network.topology.nvidia.com/datacenter",
     "network.topology.nvidia.com/core",
     "network.topology.nvidia.com/spine",
     "network.topology.nvidia.com/leaf",
+    "network.topology.nvidia.com/block",
     "network.topology.nvidia.com/accelerator",
     "topology.k8s.aws/network-node-layer-1",
     "topology.k8s.aws/network-node-layer-2",
@@ -34,7 +37,20 @@ KNOWN_LABELS = (
 )
 """Labels that are looked for where none are named, from the top of a network downwards."""
 
+NOT_NETWORK = ("kubernetes.io/hostname", "kubernetes.io/arch", "kubernetes.io/os")
+GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
+GPU_LABELS = ("nvidia.com/gpu.product", "amd.com/gpu.product-name", "gpu.intel.com/product")
+
 CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+
+
+_QUANTITY = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)([a-zA-Z]*)", re.ASCII)
+_POWERS = {"": 1.0, "m": 1e-3, "k": 1e3} | {
+    prefix + suffix: base**power
+    for suffix, base in (("", 1000.0), ("i", 1024.0))
+    for power, prefix in enumerate("KMGTPE", 1)
+    if prefix + suffix != "K"
+}
 
 
 # Keys that are not known are left alone: the objects of Kubernetes have many.
@@ -43,57 +59,80 @@ class _Metadata(FileModel, extra="ignore"):
     labels: Annotated[dict[str, str], Field(default_factory=dict)]
 
 
+class _Spec(FileModel, extra="ignore"):
+    unschedulable: bool = False
+
+
+class _Status(FileModel, extra="ignore"):
+    allocatable: dict[str, str | int] = Field(default_factory=dict)
+
+
 class _Node(FileModel, extra="ignore"):
     metadata: _Metadata
+    spec: _Spec = Field(default_factory=_Spec)
+    status: _Status = Field(default_factory=_Status)
 
 
 class _NodeList(FileModel, extra="ignore"):
     items: Annotated[list[_Node], Field(min_length=1)]
 
 
-def read_kubernetes_nodes(path: Path, labels: Sequence[str] = ()) -> NamedTree:
-    """Read the nodes of a Kubernetes cluster and put them into a tree by the values of labels.
+def kubernetes_cluster(obj: object, path: Path, labels: Sequence[str] = ()) -> Cluster:
+    """Return the cluster of a list of nodes; the values of labels put them into a tree.
 
     The labels name the levels, from the top downwards, each once; if none are given, those of `KNOWN_LABELS` that every
-    node but those of the control plane has. Nodes of the control plane, and nodes that lack one of the labels, are left
-    out and remarked. Errors are those of `read_topology`.
+    node but those of the control plane has. Nodes of the control plane, nodes that are cordoned and nodes that lack one
+    of the labels are left out and remarked. Errors are those of `read_topology`.
     """
     if len(set(labels)) < len(labels):
         raise UsageError(f"labels {','.join(labels)} name one twice")
-    nodes = [node.metadata for node in validated(_NodeList, parse_json(read_text(path), path), path).items]
+    if isinstance(obj, dict) and obj.get("kind") == "Node":
+        obj = {"items": [obj]}
+    nodes = validated(_NodeList, obj, path).items
     # No job runs on a control plane; where all nodes are of it, as in tests on one machine, jobs do.
-    workers = [node for node in nodes if not any(role in node.labels for role in CONTROL_PLANE)] or nodes
-    keys = list(labels) or [key for key in KNOWN_LABELS if all(key in node.labels for node in workers)]
+    workers = [node for node in nodes if not any(role in node.metadata.labels for role in CONTROL_PLANE)] or nodes
+    open_nodes = [node for node in workers if not node.spec.unschedulable]
+    keys = list(labels) or [key for key in KNOWN_LABELS if all(key in node.metadata.labels for node in workers)]
     if not keys:
-        fault = "no label of a network topology is on all of them: name the keys of the levels, from the top downwards"
-        raise bad_file(path, "items", fault)
-    placed = [node for node in workers if all(key in node.labels for key in keys)]
+        there = sorted({key for node in workers for key in node.metadata.labels if key not in NOT_NETWORK})
+        fault = f"none of the labels of a network topology that are known is on all nodes; there are {', '.join(there)}"
+        raise bad_file(path, "items", f"{fault}: choose from the top downwards with --labels")
+    placed = [node for node in open_nodes if all(key in node.metadata.labels for key in keys)]
     if not placed:
         raise bad_file(path, "items", f"none of the {len(nodes)} nodes has the labels {', '.join(keys)}")
-    name, count = Counter(node.name for node in placed).most_common(1)[0]
+    name, count = Counter(node.metadata.name for node in placed).most_common(1)[0]
     if count > 1:
         raise bad_file(path, "items", f"node {name!r} is given twice")
     remarks = [f"levels from the top downwards: {', '.join(keys)}"]
-    if len(workers) < len(nodes):
-        remarks.append(f"nodes of the control plane left out: {len(nodes) - len(workers)}")
-    if len(placed) < len(workers):
-        remarks.append(f"nodes without all of these labels left out: {len(workers) - len(placed)}")
-    tree = tree_of_switches(_switches(placed, keys))
-    return NamedTree(tree.tree, tree.nodes, (*remarks, *tree.remarks))
+    for left_out, what in (
+        (len(nodes) - len(workers), "of the control plane"),
+        (len(workers) - len(open_nodes), "that are cordoned"),
+        (len(open_nodes) - len(placed), "without all of these labels"),
+    ):
+        remarks += [f"nodes {what} left out: {left_out}"] * bool(left_out)
+    is_told = any(node.status.allocatable for node in placed)
+    tree = placed_tree({one.metadata.name: tuple(one.metadata.labels[key] for key in keys) for one in placed})
+    return Cluster.of([_cluster_node(node, path) for node in placed], tree, is_exclusive=not is_told, remarks=remarks)
 
 
-def _switches(nodes: Sequence[_Metadata], keys: Sequence[str]) -> list[Switch]:
-    held: dict[tuple[str, ...], list[str]] = {}
-    for node in nodes:
-        held.setdefault(tuple(node.labels[key] for key in keys), []).append(node.name)
-    below: dict[tuple[str, ...], dict[tuple[str, ...], None]] = {}
-    for path in held:
-        for depth in range(len(path)):
-            below.setdefault(path[:depth], {})[path[: depth + 1]] = None
-    # A switch is named by its value, or where that stands in several places by all values from the top.
-    paths = [path for found in below.values() for path in found]
-    counts = Counter(path[-1] for path in paths)
-    names = {path: path[-1] if counts[path[-1]] == 1 else "/".join(path) for path in paths}
-    leaves = [Switch(names[path], tuple(found)) for path, found in held.items()]
-    top, *above = (Switch(names.get(at, "/"), (), tuple(map(names.__getitem__, found))) for at, found in below.items())
-    return [*leaves, *above, *([top] if len(top.switches) > 1 else [])]
+def _cluster_node(node: _Node, path: Path) -> ClusterNode:
+    labels, held = node.metadata.labels, node.status.allocatable
+    amounts = {key: _amount(text, f"node {node.metadata.name!r}: {key}", path) for key, text in held.items()}
+    kind = next((labels[key] for key in GPU_LABELS if key in labels), "")
+    gpus = round(sum(amount for key, amount in amounts.items() if key in GPU_RESOURCES))
+    memory = amounts.get("memory")
+    return ClusterNode(
+        node.metadata.name,
+        amounts.get("cpu", 1.0),
+        None if memory is None else int(memory / 2**20),
+        {kind: gpus} if gpus else {},
+        frozenset(f"{key}={value}" for key, value in labels.items()),
+    )
+
+
+def _amount(text: str | int, place: str, path: Path) -> float:
+    # A quantity of Kubernetes: a number and a power of ten or two.
+    match = _QUANTITY.fullmatch(str(text))
+    if match is None or match[2] not in _POWERS:
+        raise bad_file(path, place, f"is {shown(text)}, must be a quantity such as 64, 63500m or 256Gi")
+    return float(match[1]) * _POWERS[match[2]]

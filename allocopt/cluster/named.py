@@ -4,8 +4,9 @@ A leaf switch, which has nodes, is at level 1; any other switch is one level abo
 nodes are as far apart as the level of the lowest switch above both. What has several switches on top gets a level more.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -28,6 +29,10 @@ class NamedTree:
         Name of every node, by its number.
     remarks
         Oddities of the description, and how they were decided, a line each.
+    is_joined
+        Whether a job may span groups of the highest level below the top; if not, they are a forest's trees.
+    block_sizes
+        Nodes that Slurm plans for a block and for what joins blocks, by level; empty where no blocks are enforced.
 
     Raises
     ------
@@ -38,6 +43,8 @@ class NamedTree:
     tree: Tree
     nodes: tuple[str, ...]
     remarks: tuple[str, ...] = ()
+    is_joined: bool = True
+    block_sizes: tuple[int, ...] = ()
     _numbers: dict[str, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -57,6 +64,44 @@ class NamedTree:
             return [self._numbers[name] for name in names]
         except KeyError as error:
             raise InvalidProblemError("topology nodes", f"there is no node {error.args[0]!r}") from None
+
+    def among(self, names: Container[str]) -> "NamedTree | None":
+        """Return the tree of those nodes that are among some names, None if there are none."""
+        kept = np.array([number for number, name in enumerate(self.nodes) if name in names], dtype=np.int64)
+        if len(kept) == self.tree.size:
+            return self
+        if not len(kept):
+            return None
+        rows, level_names = [], []
+        for row, known in zip(self.tree.groups[:, kept], self.tree.names, strict=True):
+            # Groups keep their order.
+            left, numbered = np.unique(row, return_inverse=True)
+            rows.append(numbered)
+            level_names.append(tuple(known[group] for group in left))
+        groups = np.array(rows, dtype=np.int64).reshape(len(rows), len(kept))
+        tree = Tree(groups, tuple(level_names), self.tree.hops, self.tree.pairs)
+        return replace(self, tree=tree, nodes=tuple(self.nodes[number] for number in kept))
+
+    def most_groups(self, nodes: int) -> tuple[int, ...]:
+        """Return how many groups a job of some nodes may span, by level below the top, 0 for any number.
+
+        Trees of a forest are not left. A job in blocks stays within what joins the least power of two of blocks that
+        holds it, if Slurm was told to plan with that, and spans no more of the largest blocks below than it fills
+        (topology.conf(5), BlockSizes; checked against Slurm's plugin topology/block).
+        """
+        most = [0] * len(self.tree.names)
+        if not self.is_joined:
+            most[-1] = 1
+        if self.block_sizes:
+            blocks = -(-nodes // self.block_sizes[0])
+            planned = 1 << (blocks - 1).bit_length()
+            ratios = [size // self.block_sizes[0] for size in self.block_sizes]
+            within = next((level for level, ratio in enumerate(ratios) if ratio >= planned), len(ratios))
+            if within < len(most):
+                most[within] = 1
+            if within:
+                most[within - 1] = -(-nodes // self.block_sizes[within - 1])
+        return tuple(most)
 
     def is_like(self, topology: Topology) -> bool:
         """Whether a topology has as many nodes, and puts the same neighbours by number into one group at each level."""
@@ -91,6 +136,28 @@ class Switch:
     nodes: tuple[str, ...] = ()
     switches: tuple[str, ...] = ()
     place: str = ""
+
+
+def placed_tree(places: Mapping[str, tuple[str, ...]]) -> NamedTree:
+    """Make the tree of nodes each of which has a place, the names of the groups that it is in from the top downwards.
+
+    Places are of one length. Errors are those of `tree_of_switches`.
+    """
+    held: dict[tuple[str, ...], list[str]] = {}
+    for node, place in places.items():
+        held.setdefault(place, []).append(node)
+    below: dict[tuple[str, ...], dict[tuple[str, ...], None]] = {}
+    for place in held:
+        for depth in range(len(place)):
+            below.setdefault(place[:depth], {})[place[: depth + 1]] = None
+    # A group is named by its name, or where that stands in several places by all names from the top.
+    groups = [group for found in below.values() for group in found]
+    counts = Counter(group[-1] for group in groups)
+    names = {group: group[-1] if counts[group[-1]] == 1 else "/".join(group) for group in groups}
+    leaves = [Switch(names.get(place, "/"), tuple(found)) for place, found in held.items()]
+    above = [Switch(names.get(at, "/"), (), tuple(map(names.__getitem__, found))) for at, found in below.items()]
+    # The first is what stands above all; one alone below it is the top itself.
+    return tree_of_switches([*leaves, *(above[1:] if above and len(above[0].switches) == 1 else above)])
 
 
 def tree_of_switches(switches: Sequence[Switch]) -> NamedTree:
@@ -207,7 +274,7 @@ def _numbered_tree(
         columns += [column] * len(nodes[path[-1]])
     matrix = np.array(columns, dtype=np.int64).reshape(len(order), below_top).T
     tree = Tree(matrix, tuple(map(tuple, numbers)), Tree.default_hops(below_top))
-    return NamedTree(tree, tuple(order), remarks)
+    return NamedTree(tree, tuple(order), remarks, is_joined=len(roots) == 1)
 
 
 def _paths(below: Mapping[str, Sequence[str]], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

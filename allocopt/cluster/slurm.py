@@ -6,27 +6,21 @@ above the leaves, all nodes below them; blocks have a size and are followed by t
 ``topology.yaml`` holds several topologies, each a tree, blocks or flat (manual: topology.yaml(5)).
 """
 
-import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from importlib import import_module
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
-from pydantic import ConfigDict, Field, RootModel
+from pydantic import BaseModel, ConfigDict, Field, RootModel
 
+from allocopt.cluster.conf_lines import ConfLine, ConfReader, names_in
 from allocopt.cluster.hostlist import HostlistError, HostlistExpander, fold_hostlist
 from allocopt.cluster.named import NamedTree, Switch, tree_of_switches
-from allocopt.errors import BadFileError, MissingPackageError
+from allocopt.errors import BadFileError
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import FileModel, validated
-from allocopt.files.reading import read_text
 from allocopt.files.writing import write_text
-
-MOST_INCLUDED = 10  # files that include each other beyond which they are refused
-MOST_FILES, MOST_CHARACTERS = 1000, 100_000_000
-"""Includes of one file, those of its includes among them, and characters of all together, that are read."""
 
 LONGEST_STEM = 200  # characters of a switch's name that are written, before a number that tells it from others
 SWITCH, BLOCK, SIZES, JOINED = "switchname", "blockname", "blocksizes", "aggregatedblock"
@@ -36,11 +30,6 @@ _KEYS = {
     SIZES: "BlockSizes",
     JOINED: "Nodes BlockIndex BlockSize AggregatedBlock",
 }
-_SPELLED = {key.lower(): key for key in ("NodeName", *" ".join(_KEYS.values()).split())}
-# A value in quotes may hold anything; a bare one ends at a space and is no key of a pair that follows an empty one.
-_PAIR = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*(?:\"([^\"]*)\"|(?![A-Za-z_]\w*\s*=)([^\s\"]*))(?=\s|$)")
-# In Slurm's files a backslash takes the meaning away from the character behind it.
-_COMMENT = re.compile(r"(?<!\\)#.*")
 
 
 def read_slurm_topology(path: Path) -> NamedTree:
@@ -48,7 +37,7 @@ def read_slurm_topology(path: Path) -> NamedTree:
 
     ``Nodes=ALL`` means the nodes of the ``slurm.conf`` beside it. Errors are those of `read_topology`.
     """
-    lines = list(_Reader(path).lines(path))
+    lines = list(ConfReader(path).lines(path))
     kinds = {_kind(line): line for line in lines}
     if SWITCH in kinds and len(kinds) > 1:
         other = next(kinds[kind] for kind in (BLOCK, SIZES, JOINED) if kind in kinds)
@@ -70,7 +59,7 @@ def read_slurm_topology(path: Path) -> NamedTree:
                 raise line.error("Nodes=ALL means the nodes of slurm.conf, which is not beside this file")
             # NodeName=DEFAULT sets values for the lines behind it and names no node.
             named = [
-                one for one in _Reader(conf).lines(conf, "nodename") if one.values["nodename"].upper() != "DEFAULT"
+                one for one in ConfReader(conf).lines(conf, "nodename") if one.values["nodename"].upper() != "DEFAULT"
             ]
             nodes = tuple(name for one in named for name in one.names("nodename", expander))
         switches.append(Switch(line.values.get(SWITCH) or line.values[BLOCK], nodes, below, line.place))
@@ -83,7 +72,7 @@ def read_slurm_topology(path: Path) -> NamedTree:
     printed = {size: line for line in lines for size in line.sizes("blocksize")}
     sizes = given[0].sizes(SIZES) if given else sorted(printed) or [1]
     stated = given[0] if given else printed.get(sizes[-1], lines[0])
-    return tree_of_switches(_with_joined_blocks(switches, sizes, lambda fault: stated.error(f"BlockSizes {fault}")))
+    return _blocks(switches, sizes, lambda fault: stated.error(f"BlockSizes {fault}"))
 
 
 def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
@@ -128,9 +117,7 @@ def _new_name(name: str, used: set[str]) -> str:
     return chosen
 
 
-def _with_joined_blocks(
-    blocks: Sequence[Switch], sizes: Sequence[int], error: Callable[[str], BadFileError]
-) -> list[Switch]:
+def _blocks(blocks: Sequence[Switch], sizes: Sequence[int], error: Callable[[str], BadFileError]) -> NamedTree:
     # Blocks, the levels above them, and the top; the sizes are in nodes, that of a block first.
     ratios = [size / sizes[0] if sizes[0] > 0 else 0.0 for size in sizes]
     powers = all(ratio.is_integer() and ratio >= 1 and int(ratio).bit_count() == 1 for ratio in ratios)
@@ -145,108 +132,24 @@ def _with_joined_blocks(
         before = blocks_in
         joined = [f"{size}-node block {number}" for number in range(1, len(groups) + 1)]
         switches += (Switch(name, switches=group) for name, group in zip(joined, groups, strict=True))
-    return [*switches, Switch("all blocks", switches=tuple(joined))] if len(joined) > 1 else switches
+    switches += [Switch("all blocks", switches=tuple(joined))] if len(joined) > 1 else []
+    return replace(tree_of_switches(switches), block_sizes=tuple(sizes))
 
 
-def _names(path: Path, place: str, hostlist: str | None, expander: HostlistExpander) -> tuple[str, ...]:
-    try:
-        return tuple(expander.expand(hostlist or ""))
-    except HostlistError as error:
-        raise bad_file(path, place, str(error)) from None
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    path: Path
-    number: int
-    values: Mapping[str, str]
-
-    @classmethod
-    def of(cls, path: Path, number: int, text: str) -> "_Line":
-        line, at = cls(path, number, values := {}), 0
-        text = text.rstrip()
-        while at < len(text):
-            match = _PAIR.match(text, at)
-            if match is None:
-                fault = "is not Key=value; a list goes on over lines with a backslash at the end"
-                raise line.error(f"{shown(text[at:].strip())} {fault}")
-            key = match[1].lower()
-            if key in values:
-                raise line.error(f"key {match[1]} is given twice")
-            values[key] = match[3] if match[2] is None else match[2]
-            at = match.end()
-        return line
-
-    @property
-    def place(self) -> str:
-        return f"line {self.number}"
-
-    def error(self, fault: str) -> BadFileError:
-        return bad_file(self.path, self.place, fault)
-
-    def names(self, key: str, expander: HostlistExpander) -> tuple[str, ...]:
-        return _names(self.path, f"{self.place}: {_SPELLED[key]}", self.values.get(key), expander)
-
-    def sizes(self, key: str) -> list[int]:
-        parts = [part.strip() for part in self.values[key].split(",")] if key in self.values else []
-        if not all(part.isascii() and part.isdigit() and len(part) < 9 for part in parts):
-            raise self.error(f"{_SPELLED[key]} is {shown(self.values[key])}, must be numbers of nodes such as 4,16")
-        return [int(part) for part in parts]
-
-
-def _kind(line: _Line) -> str:
+def _kind(line: ConfLine) -> str:
     kind = next((key for key in _KEYS if key in line.values), None)
     if kind is None:
-        right = ", ".join(_SPELLED[key] for key in _KEYS)
+        right = ", ".join(ConfLine.spelled(key) for key in _KEYS)
         raise line.error(f"begins with {shown(next(iter(line.values)))}, must be one of {right}")
     known = _KEYS[kind].split()
-    unknown = [key for key in line.values if _SPELLED.get(key) not in known]
+    unknown = [key for key in line.values if ConfLine.spelled(key) not in known]
     if unknown:
-        raise line.error(f"key {shown(unknown[0])} is unknown beside {_SPELLED[kind]}; keys are {', '.join(known)}")
+        raise line.error(
+            f"key {shown(unknown[0])} is unknown beside {ConfLine.spelled(kind)}; keys are {', '.join(known)}"
+        )
     if not line.values[kind].strip():
-        raise line.error(f"{_SPELLED[kind]} is empty")
+        raise line.error(f"{ConfLine.spelled(kind)} is empty")
     return kind
-
-
-@dataclass(slots=True)
-class _Reader:
-    first: Path
-    files: int = 0
-    characters: int = 0
-
-    def lines(self, path: Path, only: str = "", above: int = 0) -> Iterator[_Line]:
-        text = read_text(path)
-        self.files, self.characters = self.files + 1, self.characters + len(text)
-        if self.files > MOST_FILES or self.characters > MOST_CHARACTERS:
-            fault = f"what is included has more than {MOST_FILES} files or {MOST_CHARACTERS} characters"
-            raise bad_file(self.first, fault)
-        for number, line in _logical_lines(text):
-            words = line.split(maxsplit=1)
-            if len(words) == 2 and words[0].lower() == "include" and not words[1].startswith("="):
-                found = path.parent / words[1].rstrip()
-                # A name that no file can have is that of none.
-                if not os.path.isfile(found):
-                    raise bad_file(path, f"line {number}", f"includes {shown(words[1].rstrip())}, which is not there")
-                if above == MOST_INCLUDED:
-                    raise bad_file(path, f"line {number}", f"more than {MOST_INCLUDED} files include each other")
-                yield from self.lines(found, only, above + 1)
-            elif words and words[0].lower().startswith(only):
-                yield _Line.of(path, number, line)
-
-
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    first, held = 0, ""
-    for number, raw in enumerate(text.splitlines(), 1):
-        line = _COMMENT.sub("", raw).rstrip()
-        goes_on = line.endswith("\\")
-        # Indentation does not break a list in two.
-        held += (line.lstrip() if held.endswith(",") else line).removesuffix("\\").rstrip(" " * goes_on)
-        first = first or number
-        if not goes_on:
-            yield first, held
-            first, held = 0, ""
-    if held:
-        yield first, held
 
 
 class _SwitchModel(FileModel):
@@ -272,66 +175,112 @@ class _BlocksModel(FileModel):
     ]
 
 
+class _RingModel(FileModel):
+    ring: Annotated[str, Field(min_length=1)]
+    nodes: str
+
+
+class _RingsModel(FileModel):
+    rings: list[_RingModel]
+
+
+class _RegionModel(FileModel):
+    # Where in the torus the nodes stand says nothing of a tree.
+    model_config = ConfigDict(extra="ignore")
+
+    nodes: str | None = None
+
+
+class _TorusModel(_RegionModel):
+    name: Annotated[str, Field(min_length=1)]
+    regions: tuple[_RegionModel, ...] = Field(default=(), strict=False)
+
+
+class _TorusesModel(FileModel):
+    toruses: list[_TorusModel]
+
+
 class _TopologyModel(FileModel):
-    # Others than the one that is asked for may be of a kind that is not known.
     model_config = ConfigDict(extra="allow")
 
     topology: Annotated[str, Field(min_length=1)]
     cluster_default: bool = False
     tree: _TreeModel | None = None
     block: _BlocksModel | None = None
-    flat: bool | None = None
+    ring: _RingsModel | None = None
+    torus3d: _TorusesModel | None = None
+    flat: Any = None
+
+    def kinds(self) -> list[str]:
+        """Return which kinds of topology it is; right is one."""
+        return [kind for kind in ("tree", "block", "ring", "torus3d", "flat") if getattr(self, kind) is not None]
+
+    def switches(self, place: str) -> Iterator[tuple[str, str, tuple[tuple[str, str | None], ...], str | None]]:
+        """Yield name, place, hostlists of nodes by their places, and hostlist of switches below of each switch."""
+        for number, switch in enumerate(self.tree.switches if self.tree else ()):
+            at = f"{place}.tree.switches[{number}]"
+            yield switch.switch, at, ((f"{at}.nodes", switch.nodes),), switch.children
+        for number, block in enumerate(self.block.blocks if self.block else ()):
+            at = f"{place}.block.blocks[{number}]"
+            yield block.block, at, ((f"{at}.nodes", block.nodes),), None
+        for number, ring in enumerate(self.ring.rings if self.ring else ()):
+            at = f"{place}.ring.rings[{number}]"
+            yield ring.ring, at, ((f"{at}.nodes", ring.nodes),), None
+        for number, torus in enumerate(self.torus3d.toruses if self.torus3d else ()):
+            at = f"{place}.torus3d.toruses[{number}]"
+            regions = tuple((f"{at}.regions[{index}].nodes", one.nodes) for index, one in enumerate(torus.regions))
+            yield torus.name, at, ((f"{at}.nodes", torus.nodes), *regions), None
 
 
-class _TopologiesModel(RootModel[Annotated[list[_TopologyModel], Field(min_length=1)]]):
-    """A file."""
+class _NameModel(BaseModel):
+    # What is not chosen may be of a kind, or have keys, of a later version.
+    model_config = ConfigDict(strict=True, extra="ignore", defer_build=True)
+
+    topology: Annotated[str, Field(min_length=1)]
+    cluster_default: bool = False
 
 
-def read_slurm_topology_yaml(path: Path, name: str | None = None) -> NamedTree:
-    """Read the topology of a name, or else the cluster's default or the first.
+class _NamesModel(RootModel[Annotated[list[_NameModel], Field(min_length=1)]]):
+    """A file, as far as all its topologies are looked at."""
 
-    Errors are those of `read_topology`, and `MissingPackageError` if PyYAML is not installed.
+
+class _TopologiesModel(RootModel[list[_TopologyModel]]):
+    """A file, of whose topologies all but the one that is used are emptied."""
+
+
+def slurm_yaml_topology(obj: object, path: Path, name: str | None = None) -> NamedTree:
+    """Return the topology of a name from a parsed ``topology.yaml``, or else the cluster's default or the first.
+
+    Rings and toruses are groups that no job leaves; that a job's nodes stand side by side there is not known here.
+    Errors are those of `read_topology`.
     """
-    topologies = validated(_TopologiesModel, _parsed_yaml(path), path).root
-    chosen = name or next((one.topology for one in topologies if one.cluster_default), topologies[0].topology)
-    index, found = next(((index, one) for index, one in enumerate(topologies) if one.topology == chosen), (0, None))
-    if found is None:
-        known = ", ".join(topology.topology for topology in topologies)
+    names = validated(_NamesModel, obj, path).root
+    chosen = name or next((one.topology for one in names if one.cluster_default), names[0].topology)
+    index = next((index for index, one in enumerate(names) if one.topology == chosen), None)
+    if index is None:
+        known = ", ".join(one.topology for one in names)
         raise bad_file(path, f"there is no topology {shown(name)}; there are {known}")
-    place, noun = f"[{index}]", f"topology {shown(found.topology)}"
+    emptied = [one if at == index else {"topology": names[at].topology} for at, one in enumerate(cast(list[Any], obj))]
+    found = validated(_TopologiesModel, emptied, path).root[index]
+    place, noun, kinds = f"[{index}]", f"topology {shown(found.topology)}", found.kinds()
     if found.model_extra:
         unknown = ", ".join(map(shown, found.model_extra))
-        raise bad_file(path, place, f"{noun} has {unknown}, must be one of tree, block")
-    if found.tree is not None and found.block is not None:
-        raise bad_file(path, place, f"{noun} is both tree and block, must be one of them")
-    expander, switches = HostlistExpander(), []
-    if found.tree is not None:
-        for number, switch in enumerate(found.tree.switches):
-            at = f"{place}.tree.switches[{number}]"
-            nodes = _names(path, f"{at}.nodes", switch.nodes, expander)
-            switches.append(Switch(switch.switch, nodes, _names(path, f"{at}.children", switch.children, expander), at))
-        return tree_of_switches(switches)
-    if found.block is None:
-        raise bad_file(path, place, f"{noun} is neither tree nor block: it names no nodes")
-    for number, block in enumerate(found.block.blocks):
-        at = f"{place}.block.blocks[{number}]"
-        switches.append(Switch(block.block, _names(path, f"{at}.nodes", block.nodes, expander), (), at))
-    sizes, at = found.block.block_sizes, f"{place}.block.block_sizes"
-    return tree_of_switches(_with_joined_blocks(switches, sizes, lambda fault: bad_file(path, at, fault)))
-
-
-def _parsed_yaml(path: Path) -> object:
-    try:
-        yaml = import_module("yaml")
-    except ImportError:
-        raise MissingPackageError("topology.yaml needs PyYAML: pip install 'allocopt[yaml]'") from None
-    text = read_text(path)
-    try:
-        parsed: object = yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}"
-        raise bad_file(path, place, f"is not YAML: {error.problem}") from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise bad_file(path, f"is not YAML: {str(error).splitlines()[0]}") from None
-    return parsed
+        raise bad_file(path, place, f"{noun} has {unknown}, must be one of tree, block, ring, torus3d")
+    if len(kinds) > 1:
+        raise bad_file(path, place, f"{noun} is both {' and '.join(kinds)}, must be one of them")
+    if not kinds or kinds == ["flat"]:
+        raise bad_file(path, place, f"{noun} is {'flat' if kinds else 'of no kind'}: it names no nodes")
+    expander = HostlistExpander()
+    switches = [
+        Switch(
+            switch,
+            tuple(node for where, nodes in lists for node in names_in(path, where, nodes, expander)),
+            names_in(path, f"{at}.children", children, expander),
+            at,
+        )
+        for switch, at, lists, children in found.switches(place)
+    ]
+    if found.block is not None:
+        sizes, at = found.block.block_sizes, f"{place}.block.block_sizes"
+        return _blocks(switches, sizes, lambda fault: bad_file(path, at, fault))
+    return tree_of_switches(switches)

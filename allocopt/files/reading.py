@@ -7,9 +7,11 @@ import math
 import re
 import tomllib
 import zlib
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
+from allocopt.errors import MissingPackageError
 from allocopt.files.faults import bad_file, memory_faults_named, os_fault, shown
 
 LARGEST_FILE = 1_000_000_000
@@ -94,6 +96,24 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise bad_file(path, f"is not TOML: {error}") from None
+
+
+def read_yaml(path: Path) -> object:
+    """Read a YAML file; raise `BadFileError` if it is none, `MissingPackageError` if PyYAML is not installed."""
+    try:
+        yaml = import_module("yaml")
+    except ImportError:
+        raise MissingPackageError("YAML files need PyYAML: pip install 'allocopt[yaml]'") from None
+    text = read_text(path)
+    try:
+        parsed: object = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}"
+        raise bad_file(path, place, f"is not YAML: {error.problem}") from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise bad_file(path, f"is not YAML: {str(error).splitlines()[0]}") from None
+    return parsed
 
 
 def parse_json(text: str, where: Path | str, first_line: int = 1) -> object:

@@ -7,9 +7,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from allocopt.errors import UsageError
+from allocopt.files.cells import UNITS_S
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import read_toml
-from allocopt.traces.csv_cells import UNITS_S
 
 # What a column may mean, with the names that are known for it, in small letters, the best first: those of Slurm's
 # accounting, of published dumps such as NREL's, and of our own files of schedules.

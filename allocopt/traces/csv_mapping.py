@@ -10,9 +10,9 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import BadFileError
+from allocopt.files.cells import duration_s, instant_s, resource_count
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import lines_of, read_text
-from allocopt.traces.csv_cells import duration_s, instant_s, resource_count
 from allocopt.traces.csv_columns import Columns
 from allocopt.traces.records import Records
 from allocopt.traces.table import LARGEST

@@ -90,8 +90,13 @@ BOTH = "  tree: {switches: []}\n  block: {blocks: []}"
         ("racks", "flat: true", "flat: [", "line 24, column 1: is not YAML"),
         ("racks", TOPOLOGIES, "", "top level: is null, must be a valid list"),
         ("racks", "racks", "no racks", "there is no topology 'racks'; there are no racks, blocks, other"),
-        ("other", "", "", "[2]: topology 'other' is neither tree nor block: it names no nodes"),
-        ("other", "flat: true", "ring: {rings: []}", "[2]: topology 'other' has 'ring', must be one of tree, block"),
+        ("other", "", "", "[2]: topology 'other' is flat: it names no nodes"),
+        (
+            "other",
+            "flat: true",
+            "star: {}",
+            "[2]: topology 'other' has 'star', must be one of tree, block, ring, torus3d",
+        ),
         ("other", "  flat: true", BOTH, "[2]: topology 'other' is both tree and block"),
     ],
 )
@@ -147,7 +152,11 @@ def test_nodes_without_a_label_that_is_named_are_left_out_and_remarked(tmp_path:
 @pytest.mark.parametrize(
     ("nodes", "labels", "message"),
     [
-        ([node("a", x="1")], (), "items: no label of a network topology is on all of them: name the keys"),
+        (
+            [node("a", x="1")],
+            (),
+            "items: none of the labels of a network topology that are known is on all",
+        ),
         ([node("a", x="1")], ("y",), "items: none of the 1 nodes has the labels y"),
         ([node("a", x="1"), node("a", x="2")], ("x",), "items: node 'a' is given twice"),
         ([{"metadata": {}}], ("x",), "items[0].metadata.name: is missing"),
@@ -275,8 +284,8 @@ RECIPE = """<graphml><key id="m" for="edge" attr.name="multi_scale" attr.type="i
 <edge source="cluster" target="node"><data key="m">16</data></edge></graph></graphml>"""
 
 
-def test_a_recipe_of_flux_is_no_network(tmp_path: Path) -> None:
-    assert fault(written(tmp_path, "tiny.graphml", RECIPE)).startswith("is a recipe for the generation of resources")
+def test_a_recipe_of_flux_is_the_cluster_that_it_makes(tmp_path: Path) -> None:
+    assert read_topology(written(tmp_path, "tiny.graphml", RECIPE)).nodes == tuple(f"node{n}" for n in range(16))
 
 
 def test_what_networkx_warns_of_is_not_printed(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
@@ -460,7 +469,7 @@ def test_files_that_include_many_others_are_limited_together(tmp_path: Path) -> 
         ("SwitchName=s Node=n1", "line 1: key 'node' is unknown beside SwitchName; keys are SwitchName, Nodes, Sw"),
         ("SwitchName=s Nodes=a nodes=b", "line 1: key nodes is given twice"),
         ("SwitchName= Nodes=a", "line 1: SwitchName is empty"),
-        ("NodeName=a", "line 1: begins with 'nodename', must be one of SwitchName, BlockName, BlockSizes"),
+        ("NodeName=a", "names no switches; with --cluster it says what nodes have"),
         ("SwitchName=s Nodes=n\x1b[0m", "line 1: Nodes: 'n\\x1b[0m' has a bracket"),
         ("SwitchName=s Nodes=n\x1b", "topology nodes: node 'n\\x1b' has a control character in its name"),
         (f"include a{' ' * 1_000_000}b", "line 1: includes 'a     "),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.damage import check_read_or_refused, damaged
 
 from allocopt.errors import BadFileError, UsageError
-from allocopt.traces.csv_cells import duration_s, instant_s, resource_count
+from allocopt.files.cells import duration_s, instant_s, resource_count
 from allocopt.traces.csv_columns import Columns
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload

@@ -8,7 +8,9 @@ import re
 from datetime import UTC, datetime
 
 from allocopt.files.faults import shown
-from allocopt.traces.table import LARGEST
+
+LARGEST = 2.0**53
+"""Times, durations and counts up to which floats tell neighbours apart."""
 
 # Stand, in small letters, where there is no value, or no limit.
 _NOTHING = frozenset(

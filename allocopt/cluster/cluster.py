@@ -1,0 +1,220 @@
+"""Clusters as their sites describe them: nodes and what they have, partitions, and a topology that may be a forest."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from allocopt.arrays import BoolArray, IntArray
+from allocopt.cluster.constraint import Constraint
+from allocopt.cluster.named import NamedTree
+from allocopt.cluster.topology import Tree
+from allocopt.errors import InvalidProblemError
+
+CORES, MEMORY, GPUS = "cores", "memory_mib", "gpus"
+THOUSANDTHS = 1000
+"""Cores and GPUs are counted in thousandths: Kubernetes and its traces share them in fractions."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNode:
+    """A node and what it has.
+
+    Parameters
+    ----------
+    name
+        Its name, one in its cluster.
+    cores
+        Cores that jobs may have, a fraction where a site counts in fractions.
+    memory_mib
+        Memory that jobs may have in MiB; None where memory limits no job.
+    gpus
+        GPUs by type; the type is empty where none is told.
+    features
+        What constraints of jobs may ask for.
+    weight
+        Nodes of lower weight are taken first where the rule of allocation looks at it, as in Slurm.
+    """
+
+    name: str
+    cores: float = 1
+    memory_mib: int | None = None
+    gpus: Mapping[str, int] = field(default_factory=dict)
+    features: frozenset[str] = frozenset()
+    weight: int = 1
+
+    def __post_init__(self) -> None:
+        for name, value in ((CORES, self.cores), (MEMORY, self.memory_mib), *self.gpus.items()):
+            if value is not None and not 0 <= value < 2**40:
+                raise InvalidProblemError(f"node {self.name!r}", f"{name or 'gpu'} is {value}, must be at least 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Nodes that jobs ask for by one name, and the limits of the jobs there.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    nodes
+        Names of its nodes.
+    most_seconds, most_nodes
+        Largest time limit and node count of a job; None for no limit.
+    memory_per_core_mib, memory_per_node_mib
+        Memory of a job that asks for none; None where neither is told.
+    is_exclusive
+        Whether a job has its nodes alone.
+    tier
+        Jobs of partitions of a higher tier are looked at first.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    most_seconds: float | None = None
+    most_nodes: int | None = None
+    memory_per_core_mib: int | None = None
+    memory_per_node_mib: int | None = None
+    is_exclusive: bool = False
+    tier: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """Nodes, partitions and how the nodes are connected.
+
+    Parameters
+    ----------
+    nodes
+        The nodes, in the order of the topology.
+    topology
+        The tree, or forest, of their names.
+    partitions
+        The partitions, the default one first; none for one partition of all nodes.
+    is_exclusive
+        Whether jobs have their nodes alone everywhere.
+    remarks
+        What of the description is odd and was decided, a line each.
+
+    Raises
+    ------
+    InvalidProblemError
+        If the nodes are not those of the topology, or a partition names a node that is not there.
+    """
+
+    nodes: tuple[ClusterNode, ...]
+    topology: NamedTree
+    partitions: tuple[Partition, ...] = ()
+    is_exclusive: bool = False
+    remarks: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if tuple(node.name for node in self.nodes) != self.topology.nodes:
+            raise InvalidProblemError("cluster", "nodes are not those of its topology, in their order")
+        for partition in self.partitions:
+            self.topology.numbers(partition.nodes)
+
+    @classmethod
+    def of(
+        cls,
+        nodes: Iterable[ClusterNode],
+        topology: NamedTree | None,
+        partitions: Sequence[Partition] = (),
+        *,
+        is_exclusive: bool = False,
+        remarks: Sequence[str] = (),
+    ) -> "Cluster":
+        """Return the cluster of the nodes that the topology, if there is one, has too; nodes left out are remarked.
+
+        Raises `InvalidProblemError` if a node is given twice, or none is left.
+        """
+        known: dict[str, ClusterNode] = {}
+        for node in nodes:
+            if known.setdefault(node.name, node) is not node:
+                raise InvalidProblemError("cluster", f"node {node.name!r} is given twice")
+        if topology is None:
+            tree = Tree(np.zeros((0, len(known)), dtype=np.int64), (), (2,)) if known else None
+            found = None if tree is None else NamedTree(tree, tuple(known))
+        else:
+            found = topology.among(known)
+            missing = len(topology.nodes) - (found.tree.size if found else 0)
+            apart = len(known) + missing - len(topology.nodes)
+            told = [f"nodes of the topology that are described nowhere, left out: {missing}"] * bool(missing)
+            told += [f"nodes under no switch of the topology, left out: {apart}"] * bool(apart)
+            remarks = [*remarks, *told, *topology.remarks]
+        if found is None:
+            raise InvalidProblemError("cluster", "has no node that its topology has too")
+        left = set(found.nodes)
+        kept = [replace(one, nodes=tuple(name for name in one.nodes if name in left)) for one in partitions]
+        return cls(
+            tuple(known[name] for name in found.nodes),
+            found,
+            tuple(one for one in kept if one.nodes),
+            is_exclusive,
+            tuple(remarks),
+        )
+
+    def among(self, topology: NamedTree) -> "Cluster":
+        """Return the cluster as a topology connects its nodes; see `of`."""
+        alone, remarks = self.is_exclusive, self.remarks
+        return Cluster.of(self.nodes, topology, self.partitions, is_exclusive=alone, remarks=remarks)
+
+    @property
+    def size(self) -> int:
+        """Number of nodes."""
+        return len(self.nodes)
+
+    @cached_property
+    def resources(self) -> tuple[str, ...]:
+        """Names of what jobs share, in the order of the columns of `capacity`."""
+        types = sorted({kind for node in self.nodes for kind in node.gpus if kind})
+        return (CORES, MEMORY, GPUS, *(f"{GPUS}:{kind}" for kind in types))
+
+    @cached_property
+    def capacity(self) -> IntArray:
+        """What every node has, shape ``(nodes, resources)``: MiB of memory, thousandths of cores and GPUs.
+
+        Beside a column for each type of GPU one counts all: a job that asks for any type takes of the latter only.
+        """
+        table = np.zeros((self.size, len(self.resources)), dtype=np.int64)
+        for row, node in zip(table, self.nodes, strict=True):
+            row[:3] = (
+                round(node.cores * THOUSANDTHS),
+                2**40 if node.memory_mib is None else node.memory_mib,
+                sum(node.gpus.values()) * THOUSANDTHS,
+            )
+            for column, name in enumerate(self.resources[3:], 3):
+                row[column] = node.gpus.get(name.removeprefix(f"{GPUS}:"), 0) * THOUSANDTHS
+        table.flags.writeable = False
+        return table
+
+    @cached_property
+    def _numbers(self) -> dict[str, IntArray]:
+        return {one.name: np.array(self.topology.numbers(one.nodes), dtype=np.int64) for one in self.partitions}
+
+    def partition(self, name: str | None) -> Partition | None:
+        """Return the partition of a name, for None the default one; None where there are no partitions.
+
+        Raises `InvalidProblemError` if there is none of that name.
+        """
+        if not self.partitions:
+            return None
+        if name is None:
+            return self.partitions[0]
+        found = next((one for one in self.partitions if one.name == name), None)
+        if found is None:
+            known = ", ".join(one.name for one in self.partitions)
+            raise InvalidProblemError("partition", f"is {name!r}, must be one of {known}")
+        return found
+
+    def eligible(self, partition: Partition | None, constraint: Constraint | None) -> tuple[BoolArray, ...]:
+        """Return which nodes a job may use, by the alternatives of its constraint that all its nodes must share."""
+        inside = np.ones(self.size, dtype=np.bool_)
+        if partition is not None:
+            inside[:] = False
+            inside[self._numbers[partition.name]] = True
+        if constraint is None:
+            return (inside,)
+        held = np.array([constraint.holds(node.features) for node in self.nodes], dtype=np.bool_)
+        return tuple(inside & column for column in held.T)

@@ -1,0 +1,78 @@
+"""InfiniBand fabrics as ``ibnetdiscover`` prints them: switches, channel adapters, and the links of their ports.
+
+A host may have several adapters, each on another leaf switch (rails), and a leaf switch several spines. Two hosts are
+as far apart as the lowest switches, counted from the hosts, over which they are connected.
+"""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import networkx as nx
+
+from allocopt.cluster.named import NamedTree, placed_tree
+from allocopt.files.faults import bad_file
+from allocopt.files.reading import read_text
+
+_OWNER = re.compile(r'(Switch|Ca|Rt)\s+\d+\s+"([^"]+)"\s*#\s*"([^"]*)"')
+_PORT = re.compile(r'\[\d+\](?:\([0-9a-fA-F]+\))?\s+"([^"]+)"')
+# An adapter of a host is described by the host's name and its own, others by their maker.
+_HOST = re.compile(r"(\S+) (?:mlx|hca|ib|HCA|bnxt|irdma)\S*")
+
+
+def is_ibnetdiscover(text: str) -> bool:
+    """Whether a text has lines of switches as ``ibnetdiscover`` prints them."""
+    return re.search(r'^Switch\s+\d+\s+"S-', text, re.MULTILINE) is not None
+
+
+def read_ibnetdiscover(path: Path) -> NamedTree:
+    """Read the tree of a fabric; raise `BadFileError` that names the line if there is none."""
+    fabric, unknown = _fabric(path)
+    hosts = sorted(vertex for vertex, is_host in fabric.nodes(data="host") if is_host and fabric.degree[vertex])
+    if not hosts:
+        raise bad_file(path, 'holds no adapter of a host, such as "node1 mlx5_0", on a switch')
+    heights = nx.multi_source_dijkstra_path_length(fabric, set(hosts), weight=None)
+    levels: list[dict[str, int]] = []
+    for height in range(1, int(max(heights.values())) + 1):
+        near = fabric.subgraph(vertex for vertex, found in heights.items() if found <= height)
+        of = {vertex: number for number, found in enumerate(nx.connected_components(near)) for vertex in found}
+        numbers: dict[int, int] = {}
+        level = {host: numbers.setdefault(of[host], len(numbers)) for host in hosts}
+        # A level that joins no more than the one below it is none.
+        if not levels or level != levels[-1]:
+            levels.append(level)
+    if len(set(levels[-1].values())) == 1 and len(levels) > 1:
+        levels.pop()
+    places = {
+        host: tuple(f"level {rank} group {levels[rank - 1][host] + 1}" for rank in range(len(levels), 0, -1))
+        for host in hosts
+    }
+    tree = placed_tree(places)
+    left_out = (f"adapters that are of no host, left out: {unknown}",) if unknown else ()
+    return replace(tree, remarks=(*left_out, *tree.remarks))
+
+
+def _fabric(path: Path) -> tuple["nx.Graph[str]", int]:
+    # Parallel links say nothing of distance, and all adapters of a host are the host.
+    links: nx.Graph[str] = nx.Graph()
+    names: dict[str, str] = {}
+    unknown: set[str] = set()
+    owner = ""
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        if match := _OWNER.match(line):
+            owner = match[2]
+            host = _HOST.fullmatch(match[3])
+            if host is not None:
+                names[owner] = host[1]
+            elif match[1] != "Switch":
+                unknown.add(owner)
+        elif match := _PORT.match(line):
+            if not owner:
+                raise bad_file(path, f"line {number}", "is a port of no switch or adapter, one must stand above it")
+            links.add_edge(owner, match[1])
+        elif line.startswith("["):
+            raise bad_file(path, f"line {number}", 'is no port, must be such as [1] "S-0002c9"[2]')
+    links.remove_nodes_from(unknown)
+    fabric: nx.Graph[str] = nx.relabel_nodes(links, names)
+    nx.set_node_attributes(fabric, dict.fromkeys(names.values(), True), "host")
+    return fabric, len(unknown)

@@ -1,0 +1,162 @@
+"""What a job asks of a cluster: tasks with resources each, on nodes of a partition, under a constraint."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from allocopt.arrays import BoolArray, IntArray
+from allocopt.cluster.cluster import CORES, GPUS, MEMORY, THOUSANDTHS, Cluster
+from allocopt.cluster.constraint import Constraint
+from allocopt.cluster.hostlist import expand_hostlist
+from allocopt.errors import InvalidProblemError
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a job asks for; the words are those of ``sbatch``.
+
+    Parameters
+    ----------
+    tasks
+        Number of tasks; None for one a node.
+    least_nodes, most_nodes
+        Numbers of nodes that it may have; for no most, None.
+    tasks_per_node
+        Tasks that a node has at most.
+    cores_per_task
+        Cores of each task.
+    memory_per_node_mib, memory_per_core_mib
+        Memory on each node, or for each core of a task; None for the partition's default.
+    gpus_per_node, gpus_per_task
+        GPUs by type; an empty type for any.
+    partition
+        Name of the partition; None for the default one.
+    constraint
+        An expression of features, see `Constraint`.
+    excluded, required
+        Hostlists of nodes that it must not have, and of those of which it takes all its nodes.
+    is_exclusive
+        Whether it has its nodes alone.
+
+    Raises
+    ------
+    InvalidProblemError
+        If a number is not in its range.
+    """
+
+    tasks: int | None = None
+    least_nodes: int = 1
+    most_nodes: int | None = None
+    tasks_per_node: int | None = None
+    cores_per_task: float = 1.0
+    memory_per_node_mib: int | None = None
+    memory_per_core_mib: int | None = None
+    gpus_per_node: tuple[tuple[str, int], ...] = ()
+    gpus_per_task: tuple[tuple[str, int], ...] = ()
+    partition: str | None = None
+    constraint: str | None = None
+    excluded: str = ""
+    required: str = ""
+    is_exclusive: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("tasks", "least_nodes", "most_nodes", "tasks_per_node"):
+            value = getattr(self, name)
+            if value is not None and not 1 <= value <= 10**7:
+                raise InvalidProblemError("request", f"{name} is {value}, must be from 1 to 10^7")
+        if self.most_nodes is not None and self.most_nodes < self.least_nodes:
+            fault = f"least_nodes is {self.least_nodes}, must be at most most_nodes, {self.most_nodes}"
+            raise InvalidProblemError("request", fault)
+        if not 0 <= self.cores_per_task <= 10**6:
+            raise InvalidProblemError("request", f"cores_per_task is {self.cores_per_task}, must be from 0 to 10^6")
+
+    @classmethod
+    def whole_nodes(cls, nodes: int) -> "Request":
+        """Return the request for some nodes alone."""
+        return cls(None, nodes, nodes, cores_per_task=0, is_exclusive=True)
+
+    def on(self, cluster: Cluster) -> "ClusterRequest":
+        """Return the request in the numbers of a cluster.
+
+        Raises `InvalidProblemError` if the cluster has no such partition, node or type of GPU, or it never fits there.
+        """
+        partition = cluster.partition(self.partition)
+        is_exclusive = self.is_exclusive or cluster.is_exclusive or (partition is not None and partition.is_exclusive)
+        constraint = None if self.constraint is None else Constraint.parse(self.constraint)
+        masks = np.array(cluster.eligible(partition, constraint), dtype=np.bool_).reshape(-1, cluster.size)
+        if self.excluded:
+            masks[:, cluster.topology.numbers(expand_hostlist(self.excluded))] = False
+        if self.required:
+            only = np.zeros(cluster.size, dtype=np.bool_)
+            only[cluster.topology.numbers(expand_hostlist(self.required))] = True
+            masks &= only
+        tasks = max(self.tasks or self.least_nodes, self.least_nodes)
+        least, most = self.least_nodes, self.most_nodes or tasks
+        if self.tasks_per_node is not None:
+            least = max(least, -(-tasks // self.tasks_per_node))
+            # As in Slurm, a node that has not room for all its tasks gets none.
+            most = least if self.most_nodes is None else max(most, least)
+        if partition is not None and partition.most_nodes is not None and least > partition.most_nodes:
+            fault = f"asks for {least} nodes, partition {partition.name} lets jobs have {partition.most_nodes}"
+            raise InvalidProblemError("request", fault)
+        per_task, per_node = (np.zeros(len(cluster.resources), dtype=np.int64) for _ in range(2))
+        columns = {name: column for column, name in enumerate(cluster.resources)}
+        per_task[columns[CORES]] = round(self.cores_per_task * THOUSANDTHS)
+        memory, of_core = self.memory_per_node_mib, self.memory_per_core_mib
+        if memory is None and of_core is None and partition is not None:
+            memory, of_core = partition.memory_per_node_mib, partition.memory_per_core_mib
+        per_node[columns[MEMORY]] = memory or 0
+        per_task[columns[MEMORY]] = round((of_core or 0) * self.cores_per_task) if memory is None else 0
+        for amounts, gpus in ((per_node, self.gpus_per_node), (per_task, self.gpus_per_task)):
+            for kind, count in gpus:
+                if kind and f"{GPUS}:{kind}" not in columns:
+                    raise InvalidProblemError("request", f"asks for GPUs of type {kind!r}, which no node has")
+                amounts[columns[GPUS]] += count * THOUSANDTHS
+                if kind:
+                    amounts[columns[f"{GPUS}:{kind}"]] += count * THOUSANDTHS
+        most_tasks = min(self.tasks_per_node or tasks, tasks - least + 1)
+        made = ClusterRequest(
+            tasks, least, min(most, tasks), most_tasks, is_exclusive, per_task, per_node, masks,
+            cluster.topology.most_groups(least), 0 if partition is None else cluster.partitions.index(partition),
+        )  # fmt: skip
+        made.check_fits(cluster)
+        return made
+
+
+class ClusterRequest(NamedTuple):
+    """What a job asks for in the numbers of a cluster; amounts are those of `Cluster.capacity`."""
+
+    tasks: int
+    least_nodes: int
+    most_nodes: int
+    most_tasks: int  # on a node
+    is_exclusive: bool
+    per_task: IntArray
+    per_node: IntArray
+    masks: BoolArray  # sets of nodes of which all nodes of the job are from one, shape ``(k, nodes)``
+    most_groups: tuple[int, ...]  # see `NamedTree.most_groups`
+    partition: int  # number of its partition
+
+    def room(self, free: IntArray) -> IntArray:
+        """Return how many of its tasks each node has room for, of free amounts, shape ``(nodes, resources)``."""
+        left = free - self.per_node
+        needed = np.where(self.per_task > 0, self.per_task, 1)
+        tasks = np.where(self.per_task > 0, left // needed, self.most_tasks).min(axis=1)
+        found: IntArray = np.clip(np.where((left < 0).any(axis=1), 0, tasks), 0, self.most_tasks)
+        return found
+
+    def check_fits(self, cluster: Cluster) -> None:
+        """Raise `InvalidProblemError` if the request fits nowhere on the empty cluster."""
+        room = self.room(cluster.capacity)
+        for mask in self.masks:
+            inside = np.where(mask, room, 0)
+            spans = [np.zeros(cluster.size, dtype=np.int64)]
+            spans += [
+                row for row, most in zip(cluster.topology.tree.groups, self.most_groups, strict=True) if most == 1
+            ]
+            for group in np.unique(spans[-1]):
+                tasks = np.sort(inside[spans[-1] == group])[::-1][: self.most_nodes]
+                if tasks.sum() >= self.tasks and np.count_nonzero(tasks) >= self.least_nodes:
+                    return
+        raise InvalidProblemError("request", "asks for more than the cluster's nodes have")

@@ -1,0 +1,231 @@
+"""Nodes and partitions of Slurm: ``slurm.conf`` with ``gres.conf``, and what ``scontrol show`` prints of them.
+
+Manual pages: slurm.conf(5), gres.conf(5), scontrol(1). Of the hundreds of keys only those that say which jobs fit where
+are looked at, so that files of any version are read.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from allocopt.cluster.cluster import ClusterNode, Partition
+from allocopt.cluster.conf_lines import ConfLine, ConfReader
+from allocopt.cluster.hostlist import HostlistExpander
+from allocopt.errors import InvalidProblemError
+from allocopt.files.cells import duration_s
+from allocopt.files.faults import shown
+from allocopt.files.reading import read_text
+
+NODE, PARTITION, NODESET, GRES = "nodename", "partitionname", "nodeset", "name"
+SETTINGS = ("selecttype", "selecttypeparameters", "defmempercpu", "defmempernode")
+AWAY = ("DOWN", "DRAIN", "FAIL", "FUTURE", "INVAL")
+"""Beginnings of states in which a node takes no job."""
+NO_LIMIT = ("UNLIMITED", "INFINITE", "NONE", "N/A", "(NULL)", "UNKNOWN")
+
+# The same thing has other names in scontrol, and had in older versions.
+_ALIASES = {
+    "cputot": "cpus",
+    "procs": "cpus",
+    "activefeatures": "features",
+    "feature": "features",
+    "priority": "prioritytier",
+    "shared": "oversubscribe",
+}
+_PRINTED = re.compile(r"(?:^|\s)([A-Z][A-Za-z]*)=(.*?)(?=\s+[A-Z][A-Za-z]*=|\s*$)", re.DOTALL)
+_GPU = re.compile(r"gpu(?::([^:()\s]*[^:()\s\d][^:()\s]*))?(?::(\d{1,9}))?(?:\(.*\))?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmSite:
+    """What files of a Slurm cluster say of its nodes and partitions.
+
+    Parameters
+    ----------
+    nodes, partitions
+        All that take jobs; the default partition first.
+    is_exclusive
+        Whether jobs have their nodes alone (``select/linear``).
+    remarks
+        What is odd and was decided, a line each.
+    """
+
+    nodes: tuple[ClusterNode, ...]
+    partitions: tuple[Partition, ...]
+    is_exclusive: bool
+    remarks: tuple[str, ...]
+
+
+def read_slurm_site(paths: Sequence[Path]) -> SlurmSite:
+    """Read ``slurm.conf``, ``gres.conf``, or what ``scontrol show node`` and ``show partition`` print, together.
+
+    Raises `BadFileError` that names file, line and fault, also if no node takes jobs.
+    """
+    lines = [line for path in paths for line in _lines(path)]
+    settings = {key: line for line in lines for key in line.values if key in SETTINGS}
+    select, parameters = (settings[key].values[key] if key in settings else "" for key in SETTINGS[:2])
+    expander = HostlistExpander()
+    remarks = [] if parameters else ["SelectTypeParameters is not given: jobs share cores and memory of nodes"]
+    nodes: dict[str, ClusterNode] = {}
+    away = 0
+    for line in _with_defaults(lines, NODE):
+        names = line.names(NODE, expander)
+        if _word(line, "state", "UNKNOWN").startswith(AWAY):
+            away += len(names)
+            continue
+        one = _node(line, counts_threads="CR_CPU" in parameters.upper(), shares_memory=_shares_memory(parameters))
+        for name in names:
+            if name in nodes:
+                raise line.error(f"node {shown(name)} is given twice")
+            nodes[name] = replace(one, name=name)
+    if away:
+        remarks.append(f"nodes that are down or drained, left out: {away}")
+    _tell_types(nodes, [line for line in lines if GRES in line.values], expander)
+    sets = {line.values[NODESET]: line for line in lines if NODESET in line.values}
+    default_first: list[tuple[bool, Partition]] = []
+    for line in _with_defaults(lines, PARTITION):
+        if _word(line, "state", "UP") not in ("UP", "DRAIN"):
+            remarks.append(f"partition {line.values[PARTITION]} is {_word(line, 'state', '').lower()}: left out")
+            continue
+        partition = _partition(line, _nodes_of(line, nodes, sets, expander), settings)
+        default_first.append((_word(line, "default", "NO") != "YES", partition))
+    default_first.sort(key=lambda pair: pair[0])
+    partitions = tuple(partition for _, partition in default_first)
+    return SlurmSite(tuple(nodes.values()), partitions, "LINEAR" in select.upper(), tuple(remarks))
+
+
+def _lines(path: Path) -> Iterator[ConfLine]:
+    text = read_text(path)
+    if re.search(r"^\s*(NodeName=\S+ .*\b(Arch|CoresPerSocket)=\S+ *$|PartitionName=\S+\s*$)", text, re.MULTILINE) and (
+        "CPUAlloc=" in text or "AllowGroups=" in text
+    ):
+        records = re.finditer(r"(?:^|\n)(?=\s*(?:NodeName|PartitionName)=)((?:.+\n?)+)", text)
+        for record in records:
+            values: dict[str, str] = {}
+            for key, value in _PRINTED.findall(record[1]):
+                values.setdefault(_ALIASES.get(key.lower(), key.lower()), value.strip())
+            yield ConfLine(path, text.count("\n", 0, record.start(1)) + 1, values)
+        return
+    known = (NODE, PARTITION, NODESET, GRES, *SETTINGS)
+    for line in ConfReader(path).lines(path, known):
+        values = {_ALIASES.get(key, key): value for key, value in line.values.items()}
+        if next(iter(values)) in known:
+            yield ConfLine(line.path, line.number, values)
+
+
+def _with_defaults(lines: Sequence[ConfLine], kind: str) -> Iterator[ConfLine]:
+    # What a DEFAULT line sets holds until another one sets it anew; the other values stay.
+    defaults: dict[str, str] = {}
+    for line in lines:
+        if kind not in line.values or (kind == NODE and GRES in line.values):
+            continue
+        if line.values[kind].upper() == "DEFAULT":
+            defaults |= {key: value for key, value in line.values.items() if key != kind}
+        else:
+            yield ConfLine(line.path, line.number, defaults | dict(line.values))
+
+
+def _node(line: ConfLine, *, counts_threads: bool, shares_memory: bool) -> ClusterNode:
+    cpus, threads = _number(line, "cpus"), _number(line, "threadspercore", 1)
+    sockets = _number(line, "sockets") or _number(line, "boards", 1) * _number(line, "socketsperboard", 1)
+    cores = sockets * _number(line, "corespersocket", 1)
+    if not {"sockets", "socketsperboard", "corespersocket"} & line.values.keys():
+        cores = max(cpus // max(threads, 1), 1)
+    # CPUs may be those of all threads, or fewer than the node has.
+    available = (cpus or cores * threads) if counts_threads else min(cores, cpus or cores)
+    memory = max(_number(line, "realmemory", 1) - _number(line, "memspeclimit"), 0)
+    features = re.split(r"[,&\s]+", line.values.get("features", ""))
+    try:
+        return ClusterNode(
+            "",
+            max(available - _number(line, "corespeccount"), 0),
+            memory if shares_memory else None,
+            _gpus(line),
+            frozenset(one for one in features if one and one.upper() not in NO_LIMIT),
+            _number(line, "weight", 1),
+        )
+    except InvalidProblemError as error:
+        raise line.error(error.fault) from None
+
+
+def _gpus(line: ConfLine) -> Mapping[str, int]:
+    held: dict[str, int] = {}
+    for gres in re.split(r",(?![^(]*\))", line.values.get("gres", "")):
+        if gres.split(":")[0].strip() != "gpu":
+            continue
+        match = _GPU.fullmatch(gres.strip())
+        if match is None:
+            raise line.error(f"Gres is {shown(gres)}, must be such as gpu:a100:4")
+        held[match[1] or ""] = held.get(match[1] or "", 0) + int(match[2] or 1)
+    return held
+
+
+def _tell_types(nodes: dict[str, ClusterNode], gres: Sequence[ConfLine], expander: HostlistExpander) -> None:
+    # How many a node has is what slurm.conf says; of which type may stand in gres.conf alone.
+    types: dict[str, dict[str, int]] = {}
+    for line in gres:
+        kind = line.values.get("type", "")
+        if line.values[GRES] != "gpu" or not kind:
+            continue
+        count = _number(line, "count") or len(line.names("file", expander)) or 1
+        for name in line.names(NODE, expander) if NODE in line.values else tuple(nodes):
+            held = types.setdefault(name, {})
+            held[kind] = held.get(kind, 0) + count
+    for name, held in types.items():
+        if name in nodes and nodes[name].gpus == {"": sum(held.values())}:
+            nodes[name] = replace(nodes[name], gpus=held)
+
+
+def _nodes_of(
+    line: ConfLine, nodes: Mapping[str, ClusterNode], sets: Mapping[str, ConfLine], expander: HostlistExpander
+) -> tuple[str, ...]:
+    if line.values.get("nodes", "").upper() == "ALL":
+        return tuple(nodes)
+    found: dict[str, None] = {}
+    for name in line.names("nodes", expander):
+        if name not in sets:
+            found[name] = None
+            continue
+        chosen = sets[name]
+        feature = chosen.values.get("feature", chosen.values.get("features"))
+        found |= dict.fromkeys(chosen.names("nodes", expander))
+        found |= {node.name: None for node in nodes.values() if feature in node.features}
+    return tuple(name for name in found if name in nodes)
+
+
+def _partition(line: ConfLine, nodes: tuple[str, ...], settings: Mapping[str, ConfLine]) -> Partition:
+    try:
+        most_seconds = duration_s(line.values.get("maxtime", "UNLIMITED"), 60.0)
+    except ValueError as error:
+        raise line.error(f"MaxTime {error}") from None
+    memory = {
+        key: _number(line, key) or (_number(settings[key], key) if key in settings else 0) for key in SETTINGS[2:]
+    }
+    return Partition(
+        line.values[PARTITION],
+        nodes,
+        None if math.isnan(most_seconds) else most_seconds,
+        _number(line, "maxnodes") or None,
+        memory["defmempercpu"] or None,
+        memory["defmempernode"] or None,
+        _word(line, "oversubscribe", "NO").startswith("EXCLUSIVE"),
+        _number(line, "prioritytier", 1),
+    )
+
+
+def _shares_memory(parameters: str) -> bool:
+    return not parameters or "MEMORY" in parameters.upper()
+
+
+def _word(line: ConfLine, key: str, default: str) -> str:
+    return line.values.get(key, default).strip().upper()
+
+
+def _number(line: ConfLine, key: str, default: int = 0) -> int:
+    text = line.values.get(key, "").strip()
+    if not text or text.upper() in NO_LIMIT:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 13):
+        raise line.error(f"{key} is {shown(text)}, must be a whole number")
+    return int(text)

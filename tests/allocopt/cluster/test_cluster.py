@@ -1,0 +1,226 @@
+"""Clusters of real sites: what nodes have, partitions, constraints, and which nodes a job may use."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from allocopt.cluster.cluster import Cluster, ClusterNode, Partition
+from allocopt.cluster.constraint import Constraint
+from allocopt.cluster.reading import read_cluster
+from allocopt.cluster.request import Request
+from allocopt.errors import BadFileError, InvalidProblemError, UsageError
+
+CONF = """
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+NodeName=DEFAULT RealMemory=100 Sockets=2 CoresPerSocket=4 Weight=5
+NodeName=a[1-2] Feature=ib,fast
+NodeName=b1 CPUs=16 ThreadsPerCore=2 Gres=gpu:v100:2,gpu:a100:1(S:0-1) Feature=ib CoreSpecCount=1 MemSpecLimit=10
+NodeName=c1 State=DOWN
+NodeSet=quick Feature=fast
+PartitionName=DEFAULT MaxTime=1-00:00:00 DefMemPerCPU=7
+PartitionName=all Nodes=ALL
+PartitionName=fast Nodes=quick Default=YES MaxTime=90 OverSubscribe=EXCLUSIVE PriorityTier=3 MaxNodes=1
+"""
+SCONTROL = """
+NodeName=a1 Arch=x86_64 CoresPerSocket=4
+   CPUAlloc=0 CPUEfctv=8 CPUTot=8 CPULoad=0.01
+   AvailableFeatures=ib,fast
+   ActiveFeatures=ib,fast
+   Gres=gpu:v100:2(S:0)
+   OS=Linux 6.1 #1 SMP Debian
+   RealMemory=100 AllocMem=0 Sockets=2 Boards=1
+   State=IDLE ThreadsPerCore=1 TmpDisk=0 Weight=5 Owner=N/A
+   Partitions=all
+
+NodeName=a2 Arch=x86_64 CoresPerSocket=4
+   CPUAlloc=0 CPUEfctv=8 CPUTot=8
+   ActiveFeatures=(null) Gres=(null)
+   RealMemory=100 Sockets=2 Boards=1
+   State=DOWN+DRAIN ThreadsPerCore=1 Weight=5
+
+PartitionName=all
+   AllowGroups=ALL Default=YES
+   MaxNodes=UNLIMITED MaxTime=UNLIMITED MinNodes=0
+   Nodes=a[1-2]
+   OverSubscribe=NO State=UP DefMemPerCPU=7
+"""
+
+
+def read(folder: Path, **texts: str) -> Cluster:
+    paths = []
+    for name, text in texts.items():
+        paths.append(folder / name.replace("_", "."))
+        paths[-1].write_text(text, encoding="utf-8")
+    return read_cluster(paths)
+
+
+def test_slurm_conf_says_what_nodes_and_partitions_have(tmp_path: Path) -> None:
+    cluster = read(tmp_path, slurm_conf=CONF)
+    assert cluster.nodes == (
+        ClusterNode("a1", 8, 100, {}, frozenset({"ib", "fast"}), 5),
+        ClusterNode("a2", 8, 100, {}, frozenset({"ib", "fast"}), 5),
+        # A core is kept for the system, and memory; of sixteen threads two are a core.
+        ClusterNode("b1", 7, 90, {"v100": 2, "a100": 1}, frozenset({"ib"}), 5),
+    )
+    assert cluster.partitions == (
+        Partition("fast", ("a1", "a2"), 5400.0, 1, 7, None, is_exclusive=True, tier=3),
+        Partition("all", ("a1", "a2", "b1"), 86_400.0, None, 7, None),
+    )
+    assert cluster.resources == ("cores", "memory_mib", "gpus", "gpus:a100", "gpus:v100")
+    assert cluster.capacity.tolist()[2] == [7000, 90, 3000, 1000, 2000]
+    assert cluster.remarks == ("nodes that are down or drained, left out: 1",)
+
+
+def test_scontrol_says_the_same_of_what_is_up(tmp_path: Path) -> None:
+    cluster = read(tmp_path, show_txt=SCONTROL)
+    assert cluster.nodes == (ClusterNode("a1", 8, 100, {"v100": 2}, frozenset({"ib", "fast"}), 5),)
+    assert cluster.partitions == (Partition("all", ("a1",), None, None, 7),)
+
+
+def test_gres_conf_tells_types_and_linear_selection_gives_nodes_alone(tmp_path: Path) -> None:
+    conf = "SelectType=select/linear\nSelectTypeParameters=CR_Memory\nNodeName=n[1-2] CPUs=4 Gres=gpu:2\n"
+    cluster = read(tmp_path, slurm_conf=conf, gres_conf="AutoDetect=off\nNodeName=n1 Name=gpu Type=t4 Count=2\n")
+    assert [node.gpus for node in cluster.nodes] == [{"t4": 2}, {"": 2}]
+    assert cluster.is_exclusive
+
+
+def test_two_files_that_disagree_are_their_intersection(tmp_path: Path) -> None:
+    tree = "SwitchName=s1 Nodes=a2,x1\nSwitchName=s2 Nodes=b1,x2\nSwitchName=top Switches=s[1-2]\n"
+    cluster = read(tmp_path, slurm_conf=CONF, topology_conf=tree)
+    assert cluster.topology.nodes == ("a2", "b1")
+    assert [partition.nodes for partition in cluster.partitions] == [("a2",), ("a2", "b1")]
+    assert cluster.remarks[1:] == (
+        "nodes of the topology that are described nowhere, left out: 2",
+        "nodes under no switch of the topology, left out: 1",
+    )
+
+
+def test_what_kubernetes_can_give_is_read_from_json_and_yaml(tmp_path: Path) -> None:
+    def node(name: str, **more: object) -> dict[str, object]:
+        labels = {"topology.kubernetes.io/zone": "z", "nvidia.com/gpu.product": "H100"}
+        allocatable = {"cpu": "63500m", "memory": "2Gi", "nvidia.com/gpu": 8, "pods": "110"}
+        return {"metadata": {"name": name, "labels": labels}, "status": {"allocatable": allocatable}, **more}
+
+    nodes = {"kind": "List", "items": [node("a"), node("b", spec={"unschedulable": True})]}
+    for cluster in (read(tmp_path, nodes_json=json.dumps(nodes)), read(tmp_path, nodes_yaml=json.dumps(nodes))):
+        (only,) = cluster.nodes
+        assert (only.name, only.cores, only.memory_mib, only.gpus) == ("a", 63.5, 2048, {"H100": 8})
+        assert cluster.capacity.tolist() == [[63_500, 2048, 8000, 8000]]
+        assert "nodes that are cordoned left out: 1" in cluster.remarks
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("slurm.conf", "NodeName=a CPUs=many\n", "line 1: cpus is 'many', must be a whole number"),
+        ("slurm.conf", "NodeName=a[1-2 CPUs=1\n", "line 1: NodeName: 'a[1-2' has a bracket"),
+        ("slurm.conf", "NodeName=a CPUs=1\nNodeName=a CPUs=1\n", "line 2: node 'a' is given twice"),
+        ("slurm.conf", "NodeName=a Gres=gpu:t4:x:2\n", "line 1: Gres is 'gpu:t4:x:2', must be such as gpu:a100:4"),
+        ("slurm.conf", "NodeName=a\nPartitionName=p MaxTime=soon\n", "line 2: MaxTime is 'soon', must be a number"),
+        ("slurm.conf", "NodeName=a State=DOWN\n", "cluster: has no node that its topology has too"),
+        ("n.json", '{"items": [{"metadata": {"name": "a"}}]}', "items: none of the labels of a network topology"),
+        ("n.json", '{"graph": {"nodes": [{"metadata": {"type": "node"}}]}}', "graph.nodes[0]: has no path of contain"),
+        ("n.csv", "sn,cpu_milli,memory_mib,gpu\na,-1,1,1\n", "line 2: cpu_milli is '-1', must be a number, not neg"),
+        ("n.out", 'Switch 2 "S-1" # "leaf"\n[1] broken\n', 'line 2: is no port, must be such as [1] "S-0002c9"[2]'),
+        ("n.out", 'Switch 2 "S-1" # "leaf"\n', "holds no adapter of a host"),
+        ("n.yaml", "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n", "tells kind how to make a cluster"),
+    ],
+)
+def test_an_odd_file_gets_a_line_that_says_where_and_what(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(BadFileError) as raised:
+        read_cluster([tmp_path / name])
+    assert str(raised.value).startswith(f"{tmp_path / name}: {message}")
+    assert "\n" not in str(raised.value)
+
+
+def test_two_topologies_or_none_at_all_are_refused(tmp_path: Path) -> None:
+    tree = tmp_path / "topology.conf"
+    tree.write_text("SwitchName=s Nodes=a\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="two files describe the same thing"):
+        read_cluster([tree, tree])
+    with pytest.raises(UsageError, match="no file names the cluster"):
+        read_cluster([])
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("a", [{"a"}, {"a", "b"}]),
+        ("a&b", [{"a", "b"}]),
+        ("a,b", [{"a", "b"}]),
+        ("a|c", [{"a"}, {"c"}, {"a", "b"}]),
+        ("(a|c)&b", [{"a", "b"}]),
+    ],
+)
+def test_a_constraint_holds_for_the_features_it_names(text: str, right: list[set[str]]) -> None:
+    constraint = Constraint.parse(text)
+    for features in ({"a"}, {"b"}, {"c"}, {"a", "b"}, set()):
+        assert constraint.holds(features) == ((features in right),)
+
+
+def test_a_list_in_brackets_asks_for_one_feature_on_all_nodes() -> None:
+    assert Constraint.parse("[a|c]&b").holds({"a", "b"}) == (True, False)
+
+
+@pytest.mark.parametrize("text", ["", "a&", "(a", "a)", "a*2", "[a", "!a", "a||b", "[a|b]|c"])
+def test_what_is_no_constraint_is_named(text: str) -> None:
+    with pytest.raises(InvalidProblemError, match=r"^constraint: "):
+        Constraint.parse(text)
+
+
+def test_requests_in_the_numbers_of_a_cluster(tmp_path: Path) -> None:
+    cluster = read(tmp_path, slurm_conf=CONF)
+    made = Request(4, 1, None, 4, 1.5, gpus_per_node=(("v100", 1),), partition="all").on(cluster)
+    assert made.per_task.tolist() == [1500, 10, 0, 0, 0]
+    assert made.per_node.tolist() == [0, 0, 1000, 0, 1000]
+    assert (made.tasks, made.least_nodes, made.most_nodes, made.most_tasks) == (4, 1, 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (Request(partition="none"), "partition: is 'none', must be one of fast, all"),
+        (Request(least_nodes=2), "request: asks for 2 nodes, partition fast lets jobs have 1"),
+        (Request(9, partition="all", most_nodes=1), "request: asks for more than the cluster's nodes have"),
+        (Request(gpus_per_node=(("k80", 1),), partition="all"), "request: asks for GPUs of type 'k80'"),
+        (Request(excluded="a[1-2]"), "request: asks for more than the cluster's nodes have"),
+        (Request(required="z9"), "topology nodes: there is no node 'z9'"),
+    ],
+)
+def test_a_request_that_never_fits_says_why(tmp_path: Path, request_: Request, message: str) -> None:
+    with pytest.raises(InvalidProblemError) as raised:
+        request_.on(read(tmp_path, slurm_conf=CONF))
+    assert str(raised.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "most"), [(20, (1, 0)), (30, (1, 0)), (31, (2, 1)), (120, (4, 1)), (121, (0, 2)), (300, (0, 3))]
+)
+def test_jobs_span_no_more_blocks_than_slurm_lets_them(tmp_path: Path, nodes: int, most: tuple[int, ...]) -> None:
+    blocks = "".join(f"BlockName=b{n} Nodes=n{n}-[1-32]\n" for n in range(8)) + "BlockSizes=30,120\n"
+    assert read(tmp_path, topology_conf=blocks).topology.most_groups(nodes) == most
+
+
+def test_sites_are_read_as_they_describe_themselves(shared_data: Path) -> None:
+    sites = shared_data / "sites"
+    university = read_cluster([sites / "ubhpc" / name for name in ("slurm.conf", "gres.conf", "topology.conf")])
+    assert university.size == 217
+    assert university.capacity[:, 0].sum() == 1000 * (87 * 32 + 2 * 32 + 8 * 40 + 96 * 40 + 24 * 40)
+    assert np.count_nonzero(university.capacity[:, 2]) == 10
+    assert university.remarks == ("nodes of the topology that are described nowhere, left out: 17",)
+    counts = {
+        "flux_4node_jgf.json": (4, 144, 8),
+        "flux_medium.graphml": (72, 72 * 36, 144),
+        "flux_tiny.graphml": (2, 72, 4),
+    }
+    for name, (size, cores, gpus) in counts.items():
+        cluster = read_cluster([sites / "topologies" / name])
+        assert (cluster.size, *(cluster.capacity[:, [0, 2]].sum(axis=0) / 1000)) == (size, cores, gpus)
+    trace = read_cluster([sites / "jobs" / "openb_nodes.csv"])
+    assert (trace.size, trace.capacity[:, 2].sum() / 1000) == (1213, 6212)
+    forest = read_cluster([sites / "topologies" / "slurm133_6.conf"])
+    assert (forest.size, forest.topology.is_joined, forest.topology.most_groups(9)) == (40, False, (0, 1))
