@@ -1,0 +1,1 @@
+"""Simulation of clusters whose nodes jobs share: cores, memory and GPUs of nodes in partitions."""

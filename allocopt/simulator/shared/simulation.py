@@ -1,0 +1,127 @@
+"""Simulation of jobs that share the nodes of a cluster: cores, memory and GPUs, in partitions, under constraints."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.cluster.cluster import Cluster
+from allocopt.cluster.request import ClusterRequest
+from allocopt.kernels.arrays import record_dtype
+from allocopt.simulator.shared import state as layout
+from allocopt.simulator.shared.kernel import simulate_shared
+from allocopt.simulator.shared.state import Shared
+
+
+class Allocation(IntEnum):
+    """How nodes are chosen for a job among those with room."""
+
+    FIRST_FIT = layout.FIRST_FIT
+    BEST_FIT = layout.BEST_FIT
+    LEAST_LOADED = layout.LEAST_LOADED
+    LOWEST_SWITCH = layout.LOWEST_SWITCH
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedSchedule:
+    """When and where jobs ran.
+
+    Parameters
+    ----------
+    start, end
+        Seconds, shape ``(n,)``.
+    nodes, tasks
+        Nodes of each job and its tasks on each of them.
+    """
+
+    start: FloatArray
+    end: FloatArray
+    nodes: tuple[IntArray, ...]
+    tasks: tuple[IntArray, ...]
+
+
+def new_shared(
+    cluster: Cluster,
+    requests: Sequence[ClusterRequest],
+    request: IntArray,
+    submit: FloatArray,
+    run: FloatArray,
+    estimate: FloatArray,
+    rank: IntArray,
+    *,
+    allocation: Allocation,
+    easy: bool,
+) -> Shared:
+    """Return the state of a simulation before its first event; jobs are in the order of submission."""
+    kinds, shape_of = np.unique(np.stack((request, estimate)), axis=1, return_inverse=True)
+    asked = [requests[int(number)] for number in kinds[0]]
+    n, m, parts = len(submit), cluster.size, max(len(cluster.partitions), 1)
+    clock, rules, jobs, shapes, partitions = (
+        np.zeros(size, dtype=record_dtype(record))
+        for record, size in (
+            (layout.ClockRecord, 1),
+            (layout.RulesRecord, 1),
+            (layout.JobRecord, n),
+            (layout.ShapeRecord, len(asked)),
+            (layout.PartitionRecord, parts),
+        )
+    )
+    clock["now"] = -np.inf
+    rules["allocation"], rules["backfill"] = allocation, int(easy)
+    for name, values in (("submit", submit), ("run", run), ("rank", rank), ("shape", shape_of.reshape(-1))):
+        jobs[name] = values
+    jobs["start"], jobs["next_waiting"] = np.nan, -1
+    shapes["estimate"], shapes["first_waiting"] = kinds[1], -1
+    partitions["job"] = -1
+    first = 0
+    for shape, one in zip(shapes, asked, strict=True):
+        limited = [level for level, most in enumerate(one.most_groups) if most == 1]
+        level = limited[0] if limited else -1
+        shape["tasks"], shape["least_nodes"], shape["most_nodes"] = one.tasks, one.least_nodes, one.most_nodes
+        shape["most_tasks"], shape["is_exclusive"], shape["partition"] = one.most_tasks, one.is_exclusive, one.partition
+        shape["first_mask"], shape["n_masks"] = first, len(one.masks)
+        shape["level"], shape["most_below"] = level, one.most_groups[level - 1] if level > 0 else 0
+        first += len(one.masks)
+    shapes["failed"] = shapes["long_failed"] = shapes["long_plan"] = -1
+    groups = cluster.topology.tree.groups.copy()
+    weights = np.array([node.weight for node in cluster.nodes])
+    held = int(np.array([one.most_nodes for one in requests])[request].sum())
+    return Shared(
+        clock,
+        rules,
+        jobs,
+        shapes,
+        partitions,
+        cluster.capacity.copy(),
+        np.repeat(cluster.capacity[None], 2 + parts, axis=0),
+        np.zeros((2 + parts, m), dtype=np.int64),
+        np.zeros(1 + parts, dtype=np.bool_),
+        np.stack([one.per_task for one in asked]),
+        np.stack([one.per_node for one in asked]),
+        np.concatenate([one.masks for one in asked]),
+        np.lexsort((np.arange(m), weights)),
+        groups,
+        np.zeros((2, held), dtype=np.int64),
+        np.zeros(held, dtype=np.int64),
+        np.zeros((2, n), dtype=np.int64),
+        np.zeros((2, len(asked)), dtype=np.int64),
+        np.stack([one.masks.any(axis=0) for one in asked]),
+        np.zeros(m, dtype=np.int64),
+        np.zeros((4, m), dtype=np.int64),
+        np.zeros((3, int(groups.max()) + 1 if groups.size else 1), dtype=np.int64),
+    )
+
+
+def run_shared(state: Shared) -> SharedSchedule:
+    """Run a simulation to its end."""
+    # In parts, so that Ctrl-C is seen between them.
+    while simulate_shared(state, 10_000):
+        pass
+    jobs = state.jobs
+    parts = [
+        slice(first, first + used) for first, used in zip(jobs["first"].tolist(), jobs["n_nodes"].tolist(), strict=True)
+    ]
+    nodes, tasks = (tuple(row[part] for part in parts) for row in state.held)
+    return SharedSchedule(jobs["start"].copy(), jobs["end"].copy(), nodes, tasks)
