@@ -13,17 +13,10 @@ import numpy as np
 from numba import boolean, int64
 
 from allocopt.kernels.compiled import helper, inlined, kernel
-from allocopt.simulator.shared.state import (
-    BEST_FIT,
-    EASY,
-    ENDS,
-    LEAST_LOADED,
-    LOWEST_SWITCH,
-    NOW,
-    RUNNING,
-    SHARED,
-    Shared,
-)
+from allocopt.simulator.shared.state import ENDS, NOW, RUNNING, SHARED, Allocation, Shared
+
+FIRST_FIT, LEAST_LOADED = int(Allocation.FIRST_FIT), int(Allocation.LEAST_LOADED)
+LOWEST_SWITCH = int(Allocation.LOWEST_SWITCH)
 
 
 @inlined
@@ -133,11 +126,11 @@ def _choose_among(s: Shared, shape: int, mask: int, level: int, group: int) -> i
         s.chosen[2, n] = -free if rule == LEAST_LOADED else free
         n += 1
         total += tasks
-        if rule < BEST_FIT and total >= about.tasks and n >= about.least_nodes and n <= about.most_nodes:
+        if rule == FIRST_FIT and total >= about.tasks and n >= about.least_nodes and n <= about.most_nodes:
             break
     if n < about.least_nodes or total < about.tasks:
         return 0
-    if rule >= BEST_FIT:
+    if rule != FIRST_FIT:
         _sort(s, n)
     used = _take(s, shape, n)
     if used == 0:
@@ -207,7 +200,6 @@ def _choose_within(s: Shared, shape: int, mask: int, level: int) -> int:
 def choose(s: Shared, shape: int) -> int:
     """Choose nodes for a job where there is room in all tables that are respected; return how many, 0 for none."""
     about = s.shapes[shape]
-    s.clock[0].examined += 1
     for mask in range(about.first_mask, about.first_mask + about.n_masks):
         used = 0
         if s.rules[0].allocation == LOWEST_SWITCH:
@@ -497,7 +489,7 @@ def _end_pass(s: Shared) -> None:
 @helper()
 def _pass(s: Shared) -> None:
     """Start what may start, in the order of the queue: the first waiting job of each shape, until it finds no room."""
-    clock, is_easy = s.clock[0], s.rules[0].backfill == EASY
+    clock, is_easy = s.clock[0], s.rules[0].is_easy > 0
     _begin_pass(s)
     left = clock.n_waiting
     while left > 0:
@@ -505,7 +497,6 @@ def _pass(s: Shared) -> None:
         about = s.shapes[shape]
         job, plan = about.first_waiting, s.partitions[about.partition]
         if (is_easy or not plan.is_blocked) and _try_to_start(s, job):
-            clock.n_queued -= 1
             about.first_waiting = s.jobs[job].next_waiting
             if about.first_waiting >= 0:
                 _sink_shape(s, 0, left)
@@ -523,7 +514,6 @@ def _pass(s: Shared) -> None:
 @inlined
 def _enqueue(s: Shared, job: int) -> None:
     clock, shape = s.clock[0], s.shapes[s.jobs[job].shape]
-    clock.n_queued += 1
     s.jobs[job].next_waiting = -1
     if shape.first_waiting < 0:
         s.waiting[0, clock.n_waiting] = s.jobs[job].shape

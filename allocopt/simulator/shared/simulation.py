@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 
@@ -12,16 +11,7 @@ from allocopt.cluster.request import ClusterRequest
 from allocopt.kernels.arrays import record_dtype
 from allocopt.simulator.shared import state as layout
 from allocopt.simulator.shared.kernel import simulate_shared
-from allocopt.simulator.shared.state import Shared
-
-
-class Allocation(IntEnum):
-    """How nodes are chosen for a job among those with room."""
-
-    FIRST_FIT = layout.FIRST_FIT
-    BEST_FIT = layout.BEST_FIT
-    LEAST_LOADED = layout.LEAST_LOADED
-    LOWEST_SWITCH = layout.LOWEST_SWITCH
+from allocopt.simulator.shared.state import Allocation, Shared
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +59,7 @@ def new_shared(
         )
     )
     clock["now"] = -np.inf
-    rules["allocation"], rules["backfill"] = allocation, int(easy)
+    rules["allocation"], rules["is_easy"] = allocation, easy
     for name, values in (("submit", submit), ("run", run), ("rank", rank), ("shape", shape_of.reshape(-1))):
         jobs[name] = values
     jobs["start"], jobs["next_waiting"] = np.nan, -1

@@ -4,16 +4,25 @@ Jobs are numbered in the order of their submission, nodes in the order of their 
 for as long, are of one *shape*. Amounts are those of `allocopt.cluster.cluster.Cluster.capacity`.
 """
 
+from enum import IntEnum
 from typing import Annotated, NamedTuple, Protocol
 
 from allocopt.arrays import BoolArray, IntArray
 from allocopt.kernels.arrays import BoolMatrix, IntMatrix, Records, record_type
 
-FIRST_FIT, BEST_FIT, LEAST_LOADED, LOWEST_SWITCH = range(4)
-"""Rules of allocation: nodes by weight, then by number; by the fewest free cores; by the most; within the lowest switch
-below which the job fits, that with the least room left, the fewest free cores first."""
 
-NO_BACKFILL, EASY = range(2)
+class Allocation(IntEnum):
+    """How nodes are chosen for a job among those with room.
+
+    By weight, then by number; by the fewest free cores; by the most; within the lowest switch below which the job fits,
+    that with the least room left, the fewest free cores first.
+    """
+
+    FIRST_FIT = 0
+    BEST_FIT = 1
+    LEAST_LOADED = 2
+    LOWEST_SWITCH = 3
+
 
 NOW = 0  # the table of what is free now; the others are those of reservations, a partition each
 
@@ -60,20 +69,18 @@ class ClockRecord(Protocol):
     now: float
     next_submission: int
     n_waiting: int  # shapes of which jobs wait
-    n_queued: int
     n_events: int
     n_running: int
     n_held: int
     n_released: int
     plan: int  # rises when a reservation changes
-    examined: int  # tries to place a job
 
 
 class RulesRecord(Protocol):
     """How jobs are scheduled and placed."""
 
-    allocation: int
-    backfill: int
+    allocation: int  # an `Allocation`
+    is_easy: int  # whether others are backfilled, 0 or 1
 
 
 class PartitionRecord(Protocol):
@@ -95,8 +102,8 @@ class Shared(NamedTuple):
     partitions: Records[PartitionRecord]
     capacity: IntMatrix  # shape ``(m, R)``
     room: Annotated[IntArray, 3]  # free now, at each partition's shadow time, and scratch, ``(2 + P, m, R)``
-    users: IntMatrix  # jobs on each node at the same times, shape ``(1 + P, m)``
-    respected: BoolArray  # which of these tables the job that is placed has to fit in, shape ``(1 + P,)``
+    users: IntMatrix  # jobs on each node at the same times, shape ``(2 + P, m)``
+    respected: BoolArray  # in which of these but the scratch the job that is placed has to fit, ``(1 + P,)``
     per_task: IntMatrix  # amounts by shape, ``(S, R)``
     per_node: IntMatrix
     masks: BoolMatrix  # sets of nodes, ``(M, m)``
@@ -108,8 +115,8 @@ class Shared(NamedTuple):
     waiting: IntMatrix  # shapes of which jobs wait, and those left in a pass as a heap by rank; ``(2, S)``
     allowed: BoolMatrix  # nodes in one of the masks of each shape, ``(S, m)``
     tasks_at: IntArray  # scratch: tasks that every node has room for, ``(m,)``
-    chosen: IntMatrix  # scratch: nodes, their tasks and sort keys, and a permutation, ``(4, m)``
-    sums: IntMatrix  # scratch: tasks and nodes that a group has room for, and whether it is left out, ``(3, G)``
+    chosen: IntMatrix  # scratch: nodes, room for tasks, sort keys, and tasks given, ``(4, m)``
+    sums: IntMatrix  # scratch: tasks and nodes that a group has room for, and whether it is allowed, ``(3, G)``
 
 
 SHARED = record_type(Shared)

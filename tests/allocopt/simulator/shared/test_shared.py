@@ -1,15 +1,179 @@
 """Jobs that share nodes: the kernel schedules as the slow simulation does, and no node is ever overcommitted."""
 
+import math
+from dataclasses import dataclass, field
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.slow_shared import SlowShared
 
+from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.cluster.cluster import Cluster, ClusterNode, Partition
 from allocopt.cluster.named import Switch, tree_of_switches
-from allocopt.cluster.request import Request
+from allocopt.cluster.request import ClusterRequest, Request
 from allocopt.errors import InvalidProblemError
-from allocopt.simulator.shared.simulation import Allocation, new_shared, run_shared
+from allocopt.simulator.shared.simulation import new_shared, run_shared
+from allocopt.simulator.shared.state import Allocation
+
+
+@dataclass
+class _Running:
+    job: int
+    request: ClusterRequest
+    end: float
+    expected_end: float
+    tasks: dict[int, int]
+
+
+@dataclass
+class _Plan:
+    job: int
+    shadow: float
+    tasks: dict[int, int]
+    is_stale: bool = False
+
+
+@dataclass
+class SlowShared:
+    """The simulation once more, as plain as can be, of jobs with their kinds of requests, times and estimates."""
+
+    cluster: Cluster
+    requests: list[ClusterRequest]
+    request: IntArray
+    submit: FloatArray
+    run: FloatArray
+    estimate: FloatArray
+    allocation: Allocation
+    easy: bool
+    running: list[_Running] = field(default_factory=list)
+    plans: dict[int, _Plan] = field(default_factory=dict)
+
+    def simulate(self) -> dict[int, tuple[float, dict[int, int]]]:
+        """Return start and tasks by node of every job that starts."""
+        started: dict[int, tuple[float, dict[int, int]]] = {}
+        queue: list[int] = []
+        coming = list(range(len(self.submit)))
+        while coming or self.running:
+            now = min([self.submit[job] for job in coming[:1]] + [one.end for one in self.running])
+            for one in sorted((one for one in self.running if one.end == now), key=lambda one: one.job):
+                self.running.remove(one)
+                for plan in self.plans.values():
+                    useful = self.requests[self.request[plan.job]].masks.any(axis=0)
+                    plan.is_stale |= any(useful[node] for node in one.tasks)
+            while coming and self.submit[coming[0]] == now:
+                queue.append(coming.pop(0))
+            blocked: dict[int, _Plan | None] = {}
+            for job in list(queue):
+                request = self.requests[self.request[job]]
+                if request.partition in blocked and not self.easy:
+                    continue
+                tables = [self.free(math.inf, None)]
+                tables += [
+                    self.free(plan.shadow, plan)
+                    for plan in blocked.values()
+                    if plan is not None and now + self.estimate[job] > plan.shadow
+                ]
+                tasks = self.choose(request, tables)
+                if tasks:
+                    queue.remove(job)
+                    started[job] = (now, tasks)
+                    end, expected = now + self.run[job], now + self.estimate[job]
+                    self.running.append(_Running(job, request, end, expected, tasks))
+                elif request.partition not in blocked:
+                    plan = self.plans.get(request.partition)
+                    if self.easy and (plan is None or plan.job != job or plan.is_stale or plan.shadow <= now):
+                        plan = self.plan(job, now)
+                        self.plans[request.partition] = plan
+                    blocked[request.partition] = plan if self.easy else None
+            self.plans = {partition: plan for partition, plan in self.plans.items() if partition in blocked}
+        return started
+
+    def free(self, time: float, plan: _Plan | None) -> tuple[IntArray, IntArray]:
+        """Return amounts and numbers of jobs by node: now (infinite, without a plan), or at a time by the estimates."""
+        room, users = self.cluster.capacity.copy(), np.zeros(self.cluster.size, dtype=np.int64)
+        held = [(one.request, one.tasks) for one in self.running if plan is None or one.expected_end > time]
+        if plan is not None:
+            held.append((self.requests[self.request[plan.job]], plan.tasks))
+        for request, tasks in held:
+            for node, count in tasks.items():
+                users[node] += 1
+                whole = self.cluster.capacity[node]
+                room[node] -= whole if request.is_exclusive else request.per_node + count * request.per_task
+        return room, users
+
+    def plan(self, job: int, now: float) -> _Plan:
+        """Return the reservation of a job that does not fit now."""
+        request = self.requests[self.request[job]]
+        for time in sorted({max(one.expected_end, now) for one in self.running}):
+            plan = _Plan(job, time, {})
+            tasks = self.choose(request, [self.free(time, plan)])
+            if tasks:
+                return _Plan(job, time, tasks)
+        raise AssertionError("fits nowhere")
+
+    def choose(self, request: ClusterRequest, tables: list[tuple[IntArray, IntArray]]) -> dict[int, int]:
+        """Return tasks by node for a job that has to fit in all tables, none if it does not."""
+        room = np.full(self.cluster.size, request.most_tasks)
+        for free, users in tables:
+            fits = request.room(free)
+            room = np.minimum(room, np.where(users > 0, 0, fits) if request.is_exclusive else fits)
+        for mask in request.masks:
+            found = self.choose_from(request, np.where(mask, room, 0), tables[0][0][:, 0])
+            if found:
+                return found
+        return {}
+
+    def choose_from(self, request: ClusterRequest, room: IntArray, cores: IntArray) -> dict[int, int]:
+        """Return tasks by node of nodes with some room."""
+        groups, limits = self.cluster.topology.tree.groups, request.most_groups
+        level = next((level for level, most in enumerate(limits) if most == 1), None)
+        if self.allocation is Allocation.LOWEST_SWITCH and not (level and limits[level - 1]):
+            for lower in range(len(groups) if level is None else level):
+                if found := self.within(request, room, cores, groups[lower]):
+                    return found
+        if level is None:
+            return self.among(request, room, cores)
+        return self.within(request, room, cores, groups[level], groups[level - 1] if level else None, limits[level - 1])
+
+    def within(
+        self, request: ClusterRequest, room: IntArray, cores: IntArray, groups: IntArray,
+        below: IntArray | None = None, most_below: int = 0,
+    ) -> dict[int, int]:  # fmt: skip
+        """Return tasks by node of the fullest group that has room."""
+        sums = [(int(room[groups == group].sum()), group) for group in np.unique(groups)]
+        for total, group in sorted(sums):
+            inside: BoolArray = groups == group
+            if total < request.tasks or np.count_nonzero(room[inside]) < request.least_nodes:
+                continue
+            if below is not None and most_below:
+                parts = sorted((-int(room[below == part].sum()), part) for part in np.unique(below[inside]))
+                inside = inside & np.isin(below, [part for total, part in parts[:most_below] if total])
+            if found := self.among(request, np.where(inside, room, 0), cores):
+                return found
+        return {}
+
+    def among(self, request: ClusterRequest, room: IntArray, cores: IntArray) -> dict[int, int]:
+        """Return tasks by node of nodes in the order of the rule, or of those with most room."""
+        least = request.tasks if request.most_nodes == 1 else 1
+        order = sorted(range(self.cluster.size), key=lambda node: (self.cluster.nodes[node].weight, node))
+        nodes = [node for node in order if room[node] >= least]
+        sign = {Allocation.FIRST_FIT: 0, Allocation.LEAST_LOADED: -1}.get(self.allocation, 1)
+        if sign:
+            nodes.sort(key=lambda node: (sign * cores[node], node))
+        by_room = sorted(nodes, key=lambda node: (-room[node], node))
+        return self.taken(request, room, nodes) or self.taken(request, room, by_room)
+
+    @staticmethod
+    def taken(request: ClusterRequest, room: IntArray, nodes: list[int]) -> dict[int, int]:
+        """Give tasks to nodes in order, so many that every node that is needed gets one."""
+        tasks: dict[int, int] = {}
+        left = request.tasks
+        for node in nodes[: request.most_nodes]:
+            if left == 0 and len(tasks) >= request.least_nodes:
+                break
+            tasks[node] = int(min(room[node], left - max(request.least_nodes - len(tasks) - 1, 0)))
+            left -= tasks[node]
+        return tasks if left == 0 and len(tasks) >= request.least_nodes else {}
 
 
 @st.composite
