@@ -1,15 +1,11 @@
 """Sweeps of 500 cells that are killed, on this machine and on a Ray cluster, beside an undisturbed one."""
 
 import random
-import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 from allocopt.report.table import Cell, aligned_table
@@ -18,6 +14,7 @@ from papers.pages import page_parser, write_page
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
+from support.ray_nodes import head_node, running_cells, second_node  # noqa: E402
 from support.sweeps import (  # noqa: E402
     finished,
     kill,
@@ -38,64 +35,6 @@ CELLS = 500
 SOLVERS = ["lns:free", "lns:dcas", "annealing:free", "annealing:dcas", "dp:scas"]
 HEADER = ("trial", "driver killed", "workers killed", "cells at the kills", "rows", "equal rows", "wall s")
 DIGITS = (None, 0, 0, None, 0, 0, 1)
-
-RAY = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
-
-
-@dataclass(frozen=True, slots=True)
-class RayCluster:
-    """A cluster on this machine: its address, and the session of the processes of its first node."""
-
-    address: str
-    session: int
-
-
-@contextmanager
-def ray_cluster(cores: int) -> Iterator[RayCluster]:
-    """Start a cluster with ports and a folder of its own, and stop it."""
-    folder = Path(tempfile.mkdtemp(prefix="r"))
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
-    port, *others = (one.getsockname()[1] for one in sockets)
-    for one in sockets:
-        one.close()
-    options = [f"--num-cpus={cores}", "--head", f"--port={port}", f"--temp-dir={folder}", "--include-dashboard=false"]
-    names = ("dashboard-port", "dashboard-agent-listen-port")
-    options += [f"--{name}={other}" for name, other in zip(names, others, strict=True)]
-    with ray_node(options, folder) as session:
-        yield RayCluster(f"127.0.0.1:{port}", session)
-
-
-@contextmanager
-def ray_node(options: list[str], folder: Path) -> Iterator[int]:
-    """Start a node with a new folder, yield the session of its processes, and remove all."""
-    log = folder / "node.log"
-    try:
-        with log.open("w", encoding="utf-8") as out:
-            process = subprocess.Popen(
-                [*RAY, *options], start_new_session=True, stdout=out, stderr=out, stdin=subprocess.DEVNULL
-            )
-        try:
-            wait_for(lambda: "runtime started" in log.read_text(encoding="utf-8") or process.poll() is not None)
-            assert process.poll() is None, log.read_text(encoding="utf-8")
-            yield process.pid
-        finally:
-            for _ in range(2):
-                for pid in members(process.pid):
-                    kill(pid)
-            process.wait()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def ray_workers(session: int) -> list[int]:
-    """Return the workers of a Ray cluster that run a cell."""
-    found = []
-    for pid in members(session):
-        # A process may be gone by now.
-        with suppress(OSError):
-            title = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
-            found += [pid] if title.startswith("ray::run_task") else []
-    return found
 
 
 def main() -> None:
@@ -177,13 +116,13 @@ class Trials:
 
     def on_ray(self) -> None:
         """Run on a cluster of two workers, and kill one of them."""
-        with ray_cluster(2) as cluster:
+        with head_node() as (address, session):
             for name, kills in (("Ray", 0), ("Ray, worker killed", 1)):
                 output, reached, started = self._output(name), [], time.perf_counter()
-                process = self._start("-o", output, "--ray", cluster.address)
+                process = self._start("-o", output, "--ray", address)
                 for goal in self._goals(kills):
                     self._wait(output, goal)
-                    kill(one_of(ray_workers, cluster.session))
+                    kill(one_of(running_cells, session))
                     reached.append(finished(output))
                 assert process.wait() == 0
                 self._record(name, output, 0, kills, reached, time.perf_counter() - started)
@@ -191,13 +130,10 @@ class Trials:
     def node_killed(self) -> None:
         """Run on two nodes of a worker each, and kill the second node."""
         output, started = self._output("node"), time.perf_counter()
-        with (
-            ray_cluster(1) as cluster,
-            ray_node([f"--address={cluster.address}", "--num-cpus=1"], Path(tempfile.mkdtemp(prefix="r"))) as second,
-        ):
-            process = self._start("-o", output, "--ray", cluster.address)
+        with head_node(cores=1) as (address, _), second_node(address) as second:
+            process = self._start("-o", output, "--ray", address)
             self._wait(output, *self._goals(1))
-            one_of(ray_workers, second)
+            one_of(running_cells, second)
             reached = [finished(output)]
             for pid in members(second):
                 kill(pid)
