@@ -95,9 +95,8 @@ class ConfReader:
     files: int = 0
     characters: int = 0
 
-    def lines(self, path: Path, only: str | tuple[str, ...] = "", above: int = 0) -> Iterator[ConfLine]:
-        """Yield the lines, those of included files in their places, whose first key begins with one of ``only``."""
-        text = read_text(path)
+    def lines(self, path: Path, text: str, only: str | tuple[str, ...] = "", above: int = 0) -> Iterator[ConfLine]:
+        """Yield the lines of a text, those of included files in place, whose first key begins with one of ``only``."""
         self.files, self.characters = self.files + 1, self.characters + len(text)
         if self.files > MOST_FILES or self.characters > MOST_CHARACTERS:
             fault = f"what is included has more than {MOST_FILES} files or {MOST_CHARACTERS} characters"
@@ -111,7 +110,7 @@ class ConfReader:
                     raise bad_file(path, f"line {number}", f"includes {shown(words[1].rstrip())}, which is not there")
                 if above == MOST_INCLUDED:
                     raise bad_file(path, f"line {number}", f"more than {MOST_INCLUDED} files include each other")
-                yield from self.lines(found, only, above + 1)
+                yield from self.lines(found, read_text(found), only, above + 1)
             elif words and words[0].lower().startswith(only):
                 yield ConfLine.of(path, number, line)
 

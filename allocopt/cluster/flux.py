@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from allocopt.cluster.cluster import Cluster, ClusterNode
 from allocopt.cluster.named import placed_tree
 from allocopt.cluster.topology import LARGEST_CLUSTER
 from allocopt.files.faults import bad_file, shown
-from allocopt.files.models import validated
+from allocopt.files.models import FileModel, validated
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -25,26 +25,24 @@ MOST_DEEP = 50  # vertices below each other beyond which a recipe is refused
 _MIB = {"": 1.0, "KB": 1 / 1024, "MB": 1.0, "MIB": 1.0, "GB": 1024.0, "GIB": 1024.0, "TB": 1024.0**2}
 
 
-class _Metadata(BaseModel):
-    # Vertices have many keys that say nothing of what fits where.
-    model_config = ConfigDict(frozen=True, defer_build=True)
-
+# Vertices have many keys that say nothing of what fits where.
+class _Metadata(FileModel, extra="ignore"):
     type: str
     name: str = ""
     size: Annotated[float, Field(ge=0, lt=2**40)] = 1
     unit: str = ""
-    paths: dict[str, str] = {}
+    paths: dict[str, str] = Field(default_factory=dict)
 
 
-class _Vertex(BaseModel):
+class _Vertex(FileModel, extra="ignore"):
     metadata: _Metadata
 
 
-class _Vertices(BaseModel):
+class _Vertices(FileModel, extra="ignore"):
     nodes: Annotated[list[_Vertex], Field(min_length=1)]
 
 
-class _JsonGraph(BaseModel):
+class _JsonGraph(FileModel, extra="ignore"):
     graph: _Vertices
 
 

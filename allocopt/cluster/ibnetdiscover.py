@@ -12,7 +12,6 @@ import networkx as nx
 
 from allocopt.cluster.named import NamedTree, placed_tree
 from allocopt.files.faults import bad_file
-from allocopt.files.reading import read_text
 
 _OWNER = re.compile(r'(Switch|Ca|Rt)\s+\d+\s+"([^"]+)"\s*#\s*"([^"]*)"')
 _PORT = re.compile(r'\[\d+\](?:\([0-9a-fA-F]+\))?\s+"([^"]+)"')
@@ -20,14 +19,9 @@ _PORT = re.compile(r'\[\d+\](?:\([0-9a-fA-F]+\))?\s+"([^"]+)"')
 _HOST = re.compile(r"(\S+) (?:mlx|hca|ib|HCA|bnxt|irdma)\S*")
 
 
-def is_ibnetdiscover(text: str) -> bool:
-    """Whether a text has lines of switches as ``ibnetdiscover`` prints them."""
-    return re.search(r'^Switch\s+\d+\s+"S-', text, re.MULTILINE) is not None
-
-
-def read_ibnetdiscover(path: Path) -> NamedTree:
-    """Read the tree of a fabric; raise `BadFileError` that names the line if there is none."""
-    fabric, unknown = _fabric(path)
+def ibnetdiscover_tree(text: str, path: Path) -> NamedTree:
+    """Return the tree of the fabric in a file's text; raise `BadFileError` that names the line if there is none."""
+    fabric, unknown = _fabric(text, path)
     hosts = sorted(vertex for vertex, is_host in fabric.nodes(data="host") if is_host and fabric.degree[vertex])
     if not hosts:
         raise bad_file(path, 'holds no adapter of a host, such as "node1 mlx5_0", on a switch')
@@ -52,13 +46,13 @@ def read_ibnetdiscover(path: Path) -> NamedTree:
     return replace(tree, remarks=(*left_out, *tree.remarks))
 
 
-def _fabric(path: Path) -> tuple["nx.Graph[str]", int]:
+def _fabric(text: str, path: Path) -> tuple["nx.Graph[str]", int]:
     # Parallel links say nothing of distance, and all adapters of a host are the host.
     links: nx.Graph[str] = nx.Graph()
     names: dict[str, str] = {}
     unknown: set[str] = set()
     owner = ""
-    for number, line in enumerate(read_text(path).splitlines(), 1):
+    for number, line in enumerate(text.splitlines(), 1):
         if match := _OWNER.match(line):
             owner = match[2]
             host = _HOST.fullmatch(match[3])

@@ -17,6 +17,10 @@ from allocopt.files.reading import parse_json, read_text, read_toml, read_yaml
 if TYPE_CHECKING:
     from allocopt.cluster.multicore import Machine
 
+ALONE = "what nodes have is told nowhere: jobs have them alone"
+_NODES = re.compile(
+    r"^\s*(NodeName|PartitionName|NodeSet|Name|AutoDetect|SelectType\w*)\s*=", re.MULTILINE | re.IGNORECASE
+)
 _SWITCHES = re.compile(r"^\s*(SwitchName|BlockName)\s*=", re.MULTILINE | re.IGNORECASE)
 _WRITERS = {".conf": "slurm:write_slurm_topology", ".graphml": "graphml:write_graphml"}
 
@@ -42,7 +46,7 @@ def read_topology(path: Path | str, labels: Sequence[str] = ()) -> NamedTree:
         If labels are given for another format, or one twice.
     """
     found = _found(path, labels)
-    if found is None:
+    if isinstance(found, str):
         raise bad_file(Path(path), "names no switches; with --cluster it says what nodes have")
     return replace(found.topology, remarks=found.remarks) if isinstance(found, Cluster) else found
 
@@ -68,83 +72,80 @@ def read_cluster(paths: Sequence[Path | str], labels: Sequence[str] = ()) -> Clu
     """
     trees: list[NamedTree] = []
     clusters: list[Cluster] = []
-    sites: list[Path] = []
+    site: dict[Path, str] = {}
     for path in paths:
         match _found(path, labels):
-            case NamedTree() as found:
-                trees.append(found)
-            case Cluster() as whole:
-                clusters.append(whole)
-            case None:
-                sites.append(Path(path))
+            case NamedTree() as tree:
+                trees.append(tree)
+            case Cluster() as cluster:
+                clusters.append(cluster)
+            case text:
+                site[Path(path)] = text
     shown_paths = ",".join(map(str, paths))
-    if len(trees) > 1 or len(clusters) > 1 or (clusters and sites):
-        raise UsageError(f"{shown_paths}: two files describe the same thing, must be one cluster and one topology")
-    tree = next(iter(trees), None)
     with problem_faults_named(shown_paths):
-        if sites:
-            from allocopt.cluster.slurm_conf import read_slurm_site
+        if site:
+            from allocopt.cluster.slurm_conf import slurm_cluster
 
-            site = read_slurm_site(sites)
-            return Cluster.of(site.nodes, tree, site.partitions, is_exclusive=site.is_exclusive, remarks=site.remarks)
-        alone = "what nodes have is told nowhere: jobs have them alone"
-        if clusters:
-            one = clusters[0] if tree is None else clusters[0].among(tree)
-            return replace(one, remarks=(*one.remarks, alone)) if one.is_exclusive else one
-        if tree is None:
+            clusters.append(slurm_cluster(site))
+        if len(trees) > 1 or len(clusters) > 1:
+            raise UsageError(f"{shown_paths}: two files describe the same thing, must be one cluster and one topology")
+        if not trees and not clusters:
             raise UsageError("no file names the cluster")
-        return Cluster.of(map(ClusterNode, tree.nodes), tree, is_exclusive=True, remarks=[alone])
+        if not clusters:
+            nodes = [ClusterNode(name) for name in trees[0].nodes]
+            found = Cluster.of(nodes, trees[0], is_exclusive=True)
+        else:
+            found = clusters[0].among(trees[0]) if trees else clusters[0]
+    is_told = site or not found.is_exclusive
+    return found if is_told else replace(found, remarks=(ALONE, *found.remarks))
 
 
-def _found(path: Path | str, labels: Sequence[str]) -> NamedTree | Cluster | None:
-    # None for a file of a site that says what nodes have, but not how they are connected.
-    with problem_faults_named(topology_file(path)[0]):
-        return _read_as_told(path, labels)
-
-
-def _read_as_told(path: Path | str, labels: Sequence[str]) -> NamedTree | Cluster | None:
-    # The name of a topology behind # is no part of the file's ending.
+def _found(path: Path | str, labels: Sequence[str]) -> NamedTree | Cluster | str:
+    # The text of a file of Slurm that says what nodes have; several of them say it together.
     source, name = topology_file(path)
-    suffix = _suffix(source).lower()
-    found: NamedTree | Cluster | None
-    if suffix in (".json", ".yaml", ".yml"):
-        found = _from_object(
-            read_yaml(source) if suffix != ".json" else parse_json(read_text(source), source), source, name, labels
-        )
-        if found is not None:
-            return found
-    if labels:
-        raise UsageError(f"labels are those of Kubernetes nodes, {source.name} holds none")
-    if suffix == ".graphml":
-        return cast(NamedTree | Cluster, _loaded("graphml:read_graphml")(source))
-    if suffix == ".csv":
-        return cast(Cluster, _loaded("openb:read_openb_nodes")(source))
-    text = read_text(source)
+    with problem_faults_named(source):
+        # A pipe can be read once.
+        match _suffix(source).lower():
+            case ".json":
+                return _from_object(parse_json(read_text(source), source), source, name, labels)
+            case ".yaml" | ".yml":
+                return _from_object(read_yaml(source), source, name, labels)
+            case suffix:
+                _check_no_labels(source, labels)
+                if suffix == ".graphml":
+                    return cast(NamedTree | Cluster, _loaded("graphml:read_graphml")(source))
+                if suffix == ".csv":
+                    return cast(Cluster, _loaded("openb:read_openb_nodes")(source))
+                return _from_text(read_text(source), source)
+
+
+def _from_text(text: str, source: Path) -> NamedTree | str:
     if re.search(r'^Switch\s+\d+\s+"S-', text, re.MULTILINE):
-        return cast(NamedTree, _loaded("ibnetdiscover:read_ibnetdiscover")(source))
-    is_site = not _SWITCHES.search(text) and re.search(
-        r"^\s*(NodeName|PartitionName|NodeSet|Name|AutoDetect|SelectType\w*)\s*=", text, re.M | re.I
-    )
-    return None if is_site else cast(NamedTree, _loaded("slurm:read_slurm_topology")(source))
+        return cast(NamedTree, _loaded("ibnetdiscover:ibnetdiscover_tree")(text, source))
+    if _NODES.search(text) and not _SWITCHES.search(text):
+        return text
+    return cast(NamedTree, _loaded("slurm:slurm_topology")(text, source))
 
 
 def _from_object(obj: object, source: Path, name: str | None, labels: Sequence[str]) -> NamedTree | Cluster:
-    kind = obj.get("kind") if isinstance(obj, dict) else None
-    if not isinstance(obj, dict) and _suffix(source).lower() != ".json":
-        if labels:
-            raise UsageError(f"labels are those of Kubernetes nodes, {source.name} holds none")
-        return cast(NamedTree, _loaded("slurm:slurm_yaml_topology")(obj, source, name))
-    if isinstance(obj, dict) and "graph" in obj:
+    if not isinstance(obj, dict):
+        if _suffix(source).lower() != ".json":
+            _check_no_labels(source, labels)
+            return cast(NamedTree, _loaded("slurm:slurm_yaml_topology")(obj, source, name))
+    elif "graph" in obj:
         return cast(Cluster, _loaded("flux:flux_cluster")(obj, source))
-    if isinstance(obj, dict) and str(obj.get("apiVersion", "")).startswith("kind.x-k8s.io"):
-        raise bad_file(
-            source, "tells kind how to make a cluster, must be what `kubectl get nodes -o yaml` prints of it"
-        )
-    if isinstance(obj, dict) and kind is None and "switches" in obj:
-        raise bad_file(
-            source, "is a model of topograph's simulator, must be the topology.conf that topograph makes of it"
-        )
+    elif str(obj.get("apiVersion", "")).startswith("kind.x-k8s.io"):
+        fault = "tells kind how to make a cluster, must be what `kubectl get nodes -o yaml` prints of it"
+        raise bad_file(source, fault)
+    elif "kind" not in obj and "switches" in obj:
+        fault = "is a model of topograph's simulator, must be the topology.conf that topograph makes of it"
+        raise bad_file(source, fault)
     return cast(Cluster, _loaded("kubernetes:kubernetes_cluster")(obj, source, labels))
+
+
+def _check_no_labels(source: Path, labels: Sequence[str]) -> None:
+    if labels:
+        raise UsageError(f"labels are those of Kubernetes nodes, {source.name} holds none")
 
 
 def topology_file(path: Path | str) -> tuple[Path, str | None]:

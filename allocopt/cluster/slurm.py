@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import Field, RootModel
 
 from allocopt.cluster.conf_lines import ConfLine, ConfReader, names_in
 from allocopt.cluster.hostlist import HostlistError, HostlistExpander, fold_hostlist
@@ -20,6 +20,7 @@ from allocopt.cluster.named import NamedTree, Switch, tree_of_switches
 from allocopt.errors import BadFileError
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import FileModel, validated
+from allocopt.files.reading import read_text
 from allocopt.files.writing import write_text
 
 LONGEST_STEM = 200  # characters of a switch's name that are written, before a number that tells it from others
@@ -32,12 +33,12 @@ _KEYS = {
 }
 
 
-def read_slurm_topology(path: Path) -> NamedTree:
-    """Read a ``topology.conf``, that of trees or that of blocks.
+def slurm_topology(text: str, path: Path) -> NamedTree:
+    """Return the topology in the text of a ``topology.conf``, that of trees or that of blocks.
 
     ``Nodes=ALL`` means the nodes of the ``slurm.conf`` beside it. Errors are those of `read_topology`.
     """
-    lines = list(ConfReader(path).lines(path))
+    lines = list(ConfReader(path).lines(path, text))
     kinds = {_kind(line): line for line in lines}
     if SWITCH in kinds and len(kinds) > 1:
         other = next(kinds[kind] for kind in (BLOCK, SIZES, JOINED) if kind in kinds)
@@ -58,9 +59,8 @@ def read_slurm_topology(path: Path) -> NamedTree:
             if not conf.is_file():
                 raise line.error("Nodes=ALL means the nodes of slurm.conf, which is not beside this file")
             # NodeName=DEFAULT sets values for the lines behind it and names no node.
-            named = [
-                one for one in ConfReader(conf).lines(conf, "nodename") if one.values["nodename"].upper() != "DEFAULT"
-            ]
+            described = ConfReader(conf).lines(conf, read_text(conf), "nodename")
+            named = [one for one in described if one.values["nodename"].upper() != "DEFAULT"]
             nodes = tuple(name for one in named for name in one.names("nodename", expander))
         switches.append(Switch(line.values.get(SWITCH) or line.values[BLOCK], nodes, below, line.place))
     if BLOCK not in kinds:
@@ -184,10 +184,8 @@ class _RingsModel(FileModel):
     rings: list[_RingModel]
 
 
-class _RegionModel(FileModel):
-    # Where in the torus the nodes stand says nothing of a tree.
-    model_config = ConfigDict(extra="ignore")
-
+# Where in the torus the nodes stand says nothing of a tree.
+class _RegionModel(FileModel, extra="ignore"):
     nodes: str | None = None
 
 
@@ -200,9 +198,7 @@ class _TorusesModel(FileModel):
     toruses: list[_TorusModel]
 
 
-class _TopologyModel(FileModel):
-    model_config = ConfigDict(extra="allow")
-
+class _TopologyModel(FileModel, extra="allow"):
     topology: Annotated[str, Field(min_length=1)]
     cluster_default: bool = False
     tree: _TreeModel | None = None
@@ -232,10 +228,8 @@ class _TopologyModel(FileModel):
             yield torus.name, at, ((f"{at}.nodes", torus.nodes), *regions), None
 
 
-class _NameModel(BaseModel):
-    # What is not chosen may be of a kind, or have keys, of a later version.
-    model_config = ConfigDict(strict=True, extra="ignore", defer_build=True)
-
+# What is not chosen may be of a kind, or have keys, of a later version.
+class _NameModel(FileModel, extra="ignore"):
     topology: Annotated[str, Field(min_length=1)]
     cluster_default: bool = False
 

@@ -7,16 +7,15 @@ are looked at, so that files of any version are read.
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from allocopt.cluster.cluster import ClusterNode, Partition
+from allocopt.cluster.cluster import Cluster, ClusterNode, Partition
 from allocopt.cluster.conf_lines import ConfLine, ConfReader
 from allocopt.cluster.hostlist import HostlistExpander
 from allocopt.errors import InvalidProblemError
 from allocopt.files.cells import duration_s
 from allocopt.files.faults import shown
-from allocopt.files.reading import read_text
 
 NODE, PARTITION, NODESET, GRES = "nodename", "partitionname", "nodeset", "name"
 SETTINGS = ("selecttype", "selecttypeparameters", "defmempercpu", "defmempernode")
@@ -37,32 +36,13 @@ _PRINTED = re.compile(r"(?:^|\s)([A-Z][A-Za-z]*)=(.*?)(?=\s+[A-Z][A-Za-z]*=|\s*$
 _GPU = re.compile(r"gpu(?::([^:()\s]*[^:()\s\d][^:()\s]*))?(?::(\d{1,9}))?(?:\(.*\))?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class SlurmSite:
-    """What files of a Slurm cluster say of its nodes and partitions.
+def slurm_cluster(texts: Mapping[Path, str]) -> Cluster:
+    """Return the cluster of the texts of some files, of whose topology nothing is known.
 
-    Parameters
-    ----------
-    nodes, partitions
-        All that take jobs; the default partition first.
-    is_exclusive
-        Whether jobs have their nodes alone (``select/linear``).
-    remarks
-        What is odd and was decided, a line each.
+    They are those of ``slurm.conf`` and ``gres.conf``, or what ``scontrol show node`` and ``show partition`` print.
+    Raises `BadFileError` that names file, line and fault, `InvalidProblemError` if no node takes jobs.
     """
-
-    nodes: tuple[ClusterNode, ...]
-    partitions: tuple[Partition, ...]
-    is_exclusive: bool
-    remarks: tuple[str, ...]
-
-
-def read_slurm_site(paths: Sequence[Path]) -> SlurmSite:
-    """Read ``slurm.conf``, ``gres.conf``, or what ``scontrol show node`` and ``show partition`` print, together.
-
-    Raises `BadFileError` that names file, line and fault, also if no node takes jobs.
-    """
-    lines = [line for path in paths for line in _lines(path)]
+    lines = [line for path, text in texts.items() for line in _lines(path, text)]
     settings = {key: line for line in lines for key in line.values if key in SETTINGS}
     select, parameters = (settings[key].values[key] if key in settings else "" for key in SETTINGS[:2])
     expander = HostlistExpander()
@@ -91,12 +71,11 @@ def read_slurm_site(paths: Sequence[Path]) -> SlurmSite:
         partition = _partition(line, _nodes_of(line, nodes, sets, expander), settings)
         default_first.append((_word(line, "default", "NO") != "YES", partition))
     default_first.sort(key=lambda pair: pair[0])
-    partitions = tuple(partition for _, partition in default_first)
-    return SlurmSite(tuple(nodes.values()), partitions, "LINEAR" in select.upper(), tuple(remarks))
+    partitions = [partition for _, partition in default_first]
+    return Cluster.of(nodes.values(), None, partitions, is_exclusive="LINEAR" in select.upper(), remarks=remarks)
 
 
-def _lines(path: Path) -> Iterator[ConfLine]:
-    text = read_text(path)
+def _lines(path: Path, text: str) -> Iterator[ConfLine]:
     if re.search(r"^\s*(NodeName=\S+ .*\b(Arch|CoresPerSocket)=\S+ *$|PartitionName=\S+\s*$)", text, re.MULTILINE) and (
         "CPUAlloc=" in text or "AllowGroups=" in text
     ):
@@ -108,7 +87,7 @@ def _lines(path: Path) -> Iterator[ConfLine]:
             yield ConfLine(path, text.count("\n", 0, record.start(1)) + 1, values)
         return
     known = (NODE, PARTITION, NODESET, GRES, *SETTINGS)
-    for line in ConfReader(path).lines(path, known):
+    for line in ConfReader(path).lines(path, text, known):
         values = {_ALIASES.get(key, key): value for key, value in line.values.items()}
         if next(iter(values)) in known:
             yield ConfLine(line.path, line.number, values)

@@ -1,6 +1,8 @@
 """Clusters of real sites: what nodes have, partitions, constraints, and which nodes a job may use."""
 
 import json
+import os
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +87,15 @@ def test_gres_conf_tells_types_and_linear_selection_gives_nodes_alone(tmp_path: 
     cluster = read(tmp_path, slurm_conf=conf, gres_conf="AutoDetect=off\nNodeName=n1 Name=gpu Type=t4 Count=2\n")
     assert [node.gpus for node in cluster.nodes] == [{"t4": 2}, {"": 2}]
     assert cluster.is_exclusive
+
+
+def test_a_pipe_which_can_be_read_once_is_read(tmp_path: Path) -> None:
+    for name, text in (("topology.conf", "SwitchName=s Nodes=a[1-3]\n"), ("slurm.conf", "NodeName=a[1-3]\n")):
+        os.mkfifo(tmp_path / name)
+        writer = threading.Thread(target=(tmp_path / name).write_text, args=(text,))
+        writer.start()
+        assert read_cluster([tmp_path / name]).size == 3
+        writer.join()
 
 
 def test_two_files_that_disagree_are_their_intersection(tmp_path: Path) -> None:
