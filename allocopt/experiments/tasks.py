@@ -138,7 +138,12 @@ def content_digest(given: Problem | Workload) -> str:
         return digest(object_from_problem(given))
     jobs = sha256()
     for column in COLUMNS:
-        jobs.update(getattr(given, column).tobytes())
+        values = getattr(given, column)
+        # What no trace of earlier versions had counts where it is known: results that are kept stay those of a trace.
+        if values.dtype == np.object_:
+            jobs.update(repr([column, *values]).encode() if any(values) else b"")
+        elif column != "recorded_start" or not np.isnan(values).all():
+            jobs.update(values.tobytes())
     return jobs.hexdigest()
 
 

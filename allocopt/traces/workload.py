@@ -20,14 +20,32 @@ PRECEDING_LOST = "preceding job not in the trace"
 NO_JOB = UNKNOWN_USER = UNKNOWN_EXECUTABLE = -1
 
 _INTEGERS = ("ids", "processors", "users", "preceding", "executables")
-_SECONDS = ("submit", "run", "estimate", "think_s")
-COLUMNS = (*_INTEGERS, *_SECONDS)
+_SECONDS = ("submit", "run", "estimate", "think_s", "recorded_start")
+_OBJECTS = ("names", "requests", "recorded_nodes")
+COLUMNS = (*_INTEGERS, *_SECONDS, *_OBJECTS)
 """Names of the arrays that hold a value for every job."""
-_UNKNOWN = {"users": UNKNOWN_USER, "preceding": NO_JOB, "think_s": 0.0, "executables": UNKNOWN_EXECUTABLE}
+_UNKNOWN = {
+    "users": UNKNOWN_USER,
+    "preceding": NO_JOB,
+    "think_s": 0.0,
+    "executables": UNKNOWN_EXECUTABLE,
+    "names": "",
+    "requests": None,
+    "recorded_start": np.nan,
+    "recorded_nodes": "",
+}
 
 
 def _no_integers() -> IntArray:
     return np.empty(0, dtype=np.int64)
+
+
+def _no_seconds() -> FloatArray:
+    return np.empty(0)
+
+
+def _no_objects() -> NDArray[np.object_]:
+    return np.empty(0, dtype=np.object_)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,8 +69,18 @@ class Workload:
     preceding, think_s
         Number of the job that has to end before this one can be submitted, -1 for none, and the seconds from its end to
         the submission, not negative; 0 for a job without one.
+    names
+        Ids of the jobs in the trace's own words, empty where that is the number.
+    requests
+        What the jobs ask of a cluster's nodes, None where that is not known.
+    recorded_start, recorded_nodes
+        When each job started by the trace, in seconds as ``submit``, NaN where unknown; and the hostlist of its nodes,
+        empty where unknown.
 
-    Raises ------ InvalidProblemError     If any of this does not hold; it names the job.
+    Raises
+    ------
+    InvalidProblemError
+        If any of this does not hold; it names the job.
     """
 
     name: str
@@ -66,8 +94,12 @@ class Workload:
     repaired: Counts = ()
     users: IntArray = field(default_factory=_no_integers)
     preceding: IntArray = field(default_factory=_no_integers)
-    think_s: FloatArray = field(default_factory=lambda: np.empty(0))
+    think_s: FloatArray = field(default_factory=_no_seconds)
     executables: IntArray = field(default_factory=_no_integers)
+    names: NDArray[np.object_] = field(default_factory=_no_objects)
+    requests: NDArray[np.object_] = field(default_factory=_no_objects)
+    recorded_start: FloatArray = field(default_factory=_no_seconds)
+    recorded_nodes: NDArray[np.object_] = field(default_factory=_no_objects)
 
     def __post_init__(self) -> None:
         for name, value in _UNKNOWN.items():
@@ -83,12 +115,14 @@ class Workload:
                 raise InvalidProblemError("workload", f"its {name} have dtype {array.dtype}, must be integers")
         order = np.lexsort((self.ids, self.submit))
         for name in COLUMNS:
-            values = np.asarray(getattr(self, name))[order].astype(np.int64 if name in _INTEGERS else np.float64)
+            kind = np.int64 if name in _INTEGERS else np.float64 if name in _SECONDS else np.object_
+            values = np.asarray(getattr(self, name))[order].astype(kind)
             values.setflags(write=False)
             object.__setattr__(self, name, values)
         self._check()
 
     def _check(self) -> None:
+        recorded = np.where(np.isnan(self.recorded_start), 0.0, self.recorded_start)
         rules: list[tuple[str, IntArray | FloatArray, BoolArray, str]] = [
             ("submit time", self.submit, self.submit >= 0, "not negative"),
             ("run time", self.run, self.run > 0, "positive"),
@@ -97,6 +131,7 @@ class Workload:
             ("user", self.users, self.users >= UNKNOWN_USER, "-1 or more"),
             ("executable", self.executables, self.executables >= UNKNOWN_EXECUTABLE, "-1 or more"),
             ("think time", self.think_s, self.think_s >= 0, "not negative"),
+            ("recorded start", recorded, ~np.isinf(recorded), "finite"),
         ]
         for what, values, right, must in rules:
             # NaN compares as false with everything, so that it is told as what it is and not as out of range.
@@ -166,12 +201,13 @@ class Workload:
         return self._only(np.arange(len(self)) < jobs, SURPLUS)
 
     def subset(self, rows: IntArray | slice, begin_s: float = 0.0, name: str | None = None) -> "Workload":
-        """Return some jobs, submitted as long after ``begin_s`` as they were, without waiting for jobs left out.
+        """Return some jobs, whose times count from ``begin_s``, without waiting for jobs left out.
 
         ``begin_s``, in seconds, is at most their first submit time. Without a name the workload keeps this one's.
         """
         kept, _ = self._rows(rows)
-        return replace(self, **{**kept, "name": name or self.name, "submit": kept["submit"] - begin_s})
+        shifted = {column: kept[column] - begin_s for column in ("submit", "recorded_start")}
+        return replace(self, **{**kept, **shifted, "name": name or self.name})
 
     def stretch(self, first: int, jobs: int) -> "Workload":
         """Return consecutive jobs, the first submitted at time 0."""

@@ -1,12 +1,15 @@
 import pickle
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
+from hashlib import sha256
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from allocopt.cluster.request import Request
 from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.experiments.tasks import content_digest
 from allocopt.traces.workload import OVERSIZED, PRECEDING_LOST, SURPLUS, Precedence, Workload
 
 
@@ -155,3 +158,70 @@ def test_a_long_chain_is_no_cycle() -> None:
     ids, think_s = np.arange(100_000), np.zeros(100_000)
     assert Precedence(ids, ids - 1, think_s).row_on_a_cycle() is None
     assert Precedence(ids, np.roll(ids, 1), think_s).row_on_a_cycle() == 0
+
+
+_COLUMNS_OF_THE_RECORD = ("names", "requests", "recorded_start", "recorded_nodes")
+
+
+@st.composite
+def recorded(draw: st.DrawFn) -> Workload:
+    """Draw a workload of which some jobs have a name, a request, a start and nodes."""
+    jobs = draw(st.integers(1, 8))
+    requests = st.none() | st.builds(Request, tasks=st.integers(1, 9), partition=st.none() | st.just("gpu"))
+    submit = np.array(draw(st.lists(st.integers(0, 9), min_size=jobs, max_size=jobs)), np.float64)
+    columns = [
+        np.array([draw(some) for _ in range(jobs)] + [None], dtype=object)[:-1]
+        for some in (st.sampled_from(["", "a-1", "b"]), requests, st.sampled_from(["", "n[1-3]", "n7"]))
+    ]
+    names, requested, nodes = columns
+    start = submit + np.array([draw(st.just(np.nan) | st.integers(0, 9)) for _ in range(jobs)])
+    ones = np.ones(jobs)
+    return Workload(
+        *("r", np.array(draw(st.permutations(range(jobs)))), submit, ones, np.full(jobs, 2), ones),
+        names=names,
+        requests=requested,
+        recorded_start=start,
+        recorded_nodes=nodes,
+    )
+
+
+def record_of(made: Workload) -> dict[int, tuple[object, ...]]:
+    """Return of each job its name, request, recorded wait and nodes."""
+    wait = np.nan_to_num(made.recorded_start - made.submit, nan=-1.0).tolist()
+    rows = zip(made.names, made.requests, wait, made.recorded_nodes, strict=True)
+    return dict(zip(made.ids.tolist(), rows, strict=True))
+
+
+@given(recorded(), st.integers(0, 8), st.data())
+def test_jobs_keep_their_record_in_every_part_of_a_workload(made: Workload, jobs: int, data: st.DataObject) -> None:
+    every = record_of(made)
+    rows = np.array(data.draw(st.lists(st.integers(0, len(made) - 1), unique=True, min_size=1)))
+    begin = float(made.submit[rows].min())
+    parts = [made.first(jobs), made.fitting(2), made.in_nodes(2), made.subset(rows, begin), made.subset(slice(1, 4))]
+    for part in (*parts, pickle.loads(pickle.dumps(made))):
+        assert record_of(part) == {job: every[job] for job in part.ids.tolist()}
+    assert not any(getattr(parts[0], column).flags.writeable for column in _COLUMNS_OF_THE_RECORD)
+    assert len(made.fitting(1)) == 0
+
+
+@given(recorded(), recorded())
+def test_workloads_have_one_digest_if_and_only_if_their_records_are_equal(one: Workload, two: Workload) -> None:
+    assert content_digest(one) == content_digest(pickle.loads(pickle.dumps(one)))
+    two = replace(one, **{name: np.resize(getattr(two, name), len(one)) for name in _COLUMNS_OF_THE_RECORD})
+    assert (content_digest(one) == content_digest(two)) == (record_of(one) == record_of(two))
+
+
+def test_a_workload_without_a_record_has_the_digest_of_its_other_columns() -> None:
+    columns = ("ids", "processors", "users", "preceding", "executables", "submit", "run", "estimate", "think_s")
+    made, jobs = workload(), sha256()
+    for column in columns:
+        jobs.update(getattr(made, column).tobytes())
+    assert content_digest(made) == jobs.hexdigest()
+    assert content_digest(replace(made, recorded_start=np.array([np.nan, 7.0, np.nan]))) != jobs.hexdigest()
+
+
+def test_a_record_that_is_endless_or_too_short_is_named() -> None:
+    with pytest.raises(InvalidProblemError, match="job 2: its recorded start is inf, must be finite"):
+        workload(recorded_start=[0.0, 0.0, np.inf])
+    with pytest.raises(InvalidProblemError, match="shapes"):
+        workload(names=["a", "b"])
