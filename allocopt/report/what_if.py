@@ -1,4 +1,4 @@
-"""The outcomes of combinations beside the first one: rows, tables for a terminal of 80 columns, and a verdict."""
+"""Combinations beside the first one: rows, tables for a terminal of 80 columns, and a verdict with what it rests on."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,11 +6,23 @@ from itertools import groupby
 from textwrap import fill
 from typing import Any
 
+import numpy as np
+
 from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import percent
+from allocopt.simulator.metrics import is_overloaded
+from allocopt.simulator.recorded import RECORDED, on_held_nodes
 from allocopt.simulator.what_if import Outcome
 
 HEADER = ("allocator", "wait s", "+/- %", "slowdown", "hop cost", "+/- %", "frag.")
 DIGITS = (None, 0, 1, 2, 0, 1, 3)
+# Columns of a block: jobs, and totals of their waits and bounded slowdowns; jobs of several nodes and their hop cost.
+_JOBS, _WAIT, _SLOWDOWN, _HOP_JOBS, _HOP_COST = range(5)
+_DAY_S, _WEEK = 86_400.0, 7
+_FEWEST_WEEKS, _FEWEST_BLOCKS = 4, 3
+_CONFIDENCE = 0.95
+_IDLE_UTILIZATION, _IDLE_WAITING = 0.1, 0.01
+_LARGEST_DIFFERENCE = 0.05  # of utilizations, recorded and simulated, and of what jobs get beside what they asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +31,24 @@ class WhatIfRow:
 
     Hop cost is the mean over jobs of several nodes, None where there are none; fragmentation is that of the idle nodes
     per level of the tree, the leaf level first. Changes are relative to the first combination, 0.1 for 10 % more, and
-    None where that has 0 or nothing.
+    None where that has 0 or nothing. Their intervals, from and to, hold the true change in 95 % of such traces; they
+    are empty where the trace has fewer than three blocks.
+
+    Parameters
+    ----------
+    waited_jobs, hop_jobs, shared_jobs
+        Jobs that did not start as they came, those of several nodes, and those that started on nodes that others held.
+    processors, trace_processors
+        Size of this machine, and of the trace's.
+    granted
+        Processors that jobs hold for each that they asked for.
+    backlog
+        See `allocopt.simulator.metrics.MachineUse`.
+    block_days, blocks
+        Days of submissions in a block, and for each block with jobs their number, the seconds that they waited, the sum
+        of their bounded slowdowns, the number of those of several nodes and the sum of their hop costs.
+    remarks
+        What else was found, a sentence each.
     """
 
     allocator: str
@@ -36,11 +65,31 @@ class WhatIfRow:
     mean_wait_change: float | None = None
     mean_bounded_slowdown_change: float | None = None
     mean_hop_cost_change: float | None = None
+    mean_wait_interval: tuple[float, ...] = ()
+    mean_bounded_slowdown_interval: tuple[float, ...] = ()
+    mean_hop_cost_interval: tuple[float, ...] = ()
+    waited_jobs: int | None = None
+    hop_jobs: int | None = None
+    shared_jobs: int | None = None
+    processors: int | None = None
+    trace_processors: int | None = None
+    granted: float | None = None
+    backlog: tuple[float, ...] = ()
+    block_days: int | None = None
+    blocks: tuple[tuple[float, ...], ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, outcome: Outcome) -> "WhatIfRow":
         """Flatten an outcome, which is compared with nothing yet."""
-        jobs, machine = outcome.metrics.jobs, outcome.metrics.machine
+        jobs, machine, schedule = outcome.metrics.jobs, outcome.metrics.machine, outcome.schedule
+        submit, costs = schedule.workload.submit, schedule.hop_costs()
+        several = np.zeros(len(submit), dtype=np.bool_) if costs is None else ~np.isnan(costs)
+        days = _WEEK if np.ptp(submit) >= _FEWEST_WEEKS * _WEEK * _DAY_S else 1
+        times, block = schedule.job_times, ((submit - submit.min()) // (days * _DAY_S)).astype(np.int64)
+        known_costs = several if costs is None else np.nan_to_num(costs)
+        weights = (np.ones(len(submit)), times.wait_s, times.bounded_slowdown, several, known_costs)
+        blocks = np.array([np.bincount(block, weight) for weight in weights]).T
         return cls(
             outcome.allocator,
             outcome.scheduler,
@@ -53,17 +102,32 @@ class WhatIfRow:
             machine.utilization,
             machine.makespan_s,
             outcome.runtime_s,
+            waited_jobs=int((times.wait_s > 0).sum()),
+            hop_jobs=int(several.sum()),
+            shared_jobs=int(on_held_nodes(schedule).sum()),
+            processors=schedule.processors,
+            trace_processors=schedule.workload.machine_processors,
+            backlog=machine.backlog,
+            block_days=days,
+            blocks=tuple(map(tuple, blocks[blocks[:, _JOBS] > 0].tolist())),
+            remarks=outcome.remarks,
         )
 
     @property
     def name(self) -> str:
         """Its allocator and its scheduler."""
-        return f"{self.allocator} under {self.scheduler}"
+        return self.allocator if self.is_recorded else f"{self.allocator} under {self.scheduler}"
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether it is what the site did, not a simulation."""
+        return self.allocator == RECORDED
 
     @classmethod
     def stored(cls, held: Mapping[str, Any]) -> "WhatIfRow":
         """Return the row of its fields as JSON holds them."""
-        return cls(**{**held, "fragmentation": tuple(held["fragmentation"])})
+        fields: dict[str, Any] = {name: tuple(each) if isinstance(each, list) else each for name, each in held.items()}
+        return cls(**fields)
 
     def beside(self, first: "WhatIfRow") -> "WhatIfRow":
         """Return the row with its changes relative to the first one."""
@@ -72,13 +136,35 @@ class WhatIfRow:
             mean_wait_change=_change(self.mean_wait_s, first.mean_wait_s),
             mean_bounded_slowdown_change=_change(self.mean_bounded_slowdown, first.mean_bounded_slowdown),
             mean_hop_cost_change=_change(self.mean_hop_cost, first.mean_hop_cost),
+            mean_wait_interval=self._interval(first, _JOBS, _WAIT),
+            mean_bounded_slowdown_interval=self._interval(first, _JOBS, _SLOWDOWN),
+            mean_hop_cost_interval=self._interval(first, _HOP_JOBS, _HOP_COST),
         )
+
+    def _interval(self, first: "WhatIfRow", count: int, total: int) -> tuple[float, ...]:
+        # The change of a ratio of totals over blocks, by its linearization and Student's t (Cochran, "Sampling
+        # Techniques", 1977, sections 6.4 and 6.5): jobs of a week are alike, so that weeks are the sample, not jobs.
+        own, other = (np.array(row.blocks).reshape(-1, 5) for row in (self, first))
+        if self.is_recorded or own.shape != other.shape or (counted := (own[:, count] > 0).sum()) < _FEWEST_BLOCKS:
+            return ()
+        (n, x), (first_n, first_x) = own[:, [count, total]].T, other[:, [count, total]].T
+        mean, first_mean = x.sum() / n.sum(), first_x.sum() / first_n.sum()
+        if not first_mean:
+            return ()
+        from scipy.special import stdtrit
+
+        errors = (x - mean * n) / n.sum() - mean / first_mean * (first_x - first_mean * first_n) / first_n.sum()
+        spread = np.sqrt(counted / (counted - 1) * (errors**2).sum()) / first_mean
+        half = float(stdtrit(counted - 1, (1 + _CONFIDENCE) / 2) * spread)
+        change = float(mean / first_mean - 1.0)
+        return change - half, change + half
 
 
 def what_if_tables(rows: Sequence[WhatIfRow], width: int | None = None) -> str:
     """Format a table per scheduler, and a verdict: which combination has the least of each.
 
-    The first row is what others are compared with; ``width`` is the most characters in a line, None for any.
+    The first row that is simulated is what others are compared with; ``width`` is the most characters in a line, None
+    for any.
     """
     tables = []
     for scheduler, group in groupby(rows, key=lambda row: row.scheduler):
@@ -96,15 +182,23 @@ def what_if_tables(rows: Sequence[WhatIfRow], width: int | None = None) -> str:
 
 
 def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
-    """Name the best combination by each measure; one line each, and what they are compared with."""
-    first = rows[0]
-    lines = [f"+/- beside {first.name}; waits and slowdowns are means over {first.jobs:,} jobs"]
+    """Return what speaks against the comparison, the best combination by each measure, and what figures rest on.
+
+    A line each. Where the queue grows over the trace nothing is best in waits and slowdowns.
+    """
+    simulated = [row for row in rows if not row.is_recorded] or list(rows)
+    first = simulated[0]
+    lines = _qualifications(rows, simulated)
+    overloaded = any(is_overloaded(row.backlog) for row in simulated)
     for title, measure, change, written in (
-        ("shortest mean wait", "mean_wait_s", "mean_wait_change", "{:,.0f} s"),
-        ("least slowdown", "mean_bounded_slowdown", "mean_bounded_slowdown_change", "{:,.2f}"),
-        ("lowest hop cost", "mean_hop_cost", "mean_hop_cost_change", "{:,.0f}"),
+        ("shortest mean wait", "mean_wait_s", "mean_wait", "{:,.0f} s"),
+        ("least slowdown", "mean_bounded_slowdown", "mean_bounded_slowdown", "{:,.2f}"),
+        ("lowest hop cost", "mean_hop_cost", "mean_hop_cost", "{:,.0f}"),
     ):
-        known = [(getattr(row, measure), row) for row in rows if getattr(row, measure) is not None]
+        if overloaded and measure != "mean_hop_cost":
+            lines.append(f"{title}: no verdict, for waits tell how long the trace is")
+            continue
+        known = [(getattr(row, measure), row) for row in simulated if getattr(row, measure) is not None]
         if not known:
             lines.append(f"{title}: no job has several nodes")
             continue
@@ -114,18 +208,79 @@ def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
         name = f"{best[0].scheduler} with any allocator" if len(best) > 1 and of_scheduler == best else best[0].name
         if len(best) == len(known):
             name = "all the same"
-        relative = getattr(best[0], change)
-        signed = "" if relative is None else f"{100 * relative:+.1f}"
-        # What is rounded to zero has no sign.
-        signed = signed if not signed or float(signed) else "0.0"
-        shown = "" if not signed or first in best else f" ({signed} %)"
+        shown = "" if first in best else _shown_change(best[0], change)
         lines.append(f"{title}: {name}, {written.format(least)}{shown}")
     waits: dict[str, set[float]] = {}
-    for row in rows:
+    for row in simulated:
         waits.setdefault(row.scheduler, set()).add(row.mean_wait_s)
-    if len(rows) > len(waits) and all(len(different) == 1 for different in waits.values()):
+    if len(simulated) > len(waits) and all(len(different) == 1 for different in waits.values()):
         lines.append("waits are the allocators' only where hops slow jobs down: --hop-slowdown 0.2")
+    lines.append(f"+/- beside {first.name}; waits and slowdowns are means over {first.jobs:,} jobs")
+    if first.hop_jobs:
+        lines.append(f"hop costs are means over {first.hop_jobs:,} jobs of several nodes")
+    if len(first.blocks) >= _FEWEST_BLOCKS:
+        unit = "weeks" if first.block_days == _WEEK else "days"
+        lines.append(f"in [ ]: {100 * _CONFIDENCE:.0f} % intervals by {len(first.blocks):,} {unit}")
+    elif first.blocks and len(simulated) > 1:
+        lines.append(f"fewer than {_FEWEST_BLOCKS} days: whether differences are chance is not known")
     return lines
+
+
+def _qualifications(rows: Sequence[WhatIfRow], simulated: Sequence[WhatIfRow]) -> list[str]:
+    first, record = simulated[0], next((row for row in rows if row.is_recorded), None)
+    lines = []
+    if growing := [row for row in simulated if is_overloaded(row.backlog)]:
+        which = growing[0].name + (f" and {len(growing) - 1} more" if len(growing) > 1 else "")
+        work = percent(growing[0].backlog[-1], 0)
+        lines += [
+            f"overloaded under {which}: the queue grows over the trace",
+            f"what waits in its last quarter is work for {work} of its time",
+        ]
+    if first.waited_jobs is not None:
+        idle = (
+            f"{first.waited_jobs:,} of {first.jobs:,} jobs wait, {percent(first.utilization)} of the machine is in use"
+        )
+        if first.utilization < _IDLE_UTILIZATION or first.waited_jobs < _IDLE_WAITING * first.jobs:
+            lines.append(f"nearly idle: {idle}; waits tell little")
+    if None not in (first.processors, first.trace_processors) and first.processors != first.trace_processors:
+        assert first.processors is not None
+        assert first.trace_processors is not None
+        size = "smaller" if first.processors < first.trace_processors else "larger"
+        sizes = f"{first.processors:,}, not {first.trace_processors:,}"
+        lines.append(f"the machine is {size} than the trace's ({sizes}); waits are not the site's")
+    if first.granted is not None and first.granted > 1 + _LARGEST_DIFFERENCE:
+        lines.append(f"whole nodes give jobs {first.granted:,.2f} times the processors that they asked for")
+    if record is None:
+        return lines
+    if record.shared_jobs and not first.shared_jobs:
+        shared = f"{record.shared_jobs:,} of {record.jobs:,} recorded jobs started on nodes that others held"
+        lines.append(f"{shared}; simulated jobs have nodes of their own")
+    points = 100 * (first.utilization - record.utilization)
+    if abs(points) > 100 * _LARGEST_DIFFERENCE:
+        both = f"{percent(record.utilization)} recorded, {percent(first.utilization)} under {first.name}"
+        lines.append(f"utilization: {both}; the simulation is not the site's machine")
+    apart = (
+        ("mean wait", _change(first.mean_wait_s, record.mean_wait_s)),
+        ("slowdown", _change(first.mean_bounded_slowdown, record.mean_bounded_slowdown)),
+        ("hop cost", _change(first.mean_hop_cost, record.mean_hop_cost)),
+    )
+    known = [f"{name} {100 * change:+.1f} %" for name, change in apart if change is not None]
+    lines.append(f"{first.name} beside the record: {', '.join([*known, f'utilization {points:+.1f} points'])}")
+    return [*lines, *record.remarks]
+
+
+def _shown_change(row: WhatIfRow, measure: str) -> str:
+    change, interval = getattr(row, f"{measure}_change"), getattr(row, f"{measure}_interval")
+    if change is None:
+        return ""
+    signed = f"{100 * change:+.1f}"
+    # What is rounded to zero has no sign.
+    signed = f"{signed if float(signed) else '0.0'} %"
+    if not interval:
+        return f" ({signed})"
+    low, high = interval
+    doubt = ", not distinguishable" if low <= 0 <= high else ""
+    return f" ({signed}{doubt} [{100 * low:+.1f}, {100 * high:+.1f}])"
 
 
 def _change(value: float | None, first: float | None) -> float | None:

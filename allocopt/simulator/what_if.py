@@ -27,13 +27,14 @@ FIRST = "first"  # name of the allocator that gives every job the first idle nod
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """Schedule and metrics of one combination, and the seconds that its simulation took."""
+    """Schedule and metrics of one combination, the seconds that its simulation took, and sentences on it."""
 
     allocator: str
     scheduler: str
     schedule: Schedule
     metrics: Metrics
     runtime_s: float
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

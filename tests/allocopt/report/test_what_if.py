@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from allocopt.report.what_if import WhatIfRow, verdict, what_if_tables
@@ -47,7 +48,7 @@ def test_the_first_best_is_named(name: str) -> None:
 
 @pytest.mark.parametrize(("change", "said"), [(-0.0001, "0.0"), (0.0001, "0.0"), (-0.123, "-12.3"), (0.5, "+50.0")])
 def test_what_is_rounded_to_zero_has_no_sign(change: float, said: str) -> None:
-    assert verdict([FIRST, other(allocator="b", mean_wait_s=1.0, mean_wait_change=change)])[1].endswith(f"({said} %)")
+    assert verdict([FIRST, other(allocator="b", mean_wait_s=1.0, mean_wait_change=change)])[0].endswith(f"({said} %)")
 
 
 def test_tables_and_verdict_fit_a_narrow_terminal() -> None:
@@ -58,3 +59,91 @@ def test_tables_and_verdict_fit_a_narrow_terminal() -> None:
 
 def test_a_measure_below_zero_has_a_least_value_too() -> None:
     assert "shortest mean wait: b under easy, -1 s" in what_if_tables([FIRST, other(allocator="b", mean_wait_s=-1.0)])
+
+
+SITE = other(waited_jobs=500, hop_jobs=300, shared_jobs=0, processors=100, trace_processors=100, granted=1.0)
+RECORD = other(allocator="as recorded", scheduler="as recorded", shared_jobs=0)
+
+
+@pytest.mark.parametrize(
+    ("said", "fires", "neighbour"),
+    [
+        ("overloaded", {"backlog": (0.01, 0.02, 0.03, 0.051)}, {"backlog": (0.01, 0.02, 0.03, 0.05)}),
+        ("overloaded", {"backlog": (0.1, 0.2, 0.3, 0.4)}, {"backlog": (0.2, 0.2, 0.3, 0.4)}),
+        ("overloaded", {"backlog": (0.01, 0.3, 0.2, 0.4)}, {"backlog": (0.01, 0.4, 0.4, 0.3)}),
+        ("nearly idle", {"waited_jobs": 9}, {"waited_jobs": 10}),
+        ("nearly idle", {"utilization": 0.099}, {"utilization": 0.1}),
+        ("smaller than the trace's (99, not 100)", {"processors": 99}, {"processors": 100}),
+        ("larger than the trace's (101, not 100)", {"processors": 101}, {"trace_processors": None, "processors": 101}),
+        ("1.06 times the processors", {"granted": 1.06}, {"granted": 1.04}),
+    ],
+)
+def test_a_qualification_is_said_of_its_trace_and_not_of_the_neighbour(
+    said: str, fires: dict[str, object], neighbour: dict[str, object]
+) -> None:
+    assert any(said in line for line in verdict([dataclasses.replace(SITE, **fires)]))  # type: ignore[arg-type]
+    assert not any(said in line for line in verdict([dataclasses.replace(SITE, **neighbour)]))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("said", "fires", "neighbour"),
+    [
+        ("1 of 1,000 recorded jobs started on nodes that others held", {"shared_jobs": 1}, {"shared_jobs": 0}),
+        ("utilization: 69.0 % recorded, 75.0 % under", {"utilization": 0.69}, {"utilization": 0.71}),
+    ],
+)
+def test_a_record_that_is_not_like_the_simulation_qualifies_it(
+    said: str, fires: dict[str, object], neighbour: dict[str, object]
+) -> None:
+    assert any(said in line for line in verdict([dataclasses.replace(RECORD, **fires), SITE]))  # type: ignore[arg-type]
+    near = [dataclasses.replace(RECORD, **neighbour), SITE]  # type: ignore[arg-type]
+    assert not any(said in line for line in verdict(near))
+
+
+def test_nothing_is_best_in_waits_where_the_queue_grows() -> None:
+    rows = [SITE, dataclasses.replace(SITE, scheduler="sjf", mean_wait_s=1.0, mean_wait_change=-0.995, backlog=(0, 1))]
+    lines = verdict(rows)
+    assert "shortest mean wait: no verdict, for waits tell how long the trace is" in lines
+    assert not any("-99.5 %" in line for line in lines)
+    assert "lowest hop cost: all the same, 50,000" in lines
+
+
+def test_a_record_is_compared_with_the_simulation_and_is_never_best() -> None:
+    record = dataclasses.replace(RECORD, mean_wait_s=100.0, utilization=0.74, remarks=("so it was",))
+    lines = verdict([record, SITE])
+    beside = "mean wait +100.0 %, slowdown +0.0 %, hop cost +0.0 %, utilization +1.0 points"
+    assert f"first under easy beside the record: {beside}" in lines
+    assert "so it was" in lines
+    assert "shortest mean wait: all the same, 200 s" in lines
+
+
+def in_blocks(waits: np.ndarray, jobs: np.ndarray) -> WhatIfRow:
+    blocks = tuple((n, n * wait, n * 1.0, 0.0, 0.0) for n, wait in zip(jobs.tolist(), waits.tolist(), strict=True))
+    mean = float((jobs * waits).sum() / jobs.sum())
+    return dataclasses.replace(SITE, mean_wait_s=mean, blocks=blocks, block_days=7)
+
+
+def test_intervals_hold_the_true_change_in_95_of_100_traces() -> None:
+    rng = np.random.default_rng(3)
+    covered, traces = 0, 1000
+    for _ in range(traces):
+        jobs = rng.integers(80, 120, 10).astype(float)
+        waits = rng.gamma(4.0, 100.0, 10)
+        row = in_blocks(waits * (1.2 + 0.3 * rng.standard_normal(10)), jobs).beside(in_blocks(waits, jobs))
+        low, high = row.mean_wait_interval
+        covered += low <= 0.2 <= high
+    assert 0.92 < covered / traces < 0.98
+
+
+def test_differences_that_weeks_do_not_agree_on_are_not_distinguishable() -> None:
+    jobs, waits = np.full(5, 10.0), np.full(5, 100.0)
+    first = in_blocks(waits, jobs)
+    mixed, clear = (
+        dataclasses.replace(in_blocks(waits + np.array(changes), jobs), scheduler="sjf").beside(first)
+        for changes in ([-80.0, 60.0, -70.0, 50.0, -10.0], [-12.0, -10.0, -9.0, -11.0, -8.0])
+    )
+    assert "(-10.0 %, not distinguishable [-90.9, +70.9])" in verdict([first, mixed])[0]
+    assert "(-10.0 % [-12.0, -8.0])" in verdict([first, clear])[0]
+    assert "in [ ]: 95 % intervals by 5 weeks" in verdict([first, clear])
+    short = dataclasses.replace(clear, blocks=clear.blocks[:2])
+    assert short.beside(dataclasses.replace(first, blocks=first.blocks[:2])).mean_wait_interval == ()

@@ -1,5 +1,6 @@
 """A site's trace on its topology under other allocators and schedulers: the verdict first."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,9 +53,9 @@ def what_if_section(source: str, combinations: Sequence[Combination]) -> Section
         Measure("Mean wait", tuple(row.mean_wait_s for row in rows), "{:,.0f} s".format),
         Measure("Mean bounded slowdown", tuple(row.mean_bounded_slowdown for row in rows), "{:,.2f}".format),
     ]
-    for level in range(min(len(row.fragmentation) for row in rows)):
+    for level in range(max(len(row.fragmentation) for row in rows)):
         where = "leaves" if level == 0 else f"groups of level {level + 1}"
-        values = tuple(row.fragmentation[level] for row in rows)
+        values = tuple(row.fragmentation[level] if row.fragmentation else None for row in rows)
         measures.append(Measure(f"Fragmentation over {where}", values, "{:.3f}".format))
     bars = Measure.figure("Combinations side by side", [row.name for row in rows], measures)
     parts: list[Figure | Table] = [_table(rows), bars]
@@ -70,7 +71,7 @@ def what_if_section(source: str, combinations: Sequence[Combination]) -> Section
                 names.append(f"{'any' if len(own) == all_of_it > 1 else ', '.join(own)} under {scheduler}")
             named["; ".join(names)] = line
         parts += [distributions_figure(named), usage_figure(named), *_pictures(known)]
-    first = rows[0]
+    first = next((row for row in rows if not row.is_recorded), rows[0])
     facts = (
         ("jobs", f"{first.jobs:,}"),
         ("combinations", str(len(rows))),
@@ -78,11 +79,8 @@ def what_if_section(source: str, combinations: Sequence[Combination]) -> Section
         ("its utilization", percent(first.utilization)),
         ("its mean wait", f"{first.mean_wait_s:,.0f} s"),
     )
-    # The comparison stands last, as it explains the rest.
-    compared, *best = (
-        line.replace("+/-", "±").replace("(-", "(\N{MINUS SIGN}") for line in verdict(rows)
-    )  # fmt: skip
-    sentences = (*(f"{line[:1].upper()}{line[1:]}." for line in best), f"{compared}.")
+    lines = (re.sub(r"(?<=[(\[ ])-(?=\d)", "\N{MINUS SIGN}", line.replace("+/-", "±")) for line in verdict(rows))
+    sentences = tuple(f"{line[:1].upper()}{line[1:]}." for line in lines)
     return Section("What if", source, facts, sentences, tuple(parts))
 
 
