@@ -47,7 +47,7 @@ class ClusterNode:
     def __post_init__(self) -> None:
         for name, value in ((CORES, self.cores), (MEMORY, self.memory_mib), *self.gpus.items()):
             if value is not None and not 0 <= value < 2**40:
-                raise InvalidProblemError(f"node {self.name!r}", f"{name or 'gpu'} is {value}, must be at least 0")
+                raise InvalidProblemError(f"node {self.name!r}", f"{name or 'gpu'} is {value}, must be from 0 to 2^40")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +131,8 @@ class Cluster:
         """
         known: dict[str, ClusterNode] = {}
         for node in nodes:
+            if not node.name:
+                raise InvalidProblemError("cluster", "a node has no name")
             if known.setdefault(node.name, node) is not node:
                 raise InvalidProblemError("cluster", f"node {node.name!r} is given twice")
         if topology is None:

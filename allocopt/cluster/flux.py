@@ -4,6 +4,7 @@ In flux-sched's subsystem ``containment`` a cluster contains racks or other grou
 sockets, cores, GPUs and memory.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,14 +15,13 @@ from pydantic import Field
 
 from allocopt.cluster.cluster import Cluster, ClusterNode
 from allocopt.cluster.named import placed_tree
-from allocopt.cluster.topology import LARGEST_CLUSTER
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import FileModel, validated
 
 if TYPE_CHECKING:
     import networkx as nx
 
-MOST_DEEP = 50  # vertices below each other beyond which a recipe is refused
+MOST_DEEP, MOST_MADE = 50, 1_000_000  # vertices below each other, and in all, beyond which a recipe is refused
 _MIB = {"": 1.0, "KB": 1 / 1024, "MB": 1.0, "MIB": 1.0, "GB": 1024.0, "GIB": 1024.0, "TB": 1024.0**2}
 
 
@@ -75,20 +75,27 @@ def grug_cluster(recipe: "nx.DiGraph[Any]", path: Path) -> Cluster:
     """Return the cluster that a recipe stands for; raise `BadFileError` where it makes none."""
     made = 0
 
+    def count(value: object, key: str, place: str) -> int:
+        if not re.fullmatch(r"\d{1,12}", str(value), re.ASCII):
+            raise bad_file(path, place, f"{key} is {shown(value)}, must be a whole number, not negative")
+        return int(str(value))
+
     def grown(vertex: str, above: tuple[str, ...], number: int, times: float, *, is_inside: bool) -> Iterator[_Piece]:
         nonlocal made
         about, place = recipe.nodes[vertex], f"node {shown(vertex)}"
         kind, at = str(about.get("type", vertex)), (*above, f"{about.get('basename', vertex)}{number}")
-        made += 1
-        if len(at) > MOST_DEEP or made > LARGEST_CLUSTER:
-            raise bad_file(path, place, f"is made more than {LARGEST_CLUSTER} times or {MOST_DEEP} levels deep")
-        amount = times * float(about.get("size", 1)) * _unit(str(about.get("unit", "")), path, place)
+        amount = times * count(about.get("size", 1), "size", place) * _unit(str(about.get("unit", "")), path, place)
         yield _Piece(at, kind, amount, place)
         # What contains nodes is written out, what a node has is counted.
         is_inside = is_inside or kind == "node"
         for _, child, link in recipe.out_edges(vertex, data=True):
-            scale = int(link.get("multi_scale", 1)) if link.get("gen_method", "MULTIPLY") == "MULTIPLY" else 0
-            for copy in range(min(scale, 1) if is_inside else scale):
+            is_made = link.get("gen_method", "MULTIPLY") == "MULTIPLY"
+            scale = count(link.get("multi_scale", 1), "multi_scale", place) if is_made else 0
+            copies = min(scale, 1) if is_inside else scale
+            made += copies
+            if len(at) > MOST_DEEP or made > MOST_MADE:
+                raise bad_file(path, place, f"stands for more than {MOST_MADE} vertices or {MOST_DEEP} levels")
+            for copy in range(copies):
                 yield from grown(child, at, copy, times * scale if is_inside else times, is_inside=is_inside)
 
     roots = [vertex for vertex in recipe if recipe.in_degree(vertex) == 0]
@@ -97,7 +104,12 @@ def grug_cluster(recipe: "nx.DiGraph[Any]", path: Path) -> Cluster:
 
 def _cluster(pieces: Iterable[_Piece], path: Path) -> Cluster:
     found = list(pieces)
-    held: dict[tuple[str, ...], Counter[str]] = {piece.path: Counter() for piece in found if piece.kind == "node"}
+    held: dict[tuple[str, ...], Counter[str]] = {}
+    for piece in found:
+        if piece.kind == "node":
+            if piece.path in held:
+                raise bad_file(path, piece.place, f"node {shown('/'.join(piece.path))} is given twice")
+            held[piece.path] = Counter()
     if not held:
         raise bad_file(path, "holds no vertex of type node")
     for piece in found:
@@ -117,7 +129,9 @@ def _cluster(pieces: Iterable[_Piece], path: Path) -> Cluster:
         )
         for at, has in held.items()
     ]
-    return Cluster.of(nodes, placed_tree({names[at]: at[:-1] for at in held}))
+    # A node beside racks is in one of its own.
+    deepest = max(map(len, held))
+    return Cluster.of(nodes, placed_tree({names[at]: at[:-1] + at[-2:-1] * (deepest - len(at)) for at in held}))
 
 
 def _unit(unit: str, path: Path, place: str) -> float:

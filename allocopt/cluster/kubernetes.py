@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -68,6 +68,7 @@ class _Status(FileModel, extra="ignore"):
 
 
 class _Node(FileModel, extra="ignore"):
+    kind: Literal["Node"] = "Node"
     metadata: _Metadata
     spec: _Spec = Field(default_factory=_Spec)
     status: _Status = Field(default_factory=_Status)

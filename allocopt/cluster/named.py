@@ -33,6 +33,8 @@ class NamedTree:
         Whether a job may span groups of the highest level below the top; if not, they are a forest's trees.
     block_sizes
         Nodes that Slurm plans for a block and for what joins blocks, by level; empty where no blocks are enforced.
+    is_beside
+        Whether jobs get nodes that are side by side in a ring or torus, of which the tree says nothing.
 
     Raises
     ------
@@ -45,6 +47,7 @@ class NamedTree:
     remarks: tuple[str, ...] = ()
     is_joined: bool = True
     block_sizes: tuple[int, ...] = ()
+    is_beside: bool = False
     _numbers: dict[str, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -230,7 +233,8 @@ def _check_no_circle(switches: Mapping[str, Switch], above: Mapping[str, str]) -
         while at is not None and at not in safe:
             if at in path:
                 circle = " under ".join([*list(path)[list(path).index(at) :], at])
-                raise InvalidProblemError(switches[at].place, f"switches run in a circle: {circle}")
+                fault = f"switches run in a circle: {circle}; must list what is below them alone"
+                raise InvalidProblemError(switches[at].place, fault)
             path[at] = None
             at = above.get(at)
         safe.update(path)

@@ -21,6 +21,7 @@ ALONE = "what nodes have is told nowhere: jobs have them alone"
 _NODES = re.compile(
     r"^\s*(NodeName|PartitionName|NodeSet|Name|AutoDetect|SelectType\w*)\s*=", re.MULTILINE | re.IGNORECASE
 )
+_PAIR = re.compile(r"^\s*(include\s|\w+\s*=)", re.MULTILINE | re.IGNORECASE)
 _SWITCHES = re.compile(r"^\s*(SwitchName|BlockName)\s*=", re.MULTILINE | re.IGNORECASE)
 _WRITERS = {".conf": "slurm:write_slurm_topology", ".graphml": "graphml:write_graphml"}
 
@@ -122,16 +123,24 @@ def _found(path: Path | str, labels: Sequence[str]) -> NamedTree | Cluster | str
 def _from_text(text: str, source: Path) -> NamedTree | str:
     if re.search(r'^Switch\s+\d+\s+"S-', text, re.MULTILINE):
         return cast(NamedTree, _loaded("ibnetdiscover:ibnetdiscover_tree")(text, source))
-    if _NODES.search(text) and not _SWITCHES.search(text):
-        return text
+    if not _SWITCHES.search(text):
+        if _NODES.search(text):
+            return text
+        if not _PAIR.search(text):
+            right = "what scontrol show topology or node, or ibnetdiscover, prints"
+            raise bad_file(
+                source, f"has no SwitchName=, BlockName= or NodeName=, must be Slurm's configuration, or {right}"
+            )
     return cast(NamedTree, _loaded("slurm:slurm_topology")(text, source))
 
 
 def _from_object(obj: object, source: Path, name: str | None, labels: Sequence[str]) -> NamedTree | Cluster:
     if not isinstance(obj, dict):
-        if _suffix(source).lower() != ".json":
-            _check_no_labels(source, labels)
-            return cast(NamedTree, _loaded("slurm:slurm_yaml_topology")(obj, source, name))
+        if _suffix(source).lower() == ".json":
+            fault = "must be what `kubectl get nodes -o json` prints, or a resource graph of Flux"
+            raise bad_file(source, "top level", f"is {shown(obj)}, {fault}")
+        _check_no_labels(source, labels)
+        return cast(NamedTree, _loaded("slurm:slurm_yaml_topology")(obj, source, name))
     elif "graph" in obj:
         return cast(Cluster, _loaded("flux:flux_cluster")(obj, source))
     elif str(obj.get("apiVersion", "")).startswith("kind.x-k8s.io"):

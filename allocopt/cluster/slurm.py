@@ -23,6 +23,7 @@ from allocopt.files.models import FileModel, validated
 from allocopt.files.reading import read_text
 from allocopt.files.writing import write_text
 
+LEVELS = frozenset(1 << level for level in range(16))  # blocks that Slurm can join
 LONGEST_STEM = 200  # characters of a switch's name that are written, before a number that tells it from others
 SWITCH, BLOCK, SIZES, JOINED = "switchname", "blockname", "blocksizes", "aggregatedblock"
 _KEYS = {
@@ -70,8 +71,8 @@ def slurm_topology(text: str, path: Path) -> NamedTree:
         raise given[1].error(f"BlockSizes is given twice, before at {given[0].place}")
     # A topology.conf has one BlockSizes line; what scontrol prints has a size on each block instead.
     printed = {size: line for line in lines for size in line.sizes("blocksize")}
-    sizes = given[0].sizes(SIZES) if given else sorted(printed) or [1]
-    stated = given[0] if given else printed.get(sizes[-1], lines[0])
+    sizes = given[0].sizes(SIZES) if given else sorted(printed)
+    stated = given[0] if given else next(reversed(printed.values()), lines[0])
     return _blocks(switches, sizes, lambda fault: stated.error(f"BlockSizes {fault}"))
 
 
@@ -119,10 +120,16 @@ def _new_name(name: str, used: set[str]) -> str:
 
 def _blocks(blocks: Sequence[Switch], sizes: Sequence[int], error: Callable[[str], BadFileError]) -> NamedTree:
     # Blocks, the levels above them, and the top; the sizes are in nodes, that of a block first.
+    if not sizes:
+        # Slurm plans with the nodes of the first block that has some, and with 2, 4, 8 and 16 times as many.
+        base = next((len(block.nodes) for block in blocks if block.nodes), 1)
+        sizes = [base << level for level in range(5) if 1 << level < 2 * len(blocks)]
     ratios = [size / sizes[0] if sizes[0] > 0 else 0.0 for size in sizes]
-    powers = all(ratio.is_integer() and ratio >= 1 and int(ratio).bit_count() == 1 for ratio in ratios)
+    powers = all(ratio in LEVELS for ratio in ratios)
     if not powers or sorted(set(sizes)) != list(sizes):
-        raise error(f"is {','.join(map(str, sizes))}, must rise, each size a power of two times the first")
+        raise error(
+            f"is {','.join(map(str, sizes))}, must rise, each size a power of two times the first, at most 2^15"
+        )
     # Slurm joins neighbours in the order of the file and gives what is joined no name; ours tell size and number.
     switches, joined, before = list(blocks), [block.name for block in blocks], 1
     for size in sizes[1:]:
@@ -170,9 +177,7 @@ class _TreeModel(FileModel):
 
 class _BlocksModel(FileModel):
     blocks: list[_BlockModel]
-    block_sizes: Annotated[
-        list[Annotated[int, Field(ge=1, le=10**8)]], Field(min_length=1, default_factory=lambda: [1])
-    ]
+    block_sizes: Annotated[list[Annotated[int, Field(ge=1, le=10**8)]], Field(min_length=1, default_factory=list)]
 
 
 class _RingModel(FileModel):
@@ -213,19 +218,17 @@ class _TopologyModel(FileModel, extra="allow"):
 
     def switches(self, place: str) -> Iterator[tuple[str, str, tuple[tuple[str, str | None], ...], str | None]]:
         """Yield name, place, hostlists of nodes by their places, and hostlist of switches below of each switch."""
-        for number, switch in enumerate(self.tree.switches if self.tree else ()):
-            at = f"{place}.tree.switches[{number}]"
-            yield switch.switch, at, ((f"{at}.nodes", switch.nodes),), switch.children
-        for number, block in enumerate(self.block.blocks if self.block else ()):
-            at = f"{place}.block.blocks[{number}]"
-            yield block.block, at, ((f"{at}.nodes", block.nodes),), None
-        for number, ring in enumerate(self.ring.rings if self.ring else ()):
-            at = f"{place}.ring.rings[{number}]"
-            yield ring.ring, at, ((f"{at}.nodes", ring.nodes),), None
-        for number, torus in enumerate(self.torus3d.toruses if self.torus3d else ()):
-            at = f"{place}.torus3d.toruses[{number}]"
-            regions = tuple((f"{at}.regions[{index}].nodes", one.nodes) for index, one in enumerate(torus.regions))
-            yield torus.name, at, ((f"{at}.nodes", torus.nodes), *regions), None
+        for kind, key, noun in (
+            ("tree", "switches", "switch"),
+            ("block", "blocks", "block"),
+            ("ring", "rings", "ring"),
+            ("torus3d", "toruses", "name"),
+        ):
+            for number, one in enumerate(getattr(getattr(self, kind), key, ())):
+                at = f"{place}.{kind}.{key}[{number}]"
+                regions = enumerate(getattr(one, "regions", ()))
+                below = tuple((f"{at}.regions[{index}].nodes", region.nodes) for index, region in regions)
+                yield getattr(one, noun), at, ((f"{at}.nodes", one.nodes), *below), getattr(one, "children", None)
 
 
 # What is not chosen may be of a kind, or have keys, of a later version.
@@ -245,8 +248,7 @@ class _TopologiesModel(RootModel[list[_TopologyModel]]):
 def slurm_yaml_topology(obj: object, path: Path, name: str | None = None) -> NamedTree:
     """Return the topology of a name from a parsed ``topology.yaml``, or else the cluster's default or the first.
 
-    Rings and toruses are groups that no job leaves; that a job's nodes stand side by side there is not known here.
-    Errors are those of `read_topology`.
+    Rings and toruses are groups that no job leaves. Errors are those of `read_topology`.
     """
     names = validated(_NamesModel, obj, path).root
     chosen = name or next((one.topology for one in names if one.cluster_default), names[0].topology)
@@ -277,4 +279,8 @@ def slurm_yaml_topology(obj: object, path: Path, name: str | None = None) -> Nam
     if found.block is not None:
         sizes, at = found.block.block_sizes, f"{place}.block.block_sizes"
         return _blocks(switches, sizes, lambda fault: bad_file(path, at, fault))
-    return tree_of_switches(switches)
+    made = tree_of_switches(switches)
+    if found.tree is not None:
+        return made
+    beside = f"Slurm gives jobs nodes that are side by side in a {kinds[0]}, which is not known here"
+    return replace(made, is_beside=True, remarks=(*made.remarks, beside))

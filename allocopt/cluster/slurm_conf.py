@@ -6,7 +6,7 @@ are looked at, so that files of any version are read.
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,7 +33,7 @@ _ALIASES = {
     "shared": "oversubscribe",
 }
 _PRINTED = re.compile(r"(?:^|\s)([A-Z][A-Za-z]*)=(.*?)(?=\s+[A-Z][A-Za-z]*=|\s*$)", re.DOTALL)
-_GPU = re.compile(r"gpu(?::([^:()\s]*[^:()\s\d][^:()\s]*))?(?::(\d{1,9}))?(?:\(.*\))?", re.ASCII)
+_GPU = re.compile(r"gpu(?::((?!-)[^:()\s]*[^:()\s\d][^:()\s]*))?(?::(\d{1,9}))?(?:\(.*\))?", re.ASCII)
 
 
 def slurm_cluster(texts: Mapping[Path, str]) -> Cluster:
@@ -48,11 +48,11 @@ def slurm_cluster(texts: Mapping[Path, str]) -> Cluster:
     expander = HostlistExpander()
     remarks = [] if parameters else ["SelectTypeParameters is not given: jobs share cores and memory of nodes"]
     nodes: dict[str, ClusterNode] = {}
-    away = 0
+    away: set[str] = set()
     for line in _with_defaults(lines, NODE):
         names = line.names(NODE, expander)
         if _word(line, "state", "UNKNOWN").startswith(AWAY):
-            away += len(names)
+            away.update(names)
             continue
         one = _node(line, counts_threads="CR_CPU" in parameters.upper(), shares_memory=_shares_memory(parameters))
         for name in names:
@@ -60,7 +60,10 @@ def slurm_cluster(texts: Mapping[Path, str]) -> Cluster:
                 raise line.error(f"node {shown(name)} is given twice")
             nodes[name] = replace(one, name=name)
     if away:
-        remarks.append(f"nodes that are down or drained, left out: {away}")
+        remarks.append(f"nodes that are down or drained, left out: {len(away)}")
+    if not nodes:
+        fault = "all nodes are down or drained" if away else "names no node, as NodeName= of slurm.conf does"
+        raise InvalidProblemError("", fault)
     _tell_types(nodes, [line for line in lines if GRES in line.values], expander)
     sets = {line.values[NODESET]: line for line in lines if NODESET in line.values}
     default_first: list[tuple[bool, Partition]] = []
@@ -68,7 +71,9 @@ def slurm_cluster(texts: Mapping[Path, str]) -> Cluster:
         if _word(line, "state", "UP") not in ("UP", "DRAIN"):
             remarks.append(f"partition {line.values[PARTITION]} is {_word(line, 'state', '').lower()}: left out")
             continue
-        partition = _partition(line, _nodes_of(line, nodes, sets, expander), settings)
+        partition = _partition(line, _nodes_of(line, nodes, away, sets, expander), settings)
+        if any(partition.name == one.name for _, one in default_first):
+            raise line.error(f"partition {shown(partition.name)} is given twice")
         default_first.append((_word(line, "default", "NO") != "YES", partition))
     default_first.sort(key=lambda pair: pair[0])
     partitions = [partition for _, partition in default_first]
@@ -157,7 +162,11 @@ def _tell_types(nodes: dict[str, ClusterNode], gres: Sequence[ConfLine], expande
 
 
 def _nodes_of(
-    line: ConfLine, nodes: Mapping[str, ClusterNode], sets: Mapping[str, ConfLine], expander: HostlistExpander
+    line: ConfLine,
+    nodes: Mapping[str, ClusterNode],
+    away: Container[str],
+    sets: Mapping[str, ConfLine],
+    expander: HostlistExpander,
 ) -> tuple[str, ...]:
     if line.values.get("nodes", "").upper() == "ALL":
         return tuple(nodes)
@@ -170,6 +179,9 @@ def _nodes_of(
         feature = chosen.values.get("feature", chosen.values.get("features"))
         found |= dict.fromkeys(chosen.names("nodes", expander))
         found |= {node.name: None for node in nodes.values() if feature in node.features}
+    unknown = next((name for name in found if name not in nodes and name not in away), None)
+    if unknown is not None:
+        raise line.error(f"Nodes has {shown(unknown)}, which no NodeName or NodeSet names")
     return tuple(name for name in found if name in nodes)
 
 
@@ -178,6 +190,8 @@ def _partition(line: ConfLine, nodes: tuple[str, ...], settings: Mapping[str, Co
         most_seconds = duration_s(line.values.get("maxtime", "UNLIMITED"), 60.0)
     except ValueError as error:
         raise line.error(f"MaxTime {error}") from None
+    if most_seconds < 0:
+        raise line.error(f"MaxTime is {shown(line.values['maxtime'])}, must not be negative")
     memory = {
         key: _number(line, key) or (_number(settings[key], key) if key in settings else 0) for key in SETTINGS[2:]
     }

@@ -53,7 +53,9 @@ def csv_rows(path: Path, needed: Sequence[str], noun: str) -> Iterator[tuple[str
         there = list(reader.fieldnames or ())
         missing = [name for name in needed if name not in there]
         if missing:
-            raise bad_file(path, "line 1", f"has no column {', '.join(missing)}; the columns are {', '.join(needed)}")
+            raise bad_file(
+                path, "line 1", f"has no column {', '.join(missing)}; the columns of {noun} are {', '.join(needed)}"
+            )
         for name in needed:
             if there.count(name) > 1:
                 raise bad_file(path, "line 1", f"has the column {name} {there.count(name)} times")

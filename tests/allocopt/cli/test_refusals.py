@@ -391,7 +391,7 @@ def solution(**changes: object) -> str:
 
 BAD_FILES: dict[str, list[tuple[str, str]]] = {
     "calibrate locality bad.csv --out table.json": [
-        ("workload,policy,gpus,requested_s\n", "line 1: has no column service_s; the columns are workload"),
+        ("workload,policy,gpus,requested_s\n", "line 1: has no column service_s; the columns of jobs are workload"),
         (LOCALITY, "holds no jobs"),
         (f"{LOCALITY}\ncpu,depth-first,1,10,11", "line 2: workload is 'cpu', must be one of compute, network, unknown"),
         (f"{LOCALITY}\ncompute,wide,1,10,11", "line 2: policy is 'wide', must be one of depth-first, breadth-first"),
@@ -409,7 +409,7 @@ BAD_FILES: dict[str, list[tuple[str, str]]] = {
         (f"{LOCALITY}\ncompute,depth-first,1,10", "line 2: does not have 5 columns as line 1"),
     ],
     "calibrate power bad.csv": [
-        ("active_cores\n1\n", "line 1: has no column power_w; the columns are active_cores, power_w"),
+        ("active_cores\n1\n", "line 1: has no column power_w; the columns of measurements are active_cores, power_w"),
         ("active_cores,power_w\n1,x\n", "line 2: power_w is 'x', must be a number, not negative"),
         ("active_cores,power_w\n", "holds no measurements"),
         (
@@ -453,7 +453,7 @@ BAD_FILES: dict[str, list[tuple[str, str]]] = {
         (f"{PLACED}1,n1,0\n", "line 1: has no column duration_s"),
     ],
     "simulate workload.json --platform platform.toml --set placement=bad.csv": [
-        ("job_id,node\n7,left\n", "line 1: has no column start_s; the columns are job_id, node, start_s"),
+        ("job_id,node\n7,left\n", "line 1: has no column start_s; the columns of jobs are job_id, node, start_s"),
         (f"{PLACED}5,left,0\n", "line 2: job_id is '5', the workload has no such job"),
         (f"{PLACED}7,left,0\n7,left,0\n", "line 3: job_id is '7', which comes twice"),
         (f"{PLACED}7,left,x\n", "line 2: start_s is 'x', must be a time in seconds, not negative"),

@@ -341,31 +341,6 @@ def test_a_hash_sign_chooses_a_topology_only_in_the_names_of_yaml_files(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("name", "nodes", "groups", "hops", "remarks"),
-    [
-        ("azure-cyclecloud_block_topology.txt", 72, [4], (2, 4), 0),
-        ("azure-cyclecloud_slurm_topology.txt", 16, [5], (2, 4), 0),
-        ("nsls2-flat.topology.conf", 39, [4], (2, 4), 1),
-        ("nstda-tara.topology.conf", 10, [4], (2, 4), 0),
-        ("slurm-test-docker-3level.topology.conf", 8, [4, 2], (2, 4, 6), 0),
-        ("ubhpc-medium.topology.conf", 234, [3], (2, 4), 0),
-    ],
-)
-def test_real_files_are_read_and_counted(
-    shared_data: Path, tmp_path: Path, name: str, nodes: int, groups: list[int], hops: tuple[int, ...], remarks: int
-) -> None:
-    cluster = read_topology(shared_data / "slurm_topology" / name)
-    assert len(cluster.nodes) == nodes
-    assert [len(names) for names in cluster.tree.names] == groups
-    assert cluster.tree.hops == hops
-    assert len(cluster.remarks) == remarks
-    write_topology(tmp_path / "again.conf", cluster)
-    again = read_topology(tmp_path / "again.conf")
-    assert again.nodes == cluster.nodes
-    assert again.is_like(cluster.tree)
-
-
-@pytest.mark.parametrize(
     ("text", "nodes"),
     [
         (
@@ -411,7 +386,8 @@ def test_block_sizes_join_blocks_that_follow_each_other(tmp_path: Path) -> None:
     assert cluster.tree.hops == (2, 4, 6)
     assert [len(names) for names in cluster.tree.names] == [6, 3]
     assert conf(tmp_path, f"{blocks}blocksizes=4,16\n").tree.names[1] == ("16-node block 1", "16-node block 2")
-    assert conf(tmp_path, blocks).tree.hops == (2, 4)
+    # As Slurm does without sizes: the nodes of the first block, and 2, 4, 8 and 16 times as many.
+    assert conf(tmp_path, blocks).block_sizes == (4, 8, 16, 32)
 
 
 def test_a_tree_as_scontrol_shows_it_is_the_tree_of_its_file(tmp_path: Path) -> None:
@@ -433,7 +409,7 @@ def test_blocks_as_scontrol_shows_them_are_those_of_their_file(tmp_path: Path) -
     expected = conf(tmp_path, "".join(line.format("", "") for line in blocks) + "BlockSizes=4,8\n")
     assert conf(tmp_path, printed + joined).is_like(expected.tree)
     assert conf_fault(tmp_path, f"{printed}AggregatedBlock=b[0-2] Nodes=n1 BlockSize=12") == (
-        "line 5: BlockSizes is 4,12, must rise, each size a power of two times the first"
+        "line 5: BlockSizes is 4,12, must rise, each size a power of two times the first, at most 2^15"
     )
 
 
@@ -459,8 +435,8 @@ def test_files_that_include_many_others_are_limited_together(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "holds no line with SwitchName= or BlockName="),
-        ("# nothing\n", "holds no line with SwitchName= or BlockName="),
+        ("", "has no SwitchName=, BlockName= or NodeName=, must be Slurm's configuration"),
+        ("# nothing\n", "has no SwitchName=, BlockName= or NodeName="),
         ("BlockSizes=4", "holds no line with SwitchName= or BlockName="),
         ("SwitchName=s Nodes=n1,\n  n2\n", "line 2: 'n2' is not Key=value; a list goes on over lines with a backslash"),
         ("\nSwitchName=s Nodes=n1, n2\n", "line 2: 'n2' is not Key=value"),
