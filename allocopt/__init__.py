@@ -1,8 +1,8 @@
 """Decide which nodes of a cluster each waiting job gets.
 
 The names below are what everybody needs; the rest is reached by part: `allocopt.topology`, `allocopt.knapsack`,
-`allocopt.coallocation`, `allocopt.solving`, `allocopt.simulation`, `allocopt.cluster`, `allocopt.workloads`. Each is
-imported when it is first asked for, so that ``import allocopt`` stays light.
+`allocopt.coallocation`, `allocopt.placement`, `allocopt.solving`, `allocopt.simulation`, `allocopt.cluster`,
+`allocopt.workloads`. Each is imported when it is first asked for, so that ``import allocopt`` stays light.
 """
 
 from importlib import import_module
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import allocopt.cluster
     import allocopt.coallocation
     import allocopt.knapsack
+    import allocopt.placement
     import allocopt.simulation
     import allocopt.solving
     import allocopt.topology
@@ -71,7 +72,7 @@ _HOMES = {
     "write_topology": "cluster.reading",
 }
 
-_PARTS = ("cluster", "coallocation", "knapsack", "simulation", "solving", "topology", "workloads")
+_PARTS = ("cluster", "coallocation", "knapsack", "placement", "simulation", "solving", "topology", "workloads")
 
 __all__ = [
     "AllocoptError",

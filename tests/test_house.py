@@ -35,7 +35,7 @@ LAYERS = (
     ("traces", "workloads"),
     ("problems",),
     ("solving",),
-    ("topology", "knapsack", "coallocation"),
+    ("topology", "knapsack", "coallocation", "placement"),
     ("simulator", "simulation"),
     ("envs",),
     ("training", "reproduction"),
@@ -197,7 +197,7 @@ def test_every_public_name_is_there() -> None:
     assert sorted(package.__all__) == dir(package)
     assert len(package.__all__) <= 30
     assert all(getattr(package, name) is not None for name in package.__all__)
-    for part in ("cluster", "coallocation", "knapsack", "simulation", "solving", "topology", "workloads"):
+    for part in ("cluster", "coallocation", "knapsack", "placement", "simulation", "solving", "topology", "workloads"):
         module = getattr(package, part)
         assert all(getattr(module, name) is not None for name in module.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

@@ -80,6 +80,17 @@ class _TreeModel(FileModel):
     pairs: Annotated[Pairs, Field(description=_PAIRS)] = "ordered"
 
 
+TopologyModel = Annotated[_FatTreeModel | _TreeModel, Field(discriminator="kind")]
+"""How the nodes of an instance are connected."""
+
+
+def topology_of(model: TopologyModel) -> Topology:
+    """Make the topology of an instance file; raise `InvalidProblemError` if its values contradict each other."""
+    if isinstance(model, _TreeModel):
+        return Tree.from_levels(model.levels, model.hops, model.pairs)
+    return FatTree(model.pods, model.leaves_per_pod, model.nodes_per_leaf, tuple(model.hops), model.pairs)
+
+
 def _number_or_name(least: int) -> Callable[[Any], Any]:
     def checked(value: Any) -> Any:
         if isinstance(value, str) and value:
@@ -151,7 +162,7 @@ class TopologyInstanceModel(InstanceModel):
     """A window of waiting jobs, the nodes that are idle, and the cluster they belong to."""
 
     kind: Literal["topology"]
-    topology: Annotated[_FatTreeModel | _TreeModel, Field(discriminator="kind")]
+    topology: TopologyModel
     idle_nodes: Annotated[
         list[Node], Field(min_length=1, description="Distinct numbers of the nodes that may be given away, any order.")
     ]
@@ -199,14 +210,8 @@ class TopologyCodec(Codec[TopologyProblem, Allocation]):
 
     def problem_of(self, model: InstanceModel) -> TopologyProblem:
         assert isinstance(model, TopologyInstanceModel)
-        of = model.topology
-        topology: Topology
-        if isinstance(of, _TreeModel):
-            topology = Tree.from_levels(of.levels, of.hops, of.pairs)
-        else:
-            topology = FatTree(of.pods, of.leaves_per_pod, of.nodes_per_leaf, tuple(of.hops), of.pairs)
         return TopologyProblem(
-            topology=topology,
+            topology=topology_of(model.topology),
             idle_nodes=np.array(model.idle_nodes, dtype=np.int64),
             jobs=tuple(Job(job.id, job.nodes, _placement_of(job)) for job in model.jobs),
             hop_cost=model.hop_cost,
@@ -227,7 +232,7 @@ class TopologyCodec(Codec[TopologyProblem, Allocation]):
             given = {key: rule for key, rule in rules.items() if rule}
             jobs.append({"id": job.id, "nodes": int(job.nodes), **given})
         return {
-            "topology": _topology_object(problem.topology),
+            "topology": topology_object(problem.topology),
             "idle_nodes": problem.idle_nodes.tolist(),
             "jobs": jobs,
             "hop_cost": short_number(problem.hop_cost),
@@ -250,7 +255,8 @@ class TopologyCodec(Codec[TopologyProblem, Allocation]):
             check_order(problem, solution, model.order)
 
 
-def _topology_object(topology: Topology) -> dict[str, object]:
+def topology_object(topology: Topology) -> dict[str, object]:
+    """Return a topology as instance files hold it; raise `InvalidProblemError` for one that they cannot hold."""
     options: dict[str, object] = {} if topology.pairs == "ordered" else {"pairs": topology.pairs}
     hops = [int(hop) for hop in topology.hops]
     if isinstance(topology, Tree):

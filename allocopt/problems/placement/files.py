@@ -1,0 +1,183 @@
+"""Placement problems and their solutions as files hold them."""
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from allocopt.arrays import BoolArray, IntArray
+from allocopt.cluster.request import ClusterRequest
+from allocopt.errors import InvalidProblemError
+from allocopt.files.models import INT64_MAX, FileModel, InstanceModel, Node, Positive, SolutionModel, Text, short_number
+from allocopt.problems.kind import Codec
+from allocopt.problems.placement.problem import LARGEST_LEFT_OUT_COST, PlacementJob, PlacementProblem, Placements
+from allocopt.problems.topology.files import TopologyModel, topology_object, topology_of
+from allocopt.problems.topology.problem import LARGEST_HOP_COST, LEAST_HOP_COST
+
+Amount = Annotated[int, Field(ge=0, le=INT64_MAX)]
+
+
+class _JobModel(FileModel):
+    """A waiting job."""
+
+    id: Annotated[Text, Field(description="Name of the job, unique in the instance.")]
+    tasks: Annotated[Positive, Field(description="Number of its tasks.")]
+    least_nodes: Annotated[Positive, Field(description="Least number of nodes that it may have.")] = 1
+    most_nodes: Annotated[Positive | None, Field(description="Most of them; as many as tasks if left out.")] = None
+    tasks_per_node: Annotated[
+        Positive | None, Field(description="Most tasks on a node; if left out, so many that the others get one each.")
+    ] = None
+    per_task: Annotated[dict[Text, Amount], Field(default_factory=dict, description="Amounts for each task.")]
+    per_node: Annotated[dict[Text, Amount], Field(default_factory=dict, description="Amounts on each node.")]
+    exclusive: Annotated[bool, Field(description="Whether it has its nodes alone.")] = False
+    only_in: Annotated[
+        list[Text],
+        Field(default_factory=list, description="Sets of nodes, all of one of which it takes; empty for any nodes."),
+    ]
+    most_groups: Annotated[
+        list[Amount],
+        Field(default_factory=list, description="Groups that it may span by level, from the leaves; 0 for any number."),
+    ]
+
+
+class PlacementInstanceModel(InstanceModel):
+    """A window of waiting jobs, and what is free on the nodes of a cluster."""
+
+    kind: Literal["placement"]
+    topology: TopologyModel
+    free: Annotated[
+        dict[Text, list[Amount]],
+        Field(min_length=1, description="Amounts of each resource that are free, by node: thousandths of cores, ..."),
+    ]
+    in_use: Annotated[list[Node], Field(default_factory=list, description="Nodes on which a job runs already.")]
+    node_sets: Annotated[dict[Text, list[Node]], Field(default_factory=dict, description="Nodes by name of a set.")]
+    jobs: Annotated[list[_JobModel], Field(min_length=1, description="The window.")]
+    hop_cost: Annotated[
+        float,
+        Field(ge=LEAST_HOP_COST, le=LARGEST_HOP_COST, description="Cost of one hop, in the unit of the objective."),
+    ] = 1000.0
+    left_out_cost: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=LARGEST_LEFT_OUT_COST,
+            description="Cost of a job that is left out; more than all hops can cost if not given.",
+        ),
+    ] = None
+
+
+class PlacementSolutionModel(SolutionModel):
+    """A solver's answer to one placement instance."""
+
+    kind = "placement"
+    answer_key = "placements"
+
+    placements: Annotated[
+        dict[Text, dict[Text, Positive]] | None,
+        Field(description="Tasks by node, by job id; jobs that are left out are missing; null without an answer."),
+    ]
+
+
+class PlacementCodec(Codec[PlacementProblem, Placements]):
+    """Files of placements."""
+
+    instance_model, solution_model = PlacementInstanceModel, PlacementSolutionModel
+
+    def problem_of(self, model: InstanceModel) -> PlacementProblem:
+        assert isinstance(model, PlacementInstanceModel)
+        topology = topology_of(model.topology)
+        for name, amounts in model.free.items():
+            if len(amounts) != topology.size:
+                fault = f"has {len(amounts)} amounts, must have one for each of {topology.size} nodes"
+                raise InvalidProblemError(f"free.{name}", fault)
+        sets = {name: _marked(f"node_sets.{name}", nodes, topology.size) for name, nodes in model.node_sets.items()}
+        jobs = [
+            _job(f"jobs[{index}]", job, tuple(model.free), sets, topology.size, len(topology.hops) - 1)
+            for index, job in enumerate(model.jobs)
+        ]
+        return PlacementProblem(
+            topology,
+            tuple(model.free),
+            np.array(list(model.free.values()), dtype=np.int64).T,
+            _marked("in_use", model.in_use, topology.size),
+            tuple(jobs),
+            model.hop_cost,
+            model.left_out_cost,
+            model.name,
+        )
+
+    def keys_of(self, problem: PlacementProblem) -> dict[str, object]:
+        sets: dict[bytes, str] = {}
+        nodes: dict[str, list[int]] = {}
+        jobs = []
+        for job in problem.jobs:
+            asked, only_in = job.request, []
+            for mask in asked.masks if not asked.masks.all(axis=1).any() else ():
+                name = sets.setdefault(mask.tobytes(), f"set-{len(sets)}")
+                nodes[name] = np.flatnonzero(mask).tolist()
+                only_in.append(name)
+            amounts = {
+                key: {name: amount for name, amount in zip(problem.resources, of.tolist(), strict=True) if amount}
+                for key, of in (("per_task", asked.per_task), ("per_node", asked.per_node))
+            }
+            optional = amounts | {
+                "exclusive": bool(asked.is_exclusive),
+                "only_in": only_in,
+                "most_groups": list(map(int, asked.most_groups)) if any(asked.most_groups) else [],
+            }
+            counts = {"tasks": asked.tasks, "least_nodes": asked.least_nodes, "most_nodes": asked.most_nodes}
+            counts["tasks_per_node"] = asked.most_tasks
+            given = {key: value for key, value in optional.items() if value}
+            jobs.append({"id": job.id, **{key: int(value) for key, value in counts.items()}, **given})
+        return {
+            "topology": topology_object(problem.topology),
+            "free": dict(zip(problem.resources, problem.free.T.tolist(), strict=True)),
+            "in_use": np.flatnonzero(problem.in_use).tolist(),
+            "node_sets": nodes,
+            "jobs": jobs,
+            "hop_cost": short_number(problem.hop_cost),
+            "left_out_cost": short_number(problem.left_out_cost or 0.0),
+        }
+
+    def solution_of(self, problem: PlacementProblem, model: SolutionModel) -> Placements:
+        assert isinstance(model, PlacementSolutionModel)
+        return Placements.from_dict(problem, model.placements or {})
+
+    def answer_of(self, problem: PlacementProblem, solution: Placements) -> dict[str, object]:
+        return {"placements": solution.as_dict(problem)}
+
+
+def _job(
+    place: str, model: _JobModel, resources: tuple[str, ...], sets: dict[str, BoolArray], size: int, levels: int
+) -> PlacementJob:
+    per_task, per_node = (
+        _amounts(f"{place}.{key}", given, resources)
+        for key, given in (("per_task", model.per_task), ("per_node", model.per_node))
+    )
+    for name in model.only_in:
+        if name not in sets:
+            raise InvalidProblemError(f"{place}.only_in", f"holds {name!r}, which is none of the node sets")
+    masks = np.stack([sets[name] for name in model.only_in]) if model.only_in else np.ones((1, size), dtype=np.bool_)
+    least, most = model.least_nodes, model.most_nodes or model.tasks
+    most_tasks = min(model.tasks_per_node or model.tasks, max(1, model.tasks - least + 1))
+    most_groups = tuple(model.most_groups) or (0,) * levels
+    request = ClusterRequest(
+        model.tasks, least, most, most_tasks, model.exclusive, per_task, per_node, masks, most_groups, 0
+    )
+    return PlacementJob(model.id, request)
+
+
+def _amounts(place: str, given: dict[str, int], resources: tuple[str, ...]) -> IntArray:
+    for name in given:
+        if name not in resources:
+            raise InvalidProblemError(place, f"holds {name!r}, which is none of {', '.join(resources)}")
+    return np.array([given.get(name, 0) for name in resources], dtype=np.int64)
+
+
+def _marked(place: str, nodes: list[int], size: int) -> BoolArray:
+    marked = np.zeros(size, dtype=np.bool_)
+    for node in nodes:
+        if node >= size:
+            raise InvalidProblemError(place, f"holds node {node}, nodes are 0 .. {size - 1}")
+        marked[node] = True
+    return marked

@@ -1,0 +1,50 @@
+"""Placement problems as a kind."""
+
+from collections.abc import Mapping, Sequence
+
+from allocopt.cluster.topology import hop_costs
+from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage
+from allocopt.problems.placement.problem import PlacementProblem, Placements
+from allocopt.problems.placement.verify import verify_placements
+
+FEW_PAIRS = 400  # jobs times nodes up to which the program is mostly solved to proof
+
+
+class PlacementKind(ProblemKind[PlacementProblem, Placements]):
+    """Which nodes, shared with others, each job of a window gets, and how many of its tasks each."""
+
+    name = "placement"
+    problem, solution = PlacementProblem, Placements
+    answer = "placement"
+    objective, decimals = "cost", 1
+    shipped = ("@placements", DATA / "placements.jsonl")
+    verify = staticmethod(verify_placements)
+
+    @property
+    def codec(self) -> Codec[PlacementProblem, Placements]:
+        from allocopt.problems.placement.files import PlacementCodec
+
+        return PlacementCodec()
+
+    @property
+    def generators(self) -> Mapping[str, Generator[PlacementProblem]]:
+        from allocopt.problems.placement.generate import synthetic_placement
+
+        return {"placement": synthetic_placement}
+
+    def trivial(self, problem: PlacementProblem) -> Placements:
+        return Placements(((),) * len(problem.jobs))
+
+    def stages(self, problem: PlacementProblem) -> Sequence[Stage]:
+        few = len(problem.jobs) * problem.size <= FEW_PAIRS
+        warm_up = (Stage(("lns",), None, 0.5, 300),) if few else ()
+        return *warm_up, *((Stage(("cp-sat", "highs", "scip")),) if few else ()), Stage(("lns", "cons-tres"))
+
+    def table(self, problem: PlacementProblem, solution: Placements | None) -> AnswerTable:
+        held = Placements(((),) * len(problem.jobs)) if solution is None else solution
+        rows = []
+        for job, nodes in zip(problem.jobs, held.node_sets, strict=True):
+            cost = float(hop_costs(problem.topology, problem.hop_cost, [nodes])[0]) if len(nodes) else None
+            rows.append((job.id, len(nodes), ", ".join(map(str, nodes.tolist())) or "left out", cost))
+        columns = (("job", None), ("nodes", 0), ("which", None), ("hop cost", 1))
+        return AnswerTable("Jobs and their nodes", columns, tuple(rows) if solution is not None else ())

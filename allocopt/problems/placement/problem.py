@@ -1,0 +1,203 @@
+"""Which nodes, shared with other jobs, each job of a window gets, and how many of its tasks each: problem, solution.
+
+A job has some tasks, and asks for amounts of what nodes have for each task and on each of its nodes. It is placed whole
+or left out at a cost. Minimize the hop costs of the jobs' node sets, by the formula of topology problems
+(`allocopt.cluster.topology.HopFormula`), and the costs of those that are left out.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from allocopt.arrays import BoolArray, FloatArray, IntArray, frozen_integers
+from allocopt.cluster.cluster import Cluster
+from allocopt.cluster.request import ClusterRequest
+from allocopt.cluster.topology import HopFormula, Topology, hop_costs
+from allocopt.errors import InvalidProblemError, InvalidSolutionError
+from allocopt.notebook import html_table
+from allocopt.problems.base import Sense, check_distinct, check_range
+from allocopt.problems.topology.problem import LARGEST_HOP_COST, LEAST_HOP_COST
+
+LARGEST_AMOUNT, LARGEST_COUNT, LARGEST_LEFT_OUT_COST = 2**41, 10**7, 1e24
+
+
+class NodeTasks(NamedTuple):
+    """A node of a job and how many of its tasks are there."""
+
+    node: int
+    tasks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placements:
+    """The nodes and tasks of every job, by job, sorted by node; none for a job that is left out."""
+
+    of_jobs: tuple[tuple[NodeTasks, ...], ...]
+
+    def __post_init__(self) -> None:
+        found = (sorted(NodeTasks(int(node), int(tasks)) for node, tasks in places) for places in self.of_jobs)
+        object.__setattr__(self, "of_jobs", tuple(map(tuple, found)))
+
+    @property
+    def node_sets(self) -> list[IntArray]:
+        """Nodes of every job."""
+        return [np.array([one.node for one in places], dtype=np.int64) for places in self.of_jobs]
+
+    def as_dict(self, problem: "PlacementProblem") -> dict[str, dict[str, int]]:
+        """Return tasks by node, by the ids of the jobs that are placed, as the solution file holds them."""
+        pairs = zip(problem.jobs, self.of_jobs, strict=True)
+        return {job.id: {str(node): tasks for node, tasks in places} for job, places in pairs if places}
+
+    @classmethod
+    def from_dict(cls, problem: "PlacementProblem", placed: Mapping[str, Mapping[str, int]]) -> "Placements":
+        """Return the placements of tasks by node, by job id; raise `InvalidSolutionError` for a job or node unknown."""
+        for unknown in placed.keys() - {job.id for job in problem.jobs}:
+            raise InvalidSolutionError(f"job {unknown!r} is not in the instance")
+        for job, places in placed.items():
+            for node in places:
+                if not (node.isascii() and node.isdigit()):
+                    raise InvalidSolutionError(f"job {job!r} gets node {node!r}, which is no number")
+        found = (placed.get(job.id, {}) for job in problem.jobs)
+        return cls(tuple(tuple(NodeTasks(int(node), tasks) for node, tasks in places.items()) for places in found))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlacementJob:
+    """A waiting job, and what it asks for in the numbers of the problem's nodes."""
+
+    id: str
+    request: ClusterRequest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlacementProblem:
+    """Place jobs on nodes that they share.
+
+    Parameters
+    ----------
+    topology
+        Hops between the nodes; where a job may not leave a tree of a forest, or a block, its request says so.
+    resources
+        Names of what nodes have and jobs share, distinct.
+    free
+        Amounts that are free, shape ``(nodes, resources)``; thousandths of cores and GPUs, MiB of memory where it is
+        made of a cluster (`allocopt.cluster.cluster.Cluster.capacity`).
+    in_use
+        Nodes on which a job runs, which no job that has its nodes alone may get, shape ``(nodes,)``.
+    jobs
+        The window, not empty.
+    hop_cost
+        Cost of one hop.
+    left_out_cost
+        Cost of a job that is left out; None for more than all hops together can cost, so that as few as can be are.
+
+    Raises
+    ------
+    InvalidProblemError
+        If shapes do not fit or a number is not in its range; it names the job or the field.
+    """
+
+    topology: Topology
+    resources: tuple[str, ...]
+    free: IntArray
+    in_use: BoolArray
+    jobs: tuple[PlacementJob, ...]
+    hop_cost: float = 1000.0
+    left_out_cost: float | None = None
+    name: str = "unnamed"
+    dearest: FloatArray = field(init=False, repr=False)  # most that the hops of each job can cost, shape ``(J,)``
+
+    kind: ClassVar[str] = "placement"
+    sense: ClassVar[Sense] = "min"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "jobs", tuple(self.jobs))
+        object.__setattr__(self, "free", frozen_integers(self.free))
+        _check_nodes(self)
+        _check_jobs(self)
+        check_range("hop_cost", self.hop_cost, LEAST_HOP_COST, LARGEST_HOP_COST)
+        formula = HopFormula.of(self.topology, self.hop_cost)
+        nodes = np.minimum([job.request.most_nodes for job in self.jobs], self.size)
+        object.__setattr__(self, "dearest", formula.scale * (formula.top * nodes - formula.bottom))
+        if self.left_out_cost is None:
+            object.__setattr__(self, "left_out_cost", float(self.dearest.sum()) + formula.scale)
+        check_range("left_out_cost", self.left_out_cost, 0.0, LARGEST_LEFT_OUT_COST)
+
+    def _repr_html_(self) -> str:
+        facts = (("nodes", self.size), ("jobs", len(self.jobs)), ("in use", int(self.in_use.sum())))
+        return html_table(f"Placement problem {self.name}", facts)
+
+    @classmethod
+    def of(
+        cls,
+        cluster: Cluster,
+        requests: Mapping[str, ClusterRequest],
+        free: IntArray | None = None,
+        in_use: BoolArray | None = None,
+        hop_cost: float = 1000.0,
+        name: str = "unnamed",
+    ) -> "PlacementProblem":
+        """Return the problem of jobs by id on a cluster: what is free there, and which nodes jobs run on; or all."""
+        jobs = tuple(PlacementJob(job, request) for job, request in requests.items())
+        used = np.zeros(cluster.size, dtype=np.bool_) if in_use is None else in_use
+        free, tree = cluster.capacity if free is None else free, cluster.topology.tree
+        return cls(tree, cluster.resources, free, used, jobs, hop_cost, name=name)
+
+    @property
+    def size(self) -> int:
+        """Number of nodes."""
+        return len(self.free)
+
+    @property
+    def groups(self) -> IntArray:
+        """Group of every node by level below the top, shape ``(L, nodes)``."""
+        return np.ascontiguousarray(self.topology.groups_of(np.arange(self.size)))
+
+    def objective(self, solution: Placements) -> float:
+        """Return the objective of a solution, whether it obeys the rules or not."""
+        held = [nodes for nodes in solution.node_sets if len(nodes)]
+        hops = float(hop_costs(self.topology, self.hop_cost, held).sum()) if held else 0.0
+        return hops + (len(self.jobs) - len(held)) * float(self.left_out_cost or 0.0)
+
+    def room(self, job: int) -> IntArray:
+        """Return how many tasks of a job each node has room for, 0 where it may not go, shape ``(nodes,)``."""
+        request = self.jobs[job].request
+        room = np.where(request.masks.any(axis=0), request.room(self.free), 0)
+        return np.where(self.in_use, 0, room) if request.is_exclusive else room
+
+
+def _check_nodes(problem: PlacementProblem) -> None:
+    shape = (problem.topology.size, len(problem.resources))
+    check_distinct("resources", problem.resources)
+    if problem.free.shape != shape:
+        raise InvalidProblemError("free", f"has shape {problem.free.shape}, must be (nodes, resources), here {shape}")
+    if problem.in_use.shape != shape[:1] or problem.in_use.dtype != np.bool_:
+        raise InvalidProblemError("in_use", f"must be whether each of {shape[0]} nodes is in use")
+    for number, name in enumerate(problem.resources):
+        check_range(f"free.{name}", int(problem.free[:, number].min()), 0, LARGEST_AMOUNT)
+        check_range(f"free.{name}", int(problem.free[:, number].max()), 0, LARGEST_AMOUNT)
+
+
+def _check_jobs(problem: PlacementProblem) -> None:
+    if not problem.jobs:
+        raise InvalidProblemError("jobs", "is empty, must hold at least one job")
+    check_distinct("jobs", (job.id for job in problem.jobs))
+    levels = len(problem.topology.hops) - 1
+    for index, job in enumerate(problem.jobs):
+        place, asked = f"jobs[{index}]", job.request
+        check_range(f"{place}.tasks", asked.tasks, 1, LARGEST_COUNT)
+        check_range(f"{place}.least_nodes", asked.least_nodes, 1, asked.tasks)
+        check_range(f"{place}.most_nodes", asked.most_nodes, asked.least_nodes, asked.tasks)
+        check_range(f"{place}.most_tasks", asked.most_tasks, 1, asked.tasks)
+        if asked.masks.ndim != 2 or asked.masks.shape[1] != problem.size or not len(asked.masks):
+            raise InvalidProblemError(f"{place}.only_in", f"must be sets of the {problem.size} nodes, one at least")
+        for name, amounts in (("per_task", asked.per_task), ("per_node", asked.per_node)):
+            if amounts.shape != (len(problem.resources),):
+                raise InvalidProblemError(f"{place}.{name}", "must have an amount of each resource")
+            check_range(f"{place}.{name}", int(amounts.min(initial=0)), 0, LARGEST_AMOUNT)
+            check_range(f"{place}.{name}", int(amounts.max(initial=0)), 0, LARGEST_AMOUNT)
+        if len(asked.most_groups) != levels or min(asked.most_groups, default=0) < 0:
+            fault = f"is {list(asked.most_groups)}, must be {levels} numbers from 0 on, one a level below the top"
+            raise InvalidProblemError(f"{place}.most_groups", fault)

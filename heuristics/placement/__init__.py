@@ -1,0 +1,1 @@
+"""Allocators of placement problems without a proof."""

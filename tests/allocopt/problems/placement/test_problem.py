@@ -1,0 +1,114 @@
+"""Placement problems: their cost, what the verifier finds, and what they refuse."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from support.placements import best_cost, four_pairs, hop_cost_of, request, small_placements
+
+from allocopt.cluster.cluster import Cluster, ClusterNode
+from allocopt.cluster.named import Switch, tree_of_switches
+from allocopt.cluster.request import Request
+from allocopt.errors import InvalidProblemError, InvalidSolutionError
+from allocopt.placement import NodeTasks, PlacementJob, PlacementProblem, Placements
+from allocopt.problems.placement.generate import synthetic_placement
+from allocopt.problems.placement.verify import verify_placements
+from allocopt.solving.solve import solve
+
+SHAPE = (8, 2, 2)
+
+
+def placed(*jobs: dict[int, int]) -> Placements:
+    return Placements(tuple(tuple(NodeTasks(*pair) for pair in job.items()) for job in jobs))
+
+
+def test_the_cost_is_that_of_the_hops_and_of_the_jobs_left_out() -> None:
+    jobs = tuple(PlacementJob(name, request(SHAPE, 3, (1, 3))) for name in "ab")
+    problem = four_pairs(jobs=jobs, left_out_cost=7.0)
+    assert problem.objective(placed({0: 1, 1: 1, 2: 1}, {})) == hop_cost_of(problem, [0, 1, 2]) + 7.0
+    assert problem.objective(placed({}, {})) == 14.0
+    assert problem.objective(placed({5: 3}, {5: 3})) == 0.0
+
+
+def test_to_leave_out_a_job_costs_more_than_all_hops() -> None:
+    problem = four_pairs(jobs=tuple(PlacementJob(name, request(SHAPE, 8, (1, 8))) for name in "abc"))
+    assert problem.left_out_cost is not None
+    assert problem.left_out_cost > 3 * hop_cost_of(problem, list(range(8)))
+
+
+@pytest.mark.parametrize(
+    ("asked", "tasks", "fault"),
+    [
+        ({"tasks": 2, "nodes": (1, 2)}, {0: 1}, "has 1 tasks placed, has 2"),
+        ({"tasks": 2, "nodes": (1, 1)}, {0: 1, 1: 1}, "gets 2 nodes, asks for 1 to 1"),
+        ({"tasks": 3, "nodes": (2, 3), "most_tasks": 2}, {0: 3}, "gets 1 nodes"),
+        ({"tasks": 4, "nodes": (1, 3), "most_tasks": 2}, {0: 3, 1: 1}, "has 1 to 3 tasks on a node, 1 to 2 may be"),
+        ({"tasks": 1}, {8: 1}, "gets node 8, which does not exist"),
+        ({"tasks": 2, "nodes": (2, 2), "sets": ((0, 1), (2, 3))}, {1: 1, 2: 1}, "outside of the sets"),
+        ({"tasks": 2, "nodes": (2, 2), "most_groups": (0, 1)}, {3: 1, 4: 1}, "spans 2 groups of level 2, may span 1"),
+        ({"tasks": 1, "alone": True}, {7: 1}, "node 7 is shared"),
+        ({"tasks": 5}, {0: 5}, "node 0 gives jobs 5 cores, 4 are free"),
+        ({"tasks": 1, "per_node": (0, 5)}, {0: 1}, "node 0 gives jobs 5 memory_mib, 4 are free"),
+    ],
+)
+def test_a_broken_rule_is_named(asked: dict[str, object], tasks: dict[int, int], fault: str) -> None:
+    in_use = np.arange(8) == 7
+    problem = four_pairs(in_use=in_use, jobs=(PlacementJob("a", request(SHAPE, **asked)),))  # type: ignore[arg-type]
+    with pytest.raises(InvalidSolutionError, match=fault):
+        verify_placements(problem, placed(tasks))
+
+
+def test_no_two_jobs_together_get_more_than_is_free_or_share_with_one_that_is_alone() -> None:
+    for alone, fault in ((False, "node 0 gives jobs 5 cores"), (True, "node 0 is shared")):
+        jobs = (PlacementJob("a", request(SHAPE, 3)), PlacementJob("b", request(SHAPE, 2, alone=alone)))
+        problem = four_pairs(jobs=jobs)
+        assert verify_placements(problem, placed({0: 3}, {1: 2})) == 0.0
+        with pytest.raises(InvalidSolutionError, match=fault):
+            verify_placements(problem, placed({0: 3}, {0: 2}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"free": np.full((7, 2), 1)}, "free: has shape"),
+        ({"free": np.full((8, 2), -1)}, "free.cores: is -1"),
+        ({"in_use": np.zeros(8)}, "in_use: must be"),
+        ({"jobs": ()}, "jobs: is empty"),
+        ({"jobs": (PlacementJob("a", request((7, 2, 2))),)}, r"jobs\[0\].only_in: must be sets of the 8 nodes"),
+        ({"jobs": (PlacementJob("a", request((8, 2, 1))),)}, r"jobs\[0\].most_groups: is \[0\], must be 2 numbers"),
+        ({"jobs": (PlacementJob("a", request(SHAPE, 0)),)}, r"jobs\[0\].tasks: is 0"),
+        ({"jobs": (PlacementJob("a", request(SHAPE, per_task=(1,))),)}, r"jobs\[0\].per_task: must have an amount"),
+        ({"left_out_cost": -1.0}, "left_out_cost: is -1"),
+    ],
+)
+def test_a_problem_that_makes_no_sense_is_refused(changes: dict[str, object], fault: str) -> None:
+    with pytest.raises(InvalidProblemError, match=fault):
+        four_pairs(**changes)
+
+
+@settings(max_examples=40)
+@given(small_placements())
+def test_no_rule_ever_gives_more_than_there_is_or_beats_the_optimum(problem: PlacementProblem) -> None:
+    best = best_cost(problem)
+    for rule in ("first-fit", "best-fit", "cons-tres"):
+        result = solve(problem, solver=rule)
+        assert result.objective is not None
+        assert verify_placements(problem, result.found()) == result.objective >= best - 1e-9
+
+
+def test_a_forest_of_a_cluster_is_kept_apart() -> None:
+    switches = [Switch("a", ("n1", "n2")), Switch("b", ("n3", "n4"))]
+    cluster = Cluster.of([ClusterNode(f"n{number}", 2) for number in range(1, 5)], tree_of_switches(switches))
+    asked = {"x": Request(2, 2, 2).on(cluster)}
+    free = cluster.capacity.copy()
+    free[[1, 3]] = 0
+    problem = PlacementProblem.of(cluster, asked, free, np.zeros(4, dtype=np.bool_))
+    for rule in ("first-fit", "best-fit", "cons-tres"):
+        assert solve(problem, solver=rule).found().of_jobs == ((),)
+    assert solve(PlacementProblem.of(cluster, asked), solver="cons-tres").objective == 2000.0
+
+
+def test_the_same_seed_draws_the_same_window() -> None:
+    one, again = (synthetic_placement("a", np.random.default_rng(3), 20) for _ in range(2))
+    assert np.array_equal(one.free, again.free)
+    assert [job.request.tasks for job in one.jobs] == [job.request.tasks for job in again.jobs]
+    assert one.free[:, 0].sum() < 0.4 * 36_000 * 1000
