@@ -29,7 +29,7 @@ Instances = Annotated[
     list[Path],
     file_argument(
         "Instance files (.json, .json.gz, .jsonl, .jsonl.gz), or instances that come along: @tiny are windows, "
-        "@knapsacks knapsacks, @coallocations co-allocations.",
+        "@knapsacks knapsacks, @coallocations co-allocations, @placements placements.",
         metavar="INSTANCE",
     ),
 ]

@@ -70,9 +70,9 @@ class PlacementSolutionModel(SolutionModel):
     """A solver's answer to one placement instance."""
 
     kind = "placement"
-    answer_key = "placements"
+    answer_key = "placed"
 
-    placements: Annotated[
+    placed: Annotated[
         dict[Text, dict[Text, Positive]] | None,
         Field(description="Tasks by node, by job id; jobs that are left out are missing; null without an answer."),
     ]
@@ -141,10 +141,10 @@ class PlacementCodec(Codec[PlacementProblem, Placements]):
 
     def solution_of(self, problem: PlacementProblem, model: SolutionModel) -> Placements:
         assert isinstance(model, PlacementSolutionModel)
-        return Placements.from_dict(problem, model.placements or {})
+        return Placements.from_dict(problem, model.placed or {})
 
     def answer_of(self, problem: PlacementProblem, solution: Placements) -> dict[str, object]:
-        return {"placements": solution.as_dict(problem)}
+        return {"placed": solution.as_dict(problem)}
 
 
 def _job(

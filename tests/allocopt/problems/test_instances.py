@@ -172,7 +172,7 @@ def test_reading_files_loads_no_heavy_package() -> None:
 
 def test_shipped_instances_are_read_by_their_name() -> None:
     assert [problem.name for problem in read_problems("@tiny")][:1] == ["tiny-fat-tree-0"]
-    with pytest.raises(UsageError, match="'@huge'; there are @coallocations, @knapsacks, @tiny"):
+    with pytest.raises(UsageError, match="'@huge'; there are @coallocations, @knapsacks, @placements, @tiny"):
         read_problems("@huge")
 
 
