@@ -4,16 +4,16 @@ Backfilling is EASY with a reservation for the first waiting job of every partit
 ends by the estimates before that, or leaves the nodes free that are reserved by then.
 
 Three things make passes over a long queue cheap. Within a pass, and until a job ends, room only shrinks, so that after
-one job of a shape has found none the others need not look: a pass looks at shapes. Where a job takes one node only the
-nodes from which jobs have gone since then are looked at. And a reservation is found anew only after a job has gone from
-a node that it might take.
+one job of a shape has found none the others need not look: a pass looks at shapes. What was missing then is kept, and
+only nodes from which jobs have gone since can make it up. And a reservation is found anew only after a job has gone
+from a node that it might take.
 """
 
 import numpy as np
 from numba import boolean, int64
 
 from allocopt.kernels.compiled import helper, inlined, kernel
-from allocopt.simulator.shared.state import ENDS, NOW, RUNNING, SHARED, Allocation, Shared
+from allocopt.simulator.shared.state import ALONE, ENDS, NOW, RUNNING, SCRATCH, SHARED, Allocation, Shared
 
 FIRST_FIT, LEAST_LOADED = int(Allocation.FIRST_FIT), int(Allocation.LEAST_LOADED)
 LOWEST_SWITCH = int(Allocation.LOWEST_SWITCH)
@@ -23,7 +23,7 @@ LOWEST_SWITCH = int(Allocation.LOWEST_SWITCH)
 def _tasks_in(s: Shared, table: int, node: int, shape: int) -> int:
     """Tasks of a shape that a node has room for in a table of amounts."""
     about = s.shapes[shape]
-    if about.is_exclusive and s.users[table, node] > 0:
+    if s.users[table, node] >= (1 if about.is_exclusive else ALONE):
         return 0
     tasks = about.most_tasks
     for resource in range(s.capacity.shape[1]):
@@ -38,12 +38,20 @@ def _tasks_in(s: Shared, table: int, node: int, shape: int) -> int:
 
 @inlined
 def _tasks_on(s: Shared, node: int, shape: int) -> int:
-    """Tasks of a shape that a node has room for in all tables that are respected."""
-    tasks = _tasks_in(s, NOW, node, shape) if s.respected[NOW] else s.shapes[shape].most_tasks
-    for table in range(1, s.respected.size):
-        if tasks > 0 and s.respected[table]:
-            tasks = min(tasks, _tasks_in(s, table, node, shape))
+    """Tasks of a shape that a node has room for, beside the reservations that are respected."""
+    tasks = _tasks_in(s, s.clock[0].table, node, shape)
+    for partition in range(s.respected.size):
+        # At its begin a reservation leaves all that is free now on other nodes than its own.
+        if tasks > 0 and s.respected[partition] and s.reserved[partition, node]:
+            tasks = min(tasks, _tasks_in(s, 1 + partition, node, shape))
     return tasks
+
+
+@inlined
+def _useful_tasks(s: Shared, node: int, shape: int) -> int:
+    """Tasks of a shape that a node has room for, 0 where one node has to take all and cannot."""
+    tasks = _tasks_on(s, node, shape)
+    return 0 if s.shapes[shape].most_nodes == 1 and tasks < s.shapes[shape].tasks else tasks
 
 
 @inlined
@@ -110,19 +118,17 @@ def _choose_among(s: Shared, shape: int, mask: int, level: int, group: int) -> i
     They and their tasks stand in rows 0 and 3 of ``chosen``.
     """
     about, rule = s.shapes[shape], s.rules[0].allocation
-    n, total, base = 0, 0, 0
-    while not s.respected[base]:
-        base += 1
+    n, total, table = 0, 0, s.clock[0].table
     for place in range(s.order.size):
         node = s.order[place]
         if not _is_inside(s, shape, mask, level, group, node):
             continue
-        tasks = _tasks_on(s, node, shape)
-        if tasks == 0 or (about.most_nodes == 1 and tasks < about.tasks):
+        tasks = _useful_tasks(s, node, shape)
+        if tasks == 0:
             continue
         s.chosen[0, n] = node
         s.chosen[1, n] = tasks
-        free = s.room[base, node, 0]
+        free = s.room[table, node, 0]
         s.chosen[2, n] = -free if rule == LEAST_LOADED else free
         n += 1
         total += tasks
@@ -198,7 +204,7 @@ def _choose_within(s: Shared, shape: int, mask: int, level: int) -> int:
 
 @helper()
 def choose(s: Shared, shape: int) -> int:
-    """Choose nodes for a job where there is room in all tables that are respected; return how many, 0 for none."""
+    """Choose nodes that have room for a job beside the reservations that are respected; return how many, 0 for none."""
     about = s.shapes[shape]
     for mask in range(about.first_mask, about.first_mask + about.n_masks):
         used = 0
@@ -226,25 +232,17 @@ def _amount(s: Shared, shape: int, node: int, tasks: int, resource: int) -> int:
 @inlined
 def _hold(s: Shared, table: int, shape: int, node: int, tasks: int, sign: int) -> None:
     """Take from a table what a job holds on a node (sign 1), or give it back (sign -1)."""
-    s.users[table, node] += sign
+    s.users[table, node] += sign * (ALONE if s.shapes[shape].is_exclusive else 1)
     for resource in range(s.capacity.shape[1]):
         s.room[table, node, resource] -= sign * _amount(s, shape, node, tasks, resource)
 
 
 @inlined
-def _respect_only(s: Shared, table: int) -> None:
-    for other in range(s.respected.size):
-        s.respected[other] = other == table
-
-
-@inlined
-def _useful_tasks(s: Shared, table: int, node: int, shape: int) -> int:
-    """Tasks that a node has room for, 0 where it may not be used or where one node has to take all."""
-    about = s.shapes[shape]
-    if not s.allowed[shape, node]:
-        return 0
-    tasks = _tasks_in(s, table, node, shape)
-    return 0 if about.most_nodes == 1 and tasks < about.tasks else tasks
+def _look_at(s: Shared, table: int) -> None:
+    """Let jobs be placed where there is room in a table, beside no reservation."""
+    s.clock[0].table = table
+    for partition in range(s.respected.size):
+        s.respected[partition] = False
 
 
 @inlined
@@ -253,59 +251,87 @@ def _expected_end(s: Shared, job: int) -> float:
 
 
 @inlined
-def _has_grown(s: Shared, table: int, before: int) -> bool:
-    """Whether a table has more of anything than another one."""
+def _release(s: Shared, node: int) -> None:
+    """Note that a node has got more room."""
+    s.releases[s.clock[0].n_released % s.releases.size] = node
+    s.clock[0].n_released += 1
+
+
+@inlined
+def _find_shadow(s: Shared, plan: int, shape: int) -> int:
+    """Choose nodes for a job at the first time when it can start by the estimates; return how many."""
+    about, total, count = s.shapes[shape], 0, 0
+    _look_at(s, SCRATCH)
     for node in range(s.order.size):
-        if s.users[table, node] < s.users[before, node]:
+        if s.allowed[shape, node]:
+            s.users[SCRATCH, node] = s.users[NOW, node]
+            for resource in range(s.capacity.shape[1]):
+                s.room[SCRATCH, node, resource] = s.room[NOW, node, resource]
+            # Sums over the nodes tell whether to look for nodes at all.
+            s.tasks_at[node] = _useful_tasks(s, node, shape)
+            total += s.tasks_at[node]
+            count += s.tasks_at[node] > 0
+    at, used = 0, 0
+    s.partitions[plan].shadow = np.inf
+    while at < s.clock[0].n_running and used == 0:
+        # All that end at the same time have given back what they hold.
+        shadow = _expected_end(s, s.lists[RUNNING, at])
+        while at < s.clock[0].n_running and _expected_end(s, s.lists[RUNNING, at]) == shadow:
+            other = s.jobs[s.lists[RUNNING, at]]
+            for place in range(other.first, other.first + other.n_nodes):
+                node = s.held[0, place]
+                if s.allowed[shape, node]:
+                    _hold(s, SCRATCH, other.shape, node, s.held[1, place], -1)
+                    tasks = _useful_tasks(s, node, shape)
+                    total += tasks - s.tasks_at[node]
+                    count += (tasks > 0) - (s.tasks_at[node] > 0)
+                    s.tasks_at[node] = tasks
+            at += 1
+        s.partitions[plan].shadow = shadow
+        if total >= about.tasks and count >= about.least_nodes:
+            used = choose(s, shape)
+    return used
+
+
+@inlined
+def _has_grown(s: Shared, partition: int, node: int) -> bool:
+    """Whether a node has more of anything beside a reservation than the scratch table says that it had before."""
+    if s.users[1 + partition, node] < s.users[SCRATCH, node]:
+        return True
+    for resource in range(s.capacity.shape[1]):
+        if s.room[1 + partition, node, resource] > s.room[SCRATCH, node, resource]:
             return True
-        for resource in range(s.capacity.shape[1]):
-            if s.room[table, node, resource] > s.room[before, node, resource]:
-                return True
     return False
 
 
 @helper()
 def _reserve(s: Shared, partition: int, job: int) -> None:
     """Find when a job can start by the estimates of those that run, and what is free then beside it."""
-    table, plan, shape = 1 + partition, s.partitions[partition], s.jobs[job].shape
-    before, is_new = s.room.shape[0] - 1, plan.job < 0
-    for node in range(s.order.size):
-        s.users[before, node] = s.users[table, node]
-        s.users[table, node] = s.users[NOW, node]
-        for resource in range(s.capacity.shape[1]):
-            s.room[before, node, resource] = s.room[table, node, resource]
-            s.room[table, node, resource] = s.room[NOW, node, resource]
-    _respect_only(s, table)
+    plan, shape = s.partitions[partition], s.jobs[job].shape
+    used = _find_shadow(s, partition, shape)
+    was_kept = plan.job >= 0
     plan.job = job
     plan.is_stale = 0
-    plan.shadow = np.inf
-    # Sums over the nodes tell whether to look for nodes at all.
-    about, total, count = s.shapes[shape], 0, 0
-    for node in range(s.order.size):
-        s.tasks_at[node] = _useful_tasks(s, table, node, shape)
-        total += s.tasks_at[node]
-        count += s.tasks_at[node] > 0
-    at, used = 0, 0
-    while at < s.clock[0].n_running and used == 0:
-        # All that end at the same time have given back what they hold.
-        plan.shadow = _expected_end(s, s.lists[RUNNING, at])
-        while at < s.clock[0].n_running and _expected_end(s, s.lists[RUNNING, at]) == plan.shadow:
-            other = s.jobs[s.lists[RUNNING, at]]
-            for place in range(other.first, other.first + other.n_nodes):
-                node = s.held[0, place]
-                _hold(s, table, other.shape, node, s.held[1, place], -1)
-                tasks = _useful_tasks(s, table, node, shape)
-                total += tasks - s.tasks_at[node]
-                count += (tasks > 0) - (s.tasks_at[node] > 0)
-                s.tasks_at[node] = tasks
-            at += 1
-        if total >= about.tasks and count >= about.least_nodes:
-            used = choose(s, shape)
+    for i in range(plan.n_nodes):
+        s.reserved[partition, s.planned[partition, i]] = False
     for i in range(used):
-        _hold(s, table, shape, s.chosen[0, i], s.chosen[3, i], 1)
-    if is_new or _has_grown(s, table, before):
+        node = s.chosen[0, i]
+        s.reserved[partition, node] = True
+        _hold(s, SCRATCH, shape, node, s.chosen[3, i], 1)
+        # The table and the scratch change places, for what was free before is asked below.
+        s.users[1 + partition, node], s.users[SCRATCH, node] = s.users[SCRATCH, node], s.users[1 + partition, node]
+        for resource in range(s.capacity.shape[1]):
+            free = s.room[SCRATCH, node, resource]
+            s.room[SCRATCH, node, resource] = s.room[1 + partition, node, resource]
+            s.room[1 + partition, node, resource] = free
+    for i in range(plan.n_nodes):
+        node = s.planned[partition, i]
         # Jobs that found no room beside the reservation may find some now.
-        s.clock[0].plan += 1
+        if not (was_kept and s.reserved[partition, node]) or _has_grown(s, partition, node):
+            _release(s, node)
+    for i in range(used):
+        s.planned[partition, i] = s.chosen[0, i]
+    plan.n_nodes = used
 
 
 @inlined
@@ -344,7 +370,7 @@ def _start(s: Shared, job: int, used: int) -> None:
         for partition in range(s.partitions.size):
             plan = s.partitions[partition]
             # What ends before leaves no trace then.
-            if plan.job >= 0 and record.expected_end > plan.shadow:
+            if plan.job >= 0 and record.expected_end > plan.shadow and s.reserved[partition, node]:
                 _hold(s, 1 + partition, record.shape, node, tasks, 1)
     at = _running_place(s, record.expected_end)
     for place in range(clock.n_running, at, -1):
@@ -378,12 +404,11 @@ def _end_next(s: Shared) -> None:
     for place in range(record.first, record.first + record.n_nodes):
         node, tasks = s.held[0, place], s.held[1, place]
         _hold(s, NOW, record.shape, node, tasks, -1)
-        s.releases[clock.n_released] = node
-        clock.n_released += 1
+        _release(s, node)
         for partition in range(s.partitions.size):
             plan = s.partitions[partition]
             if plan.job >= 0:
-                if record.expected_end > plan.shadow:
+                if record.expected_end > plan.shadow and s.reserved[partition, node]:
                     _hold(s, 1 + partition, record.shape, node, tasks, -1)
                 plan.is_stale |= int(s.allowed[s.jobs[plan.job].shape, node])
     # Several may be expected to end at one time; it stands before the place behind all of them.
@@ -395,51 +420,60 @@ def _end_next(s: Shared) -> None:
         s.lists[RUNNING, place] = s.lists[RUNNING, place + 1]
 
 
-@helper()
-def _found_no_room(s: Shared, shape: int, since: int) -> bool:
-    """Whether the nodes from which jobs have gone since then have no room either, where they alone may have got some.
-
-    The tables that are respected are those in which there was no room then.
-    """
-    about, clock = s.shapes[shape], s.clock[0]
-    if since == clock.n_released:
-        return True
-    if about.most_nodes > 1 or clock.n_released - since > s.order.size:
+@inlined
+def _has_no_room(s: Shared, shape: int, failure: int) -> bool:
+    """Whether jobs that had no room have none still: only nodes that were released since then may have got more."""
+    about, clock, last = s.shapes[shape], s.clock[0], s.failures[failure]
+    if last.released < 0:
         return False
-    for place in range(since, clock.n_released):
-        node = s.releases[place]
-        if s.allowed[shape, node] and _tasks_on(s, node, shape) >= about.tasks:
+    for partition in range(s.respected.size):
+        # Where more is respected than then, there is no more room.
+        if failure != shape and s.respected_then[shape, partition] and not s.respected[partition]:
             return False
-    return True
+    if clock.n_released - last.released > s.releases.size:
+        return False
+    for place in range(last.released, clock.n_released):
+        node = s.releases[place % s.releases.size]
+        if s.allowed[shape, node]:
+            tasks = _useful_tasks(s, node, shape)
+            last.tasks += tasks
+            last.nodes += tasks > 0
+    last.released = clock.n_released
+    return bool(last.tasks < about.tasks or last.nodes < about.least_nodes)
 
 
 @helper()
 def _try_to_start(s: Shared, job: int) -> bool:
     """Start a job if there is room for it beside the reservations; return whether it has started."""
     clock, shape = s.clock[0], s.jobs[job].shape
-    about = s.shapes[shape]
-    _respect_only(s, NOW)
-    if about.failed >= 0 and _found_no_room(s, shape, about.failed):
-        about.failed = clock.n_released
+    failure = shape
+    _look_at(s, NOW)
+    if _has_no_room(s, shape, failure):
         return False
-    is_long = False
     for partition in range(s.partitions.size):
         plan = s.partitions[partition]
-        outlasts = plan.is_blocked > 0 and plan.job >= 0 and clock.now + about.estimate > plan.shadow
-        s.respected[1 + partition] = outlasts
-        is_long = is_long or outlasts
-    if is_long and about.long_plan == clock.plan and _found_no_room(s, shape, about.long_failed):
-        about.long_failed = clock.n_released
+        if plan.is_blocked > 0 and plan.job >= 0 and clock.now + s.shapes[shape].estimate > plan.shadow:
+            s.respected[partition] = True
+            failure = s.shapes.size + shape
+    if failure != shape and _has_no_room(s, shape, failure):
         return False
     used = choose(s, shape)
     if used > 0:
         _start(s, job, used)
-    elif is_long:
-        about.long_failed = clock.n_released
-        about.long_plan = clock.plan
-    else:
-        about.failed = clock.n_released
-    return used > 0
+        return True
+    last = s.failures[failure]
+    last.released = clock.n_released
+    for partition in range(s.respected.size):
+        if failure != shape:
+            s.respected_then[shape, partition] = s.respected[partition]
+    last.tasks = 0
+    last.nodes = 0
+    for node in range(s.order.size):
+        if s.allowed[shape, node]:
+            tasks = _useful_tasks(s, node, shape)
+            last.tasks += tasks
+            last.nodes += tasks > 0
+    return False
 
 
 @inlined

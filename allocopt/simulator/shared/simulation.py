@@ -48,13 +48,14 @@ def new_shared(
     kinds, shape_of = np.unique(np.stack((request, estimate)), axis=1, return_inverse=True)
     asked = [requests[int(number)] for number in kinds[0]]
     n, m, parts = len(submit), cluster.size, max(len(cluster.partitions), 1)
-    clock, rules, jobs, shapes, partitions = (
+    clock, rules, jobs, shapes, failures, partitions = (
         np.zeros(size, dtype=record_dtype(record))
         for record, size in (
             (layout.ClockRecord, 1),
             (layout.RulesRecord, 1),
             (layout.JobRecord, n),
             (layout.ShapeRecord, len(asked)),
+            (layout.FailureRecord, 2 * len(asked)),
             (layout.PartitionRecord, parts),
         )
     )
@@ -74,7 +75,7 @@ def new_shared(
         shape["first_mask"], shape["n_masks"] = first, len(one.masks)
         shape["level"], shape["most_below"] = level, one.most_groups[level - 1] if level > 0 else 0
         first += len(one.masks)
-    shapes["failed"] = shapes["long_failed"] = shapes["long_plan"] = -1
+    failures["released"] = -1
     groups = cluster.topology.tree.groups.copy()
     weights = np.array([node.weight for node in cluster.nodes])
     held = int(np.array([one.most_nodes for one in requests])[request].sum())
@@ -83,18 +84,22 @@ def new_shared(
         rules,
         jobs,
         shapes,
+        failures,
         partitions,
         cluster.capacity.copy(),
         np.repeat(cluster.capacity[None], 2 + parts, axis=0),
         np.zeros((2 + parts, m), dtype=np.int64),
-        np.zeros(1 + parts, dtype=np.bool_),
+        np.zeros(parts, dtype=np.bool_),
+        np.zeros((len(asked), parts), dtype=np.bool_),
+        np.zeros((parts, m), dtype=np.bool_),
+        np.zeros((parts, m), dtype=np.int64),
         np.stack([one.per_task for one in asked]),
         np.stack([one.per_node for one in asked]),
         np.concatenate([one.masks for one in asked]),
         np.lexsort((np.arange(m), weights)),
         groups,
         np.zeros((2, held), dtype=np.int64),
-        np.zeros(held, dtype=np.int64),
+        np.zeros(m, dtype=np.int64),
         np.zeros((2, n), dtype=np.int64),
         np.zeros((2, len(asked)), dtype=np.int64),
         np.stack([one.masks.any(axis=0) for one in asked]),

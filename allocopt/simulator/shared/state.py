@@ -24,7 +24,10 @@ class Allocation(IntEnum):
     LOWEST_SWITCH = 3
 
 
-NOW = 0  # the table of what is free now; the others are those of reservations, a partition each
+# Tables of what is free: now, when the reservation of each partition begins, and, last, scratch.
+NOW, SCRATCH = 0, -1
+
+ALONE = 2**40  # counts for a job that has its node alone: one that asks for no amounts is kept off by it only
 
 
 class ShapeRecord(Protocol):
@@ -43,9 +46,14 @@ class ShapeRecord(Protocol):
     most_below: int  # groups of the level below that a job may span, 0 for any number
     first_waiting: int  # the waiting jobs, linked by rank, -1 for none
     last_waiting: int
-    failed: int  # length of `Shared.releases` when no node had room last, -1 for not known
-    long_failed: int  # the same where reservations were respected too, and `ClockRecord.plan` then
-    long_plan: int
+
+
+class FailureRecord(Protocol):
+    """How far jobs of a shape were from having room when they were looked at last."""
+
+    released: int  # `ClockRecord.n_released` then, -1 for never
+    tasks: int  # that nodes had room for, at most
+    nodes: int  # with room for a task, at most
 
 
 class JobRecord(Protocol):
@@ -73,7 +81,7 @@ class ClockRecord(Protocol):
     n_running: int
     n_held: int
     n_released: int
-    plan: int  # rises when a reservation changes
+    table: int  # in which jobs have to fit: `NOW` or `SCRATCH`
 
 
 class RulesRecord(Protocol):
@@ -89,6 +97,7 @@ class PartitionRecord(Protocol):
     job: int  # -1 for none
     is_blocked: int  # whether in this pass a job of the partition has found no room
     shadow: float  # when it can start by the estimates
+    n_nodes: int  # that are reserved
     is_stale: int  # whether a job has gone since that may let it start earlier
 
 
@@ -99,18 +108,22 @@ class Shared(NamedTuple):
     rules: Records[RulesRecord]
     jobs: Records[JobRecord]
     shapes: Records[ShapeRecord]
+    failures: Records[FailureRecord]  # beside no reservation, then beside some; ``(2 S,)``
     partitions: Records[PartitionRecord]
     capacity: IntMatrix  # shape ``(m, R)``
-    room: Annotated[IntArray, 3]  # free now, at each partition's shadow time, and scratch, ``(2 + P, m, R)``
-    users: IntMatrix  # jobs on each node at the same times, shape ``(2 + P, m)``
-    respected: BoolArray  # in which of these but the scratch the job that is placed has to fit, ``(1 + P,)``
+    room: Annotated[IntArray, 3]  # what is free by table, of reservations only on their nodes, ``(2 + P, m, R)``
+    users: IntMatrix  # jobs on each node in the same tables, one that is there alone as `ALONE`; ``(2 + P, m)``
+    respected: BoolArray  # partitions beside whose reservations a job that is placed has to fit, ``(P,)``
+    respected_then: BoolMatrix  # the same at the failures of each shape beside reservations, ``(S, P)``
+    reserved: BoolMatrix  # nodes by partition, ``(P, m)``
+    planned: IntMatrix  # the same as numbers of nodes
     per_task: IntMatrix  # amounts by shape, ``(S, R)``
     per_node: IntMatrix
     masks: BoolMatrix  # sets of nodes, ``(M, m)``
     order: IntArray  # nodes by weight, then by number
     groups: IntMatrix  # group of every node by level, ``(L, m)``
     held: IntMatrix  # nodes and tasks of all jobs, one job after the other, ``(2, H)``
-    releases: IntArray  # nodes from which a job has gone, in that order
+    releases: IntArray  # nodes that have got more room, in that order; a ring of the last ``m``
     lists: IntMatrix  # running jobs as a heap by end, and by expected end; ``(2, n)``
     waiting: IntMatrix  # shapes of which jobs wait, and those left in a pass as a heap by rank; ``(2, S)``
     allowed: BoolMatrix  # nodes in one of the masks of each shape, ``(S, m)``

@@ -43,6 +43,7 @@ class SlowShared:
     submit: FloatArray
     run: FloatArray
     estimate: FloatArray
+    rank: IntArray
     allocation: Allocation
     easy: bool
     running: list[_Running] = field(default_factory=list)
@@ -62,6 +63,7 @@ class SlowShared:
                     plan.is_stale |= any(useful[node] for node in one.tasks)
             while coming and self.submit[coming[0]] == now:
                 queue.append(coming.pop(0))
+            queue.sort(key=lambda job: int(self.rank[job]))
             blocked: dict[int, _Plan | None] = {}
             for job in list(queue):
                 request = self.requests[self.request[job]]
@@ -96,7 +98,7 @@ class SlowShared:
             held.append((self.requests[self.request[plan.job]], plan.tasks))
         for request, tasks in held:
             for node, count in tasks.items():
-                users[node] += 1
+                users[node] += 1000 if request.is_exclusive else 1
                 whole = self.cluster.capacity[node]
                 room[node] -= whole if request.is_exclusive else request.per_node + count * request.per_task
         return room, users
@@ -116,7 +118,7 @@ class SlowShared:
         room = np.full(self.cluster.size, request.most_tasks)
         for free, users in tables:
             fits = request.room(free)
-            room = np.minimum(room, np.where(users > 0, 0, fits) if request.is_exclusive else fits)
+            room = np.minimum(room, np.where(users >= (1 if request.is_exclusive else 1000), 0, fits))
         for mask in request.masks:
             found = self.choose_from(request, np.where(mask, room, 0), tables[0][0][:, 0])
             if found:
@@ -241,6 +243,7 @@ def simulations(draw: st.DrawFn) -> SlowShared | None:
         np.sort(np.array([float(draw(st.integers(0, 12))) for _ in range(jobs)])),
         run if draw(st.booleans()) else np.minimum(run, estimate),
         estimate,
+        np.array(draw(st.permutations(range(jobs)) if draw(st.booleans()) else st.just(range(jobs)))),
         draw(st.sampled_from(Allocation)),
         draw(st.booleans()),
     )
@@ -253,7 +256,7 @@ def test_the_kernel_schedules_as_the_slow_simulation_does_and_overcommits_nothin
         return
     jobs = len(slow.submit)
     state = new_shared(
-        slow.cluster, slow.requests, slow.request, slow.submit, slow.run, slow.estimate, np.arange(jobs),
+        slow.cluster, slow.requests, slow.request, slow.submit, slow.run, slow.estimate, slow.rank,
         allocation=slow.allocation, easy=slow.easy,
     )  # fmt: skip
     schedule = run_shared(state)
