@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocopt.cli.grids import Workers
-from allocopt.cli.options import LARGEST, TOPOLOGY_HELP, Json, Labels, TableColumns, file_option, read_cluster
+from allocopt.cli.options import LARGEST, TOPOLOGY_HELP, Json, Labels, Strict, TableColumns, file_option, read_cluster
 from allocopt.cli.parameters import command_of, names_of
 from allocopt.cli.terminal import screen_width
 
@@ -28,6 +28,7 @@ class _SiteOptions:
     trace: Annotated[Path, file_option("Jobs: a table .csv or sacct -P, .swf, Batsim's .json.", metavar="FILE")]
     topology: Annotated[Path, file_option(TOPOLOGY_HELP, metavar="FILE")]
     columns: TableColumns = None
+    strict: Strict = False
     labels: Labels = None
     processors_per_node: Annotated[
         int, typer.Option(min=1, max=LARGEST, metavar="N", help="Of the trace; jobs get nodes.")
@@ -51,7 +52,7 @@ class _SiteOptions:
         from allocopt.traces.reading import read_workload
 
         tree = cluster.tree
-        read = read_workload(self.trace, self.columns)
+        read = read_workload(self.trace, self.columns, strict=self.strict)
         ready = read.in_nodes(self.processors_per_node).fitting(tree.size)
         if self.max_jobs is not None:
             ready = ready.first(self.max_jobs)
