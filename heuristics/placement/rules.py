@@ -12,7 +12,7 @@ from allocopt.cluster.named import NamedTree
 from allocopt.cluster.topology import Tree
 from allocopt.kernels.compiled import kernel
 from allocopt.placement import NodeTasks, PlacementProblem, Placements, PlacementSolver
-from allocopt.simulator.shared.kernel import choose
+from allocopt.simulator.shared.kernel import choose, hold
 from allocopt.simulator.shared.simulation import new_shared
 from allocopt.simulator.shared.state import NOW, SHARED, Allocation, Shared
 from allocopt.solving import Capabilities, Run, StopReason
@@ -39,13 +39,7 @@ def place_in_turn(s: Shared, jobs: int) -> bool:
             s.held[0, clock.n_held] = node
             s.held[1, clock.n_held] = tasks
             clock.n_held += 1
-            s.users[NOW, node] += 1
-            for resource in range(s.capacity.shape[1]):
-                needed = s.per_node[shape, resource] + tasks * s.per_task[shape, resource]
-                if s.shapes[shape].is_exclusive:
-                    # Less than nothing: a job that asks for no amounts must not come either.
-                    needed = s.room[NOW, node, resource] + 1
-                s.room[NOW, node, resource] -= needed
+            hold(s, NOW, shape, node, tasks, 1)
     return True
 
 
@@ -62,7 +56,6 @@ def _state_of(problem: PlacementProblem, allocation: Allocation) -> Shared:
         cluster, requests, np.arange(n), zeros, zeros, zeros, np.arange(n), allocation=allocation, easy=False
     )
     free, users = np.ascontiguousarray(problem.free)[None], problem.in_use.astype(np.int64)[None]
-    state.respected[NOW] = True
     return state._replace(capacity=free[0].copy(), room=free.repeat(3, 0), users=users.repeat(3, 0))
 
 

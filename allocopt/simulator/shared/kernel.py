@@ -10,10 +10,22 @@ from a node that it might take.
 """
 
 import numpy as np
-from numba import boolean, int64
+from numba import int64
 
 from allocopt.kernels.compiled import helper, inlined, kernel
-from allocopt.simulator.shared.state import ALONE, ENDS, NOW, RUNNING, SCRATCH, SHARED, Allocation, Shared
+from allocopt.simulator.shared.state import (
+    ALONE,
+    ASKS,
+    ENDED,
+    ENDS,
+    GOES_ON,
+    NOW,
+    RUNNING,
+    SCRATCH,
+    SHARED,
+    Allocation,
+    Shared,
+)
 
 FIRST_FIT, LEAST_LOADED = int(Allocation.FIRST_FIT), int(Allocation.LEAST_LOADED)
 LOWEST_SWITCH = int(Allocation.LOWEST_SWITCH)
@@ -230,7 +242,7 @@ def _amount(s: Shared, shape: int, node: int, tasks: int, resource: int) -> int:
 
 
 @inlined
-def _hold(s: Shared, table: int, shape: int, node: int, tasks: int, sign: int) -> None:
+def hold(s: Shared, table: int, shape: int, node: int, tasks: int, sign: int) -> None:
     """Take from a table what a job holds on a node (sign 1), or give it back (sign -1)."""
     s.users[table, node] += sign * (ALONE if s.shapes[shape].is_exclusive else 1)
     for resource in range(s.capacity.shape[1]):
@@ -281,7 +293,7 @@ def _find_shadow(s: Shared, plan: int, shape: int) -> int:
             for place in range(other.first, other.first + other.n_nodes):
                 node = s.held[0, place]
                 if s.allowed[shape, node]:
-                    _hold(s, SCRATCH, other.shape, node, s.held[1, place], -1)
+                    hold(s, SCRATCH, other.shape, node, s.held[1, place], -1)
                     tasks = _useful_tasks(s, node, shape)
                     total += tasks - s.tasks_at[node]
                     count += (tasks > 0) - (s.tasks_at[node] > 0)
@@ -317,7 +329,7 @@ def _reserve(s: Shared, partition: int, job: int) -> None:
     for i in range(used):
         node = s.chosen[0, i]
         s.reserved[partition, node] = True
-        _hold(s, SCRATCH, shape, node, s.chosen[3, i], 1)
+        hold(s, SCRATCH, shape, node, s.chosen[3, i], 1)
         # The table and the scratch change places, for what was free before is asked below.
         s.users[1 + partition, node], s.users[SCRATCH, node] = s.users[SCRATCH, node], s.users[1 + partition, node]
         for resource in range(s.capacity.shape[1]):
@@ -366,12 +378,12 @@ def _start(s: Shared, job: int, used: int) -> None:
         s.held[0, clock.n_held] = node
         s.held[1, clock.n_held] = tasks
         clock.n_held += 1
-        _hold(s, NOW, record.shape, node, tasks, 1)
+        hold(s, NOW, record.shape, node, tasks, 1)
         for partition in range(s.partitions.size):
             plan = s.partitions[partition]
             # What ends before leaves no trace then.
             if plan.job >= 0 and record.expected_end > plan.shadow and s.reserved[partition, node]:
-                _hold(s, 1 + partition, record.shape, node, tasks, 1)
+                hold(s, 1 + partition, record.shape, node, tasks, 1)
     at = _running_place(s, record.expected_end)
     for place in range(clock.n_running, at, -1):
         s.lists[RUNNING, place] = s.lists[RUNNING, place - 1]
@@ -403,13 +415,13 @@ def _end_next(s: Shared) -> None:
     s.lists[ENDS, at] = last
     for place in range(record.first, record.first + record.n_nodes):
         node, tasks = s.held[0, place], s.held[1, place]
-        _hold(s, NOW, record.shape, node, tasks, -1)
+        hold(s, NOW, record.shape, node, tasks, -1)
         _release(s, node)
         for partition in range(s.partitions.size):
             plan = s.partitions[partition]
             if plan.job >= 0:
                 if record.expected_end > plan.shadow and s.reserved[partition, node]:
-                    _hold(s, 1 + partition, record.shape, node, tasks, -1)
+                    hold(s, 1 + partition, record.shape, node, tasks, -1)
                 plan.is_stale |= int(s.allowed[s.jobs[plan.job].shape, node])
     # Several may be expected to end at one time; it stands before the place behind all of them.
     at = _running_place(s, record.expected_end) - 1
@@ -443,24 +455,23 @@ def _has_no_room(s: Shared, shape: int, failure: int) -> bool:
 
 
 @helper()
-def _try_to_start(s: Shared, job: int) -> bool:
-    """Start a job if there is room for it beside the reservations; return whether it has started."""
+def _find_room(s: Shared, job: int) -> int:
+    """Choose nodes for a job where there is room beside the reservations; return how many, 0 for none."""
     clock, shape = s.clock[0], s.jobs[job].shape
     failure = shape
     _look_at(s, NOW)
     if _has_no_room(s, shape, failure):
-        return False
+        return 0
     for partition in range(s.partitions.size):
         plan = s.partitions[partition]
         if plan.is_blocked > 0 and plan.job >= 0 and clock.now + s.shapes[shape].estimate > plan.shadow:
             s.respected[partition] = True
             failure = s.shapes.size + shape
     if failure != shape and _has_no_room(s, shape, failure):
-        return False
+        return 0
     used = choose(s, shape)
     if used > 0:
-        _start(s, job, used)
-        return True
+        return used
     last = s.failures[failure]
     last.released = clock.n_released
     for partition in range(s.respected.size):
@@ -473,7 +484,7 @@ def _try_to_start(s: Shared, job: int) -> bool:
             tasks = _useful_tasks(s, node, shape)
             last.tasks += tasks
             last.nodes += tasks > 0
-    return False
+    return 0
 
 
 @inlined
@@ -503,6 +514,7 @@ def _begin_pass(s: Shared) -> None:
         s.waiting[1, place] = s.waiting[0, place]
     for place in range(s.clock[0].n_waiting // 2 - 1, -1, -1):
         _sink_shape(s, place, s.clock[0].n_waiting)
+    s.clock[0].n_left = s.clock[0].n_waiting
 
 
 @helper()
@@ -521,28 +533,38 @@ def _end_pass(s: Shared) -> None:
 
 
 @helper()
-def _pass(s: Shared) -> None:
-    """Start what may start, in the order of the queue: the first waiting job of each shape, until it finds no room."""
-    clock, is_easy = s.clock[0], s.rules[0].is_easy > 0
-    _begin_pass(s)
-    left = clock.n_waiting
-    while left > 0:
+def _pass(s: Shared) -> bool:
+    """Start what may start, in the order of the queue: the first waiting job of each shape, until it finds no room.
+
+    Return False where it stops before its end, to be told the nodes of a job.
+    """
+    clock, rules = s.clock[0], s.rules[0]
+    while clock.n_left > 0:
         shape = s.waiting[1, 0]
         about = s.shapes[shape]
         job, plan = about.first_waiting, s.partitions[about.partition]
-        if (is_easy or not plan.is_blocked) and _try_to_start(s, job):
+        used = clock.n_chosen
+        if used == 0 and (rules.is_easy or not plan.is_blocked):
+            used = _find_room(s, job)
+            if used > 1 and rules.is_asking:
+                clock.n_chosen = used
+                return False
+        clock.n_chosen = 0
+        if used > 0:
+            _start(s, job, used)
             about.first_waiting = s.jobs[job].next_waiting
             if about.first_waiting >= 0:
-                _sink_shape(s, 0, left)
+                _sink_shape(s, 0, clock.n_left)
                 continue
-        elif is_easy and not plan.is_blocked and (plan.job != job or plan.is_stale or plan.shadow <= clock.now):
+        elif rules.is_easy and not plan.is_blocked and (plan.job != job or plan.is_stale or plan.shadow <= clock.now):
             _reserve(s, about.partition, job)
         # The shape has no room, or no more jobs.
         plan.is_blocked |= int(about.first_waiting == job)
-        left -= 1
-        s.waiting[1, 0] = s.waiting[1, left]
-        _sink_shape(s, 0, left)
+        clock.n_left -= 1
+        s.waiting[1, 0] = s.waiting[1, clock.n_left]
+        _sink_shape(s, 0, clock.n_left)
     _end_pass(s)
+    return True
 
 
 @inlined
@@ -567,20 +589,27 @@ def _enqueue(s: Shared, job: int) -> None:
         s.jobs[at].next_waiting = job
 
 
-@kernel(boolean(SHARED, int64))
-def simulate_shared(s: Shared, steps: int) -> bool:
-    """Go on for so many scheduling points; return whether something is left to happen."""
+@kernel(int64(SHARED, int64))
+def simulate_shared(s: Shared, steps: int) -> int:
+    """Go on for so many scheduling points; return whether something is left to happen, or a job waits for its nodes.
+
+    These are `ENDED`, `GOES_ON` and `ASKS`. Jobs of several nodes ask where `RulesRecord.is_asking`: the first one of
+    the shape in ``waiting[1, 0]`` has room on the nodes of ``chosen``, which may be changed before it goes on.
+    """
     clock = s.clock[0]
     for _ in range(steps):
-        submission = s.jobs[clock.next_submission].submit if clock.next_submission < s.jobs.size else np.inf
-        end = s.jobs[s.lists[ENDS, 0]].end if clock.n_events > 0 else np.inf
-        if min(submission, end) == np.inf:
-            return False
-        clock.now = min(submission, end)
-        while clock.n_events > 0 and s.jobs[s.lists[ENDS, 0]].end == clock.now:
-            _end_next(s)
-        while clock.next_submission < s.jobs.size and s.jobs[clock.next_submission].submit == clock.now:
-            _enqueue(s, clock.next_submission)
-            clock.next_submission += 1
-        _pass(s)
-    return True
+        if clock.n_chosen == 0:
+            submission = s.jobs[clock.next_submission].submit if clock.next_submission < s.jobs.size else np.inf
+            end = s.jobs[s.lists[ENDS, 0]].end if clock.n_events > 0 else np.inf
+            if min(submission, end) == np.inf:
+                return ENDED
+            clock.now = min(submission, end)
+            while clock.n_events > 0 and s.jobs[s.lists[ENDS, 0]].end == clock.now:
+                _end_next(s)
+            while clock.next_submission < s.jobs.size and s.jobs[clock.next_submission].submit == clock.now:
+                _enqueue(s, clock.next_submission)
+                clock.next_submission += 1
+            _begin_pass(s)
+        if not _pass(s):
+            return ASKS
+    return GOES_ON

@@ -9,9 +9,14 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.request import ClusterRequest
 from allocopt.kernels.arrays import record_dtype
+from allocopt.kernels.ready import make_ready
+from allocopt.problems.placement.problem import NodeTasks, PlacementJob, PlacementProblem
 from allocopt.simulator.shared import state as layout
 from allocopt.simulator.shared.kernel import simulate_shared
-from allocopt.simulator.shared.state import Allocation, Shared
+from allocopt.simulator.shared.state import ALONE, ASKS, ENDED, NOW, Allocation, Shared
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import Solver
+from allocopt.solving.solve import solve
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,11 +114,61 @@ def new_shared(
     )
 
 
-def run_shared(state: Shared) -> SharedSchedule:
-    """Run a simulation to its end."""
+@dataclass(frozen=True, slots=True)
+class PlacedBySolver:
+    """Nodes of jobs that need several, chosen by a solver of placement problems, one job at a time.
+
+    Parameters
+    ----------
+    cluster
+        Where the jobs run.
+    requests, request
+        What they ask for, as in `new_shared`.
+    solver
+        The solver; where it finds nothing, the job gets the nodes of the simulation's own rule.
+    budget
+        What it may spend on a job.
+    seed
+        Of the solver.
+    """
+
+    cluster: Cluster
+    requests: Sequence[ClusterRequest]
+    request: IntArray
+    solver: Solver
+    budget: Budget
+    seed: int = 0
+
+    def __call__(self, state: Shared, job: int) -> Sequence[NodeTasks]:
+        """Return nodes and tasks of a job that is about to start, beside the reservations that it has to respect."""
+        free, users = state.room[NOW].copy(), state.users[NOW].copy()
+        for partition in np.flatnonzero(state.respected):
+            nodes = state.reserved[partition]
+            free[nodes] = np.minimum(free[nodes], state.room[1 + partition, nodes])
+            users[nodes] = np.maximum(users[nodes], state.users[1 + partition, nodes])
+        request = self.requests[self.request[job]]
+        request = request._replace(masks=request.masks & (users < ALONE))
+        tree, resources = self.cluster.topology.tree, self.cluster.resources
+        problem = PlacementProblem(tree, resources, free, users > 0, (PlacementJob(str(job), request),))
+        # Compiling is no part of the solver's time.
+        make_ready(self.solver.kernels(problem))
+        found = solve(
+            problem, None, self.solver, self.budget.seconds, self.seed, iterations=self.budget.iterations
+        ).solution
+        return () if found is None else found.of_jobs[0]
+
+
+def run_shared(state: Shared, placed_by: PlacedBySolver | None = None) -> SharedSchedule:
+    """Run a simulation to its end; jobs of several nodes are placed by its rule of allocation, or by a solver."""
+    state.rules["is_asking"][:] = placed_by is not None
     # In parts, so that Ctrl-C is seen between them.
-    while simulate_shared(state, 10_000):
-        pass
+    while (said := simulate_shared(state, 10_000)) != ENDED:
+        if said == ASKS and placed_by is not None:
+            chosen = placed_by(state, int(state.shapes["first_waiting"][state.waiting[1, 0]]))
+            for at, place in enumerate(chosen):
+                state.chosen[[0, 3], at] = place
+            if chosen:
+                state.clock["n_chosen"][:] = len(chosen)
     jobs = state.jobs
     parts = [
         slice(first, first + used) for first, used in zip(jobs["first"].tolist(), jobs["n_nodes"].tolist(), strict=True)

@@ -81,6 +81,8 @@ class ClockRecord(Protocol):
     n_running: int
     n_held: int
     n_released: int
+    n_left: int  # shapes that a pass has still to look at
+    n_chosen: int  # nodes in `Shared.chosen` for the job that is next in the pass, 0 where it has not been looked at
     table: int  # in which jobs have to fit: `NOW` or `SCRATCH`
 
 
@@ -89,6 +91,7 @@ class RulesRecord(Protocol):
 
     allocation: int  # an `Allocation`
     is_easy: int  # whether others are backfilled, 0 or 1
+    is_asking: int  # whether the simulation stops where a job can start, to be told its nodes, 0 or 1
 
 
 class PartitionRecord(Protocol):
@@ -134,3 +137,4 @@ class Shared(NamedTuple):
 
 SHARED = record_type(Shared)
 ENDS, RUNNING = range(2)
+ENDED, GOES_ON, ASKS = range(3)

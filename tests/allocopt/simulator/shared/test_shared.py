@@ -1,7 +1,7 @@
 """Jobs that share nodes: the kernel schedules as the slow simulation does, and no node is ever overcommitted."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from hypothesis import given, settings
@@ -12,8 +12,10 @@ from allocopt.cluster.cluster import Cluster, ClusterNode, Partition
 from allocopt.cluster.named import Switch, tree_of_switches
 from allocopt.cluster.request import ClusterRequest, Request
 from allocopt.errors import InvalidProblemError
-from allocopt.simulator.shared.simulation import new_shared, run_shared
+from allocopt.simulator.shared.simulation import PlacedBySolver, SharedSchedule, new_shared, run_shared
 from allocopt.simulator.shared.state import Allocation
+from allocopt.solving.budget import Budget
+from allocopt.solving.registry import get_solver
 
 
 @dataclass
@@ -249,22 +251,18 @@ def simulations(draw: st.DrawFn) -> SlowShared | None:
     )
 
 
-@settings(deadline=None)
-@given(simulations())
-def test_the_kernel_schedules_as_the_slow_simulation_does_and_overcommits_nothing(slow: SlowShared | None) -> None:
-    if slow is None:
-        return
-    jobs = len(slow.submit)
+def run(slow: SlowShared, solver: str | None = None) -> SharedSchedule:
     state = new_shared(
         slow.cluster, slow.requests, slow.request, slow.submit, slow.run, slow.estimate, slow.rank,
         allocation=slow.allocation, easy=slow.easy,
     )  # fmt: skip
-    schedule = run_shared(state)
-    expected = slow.simulate()
-    assert len(expected) == jobs
-    for job in range(jobs):
-        start, tasks = expected[job]
-        assert (schedule.start[job], dict(zip(schedule.nodes[job], schedule.tasks[job], strict=True))) == (start, tasks)
+    if solver is None:
+        return run_shared(state)
+    asked = get_solver(solver, None, "placement")
+    return run_shared(state, PlacedBySolver(slow.cluster, slow.requests, slow.request, asked, Budget(1.0)))
+
+
+def check_no_node_is_overcommitted(slow: SlowShared, schedule: SharedSchedule) -> None:
     for time in schedule.start:
         used = np.zeros_like(slow.cluster.capacity)
         alone = np.zeros(slow.cluster.size, dtype=np.int64)
@@ -281,3 +279,28 @@ def test_the_kernel_schedules_as_the_slow_simulation_does_and_overcommits_nothin
                 assert most == 0 or len(set(row[nodes])) <= most
         assert (used <= slow.cluster.capacity).all()
         assert ((alone < 1000) | (alone == 1000)).all()
+
+
+@settings(deadline=None)
+@given(simulations())
+def test_the_kernel_schedules_as_the_slow_simulation_does_and_overcommits_nothing(slow: SlowShared | None) -> None:
+    if slow is None:
+        return
+    schedule, expected = run(slow), slow.simulate()
+    assert len(expected) == len(slow.submit)
+    for job, (start, tasks) in expected.items():
+        assert (schedule.start[job], dict(zip(schedule.nodes[job], schedule.tasks[job], strict=True))) == (start, tasks)
+    check_no_node_is_overcommitted(slow, schedule)
+
+
+@settings(deadline=None)
+@given(simulations())
+def test_nodes_chosen_by_a_solver_are_kept_and_overcommit_nothing(slow: SlowShared | None) -> None:
+    if slow is None:
+        return
+    by_rule, by_solver = run(replace(slow, allocation=Allocation.LOWEST_SWITCH)), run(slow, "cons-tres")
+    check_no_node_is_overcommitted(slow, by_solver)
+    if slow.allocation is Allocation.LOWEST_SWITCH:
+        # The solver follows the same rule.
+        assert by_solver.start.tolist() == by_rule.start.tolist()
+        assert [nodes.tolist() for nodes in by_solver.nodes] == [sorted(nodes.tolist()) for nodes in by_rule.nodes]
