@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 OWN = (
     *("trace", "processors", "policy", "backfill", "kill_at_limit", "event_order", "max_jobs"),
-    *("options", "fat_tree", "topology", "allocator", "platform", "seed"),
+    *("options", "fat_tree", "topology", "cluster", "allocator", "platform", "seed"),
 )
-"""Fields with an option of their own: those that other tools rely on, and six more."""
+"""Fields with an option of their own: those that other tools rely on, and seven more."""
 
 
 @dataclass(frozen=True, slots=True)

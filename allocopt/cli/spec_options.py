@@ -125,7 +125,7 @@ def _shorthand(spec: type[Specification], name: str, *, is_argument: bool) -> Pa
         made = Annotated[list[str] | None, typer.Option("--option", metavar="NAME=VALUE", **settings)]
     else:
         if spec.about(name).is_file:
-            metavar = "FILE"
+            metavar = "FILE,..." if get_origin(kind) is list else "FILE"
         made = Annotated[str | None, typer.Option(metavar=metavar, **settings)]
     return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=made)
 

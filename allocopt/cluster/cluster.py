@@ -162,10 +162,38 @@ class Cluster:
         alone, remarks = self.is_exclusive, self.remarks
         return Cluster.of(self.nodes, topology, self.partitions, is_exclusive=alone, remarks=remarks)
 
+    @classmethod
+    def whole_nodes(cls, topology: NamedTree) -> "Cluster":
+        """Return the cluster of nodes of which nothing is known but how they are connected."""
+        return cls.of(map(ClusterNode, topology.nodes), topology, is_exclusive=True)
+
     @property
     def size(self) -> int:
         """Number of nodes."""
         return len(self.nodes)
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether nothing is known of the nodes but how they are connected."""
+        return self.is_exclusive and not self.partitions and all(node == ClusterNode(node.name) for node in self.nodes)
+
+    @property
+    def processors(self) -> int:
+        """Cores of all nodes together, rounded."""
+        return round(self.total(CORES))
+
+    def total(self, resource: str) -> float:
+        """Return how many cores or GPUs the nodes have together, or MiB of memory."""
+        found = float(self.capacity[:, self.resources.index(resource)].sum())
+        return found if resource == MEMORY else found / THOUSANDTHS
+
+    def summary(self) -> str:
+        """Count nodes, groups per level, hops, cores and GPUs in a line."""
+        if self.is_exclusive:
+            return self.topology.summary()
+        counts = ", ".join(f"{self.total(name):g} {name}" for name in (CORES, GPUS) if self.total(name))
+        partitions = ", ".join(one.name for one in self.partitions)
+        return f"{self.topology.summary()}; {counts}" + (f"; partitions {partitions}" if partitions else "")
 
     @cached_property
     def resources(self) -> tuple[str, ...]:

@@ -102,7 +102,8 @@ class NamedTree:
             within = next((level for level, ratio in enumerate(ratios) if ratio >= planned), len(ratios))
             if within < len(most):
                 most[within] = 1
-            if within:
+            # Where all blocks are joined by one, there is no level of it.
+            if 0 < within <= len(most):
                 most[within - 1] = -(-nodes // self.block_sizes[within - 1])
         return tuple(most)
 
@@ -208,7 +209,7 @@ def tree_of_switches(switches: Sequence[Switch]) -> NamedTree:
     ]
     if len(roots) > 1:
         shown = ", ".join(roots[:4]) + (", ..." if len(roots) > 4 else "")
-        remarks.append(f"{len(roots)} switches have none above them ({shown}): joined by a level on top")
+        remarks.append(f"{len(roots)} switches have none above them ({shown}): trees that no job leaves")
     return _numbered_tree(roots, below, nodes, heights, tuple(remarks))
 
 

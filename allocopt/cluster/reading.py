@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from allocopt.cluster.cluster import Cluster, ClusterNode
+from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.named import NamedTree
 from allocopt.errors import UsageError
 from allocopt.files.faults import bad_file, memory_faults_named, problem_faults_named, shown
@@ -93,8 +93,7 @@ def read_cluster(paths: Sequence[Path | str], labels: Sequence[str] = ()) -> Clu
         if not trees and not clusters:
             raise UsageError("no file names the cluster")
         if not clusters:
-            nodes = [ClusterNode(name) for name in trees[0].nodes]
-            found = Cluster.of(nodes, trees[0], is_exclusive=True)
+            found = Cluster.whole_nodes(trees[0])
         else:
             found = clusters[0].among(trees[0]) if trees else clusters[0]
     is_told = site or not found.is_exclusive

@@ -12,6 +12,10 @@ from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.errors import InvalidProblemError
 
 
+class OverLimitError(InvalidProblemError):
+    """A job over the limits of its partition, which Slurm refuses where ``EnforcePartLimits`` is set."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What a job asks for; the words are those of ``sbatch``.
@@ -79,7 +83,8 @@ class Request:
     def on(self, cluster: Cluster) -> "ClusterRequest":
         """Return the request in the numbers of a cluster.
 
-        Raises `InvalidProblemError` if the cluster has no such partition, node or type of GPU, or it never fits there.
+        Raises `InvalidProblemError` if the cluster has no such partition, node or type of GPU, or it never fits there;
+        `OverLimitError` if its partition lets no job have as many nodes.
         """
         partition = cluster.partition(self.partition)
         is_exclusive = self.is_exclusive or cluster.is_exclusive or (partition is not None and partition.is_exclusive)
@@ -99,7 +104,7 @@ class Request:
             most = least if self.most_nodes is None else max(most, least)
         if partition is not None and partition.most_nodes is not None and least > partition.most_nodes:
             fault = f"asks for {least} nodes, partition {partition.name} lets jobs have {partition.most_nodes}"
-            raise InvalidProblemError("request", fault)
+            raise OverLimitError("request", fault)
         per_task, per_node = (np.zeros(len(cluster.resources), dtype=np.int64) for _ in range(2))
         columns = {name: column for column, name in enumerate(cluster.resources)}
         per_task[columns[CORES]] = round(self.cores_per_task * THOUSANDTHS)

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.platform import NODES, Platform
-from allocopt.cluster.reading import read_machine, read_topology
+from allocopt.cluster.reading import read_cluster, read_machine, read_topology
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import BadFileError, UsageError
 from allocopt.experiments.fields import FieldError
@@ -30,6 +31,9 @@ from allocopt.simulator.registry import AnyScheduler, backfilled, get_policy
 from allocopt.simulator.rules import EventOrder, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import WithExecution
+from allocopt.simulator.shared.kernel import simulate_shared
+from allocopt.simulator.shared.simulation import admitted, machine_of
+from allocopt.simulator.shared.state import Allocation
 from allocopt.simulator.simulate import as_scheduler, entries_of, simulate
 from allocopt.simulator.window import TopologyAllocator, WindowScheduler
 from allocopt.solving.registry import get_solver
@@ -45,13 +49,14 @@ from allocopt.traces.workload import Workload
 class SimulationInputs:
     """What a specification reads from files, whatever its policy; it may be sent to another process.
 
-    Jobs and machine are a `Workload` and a `Platform`, or a `TaskWorkload` and a `Machine`. ``executables`` say what
-    jobs ask for that share cores, ``placed`` where and when jobs were started elsewhere; ``source`` is the file in
-    which a job of tasks stands that can never start, and remarks tell what was counted, dropped and repaired.
+    Jobs and machine are a `Workload` and a `Platform` or `Cluster`, or a `TaskWorkload` and a `Machine`.
+    ``executables`` say what jobs ask for that share cores, ``placed`` where and when jobs were started elsewhere;
+    ``source`` is the file in which a job of tasks stands that can never start, and remarks tell what was counted,
+    dropped and repaired.
     """
 
     workload: Workload | TaskWorkload
-    machine: Platform | Machine
+    machine: Platform | Cluster | Machine
     executables: Executables | None = None
     placed: PlacedJobs | None = None
     source: str = ""
@@ -76,14 +81,18 @@ class SimulationInputs:
             with inputs.named():
                 check_jobs(machine, jobs, np.full(len(jobs), IDLE))
             return inputs
-        how = {"strict": spec.strict, "dependencies": spec.dependencies}
-        read = read_workload(spec.trace, None if spec.columns is None else Columns.parse(spec.columns), **how)
+        read = read_workload(spec.trace, None if spec.columns is None else Columns.parse(spec.columns))
         per_node, size = spec.processors_per_node, spec.processors
         workload, remarks = read.in_nodes(per_node), list[str]()
+        platform: Platform | Cluster
         if spec.topology is not None:
-            cluster = read_topology(spec.topology, spec.labels or ())
-            remarks = [f"{spec.topology}: {remark}" for remark in (cluster.summary(), *cluster.remarks)]
-            platform = Platform.whole_nodes(cluster.tree)
+            tree = read_topology(spec.topology, spec.labels or ())
+            remarks = [f"{spec.topology}: {remark}" for remark in (tree.summary(), *tree.remarks)]
+            platform = machine_of(tree)
+        elif spec.cluster is not None:
+            platform = read_cluster(spec.cluster, spec.labels or ())
+            named = ",".join(Path(name).name for name in spec.cluster)
+            remarks = [f"{named}: {remark}" for remark in (platform.summary(), *platform.remarks)]
         elif spec.fat_tree is not None:
             pods, leaves_per_pod, nodes_per_leaf = spec.fat_tree
             platform = Platform.whole_nodes(FatTree(pods, leaves_per_pod, nodes_per_leaf))
@@ -95,10 +104,14 @@ class SimulationInputs:
                 fault = "the trace does not say how large its machine is: give processors"
                 raise BadFileError(f"{workload.name}: {fault}")
             platform = Platform.pool(size) if per_node == 1 else Platform.pool(size, NODES)
-        workload = workload.fitting(platform.size) if spec.skip_oversized else workload
+        if isinstance(platform, Cluster):
+            workload = admitted(workload, platform, in_nodes=per_node > 1, skip_oversized=spec.skip_oversized)
+        elif spec.skip_oversized:
+            workload = workload.fitting(platform.size)
         workload = workload if spec.max_jobs is None else workload.first(spec.max_jobs)
         executables = None if spec.profiles is None else read_profiles(Path(spec.profiles))
-        return cls(workload, platform, executables, remarks=(*remarks, *workload.remarks(platform.size)))
+        size = platform.processors if isinstance(platform, Cluster) and per_node == 1 else platform.size
+        return cls(workload, platform, executables, remarks=(*remarks, *workload.remarks(size)))
 
     def named(self) -> AbstractContextManager[None]:
         """Name the file of a job that can never start."""
@@ -117,7 +130,7 @@ class Simulation:
     policy: AnyScheduler | Action
     rules: Rules
     seed: int
-    allocator: Allocator | None = None
+    allocator: Allocator | Allocation | None = None
     execution: ExecutionModel | Execution | None = None
 
     @classmethod
@@ -144,7 +157,7 @@ class Simulation:
         inputs = inputs or SimulationInputs.of(spec)
         workload, platform = inputs.workload, inputs.machine
         assert isinstance(workload, Workload)
-        assert isinstance(platform, Platform)
+        assert not isinstance(platform, Machine)
         kills = not isinstance(scheduler, WithExecution) if spec.kill_at_limit is None else spec.kill_at_limit
         if spec.exact_estimates:
             workload = (workload.killed_at_limit() if kills else workload).with_exact_estimates()
@@ -155,25 +168,21 @@ class Simulation:
             shared = QuotaExecution(profiled_jobs(workload, inputs.executables))
         elif isinstance(scheduler, WithExecution):
             shared = scheduler.execution(workload)
-        allocator: Allocator | None = None
-        if spec.allocator is not None:
-            assert platform.topology is not None
-            solver, strategy = get_solver(spec.allocator), spec.strategy or "free"
-            if strategy not in solver.capabilities.strategies:
-                raise FieldError("allocator", f"{spec.allocator!r} does not take {strategy}")
-            limits = spec.time_limit, spec.iterations
-            allocator = TopologyAllocator(platform.topology, solver, strategy, *limits, seed=spec.seed)
-        return cls(inputs, scheduler, rules, spec.seed, allocator, shared)
+        return cls(inputs, scheduler, rules, spec.seed, _allocator(spec, platform), shared)
 
     def explanation(self, job: int) -> Explanation:
         """Return an observer that records why a job waits; raises `UsageError` if there is no such job."""
         if not isinstance(self.inputs.workload, Workload) or isinstance(self.policy, Action):
             raise UsageError("why a job waited is not recorded on a multicore machine")
+        if isinstance(self.inputs.machine, Cluster):
+            raise UsageError("why a job waited is not recorded where jobs share nodes, on blocks or on a forest")
         return Explanation(self.inputs.workload, job, self.policy)
 
     def make_ready(self, observer: Explanation | None = None) -> None:
         """Compile what the simulation calls, which is no part of its time."""
-        if isinstance(self.inputs.machine, Platform) and not isinstance(self.policy, Action):
+        if isinstance(self.inputs.machine, Cluster):
+            make_ready((simulate_shared,))
+        elif isinstance(self.inputs.machine, Platform) and not isinstance(self.policy, Action):
             assert not isinstance(self.execution, Execution)
             make_ready(entries_of(self.policy, self.inputs.machine, self.execution, observer))
 
@@ -188,8 +197,13 @@ class Simulation:
                 if self.inputs.placed is not None:
                     return self.inputs.placed.replay(machine, workload, self.execution)
                 return simulate(workload, machine, self.policy, seed=self.seed, execution=self.execution)
-        assert isinstance(machine, Platform)
         assert not isinstance(self.execution, Execution)
+        assert not isinstance(self.policy, Action)
+        if isinstance(machine, Cluster):
+            assert isinstance(self.allocator, Allocation)
+            return simulate(workload, machine, self.policy, self.rules, self.seed, allocator=self.allocator)
+        assert isinstance(machine, Platform)
+        assert not isinstance(self.allocator, Allocation)
         return simulate(
             *(workload, machine, self.policy, self.rules, self.seed),
             allocator=self.allocator,
@@ -214,12 +228,28 @@ class Simulation:
         return row
 
 
+def _allocator(spec: SimulationSpec, machine: Platform | Cluster) -> Allocator | Allocation | None:
+    if isinstance(machine, Cluster):
+        for name in ("strategy", "time_limit", "iterations"):
+            if getattr(spec, name) is not None:
+                raise FieldError(name, "is for solvers that choose whole nodes of one tree")
+        return Allocation.named(spec.allocator or "first")
+    if spec.allocator is None:
+        return None
+    assert machine.topology is not None
+    solver, strategy = get_solver(spec.allocator), spec.strategy or "free"
+    if strategy not in solver.capabilities.strategies:
+        raise FieldError("allocator", f"{spec.allocator!r} does not take {strategy}")
+    limits = spec.time_limit, spec.iterations
+    return TopologyAllocator(machine.topology, solver, strategy, *limits, seed=spec.seed)
+
+
 def _scheduler(spec: SimulationSpec) -> AnyScheduler:
     policy = get_policy(spec.policy, spec.options)
     kinds = spec.backfill, spec.backfill_order
     scheduler = as_scheduler(backfilled(spec.policy, policy, *kinds, compression=spec.conservative_compression))
     if isinstance(scheduler, QuotaScheduler):
-        for name in ("fat_tree", "topology"):
+        for name in ("fat_tree", "topology", "cluster"):
             if getattr(spec, name) is not None:
                 fault = f"does not go with policy {spec.policy!r}, which lets jobs share cores of a pool"
                 raise FieldError(name, f"{fault}: give processors")

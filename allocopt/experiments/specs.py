@@ -44,14 +44,21 @@ class SettingFields(FileModel):
     ] = 1
     fat_tree: Annotated[
         Annotated[list[Positive], BeforeValidator(_shape)] | None,
-        Field(description="Place jobs on nodes of this fat tree: pods, leaves, nodes."),
+        Field(description="Whole nodes of a tree: pods, leaves, nodes."),
         _NODES,
     ] = None
     topology: Annotated[
         Text | None,
         Field(
-            description="Place jobs on nodes of this cluster: topology.conf or .yaml (FILE#NAME) of Slurm, "
-            "kubectl get nodes -o json, .graphml."
+            description="Whole nodes: topology.conf or .yaml (FILE#NAME) of Slurm, kubectl get nodes -o json, .graphml."
+        ),
+        _NODE_FILE,
+    ] = None
+    cluster: Annotated[
+        list[Text] | None,
+        Field(
+            min_length=1,
+            description="Share nodes: slurm.conf,gres.conf,topology.conf, or as topology.",
         ),
         _NODE_FILE,
     ] = None
@@ -79,7 +86,6 @@ class SettingFields(FileModel):
         ),
         About(("processors", "nodes"), is_file=True),
     ] = None
-    strict: Annotated[bool, Field(description="Refuse a trace with a damaged row."), _ONE_POOL] = False
     max_jobs: Annotated[Count | None, Field(description="Only the first jobs submitted.")] = None
     skip_oversized: Annotated[bool, Field(description="Drop and count jobs larger than the machine."), _ONE_POOL] = (
         False
@@ -121,7 +127,7 @@ class SettingFields(FileModel):
         """Kind of the machine."""
         if self.platform is not None:
             return "multicore"
-        return "processors" if self.fat_tree is None and self.topology is None else "nodes"
+        return "nodes" if self.fat_tree or self.topology or self.cluster else "processors"
 
 
 class SimulationSpec(SettingFields, Specification):
@@ -188,10 +194,10 @@ class SimulationSpec(SettingFields, Specification):
 
     def check(self) -> None:
         """Raise `FieldError` where fields do not go with the machine, or two say how large it is."""
-        sizes = [name for name in ("processors", "fat_tree", "topology") if getattr(self, name) is not None]
+        sizes = [name for name in ("processors", "fat_tree", "topology", "cluster") if getattr(self, name) is not None]
         if len(sizes) > 1 and self.platform is None:
             raise FieldError(sizes[0], f"{' and '.join(sizes)} both say how large the machine is: give one")
-        kind = self.machine_kind
+        kind, makers = self.machine_kind, "fat_tree, topology or cluster"
         for name in self.model_fields_set:
             field, machines = type(self).model_fields[name], self.about(name).machines
             if kind not in machines and getattr(self, name) != field.get_default(call_default_factory=True):
@@ -200,8 +206,8 @@ class SimulationSpec(SettingFields, Specification):
                 if tuple(machines) == ("multicore",):
                     raise FieldError(name, "goes with platform, which is not given")
                 if kind == "processors":
-                    raise FieldError(name, "needs to know how the nodes are connected: give fat_tree or topology")
-                raise FieldError(name, "is for processors of a pool: it does not go with fat_tree or topology")
+                    raise FieldError(name, f"needs to know how the nodes are connected: give {makers}")
+                raise FieldError(name, f"is for processors of a pool: it does not go with {makers}")
         if self.strategy is not None and self.allocator is None:
             raise FieldError("strategy", "is that of an allocator, which is not given")
         if self.placement is not None and self.policy != "fcfs":

@@ -5,8 +5,8 @@ from typing import Any
 
 _OWN = {
     *("trace", "instances", "policy", "solver", "options", "seed", "backfill", "backfill_order", "allocator"),
-    *("strategy", "processors", "fat_tree", "topology", "platform", "time_limit", "iterations", "gap", "kill_at_limit"),
-    *("event_order", "dependencies", "exact_estimates", "skip_oversized", "max_jobs", "execution"),
+    *("strategy", "processors", "fat_tree", "topology", "cluster", "platform", "time_limit", "iterations", "gap"),
+    *("kill_at_limit", "event_order", "dependencies", "exact_estimates", "skip_oversized", "max_jobs", "execution"),
 }
 """Fields that have a sentence; others are listed as they are."""
 
@@ -49,6 +49,8 @@ def _of_simulation(spec: Mapping[str, Any]) -> Iterator[str]:
     if "platform" in spec:
         model = spec.get("execution", "contention")
         yield f"Machine: the multicore platform {spec['platform']}; jobs run by the {model} model."
+    elif "cluster" in spec:
+        yield f"Machine: the cluster of {', '.join(spec['cluster'])}; jobs get of its nodes what they request."
     elif "topology" in spec:
         yield f"Machine: the nodes of {spec['topology']}; every job gets whole nodes."
     elif "fat_tree" in spec:

@@ -88,7 +88,10 @@ def metrics_table(metrics: Metrics, width: int | None = None) -> str:
         sizes.append([name, held.jobs, *waits, held.bounded_slowdown.mean, held.starved, held.mean_hop_cost])
     over_time = [
         ("makespan s", f"{machine.makespan_s:,.0f}"),
-        ("utilization", f"{machine.utilization:.6f}"),
+        *(
+            (f"utilization of {name}".removesuffix(" of "), f"{share:.6f}")
+            for name, share in machine.utilization_by_resource or (("", machine.utilization),)
+        ),
         ("mean queue length", f"{machine.mean_queue_length:,.2f}"),
         ("max queue length", f"{machine.max_queue_length:,}"),
         (f"jobs that waited longer than {metrics.starvation_s:,g} s", f"{jobs.starved:,}"),

@@ -88,8 +88,8 @@ class Simulation:
             self.state = new_state(
                 *posed,
                 scheduler.backfill,
-                _keys(scheduler.order, workload, rng),
-                None if scheduler.backfill_order is None else _keys(scheduler.backfill_order, workload, rng),
+                keys_of(scheduler.order, workload, rng),
+                None if scheduler.backfill_order is None else keys_of(scheduler.backfill_order, workload, rng),
                 compression=scheduler.compression,
                 track_running=is_watched or execution is not None,
             )
@@ -336,7 +336,8 @@ def _requests(workload: Workload, platform: Platform, demands: Mapping[str, IntA
     return request
 
 
-def _keys(order: QueueOrder, workload: Workload, rng: np.random.Generator) -> QueueKeys:
+def keys_of(order: QueueOrder, workload: Workload, rng: np.random.Generator) -> QueueKeys:
+    """Return the keys of a queue order; raise `SchedulerError` if it raises, or they are not one for each job."""
     name = f"queue order {order.name!r}"
     with Blame(name):
         keys = order.keys(workload, rng)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import UsageError
-from allocopt.simulator.schedule import HOP_COST, JobTimes, Schedule
+from allocopt.simulator.schedule import HOP_COST, ClusterSchedule, JobTimes, Schedule
 
 CLASS_RATIO = 4  # largest size of a class over that of the class before
 STARVATION_S = 86_400.0
@@ -136,11 +136,12 @@ class _Changes(NamedTuple):
     change: IntArray
 
 
-def _mean_fragmentation(schedule: Schedule, window: _Window) -> tuple[float | None, ...] | None:
-    # A mean over the time in which nodes are idle, held by no job; None for a level if none ever is. The work grows as
-    # m log m in the number m of nodes started and ended on.
+def _of_nodes(schedule: Schedule, window: _Window) -> tuple[float | None, tuple[float | None, ...] | None]:
+    # The share of the nodes on which some job is, and the fragmentation of the others: a mean over the time in which
+    # there are any; None for a level if there never are. The work grows as m log m in the number m of nodes started and
+    # ended on.
     if schedule.nodes is None or schedule.topology is None:
-        return None
+        return None, None
     jobs = np.repeat(np.arange(len(schedule.nodes)), [len(held) for held in schedule.nodes])
     node = np.concatenate((*schedule.nodes, *schedule.nodes)).astype(np.int64)
     time = np.concatenate((schedule.start[jobs], schedule.end[jobs]))
@@ -158,7 +159,9 @@ def _mean_fragmentation(schedule: Schedule, window: _Window) -> tuple[float | No
     idle = np.concatenate(([size], size + np.cumsum(changes.change)[last]))
     weights = np.where(idle > 0, durations, 0.0)
     groups = schedule.topology.groups_of(np.arange(size))
-    return tuple(_mean_at_level(level, changes, last, idle, weights) for level in groups)
+    length = window.end - window.start
+    busy = 1.0 - float(durations @ idle) / (length * size) if length > 0 else 0.0
+    return busy, tuple(_mean_at_level(level, changes, last, idle, weights) for level in groups)
 
 
 def _mean_at_level(
@@ -217,9 +220,11 @@ NO_TRIM = Trim()
 class MachineUse:
     """The machine between the first submission and the last end of the jobs measured, and the seconds between these.
 
-    Utilization is the share of the processor-seconds that jobs held; queue lengths count the jobs that waited, over
-    time. Fragmentation (see `allocopt.simulator.metrics`) is one mean per level of the tree below the top, the leaf
-    level first, None where no node was ever idle; None altogether where nodes or topology are not known.
+    Utilization is the share of the processor-seconds that jobs held, of a cluster the core-seconds; where jobs may
+    share nodes it is also told by resource, that of nodes being the share on which some job was. Queue lengths count
+    the jobs that waited, over time. Fragmentation (see `allocopt.simulator.metrics`) is one mean per level of the tree
+    below the top, the leaf level first, None where no node was ever idle; None altogether where nodes or topology are
+    not known.
 
     The backlog is the work that waits, as the time that the whole machine would take for it over the time from the
     first submission to the last; a mean for each quarter of that time.
@@ -231,6 +236,7 @@ class MachineUse:
     max_queue_length: int
     fragmentation: tuple[float | None, ...] | None
     backlog: tuple[float, ...]
+    utilization_by_resource: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -272,14 +278,18 @@ def measure(
     released, started = np.sort(window.clip(schedule.release)), np.sort(window.clip(schedule.start))
     waiting = np.searchsorted(released, released, "right") - np.searchsorted(started, released, "right")
     quarters = np.linspace(window.start, float(schedule.workload.submit[kept].max()), 5)
-    asked = schedule.workload.processors * schedule.run_s / (schedule.processors * max(float(np.ptp(quarters)), 1e-9))
+    held, size = next(iter(schedule.used.values()))
+    asked = held * schedule.run_s / (size * max(float(np.ptp(quarters)), 1e-9))
+    used = [(name, window.mean(held_from, schedule.end, held) / size) for name, (held, size) in schedule.used.items()]
+    busy, fragmentation = _of_nodes(schedule, window)
     machine = MachineUse(
         window.end - window.start,
-        window.mean(held_from, schedule.end, schedule.workload.processors) / schedule.processors,
+        used[0][1],
         window.mean(schedule.release, schedule.start),
         int(waiting.max()),
-        _mean_fragmentation(schedule, window),
+        fragmentation,
         tuple(_Window(*ends).mean(schedule.release, schedule.start, asked) for ends in pairwise(quarters.tolist())),
+        (*used, ("nodes", busy)) if isinstance(schedule, ClusterSchedule) and busy is not None else (),
     )
     measured = MeasuredJobs(schedule.workload.processors, times, starved, schedule.hop_costs(hop_cost))
     return Metrics(

@@ -1,10 +1,12 @@
 """A schedule: when every job of a workload started and ended, where it ran, and what it experienced."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.cluster.cluster import CORES, GPUS, THOUSANDTHS, Cluster
 from allocopt.cluster.topology import Topology, hop_costs
 from allocopt.notebook import html_table
 from allocopt.traces.workload import Workload
@@ -90,6 +92,11 @@ class Schedule:
         return float(self.end.max() - self.workload.submit.min())
 
     @property
+    def used(self) -> Mapping[str, tuple[FloatArray | IntArray, float]]:
+        """What each job held while it ran, shape ``(n,)``, and what the machine has, by resource."""
+        return {"processors": (self.workload.processors, self.processors)}
+
+    @property
     def job_times(self) -> JobTimes:
         """Measures of every job; one that was killed has run until it was killed."""
         return JobTimes.of(self.wait_s, self.run_s)
@@ -112,3 +119,29 @@ class Schedule:
             ("makespan s", self.makespan_s if has_jobs else None),
         )
         return html_table(f"Schedule of {self.workload.name}", facts)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ClusterSchedule(Schedule):
+    """A schedule of jobs that may share nodes; the cores of the cluster are its processors.
+
+    Parameters
+    ----------
+    cluster
+        The machine.
+    tasks
+        Tasks of each job on each of its nodes.
+    amounts
+        What each job held on all of its nodes together, as `Cluster.capacity` counts, shape ``(n, resources)``.
+    """
+
+    cluster: Cluster
+    tasks: tuple[IntArray, ...]
+    amounts: IntArray
+
+    @property
+    def used(self) -> Mapping[str, tuple[FloatArray | IntArray, float]]:
+        """Cores, and GPUs where there are any."""
+        columns = dict(zip(self.cluster.resources, self.amounts.T / THOUSANDTHS, strict=True))
+        counted = (CORES, GPUS) if self.cluster.total(GPUS) else (CORES,)
+        return {name: (columns[name], self.cluster.total(name)) for name in counted}

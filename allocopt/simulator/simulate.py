@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast, overload, runtime_checkable
 
 from allocopt.arrays import IntArray
+from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.platform import Platform
 from allocopt.errors import UsageError
 from allocopt.interruption import run_in_slices
@@ -18,8 +19,10 @@ from allocopt.simulator.multicore.policies import ACTION_NAMES, Action
 from allocopt.simulator.placement import Allocator
 from allocopt.simulator.registry import AnyScheduler, Policy, get_policy
 from allocopt.simulator.rules import Backfill, QueueOrder, Rules
-from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.schedule import ClusterSchedule, Schedule
 from allocopt.simulator.scheduler import ListScheduler, Scheduler, WithExecution
+from allocopt.simulator.shared.simulation import simulate_on_cluster
+from allocopt.simulator.shared.state import Allocation
 from allocopt.traces.workload import Workload
 
 if TYPE_CHECKING:
@@ -55,6 +58,16 @@ def simulate(
 ) -> Schedule: ...
 @overload
 def simulate(
+    workload: Workload,
+    platform: Cluster,
+    scheduler: str | Policy = "fcfs",
+    rules: Rules | None = None,
+    seed: int = 0,
+    *,
+    allocator: Allocation | str | None = None,
+) -> ClusterSchedule: ...
+@overload
+def simulate(
     workload: "TaskWorkload",
     platform: "Machine",
     scheduler: str | Policy = "fcfs",
@@ -64,13 +77,13 @@ def simulate(
 ) -> "MulticoreSchedule": ...
 def simulate(
     workload: "Workload | TaskWorkload",
-    platform: "Platform | Size | Machine",
+    platform: "Platform | Cluster | Size | Machine",
     scheduler: str | Policy = "fcfs",
     rules: Rules | None = None,
     seed: int = 0,
     *,
     demands: Mapping[str, IntArray] | None = None,
-    allocator: Allocator | None = None,
+    allocator: Allocator | Allocation | str | None = None,
     execution: "ExecutionModel | Execution | None" = None,
     observer: Observer | None = None,
 ) -> Schedule:
@@ -81,7 +94,8 @@ def simulate(
     workload
         The jobs; jobs of tasks run on a multicore machine.
     platform
-        The machine; a number stands for a pool of so many processors.
+        The machine; a number stands for a pool of so many processors. On a `Cluster` jobs get what they request, and
+        those without a request a core for each processor, or where all jobs have their nodes alone as many nodes.
     scheduler
         A policy, or its name (see `get_policy`), such as ``sjf``, ``sjf+easy`` or ``asax``. On a multicore machine a
         pair of selections, such as ``shortest-low_power``; ``fcfs`` is ``first-high_gflops`` there.
@@ -91,7 +105,8 @@ def simulate(
     demands
         Units that jobs ask for of the platform's resources but the first, by name, in the order of the workload.
     allocator
-        Who chooses the nodes, where the platform has nodes; None for the first ones that are free.
+        Who chooses the nodes, where the platform has nodes; None for the first ones that are free. On a cluster an
+        `Allocation` or its name: ``first``, ``best-fit``, ``least-loaded``, ``lowest-switch``.
     execution
         How fast jobs run; None for the model that goes with the scheduler (see `WithExecution`), else for speed 1, on
         multicore machines for contention.
@@ -102,7 +117,8 @@ def simulate(
     -------
     Schedule
         When every job started and ended, and where; with the energy on a multicore machine (`MulticoreSchedule`), with
-        what they used where jobs share cores (`QuotaSchedule`).
+        what they used where jobs share cores (`QuotaSchedule`), or what they held where jobs share nodes
+        (`ClusterSchedule`).
 
     Raises
     ------
@@ -120,13 +136,17 @@ def simulate(
     if not isinstance(execution, ExecutionModel | None):
         raise UsageError(f"the execution model is {execution!r}, must have a method `speeds`")
     chosen = as_scheduler(scheduler)
+    if isinstance(platform, Cluster):
+        if (demands, execution, observer) != (None, None, None):
+            raise UsageError("demands, an execution model and an observer do not go with a cluster")
+        return simulate_on_cluster(workload, platform, chosen, rules, seed, allocator)
     if isinstance(chosen, WithExecution):
         execution, rules = execution or chosen.execution(workload), rules or Rules(kill_at_limit=False)
     simulation = Simulation(
         # A `Machine` is refused there.
         *(workload, cast(Platform, platform), chosen, rules, seed),
         demands=demands,
-        allocator=allocator,
+        allocator=cast(Allocator | None, allocator),
         execution=execution,
         is_watched=observer is not None,
     )
@@ -175,7 +195,7 @@ def as_scheduler(scheduler: str | Policy) -> AnyScheduler:
 
 def _simulate_tasks(
     workload: "TaskWorkload",
-    platform: "Platform | Size | Machine",
+    platform: "Platform | Cluster | Size | Machine",
     scheduler: str | Policy,
     seed: int,
     execution: "ExecutionModel | Execution | None",

@@ -153,7 +153,7 @@ class Workload:
         if missing.any():
             job = int(np.argmax(missing))
             raise InvalidProblemError(f"job {ids[job]}", f"its preceding job is {preceding[job]}, there is no such job")
-        for row in waits_for.rows_on_cycles()[:1].tolist():
+        if (row := waits_for.row_on_a_cycle()) is not None:
             fault = f"its preceding job is {preceding[row]}, so that it would have to end before it starts"
             raise InvalidProblemError(f"job {ids[row]}", fault)
 
@@ -192,13 +192,13 @@ class Workload:
 
     def fitting(self, size: int) -> "Workload":
         """Return the workload without the jobs that ask for more than ``size``; they are counted as dropped."""
-        return self._only(self.processors <= size, OVERSIZED)
+        return self.keeping(self.processors <= size, OVERSIZED)
 
     def first(self, jobs: int) -> "Workload":
         """Return the first jobs submitted; the others are counted as dropped. A negative number is a `UsageError`."""
         if jobs < 0:
             raise UsageError(f"the number of jobs is {jobs}, must not be negative")
-        return self._only(np.arange(len(self)) < jobs, SURPLUS)
+        return self.keeping(np.arange(len(self)) < jobs, SURPLUS)
 
     def subset(self, rows: IntArray | slice, begin_s: float = 0.0, name: str | None = None) -> "Workload":
         """Return some jobs, whose times count from ``begin_s``, without waiting for jobs left out.
@@ -213,7 +213,8 @@ class Workload:
         """Return consecutive jobs, the first submitted at time 0."""
         return self.subset(slice(first, first + jobs), float(self.submit[first]))
 
-    def _only(self, keep: BoolArray, reason: str) -> "Workload":
+    def keeping(self, keep: BoolArray, reason: str) -> "Workload":
+        """Return some of the jobs, shape ``(n,)``; the others are counted as dropped for a reason."""
         kept, lost = self._rows(keep)
         dropped = _with_count(self.dropped, reason, int((~keep).sum()))
         return replace(self, **kept, dropped=dropped, repaired=_with_count(self.repaired, PRECEDING_LOST, lost))
@@ -250,21 +251,17 @@ class Precedence(NamedTuple):
         kept = Precedence(self.ids, np.where(lost, NO_JOB, self.preceding), np.where(lost, 0.0, self.think_s))
         return kept, int(lost.sum())
 
-    def of(self, rows: IntArray) -> "Precedence":
-        """Return that of some jobs."""
-        return Precedence(self.ids[rows], self.preceding[rows], self.think_s[rows])
-
-    def rows_on_cycles(self) -> IntArray:
-        """Return the rows of jobs that have to end before they can start, in order."""
+    def row_on_a_cycle(self) -> int | None:
+        """Return the first row of a job that has to end before it can start, or None."""
         jobs = len(self.ids)
         # A last row, its own successor, ends every chain. Each round doubles the steps that are taken along the chains:
-        # after as many as there are jobs, whoever has not come to the end has come to a cycle, and whoever is on one is
-        # come to.
+        # after as many as there are jobs, whoever has not come to the end has come to a cycle.
         after = np.append(self.rows(), jobs)
         after[after < 0] = jobs
         for _ in range(jobs.bit_length() if (after < jobs).any() else 0):
             after = after[after]
-        return np.unique(after[after < jobs])
+        on_cycle = after[after < jobs]
+        return int(on_cycle.min()) if len(on_cycle) else None
 
 
 def _with_count(counts: Counts, reason: str, jobs: int) -> Counts:

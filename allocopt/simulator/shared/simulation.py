@@ -1,22 +1,35 @@
 """Simulation of jobs that share the nodes of a cluster: cores, memory and GPUs, in partitions, under constraints."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.cluster import Cluster
-from allocopt.cluster.request import ClusterRequest
+from allocopt.cluster.hostlist import HostlistError
+from allocopt.cluster.named import NamedTree
+from allocopt.cluster.platform import Platform
+from allocopt.cluster.request import ClusterRequest, OverLimitError, Request
+from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.kernels.arrays import record_dtype
 from allocopt.kernels.ready import make_ready
 from allocopt.problems.placement.problem import NodeTasks, PlacementJob, PlacementProblem
+from allocopt.simulator.engine import keys_of, name_of
+from allocopt.simulator.registry import AnyScheduler
+from allocopt.simulator.rules import Backfill, EventOrder, OrderKind, Rules
+from allocopt.simulator.schedule import ClusterSchedule
+from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.shared import state as layout
 from allocopt.simulator.shared.kernel import simulate_shared
 from allocopt.simulator.shared.state import ALONE, ASKS, ENDED, NOW, Allocation, Shared
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.solving.solve import solve
+from allocopt.traces.workload import NO_JOB, OVERSIZED, Workload
+
+OVER_LIMITS = "over the limits of their partition"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +96,7 @@ def new_shared(
     failures["released"] = -1
     groups = cluster.topology.tree.groups.copy()
     weights = np.array([node.weight for node in cluster.nodes])
-    held = int(np.array([one.most_nodes for one in requests])[request].sum())
+    held = int(np.array([min(one.most_nodes, m) for one in requests])[request].sum())
     return Shared(
         clock,
         rules,
@@ -175,3 +188,138 @@ def run_shared(state: Shared, placed_by: PlacedBySolver | None = None) -> Shared
     ]
     nodes, tasks = (tuple(row[part] for part in parts) for row in state.held)
     return SharedSchedule(jobs["start"].copy(), jobs["end"].copy(), nodes, tasks)
+
+
+class _Asked(NamedTuple):
+    """What jobs ask for in the numbers of a cluster."""
+
+    requests: list[ClusterRequest | InvalidProblemError]  # distinct ones, or why the cluster cannot serve them
+    number: IntArray  # of each job, shape ``(n,)``
+    most_seconds: FloatArray  # limit of its partition
+
+    @classmethod
+    def of(cls, workload: Workload, cluster: Cluster) -> "_Asked":
+        numbers: dict[Request, int] = {}
+        made: list[ClusterRequest | InvalidProblemError] = []
+        number = np.empty(len(workload), dtype=np.int64)
+        for job, (request, processors) in enumerate(zip(workload.requests, workload.processors.tolist(), strict=True)):
+            asked = request or (Request.whole_nodes(processors) if cluster.is_exclusive else Request(processors))
+            number[job] = numbers.setdefault(asked, len(made))
+            if number[job] == len(made):
+                try:
+                    made.append(asked.on(cluster))
+                except InvalidProblemError as error:
+                    made.append(error)
+                except HostlistError as error:
+                    made.append(InvalidProblemError("request", str(error)))
+        limits = [one.most_seconds or np.inf for one in cluster.partitions] or [np.inf]
+        seconds = [np.inf if isinstance(one, InvalidProblemError) else limits[one.partition] for one in made]
+        return cls(made, number, np.array(seconds)[number])
+
+    def fault(self, job: int, estimate: float) -> InvalidProblemError | None:
+        """Return why the cluster cannot serve a job, if so."""
+        found = self.requests[self.number[job]]
+        if isinstance(found, InvalidProblemError):
+            return found
+        if estimate <= self.most_seconds[job]:
+            return None
+        return OverLimitError("", f"asks for {estimate:g} s, its partition lets jobs run {self.most_seconds[job]:g} s")
+
+
+def machine_of(topology: NamedTree) -> Platform | Cluster:
+    """Return the machine of whole nodes: a cluster where a job may not span all groups, on blocks or a forest."""
+    is_plain = topology.is_joined and not topology.block_sizes
+    return Platform.whole_nodes(topology.tree) if is_plain else Cluster.whole_nodes(topology)
+
+
+def admitted(workload: Workload, cluster: Cluster, *, in_nodes: bool, skip_oversized: bool) -> Workload:
+    """Return the jobs that are submitted to a cluster with success, with their requests.
+
+    Those without a request get whole nodes if jobs are counted ``in_nodes``; and all do on a cluster of nodes of which
+    nothing is known. Jobs over the limits of their partition are counted as dropped, as Slurm refuses them. So are
+    those that no nodes of the cluster can ever serve, if these are to be skipped; else `InvalidProblemError` names the
+    first one.
+    """
+    if in_nodes or cluster.is_bare:
+        known = [None] * len(workload) if cluster.is_bare else workload.requests.tolist()
+        whole = map(Request.whole_nodes, workload.processors.tolist())
+        requests = np.empty(len(workload), dtype=np.object_)
+        requests[:] = [one or nodes for one, nodes in zip(known, whole, strict=True)]
+        workload = replace(workload, requests=requests)
+    asked = _Asked.of(workload, cluster)
+    faults = [asked.fault(job, estimate) for job, estimate in enumerate(workload.estimate.tolist())]
+    is_over = np.array([isinstance(fault, OverLimitError) for fault in faults], dtype=np.bool_)
+    is_served = np.array([fault is None for fault in faults], dtype=np.bool_)
+    if not skip_oversized and not (is_served | is_over).all():
+        _refuse(workload, int(np.argmin(is_served | is_over)), faults[int(np.argmin(is_served | is_over))])
+    kept = workload.keeping(~is_over, OVER_LIMITS)
+    return kept.keeping(is_served[~is_over], OVERSIZED)
+
+
+def _refuse(workload: Workload, job: int, fault: InvalidProblemError | None) -> None:
+    if fault is not None:
+        told = f"{fault.fault}; skip_oversized = true drops such jobs"
+        raise InvalidProblemError(f"job {workload.names[job] or workload.ids[job]}", told)
+
+
+def simulate_on_cluster(
+    workload: Workload,
+    cluster: Cluster,
+    scheduler: AnyScheduler,
+    rules: Rules | None = None,
+    seed: int = 0,
+    allocator: object = None,
+) -> ClusterSchedule:
+    """Simulate jobs on the nodes of a cluster; see `allocopt.simulator.simulate.simulate`, whose errors it raises.
+
+    Jobs of partitions of a higher tier stand first in the queue.
+    """
+    rules = rules or Rules()
+    allocation = allocator if isinstance(allocator, Allocation) else Allocation.named(str(allocator or "first"))
+    if not len(workload):
+        raise InvalidProblemError("workload", f"{workload.name} holds no jobs")
+    rank_kinds = (OrderKind.ARRIVAL, OrderKind.FIXED)
+    goes = "there go queue orders that do not change with time, such as fcfs, sjf or largest, alone or with easy"
+    if (
+        not isinstance(scheduler, ListScheduler)
+        or scheduler.backfill not in (Backfill.NONE, Backfill.EASY)
+        or scheduler.backfill_order is not None
+    ):
+        raise UsageError(f"{name_of(scheduler)} does not run on a cluster: {goes}")
+    keys = keys_of(scheduler.order, workload, np.random.default_rng(seed))
+    if keys.kind not in rank_kinds:
+        raise UsageError(f"{name_of(scheduler.order)} does not run on a cluster: {goes}")
+    if rules.event_order is not EventOrder.BATCHED:
+        raise UsageError("events are not taken one at a time on a cluster: event_order must be batched")
+    if rules.dependencies and (workload.preceding != NO_JOB).any():
+        fault = "jobs wait for preceding ones, which is not simulated on a cluster"
+        raise UsageError(f"{workload.name}: {fault}: dependencies = false ignores that")
+    asked = _Asked.of(workload, cluster)
+    for job, estimate in enumerate(workload.estimate.tolist()):
+        _refuse(workload, job, asked.fault(job, estimate))
+    requests = [one for one in asked.requests if not isinstance(one, InvalidProblemError)]
+    tiers = np.array([one.tier for one in cluster.partitions] or [1])
+    tier = tiers[[one.partition for one in requests]][asked.number]
+    rank = np.empty(len(workload), dtype=np.int64)
+    rank[np.lexsort((keys.values, -tier))] = np.arange(len(workload))
+    run = np.minimum(workload.run, workload.estimate) if rules.kill_at_limit else workload.run
+    make_ready((simulate_shared,))
+    found = run_shared(
+        new_shared(
+            *(cluster, requests, asked.number, workload.submit, run, workload.estimate, rank),
+            allocation=allocation,
+            easy=scheduler.backfill is Backfill.EASY,
+        )
+    )
+    ends = np.cumsum([len(nodes) for nodes in found.nodes])
+    whole = np.add.reduceat(cluster.capacity[np.concatenate(found.nodes)], np.append(0, ends[:-1]))
+    shared = np.array([one.tasks * one.per_task for one in requests])[asked.number]
+    shared += np.diff(ends, prepend=0)[:, None] * np.array([one.per_node for one in requests])[asked.number]
+    is_alone = np.array([one.is_exclusive for one in requests])[asked.number]
+    return ClusterSchedule(
+        *(workload, cluster.processors, workload.submit, found.start, found.end),
+        *(found.nodes, cluster.topology.tree),
+        cluster=cluster,
+        tasks=found.tasks,
+        amounts=np.where(is_alone[:, None], whole, shared),
+    )

@@ -9,7 +9,7 @@ import pytest
 
 from allocopt.cluster.cluster import Cluster, ClusterNode, Partition
 from allocopt.cluster.constraint import Constraint
-from allocopt.cluster.reading import read_cluster
+from allocopt.cluster.reading import read_cluster, read_topology
 from allocopt.cluster.request import Request
 from allocopt.errors import BadFileError, InvalidProblemError, UsageError
 
@@ -213,3 +213,8 @@ def test_a_request_that_never_fits_says_why(tmp_path: Path, request_: Request, m
 def test_jobs_span_no_more_blocks_than_slurm_lets_them(tmp_path: Path, nodes: int, most: tuple[int, ...]) -> None:
     blocks = "".join(f"BlockName=b{n} Nodes=n{n}-[1-32]\n" for n in range(8)) + "BlockSizes=30,120\n"
     assert read(tmp_path, topology_conf=blocks).topology.most_groups(nodes) == most
+
+
+def test_blocks_that_one_joins_have_no_level_of_it(shared_data: Path) -> None:
+    topology = read_topology(shared_data / "sites" / "topologies" / "slurmman_block.conf")
+    assert [topology.most_groups(nodes) for nodes in (30, 31, 61, 128)] == [(1,), (2,), (3,), (0,)]

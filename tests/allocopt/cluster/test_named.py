@@ -31,7 +31,7 @@ def hops(cluster: NamedTree, first: str, second: str) -> int:
         (
             [leaf("s1", "a"), leaf("s2", "b")],
             "ab",
-            ["2 switches have none above them (s1, s2): joined by a level on top"],
+            ["2 switches have none above them (s1, s2): trees that no job leaves"],
         ),
         (
             [above("t", "s1", "s2"), leaf("s1", "a", "b"), leaf("s2", "b", "c", "a")],
