@@ -9,6 +9,7 @@ from allocopt.cli.options import (
     LARGEST,
     TOPOLOGY_HELP,
     Labels,
+    Strict,
     TableColumns,
     check_files_differ,
     file_argument,
@@ -47,6 +48,7 @@ def command(
         int, typer.Option(min=1, max=LARGEST, help="Processors of the workload per node; jobs get whole nodes.")
     ] = 1,
     columns: TableColumns = None,
+    strict: Strict = False,
     labels: Labels = None,
 ) -> None:
     """Convert a workload, or a topology, between formats.
@@ -64,7 +66,7 @@ def command(
         return
     # A wrong ending is told before a long file is read.
     trace_format = format_of(out)
-    workload = read_workload(source, columns).in_nodes(processors_per_node)
+    workload = read_workload(source, columns, strict=strict).in_nodes(processors_per_node)
     if max_jobs is not None:
         workload = workload.first(max_jobs)
     write_jobs(trace_format, out, workload)

@@ -14,6 +14,7 @@ from allocopt.cli.options import (
     LARGEST,
     TOPOLOGY_HELP,
     Labels,
+    Strict,
     TableColumns,
     check_files_differ,
     file_argument,
@@ -95,6 +96,7 @@ class _ClusterOptions:
     topology: Annotated[Path | None, file_option("Cluster in the place of a fat tree.", metavar="FILE")] = None
     labels: Labels = None
     columns: TableColumns = None
+    strict: Strict = False
 
 
 def add_commands() -> None:
@@ -171,7 +173,11 @@ def _windows(
     # A stream for each, so that the jobs are the same whatever the allocator draws.
     drawing, allocating = np.random.default_rng(replay.seed).spawn(2)
     allocate = solver_allocator(replay.allocator, replay.strategy, replay.iterations, allocating)
-    trace = drawn.draw(drawing) if replay.workload is None else read_workload(replay.workload, cluster.columns)
+    trace = (
+        drawn.draw(drawing)
+        if replay.workload is None
+        else read_workload(replay.workload, cluster.columns, strict=cluster.strict)
+    )
     ready = trace.in_nodes(replay.processors_per_node).fitting(topology.size)
     for remark in ready.remarks(topology.size):
         typer.echo(remark, err=True)

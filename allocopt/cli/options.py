@@ -56,6 +56,7 @@ TableColumns = Annotated[
         "processors, user, state; with a unit, run=elapsed:min; or a .toml file.",
     ),
 ]
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse a trace with a damaged row.")]
 Labels = Annotated[
     str | None,
     typer.Option(

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocopt.cli.grids import Workers
-from allocopt.cli.options import LARGEST, TOPOLOGY_HELP, Json, Labels, TableColumns, file_option, read_cluster
+from allocopt.cli.options import LARGEST, TOPOLOGY_HELP, Json, Labels, Strict, TableColumns, file_option, read_cluster
 from allocopt.cli.parameters import command_of, names_of
 from allocopt.cli.terminal import screen_width
 
 if TYPE_CHECKING:
-    from allocopt.cluster.topology import Topology
+    from allocopt.cluster.named import NamedTree
     from allocopt.experiments.cells import Cell, Row
+    from allocopt.simulator.recorded import Record
     from allocopt.traces.workload import Workload
 
 
@@ -27,6 +28,7 @@ class _SiteOptions:
     trace: Annotated[Path, file_option("Jobs: a table .csv or sacct -P, .swf, Batsim's .json.", metavar="FILE")]
     topology: Annotated[Path, file_option(TOPOLOGY_HELP, metavar="FILE")]
     columns: TableColumns = None
+    strict: Strict = False
     labels: Labels = None
     processors_per_node: Annotated[
         int, typer.Option(min=1, max=LARGEST, metavar="N", help="Of the trace; jobs get nodes.")
@@ -38,12 +40,19 @@ class _SiteOptions:
         float, typer.Option(min=0.001, max=1000.0, metavar="X", help="Arrival rate, times the trace's.")
     ] = 1.0
 
-    def workload(self, tree: "Topology") -> "Workload":
-        """Read the jobs; say what was dropped and repaired."""
+    def workload(self, cluster: "NamedTree") -> "tuple[Workload, Record | None, float]":
+        """Read the jobs, what the site did with them, and how much more whole nodes are than what they asked for.
+
+        Says what was dropped and repaired.
+        """
+        import numpy as np
+
         from allocopt.errors import BadFileError
+        from allocopt.simulator.recorded import Record
         from allocopt.traces.reading import read_workload
 
-        read = read_workload(self.trace, self.columns)
+        tree = cluster.tree
+        read = read_workload(self.trace, self.columns, strict=self.strict)
         ready = read.in_nodes(self.processors_per_node).fitting(tree.size)
         if self.max_jobs is not None:
             ready = ready.first(self.max_jobs)
@@ -51,8 +60,12 @@ class _SiteOptions:
             print(f"allocopt: {remark}", file=sys.stderr)
         if not len(ready):
             raise BadFileError(f"{read.name}: none of its {len(read)} jobs fits {tree.size} nodes")
+        asked = read.subset(np.flatnonzero(np.isin(read.ids, ready.ids)))
+        granted = self.processors_per_node * float(ready.processors @ ready.run) / float(asked.processors @ asked.run)
+        # A record of other arrivals there is none.
+        record = Record.of(asked, cluster, tree.size * self.processors_per_node) if self.load == 1.0 else None
         # Run times stay as they are: dividing the times of arrival alone makes the jobs come more densely.
-        return replace(ready, submit=ready.submit / self.load)
+        return replace(ready, submit=ready.submit / self.load), record, granted
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +129,7 @@ def _what_if(
     from allocopt.report.assumptions import assumptions
     from allocopt.report.provenance import provenance
     from allocopt.report.schedule_files import write_schedule_csv
-    from allocopt.report.what_if import WhatIfRow, what_if_tables
+    from allocopt.report.what_if import WhatIfRow, baseline, what_if_tables
     from allocopt.simulator.rules import Rules
     from allocopt.simulator.what_if import WhatIf
     from allocopt.solving.budget import Budget
@@ -136,17 +149,15 @@ def _what_if(
         check_installed()
         page = WhatIfPage(report, f"{site.trace.name} on {site.topology.name}")
     cluster = read_cluster(site.topology, site.labels)
-    workload = site.workload(cluster.tree)
+    workload, record, granted = site.workload(cluster)
     rules, limits = Rules(kill_at_limit=compared.kill_at_limit), Budget(compared.time_limit, compared.iterations)
-    asked = WhatIf(workload, cluster.tree, rules, limits, compared.hop_slowdown, compared.seed)
+    asked = WhatIf(workload, cluster.tree, rules, limits, compared.hop_slowdown, compared.seed, record)
     grid = what_if_grid(asked, *named, with_schedules=bool(schedules) or page is not None)
     rows: list[WhatIfRow] = []
 
     def take(cell: "Cell", held: "Row") -> None:
-        # The first combination is what all others are compared with.
-        row = WhatIfRow.stored(held["row"])
-        row = row.beside(rows[0] if rows else row)
-        rows.append(row)
+        row = replace(WhatIfRow.stored(held["row"]), granted=granted)
+        rows.append(row := row.beside(baseline([*rows, row])))
         done = f"{len(rows)} of {len(grid.cells)}: {row.name}, {row.runtime_s:.1f} s"
         print(f"allocopt: {done}", file=sys.stderr, flush=True)
         if as_json:

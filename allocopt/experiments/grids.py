@@ -21,6 +21,7 @@ from allocopt.problems.kind import get_kind, kind_names, kind_of
 from allocopt.report.rows import BenchRow, SolveRow
 from allocopt.report.what_if import WhatIfRow
 from allocopt.reproduction import ReproductionRequest, get_reproduction
+from allocopt.simulator.recorded import RECORDED
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.what_if import WhatIf
 from allocopt.solving.budget import Budget
@@ -164,7 +165,10 @@ class _WhatIfTask(Task):
     has_schedule: bool
 
     def run(self, given: WhatIf) -> Row:
-        (outcome,) = given.outcomes([self.allocator], [self.scheduler])
+        if self.allocator == RECORDED:
+            outcome = given.recorded()
+        else:
+            (outcome,) = given.outcomes([self.allocator], [self.scheduler])
         row: Row = {"row": asdict(WhatIfRow.of(outcome)), "schedule": None}
         if self.has_schedule:
             schedule, nodes = outcome.schedule, outcome.schedule.nodes
@@ -181,19 +185,27 @@ class _WhatIfTask(Task):
 def what_if_grid(
     asked: WhatIf, allocators: Sequence[str], schedulers: Sequence[str], *, with_schedules: bool = False
 ) -> Grid:
-    """Return the grid of schedulers and allocators on a trace; all names are tried."""
+    """Return the grid of schedulers and allocators on a trace, what the site did before them; all names are tried."""
     # Before anything runs, for a simulation may take hours.
     asked.check(allocators, schedulers)
     limits = [asked.limits.seconds, asked.limits.iterations, asked.hop_slowdown, asked.seed]
     machine = topology_digest(asked.topology)
     rules = [asked.rules.event_order.name, asked.rules.kill_at_limit, asked.rules.dependencies]
-    source = digest([content_digest(asked.workload), machine, rules, limits])
+    parts = [content_digest(asked.workload), machine, rules, limits]
     tasks = [_WhatIfTask(scheduler, name, with_schedules) for scheduler, name in product(schedulers, allocators)]
+    if asked.record is not None:
+        held = asked.record.schedule
+        parts.append([content_digest(held.workload), held.processors, asked.record.cluster.nodes])
+        tasks.insert(0, _WhatIfTask(RECORDED, RECORDED, has_schedule=False))
+    source = digest(parts)
     return Grid(tuple(Cell(task, source) for task in tasks), {source: asked})
 
 
 def schedule_of(asked: WhatIf, row: Row) -> Schedule:
-    """Return the schedule that a row has."""
+    """Return the schedule that a row has, or that of the record."""
+    if row["schedule"] is None:
+        assert asked.record is not None
+        return asked.record.schedule
     with np.load(io.BytesIO(base64.b64decode(row["schedule"])), allow_pickle=False) as held:
         return Schedule(
             asked.workload,

@@ -81,7 +81,8 @@ class SimulationInputs:
             with inputs.named():
                 check_jobs(machine, jobs, np.full(len(jobs), IDLE))
             return inputs
-        read = read_workload(spec.trace, None if spec.columns is None else Columns.parse(spec.columns))
+        how = {"strict": spec.strict, "dependencies": spec.dependencies}
+        read = read_workload(spec.trace, None if spec.columns is None else Columns.parse(spec.columns), **how)
         per_node, size = spec.processors_per_node, spec.processors
         workload, remarks = read.in_nodes(per_node), list[str]()
         platform: Platform | Cluster

@@ -86,6 +86,7 @@ class SettingFields(FileModel):
         ),
         About(("processors", "nodes"), is_file=True),
     ] = None
+    strict: Annotated[bool, Field(description="Refuse a trace with a damaged row."), _ONE_POOL] = False
     max_jobs: Annotated[Count | None, Field(description="Only the first jobs submitted.")] = None
     skip_oversized: Annotated[bool, Field(description="Drop and count jobs larger than the machine."), _ONE_POOL] = (
         False

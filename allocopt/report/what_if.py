@@ -130,7 +130,9 @@ class WhatIfRow:
         return cls(**fields)
 
     def beside(self, first: "WhatIfRow") -> "WhatIfRow":
-        """Return the row with its changes relative to the first one."""
+        """Return the row with its changes relative to the first one; what was recorded has none."""
+        if self.is_recorded:
+            return self
         return replace(
             self,
             mean_wait_change=_change(self.mean_wait_s, first.mean_wait_s),
@@ -145,7 +147,7 @@ class WhatIfRow:
         # The change of a ratio of totals over blocks, by its linearization and Student's t (Cochran, "Sampling
         # Techniques", 1977, sections 6.4 and 6.5): jobs of a week are alike, so that weeks are the sample, not jobs.
         own, other = (np.array(row.blocks).reshape(-1, 5) for row in (self, first))
-        if self.is_recorded or own.shape != other.shape or (counted := (own[:, count] > 0).sum()) < _FEWEST_BLOCKS:
+        if own.shape != other.shape or (counted := (own[:, count] > 0).sum()) < _FEWEST_BLOCKS:
             return ()
         (n, x), (first_n, first_x) = own[:, [count, total]].T, other[:, [count, total]].T
         mean, first_mean = x.sum() / n.sum(), first_x.sum() / first_n.sum()
@@ -158,6 +160,11 @@ class WhatIfRow:
         half = float(stdtrit(counted - 1, (1 + _CONFIDENCE) / 2) * spread)
         change = float(mean / first_mean - 1.0)
         return change - half, change + half
+
+
+def baseline(rows: Sequence[WhatIfRow]) -> WhatIfRow:
+    """Return what others are compared with: the first of some rows that is simulated, or the first."""
+    return next((row for row in rows if not row.is_recorded), rows[0])
 
 
 def what_if_tables(rows: Sequence[WhatIfRow], width: int | None = None) -> str:
@@ -186,8 +193,7 @@ def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
 
     A line each. Where the queue grows over the trace nothing is best in waits and slowdowns.
     """
-    simulated = [row for row in rows if not row.is_recorded] or list(rows)
-    first = simulated[0]
+    simulated, first = [row for row in rows if not row.is_recorded] or list(rows), baseline(rows)
     lines = _qualifications(rows, simulated)
     overloaded = any(is_overloaded(row.backlog) for row in simulated)
     for title, measure, change, written in (

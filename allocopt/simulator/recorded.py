@@ -1,28 +1,232 @@
-"""What a site did itself: the starts and nodes of a trace as a schedule."""
+"""What a site did itself: starts and nodes of a trace as a schedule, and how far from the best its nodes were."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from allocopt.arrays import BoolArray
-from allocopt.simulator.schedule import Schedule
+from allocopt.arrays import BoolArray, IntArray
+from allocopt.cluster.hostlist import HostlistError, expand_hostlist
+from allocopt.cluster.named import NamedTree
+from allocopt.cluster.topology import hop_costs
+from allocopt.problems.topology import Job, TopologyProblem
+from allocopt.problems.topology.placement import Placement
+from allocopt.simulator.schedule import HOP_COST, Schedule
+from allocopt.solving.registry import get_solver
+from allocopt.solving.result import Status
+from allocopt.solving.solve import prepare, solve
+from allocopt.traces.workload import Workload
 
 RECORDED = "as recorded"  # name of what the site did, where allocators and schedulers are named
+_MOST_JUDGED = 1000  # starts, and minutes, spread over the trace: each takes milliseconds on most machines
+_MINUTE_S = 60.0
+_MOST_NAMED = 3
+_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Regret:
+    """How many more hops recorded nodes cost than the proven optimum on what was idle.
+
+    Parameters
+    ----------
+    judged, proved, best
+        Numbers of windows: those solved, those whose optimum was proved, and those of these that were optimal.
+    chosen, least
+        Total hop cost of the recorded nodes and of the optima, over the windows that were proved.
+    """
+
+    judged: int
+    proved: int
+    best: int
+    chosen: float
+    least: float
+
+    @property
+    def share(self) -> float:
+        """Cost beyond the optima, relative to them; 0 where nothing was proved."""
+        return self.chosen / self.least - 1.0 if self.least else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """The jobs of a trace as they ran.
+
+    Parameters
+    ----------
+    schedule
+        The jobs whose starts the trace tells, from there on for their run time, with the nodes that the cluster knows;
+        its nodes are None where it knows none.
+    left_out
+        Number of jobs of the trace without a start.
+    strangers
+        Jobs on nodes that the cluster does not know, shape ``(n,)``.
+    unknown
+        Names of these nodes.
+    """
+
+    schedule: Schedule
+    cluster: NamedTree
+    left_out: int
+    strangers: BoolArray
+    unknown: tuple[str, ...]
+
+    @classmethod
+    def of(cls, workload: Workload, cluster: NamedTree, processors: int) -> "Record | None":
+        """Return the record of a workload on a machine of so many processors; None if it tells no start."""
+        rows = np.flatnonzero(~np.isnan(workload.recorded_start))
+        if not len(rows):
+            return None
+        jobs = workload.subset(rows)
+        numbers = {name: number for number, name in enumerate(cluster.nodes)}
+        lists = {text: _names(text) for text in dict.fromkeys(jobs.recorded_nodes.tolist())}
+        held = {text: sorted({numbers[name] for name in names if name in numbers}) for text, names in lists.items()}
+        nodes = tuple(np.array(held[text], dtype=np.int64) for text in jobs.recorded_nodes)
+        odd = {text: [name for name in names if name not in numbers] for text, names in lists.items()}
+        strangers = np.array([bool(odd[text]) for text in jobs.recorded_nodes], dtype=np.bool_)
+        known = any(map(len, nodes))
+        # A clock of seconds may tell a start a moment before the submission.
+        start = np.maximum(jobs.recorded_start, jobs.submit)
+        schedule = Schedule(
+            jobs, processors, jobs.submit, start, start + jobs.run, nodes if known else None,
+            cluster.tree if known else None,
+        )  # fmt: skip
+        unknown = tuple(dict.fromkeys(name for names in odd.values() for name in names))
+        return cls(schedule, cluster, len(workload) - len(rows), strangers, unknown)
+
+    @cached_property
+    def several(self) -> IntArray:
+        """Jobs that ran on several nodes, all of which the cluster knows."""
+        sizes = np.array([len(nodes) for nodes in self.schedule.nodes or ()], dtype=np.int64)
+        return np.flatnonzero((sizes > 1) & ~self.strangers[: len(sizes)])
+
+    @cached_property
+    def judgeable(self) -> IntArray:
+        """Those of these whose nodes no other job held at the start and that Slurm would give them (`most_groups`)."""
+        free = self.several[~on_held_nodes(self.schedule)[self.several]]
+        return np.array([job for job in free.tolist() if self._keeps_rules(job)], dtype=np.int64)
+
+    def regret(self, time_limit: float = 1.0) -> Regret:
+        """Judge each start by itself: all other jobs lie where they were, its nodes and the idle ones are to be had.
+
+        At most a thousand starts are judged, spread over the trace, with ``time_limit`` seconds for each.
+        """
+        return self._judged(_spread([[job] for job in self.judgeable.tolist()]), time_limit)
+
+    def regret_by_minute(self, time_limit: float = 1.0) -> Regret:
+        """Judge the starts of each minute together, where there are several.
+
+        To be had are nodes that no other job held between the first and the last of them, and jobs whose own nodes were
+        not are left where they were; limits are those of `regret`.
+        """
+        start = self.schedule.start[self.judgeable]
+        order = np.argsort(start, kind="stable")
+        minute = np.floor(start[order] / _MINUTE_S)
+        groups = np.split(self.judgeable[order], np.flatnonzero(np.diff(minute)) + 1)
+        together = (self._together(jobs) for jobs in _spread([group.tolist() for group in groups if len(group) > 1]))
+        return self._judged((jobs for jobs in together if len(jobs) > 1), time_limit)
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return what is odd about the record, and its regret, a sentence each."""
+        lines = []
+        if self.left_out:
+            lines.append(f"{self.left_out:,} jobs have no recorded start and are left out of the record")
+        if self.unknown:
+            names = ", ".join(self.unknown[:_MOST_NAMED]) + (", ..." if len(self.unknown) > _MOST_NAMED else "")
+            nodes = f"{len(self.unknown):,} nodes that the topology does not know ({names})"
+            lines.append(f"{int(self.strangers.sum()):,} recorded jobs ran on {nodes}, which are left out")
+        if not len(self.several):
+            return (*lines, "no regret: the record has no nodes of jobs of several nodes")
+        total, free = len(self.schedule.workload), len(self.judgeable)
+        lines.append(
+            f"regret: {len(self.several):,} of {total:,} starts were on several nodes, {free:,} of them on free ones"
+        )
+        for what, found in (("alone", self.regret()), ("by minutes", self.regret_by_minute())):
+            counts = f"{found.judged:,} judged, {found.proved:,} proved, {found.best:,} best"
+            lines.append(f"regret {what}: {100 * found.share:.1f} % more hops than needed ({counts})")
+        return tuple(lines)
+
+    def _keeps_rules(self, job: int) -> bool:
+        held, rules = self._held(job), self._rules(job)
+        return rules is None or rules.broken_rule(self.cluster.tree, held) is None
+
+    def _rules(self, job: int) -> Placement | None:
+        levels = [level for level, most in enumerate(self.cluster.most_groups(len(self._held(job))), 1) if most == 1]
+        return Placement(within=levels[0]) if levels else None
+
+    def _held(self, job: int) -> IntArray:
+        assert self.schedule.nodes is not None
+        return self.schedule.nodes[job]
+
+    def _idle(self, jobs: list[int]) -> BoolArray:
+        # Nodes that no other job held at any time between the first and the last start of some jobs.
+        start, end = self.schedule.start, self.schedule.end
+        running = (start <= start[jobs].max()) & (end > start[jobs].min())
+        running[jobs] = False
+        idle = np.ones(self.cluster.tree.size, dtype=np.bool_)
+        for job in np.flatnonzero(running).tolist():
+            idle[self._held(job)] = False
+        return idle
+
+    def _together(self, jobs: list[int]) -> list[int]:
+        # Jobs whose nodes another one held meanwhile are left out, until none is.
+        while True:
+            idle, kept = self._idle(jobs), []
+            for job in jobs:
+                held = self._held(job)
+                if idle[held].all():
+                    kept.append(job)
+                    idle[held] = False
+            if len(kept) in (0, len(jobs)):
+                return kept
+            jobs = kept
+
+    def _judged(self, windows: Iterable[list[int]], time_limit: float) -> Regret:
+        judged, chosen, least = 0, [], []
+        solver = get_solver("exact")
+        for jobs in windows:
+            asked = tuple(Job(str(job), len(self._held(job)), self._rules(job)) for job in jobs)
+            idle = np.flatnonzero(self._idle(jobs))
+            problem = TopologyProblem(self.cluster.tree, idle, asked, HOP_COST)
+            prepare(solver, [problem])
+            found = solve(problem, "free", solver, time_limit)
+            judged += 1
+            if found.status is Status.OPTIMAL and found.objective is not None:
+                chosen.append(float(hop_costs(self.cluster.tree, HOP_COST, [self._held(job) for job in jobs]).sum()))
+                least.append(found.objective)
+        best = sum(one <= other * (1 + _TOLERANCE) for one, other in zip(chosen, least, strict=True))
+        return Regret(judged, len(least), best, sum(chosen), sum(least))
 
 
 def on_held_nodes(schedule: Schedule) -> BoolArray:
     """Whether each job started on a node that another job held, shape ``(n,)``; none did if nodes are not known."""
     shared = np.zeros(len(schedule.start), dtype=np.bool_)
-    if schedule.nodes is None:
+    if schedule.nodes is None or not any(map(len, schedule.nodes)):
         return shared
     job = np.repeat(np.arange(len(schedule.nodes)), [len(held) for held in schedule.nodes])
-    node = np.concatenate((*schedule.nodes, np.empty(0, dtype=np.int64))).astype(np.int64)
+    node = np.concatenate(schedule.nodes).astype(np.int64)
     order = np.lexsort((schedule.start[job], node))
     job, node = job[order], node[order]
     start, end = schedule.start[job], schedule.end[job]
     # Each node's times are shifted beyond those of the node before, so that one running maximum serves all.
-    shift = node * (float(np.ptp(np.concatenate((start, end, [0.0])))) + 1.0)
+    shift = node * (float(np.ptp(np.concatenate((start, end)))) + 1.0)
     held = np.zeros(len(job), dtype=np.bool_)
     held[1:] = np.maximum.accumulate(end + shift)[:-1] > (start + shift)[1:]
     # Of jobs that start together on a node the first has company, too.
     held[:-1] |= (np.diff(start) == 0) & (np.diff(node) == 0)
     shared[job[held]] = True
     return shared
+
+
+def _names(text: str) -> list[str]:
+    # What is no hostlist is the name of a node that nobody knows.
+    try:
+        return expand_hostlist(text)
+    except HostlistError:
+        return [text]
+
+
+def _spread(windows: list[list[int]]) -> list[list[int]]:
+    kept = np.linspace(0, len(windows) - 1, min(len(windows), _MOST_JUDGED)).round().astype(int)
+    return [windows[place] for place in kept.tolist()]

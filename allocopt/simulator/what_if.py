@@ -12,6 +12,7 @@ from allocopt.problems.base import Strategy
 from allocopt.simulator.execution import HopSlowdown
 from allocopt.simulator.metrics import Metrics, measure
 from allocopt.simulator.placement import Allocator, DepthFirst
+from allocopt.simulator.recorded import RECORDED, Record
 from allocopt.simulator.registry import AnyScheduler
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
@@ -49,6 +50,8 @@ class WhatIf:
         What jobs that start together may cost an allocator.
     hop_slowdown
         How far jobs are slowed down by hops (`HopSlowdown`); 0 for not at all, so that allocators change no times.
+    record
+        What the site did itself, where the trace tells.
     """
 
     workload: Workload
@@ -57,6 +60,7 @@ class WhatIf:
     limits: Budget
     hop_slowdown: float = 0.0
     seed: int = 0
+    record: Record | None = None
 
     def check(self, allocators: Sequence[str], schedulers: Sequence[str]) -> None:
         """Raise `UsageError` if there is no allocator or scheduler of a name, or it does not take the problem."""
@@ -80,6 +84,13 @@ class WhatIf:
                 self.workload, platform, chosen, self.rules, self.seed, allocator=places, execution=slows
             )
             yield Outcome(name, scheduler, schedule, measure(schedule), time.perf_counter() - started)
+
+    def recorded(self) -> Outcome:
+        """Return the outcome of the record, which is there."""
+        assert self.record is not None
+        started = time.perf_counter()
+        schedule, remarks = self.record.schedule, self.record.remarks()
+        return Outcome(RECORDED, RECORDED, schedule, measure(schedule), time.perf_counter() - started, remarks)
 
     def _parts(self, allocator: str, scheduler: str) -> tuple[AnyScheduler, Allocator | None]:
         time_limit, iterations = self.limits.seconds, self.limits.iterations

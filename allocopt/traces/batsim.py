@@ -11,6 +11,7 @@ from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import FileModel, validated
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.writing import compact_json, write_text
+from allocopt.traces.damage import Damage
 from allocopt.traces.records import Records, TraceFormat, rows_of
 from allocopt.traces.table import LARGEST
 from allocopt.traces.workload import Workload
@@ -63,7 +64,7 @@ class Batsim(TraceFormat):
     Ids are integers, alone or as in ``"17"`` and ``"workload!17"``. The machine's size is ``nb_res``.
     """
 
-    def read(self, path: Path) -> Workload:
+    def read(self, path: Path, damage: Damage) -> Workload:
         model = validated(_File, parse_json(read_text(path), path), path)
         delays: dict[str, float] = {}
         for number, job in enumerate(model.jobs):
@@ -94,7 +95,7 @@ class Batsim(TraceFormat):
             np.where(missing, run, walltime),
             {RUN_USED: missing},
         )
-        return records.workload(model.nb_res)
+        return records.workload(damage, model.nb_res)
 
     def write(self, path: Path, workload: Workload) -> None:
         # Every run time becomes a profile of type ``delay``, every estimate a walltime.

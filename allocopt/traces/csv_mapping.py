@@ -14,6 +14,7 @@ from allocopt.files.cells import duration_s, instant_s, resource_count
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import lines_of, read_text
 from allocopt.traces.csv_columns import Columns
+from allocopt.traces.damage import Damage
 from allocopt.traces.records import Records
 from allocopt.traces.table import LARGEST
 from allocopt.traces.workload import UNKNOWN_USER, Workload
@@ -167,7 +168,7 @@ class _Rows:
         )
 
 
-def read_csv_workload(path: Path, columns: Columns | None = None) -> Workload:
+def read_csv_workload(path: Path, damage: Damage, columns: Columns | None = None) -> Workload:
     """Read the jobs of a table: a dump of ``sacct -P`` or a CSV file, plain or compressed (``.gz``).
 
     A job's size is its number of nodes if a column has it, or else that of processors; its run time that column, or
@@ -186,7 +187,7 @@ def read_csv_workload(path: Path, columns: Columns | None = None) -> Workload:
     if not kept.cells:
         raise bad_file(path, f"none of its {len(rows.cells)} jobs has been submitted and has ended")
     ids, numbered = kept.ids()
-    workload = kept.records(ids).workload()
+    workload = kept.records(ids).workload(damage)
     n_numbered = int(np.isin(workload.ids, numbered).sum())
     counts = (*(count for count in dropped if count[1]), *workload.dropped)
     repaired = (*workload.repaired, (NUMBERED, n_numbered)) if n_numbered else workload.repaired

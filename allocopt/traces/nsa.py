@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from allocopt.files.writing import write_text
+from allocopt.traces.damage import Damage
 from allocopt.traces.records import Records, TraceFormat, rows_of
 from allocopt.traces.table import Table
 from allocopt.traces.workload import Workload
@@ -13,10 +14,10 @@ _COLUMNS = {"job": (1, "job id"), "submit": (2, "arrival time"), "run": (3, "run
 class Nsa(TraceFormat):
     """The text format of the NSA paper's authors: whole nodes, and no estimates, for which the run times stand."""
 
-    def read(self, path: Path) -> Workload:
-        table = Table.read(path, _COLUMNS, 4, may_have_more=False)
+    def read(self, path: Path, damage: Damage) -> Workload:
+        table = Table.read(path, _COLUMNS, ("job", "nodes"), 4, damage, may_have_more=False)
         ids, run, nodes = table.integers("job"), table.numbers("run"), table.integers("nodes")
-        return Records(path, table.error, ids, table.numbers("submit"), run, nodes, run, {}).workload()
+        return Records(path, table.error, ids, table.numbers("submit"), run, nodes, run, {}).workload(damage)
 
     def write(self, path: Path, workload: Workload) -> None:
         lines = (f"{row.job}  {row.submit}  {row.run}  {row.processors}\n" for row in rows_of(path, workload))

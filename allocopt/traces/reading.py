@@ -9,6 +9,7 @@ from allocopt.errors import BadFileError, UsageError
 from allocopt.files.faults import bad_file, memory_faults_named
 from allocopt.files.reading import read_text
 from allocopt.traces.csv_columns import Columns
+from allocopt.traces.damage import Damage
 from allocopt.traces.fetch import SOURCES, cached_trace
 from allocopt.traces.records import TraceFormat
 from allocopt.traces.workload import Workload
@@ -37,7 +38,9 @@ def _format(ending: str) -> TraceFormat:
 
 
 @memory_faults_named
-def read_workload(path: Path | str, columns: Columns | str | None = None) -> Workload:
+def read_workload(
+    path: Path | str, columns: Columns | str | None = None, *, strict: bool = False, dependencies: bool = True
+) -> Workload:
     """Read a workload in the format that the ending of its file tells.
 
     ``.swf`` is the Standard Workload Format, ``.json`` Batsim's, ``.csv`` and ``.tsv`` a table whose first line names
@@ -51,6 +54,10 @@ def read_workload(path: Path | str, columns: Columns | str | None = None) -> Wor
         that has been fetched (`allocopt.traces.fetch`).
     columns
         For a table, which columns mean what where their names do not say; a text as `Columns.parse` takes it.
+    strict
+        Whether a damaged row refuses the file; it is dropped and counted if not.
+    dependencies
+        Whether preceding jobs and think times are read where a format has them (columns 17 and 18 of SWF).
 
     Raises
     ------
@@ -61,11 +68,16 @@ def read_workload(path: Path | str, columns: Columns | str | None = None) -> Wor
     """
     columns = Columns.parse(columns) if isinstance(columns, str) else columns
     path = _file_of(Path(path))
+    damage = Damage(path, strict=strict)
     name = path.name.removesuffix(".gz")
     if name.endswith((".swf", ".json")):
         if columns is not None:
             raise UsageError(f"columns say what columns of a table mean, {path.name} is none")
-        return format_of(path).read(path)
+        if name.endswith(".json"):
+            return _format(".json").read(path, damage)
+        from allocopt.traces.swf import Swf
+
+        return Swf(dependencies=dependencies).read(path, damage)
     first, second = "|", ""
     if columns is None and not name.endswith(_TABLES):
         first, second = [*read_text(path).split("\n", 2), "", ""][:2]
@@ -73,11 +85,11 @@ def read_workload(path: Path | str, columns: Columns | str | None = None) -> Wor
         # Most workloads are no tables, and are read without what it takes to guess at columns.
         from allocopt.traces.csv_mapping import read_csv_workload
 
-        return read_csv_workload(path, columns)
+        return read_csv_workload(path, damage, columns)
     if " -" in second and not set(second) - set(" -\r"):
         raise bad_file(path, "line 2", "is a rule below titles; sacct -P prints tables that can be read")
     try:
-        return _format(".txt").read(path)
+        return _format(".txt").read(path, damage)
     except BadFileError as error:
         raise BadFileError(f"{error}; {_TAKEN_FOR_NSA}") from None
 

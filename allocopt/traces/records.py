@@ -4,20 +4,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.errors import BadFileError
 from allocopt.files.faults import bad_file
+from allocopt.traces.damage import Damage
 from allocopt.traces.table import LARGEST
 from allocopt.traces.workload import NO_JOB, PRECEDING_LOST, UNKNOWN_USER, Counts, Precedence, Workload
 
 NO_RUN_TIME = "run time not positive"
 NO_PROCESSORS = "number of processors not positive"
 
-_NO_INTEGERS = np.empty(0, dtype=np.int64)
+# Columns of a workload that a trace need not have, but for those of its precedence.
+_OPTIONAL = ("users", "executables", "names", "requests", "recorded_start", "recorded_nodes")
 
 Number = int | float
 
@@ -25,9 +28,12 @@ Number = int | float
 class TraceFormat(ABC):
     """A format of workload files, plain or compressed (``.gz``); `allocopt.traces.reading` knows it by its ending."""
 
+    keeps: ClassVar[frozenset[str]] = frozenset()
+    """What the format holds of what most do not, in the words of `losses`."""
+
     @abstractmethod
-    def read(self, path: Path) -> Workload:
-        """Read a workload, without the jobs that cannot be run, which are counted.
+    def read(self, path: Path, damage: Damage) -> Workload:
+        """Read a workload, without damaged rows and jobs that cannot be run, which are counted.
 
         Raises `BadFileError` if the file cannot be read, is not in the format, or no job is left; it names the place.
         """
@@ -38,10 +44,15 @@ class TraceFormat(ABC):
 
     def losses(self, workload: Workload) -> list[str]:
         """Return what of a workload the format cannot hold, one line each."""
-        counts = {
-            "users": int((workload.users != UNKNOWN_USER).sum()),
-            "preceding jobs and think times": int((workload.preceding != NO_JOB).sum()),
+        known = {
+            "users": workload.users != UNKNOWN_USER,
+            "preceding jobs and think times": workload.preceding != NO_JOB,
+            "recorded starts": ~np.isnan(workload.recorded_start),
+            "recorded nodes": workload.recorded_nodes.astype(np.bool_),
+            "names": workload.names.astype(np.bool_),
+            "requests": workload.requests.astype(np.bool_),
         }
+        counts = {what: int(jobs.sum()) for what, jobs in known.items() if what not in self.keeps}
         return [f"{what} lost, the format has none: {jobs}" for what, jobs in counts.items() if jobs]
 
 
@@ -72,51 +83,65 @@ class Records:
     preceding: IntArray | None = None
     think_s: FloatArray | None = None
     executables: IntArray | None = None
+    names: NDArray[np.object_] | None = None
+    requests: NDArray[np.object_] | None = None
+    recorded_start: FloatArray | None = None
+    recorded_nodes: NDArray[np.object_] | None = None
 
-    def workload(self, machine: int | None = None) -> Workload:
+    def workload(self, damage: Damage, machine: int | None = None) -> Workload:
         """Return the jobs that can be run, on a machine of so many processors if the trace says.
 
-        Raises `BadFileError` if a job is given twice, is submitted before time 0 or waits for its own end, or none can
-        run.
+        A row is damaged whose job is given before, is submitted before time 0 or has to end before it starts. Raises
+        `BadFileError` if no job is left.
         """
         runs, asks = self.run > 0, self.processors > 0
         keep = runs & asks
         rows = np.flatnonzero(keep)
         if not len(rows):
-            raise bad_file(self.path, f"none of its {len(keep)} jobs has a positive run time and size")
+            raise damage.first or bad_file(self.path, f"none of its {len(keep)} jobs has a positive run time and size")
         # Those that cannot be run may have the id of another job.
-        ids = self.ids[rows]
-        _, first = np.unique(ids, return_index=True)
-        if len(first) < len(ids):
-            again = int(np.setdiff1d(np.arange(len(ids)), first)[0])
-            raise self.error(int(rows[again]), "job", f"is {ids[again]}, a job that is given before")
-        early = self.submit[rows] < 0
-        if early.any():
-            row = int(rows[np.argmax(early)])
-            raise self.error(row, "submit", f"is {self.submit[row]:g}, must not be negative")
-        preceding, think_s, lost = _NO_INTEGERS, np.empty(0), 0
+        _, first = np.unique(self.ids[rows], return_index=True)
+        if len(first) < len(rows):
+            again = np.setdiff1d(np.arange(len(rows)), first)
+            rows = self._without(rows, again, damage, "job", lambda row: f"{self.ids[row]}, a job that is given before")
+        early = np.flatnonzero(self.submit[rows] < 0)
+        rows = self._without(rows, early, damage, "submit", lambda row: f"{self.submit[row]:g}, must not be negative")
+        columns: dict[str, NDArray[Any]] = {}
+        lost = 0
         if self.preceding is not None and self.think_s is not None:
-            found, lost = Precedence(ids, self.preceding[rows], self.think_s[rows]).without_lost()
-            preceding, think_s, circular = found.preceding, found.think_s, found.row_on_a_cycle()
-            if circular is not None:
-                fault = f"is {preceding[circular]}, so that job {ids[circular]} would have to end before it starts"
-                raise self.error(int(rows[circular]), "preceding", fault)
-        repaired = _counts({reason: filled & keep for reason, filled in self.repairs.items()})
+            precedence = Precedence(self.ids, self.preceding, self.think_s)
+            circular = precedence.of(rows).rows_on_cycles()
+            rows = self._without(rows, circular, damage, "preceding", self._endless)
+            found, lost = precedence.of(rows).without_lost()
+            columns = {"preceding": found.preceding, "think_s": found.think_s}
+        if not len(rows) and damage.first is not None:
+            raise damage.first
+        columns |= {name: values[rows] for name in _OPTIONAL if (values := getattr(self, name)) is not None}
+        kept = np.zeros(len(keep), dtype=np.bool_)
+        kept[rows] = True
+        repaired = _counts({reason: filled & kept for reason, filled in self.repairs.items()})
         return Workload(
             trace_name(self.path),
-            ids,
+            self.ids[rows],
             self.submit[rows],
             self.run[rows],
             self.processors[rows],
             self.estimate[rows],
             machine,
-            _counts({NO_RUN_TIME: ~runs, NO_PROCESSORS: runs & ~asks}),
+            (*damage.counts(), *_counts({NO_RUN_TIME: ~runs, NO_PROCESSORS: runs & ~asks})),
             (*repaired, (PRECEDING_LOST, lost)) if lost else repaired,
-            _NO_INTEGERS if self.users is None else self.users[rows],
-            preceding,
-            think_s,
-            _NO_INTEGERS if self.executables is None else self.executables[rows],
+            **columns,
         )
+
+    def _without(
+        self, rows: IntArray, damaged: IntArray, damage: Damage, place: str, fault: Callable[[int], str]
+    ) -> IntArray:
+        damage.drop(rows[damaged].tolist(), lambda row: self.error(row, place, f"is {fault(row)}"))
+        return np.delete(rows, damaged)
+
+    def _endless(self, row: int) -> str:
+        assert self.preceding is not None
+        return f"{self.preceding[row]}, so that job {self.ids[row]} would have to end before it starts"
 
 
 def _counts(flags: Mapping[str, BoolArray]) -> Counts:

@@ -153,7 +153,7 @@ class Workload:
         if missing.any():
             job = int(np.argmax(missing))
             raise InvalidProblemError(f"job {ids[job]}", f"its preceding job is {preceding[job]}, there is no such job")
-        if (row := waits_for.row_on_a_cycle()) is not None:
+        for row in waits_for.rows_on_cycles()[:1].tolist():
             fault = f"its preceding job is {preceding[row]}, so that it would have to end before it starts"
             raise InvalidProblemError(f"job {ids[row]}", fault)
 
@@ -251,17 +251,21 @@ class Precedence(NamedTuple):
         kept = Precedence(self.ids, np.where(lost, NO_JOB, self.preceding), np.where(lost, 0.0, self.think_s))
         return kept, int(lost.sum())
 
-    def row_on_a_cycle(self) -> int | None:
-        """Return the first row of a job that has to end before it can start, or None."""
+    def of(self, rows: IntArray) -> "Precedence":
+        """Return that of some jobs."""
+        return Precedence(self.ids[rows], self.preceding[rows], self.think_s[rows])
+
+    def rows_on_cycles(self) -> IntArray:
+        """Return the rows of jobs that have to end before they can start, in order."""
         jobs = len(self.ids)
         # A last row, its own successor, ends every chain. Each round doubles the steps that are taken along the chains:
-        # after as many as there are jobs, whoever has not come to the end has come to a cycle.
+        # after as many as there are jobs, whoever has not come to the end has come to a cycle, and whoever is on one is
+        # come to.
         after = np.append(self.rows(), jobs)
         after[after < 0] = jobs
         for _ in range(jobs.bit_length() if (after < jobs).any() else 0):
             after = after[after]
-        on_cycle = after[after < jobs]
-        return int(on_cycle.min()) if len(on_cycle) else None
+        return np.unique(after[after < jobs])
 
 
 def _with_count(counts: Counts, reason: str, jobs: int) -> Counts:

@@ -1,5 +1,6 @@
 """``allocopt what-if``, ``fetch-trace``, and topologies in the other commands."""
 
+import dataclasses
 import gzip
 import hashlib
 import json
@@ -7,11 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.program import Run
 
 from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.experiments.grids import _WhatIfTask
+from allocopt.traces.reading import read_workload
+from allocopt.traces.workload import Workload
 
 pytestmark = pytest.mark.usefixtures("site")
 
@@ -55,6 +59,27 @@ def test_load_limits_and_slowdown_change_what_is_simulated(run: Run) -> None:
     assert run(*common, "--max-jobs", "5").rows[0]["jobs"] == 5
     assert run(*common, "--columns", "estimate=run", "--jobs-csv", "out").code == 0
     assert len(Path("out", "easy,first.csv").read_text(encoding="utf-8").splitlines()) == 40
+
+
+def test_what_the_site_did_stands_first(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def with_record(*asked: Any, **rules: Any) -> Workload:
+        read = read_workload(*asked, **rules).first(4)
+        nodes = np.array(["n[01-02]", "n[01,08]", "n03", "n[05-06],gone"], dtype=object)
+        return dataclasses.replace(read, recorded_start=read.submit + 100.0, recorded_nodes=nodes)
+
+    monkeypatch.setattr("allocopt.traces.reading.read_workload", with_record)
+    asked = (*WHAT_IF, "--allocators", "first")
+    answer = run(*asked)
+    assert answer.out.splitlines()[3].split()[1:6] == ["as", "recorded", "|", "100", "|"]
+    assert "first under easy beside the record: mean wait " in answer.out
+    assert "1 recorded jobs ran on 1 nodes that the topology does not know (gone), which" in answer.out
+    assert "regret alone: " in answer.out
+    rows = run(*asked, "--json", "--report", "page.html").rows
+    assert [row["allocator"] for row in rows] == ["as recorded", "first"]
+    assert (rows[0]["mean_wait_change"], rows[1]["mean_wait_change"]) == (None, 0.0)
+    assert "as recorded" in Path("page.html").read_text(encoding="utf-8")
+    # Of other arrivals there is no record.
+    assert [row["allocator"] for row in run(*asked, "--json", "--load", "2").rows] == ["first"]
 
 
 @pytest.mark.parametrize(("out", "name"), [("rows.json", "rows.json"), ("folder", "folder/what-if.csv")])

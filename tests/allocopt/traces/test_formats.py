@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.workloads import Jobs, jobs_of, workload, workloads
 
+from allocopt.cluster.request import Request
 from allocopt.errors import BadFileError, UsageError
 from allocopt.traces import batsim
 from allocopt.traces.reading import format_of, read_workload
@@ -66,10 +67,10 @@ def text_of(*jobs: object, **changes: object) -> str:
     return json.dumps({"nb_res": 32, "jobs": jobs, "profiles": PROFILES, **changes})
 
 
-def read(folder: Path, text: str, name: str = "trace.swf") -> Workload:
+def read(folder: Path, text: str, name: str = "trace.swf", *, strict: bool = False) -> Workload:
     path = folder / name
     path.write_text(text)
-    return read_workload(path)
+    return read_workload(path, strict=strict)
 
 
 MALFORMED: dict[str, list[tuple[str, str]]] = {
@@ -154,8 +155,67 @@ MALFORMED: dict[str, list[tuple[str, str]]] = {
 )
 def test_a_malformed_file_is_one_line_that_names_the_place(tmp_path: Path, name: str, text: str, fault: str) -> None:
     with pytest.raises(BadFileError, match=rf"{re.escape(name)}: {fault}") as caught:
-        read(tmp_path, text, name)
+        read(tmp_path, text, name, strict=True)
     assert "\n" not in str(caught.value)
+    # A damaged row is dropped with the same words; a file of which no row is left is refused with them.
+    try:
+        [(reason, rows)] = [count for count in read(tmp_path, text, name).dropped if "damaged" in count[0]]
+        assert re.match(rf"damaged \({fault.removesuffix('$')}", reason)
+        assert rows >= 1
+    except BadFileError as refused:
+        assert str(refused) == str(caught.value)  # noqa: PT017
+
+
+def test_every_damaged_row_is_dropped_and_the_first_are_named(tmp_path: Path) -> None:
+    rows = [line(1), line(2)[:9], line(3).replace("60", "x"), line(3, requested=-1, allocated=0.5), line(5), line(1)]
+    made = read(tmp_path, "\n".join([*rows, line(6, submit=-1), line(7, run=0), after(8, 9, 0), after(9, 8, 0)]))
+    assert made.ids.tolist() == [1, 5]
+    damaged = "damaged (line 2: has 4 columns, must have at least 18; line 3: column 4 (run time) is 'x', must be a"
+    assert made.dropped[0][0].startswith(damaged)
+    assert made.dropped[0][0].endswith("line 4: column 5 (allocated processors) is 0.5, must be an integer; ...)")
+    assert [jobs for _, jobs in made.dropped] == [7, 1]
+
+
+def test_a_wait_is_a_recorded_start_in_both_directions(tmp_path: Path) -> None:
+    made = read(tmp_path, "\n".join([line(1, submit=5), line(2, submit=6).replace("6 -1", "6 0.5", 1)]))
+    assert np.isnan(made.recorded_start[0])
+    assert made.recorded_start[1] == 6.5
+    again = read_workload(write(tmp_path / "a.swf", made))
+    assert again.recorded_start[1] == 6.5
+    assert write(tmp_path / "b.txt", made).exists()
+    assert "recorded starts lost, the format has none: 1" in format_of(Path("b.txt")).losses(made)
+
+
+def test_without_dependencies_columns_17_and_18_may_hold_anything(tmp_path: Path) -> None:
+    text = "\n".join(f"{' '.join(line(job).split()[:16])}{rest}" for job, rest in enumerate([" x 1e999", " 1.5", ""]))
+    (tmp_path / "a.swf").write_text(text)
+    made = read_workload(tmp_path / "a.swf", strict=True, dependencies=False)
+    assert made.ids.tolist() == [0, 1, 2]
+    assert made.preceding.tolist() == [-1, -1, -1]
+
+
+def test_the_trace_of_metacentrum_has_nodes_starts_and_requests(shared_data: Path) -> None:
+    path = shared_data / "sites" / "jobs" / "wagap-2013.swf.gz"
+    with pytest.raises(
+        BadFileError, match=r"line 2: column 17 \(preceding job\) is 1, so that job 1 would have to end"
+    ):
+        read_workload(path, strict=True)
+    rows = [row.split() for row in gzip.decompress(path.read_bytes()).decode().splitlines()]
+    rows = sorted((row for row in rows if float(row[3]) > 0), key=lambda row: (float(row[1]), int(row[0])))
+    made = read_workload(path, strict=True, dependencies=False)
+    assert made.ids.tolist() == [int(row[0]) for row in rows]
+    assert len(made) == 17_898
+    assert made.dropped == ((NO_RUN_TIME, 2),)
+    assert made.recorded_start.tolist() == [float(row[1]) + float(row[2]) for row in rows]
+    assert [set(nodes.split(",")) for nodes in made.recorded_nodes] == [set(row[18][1:-1].split(",")) for row in rows]
+    eight = made.requests[made.ids.tolist().index(6)]
+    assert eight == Request(64, 8, 8, 8)
+    assert made.recorded_nodes[made.ids.tolist().index(6)] == "1273,1255,1264,1274,1286,1262,1259,1256"
+    assert made.requests[made.ids.tolist().index(0)] == Request(64, 1, 1, 64, is_exclusive=True)
+    # By default a job that would wait for itself is damaged, and those that wait for it wait no more.
+    lenient = read_workload(path)
+    assert len(lenient) == 17_897
+    assert lenient.repaired == ((PRECEDING_LOST, 17_897),)
 
 
 def rows_of(made: Workload) -> list[tuple[int, float, float, int, float]]:

@@ -15,8 +15,9 @@ from allocopt.report.html.page import write_report
 from allocopt.report.html.sections.schedules import distributions_figure, usage_figure
 from allocopt.report.html.timeline import Timeline
 from allocopt.report.plot import Figure
-from allocopt.report.what_if import WhatIfRow, verdict
+from allocopt.report.what_if import WhatIfRow, baseline, verdict
 from allocopt.report.words import duration, number, percent
+from allocopt.simulator.recorded import RECORDED
 from allocopt.simulator.schedule import Schedule
 
 
@@ -68,10 +69,15 @@ def what_if_section(source: str, combinations: Sequence[Combination]) -> Section
             for scheduler in dict.fromkeys(row.scheduler for row in members):
                 own = [row.allocator for row in members if row.scheduler == scheduler]
                 all_of_it = sum(row.scheduler == scheduler for row in rows)
-                names.append(f"{'any' if len(own) == all_of_it > 1 else ', '.join(own)} under {scheduler}")
+                allocators = "any" if len(own) == all_of_it > 1 else ", ".join(own)
+                names.append(RECORDED if own == [RECORDED] else f"{allocators} under {scheduler}")
             named["; ".join(names)] = line
-        parts += [distributions_figure(named), usage_figure(named), *_pictures(known)]
-    first = next((row for row in rows if not row.is_recorded), rows[0])
+        parts += [
+            distributions_figure(named),
+            usage_figure(named),
+            *_pictures([each for each in known if not each[0].is_recorded]),
+        ]
+    first = baseline(rows)
     facts = (
         ("jobs", f"{first.jobs:,}"),
         ("combinations", str(len(rows))),
