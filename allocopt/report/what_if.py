@@ -144,27 +144,45 @@ class WhatIfRow:
         )
 
     def _interval(self, first: "WhatIfRow", count: int, total: int) -> tuple[float, ...]:
-        # The change of a ratio of totals over blocks, by its linearization and Student's t (Cochran, "Sampling
-        # Techniques", 1977, sections 6.4 and 6.5): jobs of a week are alike, so that weeks are the sample, not jobs.
+        # The change of a ratio of totals over blocks, by linearization of its logarithm and Student's t (Cochran,
+        # "Sampling Techniques", 1977, chapter 6): jobs of a week are alike, so that weeks are the sample, not jobs.
         own, other = (np.array(row.blocks).reshape(-1, 5) for row in (self, first))
         if own.shape != other.shape or (counted := (own[:, count] > 0).sum()) < _FEWEST_BLOCKS:
             return ()
         (n, x), (first_n, first_x) = own[:, [count, total]].T, other[:, [count, total]].T
-        mean, first_mean = x.sum() / n.sum(), first_x.sum() / first_n.sum()
-        if not first_mean:
+        if not x.sum() or not first_x.sum():
             return ()
         from scipy.special import stdtrit
 
-        errors = (x - mean * n) / n.sum() - mean / first_mean * (first_x - first_mean * first_n) / first_n.sum()
-        spread = np.sqrt(counted / (counted - 1) * (errors**2).sum()) / first_mean
-        half = float(stdtrit(counted - 1, (1 + _CONFIDENCE) / 2) * spread)
-        change = float(mean / first_mean - 1.0)
-        return change - half, change + half
+        errors = x / x.sum() - n / n.sum() - first_x / first_x.sum() + first_n / first_n.sum()
+        half = stdtrit(counted - 1, (1 + _CONFIDENCE) / 2) * np.sqrt(counted / (counted - 1) * (errors**2).sum())
+        ratio = x.sum() / n.sum() * first_n.sum() / first_x.sum()
+        return float(ratio * np.exp(-half) - 1.0), float(ratio * np.exp(half) - 1.0)
 
 
 def baseline(rows: Sequence[WhatIfRow]) -> WhatIfRow:
     """Return what others are compared with: the first of some rows that is simulated, or the first."""
     return next((row for row in rows if not row.is_recorded), rows[0])
+
+
+def what_is_assumed(rows: Sequence[WhatIfRow]) -> list[str]:
+    """Return what a verdict takes for granted, and by which limits it is qualified, a sentence each."""
+    lines = [
+        "Users react to no wait: jobs come as in the trace. The machine begins empty, and is never down.",
+        "Overloaded: in both quarters of the second half of the submissions the work that waits would take the whole "
+        "machine more than 5 % of their time.",
+        f"Nearly idle: less than {percent(_IDLE_UTILIZATION, 0)} of the machine is in use, or fewer than "
+        f"{percent(_IDLE_WAITING, 0)} of the jobs wait.",
+        "Intervals: weeks of submission, or days of a trace shorter than four weeks, are the sample, as if queues did "
+        "not reach from one to the next; a t interval of the logarithm of the ratio of the means over jobs.",
+    ]
+    if any(row.is_recorded for row in rows):
+        lines.append(
+            "The record: jobs hold processors and nodes from the recorded start for the recorded run time; a node is "
+            "idle where no job of the trace runs. Regret is beside the proven least hop cost on the nodes idle then: "
+            "alone, with all other jobs where they were, and for the starts of a minute together."
+        )
+    return lines
 
 
 def what_if_tables(rows: Sequence[WhatIfRow], width: int | None = None) -> str:
@@ -191,7 +209,7 @@ def what_if_tables(rows: Sequence[WhatIfRow], width: int | None = None) -> str:
 def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
     """Return what speaks against the comparison, the best combination by each measure, and what figures rest on.
 
-    A line each. Where the queue grows over the trace nothing is best in waits and slowdowns.
+    A line each. Where the queue does not drain nothing is best in waits and slowdowns.
     """
     simulated, first = [row for row in rows if not row.is_recorded] or list(rows), baseline(rows)
     lines = _qualifications(rows, simulated)
@@ -239,7 +257,7 @@ def _qualifications(rows: Sequence[WhatIfRow], simulated: Sequence[WhatIfRow]) -
         which = growing[0].name + (f" and {len(growing) - 1} more" if len(growing) > 1 else "")
         work = percent(growing[0].backlog[-1], 0)
         lines += [
-            f"overloaded under {which}: the queue grows over the trace",
+            f"overloaded under {which}: the queue does not drain",
             f"what waits in its last quarter is work for {work} of its time",
         ]
     if first.waited_jobs is not None:

@@ -99,7 +99,8 @@ def _sections(files: Sequence[ResultFile], pool: "_Instances", cluster: NamedTre
     said = [tuple(file.made_by) for file in files]
     if len(set(said)) > 1:
         said = [tuple(f"{file.path.name}: {line}" for line in file.made_by) for file in files]
-    yield replace(section, made_by=tuple(dict.fromkeys(line for lines in said for line in lines)))
+    made_by = dict.fromkeys(line for lines in (*said, section.made_by) for line in lines)
+    yield replace(section, made_by=tuple(made_by))
 
 
 class _Instances:

@@ -37,13 +37,13 @@ def test_jobs_on_held_nodes_are_those_that_a_pair_by_pair_check_finds(jobs: list
     assert on_held_nodes(schedule(jobs)).tolist() == [has_company(job) for job in range(len(jobs))]
 
 
-@pytest.mark.parametrize(("load", "grows"), [(0.7, False), (0.9, False), (1.2, True), (2.0, True)])
-def test_a_queue_grows_on_a_machine_that_is_asked_for_more_than_it_has(load: float, grows: bool) -> None:
+@pytest.mark.parametrize(("load", "overloaded"), [(0.7, False), (0.9, False), (1.2, True), (2.0, True)])
+def test_a_machine_that_is_asked_for_more_than_it_has_is_overloaded(load: float, overloaded: bool) -> None:
     rng = np.random.default_rng(0)
     run, size = rng.exponential(3600.0, 4000), rng.integers(1, 9, 4000)
     submit = np.cumsum(rng.exponential(float((run * size).mean()) / (64 * load), 4000))
     workload = Workload("random", np.arange(4000), submit, run, size, run)
-    assert is_overloaded(measure(simulate(workload, 64, as_scheduler("easy"))).machine.backlog) is grows
+    assert is_overloaded(measure(simulate(workload, 64, as_scheduler("easy"))).machine.backlog) is overloaded
 
 
 LEAVES = NamedTree(Tree(np.array([[0, 0, 1, 1, 2, 2]]), (("a", "b", "c"),), (2, 4)), tuple("012345"))

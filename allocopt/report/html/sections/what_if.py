@@ -15,7 +15,7 @@ from allocopt.report.html.page import write_report
 from allocopt.report.html.sections.schedules import distributions_figure, usage_figure
 from allocopt.report.html.timeline import Timeline
 from allocopt.report.plot import Figure
-from allocopt.report.what_if import WhatIfRow, baseline, verdict
+from allocopt.report.what_if import WhatIfRow, baseline, verdict, what_is_assumed
 from allocopt.report.words import duration, number, percent
 from allocopt.simulator.recorded import RECORDED
 from allocopt.simulator.schedule import Schedule
@@ -42,7 +42,8 @@ class WhatIfPage:
 
     def write(self, made_by: Sequence[str]) -> None:
         """Write the page with sentences on what was run; raise `BadFileError` if it cannot be written."""
-        section = replace(what_if_section("", self._combinations), made_by=tuple(made_by))
+        section = what_if_section("", self._combinations)
+        section = replace(section, made_by=(*made_by, *section.made_by))
         write_report(self._path, f"What if: {self._title}", [section])
 
 
@@ -87,7 +88,7 @@ def what_if_section(source: str, combinations: Sequence[Combination]) -> Section
     )
     lines = (re.sub(r"(?<=[(\[ ])-(?=\d)", "\N{MINUS SIGN}", line.replace("+/-", "±")) for line in verdict(rows))
     sentences = tuple(f"{line[:1].upper()}{line[1:]}." for line in lines)
-    return Section("What if", source, facts, sentences, tuple(parts))
+    return Section("What if", source, facts, sentences, tuple(parts), tuple(what_is_assumed(rows)))
 
 
 def _table(combinations: Sequence[WhatIfRow]) -> Table:
