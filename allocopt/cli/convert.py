@@ -13,7 +13,7 @@ from allocopt.cli.options import (
     TableColumns,
     check_files_differ,
     file_argument,
-    read_cluster,
+    read_topology,
 )
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def command(
 
     check_files_differ(source, out)
     if out.name.removesuffix(".gz").endswith(_TOPOLOGIES):
-        cluster = read_cluster(source, labels)
+        cluster = read_topology(source, labels)
         write_topology(out, cluster)
         typer.echo(f"{out}: nodes written: {len(cluster.nodes)}", err=True)
         return

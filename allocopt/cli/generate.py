@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from allocopt.cli.options import (
+    CLUSTER_HELP,
     LARGEST,
     TOPOLOGY_HELP,
     Labels,
@@ -19,7 +20,9 @@ from allocopt.cli.options import (
     check_files_differ,
     file_argument,
     file_option,
+    listed,
     read_cluster,
+    read_topology,
 )
 from allocopt.cli.parameters import command_of, gathered, parameters_of
 from allocopt.cluster.options import FatTreeOptions, HopCost
@@ -27,10 +30,11 @@ from allocopt.cluster.options import FatTreeOptions, HopCost
 if TYPE_CHECKING:
     import numpy as np
 
+    from allocopt.cluster.request import Request
+    from allocopt.cluster.topology import Topology
     from allocopt.errors import AllocoptError
     from allocopt.problems.base import Problem
     from allocopt.problems.kind import Generator
-    from allocopt.problems.topology import Job
     from allocopt.traces.workload import Workload
 
 app = typer.Typer(
@@ -169,7 +173,13 @@ def _windows(
         most = _MOST if field.name in ("count", "jobs") else LARGEST
         if field.name != "seed" and isinstance(value, int) and value > most:
             raise UsageError(f"--{field.name.replace('_', '-')} is {value}, must be at most {most}")
-    topology = tree.tree() if cluster.topology is None else read_cluster(cluster.topology, cluster.labels).tree
+    topology: Topology = tree.tree()
+    if cluster.topology is not None:
+        named = read_topology(cluster.topology, cluster.labels)
+        if not named.is_plain:
+            fault = "has blocks, or roots that no switch joins: generate window makes windows there"
+            raise UsageError(f"--topology: {cluster.topology} {fault}")
+        topology = named.tree
     # A stream for each, so that the jobs are the same whatever the allocator draws.
     drawing, allocating = np.random.default_rng(replay.seed).spawn(2)
     allocate = solver_allocator(replay.allocator, replay.strategy, replay.iterations, allocating)
@@ -198,7 +208,8 @@ def _windows(
 
 def _window(
     out: Out,
-    topology: Annotated[Path, file_option(TOPOLOGY_HELP, "--topology", metavar="FILE")],
+    topology: Annotated[Path | None, file_option(TOPOLOGY_HELP, "--topology", metavar="FILE")] = None,
+    cluster: Annotated[Path | None, file_option(CLUSTER_HELP, "--cluster", metavar="FILE,...")] = None,
     idle: Annotated[
         str | None,
         typer.Option(
@@ -209,8 +220,8 @@ def _window(
     queue: Annotated[
         Path | None,
         file_option(
-            'File with id and nodes of a waiting job in a line, as `squeue -r -h -t PD -o "%i %D"` prints; of a '
-            "range of nodes, 4-8, the least are taken."
+            'Id and nodes of a waiting job in a line, as `squeue -r -h -t PD -o "%i %D"` prints; of a range of nodes, '
+            "4-8, the least are taken; or what `scontrol show job` prints, with cores, memory and GPUs."
         ),
     ] = None,
     labels: Labels = None,
@@ -222,63 +233,67 @@ def _window(
 ) -> None:
     """Put the jobs that wait and the nodes that are idle into an instance.
 
-    Jobs are taken in their order while they fit what is left; the others are counted on standard error.
+    Jobs are taken in their order while they fit what is left; the others are counted on standard error. Where jobs
+    share nodes, and on blocks and forests, all are taken, and a solver leaves out what does not fit.
     """
     import numpy as np
 
+    from allocopt.cluster.cluster import Cluster
     from allocopt.cluster.hostlist import expand_hostlist
     from allocopt.errors import InvalidProblemError, UsageError
-    from allocopt.problems.topology import TopologyProblem
+    from allocopt.problems.placement.snapshot import snapshot
 
     waiting, ranged = _waiting(job or [], queue)
     if not waiting:
         raise UsageError("no job waits: --job ID=NODES names one, --queue a file of them")
-    cluster = read_cluster(topology, labels)
+    source = cluster or topology
+    if source is None or (cluster and topology):
+        raise UsageError("--cluster or --topology says what nodes there are: give one")
+    machine = read_cluster(source, labels) if cluster else Cluster.whole_nodes(read_topology(source, labels))
     try:
-        numbers = range(len(cluster.nodes)) if idle is None else cluster.numbers(dict.fromkeys(expand_hostlist(idle)))
+        numbers = (
+            range(machine.size) if idle is None else machine.topology.numbers(dict.fromkeys(expand_hostlist(idle)))
+        )
     except InvalidProblemError as error:
-        raise UsageError(f"--idle: {topology}: {error.fault}") from None
-    taken, left = [], len(numbers)
-    for each in waiting:
-        if each.nodes <= left:
-            taken.append(each)
-            left -= each.nodes
-    if not taken:
-        fault = f"none of the {len(waiting)} jobs fits the {len(numbers)} idle nodes" if numbers else "no node is idle"
-        raise UsageError(fault)
-    chosen = _file_name(Path((queue or topology).name.removesuffix(".gz")).stem if name is None else name)
-    problem = TopologyProblem(cluster.tree, np.array(numbers), tuple(taken), hop_cost, chosen)
+        raise UsageError(f"--idle: {source}: {error.fault}") from None
+    chosen = _file_name(Path((queue or source).name.removesuffix(".gz")).stem if name is None else name)
+    problem, remarks = snapshot(machine, waiting, np.array(numbers, dtype=np.int64), hop_cost, chosen)
     if ranged:
         typer.echo(f"{chosen}: jobs with a range of nodes, the least taken: {ranged}", err=True)
-    typer.echo(f"{chosen}: jobs left waiting: {len(waiting) - len(taken)}", err=True)
-    _write_instances(out, [problem], 1, [topology, queue])
+    for remark in remarks:
+        typer.echo(f"{chosen}: {remark}", err=True)
+    _write_instances(out, [problem], 1, [*listed(source), queue])
 
 
-def _waiting(given: Sequence[str], queue: Path | None) -> "tuple[list[Job], int]":
-    """Return the jobs of the command line and of a file, and how many of them ask for a range of nodes."""
+def _waiting(given: Sequence[str], queue: Path | None) -> "tuple[dict[str, Request], int]":
+    """Return what jobs of the command line and of a file ask for, and how many of them ask for a range of nodes."""
+    from allocopt.cluster.request import Request
+    from allocopt.cluster.slurm_conf import pending_jobs
+    from allocopt.cluster.topology import LARGEST_CLUSTER
     from allocopt.errors import BadFileError, UsageError
     from allocopt.files.faults import shown
     from allocopt.files.reading import read_text
-    from allocopt.problems.topology import Job
 
     sources: list[tuple[str, str, type[AllocoptError]]] = [
         (text.replace("=", " "), f"--job {text}", UsageError) for text in given
     ]
-    lines = enumerate([] if queue is None else read_text(queue).splitlines(), 1)
+    listing = "" if queue is None else read_text(queue)
+    is_printed = queue is not None and "JobState=" in listing
+    jobs = pending_jobs(listing, queue) if queue is not None and is_printed else {}
+    lines = enumerate([] if is_printed else listing.splitlines(), 1)
     sources += [(line, f"{queue}: line {number}", BadFileError) for number, line in lines if line.strip()]
-    jobs: dict[str, Job] = {}
     ranged = 0
     for text, where, refusal in sources:
         match = _JOB.fullmatch(text)
         least, most = (int(match[2]), int(match[3] or match[2])) if match else (0, 0)
-        if match is None or not 1 <= least <= most <= LARGEST:
+        if match is None or not 1 <= least <= most <= LARGEST_CLUSTER:
             raise refusal(f"{where}: is {shown(text)}, must be the id of a job and its number of nodes")
         if match[1] in jobs:
             refusal, where = (UsageError, "--job") if queue is None else (BadFileError, str(queue))
             raise refusal(f"{where}: job {match[1]!r} is given twice")
-        jobs[match[1]] = Job(match[1], least)
+        jobs[match[1]] = Request.whole_nodes(least)
         ranged += least < most
-    return list(jobs.values()), ranged
+    return jobs, ranged
 
 
 def _workload(

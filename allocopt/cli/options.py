@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from allocopt.cluster.cluster import Cluster
     from allocopt.cluster.named import NamedTree
 
 
@@ -46,6 +47,7 @@ Trajectory = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")]
 
+CLUSTER_HELP = "slurm.conf,gres.conf,topology.conf, or what tells the same."
 TOPOLOGY_HELP = "topology.conf or .yaml (FILE#NAME) of Slurm, kubectl get nodes -o json, or .graphml."
 
 TableColumns = Annotated[
@@ -65,15 +67,32 @@ Labels = Annotated[
 ]
 
 
-def read_cluster(path: Path, labels: str | None = None) -> "NamedTree":
+def read_topology(path: Path, labels: str | None = None) -> "NamedTree":
     """Read a topology; say on standard error what was counted and what is odd about it."""
-    from allocopt.cluster.reading import read_topology
+    from allocopt.cluster import reading
 
-    cluster = read_topology(path, [label.strip() for label in labels.split(",")] if labels else ())
+    tree = reading.read_topology(path, [label.strip() for label in labels.split(",")] if labels else ())
     # On standard error, for standard output holds the answers of the command.
-    for remark in (cluster.summary(), *cluster.remarks):
+    for remark in (tree.summary(), *tree.remarks):
         print(f"allocopt: {path}: {remark}", file=sys.stderr)
+    return tree
+
+
+def read_cluster(files: Path, labels: str | None = None) -> "Cluster":
+    """Read a cluster of the files of an option, and say of it what `read_topology` says."""
+    from allocopt.cluster import reading
+
+    cluster = reading.read_cluster(listed(files), [label.strip() for label in labels.split(",")] if labels else ())
+    for remark in (cluster.topology.summary(), *cluster.remarks):
+        print(f"allocopt: {files}: {remark}", file=sys.stderr)
     return cluster
+
+
+def listed(files: Path | None) -> list[Path]:
+    """Return the files of ``FILE[,FILE...]``; a file that is there may have a comma in its name."""
+    if files is None:
+        return []
+    return [files] if os.path.exists(files) else [Path(name) for name in str(files).split(",")]
 
 
 def check_files_differ(*paths: Path | None, read: Iterable[Path | None] = ()) -> None:

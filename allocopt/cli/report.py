@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from allocopt.cli.options import TOPOLOGY_HELP, Labels, check_files_differ, file_argument, file_option, read_cluster
+from allocopt.cli.options import TOPOLOGY_HELP, Labels, check_files_differ, file_argument, file_option, read_topology
 
 
 def command(
@@ -44,7 +44,7 @@ def command(
     check_files_differ(out, *files, read=[*named, topology])
     # Files that are the same, and packages that are missing, are told before long files are read.
     check_installed()
-    cluster = None if topology is None else read_cluster(topology, labels)
+    cluster = None if topology is None else read_topology(topology, labels)
     sections = contents(files, named, cluster)
     heading = title or (sections[0].title if len(sections) == 1 else f"{len(sections)} results")
     write_report(out, heading, sections, figures)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from allocopt.cli.options import Json, Labels, Trajectory, check_files_differ, file_option, read_cluster
+from allocopt.cli.options import Json, Labels, Trajectory, check_files_differ, file_option, listed, read_cluster
 from allocopt.cli.spec_options import takes_spec
 from allocopt.experiments.specs import SolveSpec
 
@@ -48,8 +48,8 @@ class SolveOptions:
     nodelist: Annotated[
         Path | None,
         file_option(
-            "Print hostlists for srun --nodelist, named as in this topology, which the instance is about.",
-            metavar="FILE",
+            "Print hostlists for srun --nodelist, named as in this topology or cluster, which the instance is about.",
+            metavar="FILE,...",
         ),
     ] = None
     labels: Labels = None
@@ -70,7 +70,7 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
 
     if asked.cancel:
         spec = spec.model_copy(update={"options": {**spec.options, "cancel": True}})
-    cluster = None if asked.nodelist is None else read_cluster(asked.nodelist, asked.labels)
+    cluster = None if asked.nodelist is None else read_cluster(asked.nodelist, asked.labels).topology
     excluded = _parse_nodes(spec.exclude_nodes or "", cluster)
     if excluded:
         # A name is one of the topology, which is no part of the specification.
@@ -86,7 +86,7 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
     answers = [] if asked.solution is None else [asked.solution / f"{problem.name}.json" for problem in solves.problems]
     start = None if spec.warm_start is None else Path(spec.warm_start)
     check_files_differ(start, asked.export, asked.trajectory, asked.out)
-    check_files_differ(asked.export, asked.trajectory, asked.out, *answers, read=[*files, asked.nodelist])
+    check_files_differ(asked.export, asked.trajectory, asked.out, *answers, read=[*files, *listed(asked.nodelist)])
     if asked.export is not None:
         _export(solves, asked.export)
     solves.make_ready()
@@ -168,14 +168,21 @@ def _print_incumbent(incumbent: "Incumbent") -> None:
 
 def _report(problem: "Problem", result: "Result", asked: SolveOptions, cluster: "NamedTree | None") -> "SolveRow":
     """Write the solution file and print the row of one solve, and who gets which nodes if they have names."""
+    from allocopt.problems.placement.problem import PlacementProblem, Placements
     from allocopt.problems.topology import Allocation, TopologyProblem
     from allocopt.report.rows import SolveRow, shown
     from allocopt.solving.solution_files import write_solution
 
-    lists = {}
-    if cluster is not None and isinstance(problem, TopologyProblem) and isinstance(result.solution, Allocation):
-        pairs = zip(problem.jobs, result.solution.nodes, strict=True)
-        lists = {job.id: cluster.hostlist(nodes.tolist()) for job, nodes in pairs}
+    lists, found = {}, result.solution
+    if cluster is not None and found is not None and isinstance(problem, TopologyProblem | PlacementProblem):
+        assert isinstance(found, Allocation | Placements)
+        sets = found.node_sets if isinstance(found, Placements) else found.nodes
+        # A job that is left out starts nowhere.
+        lists = {
+            job: cluster.hostlist(nodes.tolist())
+            for job, nodes in zip((job.id for job in problem.jobs), sets, strict=True)
+            if len(nodes)
+        }
     if asked.solution is not None and result.solution is not None:
         write_solution(asked.solution / f"{problem.name}.json", problem, result)
     row = SolveRow.of(problem, result)
@@ -195,12 +202,27 @@ def _report(problem: "Problem", result: "Result", asked: SolveOptions, cluster: 
 def _check_names(solves: "Solves", cluster: "NamedTree", path: Path | None) -> None:
     """Raise `UsageError` unless every instance is about the nodes of a cluster, whose names fit a hostlist."""
     from allocopt.errors import UsageError
+    from allocopt.problems.placement.problem import PlacementProblem
     from allocopt.problems.topology import TopologyProblem
 
+    if cluster.is_beside:
+        raise UsageError(f"--nodelist: jobs get nodes side by side in the rings and toruses of {path}")
     for problem in solves.problems:
-        if not isinstance(problem, TopologyProblem) or not cluster.is_like(problem.topology):
+        if not isinstance(problem, TopologyProblem | PlacementProblem) or not cluster.is_like(problem.topology):
             fault = f"{problem.name} is not about the {len(cluster.nodes)} nodes of {path} as they are connected there"
             raise UsageError(f"--nodelist: {fault}")
+        rules = (
+            [(job.id, job.request.least_nodes, job.request.most_groups) for job in problem.jobs]
+            if isinstance(problem, PlacementProblem)
+            else [(job.id, job.nodes, (0,) * len(cluster.tree.names)) for job in problem.jobs]
+        )
+        for job_id, nodes, most in rules:
+            pairs = zip(cluster.most_groups(nodes), most, strict=True)
+            if nodes > 1 and any(may and not 0 < has <= may for may, has in pairs):
+                fault = (
+                    f"job {job_id!r} of {problem.name} may span blocks or roots of {path} over which Slurm places none"
+                )
+                raise UsageError(f"--nodelist: {fault}; `generate window` makes instances that obey")
     # It raises an error for a name that a hostlist cannot hold, before anything is solved.
     cluster.hostlist(range(len(cluster.nodes)))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocopt.cli.grids import Workers
-from allocopt.cli.options import LARGEST, TOPOLOGY_HELP, Json, Labels, Strict, TableColumns, file_option, read_cluster
+from allocopt.cli.options import LARGEST, TOPOLOGY_HELP, Json, Labels, Strict, TableColumns, file_option, read_topology
 from allocopt.cli.parameters import command_of, names_of
 from allocopt.cli.terminal import screen_width
 
@@ -148,7 +148,7 @@ def _what_if(
 
         check_installed()
         page = WhatIfPage(report, f"{site.trace.name} on {site.topology.name}")
-    cluster = read_cluster(site.topology, site.labels)
+    cluster = read_topology(site.topology, site.labels)
     workload, record, granted = site.workload(cluster)
     rules, limits = Rules(kill_at_limit=compared.kill_at_limit), Budget(compared.time_limit, compared.iterations)
     asked = WhatIf(workload, cluster.tree, rules, limits, compared.hop_slowdown, compared.seed, record)

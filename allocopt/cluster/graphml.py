@@ -87,7 +87,7 @@ def tree_of_graph(graph: Graph) -> NamedTree:
     if not hosts:
         raise InvalidProblemError("", "has no nodes: vertices with one link, or whose attribute kind is node")
     # A switch that leads to no node only lengthens the graph, and would move its center.
-    held = set(hosts)
+    held = {*hosts, *(vertex for vertex, is_root in links.nodes(data="root") if is_root)}
     ends = [vertex for vertex in links if vertex not in held and links.degree[vertex] == 1]
     while ends:
         vertex = ends.pop()
@@ -96,7 +96,7 @@ def tree_of_graph(graph: Graph) -> NamedTree:
             links.remove_node(vertex)
             ends += [other] if other in links and links.degree[other] == 1 else []
     if nx.is_forest(links) and all(links.degree[host] <= 1 for host in hosts):
-        return tree_of_switches(list(_switches(named, links, held)))
+        return tree_of_switches(list(_switches(named, links, set(hosts))))
     return _counted(links, hosts)
 
 
@@ -109,13 +109,14 @@ def graph_of(cluster: NamedTree) -> Graph:
         vertices.append([f"{name} (level {level})" if name in used else name for name in names])
         used.update(names)
     graph: Graph = nx.Graph()
-    top = f"top of {len(cluster.nodes)} nodes"
-    graph.add_node(top, kind=SWITCH, level=len(vertices) + 1, root=True)
+    if cluster.is_joined:
+        vertices.append([f"top of {len(cluster.nodes)} nodes"])
     for level, switches in enumerate(vertices, 1):
-        graph.add_nodes_from(switches, kind=SWITCH, level=level)
+        graph.add_nodes_from(switches, kind=SWITCH, level=level, **({"root": True} if level == len(vertices) else {}))
     graph.add_nodes_from(cluster.nodes, kind=NODE, level=0)
     for node, groups in zip(cluster.nodes, cluster.tree.groups.T.tolist(), strict=True):
-        nx.add_path(graph, [node, *(switches[group] for switches, group in zip(vertices, groups, strict=True)), top])
+        above = zip(vertices, [*groups, 0], strict=False)
+        nx.add_path(graph, [node, *(switches[group] for switches, group in above)])
     return graph
 
 

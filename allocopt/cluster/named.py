@@ -1,7 +1,8 @@
 """Trees whose nodes have names, made of switches that name the nodes or switches below them.
 
 A leaf switch, which has nodes, is at level 1; any other switch is one level above its highest switch, as in Slurm. Two
-nodes are as far apart as the level of the lowest switch above both. What has several switches on top gets a level more.
+nodes are as far apart as the level of the lowest switch above both. What has several switches on top is a forest, whose
+trees no job leaves.
 """
 
 from collections import Counter
@@ -60,6 +61,11 @@ class NamedTree:
         broken = next((name for name in self.nodes if not name.isprintable()), None)
         if broken is not None:
             raise InvalidProblemError("topology nodes", f"node {broken!r} has a control character in its name")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a job may span any groups."""
+        return self.is_joined and not self.block_sizes
 
     def numbers(self, names: Iterable[str]) -> list[int]:
         """Return the numbers of nodes; raise `InvalidProblemError` if there is no node of a name."""

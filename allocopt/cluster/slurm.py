@@ -82,7 +82,9 @@ def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
     Raises `BadFileError` if the file cannot be written, or would not be read again because of the name of a node.
     """
     used: set[str] = set()
-    lines = []
+    # With the first node below each, by which the trees of a forest keep their order.
+    lines: list[tuple[int, str]] = []
+    firsts: dict[str, int] = {}
     levels = cluster.tree.to_levels()
     written = {name: _new_name(name, used) for name in levels[0]}
     for name, held in levels[0].items():
@@ -94,7 +96,8 @@ def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
         if nodes.upper() == "ALL":
             fault = f"a switch with one node, {nodes!r}, would be read as one with all nodes"
             raise bad_file(path, f"cannot be written: {fault}")
-        lines.append(f"SwitchName={written[name]} Nodes={nodes}")
+        firsts[written[name]] = int(held[0])
+        lines.append((int(held[0]), f"SwitchName={written[name]} Nodes={nodes}"))
     for groups in levels[1:]:
         above: dict[str, str] = {}
         for name, below in groups.items():
@@ -102,11 +105,13 @@ def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
             # A switch that stands for two levels is written once.
             above[name] = members[0] if list(below) == [name] else _new_name(name, used)
             if above[name] not in members:
-                lines.append(f"SwitchName={above[name]} Switches={fold_hostlist(members)}")
+                firsts[above[name]] = firsts[members[0]]
+                lines.append((firsts[members[0]], f"SwitchName={above[name]} Switches={fold_hostlist(members)}"))
         written = above
-    if cluster.tree.names:
-        lines.append(f"SwitchName={_new_name('top', used)} Switches={fold_hostlist(written.values())}")
-    write_text(path, "".join(f"{line}\n" for line in lines))
+    if cluster.tree.names and cluster.is_joined:
+        lines.append((0, f"SwitchName={_new_name('top', used)} Switches={fold_hostlist(written.values())}"))
+    ordered = lines if cluster.is_joined else sorted(lines, key=lambda line: line[0])
+    write_text(path, "".join(f"{line}\n" for _, line in ordered))
 
 
 def _new_name(name: str, used: set[str]) -> str:

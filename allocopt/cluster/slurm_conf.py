@@ -8,11 +8,13 @@ import math
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 from allocopt.cluster.cluster import Cluster, ClusterNode, Partition
 from allocopt.cluster.conf_lines import ConfLine, ConfReader
 from allocopt.cluster.hostlist import HostlistExpander
+from allocopt.cluster.request import Request
 from allocopt.errors import InvalidProblemError
 from allocopt.files.cells import duration_s
 from allocopt.files.faults import shown
@@ -32,7 +34,8 @@ _ALIASES = {
     "priority": "prioritytier",
     "shared": "oversubscribe",
 }
-_PRINTED = re.compile(r"(?:^|\s)([A-Z][A-Za-z]*)=(.*?)(?=\s+[A-Z][A-Za-z]*=|\s*$)", re.DOTALL)
+_PRINTED = re.compile(r"(?:^|\s)([A-Z][A-Za-z/:]*)=(.*?)(?=\s+[A-Z][A-Za-z/:]*=|\s*$)", re.DOTALL)
+_MEMORY = re.compile(r"(\d{1,12})(?:\.\d+)?([KMGT]?)", re.ASCII)
 _GPU = re.compile(r"gpu(?::((?!-)[^:()\s]*[^:()\s\d][^:()\s]*))?(?::(\d{1,9}))?(?:\(.*\))?", re.ASCII)
 
 
@@ -81,21 +84,73 @@ def slurm_cluster(texts: Mapping[Path, str]) -> Cluster:
 
 
 def _lines(path: Path, text: str) -> Iterator[ConfLine]:
-    if re.search(r"^\s*(NodeName=\S+ .*\b(Arch|CoresPerSocket)=\S+ *$|PartitionName=\S+\s*$)", text, re.MULTILINE) and (
+    if re.search(r"^(NodeName|PartitionName)=\S+\s+(Arch|CoresPerSocket|AllowGroups)=", text, re.MULTILINE) and (
         "CPUAlloc=" in text or "AllowGroups=" in text
     ):
-        records = re.finditer(r"(?:^|\n)(?=\s*(?:NodeName|PartitionName)=)((?:.+\n?)+)", text)
-        for record in records:
-            values: dict[str, str] = {}
-            for key, value in _PRINTED.findall(record[1]):
-                values.setdefault(_ALIASES.get(key.lower(), key.lower()), value.strip())
-            yield ConfLine(path, text.count("\n", 0, record.start(1)) + 1, values)
+        yield from _records(path, text, "NodeName|PartitionName")
         return
     known = (NODE, PARTITION, NODESET, GRES, *SETTINGS)
     for line in ConfReader(path).lines(path, text, known):
         values = {_ALIASES.get(key, key): value for key, value in line.values.items()}
         if next(iter(values)) in known:
             yield ConfLine(line.path, line.number, values)
+
+
+def _records(path: Path, text: str, first: str) -> Iterator[ConfLine]:
+    # A record goes on to the next one, on many lines or, with --oneliner, on one.
+    starts = [found.start() for found in re.finditer(rf"^(?:{first})=", text, re.MULTILINE)]
+    for start, end in pairwise([*starts, len(text)]):
+        values: dict[str, str] = {}
+        for key, value in _PRINTED.findall(text[start:end]):
+            values.setdefault(_ALIASES.get(key.lower(), key.lower()), value.strip())
+        yield ConfLine(path, text.count("\n", 0, start) + 1, values)
+
+
+def pending_jobs(text: str, path: Path) -> dict[str, Request]:
+    """Return what the jobs that wait ask for, by id, as ``scontrol show job`` prints them; raise `BadFileError`."""
+    found: dict[str, Request] = {}
+    for line in _records(path, text, "JobId"):
+        if _word(line, "jobstate", "") != "PENDING":
+            continue
+        least, _, most = line.values.get("numnodes", "1").partition("-")
+        counted = replace(line, values={**line.values, "least": least, "most": most})
+        given = {key: value for key, value in line.values.items() if value.upper() not in NO_LIMIT}
+        # As many GPUs on each node as a job asks for in all are enough for it.
+        of_node, of_task = (
+            _gpus(replace(line, values={"gres": re.sub("gres[:/]", "", text)}))
+            for text in (given.get("trespernode") or given.get("tresperjob", ""), given.get("trespertask", ""))
+        )
+        nodes = _number(counted, "least", 1)
+        try:
+            request = Request(
+                max(_number(line, "numtasks", 1), nodes),
+                nodes,
+                _number(counted, "most") or None,
+                int(given.get("ntaskspern:b:s:c", "0").split(":")[0]) or None,
+                _number(line, "cpus/task", 1),
+                _mebibytes(line, "minmemorynode"),
+                _mebibytes(line, "minmemorycpu"),
+                tuple(of_node.items()),
+                tuple(of_task.items()),
+                partition=given.get("partition", "").split(",")[0] or None,
+                constraint=given.get("features"),
+                excluded=given.get("excnodelist", ""),
+                required=given.get("reqnodelist", ""),
+                is_exclusive=_word(line, "oversubscribe", "OK") in ("NO", "EXCLUSIVE"),
+            )
+        except (InvalidProblemError, ValueError) as error:
+            raise line.error(str(error)) from None
+        if found.setdefault(line.values["jobid"], request) is not request:
+            raise line.error(f"job {shown(line.values['jobid'])} is given twice")
+    return found
+
+
+def _mebibytes(line: ConfLine, key: str) -> int | None:
+    text = _word(line, key, "0")
+    match = _MEMORY.fullmatch(text)
+    if match is None:
+        raise line.error(f"{key} is {shown(text)}, must be such as 4000M or 16G")
+    return round(int(match[1]) * 1024.0 ** ("KMGT".find(match[2] or "M") - 1)) or None
 
 
 def _with_defaults(lines: Sequence[ConfLine], kind: str) -> Iterator[ConfLine]:

@@ -5,12 +5,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.program import Run
 from typer.testing import CliRunner, Result
 
 from allocopt.cli.generate import add_commands, app
-from allocopt.problems.instances import read_problems
+from allocopt.cluster.hostlist import expand_hostlist
+from allocopt.cluster.reading import read_topology
+from allocopt.problems.instances import read_problems, write_problems
+from allocopt.problems.topology import Job, TopologyProblem
 from allocopt.traces.reading import read_workload
 
 SMALL = ["--pods", "2", "--leaves-per-pod", "3", "--nodes-per-leaf", "4"]
@@ -131,3 +135,62 @@ def test_a_workload_of_a_model_is_written(run: Run, tmp_path: Path, model: str) 
     assert made.ids.tolist() == list(range(1, 51))
     assert made.machine_processors == 64
     assert made.processors.max() <= 64
+
+
+M, T = "sites/micro/", "sites/topologies/"
+JOBS = """JobId=11 JobName=a
+   JobState=PENDING Partition=normal ReqNodeList=(null) ExcNodeList=n1
+   NumNodes=2-2 NumCPUs=24 NumTasks=24 CPUs/Task=1 ReqB:S:C:T=0:0:*:*
+   Socks/Node=* NtasksPerN:B:S:C=12:0:*:1 MinMemoryCPU=2800M Features=CPU-N OverSubscribe=OK
+
+JobId=12 JobState=RUNNING NumNodes=1
+JobId=13 JobState=PENDING Partition=normal NumNodes=1 NumTasks=1 MinMemoryNode=4G TresPerNode=gres:gpu:2
+JobId=14 JobState=PENDING NumNodes=40-40 NumTasks=40 CPUs/Task=12 OverSubscribe=NO
+"""
+
+
+def test_jobs_that_share_nodes_are_allocated_by_the_sites_own_files(
+    run: Run, shared_data: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "jobs.txt").write_text(JOBS, encoding="utf-8")
+    out, queue = tmp_path / "now.json", tmp_path / "jobs.txt"
+    cluster = ",".join(str(shared_data / M / name) for name in ("slurm.conf", "gres.conf", "topology.conf"))
+    made = run("generate", "window", "--cluster", cluster, "--queue", queue, "--idle", "n[1-3],g1", "--out", out)
+    assert made.code == 0, made.err
+    assert "jobs that never fit the cluster, left out: 1" in made.err
+    answer = run("solve", out, "--solver", "cons-tres", "--nodelist", cluster)
+    # Of the nodes with the feature one is excluded and one is not idle; GPUs are on one node.
+    assert answer.out.splitlines()[1:] == ["11\tn[2-3]", "13\tg1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "jobs", "lists"),
+    [
+        # Trees of 16, 16 and 8 nodes: of two jobs of 12 nodes each has a tree, no third and none of 17 fits.
+        ("slurm133_6.conf", {"a": 12, "b": 12, "c": 12, "d": 17, "e": 8}, {"a", "b", "e"}),
+        # Blocks of 32 nodes, planned with 30: a job of 31 nodes may take two of them, not three.
+        ("slurmman_block.conf", {"a": 31, "b": 128}, {"a"}),
+    ],
+)
+def test_no_list_crosses_what_slurm_does_not(
+    run: Run, shared_data: Path, tmp_path: Path, name: str, jobs: dict[str, int], lists: set[str]
+) -> None:
+    path, out = shared_data / T / name, tmp_path / "now.json"
+    waiting = [part for job, nodes in jobs.items() for part in ("--job", f"{job}={nodes}")]
+    for option in ("--topology", "--cluster"):
+        assert run("generate", "window", option, path, *waiting, "--out", out).code == 0
+        answer = run("solve", out, "--solver", "best-fit", "--nodelist", path)
+        given = dict(line.split("\t") for line in answer.out.splitlines()[1:])
+        assert given.keys() == lists
+        tree = read_topology(path)
+        for job, hostlist in given.items():
+            nodes = np.array(tree.numbers(expand_hostlist(hostlist)))
+            assert len(nodes) == jobs[job]
+            spans = [len(np.unique(row[nodes])) for row in tree.tree.groups]
+            assert all(span <= most for span, most in zip(spans, tree.most_groups(len(nodes)), strict=True) if most)
+    plain = TopologyProblem(tree.tree, np.arange(tree.tree.size), (Job("a", 20),), name="plain")
+    write_problems(tmp_path / "plain.json", [plain])
+    refusal = run("solve", tmp_path / "plain.json", "--nodelist", path).err.splitlines()[-1]
+    assert "job 'a' of plain may span blocks or roots" in refusal
+    windows = run("generate", "windows", "--topology", path, "--out", tmp_path / "many.json")
+    assert (windows.code, "generate window makes windows there" in windows.err) == (2, True)

@@ -90,8 +90,10 @@ def test_a_file_of_a_site_is_read_counted_and_drawn(
         assert len(topology.tree.names[0]) == sum(not line.startswith("#") for line in leaves)
     figure = TreePicture(topology.tree, np.zeros(nodes, dtype=np.int64), ["1"], node_names=topology.nodes).figure()
     assert f"{nodes:,}" in repr(figure)
-    write_topology(tmp_path / "again.conf", topology)
-    assert read_topology(tmp_path / "again.conf").is_like(topology.tree)
+    for ending in ("conf", "graphml"):
+        write_topology(tmp_path / f"again.{ending}", topology)
+        again = read_topology(tmp_path / f"again.{ending}")
+        assert (again.is_like(topology.tree), again.is_joined) == (True, topology.is_joined)
 
 
 @pytest.mark.parametrize("name", REFUSED)
