@@ -1,0 +1,565 @@
+"""Solver ``lns`` of placement problems: jobs on several nodes are inserted exactly, others make room for them.
+
+A step removes a few jobs on several nodes and takes some that are left out, and inserts each in turn at the least hop
+cost under random prices of the leaves, as if jobs on one node were not there: these cost no hops. Those of them that
+are in the way then go to the nodes with room that they fill best. What all cost together is accepted as in annealing.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numba import boolean, float64, int64
+
+from allocopt.arrays import FloatArray, IntArray, WordArray
+from allocopt.errors import UsageError
+from allocopt.kernels.arrays import IntMatrix, record_type
+from allocopt.kernels.compiled import helper, inlined, kernel
+from allocopt.kernels.random import bell, below, uniform
+from allocopt.placement import PlacementProblem, Placements, PlacementSolver
+from allocopt.problems.placement.window import (
+    BOUND_KERNELS,
+    WINDOW,
+    Window,
+    alone_costs,
+    cheapest_counts,
+    count_nodes,
+    find_room,
+    hops_of,
+    tasks_in,
+)
+from allocopt.solving import Capabilities, Promise, Run, StopReason
+from allocopt.solving.budget import Budget
+from allocopt.solving.result import tolerance_of
+from heuristics.placement.rules import placements_of
+
+LARGEST = 200_000_000  # jobs times nodes above which a single step may take a noticeable part of a second
+SIZES = 3  # numbers of nodes that an insertion compares
+IN_THE_WAY, UNTOUCHED = 1e6, 4.0  # what a node counts less for where jobs have to go, or where nobody is yet
+SLICE_S = 0.005  # between two looks at the clock
+MOST_EJECTING = 16  # jobs that a step removes at most
+SHORTEST, PATIENCE = 500, 5  # steps of the first cycle, and cycles without a better answer before it gives up
+
+TOTAL, BEST = range(2)
+TOUCHED, QUEUED, STEP = range(3)
+
+
+class Search(NamedTuple):
+    """A state of the search."""
+
+    room: IntMatrix  # what is left beside all jobs, shape ``(m, R)``
+    users: IntArray  # jobs on each node
+    wide_room: IntMatrix  # the same beside jobs on several nodes
+    wide_users: IntArray
+    used: IntArray  # nodes of every job, 0 where it is left out
+    held: IntMatrix  # nodes and tasks of all jobs, ``(2, H)``
+    costs: FloatArray
+    alone: FloatArray  # least that every job can cost
+    first_on: IntArray  # first of the jobs on one node that are on each node, -1 for none
+    next_on: IntArray  # the next one beside each of them
+    old_used: IntArray  # what the jobs that a step has touched had before
+    old: IntMatrix
+    stamp: IntArray  # step that has touched a job last
+    touched: IntArray
+    queue: IntArray  # jobs to be inserted
+    best_used: IntArray
+    best: IntMatrix
+    wide: IntArray  # jobs on several nodes
+    tasks_at: IntArray  # scratch of a number for each node, leaf and group
+    take: IntArray
+    sums: IntArray
+    numbers: IntArray  # of jobs touched and queued in this step, and of the step
+    totals: FloatArray  # cost now and at best
+    words: WordArray
+
+
+SEARCH = record_type(Search)
+
+
+@inlined
+def _amount(w: Window, job: int, node: int, tasks: int, resource: int) -> int:
+    if w.jobs[job].is_exclusive:
+        # More than all, so that jobs that ask for nothing stay away too.
+        return int(w.free[node, resource] + 1)
+    return int(w.per_node[job, resource] + tasks * w.per_task[job, resource])
+
+
+@helper()
+def _hold(w: Window, s: Search, job: int, sign: int) -> None:
+    """Take what a job holds (sign 1), or give it back (sign -1)."""
+    asked = w.jobs[job]
+    for place in range(asked.first, asked.first + s.used[job]):
+        node, tasks = s.held[0, place], s.held[1, place]
+        s.users[node] += sign
+        for resource in range(w.free.shape[1]):
+            amount = sign * _amount(w, job, node, tasks, resource)
+            s.room[node, resource] -= amount
+            if asked.most > 1:
+                s.wide_room[node, resource] -= amount
+        if asked.most > 1:
+            s.wide_users[node] += sign
+        elif sign > 0:
+            s.next_on[job] = s.first_on[node]
+            s.first_on[node] = job
+        elif s.first_on[node] == job:
+            s.first_on[node] = s.next_on[job]
+        else:
+            at = s.first_on[node]
+            while s.next_on[at] != job:
+                at = s.next_on[at]
+            s.next_on[at] = s.next_on[job]
+
+
+@inlined
+def _touch(w: Window, s: Search, job: int) -> None:
+    """Note what a job has before a step changes it."""
+    if s.stamp[job] == s.numbers[STEP]:
+        return
+    s.stamp[job] = s.numbers[STEP]
+    s.touched[s.numbers[TOUCHED]] = job
+    s.numbers[TOUCHED] += 1
+    s.old_used[job] = s.used[job]
+    for place in range(w.jobs[job].first, w.jobs[job].first + s.used[job]):
+        s.old[0, place] = s.held[0, place]
+        s.old[1, place] = s.held[1, place]
+
+
+@helper()
+def _settle(w: Window, s: Search, job: int, used: int) -> None:
+    """Let a job hold the nodes that stand in its places; none leaves it out."""
+    s.used[job] = used
+    _hold(w, s, job, 1)
+    tree, take = w.tree, w.insertion.take
+    cost = w.left_out_cost
+    if used > 0:
+        saved = 0.0
+        for vertex in range(tree.idle.size):
+            take[vertex] = 0
+        for place in range(w.jobs[job].first, w.jobs[job].first + used):
+            take[w.leaf[s.held[0, place]]] += 1
+        for vertex in range(tree.idle.size):
+            for place in range(tree.first_child[vertex], tree.first_child[vertex + 1]):
+                take[vertex] += take[tree.children[place]]
+            saved += tree.weight[vertex] * take[vertex] * take[vertex]
+        cost = w.scale * hops_of(w, used, saved)
+    s.totals[TOTAL] += cost - s.costs[job]
+    s.costs[job] = cost
+
+
+@helper()
+def _remove(w: Window, s: Search, job: int) -> None:
+    """Remove a job and queue it."""
+    _touch(w, s, job)
+    _hold(w, s, job, -1)
+    _settle(w, s, job, 0)
+    s.queue[s.numbers[QUEUED]] = job
+    s.numbers[QUEUED] += 1
+
+
+@inlined
+def _fit(w: Window, s: Search, job: int, node: int, tasks: int) -> float:
+    """Return how badly a job fills what is left of a node: its free rest relative to the job; random by a third."""
+    needed = w.per_node[job, 0] + tasks * w.per_task[job, 0]
+    rest = (s.room[node, 0] - needed) / (1.0 + needed)
+    if s.users[node] == 0 and not w.jobs[job].is_exclusive:
+        rest += UNTOUCHED
+    return rest * (1.0 + 0.5 * uniform(s.words))
+
+
+@helper()
+def _limit_groups(w: Window, s: Search, job: int) -> None:
+    """Leave room only in those groups with most of it of which a job may span several."""
+    for level in range(w.groups.shape[0]):
+        most = w.most_groups[job, level]
+        if most < 2:
+            continue
+        for group in range(s.sums.size):
+            s.sums[group] = 0
+        for node in range(s.tasks_at.size):
+            s.sums[w.groups[level, node]] += s.tasks_at[node]
+        for _ in range(most):
+            best = 0
+            for group in range(s.sums.size):
+                if s.sums[group] > s.sums[best]:
+                    best = group
+            s.sums[best] = -1
+        for node in range(s.tasks_at.size):
+            if s.sums[w.groups[level, node]] >= 0:
+                s.tasks_at[node] = 0
+
+
+@helper()
+def _pick(w: Window, s: Search, job: int, size: int, share: int) -> int:
+    """Choose so many nodes as each leaf gives, of those with room for a share of the tasks; return how many."""
+    tree, first, used, left = w.tree, w.jobs[job].first, 0, w.jobs[job].tasks
+    for leaf in range(tree.leaf_first.size - 1):
+        for _ in range(s.take[leaf]):
+            best, least = -1, np.inf
+            for place in range(tree.leaf_first[leaf], tree.leaf_first[leaf + 1]):
+                node = tree.leaf_positions[place]
+                if s.tasks_at[node] >= share:
+                    rest = _fit(w, s, job, node, share)
+                    if tasks_in(w, s.room, s.users, job, node) < share:
+                        rest += IN_THE_WAY
+                    if rest < least:
+                        best, least = node, rest
+            given = min(share, left - (size - used - 1))
+            s.held[0, first + used] = best
+            s.held[1, first + used] = given
+            s.tasks_at[best] = 0
+            left -= given
+            used += 1
+    return used
+
+
+@helper()
+def _pick_roomiest(w: Window, s: Search, job: int) -> int:
+    """Choose the nodes with most room, of which each takes what it can; return how many, 0 if they are too few."""
+    asked, used, left = w.jobs[job], 0, w.jobs[job].tasks
+    while used < asked.most and (left > 0 or used < asked.least):
+        best = 0
+        for node in range(s.tasks_at.size):
+            if s.tasks_at[node] > s.tasks_at[best]:
+                best = node
+        given = min(s.tasks_at[best], left - max(asked.least - used - 1, 0))
+        if given <= 0:
+            return 0
+        s.held[0, asked.first + used] = best
+        s.held[1, asked.first + used] = given
+        s.tasks_at[best] = 0
+        left -= given
+        used += 1
+    return used if left == 0 else 0
+
+
+@helper()
+def _find(w: Window, s: Search, job: int, room: IntMatrix, users: IntArray) -> int:
+    """Write the cheapest nodes with room for a job under the prices of the leaves; return how many, 0 for none."""
+    asked, least_cost, size_found, mask_found, group_found, share_found = w.jobs[job], np.inf, 0, 0, 0, 0
+    for mask in range(asked.first_mask, asked.first_mask + asked.n_masks):
+        for group in range(asked.n_groups):
+            most_room = find_room(w, room, users, job, mask, asked.level, group, s.tasks_at)
+            if most_room == 0:
+                continue
+            _limit_groups(w, s, job)
+            tried, size = 0, max(asked.least, -(-asked.tasks // most_room))
+            while size <= asked.most and tried < SIZES:
+                share = -(-asked.tasks // size)
+                if count_nodes(w, s.tasks_at, share) >= size:
+                    cost = hops_of(w, size, cheapest_counts(w, size))
+                    tried += 1
+                    if cost < least_cost:
+                        least_cost, size_found, share_found = cost, size, share
+                        mask_found, group_found = mask, group
+                        for leaf in range(s.take.size):
+                            s.take[leaf] = w.insertion.take[leaf]
+                size += 1
+    if size_found > 0:
+        find_room(w, room, users, job, mask_found, asked.level, group_found, s.tasks_at)
+        _limit_groups(w, s, job)
+        return _pick(w, s, job, size_found, share_found)
+    for mask in range(asked.first_mask, asked.first_mask + asked.n_masks):
+        for group in range(asked.n_groups):
+            if find_room(w, room, users, job, mask, asked.level, group, s.tasks_at) > 0:
+                _limit_groups(w, s, job)
+                used = _pick_roomiest(w, s, job)
+                if used > 0:
+                    return used
+    return 0
+
+
+@helper()
+def _insert(w: Window, s: Search, job: int) -> None:
+    """Insert a job at the least hop cost; jobs on one node that are in its way are removed and queued."""
+    _touch(w, s, job)
+    used, first = _find(w, s, job, s.wide_room, s.wide_users), w.jobs[job].first
+    for place in range(first, first + used):
+        node, tasks = s.held[0, place], s.held[1, place]
+        while tasks_in(w, s.room, s.users, job, node) < tasks:
+            _remove(w, s, s.first_on[node])
+    _settle(w, s, job, used)
+
+
+@helper()
+def _insert_small(w: Window, s: Search, job: int) -> None:
+    """Insert a job on one node into that of those with room which it fills best."""
+    _touch(w, s, job)
+    asked, best, least = w.jobs[job], -1, np.inf
+    for mask in range(asked.first_mask, asked.first_mask + asked.n_masks):
+        for node in range(s.users.size):
+            if w.masks[mask, node] and tasks_in(w, s.room, s.users, job, node) >= asked.tasks:
+                rest = _fit(w, s, job, node, asked.tasks)
+                if rest < least:
+                    best, least = node, rest
+    if best >= 0:
+        s.held[0, asked.first] = best
+        s.held[1, asked.first] = asked.tasks
+    _settle(w, s, job, int(best >= 0))
+
+
+@helper()
+def _insert_queued(w: Window, s: Search, ejecting: int) -> None:
+    """Insert the queued jobs: the first so many one after the other, those then in the way by falling tasks."""
+    for at in range(ejecting):
+        _insert(w, s, s.queue[at])
+    for at in range(ejecting, s.numbers[QUEUED]):
+        largest = at
+        for other in range(at + 1, s.numbers[QUEUED]):
+            if w.jobs[s.queue[other]].tasks > w.jobs[s.queue[largest]].tasks:
+                largest = other
+        job, s.queue[largest] = s.queue[largest], s.queue[at]
+        s.queue[at] = job
+        _insert_small(w, s, job)
+
+
+@helper()
+def _keep_best(s: Search) -> None:
+    s.totals[TOTAL] = 0.0
+    for job in range(s.used.size):
+        s.totals[TOTAL] += s.costs[job]
+        s.best_used[job] = s.used[job]
+    s.totals[BEST] = s.totals[TOTAL]
+    for place in range(s.held.shape[1]):
+        s.best[0, place] = s.held[0, place]
+        s.best[1, place] = s.held[1, place]
+
+
+@inlined
+def _begin_step(s: Search) -> None:
+    s.numbers[STEP] += 1
+    s.numbers[TOUCHED] = 0
+    s.numbers[QUEUED] = 0
+
+
+@helper()
+def _queue_some(w: Window, s: Search, most_removed: int) -> None:
+    """Remove some jobs on several nodes, most of them near each other, and queue them, and jobs that are left out."""
+    anchor, some_left_out = below(s.words, s.users.size), s.totals[TOTAL] >= w.left_out_cost
+    for number in range((1 + below(s.words, most_removed)) if s.wide.size > 0 else 0):
+        chosen, nearest = -1, np.inf
+        tries = 1 if uniform(s.words) < 0.3 else 4
+        for _ in range(tries):
+            job = s.wide[below(s.words, s.wide.size)]
+            if s.used[job] == 0:
+                continue
+            distance = float(abs(s.held[0, w.jobs[job].first] - anchor))
+            if number == 0:
+                # One that costs no more than it must need not move.
+                distance = s.alone[job] - s.costs[job]
+            if distance < nearest:
+                chosen, nearest = job, distance
+        if chosen >= 0:
+            if number == 0:
+                anchor = s.held[0, w.jobs[chosen].first]
+            _remove(w, s, chosen)
+    for _ in range(2 * some_left_out):
+        for _ in range(8):
+            job = below(s.words, s.used.size)
+            if s.used[job] == 0 and s.stamp[job] != s.numbers[STEP]:
+                _touch(w, s, job)
+                s.queue[s.numbers[QUEUED]] = job
+                s.numbers[QUEUED] += 1
+                break
+
+
+@helper()
+def _undo(w: Window, s: Search) -> None:
+    for at in range(s.numbers[TOUCHED]):
+        _hold(w, s, s.touched[at], -1)
+        s.used[s.touched[at]] = 0
+    for at in range(s.numbers[TOUCHED]):
+        job = s.touched[at]
+        for place in range(w.jobs[job].first, w.jobs[job].first + s.old_used[job]):
+            s.held[0, place] = s.old[0, place]
+            s.held[1, place] = s.old[1, place]
+        _settle(w, s, job, s.old_used[job])
+
+
+@kernel(boolean(WINDOW, SEARCH, boolean))
+def begin_search(w: Window, s: Search, is_given: bool) -> bool:
+    """Place the jobs as ``best`` says, or all from the largest to the smallest; return True."""
+    _begin_step(s)
+    s.totals[TOTAL] = 0.0
+    for job in range(s.used.size):
+        _hold(w, s, job, -1)
+        s.used[job] = 0
+        s.costs[job] = w.left_out_cost
+        s.totals[TOTAL] += w.left_out_cost
+    if is_given:
+        for job in range(s.used.size):
+            for place in range(w.jobs[job].first, w.jobs[job].first + s.best_used[job]):
+                s.held[0, place] = s.best[0, place]
+                s.held[1, place] = s.best[1, place]
+            _settle(w, s, job, s.best_used[job])
+    if not is_given:
+        for at in range(s.wide.size):
+            _insert(w, s, s.wide[at])
+        for job in range(s.used.size):
+            if w.jobs[job].most == 1:
+                s.queue[s.numbers[QUEUED]] = job
+                s.numbers[QUEUED] += 1
+        _insert_queued(w, s, 0)
+    _keep_best(s)
+    return True
+
+
+@kernel(float64(WINDOW, SEARCH, int64, float64, float64, float64, int64))
+def search_placements(
+    w: Window, s: Search, steps: int, temperature: float, factor: float, price: float, most_removed: int
+) -> float:
+    """Take so many steps, after each of which the temperature falls by a factor; return it."""
+    for _ in range(steps):
+        before = s.totals[TOTAL]
+        _begin_step(s)
+        _queue_some(w, s, most_removed)
+        sigma = price * uniform(s.words)
+        for leaf in range(w.insertion.price.size):
+            w.insertion.price[leaf] = sigma * bell(s.words)
+        ejecting = s.numbers[QUEUED]
+        for at in range(ejecting - 1, 0, -1):
+            other = below(s.words, at + 1)
+            job, s.queue[other] = s.queue[other], s.queue[at]
+            s.queue[at] = job
+        _insert_queued(w, s, ejecting)
+        worse = s.totals[TOTAL] - before
+        if worse > 0 and uniform(s.words) >= math.exp(-worse / temperature):
+            _undo(w, s)
+        elif s.totals[TOTAL] < s.totals[BEST] - 1e-9 * abs(s.totals[BEST]):
+            _keep_best(s)
+        temperature *= factor
+    return temperature
+
+
+@dataclass(frozen=True, slots=True)
+class Lns(PlacementSolver):
+    """Remove a few jobs on several nodes and insert each again where it costs least under random prices of the leaves.
+
+    Temperatures fall in cycles, each of which is twice as long as the one before and begins at the best answer.
+
+    Parameters
+    ----------
+    hottest, coldest
+        Temperatures at the ends of a cycle, in hops.
+    price
+        Largest standard deviation of the price of a node, in hops.
+    most_removed
+        Jobs on several nodes that a step removes at most.
+    """
+
+    name: ClassVar[str] = "lns"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset(), frozenset({Promise.ANYTIME, Promise.BOUND}), f"{LARGEST:,} jobs x nodes"
+    )
+    hottest: float = 1.0
+    coldest: float = 0.02
+    price: float = 4.0
+    most_removed: int = 4
+
+    def __post_init__(self) -> None:
+        if not (self.hottest >= self.coldest > 0 and self.price >= 0 and 1 <= self.most_removed <= MOST_EJECTING // 2):
+            fault = f"coldest is positive, hottest no less, price not negative, most_removed 1 to {MOST_EJECTING // 2}"
+            raise UsageError(f"these options make no search; {fault}")
+
+    def refusal(self, problem: PlacementProblem) -> str | None:
+        product = len(problem.jobs) * problem.size
+        return None if product <= LARGEST else f"it has {product:,} jobs x nodes, {LARGEST:,} are taken"
+
+    def kernels(self, problem: PlacementProblem) -> Iterable[Callable[..., Any]]:
+        return (*BOUND_KERNELS, begin_search, search_placements)
+
+    def search(self, problem: PlacementProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+        if run.clock.expired():
+            return StopReason.TIME_LIMIT
+        window = Window.of(problem)
+        alone = alone_costs(window, np.zeros(problem.size, dtype=np.int64))
+        run.prove(float(alone.sum()))
+        if run.is_proved() or run.clock.expired():
+            return StopReason.TIME_LIMIT
+        state = _state_of(window, alone, run.solution, seed)
+        begin_search(window, state, run.solution is not None)
+        try:
+            return self._cool(window, state, run, budget)
+        finally:
+            _offer(window, state, run)
+
+    def _cool(self, window: Window, state: Search, run: Run, budget: Budget) -> StopReason:
+        done, step_s, length, idle = 0, SLICE_S, SHORTEST, 0
+        _offer(window, state, run)
+        while idle < PATIENCE or budget.iterations is not None:
+            before, at, temperature = state.totals[BEST], 0, self.hottest * window.scale
+            while at < length:
+                left = length - at
+                if budget.iterations is not None:
+                    left = min(left, budget.iterations - done)
+                if run.is_proved() or left <= 0 or run.clock.expired():
+                    return StopReason.ITERATIONS if left <= 0 else StopReason.TIME_LIMIT
+                in_time = run.clock.remaining() / step_s
+                if in_time < 3 * left:
+                    # The last cycle ends with the time.
+                    length = at + max(1, int(in_time))
+                    left = length - at
+                steps = left if math.isinf(in_time) else min(left, max(1, int(SLICE_S / step_s)))
+                factor = (self.coldest * window.scale / temperature) ** (1.0 / max(1, length - at))
+                started = time.perf_counter()
+                temperature = search_placements(
+                    window, state, steps, temperature, factor, self.price, self.most_removed
+                )
+                step_s = max(1e-7, (time.perf_counter() - started) / steps)
+                at, done = at + steps, done + steps
+                if state.totals[BEST] - (run.bound or 0.0) <= tolerance_of(state.totals[BEST]):
+                    _offer(window, state, run)
+            if state.totals[BEST] < before:
+                _offer(window, state, run)
+            idle = 0 if state.totals[BEST] < before else idle + 1
+            length *= 2
+            begin_search(window, state, True)
+        return StopReason.COMPLETED
+
+
+def _state_of(window: Window, alone: FloatArray, given: Placements | None, seed: int) -> Search:
+    """Return a state in which no job has a node, and as its best what is given."""
+    n, m, levels = window.jobs.size, len(window.free), len(window.groups)
+    free, in_use, most = window.free, window.in_use, window.jobs["most"]
+    of_jobs = np.zeros((4, n), dtype=np.int64)
+    held = np.zeros((2, int(most.sum())), dtype=np.int64)
+    best, best_used = held.copy(), np.zeros(n, dtype=np.int64)
+    for job, places in enumerate(given.of_jobs if given is not None else ()):
+        first = int(window.jobs["first"][job])
+        best_used[job] = len(places)
+        best[:, first : first + len(places)] = np.array(places, dtype=np.int64).reshape(-1, 2).T
+    wide = np.flatnonzero(most > 1)
+    size = window.jobs["tasks"][wide] * np.maximum(window.jobs["least"][wide], 1)
+    leaves = len(window.tree.leaf_first) - 1
+    return Search(
+        free.copy(),
+        in_use.copy(),
+        free.copy(),
+        in_use.copy(),
+        of_jobs[0],
+        held,
+        np.zeros(n),
+        alone,
+        np.full(m, -1),
+        np.full(n, -1),
+        of_jobs[1],
+        held.copy(),
+        of_jobs[2],
+        of_jobs[3],
+        np.zeros(n + 2 * MOST_EJECTING, dtype=np.int64),
+        best_used,
+        best,
+        wide[np.argsort(-size, kind="stable")],
+        np.zeros(m, dtype=np.int64),
+        np.zeros(leaves, dtype=np.int64),
+        np.zeros(int(window.groups.max()) + 1 if levels else 1, dtype=np.int64),
+        np.zeros(3, dtype=np.int64),
+        np.zeros(2),
+        np.random.default_rng(seed).integers(1, 2**63, 4, dtype=np.uint64),
+    )
+
+
+def _offer(window: Window, state: Search, run: Run) -> None:
+    run.offer(placements_of(window.jobs["first"], state.best_used, state.best))
