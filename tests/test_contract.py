@@ -13,8 +13,10 @@ import pytest
 from support.brute_force import optimum
 from support.coallocations import best_value as best_coallocation
 from support.knapsacks import best_value as best_selection
+from support.placements import best_cost
 from support.windows import paper_window, resequenced, tiny_window, window, with_jobs
 
+from allocopt.cluster.options import FatTreeOptions
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import MissingPackageError, UsageError
 from allocopt.problems.base import Problem, Strategy
@@ -22,6 +24,7 @@ from allocopt.problems.coallocation.generate import synthetic_coallocation
 from allocopt.problems.instances import read_instances
 from allocopt.problems.knapsack import Reward
 from allocopt.problems.knapsack.generate import synthetic_knapsack
+from allocopt.problems.placement.generate import synthetic_placement
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Promise, Solver
@@ -45,6 +48,7 @@ BEST: dict[str, Callable[[Any], float]] = {
     "topology": optimum,
     "knapsack": best_selection,
     "coallocation": best_coallocation,
+    "placement": best_cost,
 }
 """The kinds, and what finds the optimum of each by looking at every solution."""
 
@@ -66,9 +70,9 @@ def installed() -> dict[Key, Solver]:
 
 SOLVERS = installed()
 WINDOWS = tuple(read_instances([Path("@tiny")]))
-OTHERS = tuple(read_instances([Path("@knapsacks"), Path("@coallocations")]))
+OTHERS = tuple(read_instances([Path("@knapsacks"), Path("@coallocations"), Path("@placements")]))
 SMALL = (*WINDOWS, tiny_window(0), *OTHERS)
-FEW = (WINDOWS[0], *(problem for problem in OTHERS if problem.name in ("tiny-means", "tiny-one-guest")))
+FEW = (WINDOWS[0], *(problem for problem in OTHERS if problem.name in ("tiny-means", "tiny-one-guest", "tiny-shared")))
 PAPER = tuple(paper_window(seed) for seed in range(2))
 LARGER: tuple[Problem, ...] = (
     *PAPER,
@@ -77,6 +81,7 @@ LARGER: tuple[Problem, ...] = (
         for seed, (reward, slots) in enumerate([(reward, slots) for reward in Reward for slots in (0, 3)])
     ),
     *(synthetic_coallocation(f"guests-{most}", np.random.default_rng(most), 8, 6, max_guests=most) for most in (1, 3)),
+    synthetic_placement("shared", np.random.default_rng(2), 8, 0.5, 0.5, FatTreeOptions(2, 2, 3)),
 )
 
 
@@ -134,7 +139,7 @@ def best_of_all(problem: Problem) -> float:
 
 def excess(problem: Problem, value: float, other: float) -> float:
     """By how much a value is worse than another one."""
-    return value - other if problem.kind == "topology" else other - value
+    return value - other if problem.sense == "min" else other - value
 
 
 def assert_consistent(problem: Problem, result: Result) -> None:
@@ -213,7 +218,7 @@ def test_an_exact_solver_stops_at_the_gap_asked_for_or_with_a_proof(key: Key, pr
 
 @pytest.mark.parametrize(("key", "problem"), cases(SMALL + LARGER[:4] + LARGER[-1:]))
 def test_the_same_seed_gives_the_same_answer(key: Key, problem: Problem) -> None:
-    budget = Budget(iterations=30) if problem.kind == "topology" else Budget(ENOUGH_S)
+    budget = Budget(iterations=30) if problem.kind == "topology" or key[1] == "lns" else Budget(ENOUGH_S)
     first, again = (solved(key, problem, budget, seed=7) for _ in range(2))
     assert again.objective == pytest.approx(first.objective, rel=1e-9)
     if key[1] not in FOREIGN and (key[1] != "auto" or problem.kind == "topology"):

@@ -24,7 +24,6 @@ from allocopt.problems.placement.window import (
     BOUND_KERNELS,
     WINDOW,
     Window,
-    alone_costs,
     cheapest_counts,
     count_nodes,
     find_room,
@@ -128,23 +127,28 @@ def _touch(w: Window, s: Search, job: int) -> None:
 
 
 @helper()
+def _cost(w: Window, s: Search, job: int, used: int) -> float:
+    """Cost of a job on the nodes that stand in its places; none leaves it out."""
+    if used == 0:
+        return w.left_out_cost
+    tree, take, saved = w.tree, w.insertion.take, 0.0
+    for vertex in range(tree.idle.size):
+        take[vertex] = 0
+    for place in range(w.jobs[job].first, w.jobs[job].first + used):
+        take[w.leaf[s.held[0, place]]] += 1
+    for vertex in range(tree.idle.size):
+        for place in range(tree.first_child[vertex], tree.first_child[vertex + 1]):
+            take[vertex] += take[tree.children[place]]
+        saved += tree.weight[vertex] * take[vertex] * take[vertex]
+    return w.scale * hops_of(w, used, saved)
+
+
+@helper()
 def _settle(w: Window, s: Search, job: int, used: int) -> None:
-    """Let a job hold the nodes that stand in its places; none leaves it out."""
+    """Let a job hold the nodes that stand in its places."""
     s.used[job] = used
     _hold(w, s, job, 1)
-    tree, take = w.tree, w.insertion.take
-    cost = w.left_out_cost
-    if used > 0:
-        saved = 0.0
-        for vertex in range(tree.idle.size):
-            take[vertex] = 0
-        for place in range(w.jobs[job].first, w.jobs[job].first + used):
-            take[w.leaf[s.held[0, place]]] += 1
-        for vertex in range(tree.idle.size):
-            for place in range(tree.first_child[vertex], tree.first_child[vertex + 1]):
-                take[vertex] += take[tree.children[place]]
-            saved += tree.weight[vertex] * take[vertex] * take[vertex]
-        cost = w.scale * hops_of(w, used, saved)
+    cost = _cost(w, s, job, used)
     s.totals[TOTAL] += cost - s.costs[job]
     s.costs[job] = cost
 
@@ -163,10 +167,10 @@ def _remove(w: Window, s: Search, job: int) -> None:
 def _fit(w: Window, s: Search, job: int, node: int, tasks: int) -> float:
     """Return how badly a job fills what is left of a node: its free rest relative to the job; random by a third."""
     needed = w.per_node[job, 0] + tasks * w.per_task[job, 0]
-    rest = (s.room[node, 0] - needed) / (1.0 + needed)
+    rest = float(s.room[node, 0] - needed) / (1.0 + needed)
     if s.users[node] == 0 and not w.jobs[job].is_exclusive:
         rest += UNTOUCHED
-    return rest * (1.0 + 0.5 * uniform(s.words))
+    return float(rest * (1.0 + 0.5 * uniform(s.words)))
 
 
 @helper()
@@ -276,6 +280,8 @@ def _insert(w: Window, s: Search, job: int) -> None:
     """Insert a job at the least hop cost; jobs on one node that are in its way are removed and queued."""
     _touch(w, s, job)
     used, first = _find(w, s, job, s.wide_room, s.wide_users), w.jobs[job].first
+    if _cost(w, s, job, used) > w.left_out_cost:
+        used = 0
     for place in range(first, first + used):
         node, tasks = s.held[0, place], s.held[1, place]
         while tasks_in(w, s.room, s.users, job, node) < tasks:
@@ -474,7 +480,7 @@ class Lns(PlacementSolver):
         if run.clock.expired():
             return StopReason.TIME_LIMIT
         window = Window.of(problem)
-        alone = alone_costs(window, np.zeros(problem.size, dtype=np.int64))
+        alone = window.alone()
         run.prove(float(alone.sum()))
         if run.is_proved() or run.clock.expired():
             return StopReason.TIME_LIMIT

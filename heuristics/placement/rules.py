@@ -12,10 +12,11 @@ from allocopt.cluster.named import NamedTree
 from allocopt.cluster.topology import Tree
 from allocopt.kernels.compiled import kernel
 from allocopt.placement import NodeTasks, PlacementProblem, Placements, PlacementSolver
+from allocopt.problems.placement.window import BOUND_KERNELS, Window
 from allocopt.simulator.shared.kernel import choose, hold
 from allocopt.simulator.shared.simulation import new_shared
 from allocopt.simulator.shared.state import NOW, SHARED, Allocation, Shared
-from allocopt.solving import Capabilities, Run, StopReason
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
 
 JOBS_AT_ONCE = 100  # between two looks at the clock
@@ -63,12 +64,13 @@ class _Rule(PlacementSolver):
     """Place the jobs in their order by a rule of the simulator; who finds no room is left out."""
 
     allocation: ClassVar[Allocation]
-    capabilities: ClassVar[Capabilities] = Capabilities(frozenset(), frozenset(), "any")
+    capabilities: ClassVar[Capabilities] = Capabilities(frozenset(), frozenset({Promise.BOUND}), "any")
 
     def kernels(self, problem: PlacementProblem) -> Iterable[Callable[..., Any]]:
-        return (place_in_turn,)
+        return (*BOUND_KERNELS, place_in_turn)
 
     def search(self, problem: PlacementProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+        run.prove(float(Window.of(problem).alone().sum()))
         state, is_left = _state_of(problem, self.allocation), True
         while is_left and not run.clock.expired():
             is_left = place_in_turn(state, JOBS_AT_ONCE)

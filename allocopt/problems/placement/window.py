@@ -112,6 +112,11 @@ class Window(NamedTuple):
             float(problem.left_out_cost or 0.0),
         )
 
+    def alone(self) -> FloatArray:
+        """Return the least that each job costs if it has all that is free for itself, shape ``(J,)``."""
+        costs: FloatArray = alone_costs(self, np.zeros(len(self.free), dtype=np.int64))
+        return costs
+
 
 WINDOW = record_type(Window)
 
@@ -228,10 +233,7 @@ def _alone(w: Window, job: int, mask: int, level: int, group: int, tasks_at: Int
 
 @kernel(float64[::1](WINDOW, int64[::1]), allocates=True)
 def alone_costs(w: Window, tasks_at: IntArray) -> FloatArray:
-    """Return the least that each job costs if it has all that is free for itself, shape ``(J,)``.
-
-    ``tasks_at`` is scratch of a number for each node; prices of leaves are zero.
-    """
+    """See `Window.alone`; ``tasks_at`` is scratch of a number for each node, prices of leaves are zero."""
     costs = np.full(w.jobs.size, w.left_out_cost)
     for job in range(w.jobs.size):
         asked = w.jobs[job]

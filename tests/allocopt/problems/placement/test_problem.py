@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from support.placements import best_cost, four_pairs, hop_cost_of, request, small_placements
+from support.windows import windows
 
 from allocopt.cluster.cluster import Cluster, ClusterNode
 from allocopt.cluster.named import Switch, tree_of_switches
@@ -12,6 +13,8 @@ from allocopt.errors import InvalidProblemError, InvalidSolutionError
 from allocopt.placement import NodeTasks, PlacementJob, PlacementProblem, Placements
 from allocopt.problems.placement.generate import synthetic_placement
 from allocopt.problems.placement.verify import verify_placements
+from allocopt.problems.topology import TopologyProblem
+from allocopt.solving.result import Status
 from allocopt.solving.solve import solve
 
 SHAPE = (8, 2, 2)
@@ -93,6 +96,39 @@ def test_no_rule_ever_gives_more_than_there_is_or_beats_the_optimum(problem: Pla
         result = solve(problem, solver=rule)
         assert result.objective is not None
         assert verify_placements(problem, result.found()) == result.objective >= best - 1e-9
+
+
+@pytest.mark.slow
+@settings(max_examples=25)
+@given(small_placements())
+def test_programs_and_search_find_the_optimum_of_brute_force(problem: PlacementProblem) -> None:
+    best = best_cost(problem)
+    for name in ("cp-sat", "highs"):
+        result = solve(problem, solver=name)
+        assert result.status is Status.OPTIMAL
+        assert result.objective == pytest.approx(best, rel=1e-9, abs=1e-9)
+    result = solve(problem, solver="lns", iterations=300, time_limit=None)
+    assert result.objective is not None
+    assert result.bound is not None
+    assert result.bound - 1e-9 <= best <= result.objective + 1e-9
+
+
+@pytest.mark.slow
+@settings(max_examples=25)
+@given(windows(most_idle=7, most_jobs=3))
+def test_whole_nodes_have_the_same_optimum_as_a_placement(window: TopologyProblem) -> None:
+    size, levels = window.topology.size, len(window.topology.hops) - 1
+    idle = np.isin(np.arange(size), window.idle_nodes)
+    jobs = tuple(
+        PlacementJob(job.id, request((size, 1, levels), job.nodes, (job.nodes,) * 2, 1, (0,), (0,), alone=True))
+        for job in window.jobs
+    )
+    free = np.where(idle, 1, 0)[:, None]
+    shared = PlacementProblem(window.topology, ("cores",), free, ~idle, jobs, window.hop_cost)
+    best = solve(window.with_strategy("free"), solver="exact").objective
+    for name in ("cp-sat", "highs"):
+        result = solve(shared, solver=name)
+        assert (result.status, result.objective) == (Status.OPTIMAL, pytest.approx(best, rel=1e-9, abs=1e-9))
 
 
 def test_a_forest_of_a_cluster_is_kept_apart() -> None:

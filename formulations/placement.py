@@ -1,0 +1,188 @@
+"""Exact solvers of placement problems: the program of ``scip``, ``highs`` and ``cp-sat``.
+
+``x_{j,v,t}`` says that node v has t tasks of job j, ``z_{j,n,k}`` that j has n nodes, all from its set k, and
+``y_{j,n,l,g,a}`` that a of n nodes, two at least, are in group g of level l. With the coefficients of
+`allocopt.cluster.topology.HopFormula`, minimize
+
+    ``sum of left_out_cost (1 - z) + scale (top n - bottom) z - scale w_l a^2 y / n``
+
+where for every job ``sum z <= 1``, ``sum x = sum n z``, ``sum t x = tasks sum z``, on every node
+``sum over t of x <= sum of the z of sets with it``, for every n and level ``sum a y = n sum z`` and, where few groups
+may be spanned, ``sum y <= most sum z``, for every group also ``sum over a of y <= sum z`` and ``sum a y <= sum x``.
+On every node, what x take is no more than is free, and S shared jobs leave it to one that has it alone:
+``S sum over these of x + sum over those of x <= S``.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from allocopt.arrays import IntArray
+from allocopt.cluster.topology import HopFormula
+from allocopt.placement import NodeTasks, PlacementProblem, Placements, PlacementSolver
+from allocopt.problems.placement.window import BOUND_KERNELS, Window
+from allocopt.solving import Run
+from formulations.backends.program import BinaryProgram, Formulation, Names, Rows
+from formulations.backends.solver import BackEndSolver
+
+ROUNDING = 1e-12  # what sums of costs can lose by rounding, relative to what is summed, and more than that
+MOST_PAIRS = 20_000  # jobs times nodes above which a program is not even counted
+
+
+class PlacementModel(Formulation):
+    """The program of a problem."""
+
+    def __init__(self, problem: PlacementProblem) -> None:
+        self._problem = problem
+        self._groups = problem.groups
+        x, z, y = [], [], []
+        for job, asked in enumerate(one.request for one in problem.jobs):
+            room = problem.room(job)
+            most = min(asked.most_nodes, int(np.count_nonzero(room)))
+            least_tasks = max(1, asked.tasks - (most - 1) * asked.most_tasks)
+            room[room < least_tasks] = 0
+            for node in np.flatnonzero(room).tolist():
+                x += [(job, node, tasks) for tasks in range(least_tasks, int(room[node]) + 1)]
+            for size in range(asked.least_nodes, most + 1):
+                z += [(job, size, number) for number in range(len(asked.masks))]
+                for level, row in enumerate(self._groups) if size > 1 else ():
+                    there = np.bincount(row, room > 0)
+                    for group in np.flatnonzero(there).tolist():
+                        counts = range(1, min(size, int(there[group])) + 1)
+                        y += [(job, size, level, group, count) for count in counts]
+        self.x, self.z, self.y = (
+            np.array(table, dtype=np.int64).reshape(-1, width) for table, width in ((x, 3), (z, 3), (y, 5))
+        )
+
+    def is_empty(self) -> bool:
+        """Whether no job fits anywhere."""
+        return not len(self.x)
+
+    @staticmethod
+    def most_nonzeros(problem: PlacementProblem) -> int:
+        """Return the most nonzeros that the program of a problem has, known before it is built."""
+        levels, total = len(problem.groups), 0
+        for job, asked in enumerate(one.request for one in problem.jobs):
+            room = problem.room(job)
+            sizes = max(0, min(asked.most_nodes, int(np.count_nonzero(room))) - asked.least_nodes + 1)
+            total += int(room.sum()) * (5 + levels + len(problem.resources))
+            total += sizes * len(asked.masks) * problem.size + 4 * sizes * levels * problem.size
+        return total
+
+    def program(self) -> BinaryProgram:
+        """Build the program; columns are x, then z, then y."""
+        problem, rows = self._problem, Rows()
+        job, node, tasks = self.x.T
+        for number in range(len(problem.jobs)):
+            if (job == number).any():
+                self._add_job(rows, number)
+        asked = [one.request for one in problem.jobs]
+        per_task, per_node = (np.stack([getattr(one, key) for one in asked]) for key in ("per_task", "per_node"))
+        alone = np.array([one.is_exclusive for one in asked])[job]
+        amounts = np.where(alone[:, None], problem.free[node], per_node[job] + tasks[:, None] * per_task[job])
+        for place in np.unique(node).tolist():
+            here = np.flatnonzero(node == place)
+            for resource, free in enumerate(problem.free[place].tolist()):
+                units = amounts[here, resource]
+                if units.sum() > free:
+                    rows.at_most(free, (here[units > 0], units[units > 0]))
+            single, shared = here[alone[here]], here[~alone[here]]
+            if len(single):
+                most = max(1, len(np.unique(job[shared])))
+                rows.at_most(most, (single, most), (shared, 1))
+        formula = HopFormula.of(problem.topology, problem.hop_cost)
+        size = self.z[:, 1]
+        placing = np.where(size > 1, formula.scale * (formula.top * size - formula.bottom), 0.0)
+        weights = np.array([*formula.weights, 0.0])
+        saving = -formula.scale * weights[self.y[:, 2]] * self.y[:, 4] ** 2 / self.y[:, 1]
+        left_out = float(problem.left_out_cost or 0.0)
+        return rows.program(np.concatenate((np.zeros(len(self.x)), placing - left_out, saving)), list(self._names()))
+
+    def _add_job(self, rows: Rows, number: int) -> None:
+        asked, first_y = self._problem.jobs[number].request, len(self.x) + len(self.z)
+        x, z, y = (np.flatnonzero(table[:, 0] == number) for table in (self.x, self.z, self.y))
+        (_, node, tasks), (_, size, chosen) = self.x[x].T, self.z[z].T
+        _, y_size, y_level, y_group, y_count = self.y[y].T
+        z, y = len(self.x) + z, first_y + y
+        rows.at_most(1, (z, 1))
+        rows.at_most(0, (x, 1), (z, -size), lower=0)
+        rows.at_most(0, (x, tasks), (z, -asked.tasks), lower=0)
+        for place in np.unique(node).tolist():
+            rows.at_most(0, (x[node == place], 1), (z[asked.masks[chosen, place]], -1))
+        for level, most in enumerate(asked.most_groups):
+            for group in np.unique(y_group[y_level == level]).tolist():
+                mine = (y_level == level) & (y_group == group)
+                rows.at_most(0, (y[mine], y_count[mine]), (x[self._groups[level, node] == group], -1))
+            for n in np.unique(y_size).tolist():
+                mine, of_size = (y_level == level) & (y_size == n), z[size == n]
+                rows.at_most(0, (y[mine], y_count[mine]), (of_size, -n), lower=0)
+                if most:
+                    rows.at_most(0, (y[mine], 1), (of_size, -most))
+                for group in np.unique(y_group[mine]).tolist():
+                    rows.at_most(0, (y[mine & (y_group == group)], 1), (of_size, -1))
+
+    def decode(self, chosen: IntArray) -> Placements:
+        """Return the solution of the chosen columns."""
+        found: list[list[NodeTasks]] = [[] for _ in self._problem.jobs]
+        for job, node, tasks in self.x[chosen[chosen < len(self.x)]].tolist():
+            found[job].append(NodeTasks(node, tasks))
+        return Placements(tuple(map(tuple, found)))
+
+    def encode(self, solution: Placements) -> IntArray | None:
+        """Columns of a solution; None if the program leaves some of it out."""
+        stacked = enumerate((*map(tuple, self.x.tolist()), *map(tuple, self.z.tolist()), *map(tuple, self.y.tolist())))
+        # Rows of x and z may be equal: the part that a row is of tells them apart.
+        ends = len(self.x), len(self.x) + len(self.z)
+        column = {(number >= ends[0], *row): number for number, row in stacked}
+        columns = []
+        for job, (places, nodes) in enumerate(zip(solution.of_jobs, solution.node_sets, strict=True)):
+            if not places:
+                continue
+            sets = np.flatnonzero(self._problem.jobs[job].request.masks[:, nodes].all(axis=1))
+            keys: list[tuple[int, ...]] = [(False, job, node, tasks) for node, tasks in places]
+            keys.append((True, job, len(nodes), int(sets[0]) if len(sets) else -1))
+            for level, row in enumerate(self._groups) if len(nodes) > 1 else ():
+                counts = enumerate(np.bincount(row[nodes]).tolist())
+                keys += [(True, job, len(nodes), level, group, count) for group, count in counts if count]
+            columns += [column.get(key, -1) for key in keys]
+        return None if -1 in columns else np.sort(np.array(columns, dtype=np.int64))
+
+    def bound_of(self, bound: float) -> float:
+        """Lower bound on the objective: that of the program, and what it costs to leave all jobs out."""
+        nobody = len(self._problem.jobs) * float(self._problem.left_out_cost or 0.0)
+        return max(0.0, nobody + bound - ROUNDING * (nobody + abs(bound)))
+
+    def _names(self) -> Iterator[Names]:
+        for stem, table in (("x", self.x), ("z", self.z), ("y", self.y)):
+            # Columns that differ in the last index alone stand together.
+            changes = np.flatnonzero((table[1:, :-1] != table[:-1, :-1]).any(axis=1)) + 1
+            for part in np.split(table, changes) if len(table) else ():
+                yield (stem, *part[:1, :-1].T, part[:, -1])
+
+
+class IntegerPlacement(BackEndSolver[PlacementProblem, float], PlacementSolver):
+    """The program of a placement problem."""
+
+    largest_nonzeros: ClassVar[int] = 500_000
+    no_model = "no job fits anywhere"
+
+    def refusal(self, problem: PlacementProblem) -> str | None:
+        pairs = len(problem.jobs) * problem.size
+        if pairs > MOST_PAIRS:
+            return f"it has {pairs:,} jobs x nodes, {MOST_PAIRS:,} are taken"
+        return super().refusal(problem) or self.too_many(PlacementModel.most_nonzeros(problem))
+
+    def kernels(self, problem: PlacementProblem) -> Iterable[Callable[..., Any]]:
+        return BOUND_KERNELS
+
+    def tables(self, problem: PlacementProblem) -> float:
+        return float(Window.of(problem).alone().sum())
+
+    def prepare(self, problem: PlacementProblem, bound: float, run: Run) -> object:
+        self.begin(problem, run, bound, ())
+        return run.solution
+
+    def formulate(self, problem: PlacementProblem, bound: float, known: float | None = None) -> Formulation | None:
+        model = PlacementModel(problem)
+        return None if model.is_empty() else model
