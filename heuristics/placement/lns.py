@@ -20,6 +20,7 @@ from allocopt.kernels.arrays import IntMatrix, record_type
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.random import bell, below, uniform
 from allocopt.placement import PlacementProblem, Placements, PlacementSolver
+from allocopt.problems.placement.prices import PRICE_KERNELS, bound_by_prices
 from allocopt.problems.placement.window import (
     BOUND_KERNELS,
     WINDOW,
@@ -40,6 +41,7 @@ SIZES = 3  # numbers of nodes that an insertion compares
 IN_THE_WAY, UNTOUCHED = 1e6, 4.0  # what a node counts less for where jobs have to go, or where nobody is yet
 SLICE_S = 0.005  # between two looks at the clock
 MOST_EJECTING = 16  # jobs that a step removes at most
+PRICES_SHARE = 0.3  # of the time that is left, for the bound
 SHORTEST, PATIENCE = 500, 5  # steps of the first cycle, and cycles without a better answer before it gives up
 
 TOTAL, BEST = range(2)
@@ -474,7 +476,7 @@ class Lns(PlacementSolver):
         return None if product <= LARGEST else f"it has {product:,} jobs x nodes, {LARGEST:,} are taken"
 
     def kernels(self, problem: PlacementProblem) -> Iterable[Callable[..., Any]]:
-        return (*BOUND_KERNELS, begin_search, search_placements)
+        return (*BOUND_KERNELS, *PRICE_KERNELS, begin_search, search_placements)
 
     def search(self, problem: PlacementProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         if run.clock.expired():
@@ -503,7 +505,7 @@ class Lns(PlacementSolver):
                 if run.is_proved() or left <= 0 or run.clock.expired():
                     return StopReason.ITERATIONS if left <= 0 else StopReason.TIME_LIMIT
                 in_time = run.clock.remaining() / step_s
-                if in_time < 3 * left:
+                if done > 0 and in_time < 3 * left:
                     # The last cycle ends with the time.
                     length = at + max(1, int(in_time))
                     left = length - at
@@ -519,6 +521,9 @@ class Lns(PlacementSolver):
                     _offer(window, state, run)
             if state.totals[BEST] < before:
                 _offer(window, state, run)
+            if length == SHORTEST:
+                # A good answer tells how far prices have to climb.
+                _prove_by_prices(window, state, run)
             idle = 0 if state.totals[BEST] < before else idle + 1
             length *= 2
             begin_search(window, state, True)
@@ -569,3 +574,8 @@ def _state_of(window: Window, alone: FloatArray, given: Placements | None, seed:
 
 def _offer(window: Window, state: Search, run: Run) -> None:
     run.offer(placements_of(window.jobs["first"], state.best_used, state.best))
+
+
+def _prove_by_prices(window: Window, state: Search, run: Run) -> None:
+    least = (1.0 - PRICES_SHARE) * run.clock.remaining()
+    run.prove(bound_by_prices(window, state.alone, state.totals[BEST], lambda: run.clock.remaining() < least))

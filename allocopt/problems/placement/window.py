@@ -1,13 +1,7 @@
-"""A placement problem as kernels take it: room on its nodes, the cheapest nodes of one job by counts, and bounds.
+"""A placement problem as kernels take it: room on its nodes, and the cheapest nodes of one job by counts.
 
 What one job costs depends on how many of its nodes lie in each group, so that the cheapest counts follow from how many
-nodes of each leaf have room, exactly (`allocopt.kernels.insertion`). With prices of what a leaf has, jobs that are each
-placed alone bound the whole (Lagrangian relaxation of the rows ``what the jobs use of a leaf <= what is free there``):
-
-    ``sum over j of min(left out, max(alone_j, min over counts of hops + prices * use)) - prices * free``
-
-A leaf has its resources, and slots: a node takes at most one job of those that are alone, or need more than half of
-the cores, or whatever is the first resource, of every node of the leaf.
+nodes of each leaf have room, exactly (`allocopt.kernels.insertion`).
 """
 
 from typing import NamedTuple, Protocol
@@ -31,7 +25,6 @@ from allocopt.problems.placement.problem import PlacementProblem
 from allocopt.problems.topology.tables import TREE_KERNELS, group_tree
 
 EXACT = 1e-9  # what rounding may take from a sum of whole numbers
-PATIENCE = 15  # rounds of prices without a better bound after which steps are halved
 
 
 class AskedRecord(Protocol):
@@ -114,7 +107,7 @@ class Window(NamedTuple):
 
     def alone(self) -> FloatArray:
         """Return the least that each job costs if it has all that is free for itself, shape ``(J,)``."""
-        costs: FloatArray = alone_costs(self, np.zeros(len(self.free), dtype=np.int64))
+        costs: FloatArray = alone_costs(self, np.zeros(len(self.free), dtype=np.int64), 0)
         return costs
 
 
@@ -204,8 +197,8 @@ def least_tasks(w: Window, job: int, size: int) -> int:
 
 
 @helper()
-def _alone(w: Window, job: int, mask: int, level: int, group: int, tasks_at: IntArray) -> float:
-    asked = w.jobs[job]
+def _alone(w: Window, job: int, mask: int, group: int, tasks_at: IntArray, beyond: int) -> float:
+    asked, level = w.jobs[job], w.jobs[job].level
     room = find_room(w, w.free, w.in_use, job, mask, level, group, tasks_at)
     if room == 0:
         return np.inf
@@ -214,7 +207,7 @@ def _alone(w: Window, job: int, mask: int, level: int, group: int, tasks_at: Int
     for node in range(tasks_at.size):
         total += tasks_at[node]
     # Fewer nodes cannot hold the tasks.
-    least, most = max(asked.least, -(-asked.tasks // room)), min(asked.most, n)
+    least, most = max(asked.least, -(-asked.tasks // room)) + beyond, min(asked.most, n)
     if least > most or total < asked.tasks:
         return np.inf
     tree, state, best = w.tree, w.insertion, np.inf
@@ -231,16 +224,19 @@ def _alone(w: Window, job: int, mask: int, level: int, group: int, tasks_at: Int
     return best * w.scale
 
 
-@kernel(float64[::1](WINDOW, int64[::1]), allocates=True)
-def alone_costs(w: Window, tasks_at: IntArray) -> FloatArray:
-    """See `Window.alone`; ``tasks_at`` is scratch of a number for each node, prices of leaves are zero."""
+@kernel(float64[::1](WINDOW, int64[::1], int64), allocates=True)
+def alone_costs(w: Window, tasks_at: IntArray, beyond: int) -> FloatArray:
+    """See `Window.alone`; ``tasks_at`` is scratch of a number for each node, prices of leaves are zero.
+
+    Jobs have at least ``beyond`` nodes more than they need.
+    """
     costs = np.full(w.jobs.size, w.left_out_cost)
     for job in range(w.jobs.size):
         asked = w.jobs[job]
         for mask in range(asked.first_mask, asked.first_mask + asked.n_masks):
             for group in range(asked.n_groups):
                 if costs[job] > 0:
-                    costs[job] = min(costs[job], _alone(w, job, mask, asked.level, group, tasks_at))
+                    costs[job] = min(costs[job], _alone(w, job, mask, group, tasks_at, beyond))
     return costs
 
 

@@ -54,7 +54,7 @@ def test_every_solver_is_listed_with_what_it_takes(run: Run) -> None:
     by_name = {row["solver"]: row for row in rows}
     assert by_name["dp"]["strategies"] == ["dcas", "scas"]
     assert by_name["dp"]["kinds"] == ["knapsack", "topology"]
-    assert by_name["lns"]["kinds"] == ["topology"]
+    assert by_name["lns"]["kinds"] == ["placement", "topology"]
     assert "exact" in by_name["dp"]["promises"]
     assert by_name["sequential"]["strategies"] == ["dcas", "free", "scas"]
 

@@ -1,0 +1,264 @@
+"""A bound on the cost of placements by prices of what leaves have.
+
+With the rows ``what the jobs use of a leaf <= what is free there`` in the objective (Lagrangian relaxation), every job
+is placed alone, at the least sum of its hops and of the prices of what its nodes use, which the program for one job
+finds exactly (`allocopt.kernels.insertion`):
+
+    ``sum over j of min(left out, max(alone_j, min over counts of hops + prices * use)) - prices * free``
+
+A leaf has its resources, and slots: of the jobs that are alone, or need more than half of the first resource of each of
+its nodes, a node takes one at most. Prices climb by the subgradient, in steps of Polyak's length.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from numba import float64, int64, void
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.arrays import FloatMatrix, IntMatrix, record_type
+from allocopt.kernels.compiled import helper, inlined, kernel
+from allocopt.problems.placement.window import (
+    WINDOW,
+    Window,
+    alone_costs,
+    cheapest_counts,
+    hops_of,
+    least_tasks,
+    tasks_in,
+)
+
+SIZES = 3  # numbers of nodes of a job that are priced; those beyond cost what they cost alone
+ROUNDS, ROUNDS_AT_ONCE = 400, 10  # at most, and between two looks at the clock
+PATIENCE, SHORTEST = 15, 1e-3  # rounds without a better bound after which steps are halved; the last length
+BOUND, LENGTH, IDLE = range(3)
+
+
+class LeafPrices(NamedTuple):
+    """Prices of the leaves, and what jobs use of them, as shares of what is free; the last column is that of slots."""
+
+    eligible: IntMatrix  # nodes of each leaf that have room for a job, shape ``(J, leaves)``
+    needs: Annotated[FloatArray, 3]  # what a job uses of a leaf with every node, shape ``(J, leaves, R + 1)``
+    per_unit: FloatMatrix  # share of a leaf that a unit is, shape ``(leaves, R + 1)``
+    smallest: IntArray  # least number of nodes of each job
+    alone: FloatArray  # least cost of each job
+    beyond: FloatArray  # that of more nodes than are priced
+    prices: FloatMatrix  # of all that a leaf has
+    best_prices: FloatMatrix
+    use: FloatMatrix
+    take: IntArray
+    numbers: FloatArray  # best bound, length of steps, rounds without a better bound
+
+    @classmethod
+    def of(cls, window: Window, alone: FloatArray) -> "LeafPrices":
+        """Return prices of nothing."""
+        n, leaves, width = window.jobs.size, len(window.tree.leaf_first) - 1, window.free.shape[1] + 1
+        tasks_at = np.zeros(len(window.free), dtype=np.int64)
+        tables = [np.zeros((leaves, width)) for _ in range(4)]
+        made = cls(
+            np.zeros((n, leaves), dtype=np.int64),
+            np.zeros((n, leaves, width)),
+            tables[0],
+            np.zeros(n, dtype=np.int64),
+            alone,
+            alone_costs(window, tasks_at, SIZES),
+            tables[1],
+            tables[2],
+            tables[3],
+            np.zeros(leaves, dtype=np.int64),
+            np.array([float(alone.sum()), 1.0, 0.0]),
+        )
+        fill_needs(window, made, tasks_at, tasks_at.copy())
+        return made
+
+
+LEAF_PRICES = record_type(LeafPrices)
+
+
+@kernel(void(WINDOW, LEAF_PRICES, int64[::1], int64[::1]))
+def fill_needs(w: Window, p: LeafPrices, tasks_at: IntArray, has_slot: IntArray) -> None:
+    """Fill the tables of what jobs use; the arrays are scratch of a number for each node, the last one of zeros."""
+    n_resources = w.free.shape[1]
+    for node in range(w.free.shape[0]):
+        for resource in range(n_resources):
+            p.per_unit[w.leaf[node], resource] += w.free[node, resource]
+        # Until they are used, prices hold the most that a node has of the first resource.
+        p.prices[w.leaf[node], 0] = max(p.prices[w.leaf[node], 0], w.free[node, 0])
+    for job in range(w.jobs.size):
+        asked, room = w.jobs[job], 0
+        for node in range(w.free.shape[0]):
+            is_inside = False
+            for mask in range(asked.first_mask, asked.first_mask + asked.n_masks):
+                is_inside = is_inside or w.masks[mask, node]
+            tasks_at[node] = tasks_in(w, w.free, w.in_use, job, node) if is_inside else 0
+            room = max(room, tasks_at[node])
+        p.smallest[job] = asked.most + 1 if room == 0 else max(asked.least, -(-asked.tasks // room))
+        tasks = least_tasks(w, job, min(asked.most, p.smallest[job] + SIZES - 1))
+        for node in range(w.free.shape[0]):
+            leaf = w.leaf[node]
+            if tasks_at[node] < tasks:
+                continue
+            needed = w.per_node[job, 0] + tasks * w.per_task[job, 0]
+            if asked.is_exclusive or 2 * needed > p.prices[leaf, 0]:
+                p.needs[job, leaf, n_resources] = 1.0
+                has_slot[node] = 1
+            for resource in range(n_resources):
+                amount = w.per_node[job, resource] + tasks * w.per_task[job, resource]
+                if asked.is_exclusive:
+                    # It takes the whole node, which is at least the smallest.
+                    amount = w.free[node, resource]
+                    if p.eligible[job, leaf] > 0:
+                        amount = min(amount, int(p.needs[job, leaf, resource]))
+                p.needs[job, leaf, resource] = amount
+            p.eligible[job, leaf] += 1
+    for node in range(w.free.shape[0]):
+        p.per_unit[w.leaf[node], n_resources] += has_slot[node]
+    for leaf in range(p.prices.shape[0]):
+        p.prices[leaf, 0] = 0.0
+        for column in range(n_resources + 1):
+            if p.per_unit[leaf, column] > 0:
+                p.per_unit[leaf, column] = 1.0 / p.per_unit[leaf, column]
+            for job in range(w.jobs.size):
+                p.needs[job, leaf, column] *= p.per_unit[leaf, column]
+
+
+@inlined
+def _price_of_node(p: LeafPrices, job: int, leaf: int) -> float:
+    price = 0.0
+    for column in range(p.prices.shape[1]):
+        price += p.prices[leaf, column] * p.needs[job, leaf, column]
+    return float(price)
+
+
+@inlined
+def _price_of_task(w: Window, p: LeafPrices, job: int, leaf: int) -> float:
+    price = 0.0
+    for resource in range(w.free.shape[1]):
+        price += p.prices[leaf, resource] * p.per_unit[leaf, resource] * w.per_task[job, resource]
+    return float(price)
+
+
+@helper()
+def _cheapest(w: Window, p: LeafPrices, job: int, size: int) -> float:
+    """Find the cheapest leaves for so many nodes of a job; return hops and prices, and leave counts to the tree."""
+    tree, state = w.tree, w.insertion
+    n_leaves = p.prices.shape[0]
+    for leaf in range(n_leaves):
+        state.idle[leaf] = p.eligible[job, leaf]
+        state.price[leaf] = 0.0
+        if p.eligible[job, leaf] > 0:
+            state.price[leaf] = _price_of_node(p, job, leaf) * size / w.scale
+    for vertex in range(n_leaves, tree.idle.size):
+        state.idle[vertex] = 0
+        for place in range(tree.first_child[vertex], tree.first_child[vertex + 1]):
+            state.idle[vertex] += state.idle[tree.children[place]]
+    return float(w.scale * hops_of(w, size, cheapest_counts(w, size)))
+
+
+@helper()
+def _price_job(w: Window, p: LeafPrices, job: int) -> float:
+    """Return the least that a job costs under the prices, and count what it uses then."""
+    asked, n_leaves, least, found, at = w.jobs[job], p.prices.shape[0], np.inf, 0, -1
+    for leaf in range(n_leaves):
+        if p.eligible[job, leaf] > 0 and (at < 0 or _price_of_task(w, p, job, leaf) < _price_of_task(w, p, job, at)):
+            at = leaf
+    if at < 0:
+        return float(w.left_out_cost)
+    last = min(asked.most, p.smallest[job] + SIZES - 1)
+    tasks = least_tasks(w, job, last)
+    for size in range(p.smallest[job], last + 1):
+        # Tasks beyond those that every node has are somewhere.
+        cost = (asked.tasks - size * tasks) * _price_of_task(w, p, job, at)
+        cheapest = -1
+        if size == 1:
+            for leaf in range(n_leaves):
+                is_better = cheapest < 0 or _price_of_node(p, job, leaf) < _price_of_node(p, job, cheapest)
+                if p.eligible[job, leaf] > 0 and is_better:
+                    cheapest = leaf
+            cost += _price_of_node(p, job, cheapest)
+        else:
+            cost += _cheapest(w, p, job, size)
+        if cost < least:
+            least, found = cost, size
+            for leaf in range(n_leaves):
+                p.take[leaf] = int(leaf == cheapest) if size == 1 else w.insertion.take[leaf]
+    value = min(max(least, p.alone[job]), p.beyond[job])
+    if found == 0 or value >= w.left_out_cost:
+        return float(w.left_out_cost)
+    if value == p.beyond[job] and value < least:
+        return float(value)
+    for leaf in range(n_leaves):
+        for column in range(p.prices.shape[1]):
+            p.use[leaf, column] += p.take[leaf] * p.needs[job, leaf, column]
+    for resource in range(w.free.shape[1]):
+        more = (asked.tasks - found * tasks) * w.per_task[job, resource]
+        p.use[at, resource] += more * p.per_unit[at, resource]
+    return float(value)
+
+
+@kernel(float64(WINDOW, LEAF_PRICES, float64, int64))
+def raise_prices(w: Window, p: LeafPrices, known: float, rounds: int) -> float:
+    """Let the prices climb for so many rounds towards the cost of a solution that is known; return the best bound."""
+    for _ in range(rounds):
+        bound = 0.0
+        for leaf in range(p.prices.shape[0]):
+            for column in range(p.prices.shape[1]):
+                p.use[leaf, column] = 0.0
+                if p.per_unit[leaf, column] > 0:
+                    p.use[leaf, column] = -1.0
+                bound -= p.prices[leaf, column]
+        for job in range(w.jobs.size):
+            bound += _price_job(w, p, job)
+        is_better = bound > p.numbers[BOUND]
+        if is_better:
+            p.numbers[BOUND] = bound
+            p.numbers[IDLE] = 0
+        else:
+            p.numbers[IDLE] += 1
+        is_over = p.numbers[IDLE] > PATIENCE
+        if is_over:
+            p.numbers[IDLE] = 0
+            p.numbers[LENGTH] *= 0.5
+        total = 0.0
+        for leaf in range(p.prices.shape[0]):
+            for column in range(p.prices.shape[1]):
+                if is_better:
+                    p.best_prices[leaf, column] = p.prices[leaf, column]
+                if p.prices[leaf, column] > 0 or p.use[leaf, column] > 0:
+                    total += p.use[leaf, column] ** 2
+        if total == 0.0:
+            break
+        step = p.numbers[LENGTH] * (known - bound) / total
+        for leaf in range(p.prices.shape[0]):
+            for column in range(p.prices.shape[1]):
+                higher = max(0.0, p.prices[leaf, column] + step * p.use[leaf, column])
+                p.prices[leaf, column] = p.best_prices[leaf, column] if is_over else higher
+    return float(p.numbers[BOUND])
+
+
+PRICE_KERNELS = (fill_needs, raise_prices)  # entries that prices call
+
+
+def bound_by_prices(window: Window, alone: FloatArray, known: float, is_over: Callable[[], bool]) -> float:
+    """Return a lower bound on the cost of placements.
+
+    Parameters
+    ----------
+    alone
+        Least cost of each job.
+    known
+        Cost of a solution.
+    is_over
+        Whether the time for it is over.
+    """
+    # Ties would cost some of the bound.
+    exact = window._replace(insertion=window.insertion._replace(tie_break=0.0))
+    prices = LeafPrices.of(exact, alone)
+    bound = float(prices.numbers[BOUND])
+    for _ in range(0, ROUNDS, ROUNDS_AT_ONCE):
+        if is_over() or prices.numbers[LENGTH] < SHORTEST or bound >= known:
+            break
+        bound = raise_prices(exact, prices, known, ROUNDS_AT_ONCE)
+    window.insertion.price[:] = 0.0
+    return min(bound, known)
