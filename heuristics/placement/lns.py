@@ -40,7 +40,8 @@ LARGEST = 200_000_000  # jobs times nodes above which a single step may take a n
 SIZES = 3  # numbers of nodes that an insertion compares
 IN_THE_WAY, UNTOUCHED = 1e6, 4.0  # what a node counts less for where jobs have to go, or where nobody is yet
 SLICE_S = 0.005  # between two looks at the clock
-MOST_EJECTING = 16  # jobs that a step removes at most
+MOST_REMOVED, MOST_LEFT_OUT = 8, 6  # jobs that a step removes, and takes of those left out, at most
+POSTPONED = 0.25  # how often a job on several nodes comes after all others
 PRICES_SHARE = 0.3  # of the time that is left, for the bound
 SHORTEST, PATIENCE = 500, 5  # steps of the first cycle, and cycles without a better answer before it gives up
 
@@ -278,10 +279,10 @@ def _find(w: Window, s: Search, job: int, room: IntMatrix, users: IntArray) -> i
 
 
 @helper()
-def _insert(w: Window, s: Search, job: int) -> None:
-    """Insert a job at the least hop cost; jobs on one node that are in its way are removed and queued."""
+def _insert(w: Window, s: Search, job: int, room: IntMatrix, users: IntArray) -> None:
+    """Insert a job at the least hop cost where a table has room; jobs on one node in its way are removed and queued."""
     _touch(w, s, job)
-    used, first = _find(w, s, job, s.wide_room, s.wide_users), w.jobs[job].first
+    used, first = _find(w, s, job, room, users), w.jobs[job].first
     if _cost(w, s, job, used) > w.left_out_cost:
         used = 0
     for place in range(first, first + used):
@@ -310,9 +311,16 @@ def _insert_small(w: Window, s: Search, job: int) -> None:
 
 @helper()
 def _insert_queued(w: Window, s: Search, ejecting: int) -> None:
-    """Insert the queued jobs: the first so many one after the other, those then in the way by falling tasks."""
+    """Insert the queued jobs: the first so many one after the other, those then in the way by falling tasks.
+
+    Where jobs are left out, one of the first may come last: without it there may be room for several.
+    """
+    last, is_full = -1, s.totals[TOTAL] - ejecting * w.left_out_cost >= w.left_out_cost
     for at in range(ejecting):
-        _insert(w, s, s.queue[at])
+        if is_full and last < 0 and w.jobs[s.queue[at]].most > 1 and uniform(s.words) < POSTPONED:
+            last = s.queue[at]
+        else:
+            _insert(w, s, s.queue[at], s.wide_room, s.wide_users)
     for at in range(ejecting, s.numbers[QUEUED]):
         largest = at
         for other in range(at + 1, s.numbers[QUEUED]):
@@ -321,6 +329,8 @@ def _insert_queued(w: Window, s: Search, ejecting: int) -> None:
         job, s.queue[largest] = s.queue[largest], s.queue[at]
         s.queue[at] = job
         _insert_small(w, s, job)
+    if last >= 0:
+        _insert(w, s, last, s.room, s.users)
 
 
 @helper()
@@ -363,7 +373,7 @@ def _queue_some(w: Window, s: Search, most_removed: int) -> None:
             if number == 0:
                 anchor = s.held[0, w.jobs[chosen].first]
             _remove(w, s, chosen)
-    for _ in range(2 * some_left_out):
+    for _ in range((1 + below(s.words, MOST_LEFT_OUT)) * some_left_out):
         for _ in range(8):
             job = below(s.words, s.used.size)
             if s.used[job] == 0 and s.stamp[job] != s.numbers[STEP]:
@@ -404,7 +414,7 @@ def begin_search(w: Window, s: Search, is_given: bool) -> bool:
             _settle(w, s, job, s.best_used[job])
     if not is_given:
         for at in range(s.wide.size):
-            _insert(w, s, s.wide[at])
+            _insert(w, s, s.wide[at], s.wide_room, s.wide_users)
         for job in range(s.used.size):
             if w.jobs[job].most == 1:
                 s.queue[s.numbers[QUEUED]] = job
@@ -467,8 +477,8 @@ class Lns(PlacementSolver):
     most_removed: int = 4
 
     def __post_init__(self) -> None:
-        if not (self.hottest >= self.coldest > 0 and self.price >= 0 and 1 <= self.most_removed <= MOST_EJECTING // 2):
-            fault = f"coldest is positive, hottest no less, price not negative, most_removed 1 to {MOST_EJECTING // 2}"
+        if not (self.hottest >= self.coldest > 0 and self.price >= 0 and 1 <= self.most_removed <= MOST_REMOVED):
+            fault = f"coldest is positive, hottest no less, price not negative, most_removed 1 to {MOST_REMOVED}"
             raise UsageError(f"these options make no search; {fault}")
 
     def refusal(self, problem: PlacementProblem) -> str | None:
@@ -559,7 +569,7 @@ def _state_of(window: Window, alone: FloatArray, given: Placements | None, seed:
         held.copy(),
         of_jobs[2],
         of_jobs[3],
-        np.zeros(n + 2 * MOST_EJECTING, dtype=np.int64),
+        np.zeros(n + MOST_REMOVED + MOST_LEFT_OUT, dtype=np.int64),
         best_used,
         best,
         wide[np.argsort(-size, kind="stable")],

@@ -6,8 +6,9 @@ finds exactly (`allocopt.kernels.insertion`):
 
     ``sum over j of min(left out, max(alone_j, min over counts of hops + prices * use)) - prices * free``
 
-A leaf has its resources, and slots: of the jobs that are alone, or need more than half of the first resource of each of
-its nodes, a node takes one at most. Prices climb by the subgradient, in steps of Polyak's length.
+A leaf has its resources, nodes for jobs that have theirs alone, and multiples of some quanta of the first resource, for
+a node with f of it has at most floor(f / q) of the jobs that need q. Prices climb along the mean use of the last rounds
+(F. Barahona and R. Anbil, "The volume algorithm", Math. Program. 87, 2000), in steps of Polyak's length.
 """
 
 from collections.abc import Callable
@@ -30,61 +31,87 @@ from allocopt.problems.placement.window import (
 )
 
 SIZES = 3  # numbers of nodes of a job that are priced; those beyond cost what they cost alone
-ROUNDS, ROUNDS_AT_ONCE = 400, 10  # at most, and between two looks at the clock
-PATIENCE, SHORTEST = 15, 1e-3  # rounds without a better bound after which steps are halved; the last length
+ROUNDS, ROUNDS_AT_ONCE = 2000, 10  # at most, and between two looks at the clock
+MOST_QUANTA = 8
+NEWEST, GROW, SHRINK = 0.1, 1.1, 0.7  # weight of a round in the mean, and what steps grow and shrink by
+PATIENCE, FIRST, SHORTEST = 10, 0.005, 1e-6  # rounds without a better bound before that; first and last length
 BOUND, LENGTH, IDLE = range(3)
 
 
 class LeafPrices(NamedTuple):
-    """Prices of the leaves, and what jobs use of them, as shares of what is free; the last column is that of slots."""
+    """Prices of the leaves, and what jobs use of them, as shares of what is free.
+
+    The C columns are those of resources, of multiples of the quanta, and of nodes for jobs that have theirs alone.
+    """
 
     eligible: IntMatrix  # nodes of each leaf that have room for a job, shape ``(J, leaves)``
-    needs: Annotated[FloatArray, 3]  # what a job uses of a leaf with every node, shape ``(J, leaves, R + 1)``
-    per_unit: FloatMatrix  # share of a leaf that a unit is, shape ``(leaves, R + 1)``
+    quanta: IntArray
+    needs: Annotated[FloatArray, 3]  # what a job uses of a leaf with every node, shape ``(J, leaves, C)``
+    per_unit: FloatMatrix  # share of a leaf that a unit is, shape ``(leaves, C)``
     smallest: IntArray  # least number of nodes of each job
     alone: FloatArray  # least cost of each job
     beyond: FloatArray  # that of more nodes than are priced
     prices: FloatMatrix  # of all that a leaf has
     best_prices: FloatMatrix
-    use: FloatMatrix
+    use: FloatMatrix  # of all jobs less what is free
+    mean_use: FloatMatrix  # over the last rounds
     take: IntArray
     numbers: FloatArray  # best bound, length of steps, rounds without a better bound
 
     @classmethod
     def of(cls, window: Window, alone: FloatArray) -> "LeafPrices":
         """Return prices of nothing."""
-        n, leaves, width = window.jobs.size, len(window.tree.leaf_first) - 1, window.free.shape[1] + 1
+        jobs = window.jobs
+        needed = window.per_node[:, 0] + np.minimum(jobs["most_tasks"], jobs["tasks"]) * window.per_task[:, 0]
+        quanta = np.unique(needed[needed > 0])[-MOST_QUANTA:]
+        n, leaves, width = jobs.size, len(window.tree.leaf_first) - 1, window.free.shape[1] + len(quanta) + 1
         tasks_at = np.zeros(len(window.free), dtype=np.int64)
-        tables = [np.zeros((leaves, width)) for _ in range(4)]
+        per_unit, prices, best_prices, use, mean_use = (np.zeros((leaves, width)) for _ in range(5))
         made = cls(
             np.zeros((n, leaves), dtype=np.int64),
+            quanta,
             np.zeros((n, leaves, width)),
-            tables[0],
+            per_unit,
             np.zeros(n, dtype=np.int64),
             alone,
             alone_costs(window, tasks_at, SIZES),
-            tables[1],
-            tables[2],
-            tables[3],
+            prices,
+            best_prices,
+            use,
+            mean_use,
             np.zeros(leaves, dtype=np.int64),
-            np.array([float(alone.sum()), 1.0, 0.0]),
+            np.array([float(alone.sum()), FIRST, 0.0]),
         )
-        fill_needs(window, made, tasks_at, tasks_at.copy())
+        fill_needs(window, made, tasks_at)
         return made
 
 
 LEAF_PRICES = record_type(LeafPrices)
 
 
-@kernel(void(WINDOW, LEAF_PRICES, int64[::1], int64[::1]))
-def fill_needs(w: Window, p: LeafPrices, tasks_at: IntArray, has_slot: IntArray) -> None:
-    """Fill the tables of what jobs use; the arrays are scratch of a number for each node, the last one of zeros."""
+@inlined
+def _use_of(w: Window, p: LeafPrices, job: int, node: int, tasks: int, column: int) -> int:
+    """Units of a column that a job uses with so many tasks on a node."""
     n_resources = w.free.shape[1]
+    if column == n_resources + p.quanta.size:
+        return int(w.jobs[job].is_exclusive)
+    resource = column if column < n_resources else 0
+    amount = w.per_node[job, resource] + tasks * w.per_task[job, resource]
+    if w.jobs[job].is_exclusive:
+        amount = w.free[node, resource]
+    return int(amount if column < n_resources else amount // p.quanta[column - n_resources])
+
+
+@kernel(void(WINDOW, LEAF_PRICES, int64[::1]))
+def fill_needs(w: Window, p: LeafPrices, tasks_at: IntArray) -> None:
+    """Fill the tables of what jobs use; the array is scratch of a number for each node."""
+    n_resources, n_columns = w.free.shape[1], p.prices.shape[1]
     for node in range(w.free.shape[0]):
         for resource in range(n_resources):
             p.per_unit[w.leaf[node], resource] += w.free[node, resource]
-        # Until they are used, prices hold the most that a node has of the first resource.
-        p.prices[w.leaf[node], 0] = max(p.prices[w.leaf[node], 0], w.free[node, 0])
+        for number in range(p.quanta.size):
+            p.per_unit[w.leaf[node], n_resources + number] += w.free[node, 0] // p.quanta[number]
+        p.per_unit[w.leaf[node], n_columns - 1] += 1 - w.in_use[node]
     for job in range(w.jobs.size):
         asked, room = w.jobs[job], 0
         for node in range(w.free.shape[0]):
@@ -97,26 +124,15 @@ def fill_needs(w: Window, p: LeafPrices, tasks_at: IntArray, has_slot: IntArray)
         tasks = least_tasks(w, job, min(asked.most, p.smallest[job] + SIZES - 1))
         for node in range(w.free.shape[0]):
             leaf = w.leaf[node]
-            if tasks_at[node] < tasks:
-                continue
-            needed = w.per_node[job, 0] + tasks * w.per_task[job, 0]
-            if asked.is_exclusive or 2 * needed > p.prices[leaf, 0]:
-                p.needs[job, leaf, n_resources] = 1.0
-                has_slot[node] = 1
-            for resource in range(n_resources):
-                amount = w.per_node[job, resource] + tasks * w.per_task[job, resource]
-                if asked.is_exclusive:
-                    # It takes the whole node, which is at least the smallest.
-                    amount = w.free[node, resource]
-                    if p.eligible[job, leaf] > 0:
-                        amount = min(amount, int(p.needs[job, leaf, resource]))
-                p.needs[job, leaf, resource] = amount
-            p.eligible[job, leaf] += 1
-    for node in range(w.free.shape[0]):
-        p.per_unit[w.leaf[node], n_resources] += has_slot[node]
+            if tasks_at[node] >= tasks:
+                for column in range(n_columns):
+                    use = _use_of(w, p, job, node, tasks, column)
+                    # A job that has its nodes alone takes at least the smallest whole.
+                    if p.eligible[job, leaf] == 0 or use < p.needs[job, leaf, column]:
+                        p.needs[job, leaf, column] = use
+                p.eligible[job, leaf] += 1
     for leaf in range(p.prices.shape[0]):
-        p.prices[leaf, 0] = 0.0
-        for column in range(n_resources + 1):
+        for column in range(n_columns):
             if p.per_unit[leaf, column] > 0:
                 p.per_unit[leaf, column] = 1.0 / p.per_unit[leaf, column]
             for job in range(w.jobs.size):
@@ -211,29 +227,28 @@ def raise_prices(w: Window, p: LeafPrices, known: float, rounds: int) -> float:
         for job in range(w.jobs.size):
             bound += _price_job(w, p, job)
         is_better = bound > p.numbers[BOUND]
+        p.numbers[IDLE] = 0 if is_better else p.numbers[IDLE] + 1
         if is_better:
             p.numbers[BOUND] = bound
+            p.numbers[LENGTH] = min(1.0, GROW * p.numbers[LENGTH])
+        elif p.numbers[IDLE] > PATIENCE:
             p.numbers[IDLE] = 0
-        else:
-            p.numbers[IDLE] += 1
-        is_over = p.numbers[IDLE] > PATIENCE
-        if is_over:
-            p.numbers[IDLE] = 0
-            p.numbers[LENGTH] *= 0.5
+            p.numbers[LENGTH] *= SHRINK
         total = 0.0
         for leaf in range(p.prices.shape[0]):
             for column in range(p.prices.shape[1]):
                 if is_better:
                     p.best_prices[leaf, column] = p.prices[leaf, column]
-                if p.prices[leaf, column] > 0 or p.use[leaf, column] > 0:
-                    total += p.use[leaf, column] ** 2
+                # Equal jobs all go to one leaf in a round; over some rounds they spread.
+                p.mean_use[leaf, column] += NEWEST * (p.use[leaf, column] - p.mean_use[leaf, column])
+                if p.best_prices[leaf, column] > 0 or p.mean_use[leaf, column] > 0:
+                    total += p.mean_use[leaf, column] ** 2
         if total == 0.0:
             break
-        step = p.numbers[LENGTH] * (known - bound) / total
+        step = p.numbers[LENGTH] * (known - p.numbers[BOUND]) / total
         for leaf in range(p.prices.shape[0]):
             for column in range(p.prices.shape[1]):
-                higher = max(0.0, p.prices[leaf, column] + step * p.use[leaf, column])
-                p.prices[leaf, column] = p.best_prices[leaf, column] if is_over else higher
+                p.prices[leaf, column] = max(0.0, p.best_prices[leaf, column] + step * p.mean_use[leaf, column])
     return float(p.numbers[BOUND])
 
 
