@@ -19,8 +19,10 @@ def read_openb_nodes(path: Path) -> Cluster:
             number_at_least_0(path, place, row, name, "a number") for name in ("cpu_milli", "memory_mib", "gpu")
         )
         try:
-            held = {row.get("model", ""): int(gpus)} if gpus else {}
-            nodes.append(ClusterNode(row["sn"], cores / 1000, int(memory), held))
+            model = row.get("model", "")
+            held = {model: int(gpus)} if gpus else {}
+            # Pods name the models that they take, as a constraint names features.
+            nodes.append(ClusterNode(row["sn"], cores / 1000, int(memory), held, frozenset({model} - {""})))
         except InvalidProblemError as error:
             raise bad_file(path, place, error.fault) from None
     try:

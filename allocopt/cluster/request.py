@@ -33,7 +33,7 @@ class Request:
     memory_per_node_mib, memory_per_core_mib
         Memory on each node, or for each core of a task; None for the partition's default.
     gpus_per_node, gpus_per_task
-        GPUs by type; an empty type for any.
+        GPUs by type, a fraction where they are shared; an empty type for any.
     partition
         Name of the partition; None for the default one.
     constraint
@@ -56,8 +56,8 @@ class Request:
     cores_per_task: float = 1.0
     memory_per_node_mib: int | None = None
     memory_per_core_mib: int | None = None
-    gpus_per_node: tuple[tuple[str, int], ...] = ()
-    gpus_per_task: tuple[tuple[str, int], ...] = ()
+    gpus_per_node: tuple[tuple[str, float], ...] = ()
+    gpus_per_task: tuple[tuple[str, float], ...] = ()
     partition: str | None = None
     constraint: str | None = None
     excluded: str = ""
@@ -117,9 +117,9 @@ class Request:
             for kind, count in gpus:
                 if kind and f"{GPUS}:{kind}" not in columns:
                     raise InvalidProblemError("request", f"asks for GPUs of type {kind!r}, which no node has")
-                amounts[columns[GPUS]] += count * THOUSANDTHS
+                amounts[columns[GPUS]] += round(count * THOUSANDTHS)
                 if kind:
-                    amounts[columns[f"{GPUS}:{kind}"]] += count * THOUSANDTHS
+                    amounts[columns[f"{GPUS}:{kind}"]] += round(count * THOUSANDTHS)
         most_tasks = min(self.tasks_per_node or tasks, tasks - least + 1)
         made = ClusterRequest(
             tasks, least, min(most, tasks), most_tasks, is_exclusive, per_task, per_node, masks,

@@ -23,6 +23,8 @@ UNITS_S = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _DURATION = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+(?:\.\d+)?))?", re.ASCII)
 _MINUTES = re.compile(r"(\d+):(\d+(?:\.\d+)?)", re.ASCII)
 _COUNT = re.compile(r"(\d+(?:\.\d+)?)([KMG]?)", re.ASCII | re.IGNORECASE)
+_MEMORY = re.compile(r"(\d{1,15}(?:\.\d+)?)([KMGTP]?)(?:i?B)?([nc]?)", re.ASCII | re.IGNORECASE)
+_MIB = {"K": 2.0**-10, "M": 1.0, "G": 2.0**10, "T": 2.0**20, "P": 2.0**30}
 _THOUSANDS = {"": 1, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
 
@@ -76,6 +78,21 @@ def resource_count(text: str, resource: str) -> float:
     if not value.is_integer() or value > LARGEST:
         raise ValueError(f"is {shown(text)}, must be a whole number such as 16 or 2K")
     return value
+
+
+def memory_mib(text: str, unit_mib: float = 1.0) -> tuple[float, str]:
+    """Return memory in MiB, 0 for none, and whether it is that of each node, ``n``, or core, ``c``, as Slurm marks it.
+
+    A number without a unit counts in ``unit_mib``. Of Slurm's ``cpu=72,mem=186G,node=2`` it is ``mem``.
+    """
+    if "=" in text:
+        text = dict(part.split("=", 1) for part in text.split(",") if "=" in part).get("mem", "")
+    if text.lower() in _NOTHING:
+        return 0.0, ""
+    match = _MEMORY.fullmatch(text)
+    if match is None:
+        raise ValueError(f"is {shown(text)}, must be memory such as 4000 or 16G")
+    return float(match[1]) * _MIB.get(match[2].upper(), unit_mib), match[3].lower()
 
 
 def _bare_s(text: str, unit_s: float) -> float | None:

@@ -31,16 +31,18 @@ class _ScheduledRow(NamedTuple):
 def write_schedule_csv(path: Path, schedule: Schedule) -> None:
     """Write when every job ran, in the order of submission; times in seconds, whole ones as integers.
 
-    Column ``run`` is the time from start to end, so that of a job that was killed is the time until then.
+    A job's id is the trace's own, where that is a text. Column ``run`` is the time from start to end, so that of a job
+    that was killed is the time until then.
 
     Raises
     ------
     BadFileError
         If there are no jobs, or the file cannot be written, or would not be read again.
     """
+    names = (csv_text((), ([name],)).strip() if name else "" for name in schedule.workload.names)
     lines = (
-        f"{job.job},{job.submit},{start},{end},{job.processors},{job.run},{job.estimate}"
-        for job, start, end, _ in _rows(path, schedule)
+        f"{name or job.job},{job.submit},{start},{end},{job.processors},{job.run},{job.estimate}"
+        for name, (job, start, end, _) in zip(names, _rows(path, schedule), strict=True)
     )
     write_text(path, "\n".join((",".join(SCHEDULE_COLUMNS), *lines, "")))
 

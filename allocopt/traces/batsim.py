@@ -7,13 +7,13 @@ from typing import Annotated
 import numpy as np
 from pydantic import BeforeValidator, Field
 
+from allocopt.files.cells import LARGEST
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import FileModel, validated
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.writing import compact_json, write_text
-from allocopt.traces.damage import Damage
-from allocopt.traces.records import Records, TraceFormat, rows_of
-from allocopt.traces.table import LARGEST
+from allocopt.traces.philly import read_philly
+from allocopt.traces.records import Damage, Records, TraceFormat, rows_of
 from allocopt.traces.workload import Workload
 
 RUN_USED = "no walltime, run time used"
@@ -61,11 +61,15 @@ class _Delay(FileModel, extra="ignore"):
 class Batsim(TraceFormat):
     """Batsim's JSON: the delay of a job's profile is its run time, its walltime, or else the run time, its estimate.
 
-    Ids are integers, alone or as in ``"17"`` and ``"workload!17"``. The machine's size is ``nb_res``.
+    Ids are integers, alone or as in ``"17"`` and ``"workload!17"``. The machine's size is ``nb_res``. A list is read as
+    the job log of Philly.
     """
 
     def read(self, path: Path, damage: Damage) -> Workload:
-        model = validated(_File, parse_json(read_text(path), path), path)
+        given = parse_json(read_text(path), path)
+        if isinstance(given, list) and given:
+            return read_philly(path, given, damage)
+        model = validated(_File, given, path)
         delays: dict[str, float] = {}
         for number, job in enumerate(model.jobs):
             if job.walltime <= 0 and job.walltime != _NO_WALLTIME:

@@ -12,33 +12,52 @@ from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import read_toml
 
 # What a column may mean, with the names that are known for it, in small letters, the best first: those of Slurm's
-# accounting, of published dumps such as NREL's, and of our own files of schedules.
+# accounting, of published traces (NREL, Acme, Helios, Philly, Lassen, openb), and of our own files of schedules.
 _ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "job": ("jobidraw", "jobid", "job_id", "job_number", "id", "job"),
-        "submit": ("submit", "submit_time", "submittime", "submitted", "time_submit", "arrival", "arrival_time"),
-        "start": ("start", "start_time", "starttime", "started", "time_start"),
-        "end": ("end", "end_time", "endtime", "ended", "finish_time", "time_end"),
+        "job": ("jobidraw", "jobid", "job_id", "job_number", "id", "job", "allocation_id", "name"),
+        "submit": (
+            "submit", "submit_time", "submittime", "submitted", "time_submit", "arrival", "arrival_time",
+            "job_submit_time", "creation_time",
+        ),
+        "start": ("start", "start_time", "starttime", "started", "time_start", "begin_time", "scheduled_time"),
+        "end": ("end", "end_time", "endtime", "ended", "finish_time", "time_end", "deletion_time"),
         "run": ("elapsedraw", "elapsed", "run", "run_time", "runtime", "run_s", "duration", "wallclock_used"),
         "estimate": (
             "timelimitraw", "timelimit", "time_limit", "estimate", "estimate_s", "wallclock_req", "walltime",
             "requested_time", "req_walltime",
         ),
         "nodes": (
-            "allocnodes", "nnodes", "nodes_alloc", "reqnodes", "nodes_req", "num_nodes", "n_nodes", "nodes",
+            "allocnodes", "nnodes", "nodes_alloc", "reqnodes", "nodes_req", "num_nodes", "n_nodes", "nodes", "node_num",
             "alloctres", "tres_alloc", "reqtres", "tres_req",
         ),
         "processors": (
             "alloccpus", "ncpus", "reqcpus", "processors", "processors_req", "num_procs", "n_cpus", "cpus", "cores",
+            "cpu_num", "num_processors", "cpu_milli", "alloctres", "tres_alloc", "reqtres", "tres_req",
+        ),
+        "user": ("uid", "user", "user_id", "username", "hashed_user_id"),
+        "state": ("state", "job_state", "status"),
+        "node_list": ("nodelist", "node_list", "recorded_nodes"),
+        "gpus": (
+            "gpu_num", "num_gpu", "num_gpus", "n_gpus", "gpus", "gpus_req", "gres", "allocgres", "reqgres",
             "alloctres", "tres_alloc", "reqtres", "tres_req",
         ),
-        "user": ("uid", "user", "user_id", "username"),
-        "state": ("state", "job_state", "status"),
+        "gpu_share": ("gpu_milli",),
+        "memory": ("reqmem", "memory_mib", "memory", "mem", "mem_req", "mem_per_pod_gb"),
+        "partition": ("partition", "vc", "queue"),
+        "constraint": ("constraints", "constraint", "gpu_spec"),
+        "tasks_per_node": ("ntasks_per_node",),
+        "cores_per_task": ("cpus_per_task",),
+        "exclusive": ("exclusive",),
+        "excluded": ("exclude", "excluded"),
+        "required": ("required",),
     }
 )  # fmt: skip
 
-# Columns in which Slurm's bare numbers are minutes.
-_MINUTES = ("timelimitraw", "timelimit")
+# Columns whose bare numbers have another unit than seconds, MiB or one: Slurm's limits are minutes.
+_UNITS = MappingProxyType(
+    {"timelimitraw": 60.0, "timelimit": 60.0, "cpumilli": 1e-3, "gpumilli": 1e-3, "memperpodgb": 1024.0}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +67,8 @@ class Columns:
     Parameters
     ----------
     names
-        The name of the column of each role: job, submit, start, end, run, estimate, nodes, processors, user, state.
+        The name of the column of each role: job, submit, start, end, run, estimate, nodes, processors, user, state,
+        node_list, gpus, memory, partition, constraint and others that requests have.
     units
         The unit of bare numbers by role: ms, s, min, h or d; seconds if not given.
     delimiter
@@ -109,38 +129,45 @@ class Columns:
         except UsageError as error:
             raise bad_file(path, str(error)) from None
 
+    def size(self, found: Mapping[str, object]) -> str:
+        """Return the role that says how large a job is: its nodes where they are known and processors are not named."""
+        # Nodes are what allocators give away.
+        return "nodes" if "nodes" in found and "processors" not in self.names else "processors"
+
     def find(self, path: Path, header: Sequence[str]) -> dict[str, tuple[int, float]]:
-        """Return the number of each role's column and its unit in seconds.
+        """Return the number of each role's column and its unit in seconds, MiB or ones.
 
         Raises `BadFileError` if a column that is named, or one that is needed, is not there.
         """
-        there = {_plain(name): number for number, name in reversed(list(enumerate(header)))}
+        there = {plain_name(name): number for number, name in reversed(list(enumerate(header)))}
         found = {}
         for role, known in _ROLES.items():
             named = self.names.get(role)
-            if named is not None and _plain(named) not in there:
+            if named is not None and plain_name(named) not in there:
                 raise bad_file(path, "line 1", f"has no column {shown(named)}, which is to mean {role}")
             names = known if named is None else (named,)
-            name = next((name for name in map(_plain, names) if name in there), None)
+            name = next((name for name in map(plain_name, names) if name in there), None)
             if name is not None:
-                usual = "min" if name in _MINUTES else "s"
-                found[role] = there[name], UNITS_S[self.units.get(role, usual)]
-        # A job's size is its nodes where both are known, for nodes are what allocators give away.
-        if "processors" in self.names:
-            found.pop("nodes", None)
-        elif "nodes" in found:
-            found.pop("processors", None)
-        missing = [role for role in ("job", "submit") if role not in found]
+                # Lassen's limits are seconds.
+                usual = 1.0 if "allocationid" in there else _UNITS.get(name, 1.0)
+                found[role] = there[name], UNITS_S[self.units[role]] if role in self.units else usual
+        # Acme's Kalos counts the wait into the duration.
+        if "run" in found and plain_name(header[found["run"][0]]) == "duration" and {"start", "end"} <= found.keys():
+            del found["run"]
+        missing = [role for role in ("submit",) if role not in found]
         if "run" not in found and not {"start", "end"} <= found.keys():
             missing.append("run (or start and end)")
         if not {"nodes", "processors"} & found.keys():
             missing.append("nodes (or processors)")
         if missing:
             listed = ", ".join(name.strip() for name in header)
-            raise bad_file(path, "line 1", f"no column is known to mean {', '.join(missing)}; there are {listed}")
+            fault = f"no column is known to mean {', '.join(missing)}; there are {listed}"
+            if {"sn", "cpumilli"} <= there.keys():
+                fault += "; this is a list of nodes, of which a cluster is read"
+            raise bad_file(path, "line 1", fault)
         return found
 
 
-def _plain(name: str) -> str:
-    # ``Job ID``, ``job_id`` and ``JobID`` are one.
+def plain_name(name: str) -> str:
+    """Return the name of a column as it is compared: ``Job ID``, ``job_id`` and ``JobID`` are one."""
     return re.sub(r"[\s_-]+", "", name).lower()

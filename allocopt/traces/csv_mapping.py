@@ -1,89 +1,90 @@
-"""Tables of jobs with a header: dumps of ``sacct -P`` and CSV files, with the columns in any order."""
+"""Tables of jobs with a header: dumps of ``sacct``, CSV files and Parquet, with the columns in any order."""
 
 import csv
+import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from allocopt.arrays import FloatArray, IntArray
-from allocopt.errors import BadFileError
-from allocopt.files.cells import duration_s, instant_s, resource_count
-from allocopt.files.faults import bad_file, shown
-from allocopt.files.reading import lines_of, read_text
-from allocopt.traces.csv_columns import Columns
-from allocopt.traces.damage import Damage
-from allocopt.traces.records import Records
-from allocopt.traces.table import LARGEST
+from allocopt.arrays import BoolArray, FloatArray, IntArray
+from allocopt.cluster.hostlist import expand_hostlist
+from allocopt.cluster.request import Request
+from allocopt.errors import AllocoptError, BadFileError, InvalidProblemError, MissingPackageError
+from allocopt.files.cells import LARGEST, duration_s, instant_s, memory_mib, resource_count
+from allocopt.files.faults import bad_file, printable, shown
+from allocopt.files.reading import lines_of, read_bytes, read_text
+from allocopt.traces.csv_columns import Columns, plain_name
+from allocopt.traces.records import Damage, Records
 from allocopt.traces.workload import UNKNOWN_USER, Workload
 
 RUN_USED = "no time limit, run time used"
 NUMBERED = "part of an array without a number of its own, numbered"
 NOT_ENDED = "not ended"
 NO_SUBMIT = "submit time unknown"
+_NO_START, _NO_NODES = "start not understood, left out", "list of nodes not understood, left out"
 
 # First words of states in which a job's run time is not yet known.
 _UNENDED = frozenset(("PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING", "CONFIGURING", "COMPLETING"))
 
 _DELIMITERS = ",;|\t"
+# Columns of free text, in which Slurm prints a delimiter as it is; first those in which one is likely.
+_FREE = ("constraints", "jobname", "comment", "admincomment", "systemcomment", "workdir")
+# Columns that say what all nodes of a job have together.
+_TOTALS = frozenset(("reqmem", "memreq", "alloctres", "tresalloc", "reqtres", "tresreq"))
+# Roles that a request is made of beside nodes and processors.
+_REQUESTED = (
+    *("gpus", "gpu_share", "memory", "partition", "constraint", "tasks_per_node", "cores_per_task"),
+    *("exclusive", "excluded", "required"),
+)
+_MOST_ROWS = 50_000_000
 
-_PLAIN = re.compile(r"\d{1,18}", re.ASCII)
-_WHOLE_FLOAT = re.compile(r"(\d{1,18})\.0", re.ASCII)
+_PLAIN = re.compile(r"\d{1,16}", re.ASCII)
 _STEP = re.compile(r"\d+(?:[_+][^.\s]*)?\.\S+", re.ASCII)
 _PART = re.compile(r"\d+[_+]\S+", re.ASCII)
+_GPUS = re.compile(r"(?:gres[:/])?gpu(?::(?!\d+(?:[(=]|$))([^:=()]+))?(?:[:=](\d+))?(?:\(.*\))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Rows:
-    """Rows of a table."""
+class Rows:
+    """Rows of a table.
+
+    Parameters
+    ----------
+    path
+        The file.
+    header
+        Names of the columns.
+    numbers
+        Numbers of the rows in the file, not in succession where a cell holds an end of a line.
+    cells
+        Texts of each row, as many as columns.
+    place
+        What ``numbers`` count.
+    before
+        How many lines stand before the first row.
+    """
 
     path: Path
-    # Number of the line of each row; a cell may hold an end of a line.
-    lines: list[int]
+    header: Sequence[str]
+    numbers: list[int]
     cells: list[list[str]]
-    # By role the number of the column and its unit in seconds.
-    places: dict[str, tuple[int, float]]
-    header: list[str]
-
-    @classmethod
-    def read(cls, path: Path, columns: Columns) -> "_Rows":
-        """Read a table whose first line names the columns."""
-        lines = lines_of(read_text(path))
-        if not lines:
-            raise bad_file(path, "is empty, must begin with the names of its columns")
-        delimiter = columns.delimiter or max(_DELIMITERS, key=lines[0].count)
-        # Slurm does not quote.
-        is_slurm = delimiter == "|"
-        reader = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE if is_slurm else csv.QUOTE_MINIMAL)
-        try:
-            header = next(reader)
-            rows = cls(path, [], [], columns.find(path, header), header)
-            names = [name.strip().lower() for name in header]
-            for cells in reader:
-                if not any(map(str.strip, cells)):
-                    continue
-                over = len(cells) - len(header)
-                if over > 0 and "jobname" in names:
-                    # A delimiter may stand in the name of a job, which Slurm prints as it is.
-                    at = names.index("jobname")
-                    cells = [*cells[:at], "|".join(cells[at : at + over + 1]), *cells[at + over + 1 :]]
-                if len(cells) != len(header):
-                    fault = f"has {len(cells)} cells, line 1 names {len(header)} columns"
-                    raise bad_file(path, f"line {reader.line_num}", fault)
-                rows.cells.append(cells)
-                rows.lines.append(reader.line_num)
-        except csv.Error as error:
-            raise bad_file(path, f"line {reader.line_num}", f"is not a row of cells: {error}") from None
-        if not rows.cells:
-            raise bad_file(path, "holds no jobs")
-        return rows
+    place: str = "line"
+    before: int = 0
+    # By role the number of the column and its unit; the role of a job's size; faults of rows.
+    places: dict[str, tuple[int, float]] = field(default_factory=dict)
+    size: str = "nodes"
+    faults: dict[int, BadFileError] = field(default_factory=dict)
 
     def error(self, row: int, role: str, fault: str) -> BadFileError:
-        """Return an error that names the file, the line and the column."""
-        column = self.places[role][0]
-        return bad_file(self.path, f"line {self.lines[row]}", f"{self.header[column].strip()} {fault}")
+        """Return an error that names the file, the row and the column."""
+        name = self.header[self.places[role][0]].strip() if role in self.places else role
+        return bad_file(self.path, f"{self.place} {self.numbers[row]}", f"{name} {fault}")
 
     def texts(self, role: str) -> list[str]:
         """Return the cells of a role; empty ones where no column has it."""
@@ -93,53 +94,50 @@ class _Rows:
         return [cells[column].strip() for cells in self.cells]
 
     def values(self, role: str, read: Callable[[str, float], float]) -> FloatArray:
-        """Return the values of a role, shape ``(rows,)``; those of empty cells where no column has it."""
-        unit_s = self.places.get(role, (0, 1.0))[1]
-        values = np.empty(len(self.cells))
+        """Return the values of a role, shape ``(rows,)``; those of empty cells where no column has it.
+
+        Cells that cannot be read become faults.
+        """
+        unit = self.places.get(role, (0, 1.0))[1]
+        values = np.zeros(len(self.cells))
         for row, text in enumerate(self.texts(role)):
             try:
-                values[row] = read(text, unit_s)
+                values[row] = read(text, unit)
             except ValueError as error:
-                raise self.error(row, role, str(error)) from None
+                self.faults.setdefault(row, self.error(row, role, str(error)))
         return values
 
-    def only(self, keep: Sequence[bool]) -> "_Rows":
+    def only(self, keep: Sequence[bool]) -> "Rows":
         """Return the rows that are kept."""
         kept = [row for row, kept in enumerate(keep) if kept]
-        return replace(self, lines=[self.lines[row] for row in kept], cells=[self.cells[row] for row in kept])
+        numbers, cells = [self.numbers[row] for row in kept], [self.cells[row] for row in kept]
+        return replace(self, numbers=numbers, cells=cells, faults={})
 
-    def without_steps(self) -> "_Rows":
+    def sound(self, damage: Damage) -> "Rows":
+        """Return the rows that have no fault; raise `BadFileError` if there are none."""
+        damage.drop(sorted(self.faults), self.faults.__getitem__)
+        if len(self.faults) == len(self.cells) and damage.first is not None:
+            raise damage.first
+        return self.only([row not in self.faults for row in range(len(self.cells))]) if self.faults else self
+
+    def without_steps(self) -> "Rows":
         """Return the rows without those of job steps, such as ``4711.batch``."""
-        jobs = self.texts("job")
-        if all(_WHOLE_FLOAT.fullmatch(job) for job in jobs):
+        jobs = [job for job in self.texts("job") if job]
+        if jobs and all(job.endswith(".0") and _PLAIN.fullmatch(job[:-2]) for job in jobs):
             # Numbers that went through a table of floats are no steps.
             column = self.places["job"][0]
             for cells in self.cells:
                 cells[column] = cells[column].strip().removesuffix(".0")
             return self
-        kept = self.only([not _STEP.fullmatch(job) for job in jobs])
+        kept = self.only([not _STEP.fullmatch(job) for job in self.texts("job")])
         if not kept.cells:
             raise bad_file(self.path, f"all {len(jobs)} lines are those of job steps")
         return kept
 
-    def ids(self) -> tuple[IntArray, IntArray]:
-        """Give every job a number of its own; return all, and the new ones."""
-        jobs = self.texts("job")
-        first = {job: row for row, job in reversed(list(enumerate(jobs)))}
-        owned = [first[job] == row and _PLAIN.fullmatch(job) is not None for row, job in enumerate(jobs)]
-        ids = np.array([int(job) if owned[row] else -1 for row, job in enumerate(jobs)], dtype=np.int64)
-        if ids.max() > LARGEST:
-            raise self.error(int(ids.argmax()), "job", f"is {ids.max()}, must be at most 2^53")
-        unnumbered = np.flatnonzero(ids < 0)
-        for row in unnumbered.tolist():
-            if not (_PART.fullmatch(jobs[row]) or _PLAIN.fullmatch(jobs[row])):
-                raise self.error(row, "job", f"is {shown(jobs[row])}, must be a number, or one such as 12_3 or 12+3")
-        ids[unnumbered] = max(int(ids.max()), 0) + 1 + np.arange(len(unnumbered))
-        return ids, ids[unnumbered]
-
-    def records(self, ids: IntArray) -> Records:
-        """Return the jobs under these numbers."""
-        submit = self.values("submit", instant_s)
+    def records(self, submit: FloatArray) -> Records:
+        """Return the jobs, whose times count from the first submission; cells that cannot be read become faults."""
+        ids, names, numbered = self._ids()
+        start, no_start = self._lenient("start", instant_s)
         # A job without a start or an end has no run time: NaN becomes 0, and the job is dropped.
         if "run" in self.places:
             run = np.nan_to_num(self.values("run", duration_s))
@@ -147,48 +145,313 @@ class _Rows:
             run = np.nan_to_num(self.values("end", instant_s) - self.values("start", instant_s))
         estimate = np.nan_to_num(self.values("estimate", duration_s))
         limited = estimate > 0
-        role, resource = ("nodes", "node") if "nodes" in self.places else ("processors", "cpu")
-        names = self.texts("user")
-        if all(_PLAIN.fullmatch(name) for name in names):
-            users = [int(name) for name in names]
+        users = self.texts("user")
+        if all(_PLAIN.fullmatch(name) for name in users):
+            numbers = [int(name) for name in users]
         else:
             # Names of users become numbers in the order in which they come.
-            numbers = {name: number for number, name in enumerate(dict.fromkeys(name for name in names if name))}
-            users = [numbers.get(name, UNKNOWN_USER) for name in names]
+            known = {name: number for number, name in enumerate(dict.fromkeys(name for name in users if name))}
+            numbers = [known.get(name, UNKNOWN_USER) for name in users]
+        nodes = self.values("nodes", lambda text, unit: resource_count(text, "node") * unit)
+        processors = self.values("processors", lambda text, unit: resource_count(text, "cpu") * unit)
+        # Slurm writes sentences such as ``None assigned``.
+        listed = ["" if " " in text else text for text in self.texts("node_list")]
+        known_lists = {text: _is_hostlist(text) for text in set(listed)}
+        requests, not_understood = self._requests(nodes, processors)
         return Records(
             self.path,
             self.error,
             ids,
             submit - submit.min(),
             run,
-            self.values(role, lambda text, _: resource_count(text, resource)).astype(np.int64),
+            np.ceil((nodes if self.size == "nodes" else processors).round(6)).astype(np.int64),
             np.where(limited, estimate, run),
-            {RUN_USED: ~limited},
-            np.array(users, dtype=np.int64),
+            {
+                RUN_USED: ~limited,
+                NUMBERED: numbered,
+                _NO_START: no_start,
+                _NO_NODES: np.array([not known_lists[text] for text in listed]),
+                **not_understood,
+            },
+            np.array(numbers, dtype=np.int64),
+            names=np.array(names, dtype=np.object_),
+            requests=requests,
+            recorded_start=np.where(start >= submit, start, np.nan) - submit.min(),
+            recorded_nodes=np.array([text if known_lists[text] else "" for text in listed], dtype=np.object_),
         )
+
+    def _ids(self) -> tuple[IntArray, list[str], BoolArray]:
+        """Give every job a number of its own; return all, the names of others, and which ids had a number in them."""
+        jobs = self.texts("job")
+        first = {job: row for row, job in reversed(list(enumerate(jobs)))}
+        plain = [_PLAIN.fullmatch(job) is not None for job in jobs]
+        owned = np.array([plain[row] and first[job] == row and int(job) <= LARGEST for row, job in enumerate(jobs)])
+        ids = np.array(self.numbers, dtype=np.int64) - self.before
+        if owned.any():
+            ids[owned] = [int(jobs[row]) for row in np.flatnonzero(owned).tolist()]
+            ids[~owned] = ids[owned].max() + 1 + np.arange(int((~owned).sum()))
+        numbered = ~owned & np.array([plain[row] or _PART.fullmatch(job) is not None for row, job in enumerate(jobs)])
+        return ids, ["" if owned[row] else printable(job) for row, job in enumerate(jobs)], numbered
+
+    def _lenient(self, role: str, read: Callable[[str, float], float]) -> tuple[FloatArray, BoolArray]:
+        """Return the values of a role that a job can do without, NaN where a cell cannot be read, and these rows."""
+        looked = replace(self, faults={})
+        values = looked.values(role, read) if role in self.places else np.full(len(self.cells), np.nan)
+        bad = np.isin(np.arange(len(self.cells)), list(looked.faults))
+        return np.where(bad, np.nan, values), bad
+
+    def _requests(self, nodes: FloatArray, processors: FloatArray) -> tuple[Any, dict[str, BoolArray]]:
+        """Return what the jobs ask for, and which rows have what is not understood, by a reason."""
+        requests, bad = np.full(len(self.cells), None), np.zeros(len(self.cells), dtype=np.bool_)
+        if not {"nodes", *_REQUESTED} & self.places.keys():
+            return requests, {}
+        known: dict[tuple[Any, ...], Request | tuple[str, str]] = {}
+        told = ""
+        rows = zip(nodes.tolist(), processors.tolist(), *map(self.texts, _REQUESTED), strict=True)
+        for row, key in enumerate(rows):
+            if key not in known:
+                known[key] = self._request(key[0], key[1], dict(zip(_REQUESTED, key[2:], strict=True)))
+            found = known[key]
+            if isinstance(found, Request):
+                requests[row] = found
+            elif nodes[row] > 0 or processors[row] > 0:
+                bad[row] = True
+                told = told or str(self.error(row, *found)).removeprefix(f"{self.path}: ")
+        return requests, {f"request not understood ({told}), left out": bad} if told else {}
+
+    def _request(self, nodes: float, processors: float, asked: dict[str, str]) -> Request | tuple[str, str]:
+        """Return a request, or a role and what is wrong with its cell."""
+        count, role = int(nodes) or None, "gpus"
+        per_core = None
+        # A pod of Kubernetes is on one node, with a share of its cores.
+        is_pod = self.places.get("processors", (0, 1.0))[1] < 1
+        try:
+            of_task = 1 if is_pod else int(resource_count(asked["cores_per_task"], "cpu")) or 1
+            tasks = 1 if is_pod else int(processors) // of_task or None
+            count = 1 if is_pod else count
+            gpus, on_node = _gpus(asked["gpus"])
+            if asked["gpu_share"]:
+                gpus = [(kind, amount * resource_count(asked["gpu_share"], "gpu") * 1e-3) for kind, amount in gpus]
+            is_total = not on_node
+            role = "memory"
+            memory, kind = memory_mib(asked["memory"], self.places.get("memory", (0, 1.0))[1])
+            if kind == "c":
+                per_core, memory = math.ceil(memory) or None, 0.0
+            elif not kind and "memory" in self.places and plain_name(self.header[self.places["memory"][0]]) in _TOTALS:
+                memory /= count or 1
+            role = "tasks_per_node"
+            tasks_per_node = int(resource_count(asked["tasks_per_node"], "task")) or None
+        except ValueError as error:
+            return role, str(error)
+        if "tasks_per_node" not in self.places and count and tasks and tasks % count == 0:
+            # What a job was given is taken as spread evenly.
+            tasks_per_node = tasks // count
+        per_task: list[tuple[str, float]] = []
+        if is_total and gpus and count != 1:
+            if count is None and tasks and all(amount % tasks == 0 for _, amount in gpus):
+                per_task, gpus = [(kind, amount / tasks) for kind, amount in gpus], []
+            else:
+                count = count or 1
+                gpus = [(kind, float(math.ceil(amount / count))) for kind, amount in gpus]
+        partition = asked["partition"].split(",")[0]
+        # Acme and Helios call the seconds of waiting a queue.
+        is_name = not re.fullmatch(r"[\d.]*", partition)
+        try:
+            return Request(
+                tasks,
+                count or 1,
+                count,
+                tasks_per_node,
+                processors if is_pod else float(of_task if tasks else 0),
+                math.ceil(memory) or None,
+                per_core,
+                tuple(gpus),
+                tuple(per_task),
+                partition if is_name else None,
+                asked["constraint"] or None,
+                asked["excluded"],
+                asked["required"],
+                asked["exclusive"].lower() in ("yes", "true", "1") or not (tasks or gpus),
+            )
+        except InvalidProblemError as error:
+            return self.size, error.fault
+
+
+def workload_of(rows: Rows, columns: Columns, damage: Damage) -> Workload:
+    """Return the jobs of a table; see `read_csv_workload`."""
+    found = columns.find(rows.path, rows.header)
+    rows = replace(rows, places=found, size=columns.size(found)).without_steps()
+    rows.values("submit", instant_s)
+    rows = rows.sound(damage)
+    submit = rows.values("submit", instant_s)
+    ended = np.array([text.split(" ")[0].strip("+").upper() not in _UNENDED for text in rows.texts("state")])
+    submitted = ~np.isnan(submit)
+    keep = submitted & ended
+    if not keep.any():
+        raise damage.first or bad_file(rows.path, f"none of its {len(keep)} jobs has been submitted and has ended")
+    kept, submit = rows.only(keep.tolist()), submit[keep]
+    records = kept.records(submit)
+    if kept.faults:
+        sound = np.isin(np.arange(len(submit)), list(kept.faults), invert=True)
+        records = kept.sound(damage).records(submit[sound])
+    made = records.workload(damage)
+    made = made.subset(slice(None), float(made.submit.min()))
+    dropped = ((NOT_ENDED, int((~ended).sum())), (NO_SUBMIT, int((ended & ~submitted).sum())))
+    return replace(made, dropped=(*(count for count in dropped if count[1]), *made.dropped))
 
 
 def read_csv_workload(path: Path, damage: Damage, columns: Columns | None = None) -> Workload:
-    """Read the jobs of a table: a dump of ``sacct -P`` or a CSV file, plain or compressed (``.gz``).
+    """Read the jobs of a table: a dump of ``sacct``, a CSV file, plain or compressed (``.gz``), or Parquet.
 
     A job's size is its number of nodes if a column has it, or else that of processors; its run time that column, or
-    else end minus start; its estimate the time limit, or else the run time. Submit times count from the first one.
-    Steps are skipped; jobs that have not ended, or were never submitted or started, are dropped and counted. Tasks of
-    arrays, components, and jobs with the number of an earlier line get numbers behind all others.
+    else end minus start; its estimate the time limit, or else the run time. Times count from the first submission.
+    Steps are skipped; jobs that have not ended, or were never submitted or started, are dropped and counted. Jobs whose
+    id is no number get that of their row, and keep the text as their name; in a table of numbers tasks of arrays,
+    components, and jobs with the number of an earlier line get numbers behind all others. What columns tell of nodes,
+    cores, memory, GPUs and partitions becomes the requests.
 
-    Raises `BadFileError` if the file cannot be read, a column that is needed is not there, a cell is malformed, or no
-    job is left; it names the line and the column.
+    Raises `BadFileError` if the file cannot be read, a column that is needed is not there, or no job is left; it names
+    the line and the column; `MissingPackageError` where Parquet needs pyarrow.
     """
-    rows = _Rows.read(path, columns or Columns()).without_steps()
-    ended = np.array([text.split(" ")[0].strip("+").upper() not in _UNENDED for text in rows.texts("state")])
-    submitted = ~np.isnan(rows.values("submit", instant_s))
-    kept = rows.only((submitted & ended).tolist())
-    dropped = ((NOT_ENDED, int((~ended).sum())), (NO_SUBMIT, int((ended & ~submitted).sum())))
-    if not kept.cells:
-        raise bad_file(path, f"none of its {len(rows.cells)} jobs has been submitted and has ended")
-    ids, numbered = kept.ids()
-    workload = kept.records(ids).workload(damage)
-    n_numbered = int(np.isin(workload.ids, numbered).sum())
-    counts = (*(count for count in dropped if count[1]), *workload.dropped)
-    repaired = (*workload.repaired, (NUMBERED, n_numbered)) if n_numbered else workload.repaired
-    return replace(workload, submit=workload.submit - workload.submit.min(), dropped=counts, repaired=repaired)
+    columns = columns or Columns()
+    if path.name.endswith(".parquet"):
+        return workload_of(_parquet_rows(path), columns, damage)
+    lines = lines_of(read_text(path))
+    if not lines:
+        raise bad_file(path, "is empty, must begin with the names of its columns")
+    rule = lines[1].rstrip() if len(lines) > 1 else ""
+    of_width = "-" in rule and not rule.strip("- ")
+    rows = _rows_of_width(path, lines) if of_width else _rows_of_cells(path, lines, columns, damage)
+    if not rows.cells:
+        raise damage.first or bad_file(path, "holds no jobs")
+    return workload_of(rows, columns, damage)
+
+
+def _rows_of_width(path: Path, lines: list[str]) -> Rows:
+    """Return the rows of a table for eyes, as ``sacct`` prints it: the second line rules its columns."""
+    spans = [match.span() for match in re.finditer("-+", lines[1])]
+    texts = [[line[begin:end].strip() for begin, end in spans] for line in lines]
+    numbers = [number for number, line in enumerate(lines, 1) if number > 2 and line.strip()]
+    return Rows(path, texts[0], numbers, [texts[number - 1] for number in numbers], before=2)
+
+
+def _rows_of_cells(path: Path, lines: list[str], columns: Columns, damage: Damage) -> Rows:
+    delimiter = columns.delimiter or max(_DELIMITERS, key=lines[0].count)
+    # Slurm does not quote.
+    is_slurm = delimiter == "|"
+    reader = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE if is_slurm else csv.QUOTE_MINIMAL)
+    numbers: list[int] = []
+    rows: list[list[str]] = []
+    faults: dict[int, BadFileError] = {}
+    try:
+        header = next(reader)
+        while header and not header[-1].strip():
+            # ``sacct -p`` ends every line with a delimiter, and some sites cut that of the rows.
+            header.pop()
+        places = columns.find(path, header)
+        for cells in reader:
+            if not any(map(str.strip, cells)):
+                continue
+            while len(cells) > len(header) and not cells[-1].strip():
+                cells.pop()
+            if is_slurm and len(cells) > len(header):
+                cells = _aligned(cells, header, places)
+            if len(cells) == len(header):
+                numbers.append(reader.line_num)
+                rows.append(cells)
+            else:
+                fault = f"has {len(cells)} cells, line 1 names {len(header)} columns"
+                faults[reader.line_num] = bad_file(path, f"line {reader.line_num}", fault)
+    except csv.Error as error:
+        raise bad_file(path, f"line {reader.line_num}", f"is not a row of cells: {error}") from None
+    damage.drop(list(faults), faults.__getitem__)
+    return Rows(path, header, numbers, rows, before=1)
+
+
+def _aligned(cells: list[str], header: list[str], places: dict[str, tuple[int, float]]) -> list[str]:
+    """Return the cells of a row with too many, as free texts hold delimiters; as they are if they fit no way."""
+    names = [plain_name(name) for name in header]
+    free = [names.index(name) for name in _FREE if name in names]
+    over = len(cells) - len(header)
+    shares = [{column: over} for column in free]
+    shares += [{one: most, two: over - most} for one, two in combinations(free, 2) for most in range(over - 1, 0, -1)]
+    readers: dict[str, Callable[[str, float], float]] = {
+        **dict.fromkeys(("submit", "start", "end"), instant_s),
+        **dict.fromkeys(("run", "estimate"), duration_s),
+        **dict.fromkeys(("nodes", "processors"), _count),
+        "job": _job_number,
+    }
+    for share in shares:
+        rest = iter(cells)
+        joined = ["|".join(next(rest) for _ in range(1 + share.get(column, 0))) for column in range(len(header))]
+        try:
+            for role in readers.keys() & places.keys():
+                readers[role](joined[places[role][0]].strip(), 1.0)
+        except ValueError:
+            continue
+        # Elapsed and ElapsedRaw stand side by side.
+        if not any(":" in cell for name, cell in zip(names, joined, strict=True) if name.endswith("raw")):
+            return joined
+    return cells
+
+
+def _count(text: str, _: float) -> float:
+    return resource_count(text, "node")
+
+
+def _job_number(text: str, _: float) -> float:
+    if not (_PLAIN.fullmatch(text) or _PART.fullmatch(text) or _STEP.fullmatch(text)):
+        raise ValueError("is no number of a job")
+    return 0.0
+
+
+def _parquet_rows(path: Path) -> Rows:
+    try:
+        arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        raise MissingPackageError("Parquet files need pyarrow: pip install 'allocopt[parquet]'") from None
+    data = read_bytes(path)
+    try:
+        file = parquet.ParquetFile(arrow.BufferReader(data))
+        is_sane = file.metadata.num_rows <= _MOST_ROWS
+        table = file.read(use_threads=False) if is_sane else None
+        columns = [] if table is None else [_parquet_texts(arrow, column) for column in table.columns]
+    except (arrow.ArrowException, OSError, ValueError, KeyError) as error:
+        raise bad_file(path, f"cannot be read as Parquet: {[*str(error).splitlines(), ''][0]}") from None
+    if table is None:
+        raise bad_file(path, f"has {file.metadata.num_rows} rows, at most {_MOST_ROWS} are read")
+    header = [str(name) for name in table.column_names]
+    cells = [list(row) for row in zip(*columns, strict=True)]
+    if not cells:
+        raise bad_file(path, "holds no jobs")
+    return Rows(path, header, list(range(1, len(cells) + 1)), cells, "row")
+
+
+def _parquet_texts(arrow: Any, column: Any) -> list[str]:
+    try:
+        values = column.cast(arrow.string()).to_pylist()
+    except arrow.ArrowException:
+        # Lists and the like have no text of their own.
+        values = column.to_pylist()
+    return ["" if value is None else str(value) for value in values]
+
+
+def _is_hostlist(text: str) -> bool:
+    try:
+        expand_hostlist(text)
+    except AllocoptError:
+        return False
+    return True
+
+
+def _gpus(text: str) -> tuple[list[tuple[str, float]], bool]:
+    """Return GPUs by type, and whether they are those of each node, as of ``--gres``, or of the job."""
+    if "gpu" not in text:
+        amount = 0.0 if re.search("[=:]", text) else resource_count(text, "gpu")
+        return [("", amount)] if amount else [], False
+    found = [match for part in text.split(",") if (match := _GPUS.fullmatch(part.strip()))]
+    if not found:
+        raise ValueError(f"is {shown(text)}, must be a number, gpu:TYPE:NUMBER or gres/gpu=NUMBER")
+    # Where types are told, the number of all stands beside them.
+    typed = [match for match in found if match[1]] or found
+    return [(match[1] or "", float(match[2] or 1)) for match in typed], "=" not in text

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from allocopt.files.writing import write_text
-from allocopt.traces.damage import Damage
-from allocopt.traces.records import Records, TraceFormat, rows_of
+from allocopt.traces.records import Damage, Records, TraceFormat, rows_of
 from allocopt.traces.table import Table
 from allocopt.traces.workload import Workload
 

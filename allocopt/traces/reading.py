@@ -9,14 +9,13 @@ from allocopt.errors import BadFileError, UsageError
 from allocopt.files.faults import bad_file, memory_faults_named
 from allocopt.files.reading import read_text
 from allocopt.traces.csv_columns import Columns
-from allocopt.traces.damage import Damage
 from allocopt.traces.fetch import SOURCES, cached_trace
-from allocopt.traces.records import TraceFormat
+from allocopt.traces.records import Damage, TraceFormat
 from allocopt.traces.workload import Workload
 
 # The module of this folder and the class in it. They are loaded when they are needed: text does without models of JSON.
 _FORMATS = {".swf": ("swf", "Swf"), ".json": ("batsim", "Batsim"), ".txt": ("nsa", "Nsa")}
-_TABLES = (".csv", ".tsv", ".psv")
+_TABLES = (".csv", ".tsv", ".psv", ".parquet")
 _TAKEN_FOR_NSA = "it was taken for the NSA authors' text, for it does not end in .swf, .json, .csv, .tsv or .psv"
 
 
@@ -43,9 +42,10 @@ def read_workload(
 ) -> Workload:
     """Read a workload in the format that the ending of its file tells.
 
-    ``.swf`` is the Standard Workload Format, ``.json`` Batsim's, ``.csv`` and ``.tsv`` a table whose first line names
-    the columns. Any other text is such a table if ``|`` stands in its first line, as ``sacct -P`` prints it, and else
-    the NSA authors' text.
+    ``.swf`` is the Standard Workload Format, ``.json`` Batsim's or Philly's job log, ``.events`` those of the Slurm
+    simulator of UB CCR, ``.csv``, ``.tsv`` and ``.parquet`` a table whose first line names the columns. Any other text
+    is such a table if ``|`` stands in its first line, or its second one rules columns, as ``sacct`` prints them, and
+    else the NSA authors' text.
 
     Parameters
     ----------
@@ -70,9 +70,13 @@ def read_workload(
     path = _file_of(Path(path))
     damage = Damage(path, strict=strict)
     name = path.name.removesuffix(".gz")
-    if name.endswith((".swf", ".json")):
+    if name.endswith((".swf", ".json", ".events")):
         if columns is not None:
             raise UsageError(f"columns say what columns of a table mean, {path.name} is none")
+        if name.endswith(".events"):
+            from allocopt.traces.events import read_events
+
+            return read_events(path, damage)
         if name.endswith(".json"):
             return _format(".json").read(path, damage)
         from allocopt.traces.swf import Swf
@@ -81,13 +85,12 @@ def read_workload(
     first, second = "|", ""
     if columns is None and not name.endswith(_TABLES):
         first, second = [*read_text(path).split("\n", 2), "", ""][:2]
-    if "|" in first:
+    is_ruled = "-" in second and not set(second) - set(" -\r")
+    if "|" in first or is_ruled:
         # Most workloads are no tables, and are read without what it takes to guess at columns.
         from allocopt.traces.csv_mapping import read_csv_workload
 
         return read_csv_workload(path, damage, columns)
-    if " -" in second and not set(second) - set(" -\r"):
-        raise bad_file(path, "line 2", "is a rule below titles; sacct -P prints tables that can be read")
     try:
         return _format(".txt").read(path, damage)
     except BadFileError as error:

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.request import Request
+from allocopt.files.cells import LARGEST
 from allocopt.files.faults import bad_file, printable, shown
 from allocopt.files.writing import write_text
-from allocopt.traces.damage import Damage
-from allocopt.traces.records import Number, Records, Row, TraceFormat, plain, rows_of
-from allocopt.traces.table import LARGEST, Table
+from allocopt.traces.records import Damage, Number, Records, Row, TraceFormat, plain, rows_of
+from allocopt.traces.table import Table
 from allocopt.traces.workload import NO_JOB, UNKNOWN_EXECUTABLE, UNKNOWN_USER, Workload
 
 _COLUMNS = {

@@ -9,12 +9,10 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import BadFileError
+from allocopt.files.cells import LARGEST
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import read_text
-from allocopt.traces.damage import Damage
-
-# Numbers beyond this are refused: the integers among them could not be told apart.
-LARGEST = 2.0**53
+from allocopt.traces.records import Damage
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
