@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.damage import check_read_or_refused, damaged
 
 from allocopt.cluster.graphml import graph_of, tree_of_graph
 from allocopt.cluster.hostlist import fold_hostlist
@@ -311,24 +310,6 @@ def test_other_endings_and_labels_are_refused(tmp_path: Path) -> None:
         read_topology(tmp_path / "topology.conf", ["x"])
     assert fault(tmp_path / "none.conf") == "No such file or directory"
     assert fault(written(tmp_path, "x.graphml", "<graphml")).startswith("is not GraphML: ")
-
-
-WHOLE = {
-    "switches.conf": "SwitchName=s1 Nodes=n[1-2,5],m\nSwitchName=s2 \\\n Nodes=x1,x2\nSwitchName=t Switches=s[1-2]\n",
-    "blocks.conf": "# blocks\nBlockName=b1 Nodes=a[1-4]\nBlockName=b2 Nodes=a[5-8]\nBlockSizes=4,8\n",
-    "topology.yaml": TOPOLOGIES,
-    "nodes.json": json.dumps({"items": [node(f"w{number}", zone=f"z{number // 2}") for number in range(4)]}),
-    "tree.graphml": "\n".join(nx.generate_graphml(nx.balanced_tree(2, 2))),
-}
-
-
-@pytest.mark.parametrize("name", sorted(WHOLE))
-@given(data=st.data())
-def test_a_damaged_file_is_read_or_refused_in_one_line(
-    tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
-) -> None:
-    path = written(tmp_path_factory.mktemp("damaged"), name, data.draw(damaged(WHOLE[name])))
-    check_read_or_refused(path, lambda path: len(read_topology(path).nodes))
 
 
 def test_a_hash_sign_chooses_a_topology_only_in_the_names_of_yaml_files(tmp_path: Path) -> None:
