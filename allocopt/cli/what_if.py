@@ -63,7 +63,8 @@ class _SiteOptions:
         asked = read.subset(np.flatnonzero(np.isin(read.ids, ready.ids)))
         granted = self.processors_per_node * float(ready.processors @ ready.run) / float(asked.processors @ asked.run)
         # A record of other arrivals there is none.
-        record = Record.of(asked, cluster, tree.size * self.processors_per_node) if self.load == 1.0 else None
+        cores = np.full(tree.size, self.processors_per_node)
+        record = Record.of(asked, cluster, cores) if self.load == 1.0 else None
         # Run times stay as they are: dividing the times of arrival alone makes the jobs come more densely.
         return replace(ready, submit=ready.submit / self.load), record, granted
 

@@ -64,6 +64,8 @@ class Record:
         Jobs on nodes that the cluster does not know, shape ``(n,)``.
     unknown
         Names of these nodes.
+    cores
+        Processors of each node, 1 where nodes are whole.
     """
 
     schedule: Schedule
@@ -71,10 +73,11 @@ class Record:
     left_out: int
     strangers: BoolArray
     unknown: tuple[str, ...]
+    cores: IntArray
 
     @classmethod
-    def of(cls, workload: Workload, cluster: NamedTree, processors: int) -> "Record | None":
-        """Return the record of a workload on a machine of so many processors; None if it tells no start."""
+    def of(cls, workload: Workload, cluster: NamedTree, cores: IntArray) -> "Record | None":
+        """Return the record of a workload on nodes of so many processors; None if it tells no start."""
         rows = np.flatnonzero(~np.isnan(workload.recorded_start))
         if not len(rows):
             return None
@@ -89,43 +92,46 @@ class Record:
         # A clock of seconds may tell a start a moment before the submission.
         start = np.maximum(jobs.recorded_start, jobs.submit)
         schedule = Schedule(
-            jobs, processors, jobs.submit, start, start + jobs.run, nodes if known else None,
+            jobs, int(cores.sum()), jobs.submit, start, start + jobs.run, nodes if known else None,
             cluster.tree if known else None,
         )  # fmt: skip
         unknown = tuple(dict.fromkeys(name for names in odd.values() for name in names))
-        return cls(schedule, cluster, len(workload) - len(rows), strangers, unknown)
+        return cls(schedule, cluster, len(workload) - len(rows), strangers, unknown, cores)
 
     @cached_property
     def several(self) -> IntArray:
-        """Jobs that ran on several nodes, all of which the cluster knows."""
-        sizes = np.array([len(nodes) for nodes in self.schedule.nodes or ()], dtype=np.int64)
-        return np.flatnonzero((sizes > 1) & ~self.strangers[: len(sizes)])
+        """Jobs that ran on several nodes, all known, that Slurm would give them (`NamedTree.most_groups`)."""
+        nodes = enumerate(self.schedule.nodes or ())
+        known = [job for job, held in nodes if len(held) > 1 and not self.strangers[job] and self._keeps_rules(job)]
+        return np.array(known, dtype=np.int64)
 
     @cached_property
-    def judgeable(self) -> IntArray:
-        """Those of these whose nodes no other job held at the start and that Slurm would give them (`most_groups`)."""
-        free = self.several[~on_held_nodes(self.schedule)[self.several]]
-        return np.array([job for job in free.tolist() if self._keeps_rules(job)], dtype=np.int64)
+    def alone(self) -> IntArray:
+        """Those of these on whose nodes no other job was at their start."""
+        return self.several[~on_held_nodes(self.schedule)[self.several]]
 
     def regret(self, time_limit: float = 1.0) -> Regret:
-        """Judge each start by itself: all other jobs lie where they were, its nodes and the idle ones are to be had.
+        """Judge each start by itself: all other jobs lie where they were.
 
-        At most a thousand starts are judged, spread over the trace, with ``time_limit`` seconds for each.
+        Its own nodes and the idle ones are to be had, on nodes that jobs share also those that had processors left for
+        its part on each. At most a thousand starts are judged, spread over the trace, with ``time_limit`` seconds for
+        each; those that had more than their nodes have are not.
         """
-        return self._judged(_spread([[job] for job in self.judgeable.tolist()]), time_limit)
+        shares, held = (self.cores > 1).any(), self._on_each
+        jobs = _spread([[job] for job in (self.several if shares else self.alone).tolist()])
+        return self._judged(((one, self._used(one) + held[one[0]] <= self.cores) for one in jobs), time_limit)
 
     def regret_by_minute(self, time_limit: float = 1.0) -> Regret:
-        """Judge the starts of each minute together, where there are several.
+        """Judge the starts on idle nodes of each minute together, where there are several.
 
         To be had are nodes that no other job held between the first and the last of them, and jobs whose own nodes were
         not are left where they were; limits are those of `regret`.
         """
-        start = self.schedule.start[self.judgeable]
+        start = self.schedule.start[self.alone]
         order = np.argsort(start, kind="stable")
-        minute = np.floor(start[order] / _MINUTE_S)
-        groups = np.split(self.judgeable[order], np.flatnonzero(np.diff(minute)) + 1)
-        together = (self._together(jobs) for jobs in _spread([group.tolist() for group in groups if len(group) > 1]))
-        return self._judged((jobs for jobs in together if len(jobs) > 1), time_limit)
+        groups = np.split(self.alone[order], np.flatnonzero(np.diff(np.floor(start[order] / _MINUTE_S))) + 1)
+        together = map(self._together, _spread([group.tolist() for group in groups if len(group) > 1]))
+        return self._judged(((jobs, self._used(jobs) == 0) for jobs in together if len(jobs) > 1), time_limit)
 
     def remarks(self) -> tuple[str, ...]:
         """Return what is odd about the record, and its regret, a sentence each."""
@@ -138,41 +144,46 @@ class Record:
             lines.append(f"{int(self.strangers.sum()):,} recorded jobs ran on {nodes}, which are left out")
         if not len(self.several):
             return (*lines, "no regret: the record has no nodes of jobs of several nodes")
-        total, free = len(self.schedule.workload), len(self.judgeable)
-        lines.append(
-            f"regret: {len(self.several):,} of {total:,} starts were on several nodes, {free:,} of them on free ones"
-        )
+        counts = f"{len(self.several):,} of {len(self.strangers):,} starts were on several nodes"
+        lines.append(f"regret: {counts}, {len(self.alone):,} of them on idle ones")
         for what, found in (("alone", self.regret()), ("by minutes", self.regret_by_minute())):
             counts = f"{found.judged:,} judged, {found.proved:,} proved, {found.best:,} best"
             lines.append(f"regret {what}: {100 * found.share:.1f} % more hops than needed ({counts})")
         return tuple(lines)
 
-    def _keeps_rules(self, job: int) -> bool:
-        held, rules = self._held(job), self._rules(job)
-        return rules is None or rules.broken_rule(self.cluster.tree, held) is None
-
-    def _rules(self, job: int) -> Placement | None:
-        levels = [level for level, most in enumerate(self.cluster.most_groups(len(self._held(job))), 1) if most == 1]
-        return Placement(within=levels[0]) if levels else None
+    @cached_property
+    def _on_each(self) -> IntArray:
+        # Processors of each job on each of its nodes, as evenly as the record lets one know.
+        sizes = np.array([len(held) for held in self.schedule.nodes or ()], dtype=np.int64)
+        each: IntArray = -(-self.schedule.workload.processors // np.maximum(sizes, 1))
+        return each
 
     def _held(self, job: int) -> IntArray:
         assert self.schedule.nodes is not None
         return self.schedule.nodes[job]
 
-    def _idle(self, jobs: list[int]) -> BoolArray:
-        # Nodes that no other job held at any time between the first and the last start of some jobs.
+    def _rules(self, job: int) -> Placement | None:
+        levels = [level for level, most in enumerate(self.cluster.most_groups(len(self._held(job))), 1) if most == 1]
+        return Placement(within=levels[0]) if levels else None
+
+    def _keeps_rules(self, job: int) -> bool:
+        rules = self._rules(job)
+        return rules is None or rules.broken_rule(self.cluster.tree, self._held(job)) is None
+
+    def _used(self, jobs: list[int]) -> IntArray:
+        # Processors that other jobs held on each node at any time between the first and the last start of some jobs.
         start, end = self.schedule.start, self.schedule.end
         running = (start <= start[jobs].max()) & (end > start[jobs].min())
         running[jobs] = False
-        idle = np.ones(self.cluster.tree.size, dtype=np.bool_)
+        used = np.zeros(self.cluster.tree.size, dtype=np.int64)
         for job in np.flatnonzero(running).tolist():
-            idle[self._held(job)] = False
-        return idle
+            used[self._held(job)] += self._on_each[job]
+        return used
 
     def _together(self, jobs: list[int]) -> list[int]:
         # Jobs whose nodes another one held meanwhile are left out, until none is.
         while True:
-            idle, kept = self._idle(jobs), []
+            idle, kept = self._used(jobs) == 0, []
             for job in jobs:
                 held = self._held(job)
                 if idle[held].all():
@@ -182,18 +193,21 @@ class Record:
                 return kept
             jobs = kept
 
-    def _judged(self, windows: Iterable[list[int]], time_limit: float) -> Regret:
+    def _judged(self, windows: Iterable[tuple[list[int], BoolArray]], time_limit: float) -> Regret:
+        # Each window is some jobs, and which nodes they may have.
         judged, chosen, least = 0, [], []
-        solver = get_solver("exact")
-        for jobs in windows:
-            asked = tuple(Job(str(job), len(self._held(job)), self._rules(job)) for job in jobs)
-            idle = np.flatnonzero(self._idle(jobs))
-            problem = TopologyProblem(self.cluster.tree, idle, asked, HOP_COST)
+        solver, tree = get_solver("exact"), self.cluster.tree
+        for jobs, free in windows:
+            held = [self._held(job) for job in jobs]
+            if not free[np.concatenate(held)].all():
+                continue
+            asked = tuple(Job(str(job), len(nodes), self._rules(job)) for job, nodes in zip(jobs, held, strict=True))
+            problem = TopologyProblem(tree, np.flatnonzero(free), asked, HOP_COST)
             prepare(solver, [problem])
             found = solve(problem, "free", solver, time_limit)
             judged += 1
             if found.status is Status.OPTIMAL and found.objective is not None:
-                chosen.append(float(hop_costs(self.cluster.tree, HOP_COST, [self._held(job) for job in jobs]).sum()))
+                chosen.append(float(hop_costs(tree, HOP_COST, held).sum()))
                 least.append(found.objective)
         best = sum(one <= other * (1 + _TOLERANCE) for one, other in zip(chosen, least, strict=True))
         return Regret(judged, len(least), best, sum(chosen), sum(least))

@@ -54,13 +54,13 @@ JOBS = st.lists(
 )
 
 
-def record_of(jobs: list[Held], names: list[str] | None = None, cluster: NamedTree = LEAVES) -> Record:
+def record_of(jobs: list[Held], names: list[str] | None = None, cluster: NamedTree = LEAVES, cores: int = 1) -> Record:
     made = schedule(jobs).workload
     start = np.array([float(start) for start, _, _ in jobs])
     lists = names or [",".join(map(str, sorted(nodes))) for *_, nodes in jobs]
     columns = (made.ids, made.submit, made.run, made.processors, made.estimate)
     workload = Workload("made", *columns, recorded_start=start, recorded_nodes=np.array(lists, dtype=object))
-    record = Record.of(workload, cluster, 6)
+    record = Record.of(workload, cluster, np.full(6, cores))
     assert record is not None
     return record
 
@@ -83,6 +83,21 @@ def test_regret_of_a_start_is_what_the_best_of_the_idle_nodes_saves(jobs: list[H
     assert (found.judged, found.proved) == (judged, judged)
     assert (found.chosen, found.least) == (pytest.approx(chosen), pytest.approx(least))
     assert found.share == pytest.approx(chosen / least - 1 if least else 0.0)
+
+
+@given(JOBS)
+def test_on_shared_nodes_what_had_processors_left_was_to_be_had(jobs: list[Held]) -> None:
+    chosen = least = judged = 0.0
+    for number, (start, _, nodes) in enumerate(jobs):
+        others = [held for first, run, held in jobs[:number] + jobs[number + 1 :] if first <= start < first + run]
+        free = {node for node in range(6) if sum(node in held for held in others) < 2}
+        if len(nodes) > 1 and nodes <= free:
+            judged += 1
+            chosen += cost(nodes)
+            least += min(map(cost, combinations(sorted(free), len(nodes))))
+    found = record_of(jobs, cores=2).regret()
+    assert (found.judged, found.proved) == (judged, judged)
+    assert (found.chosen, found.least) == (pytest.approx(chosen), pytest.approx(least))
 
 
 @given(JOBS)
@@ -111,7 +126,7 @@ def test_starts_of_a_minute_are_judged_together() -> None:
 def test_the_trees_of_a_forest_are_not_left() -> None:
     forest = NamedTree(LEAVES.tree, LEAVES.nodes, is_joined=False)
     within = record_of([(0, 10, {0, 1}), (20, 10, {0, 2})], cluster=forest)
-    assert within.judgeable.tolist() == [0]
+    assert within.several.tolist() == [0]
     assert within.regret().best == 1
 
 
@@ -129,7 +144,7 @@ def test_a_record_is_measured_as_a_simulation_is() -> None:
     assert found.jobs.wait_s.mean == 25.0
     assert found.jobs.mean_hop_cost == pytest.approx((cost({0, 1}) + cost({2, 4})) / 2)
     assert found.machine.utilization == pytest.approx((2 * 90 + 2 * 60) / (6 * 100))
-    without = Record.of(record.schedule.workload.subset(slice(0)), LEAVES, 6)
+    without = Record.of(record.schedule.workload.subset(slice(0)), LEAVES, np.ones(6, dtype=int))
     assert without is None
 
 
@@ -137,7 +152,7 @@ def test_jobs_without_a_start_are_left_out_and_counted() -> None:
     made = record_of([(10, 90, {0, 1}), (40, 60, {2, 4})]).schedule.workload
     start = np.array([np.nan, 40.0])
     columns = (made.ids, made.submit, made.run, made.processors, made.estimate)
-    record = Record.of(Workload("made", *columns, recorded_start=start), LEAVES, 6)
+    record = Record.of(Workload("made", *columns, recorded_start=start), LEAVES, np.ones(6, dtype=int))
     assert record is not None
     assert (len(record.schedule.workload), record.schedule.nodes) == (1, None)
     assert record.remarks()[0] == "1 jobs have no recorded start and are left out of the record"
