@@ -288,7 +288,7 @@ def _qualifications(rows: Sequence[WhatIfRow], simulated: Sequence[WhatIfRow]) -
         ("slowdown", _change(first.mean_bounded_slowdown, record.mean_bounded_slowdown)),
         ("hop cost", _change(first.mean_hop_cost, record.mean_hop_cost)),
     )
-    known = [f"{name} {100 * change:+.1f} %" for name, change in apart if change is not None]
+    known = [f"{name} {100 * change:+,.1f} %" for name, change in apart if change is not None]
     lines.append(f"{first.name} beside the record: {', '.join([*known, f'utilization {points:+.1f} points'])}")
     return [*lines, *record.remarks]
 

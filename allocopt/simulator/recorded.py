@@ -114,23 +114,30 @@ class Record:
         """Judge each start by itself: all other jobs lie where they were.
 
         Its own nodes and the idle ones are to be had, on nodes that jobs share also those that had processors left for
-        its part on each. At most a thousand starts are judged, spread over the trace, with ``time_limit`` seconds for
-        each; those that had more than their nodes have are not.
+        its part on each; all of them with as many processors as its own have. At most a thousand starts are judged,
+        spread over the trace, with ``time_limit`` seconds for each; those that had more than their nodes have are not.
         """
-        shares, held = (self.cores > 1).any(), self._on_each
+        shares = bool((self.cores > 1).any())
+
+        def free(job: int) -> BoolArray:
+            used = self._used([job])
+            left: BoolArray = used + self._on_each[job] <= self.cores if shares else used == 0
+            return left
+
         jobs = _spread([[job] for job in (self.several if shares else self.alone).tolist()])
-        return self._judged(((one, self._used(one) + held[one[0]] <= self.cores) for one in jobs), time_limit)
+        return self._judged(((one, free(one[0])) for one in jobs), time_limit)
 
     def regret_by_minute(self, time_limit: float = 1.0) -> Regret:
-        """Judge the starts on idle nodes of each minute together, where there are several.
+        """Judge the starts on idle nodes of each minute together, where there are several on nodes of one kind.
 
         To be had are nodes that no other job held between the first and the last of them, and jobs whose own nodes were
         not are left where they were; limits are those of `regret`.
         """
-        start = self.schedule.start[self.alone]
-        order = np.argsort(start, kind="stable")
-        groups = np.split(self.alone[order], np.flatnonzero(np.diff(np.floor(start[order] / _MINUTE_S))) + 1)
-        together = map(self._together, _spread([group.tolist() for group in groups if len(group) > 1]))
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for job in self.alone[np.argsort(self.schedule.start[self.alone], kind="stable")].tolist():
+            minute, kinds = self.schedule.start[job] // _MINUTE_S, np.unique(self.cores[self._held(job)])
+            groups.setdefault((int(minute), *kinds.tolist()), []).append(job)
+        together = map(self._together, _spread([jobs for jobs in groups.values() if len(jobs) > 1]))
         return self._judged(((jobs, self._used(jobs) == 0) for jobs in together if len(jobs) > 1), time_limit)
 
     def remarks(self) -> tuple[str, ...]:
@@ -202,7 +209,8 @@ class Record:
             if not free[np.concatenate(held)].all():
                 continue
             asked = tuple(Job(str(job), len(nodes), self._rules(job)) for job, nodes in zip(jobs, held, strict=True))
-            problem = TopologyProblem(tree, np.flatnonzero(free), asked, HOP_COST)
+            alike = np.isin(self.cores, self.cores[np.concatenate(held)])
+            problem = TopologyProblem(tree, np.flatnonzero(free & alike), asked, HOP_COST)
             prepare(solver, [problem])
             found = solve(problem, "free", solver, time_limit)
             judged += 1

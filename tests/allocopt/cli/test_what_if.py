@@ -130,8 +130,11 @@ def run_two(ran: Callable[..., Any]) -> Callable[..., Any]:
 def test_the_nrel_sample_on_a_real_topology(run: Run, shared_data: Path) -> None:
     trace = shared_data / "slurm_jobs" / "nrel_eagle_sample.csv"
     real = shared_data / "slurm_topology" / "ubhpc-medium.topology.conf"
-    rows = run("what-if", "--trace", trace, "--topology", real, "--allocators", "first,best-fit,lns", "--json").rows
-    assert [row["jobs"] for row in rows] == [995] * 3
+    record, *rows = run(
+        "what-if", "--trace", trace, "--topology", real, "--allocators", "first,best-fit,lns", "--json"
+    ).rows
+    assert [row["jobs"] for row in (record, *rows)] == [995] * 4
+    assert record["allocator"] == "as recorded"
     assert rows[1]["mean_hop_cost"] < 0.9 * rows[0]["mean_hop_cost"]
     assert rows[2]["mean_hop_cost"] < 0.9 * rows[0]["mean_hop_cost"]
     assert rows[0]["mean_wait_s"] == rows[1]["mean_wait_s"] == rows[2]["mean_wait_s"]
