@@ -140,6 +140,19 @@ def test_the_nrel_sample_on_a_real_topology(run: Run, shared_data: Path) -> None
     assert rows[0]["mean_wait_s"] == rows[1]["mean_wait_s"] == rows[2]["mean_wait_s"]
 
 
+@pytest.mark.slow
+def test_whole_nodes_for_the_small_jobs_of_a_shared_site_get_no_verdict_on_waits(run: Run, shared_data: Path) -> None:
+    trace, topology = (shared_data / "sites" / "ubhpc" / name for name in ("workload_week.events.gz", "topology.conf"))
+    machine = ("--topology", topology, "--processors-per-node", "32", "--allocators", "first")
+    out = run("what-if", "--trace", trace, *machine, "--schedulers", "easy,sjf+easy").out
+    verdict = out[out.index("overloaded under first under easy and 1 more") :]
+    assert "whole nodes give jobs 2.43 times the processors that they asked for" in verdict
+    assert "shortest mean wait: no verdict" in verdict
+    assert "least slowdown: no verdict" in verdict
+    assert "hop costs are means over 1,322 jobs of several nodes" in verdict
+    assert "-87" not in verdict
+
+
 def test_a_window_of_a_sites_trace_is_solved_into_hostlists(run: Run) -> None:
     site = ("--workload", "jobs.csv", "--topology", "topology.conf", "--out", "now.json")
     assert run("generate", "windows", *site, "--count", "1", "--min-jobs", "1").code == 0

@@ -1,18 +1,21 @@
 """What a site did itself, as a schedule."""
 
 from itertools import combinations, product
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocopt.cluster.named import NamedTree
+from allocopt.cluster.hostlist import expand_hostlist
+from allocopt.cluster.named import NamedTree, placed_tree
 from allocopt.cluster.topology import Tree, hop_costs
 from allocopt.simulator.metrics import is_overloaded, measure
 from allocopt.simulator.recorded import Record, on_held_nodes
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.simulate import as_scheduler, simulate
+from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 
 Held = tuple[int, int, set[int]]
@@ -157,3 +160,15 @@ def test_jobs_without_a_start_are_left_out_and_counted() -> None:
     assert (len(record.schedule.workload), record.schedule.nodes) == (1, None)
     assert record.remarks()[0] == "1 jobs have no recorded start and are left out of the record"
     assert measure(record.schedule).jobs.mean_hop_cost is None
+
+
+def test_every_start_of_wagap_on_several_nodes_is_judged_but_one(shared_data: Path) -> None:
+    trace = read_workload(shared_data / "sites" / "jobs" / "wagap-2013.swf.gz", dependencies=False)
+    names = sorted({name for text in set(trace.recorded_nodes) for name in expand_hostlist(text)})
+    cluster = placed_tree({name: ("zewura" if name < "1250" else "zegox",) for name in names})
+    record = Record.of(trace, cluster, np.array([80 if name < "1250" else 12 for name in cluster.nodes]))
+    assert record is not None
+    assert (len(record.strangers), len(record.several), len(record.alone)) == (17_898, 334, 57)
+    found = record.regret()
+    assert (found.judged, found.proved) == (333, 333)
+    assert found.chosen >= found.least
