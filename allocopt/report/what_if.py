@@ -176,11 +176,15 @@ def what_is_assumed(rows: Sequence[WhatIfRow]) -> list[str]:
         "Intervals: weeks of submission, or days of a trace shorter than four weeks, are the sample, as if queues did "
         "not reach from one to the next; a t interval of the logarithm of the ratio of the means over jobs.",
     ]
+    if baseline(rows).trace_processors is None:
+        lines.append("The trace does not tell the size of its machine.")
     if any(row.is_recorded for row in rows):
         lines.append(
             "The record: jobs hold processors and nodes from the recorded start for the recorded run time; a node is "
-            "idle where no job of the trace runs. Regret is beside the proven least hop cost on the nodes idle then: "
-            "alone, with all other jobs where they were, and for the starts of a minute together."
+            "idle where no job of the trace runs. Regret is beside the proven least hop cost on nodes idle then, or "
+            "those that jobs share with processors left for its part: alone, with other jobs where they were, and for "
+            "the starts of a minute together; of at most 1,000 starts and minutes, spread over the trace. Memory, "
+            "features and partitions are not regarded."
         )
     return lines
 
@@ -289,6 +293,8 @@ def _qualifications(rows: Sequence[WhatIfRow], simulated: Sequence[WhatIfRow]) -
         ("hop cost", _change(first.mean_hop_cost, record.mean_hop_cost)),
     )
     known = [f"{name} {100 * change:+,.1f} %" for name, change in apart if change is not None]
+    if apart[-1][1] is not None and record.hop_jobs not in (None, first.hop_jobs):
+        known[-1] += f" (of {first.hop_jobs:,} jobs, not {record.hop_jobs:,})"
     lines.append(f"{first.name} beside the record: {', '.join([*known, f'utilization {points:+.1f} points'])}")
     return [*lines, *record.remarks]
 

@@ -99,7 +99,7 @@ def _sections(files: Sequence[ResultFile], pool: "_Instances", cluster: NamedTre
     said = [tuple(file.made_by) for file in files]
     if len(set(said)) > 1:
         said = [tuple(f"{file.path.name}: {line}" for line in file.made_by) for file in files]
-    made_by = dict.fromkeys(line for lines in (*said, section.made_by) for line in lines)
+    made_by = dict.fromkeys(line for lines in (section.made_by, *said) for line in lines)
     yield replace(section, made_by=tuple(made_by))
 
 

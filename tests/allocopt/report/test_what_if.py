@@ -116,6 +116,8 @@ def test_a_record_is_compared_with_the_simulation_and_is_never_best() -> None:
     beside = "mean wait +100.0 %, slowdown +0.0 %, hop cost +0.0 %, utilization +1.0 points"
     assert f"first under easy beside the record: {beside}" in lines
     assert "so it was" in lines
+    fewer = verdict([dataclasses.replace(record, hop_jobs=30), SITE])
+    assert any("hop cost +0.0 % (of 300 jobs, not 30)" in line for line in fewer)
     assert "shortest mean wait: all the same, 200 s" in lines
 
 

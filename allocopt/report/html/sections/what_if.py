@@ -43,7 +43,7 @@ class WhatIfPage:
     def write(self, made_by: Sequence[str]) -> None:
         """Write the page with sentences on what was run; raise `BadFileError` if it cannot be written."""
         section = what_if_section("", self._combinations)
-        section = replace(section, made_by=(*made_by, *section.made_by))
+        section = replace(section, made_by=(*section.made_by, *made_by))
         write_report(self._path, f"What if: {self._title}", [section])
 
 
