@@ -5,17 +5,31 @@ import sys
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from allocopt.cli.grids import Workers
-from allocopt.cli.options import LARGEST, TOPOLOGY_HELP, Json, Labels, Strict, TableColumns, file_option, read_topology
+from allocopt.cli.options import (
+    CLUSTER_HELP,
+    LARGEST,
+    TOPOLOGY_HELP,
+    Json,
+    Labels,
+    Strict,
+    TableColumns,
+    file_option,
+    listed,
+    read_cluster,
+    read_topology,
+)
 from allocopt.cli.parameters import command_of, names_of
 from allocopt.cli.terminal import screen_width
 
 if TYPE_CHECKING:
+    from allocopt.cluster.cluster import Cluster
     from allocopt.cluster.named import NamedTree
+    from allocopt.cluster.topology import Topology
     from allocopt.experiments.cells import Cell, Row
     from allocopt.simulator.recorded import Record
     from allocopt.traces.workload import Workload
@@ -26,7 +40,8 @@ class _SiteOptions:
     """A site's trace, brought to its topology."""
 
     trace: Annotated[Path, file_option("Jobs: a table .csv or sacct -P, .swf, Batsim's .json.", metavar="FILE")]
-    topology: Annotated[Path, file_option(TOPOLOGY_HELP, metavar="FILE")]
+    topology: Annotated[Path | None, file_option(TOPOLOGY_HELP, metavar="FILE")] = None
+    cluster: Annotated[Path | None, file_option(CLUSTER_HELP, metavar="FILE,...")] = None
     columns: TableColumns = None
     strict: Strict = False
     labels: Labels = None
@@ -40,33 +55,72 @@ class _SiteOptions:
         float, typer.Option(min=0.001, max=1000.0, metavar="X", help="Arrival rate, times the trace's.")
     ] = 1.0
 
-    def workload(self, cluster: "NamedTree") -> "tuple[Workload, Record | None, float]":
-        """Read the jobs, what the site did with them, and how much more whole nodes are than what they asked for.
+    @property
+    def files(self) -> list[Path]:
+        """Files of the machine."""
+        return [self.topology] if self.topology else listed(self.cluster)
 
-        Says what was dropped and repaired.
-        """
+    def machine(self) -> "tuple[Topology | Cluster, NamedTree]":
+        """Read the machine, and what its nodes are called."""
+        from allocopt.cluster.platform import Platform
+        from allocopt.errors import UsageError
+        from allocopt.simulator.shared.simulation import machine_of
+
+        if (self.topology is None) == (self.cluster is None):
+            raise UsageError("give --topology, for whole nodes, or --cluster, for nodes that jobs may share")
+        if self.cluster is not None:
+            cluster = read_cluster(self.cluster, self.labels)
+            return cluster, cluster.topology
+        assert self.topology is not None
+        tree = read_topology(self.topology, self.labels)
+        machine = machine_of(tree)
+        return tree.tree if isinstance(machine, Platform) else machine, tree
+
+    def jobs(self, machine: "Topology | Cluster", tree: "NamedTree") -> "_Jobs":
+        """Read the jobs that the machine takes; say what was dropped and repaired."""
         import numpy as np
 
+        from allocopt.cluster.cluster import THOUSANDTHS, Cluster
         from allocopt.errors import BadFileError
         from allocopt.simulator.recorded import Record
+        from allocopt.simulator.shared.simulation import admitted
         from allocopt.traces.reading import read_workload
+        from allocopt.traces.workload import NO_JOB
 
-        tree = cluster.tree
-        read = read_workload(self.trace, self.columns, strict=self.strict)
-        ready = read.in_nodes(self.processors_per_node).fitting(tree.size)
-        if self.max_jobs is not None:
-            ready = ready.first(self.max_jobs)
-        for remark in ready.remarks(tree.size):
+        read, per_node = read_workload(self.trace, self.columns, strict=self.strict), self.processors_per_node
+        ready, told, size = read.in_nodes(per_node), list[str](), machine.size
+        shares = isinstance(machine, Cluster) and per_node == 1
+        if isinstance(machine, Cluster):
+            size = machine.processors if shares else size
+            ready = admitted(ready, machine, in_nodes=not shares, skip_oversized=True)
+            if follow := int((ready.preceding != NO_JOB).sum()):
+                told.append(f"{read.name}: jobs that do not wait for a preceding job here: {follow}")
+        else:
+            ready = ready.fitting(size)
+        ready = ready if self.max_jobs is None else ready.first(self.max_jobs)
+        told += ready.remarks(size)
+        for remark in told:
             print(f"allocopt: {remark}", file=sys.stderr)
         if not len(ready):
-            raise BadFileError(f"{read.name}: none of its {len(read)} jobs fits {tree.size} nodes")
+            raise BadFileError(f"{read.name}: none of its {len(read)} jobs fits {tree.tree.size} nodes")
         asked = read.subset(np.flatnonzero(np.isin(read.ids, ready.ids)))
-        granted = self.processors_per_node * float(ready.processors @ ready.run) / float(asked.processors @ asked.run)
+        granted = per_node * float(ready.processors @ ready.run) / float(asked.processors @ asked.run)
         # A record of other arrivals there is none.
-        cores = np.full(tree.size, self.processors_per_node)
-        record = Record.of(asked, cluster, cores) if self.load == 1.0 else None
+        cores = np.full(machine.size, per_node)
+        if shares and isinstance(machine, Cluster):
+            cores = machine.capacity[:, 0] // THOUSANDTHS
+        record = Record.of(asked, tree, cores) if self.load == 1.0 else None
         # Run times stay as they are: dividing the times of arrival alone makes the jobs come more densely.
-        return replace(ready, submit=ready.submit / self.load), record, granted
+        return _Jobs(replace(ready, submit=ready.submit / self.load), record, granted, told)
+
+
+class _Jobs(NamedTuple):
+    """Jobs of a site, what it did with them, how much more whole nodes are than what they asked for, and remarks."""
+
+    workload: "Workload"
+    record: "Record | None"
+    granted: float
+    remarks: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +128,13 @@ class _ComparedOptions:
     """What is compared on the site, and under which rules."""
 
     allocators: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAMES",
-            help="Solvers that choose nodes; first: the first idle.",
+            help="Solvers or first; if not given, first,best-fit and lns, on shared nodes lowest-switch.",
             autocompletion=names_of("solvers"),
         ),
-    ] = "first,best-fit,lns"
+    ] = None
     schedulers: Annotated[
         str,
         typer.Option(
@@ -91,9 +145,7 @@ class _ComparedOptions:
     ] = "easy"
     hop_slowdown: Annotated[
         float,
-        typer.Option(
-            min=0.0, max=1000.0, metavar="X", help="Share by which nodes twice as far apart as in a leaf slow a job."
-        ),
+        typer.Option(min=0.0, max=1000.0, metavar="X", help="Share by which nodes twice as far apart slow a job."),
     ] = 0.0
     kill_at_limit: Annotated[
         bool, typer.Option("--kill-at-limit/--no-kill-at-limit", help="End jobs at their estimate, or not.")
@@ -118,13 +170,14 @@ def _what_if(
     report: Annotated[Path | None, file_option("Write a page; needs the extra plot.", metavar="FILE.html")] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare allocators and schedulers on a site's own trace and topology.
+    """Compare allocators and schedulers on a site's own trace and machine.
 
-    Jobs get whole nodes; those larger than the machine are dropped and counted.
+    On a topology jobs get whole nodes; those too large are dropped and counted.
     With --out, a run that was cut off goes on when it is called again.
     """
     from allocopt.cli.grids import finished_rows
     from allocopt.cli.options import check_files_differ
+    from allocopt.cluster.cluster import Cluster
     from allocopt.experiments.grids import schedule_of, what_if_grid
     from allocopt.experiments.tables import check_suffix, write_table
     from allocopt.report.assumptions import assumptions
@@ -135,12 +188,14 @@ def _what_if(
     from allocopt.simulator.what_if import WhatIf
     from allocopt.solving.budget import Budget
 
-    named = _names("--allocators", compared.allocators), _names("--schedulers", compared.schedulers)
+    machine, tree = site.machine()
+    default = f"first,best-fit,{'lowest-switch' if isinstance(machine, Cluster) else 'lns'}"
+    named = _names("--allocators", compared.allocators or default), _names("--schedulers", compared.schedulers)
     schedules = {} if jobs_csv is None else {pair: jobs_csv / f"{pair[1]},{pair[0]}.csv" for pair in product(*named)}
     if out is not None:
         out = out if out.suffix and not out.is_dir() else out / "what-if.csv"
         check_suffix(out, ".csv", ".json", ".jsonl")
-    check_files_differ(report, out, *schedules.values(), read=[site.trace, site.topology])
+    check_files_differ(report, out, *schedules.values(), read=[site.trace, *site.files])
     # A missing package is told before simulations that may take hours.
     page = None
     if report is not None:
@@ -148,11 +203,11 @@ def _what_if(
         from allocopt.report.plot import check_installed
 
         check_installed()
-        page = WhatIfPage(report, f"{site.trace.name} on {site.topology.name}")
-    cluster = read_topology(site.topology, site.labels)
-    workload, record, granted = site.workload(cluster)
-    rules, limits = Rules(kill_at_limit=compared.kill_at_limit), Budget(compared.time_limit, compared.iterations)
-    asked = WhatIf(workload, cluster.tree, rules, limits, compared.hop_slowdown, compared.seed, record)
+        page = WhatIfPage(report, f"{site.trace.name} on {','.join(file.name for file in site.files)}")
+    workload, record, granted, remarks = site.jobs(machine, tree)
+    rules = Rules(kill_at_limit=compared.kill_at_limit, dependencies=not isinstance(machine, Cluster))
+    limits = Budget(compared.time_limit, compared.iterations)
+    asked = WhatIf(workload, machine, rules, limits, compared.hop_slowdown, compared.seed, record)
     grid = what_if_grid(asked, *named, with_schedules=bool(schedules) or page is not None)
     rows: list[WhatIfRow] = []
 
@@ -166,7 +221,7 @@ def _what_if(
         if schedules:
             write_schedule_csv(schedules[row.allocator, row.scheduler], schedule_of(asked, held))
         if page is not None:
-            page.add(row, schedule_of(asked, held), cluster.nodes)
+            page.add(row, schedule_of(asked, held), tree.nodes)
 
     with finished_rows(out, grid, {}, workers, take, "simulations"):
         if out is not None:
@@ -175,11 +230,13 @@ def _what_if(
         print(what_if_tables(rows, screen_width()))
     if page is not None:
         names = {"policy": ", ".join(named[1]), "allocator": ", ".join(named[0])}
-        spec = {"trace": site.trace.name, "topology": site.topology.name, **names, "skip_oversized": True}
+        spec: dict[str, Any] = {"trace": site.trace.name, **names, "skip_oversized": True}
+        files = [file.name for file in site.files]
+        spec |= {"topology": files[0]} if site.topology else {"cluster": files}
         spec |= {name: getattr(compared, name) for name in ("kill_at_limit", "time_limit", "iterations", "seed")}
         spec |= {"max_jobs": site.max_jobs, "load": site.load, "hop_slowdown": compared.hop_slowdown}
         given = {name: value for name, value in spec.items() if value is not None}
-        page.write(assumptions(given, provenance(), workload.remarks(cluster.tree.size)))
+        page.write(assumptions(given, provenance(), remarks))
 
 
 command = command_of(_what_if)

@@ -10,11 +10,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.cluster.cluster import Cluster
 from allocopt.errors import UsageError
 from allocopt.experiments.cells import Cell, Grid, Row, Task, digest
 from allocopt.experiments.engine import Here, run
 from allocopt.experiments.store import Store
-from allocopt.experiments.tasks import BenchTask, content_digest, options_text, topology_digest
+from allocopt.experiments.tasks import BenchTask, content_digest, machine_digest, options_text
 from allocopt.kernels.ready import make_ready
 from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.kind import get_kind, kind_names, kind_of
@@ -22,7 +24,7 @@ from allocopt.report.rows import BenchRow, SolveRow
 from allocopt.report.what_if import WhatIfRow
 from allocopt.reproduction import ReproductionRequest, get_reproduction
 from allocopt.simulator.recorded import RECORDED
-from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.schedule import ClusterSchedule, Schedule
 from allocopt.simulator.what_if import WhatIf
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
@@ -172,12 +174,18 @@ class _WhatIfTask(Task):
         row: Row = {"row": asdict(WhatIfRow.of(outcome)), "schedule": None}
         if self.has_schedule:
             schedule, nodes = outcome.schedule, outcome.schedule.nodes
-            assert nodes is not None, "every job has whole nodes"
-            times = {"release": schedule.release, "start": schedule.start, "end": schedule.end}
+            assert nodes is not None, "every job has nodes"
+            known: dict[str, FloatArray | IntArray] = {
+                "release": schedule.release,
+                "start": schedule.start,
+                "end": schedule.end,
+            }
+            if isinstance(schedule, ClusterSchedule):
+                known |= {"tasks": np.concatenate(schedule.tasks), "amounts": schedule.amounts}
             # Base64 makes text of compressed arrays: exact, and a tenth of the numbers in JSON.
             file = io.BytesIO()
             ends = np.cumsum([len(held) for held in nodes])
-            np.savez_compressed(file, allow_pickle=False, **times, nodes=np.concatenate(nodes), ends=ends)
+            np.savez_compressed(file, allow_pickle=False, **known, nodes=np.concatenate(nodes), ends=ends)
             row["schedule"] = base64.b64encode(file.getvalue()).decode()
         return row
 
@@ -189,7 +197,7 @@ def what_if_grid(
     # Before anything runs, for a simulation may take hours.
     asked.check(allocators, schedulers)
     limits = [asked.limits.seconds, asked.limits.iterations, asked.hop_slowdown, asked.seed]
-    machine = topology_digest(asked.topology)
+    machine = machine_digest(asked.machine)
     rules = [asked.rules.event_order.name, asked.rules.kill_at_limit, asked.rules.dependencies]
     parts = [content_digest(asked.workload), machine, rules, limits]
     tasks = [_WhatIfTask(scheduler, name, with_schedules) for scheduler, name in product(schedulers, allocators)]
@@ -207,15 +215,14 @@ def schedule_of(asked: WhatIf, row: Row) -> Schedule:
         assert asked.record is not None
         return asked.record.schedule
     with np.load(io.BytesIO(base64.b64decode(row["schedule"])), allow_pickle=False) as held:
-        return Schedule(
-            asked.workload,
-            asked.topology.size,
-            held["release"],
-            held["start"],
-            held["end"],
-            tuple(np.split(held["nodes"], held["ends"][:-1])),
-            asked.topology,
+        nodes, *tasks = (
+            tuple(np.split(held[name], held["ends"][:-1])) for name in ("nodes", "tasks") if name in held.files
         )
+        times = held["release"], held["start"], held["end"]
+        if isinstance(asked.machine, Cluster):
+            known: dict[str, Any] = {"cluster": asked.machine, "tasks": tasks[0], "amounts": held["amounts"]}
+            return ClusterSchedule(asked.workload, asked.machine.processors, *times, nodes, asked.topology, **known)
+        return Schedule(asked.workload, asked.topology.size, *times, nodes, asked.topology)
 
 
 @dataclass(frozen=True, slots=True)

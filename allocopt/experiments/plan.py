@@ -12,7 +12,8 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from allocopt.cluster.platform import Platform
+from allocopt.cluster.cluster import Cluster
+from allocopt.cluster.multicore import Machine
 from allocopt.errors import AllocoptError, BadFileError, MissingPackageError, UsageError
 from allocopt.experiments.cells import Cell, Grid, Task, digest
 from allocopt.experiments.simulations import Simulation, SimulationInputs
@@ -22,8 +23,8 @@ from allocopt.experiments.tasks import (
     SimulateTask,
     SolveTask,
     content_digest,
+    machine_digest,
     options_text,
-    topology_digest,
 )
 from allocopt.files.faults import bad_file
 from allocopt.files.models import FileModel, Node, Positive, Text, validated
@@ -31,6 +32,7 @@ from allocopt.files.reading import read_toml
 from allocopt.problems.base import Problem
 from allocopt.problems.instances import read_instances
 from allocopt.problems.kind import kind_of
+from allocopt.simulator.shared.simulation import admitted
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
@@ -237,17 +239,20 @@ def _trace_digest(spec: SimulationSpec, inputs: SimulationInputs) -> str:
     jobs, machine = inputs.workload, inputs.machine
     how: list[object] = [getattr(spec, name) for name in _RULES]
     # Contents, not files: an input may be moved, compressed or written anew, and its rows still count.
-    if not isinstance(jobs, Workload) or not isinstance(machine, Platform):
+    if not isinstance(jobs, Workload) or isinstance(machine, Machine):
         columns = [np.asarray(getattr(jobs, field.name)).tolist() for field in fields(jobs)]
         return digest([repr(columns), repr(machine), *how])
     if not len(jobs):
         raise BadFileError(f"{jobs.name} holds no jobs")
+    if isinstance(machine, Cluster):
+        admitted(jobs, machine, in_nodes=False, skip_oversized=False)
+        return digest([content_digest(jobs), machine_digest(machine), *how])
     largest = int(jobs.processors.argmax())
     asked = int(jobs.processors[largest])
     if asked > machine.size:
         fault = f"job {jobs.ids[largest]} asks for {asked} {machine.resources[0]}, the machine has {machine.size}"
         raise BadFileError(f"{jobs.name}: {fault}; skip_oversized = true drops such jobs")
-    nodes = None if machine.topology is None else topology_digest(machine.topology)
+    nodes = None if machine.topology is None else machine_digest(machine.topology)
     content = [content_digest(jobs), machine.size, spec.processors_per_node, nodes]
     return digest([*content, *how, repr(inputs.executables)])
 

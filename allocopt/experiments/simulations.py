@@ -32,10 +32,11 @@ from allocopt.simulator.rules import EventOrder, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import WithExecution
 from allocopt.simulator.shared.kernel import simulate_shared
-from allocopt.simulator.shared.simulation import admitted, machine_of
+from allocopt.simulator.shared.simulation import BySolver, admitted, allocation_named, machine_of
 from allocopt.simulator.shared.state import Allocation
 from allocopt.simulator.simulate import as_scheduler, entries_of, simulate
 from allocopt.simulator.window import TopologyAllocator, WindowScheduler
+from allocopt.solving.budget import Budget
 from allocopt.solving.registry import get_solver
 from allocopt.traces.csv_columns import Columns
 from allocopt.traces.executables import Executables, profiled_jobs, read_profiles
@@ -131,7 +132,7 @@ class Simulation:
     policy: AnyScheduler | Action
     rules: Rules
     seed: int
-    allocator: Allocator | Allocation | None = None
+    allocator: Allocator | Allocation | BySolver | None = None
     execution: ExecutionModel | Execution | None = None
 
     @classmethod
@@ -201,10 +202,10 @@ class Simulation:
         assert not isinstance(self.execution, Execution)
         assert not isinstance(self.policy, Action)
         if isinstance(machine, Cluster):
-            assert isinstance(self.allocator, Allocation)
+            assert isinstance(self.allocator, Allocation | BySolver)
             return simulate(workload, machine, self.policy, self.rules, self.seed, allocator=self.allocator)
         assert isinstance(machine, Platform)
-        assert not isinstance(self.allocator, Allocation)
+        assert not isinstance(self.allocator, Allocation | BySolver)
         return simulate(
             *(workload, machine, self.policy, self.rules, self.seed),
             allocator=self.allocator,
@@ -229,12 +230,11 @@ class Simulation:
         return row
 
 
-def _allocator(spec: SimulationSpec, machine: Platform | Cluster) -> Allocator | Allocation | None:
+def _allocator(spec: SimulationSpec, machine: Platform | Cluster) -> Allocator | Allocation | BySolver | None:
     if isinstance(machine, Cluster):
-        for name in ("strategy", "time_limit", "iterations"):
-            if getattr(spec, name) is not None:
-                raise FieldError(name, "is for solvers that choose whole nodes of one tree")
-        return Allocation.named(spec.allocator or "first")
+        if spec.strategy is not None:
+            raise FieldError("strategy", "is for solvers that choose whole nodes of one tree")
+        return allocation_named(spec.allocator or "first", Budget(spec.time_limit, spec.iterations))
     if spec.allocator is None:
         return None
     assert machine.topology is not None

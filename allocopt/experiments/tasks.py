@@ -4,13 +4,14 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from hashlib import sha256
 from typing import Any, ClassVar
 
 import numpy as np
 
+from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.topology import Topology
 from allocopt.errors import AllocoptError, UsageError
 from allocopt.experiments.cells import Row, Task, digest
@@ -147,10 +148,16 @@ def content_digest(given: Problem | Workload) -> str:
     return jobs.hexdigest()
 
 
-def topology_digest(topology: Topology) -> str:
-    """Return a digest of how the nodes are connected, from whatever files that was read."""
-    groups = sha256(topology.groups_of(np.arange(topology.size)).tobytes()).hexdigest()
-    return digest([groups, topology.hops, topology.pairs])
+def machine_digest(machine: Topology | Cluster) -> str:
+    """Return a digest of how the nodes are connected, and of what they have, from whatever files that was read."""
+    if isinstance(machine, Cluster):
+        named = machine.topology
+        # Sets have no order that stays.
+        nodes = [repr(replace(node, features=frozenset())) + str(sorted(node.features)) for node in machine.nodes]
+        how = [named.is_joined, named.block_sizes, machine.is_exclusive]
+        return digest([machine_digest(named.tree), nodes, list(map(asdict, machine.partitions)), *how])
+    groups = sha256(machine.groups_of(np.arange(machine.size)).tobytes()).hexdigest()
+    return digest([groups, machine.hops, machine.pairs])
 
 
 @cache

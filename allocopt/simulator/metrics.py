@@ -78,7 +78,7 @@ class SizeClass:
 class MeasuredJobs:
     """Jobs with all that is measured of each, arrays of shape ``(n,)``."""
 
-    processors: IntArray
+    processors: IntArray | FloatArray
     times: JobTimes
     starved: NDArray[np.bool_]  # whether it waited longer than the threshold
     hop_costs: FloatArray | None  # its hop cost, NaN for a job of one node; None where nodes are not known

@@ -21,7 +21,7 @@ from allocopt.simulator.registry import AnyScheduler, Policy, get_policy
 from allocopt.simulator.rules import Backfill, QueueOrder, Rules
 from allocopt.simulator.schedule import ClusterSchedule, Schedule
 from allocopt.simulator.scheduler import ListScheduler, Scheduler, WithExecution
-from allocopt.simulator.shared.simulation import simulate_on_cluster
+from allocopt.simulator.shared.simulation import BySolver, simulate_on_cluster
 from allocopt.simulator.shared.state import Allocation
 from allocopt.traces.workload import Workload
 
@@ -64,7 +64,7 @@ def simulate(
     rules: Rules | None = None,
     seed: int = 0,
     *,
-    allocator: Allocation | str | None = None,
+    allocator: Allocation | BySolver | str | None = None,
 ) -> ClusterSchedule: ...
 @overload
 def simulate(
@@ -83,7 +83,7 @@ def simulate(
     seed: int = 0,
     *,
     demands: Mapping[str, IntArray] | None = None,
-    allocator: Allocator | Allocation | str | None = None,
+    allocator: Allocator | Allocation | BySolver | str | None = None,
     execution: "ExecutionModel | Execution | None" = None,
     observer: Observer | None = None,
 ) -> Schedule:
@@ -106,7 +106,8 @@ def simulate(
         Units that jobs ask for of the platform's resources but the first, by name, in the order of the workload.
     allocator
         Who chooses the nodes, where the platform has nodes; None for the first ones that are free. On a cluster an
-        `Allocation` or its name: ``first``, ``best-fit``, ``least-loaded``, ``lowest-switch``.
+        `Allocation` or its name: ``first``, ``best-fit``, ``least-loaded``, ``lowest-switch``; or a solver of placement
+        problems or its name.
     execution
         How fast jobs run; None for the model that goes with the scheduler (see `WithExecution`), else for speed 1, on
         multicore machines for contention.

@@ -4,18 +4,23 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
+from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.platform import Platform
 from allocopt.cluster.topology import Topology
 from allocopt.errors import UsageError
+from allocopt.kernels.ready import make_ready
 from allocopt.problems.base import Strategy
 from allocopt.simulator.execution import HopSlowdown
 from allocopt.simulator.metrics import Metrics, measure
-from allocopt.simulator.placement import Allocator, DepthFirst
+from allocopt.simulator.placement import DepthFirst
 from allocopt.simulator.recorded import RECORDED, Record
 from allocopt.simulator.registry import AnyScheduler
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.shared.kernel import simulate_shared
+from allocopt.simulator.shared.simulation import allocation_named, listed
 from allocopt.simulator.simulate import as_scheduler, simulate
 from allocopt.simulator.window import TopologyAllocator, WindowScheduler
 from allocopt.solving.budget import Budget
@@ -45,7 +50,9 @@ class WhatIf:
     Parameters
     ----------
     workload
-        The jobs, in whole nodes.
+        The jobs; on a topology in whole nodes.
+    machine
+        How whole nodes are connected, or nodes that jobs may share.
     limits
         What jobs that start together may cost an allocator.
     hop_slowdown
@@ -55,12 +62,17 @@ class WhatIf:
     """
 
     workload: Workload
-    topology: Topology
+    machine: Topology | Cluster
     rules: Rules
     limits: Budget
     hop_slowdown: float = 0.0
     seed: int = 0
     record: Record | None = None
+
+    @property
+    def topology(self) -> Topology:
+        """How the nodes are connected."""
+        return self.machine.topology.tree if isinstance(self.machine, Cluster) else self.machine
 
     def check(self, allocators: Sequence[str], schedulers: Sequence[str]) -> None:
         """Raise `UsageError` if there is no allocator or scheduler of a name, or it does not take the problem."""
@@ -70,19 +82,24 @@ class WhatIf:
     def outcomes(self, allocators: Sequence[str], schedulers: Sequence[str]) -> Iterator[Outcome]:
         """Yield the outcome of every combination, one scheduler after the other.
 
-        Allocators are names of topology solvers, or ``first``; schedulers names as `as_scheduler` takes them, or
-        ``window``: then the allocator allocates every period's window. Raises `UsageError` if there is none of a name,
-        or it does not take the problem; before anything runs.
+        Allocators are names of topology solvers, or ``first``, on a cluster those of `allocation_named`; schedulers
+        names as `as_scheduler` takes them, or ``window``: then the allocator allocates every period's window. Raises
+        `UsageError` if there is none of a name, or it does not take the problem; before anything runs.
         """
         # All names are tried before the first simulation.
         runs = [(name, scheduler, *self._parts(name, scheduler)) for scheduler, name in product(schedulers, allocators)]
         slows = HopSlowdown(self.topology, self.hop_slowdown) if self.hop_slowdown else None
-        platform = Platform.whole_nodes(self.topology)
+        if isinstance(self.machine, Cluster):
+            # Compiling is no part of the first one's time.
+            make_ready((simulate_shared,))
         for name, scheduler, chosen, places in runs:
             started = time.perf_counter()
-            schedule = simulate(
-                self.workload, platform, chosen, self.rules, self.seed, allocator=places, execution=slows
-            )
+            how = chosen, self.rules, self.seed
+            if isinstance(self.machine, Cluster):
+                schedule: Schedule = simulate(self.workload, self.machine, *how, allocator=places)
+            else:
+                platform = Platform.whole_nodes(self.machine)
+                schedule = simulate(self.workload, platform, *how, allocator=places, execution=slows)
             yield Outcome(name, scheduler, schedule, measure(schedule), time.perf_counter() - started)
 
     def recorded(self) -> Outcome:
@@ -92,8 +109,12 @@ class WhatIf:
         schedule, remarks = self.record.schedule, self.record.remarks()
         return Outcome(RECORDED, RECORDED, schedule, measure(schedule), time.perf_counter() - started, remarks)
 
-    def _parts(self, allocator: str, scheduler: str) -> tuple[AnyScheduler, Allocator | None]:
+    def _parts(self, allocator: str, scheduler: str) -> tuple[AnyScheduler, Any]:
         time_limit, iterations = self.limits.seconds, self.limits.iterations
+        if isinstance(self.machine, Cluster):
+            if self.hop_slowdown:
+                raise UsageError("hops do not slow jobs down where these share nodes, on blocks or on a forest")
+            return listed(as_scheduler(scheduler)), allocation_named(allocator, self.limits)
         if scheduler == "window":
             solver = _solver("sequential" if allocator == FIRST else allocator)
             return WindowScheduler(solver=solver, time_limit=time_limit, iterations=iterations, seed=self.seed), None

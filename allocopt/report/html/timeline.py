@@ -24,7 +24,7 @@ class Timeline:
     submit: FloatArray
     start: FloatArray
     end: FloatArray
-    processors: IntArray
+    processors: IntArray | FloatArray
     size: int
     nodes: tuple[IntArray, ...] | None = None
     topology: Topology | None = None
@@ -38,12 +38,17 @@ class Timeline:
             schedule.release,
             schedule.start,
             schedule.end,
-            schedule.workload.processors,
+            next(iter(schedule.used.values()))[0],
             schedule.processors,
             schedule.nodes,
             schedule.topology,
             node_names,
         )
+
+    @property
+    def rows(self) -> int:
+        """Number of nodes, or of processors where nodes are not known."""
+        return self.size if self.nodes is None or self.topology is None else self.topology.size
 
     @property
     def waits_s(self) -> FloatArray:
@@ -94,10 +99,10 @@ class Timeline:
     def places(self) -> IntArray:
         """Return where every node stands from top to bottom: nodes of a switch together."""
         if self.topology is None:
-            return np.arange(self.size)
-        order = np.lexsort((np.arange(self.size), *self.topology.groups_of(np.arange(self.size))))
-        places = np.empty(self.size, dtype=np.int64)
-        places[order] = np.arange(self.size)
+            return np.arange(self.rows)
+        order = np.lexsort((np.arange(self.rows), *self.topology.groups_of(np.arange(self.rows))))
+        places = np.empty(self.rows, dtype=np.int64)
+        places[order] = np.arange(self.rows)
         return places
 
     def rectangles(self) -> list[tuple[int, int, int]]:

@@ -26,10 +26,12 @@ from allocopt.simulator.shared.kernel import simulate_shared
 from allocopt.simulator.shared.state import ALONE, ASKS, ENDED, NOW, Allocation, Shared
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
+from allocopt.solving.registry import get_solver, solver_names
 from allocopt.solving.solve import solve
 from allocopt.traces.workload import NO_JOB, OVERSIZED, Workload
 
 OVER_LIMITS = "over the limits of their partition"
+_GOES = "there go queue orders such as fcfs, sjf or largest, alone or with easy"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,6 +192,26 @@ def run_shared(state: Shared, placed_by: PlacedBySolver | None = None) -> Shared
     return SharedSchedule(jobs["start"].copy(), jobs["end"].copy(), nodes, tasks)
 
 
+class BySolver(NamedTuple):
+    """Allocation by a solver of placement problems, with what it may spend on a job."""
+
+    solver: Solver
+    budget: Budget
+
+
+def allocation_named(name: str, budget: Budget) -> Allocation | BySolver:
+    """Return the rule of a name, ``first``, ``best-fit`` and so on, or a solver of placement problems.
+
+    Raises `UsageError` if there is none of that name.
+    """
+    rules = {rule.name.lower().replace("_", "-").replace("first-fit", "first"): rule for rule in Allocation}
+    solvers = [one for one in solver_names("placement") if one not in rules]
+    if name not in rules and name not in solvers:
+        fault = "does not go with a cluster whose nodes jobs share, blocks or a forest"
+        raise UsageError(f"allocator {name!r} {fault}: {', '.join([*rules, *solvers])}")
+    return rules[name] if name in rules else BySolver(get_solver(name, None, "placement"), budget)
+
+
 class _Asked(NamedTuple):
     """What jobs ask for in the numbers of a cluster."""
 
@@ -262,6 +284,16 @@ def _refuse(workload: Workload, job: int, fault: InvalidProblemError | None) -> 
         raise InvalidProblemError(f"job {workload.names[job] or workload.ids[job]}", told)
 
 
+def listed(scheduler: AnyScheduler) -> ListScheduler:
+    """Return a scheduler that runs on a cluster; raise `UsageError` if it is another one."""
+    told = name_of(scheduler)
+    if isinstance(scheduler, ListScheduler):
+        if scheduler.backfill in (Backfill.NONE, Backfill.EASY) and scheduler.backfill_order is None:
+            return scheduler
+        told = f"{scheduler.backfill.name.lower().replace('_', '-')} backfilling, or in another order,"
+    raise UsageError(f"{told} does not run on a cluster whose nodes jobs share, blocks or a forest: {_GOES}")
+
+
 def simulate_on_cluster(
     workload: Workload,
     cluster: Cluster,
@@ -275,20 +307,14 @@ def simulate_on_cluster(
     Jobs of partitions of a higher tier stand first in the queue.
     """
     rules = rules or Rules()
-    allocation = allocator if isinstance(allocator, Allocation) else Allocation.named(str(allocator or "first"))
+    if not isinstance(allocator, Allocation | BySolver):
+        allocator = allocation_named(str(allocator or "first"), Budget())
     if not len(workload):
         raise InvalidProblemError("workload", f"{workload.name} holds no jobs")
-    rank_kinds = (OrderKind.ARRIVAL, OrderKind.FIXED)
-    goes = "there go queue orders that do not change with time, such as fcfs, sjf or largest, alone or with easy"
-    if (
-        not isinstance(scheduler, ListScheduler)
-        or scheduler.backfill not in (Backfill.NONE, Backfill.EASY)
-        or scheduler.backfill_order is not None
-    ):
-        raise UsageError(f"{name_of(scheduler)} does not run on a cluster: {goes}")
+    scheduler = listed(scheduler)
     keys = keys_of(scheduler.order, workload, np.random.default_rng(seed))
-    if keys.kind not in rank_kinds:
-        raise UsageError(f"{name_of(scheduler.order)} does not run on a cluster: {goes}")
+    if keys.kind not in (OrderKind.ARRIVAL, OrderKind.FIXED):
+        raise UsageError(f"queue order {scheduler.order.name!r} changes with time, as none may on a cluster: {_GOES}")
     if rules.event_order is not EventOrder.BATCHED:
         raise UsageError("events are not taken one at a time on a cluster: event_order must be batched")
     if rules.dependencies and (workload.preceding != NO_JOB).any():
@@ -304,13 +330,15 @@ def simulate_on_cluster(
     rank[np.lexsort((keys.values, -tier))] = np.arange(len(workload))
     run = np.minimum(workload.run, workload.estimate) if rules.kill_at_limit else workload.run
     make_ready((simulate_shared,))
-    found = run_shared(
-        new_shared(
-            *(cluster, requests, asked.number, workload.submit, run, workload.estimate, rank),
-            allocation=allocation,
-            easy=scheduler.backfill is Backfill.EASY,
-        )
+    state = new_shared(
+        *(cluster, requests, asked.number, workload.submit, run, workload.estimate, rank),
+        allocation=Allocation.LOWEST_SWITCH if isinstance(allocator, BySolver) else allocator,
+        easy=scheduler.backfill is Backfill.EASY,
     )
+    placed_by = None
+    if isinstance(allocator, BySolver):
+        placed_by = PlacedBySolver(cluster, requests, asked.number, *allocator, seed)
+    found = run_shared(state, placed_by)
     ends = np.cumsum([len(nodes) for nodes in found.nodes])
     whole = np.add.reduceat(cluster.capacity[np.concatenate(found.nodes)], np.append(0, ends[:-1]))
     shared = np.array([one.tasks * one.per_task for one in requests])[asked.number]

@@ -8,7 +8,6 @@ from enum import IntEnum
 from typing import Annotated, NamedTuple, Protocol
 
 from allocopt.arrays import BoolArray, IntArray
-from allocopt.errors import UsageError
 from allocopt.kernels.arrays import BoolMatrix, IntMatrix, Records, record_type
 
 
@@ -23,15 +22,6 @@ class Allocation(IntEnum):
     BEST_FIT = 1
     LEAST_LOADED = 2
     LOWEST_SWITCH = 3
-
-    @classmethod
-    def named(cls, name: str) -> "Allocation":
-        """Return the rule of a name: ``first``, ``best-fit``, ``least-loaded`` and so on; `UsageError` for another."""
-        names = {"first" if rule is cls.FIRST_FIT else rule.name.lower().replace("_", "-"): rule for rule in cls}
-        if name not in names:
-            fault = f"does not go with a cluster whose nodes jobs share, blocks or a forest: {', '.join(names)}"
-            raise UsageError(f"allocator {name!r} {fault}")
-        return names[name]
 
 
 # Tables of what is free: now, when the reservation of each partition begins, and, last, scratch.

@@ -20,10 +20,10 @@ _BINS, _BANDS = 120, 40
 def gantt_figure(line: Timeline, name: str = "gantt", title: str = "Jobs over time") -> Figure:
     """Return the figure of a schedule over time."""
     of_what = "processors" if line.nodes is None else "nodes"
-    held = f"{len(line.start):,} jobs over {duration(line.makespan_s)} on {line.size:,} {of_what}"
+    held = f"{len(line.start):,} jobs over {duration(line.makespan_s)} on {line.rows:,} {of_what}"
     said = f"{held}, {percent(line.utilization)} of which is held."
     if line.nodes is None:
-        is_small = len(line.start) <= _MOST_JOBS_WITHOUT_NODES and line.size <= _MOST_PROCESSORS
+        is_small = len(line.start) <= _MOST_JOBS_WITHOUT_NODES and line.rows <= _MOST_PROCESSORS
     else:
         # A job on scattered nodes takes a rectangle for each run of neighbouring ones.
         places = line.places()
@@ -53,27 +53,27 @@ def _jobs_panel(line: Timeline, colours: Colours) -> Panel:
         boxes.append((start, low, end - start, high - low))
         roles.append(Key(job).role)
         waited, ran = duration(float(line.waits_s[job])), duration(float(line.end[job] - line.start[job]))
-        size = int(line.processors[job])
+        size = int(line.processors[job]) if line.nodes is None else len(line.nodes[job])
         titles.append(f"job {shortened(line.names[job], 40)}: {size:,} {what}, waited {waited}, ran {ran}")
     if line.nodes is None:
-        ticks = list(Axis.linear(np.array([0.0, line.size]), is_tight=True).ticks)
+        ticks = list(Axis.linear(np.array([0.0, line.rows]), is_tight=True).ticks)
     else:
         names = _names_by_place(line)
-        shown = np.unique(np.linspace(0, line.size - 1, min(line.size, 18)).astype(int)).tolist()
+        shown = np.unique(np.linspace(0, line.rows - 1, min(line.rows, 18)).astype(int)).tolist()
         ticks = [(place + 0.5, shortened(names[place], 16)) for place in shown]
     title, limits = what, []
     if isinstance(line.topology, Tree) and len(line.topology.groups):
         # The best names are those of leaf switches, where there is room for them.
         leaves = line.topology.groups[0][np.argsort(line.places())]
-        firsts = np.append(np.flatnonzero(np.diff(leaves, prepend=-1)), line.size)
-        if len(firsts) <= _MOST_LEAVES + 1 and np.diff(firsts).min() >= line.size / 40:
+        firsts = np.append(np.flatnonzero(np.diff(leaves, prepend=-1)), line.rows)
+        if len(firsts) <= _MOST_LEAVES + 1 and np.diff(firsts).min() >= line.rows / 40:
             names = [shortened(line.topology.names[0][leaf], 16) for leaf in leaves[firsts[:-1]].tolist()]
             ticks = list(zip(((firsts[:-1] + firsts[1:]) / 2).tolist(), names, strict=True))
             title, limits = "nodes by leaf switch", firsts[1:-1].tolist()
     across = max(line.makespan_s, 1.0) / seconds
     x = Axis.linear(np.array([0.0, across]), f"{unit} since the first submission", is_tight=True, has_grid=False)
-    panel = Panel(colours, x, Axis((line.size, 0), ticks, title, has_grid=False), 380, width=WIDE)
-    edges = _edge_widths(np.array(boxes), WIDE / across, 380 / line.size)
+    panel = Panel(colours, x, Axis((line.rows, 0), ticks, title, has_grid=False), 380, width=WIDE)
+    edges = _edge_widths(np.array(boxes), WIDE / across, 380 / line.rows)
     panel.boxes(np.array(boxes), roles, titles, "surface", edges)
     panel.rules(limits, "muted")
     return panel
@@ -131,18 +131,20 @@ def _shares(line: Timeline, edges: FloatArray) -> tuple[FloatArray, list[str]]:
         parts = [(np.flatnonzero(classes == number), line.processors, line.size) for number in numbers]
         names = ["1" if each == 0 else f"{limits[each - 1] + 1:,}{EN_DASH}{limits[each]:,}" for each in numbers]
     else:
-        bands = min(_BANDS, line.size)
+        bands = min(_BANDS, line.rows)
         # Bands are of places, not of node numbers, so that the nodes of a switch share a band.
-        band_of = line.places() * bands // line.size
+        band_of = line.places() * bands // line.rows
         jobs = np.repeat(np.arange(len(line.nodes)), [len(nodes) for nodes in line.nodes])
         bands_held = band_of[np.concatenate(line.nodes)]
         sizes = np.bincount(band_of, minlength=bands).tolist()
-        ones = np.ones(len(line.start), dtype=np.int64)
-        parts = [(jobs[bands_held == band], ones, size) for band, size in enumerate(sizes)]
+        # Of nodes that jobs share each holds a part.
+        per_node = line.processors / np.array([max(len(nodes), 1) for nodes in line.nodes])
+        whole = line.size / line.rows
+        parts = [(jobs[bands_held == band], per_node, size * whole) for band, size in enumerate(sizes)]
         every = _names_by_place(line)
         names = [every[first] for first in np.cumsum([0, *sizes[:-1]]).tolist()]
     rows = [
-        Timeline((), line.submit[own], line.start[own], line.end[own], held[own], size).held(edges) / size
+        Timeline((), line.submit[own], line.start[own], line.end[own], held[own], 1).held(edges) / size
         for own, held, size in parts
     ]
     return np.array(rows), names

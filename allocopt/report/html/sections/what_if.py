@@ -130,7 +130,7 @@ def _pictures(known: Sequence[tuple[WhatIfRow, Timeline]]) -> Iterator[Figure]:
             continue
         instant = line.busiest()
         running = line.running(instant).tolist()
-        owner = np.full(line.size, IDLE, dtype=np.int64)
+        owner = np.full(line.rows, IDLE, dtype=np.int64)
         for place, job in enumerate(running):
             owner[line.nodes[job]] = place
         when = duration(instant - float(line.submit.min()))

@@ -82,10 +82,13 @@ def test_partitions_of_a_higher_tier_stand_first_and_orders_sort_within_them() -
 @pytest.mark.parametrize(
     ("asked", "fault"),
     [
-        ({"scheduler": "conservative"}, "does not run on a cluster: there go queue orders that"),
+        (
+            {"scheduler": "conservative"},
+            "conservative backfilling.* does not run on a cluster .*: there go queue",
+        ),
         ({"scheduler": "window"}, "does not run on a cluster"),
         ({"rules": Rules(EventOrder.SEQUENTIAL)}, "event_order must be batched"),
-        ({"allocator": "lns"}, "allocator 'lns' does not go with a cluster .*: first, best-fit, least-loaded"),
+        ({"allocator": "scas"}, "allocator 'scas' does not go with a cluster .*: first, best-fit, least-loaded"),
     ],
 )
 def test_what_does_not_go_with_a_cluster_is_refused(asked: dict[str, object], fault: str) -> None:
