@@ -71,10 +71,8 @@ def read_topology(path: Path, labels: str | None = None) -> "NamedTree":
     """Read a topology; say on standard error what was counted and what is odd about it."""
     from allocopt.cluster import reading
 
-    tree = reading.read_topology(path, [label.strip() for label in labels.split(",")] if labels else ())
-    # On standard error, for standard output holds the answers of the command.
-    for remark in (tree.summary(), *tree.remarks):
-        print(f"allocopt: {path}: {remark}", file=sys.stderr)
+    tree = reading.read_topology(path, _keys(labels))
+    _tell(path, tree.summary(), *tree.remarks)
     return tree
 
 
@@ -82,10 +80,19 @@ def read_cluster(files: Path, labels: str | None = None) -> "Cluster":
     """Read a cluster of the files of an option, and say of it what `read_topology` says."""
     from allocopt.cluster import reading
 
-    cluster = reading.read_cluster(listed(files), [label.strip() for label in labels.split(",")] if labels else ())
-    for remark in (cluster.topology.summary(), *cluster.remarks):
-        print(f"allocopt: {files}: {remark}", file=sys.stderr)
+    cluster = reading.read_cluster(listed(files), _keys(labels))
+    _tell(files, cluster.summary(), *cluster.remarks)
     return cluster
+
+
+def _keys(labels: str | None) -> list[str]:
+    return [label.strip() for label in labels.split(",")] if labels else []
+
+
+def _tell(path: Path, *remarks: str) -> None:
+    # On standard error, for standard output holds the answers of the command.
+    for remark in remarks:
+        print(f"allocopt: {path}: {remark}", file=sys.stderr)
 
 
 def listed(files: Path | None) -> list[Path]:

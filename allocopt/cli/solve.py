@@ -214,15 +214,13 @@ def _check_names(solves: "Solves", cluster: "NamedTree", path: Path | None) -> N
         rules = (
             [(job.id, job.request.least_nodes, job.request.most_groups) for job in problem.jobs]
             if isinstance(problem, PlacementProblem)
-            else [(job.id, job.nodes, (0,) * len(cluster.tree.names)) for job in problem.jobs]
+            else [(job.id, job.nodes, (0,) * len(cluster.tree.names)) for job in problem.jobs if job.nodes > 1]
         )
         for job_id, nodes, most in rules:
             pairs = zip(cluster.most_groups(nodes), most, strict=True)
-            if nodes > 1 and any(may and not 0 < has <= may for may, has in pairs):
-                fault = (
-                    f"job {job_id!r} of {problem.name} may span blocks or roots of {path} over which Slurm places none"
-                )
-                raise UsageError(f"--nodelist: {fault}; `generate window` makes instances that obey")
+            if any(may and not 0 < has <= may for may, has in pairs):
+                fault = f"job {job_id!r} of {problem.name} may span blocks or roots of {path}, as Slurm lets none"
+                raise UsageError(f"--nodelist: {fault}: `generate window` makes instances that obey")
     # It raises an error for a name that a hostlist cannot hold, before anything is solved.
     cluster.hostlist(range(len(cluster.nodes)))
 

@@ -157,11 +157,6 @@ class Cluster:
             tuple(remarks),
         )
 
-    def among(self, topology: NamedTree) -> "Cluster":
-        """Return the cluster as a topology connects its nodes; see `of`."""
-        alone, remarks = self.is_exclusive, self.remarks
-        return Cluster.of(self.nodes, topology, self.partitions, is_exclusive=alone, remarks=remarks)
-
     @classmethod
     def whole_nodes(cls, topology: NamedTree) -> "Cluster":
         """Return the cluster of nodes of which nothing is known but how they are connected."""

@@ -23,6 +23,11 @@ KNOWN_LABELS = (
     "network.topology.nvidia.com/leaf",
     "network.topology.nvidia.com/block",
     "network.topology.nvidia.com/accelerator",
+    # Tiers of topograph are counted from the nodes upwards.
+    *(f"fabric.topograph.run/tier-{tier}" for tier in range(9, -1, -1)),
+    "accelerator.topograph.run/domain",
+    "accelerator.topograph.run/sub-domain",
+    "nvidia.com/gpu.clique",
     "topology.k8s.aws/network-node-layer-1",
     "topology.k8s.aws/network-node-layer-2",
     "topology.k8s.aws/network-node-layer-3",

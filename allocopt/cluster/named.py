@@ -64,8 +64,8 @@ class NamedTree:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a job may span any groups."""
-        return self.is_joined and not self.block_sizes
+        """Whether a job may span any groups; blocks planned with one node each forbid nothing."""
+        return self.is_joined and self.block_sizes in ((), (1,))
 
     def numbers(self, names: Iterable[str]) -> list[int]:
         """Return the numbers of nodes; raise `InvalidProblemError` if there is no node of a name."""
@@ -110,7 +110,8 @@ class NamedTree:
                 most[within] = 1
             # Where all blocks are joined by one, there is no level of it.
             if 0 < within <= len(most):
-                most[within - 1] = -(-nodes // self.block_sizes[within - 1])
+                limit = -(-nodes // self.block_sizes[within - 1])
+                most[within - 1] = limit if limit < len(self.tree.names[within - 1]) else 0
         return tuple(most)
 
     def is_like(self, topology: Topology) -> bool:

@@ -92,10 +92,10 @@ def read_cluster(paths: Sequence[Path | str], labels: Sequence[str] = ()) -> Clu
             raise UsageError(f"{shown_paths}: two files describe the same thing, must be one cluster and one topology")
         if not trees and not clusters:
             raise UsageError("no file names the cluster")
-        if not clusters:
-            found = Cluster.whole_nodes(trees[0])
-        else:
-            found = clusters[0].among(trees[0]) if trees else clusters[0]
+        found = clusters[0] if clusters else Cluster.whole_nodes(trees[0])
+        if clusters and trees:
+            alone, remarks = found.is_exclusive, found.remarks
+            found = Cluster.of(found.nodes, trees[0], found.partitions, is_exclusive=alone, remarks=remarks)
     is_told = site or not found.is_exclusive
     return found if is_told else replace(found, remarks=(ALONE, *found.remarks))
 

@@ -32,7 +32,13 @@ def snapshot(
             made[request] = str(error)
     fitting = {job: one for job, asked in requests.items() if not isinstance(one := made[asked], str)}
     distinct = [one for one in made.values() if not isinstance(one, str)]
-    is_whole = all(one.is_exclusive and (one.room(cluster.capacity) * one.masks).all() for one in distinct)
+    # Any so many nodes do for a job, whichever they are.
+    is_plain = all(
+        one.is_exclusive
+        and not any(one.most_groups)
+        and (one.room(cluster.capacity) * one.masks * one.least_nodes >= one.tasks).all()
+        for one in distinct
+    )
     taken, left = [], len(idle)
     for job, one in fitting.items():
         if one.least_nodes <= left:
@@ -42,7 +48,7 @@ def snapshot(
         raise UsageError(
             f"none of the {len(requests)} jobs fits the {len(idle)} idle nodes" if len(idle) else "no node is idle"
         )
-    if cluster.topology.is_plain and is_whole:
+    if is_plain:
         problem = TopologyProblem(cluster.topology.tree, idle, tuple(taken), hop_cost, name)
         return problem, [f"jobs left waiting: {len(requests) - len(taken)}"]
     in_use = np.ones(cluster.size, dtype=np.bool_)

@@ -250,8 +250,7 @@ class _Asked(NamedTuple):
 
 def machine_of(topology: NamedTree) -> Platform | Cluster:
     """Return the machine of whole nodes: a cluster where a job may not span all groups, on blocks or a forest."""
-    is_plain = topology.is_joined and not topology.block_sizes
-    return Platform.whole_nodes(topology.tree) if is_plain else Cluster.whole_nodes(topology)
+    return Platform.whole_nodes(topology.tree) if topology.is_plain else Cluster.whole_nodes(topology)
 
 
 def admitted(workload: Workload, cluster: Cluster, *, in_nodes: bool, skip_oversized: bool) -> Workload:

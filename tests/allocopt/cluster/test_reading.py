@@ -139,6 +139,14 @@ def test_labels_of_kubernetes_nodes_are_levels_and_equal_values_in_other_places_
     assert read_topology(path, ["topology.kubernetes.io/zone"]).tree.names == (("z1", "z0"),)
 
 
+def test_tiers_of_topograph_are_levels(tmp_path: Path) -> None:
+    tiers = [
+        {f"fabric.topograph.run/tier-{tier}": f"{tier}-{number >> tier}" for tier in (0, 1)} for number in range(4)
+    ]
+    names = read_topology(kubernetes(tmp_path, *(node(f"w{n}", **one) for n, one in enumerate(tiers)))).tree.names
+    assert names == (("0-0", "0-1", "0-2", "0-3"), ("1-0", "1-1"))
+
+
 def test_nodes_without_a_label_that_is_named_are_left_out_and_remarked(tmp_path: Path) -> None:
     path = kubernetes(tmp_path, node("a", x="1"), node("b", x="2"), node("c"))
     cluster = read_topology(path, ["x"])
