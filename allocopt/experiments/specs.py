@@ -137,8 +137,8 @@ class SimulationSpec(SettingFields, Specification):
     trace: Annotated[
         Text,
         Field(
-            description="Workload: .swf, Batsim's .json, a table .csv or sacct -P, all also .gz, else text with id, "
-            "arrival s, run s, nodes; or a trace of fetch-trace."
+            description="Workload: .swf, .json, .events, .parquet, a table .csv or sacct's, text also .gz, else id, "
+            "arrival s, run s, nodes a line; or a trace of fetch-trace."
         ),
         About(is_file=True),
     ]

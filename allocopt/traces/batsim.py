@@ -1,15 +1,17 @@
 """Workloads of Batsim in JSON: jobs that refer to profiles, of which those of type ``delay`` are run times."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ValidationError
 
+from allocopt.errors import BadFileError
 from allocopt.files.cells import LARGEST
 from allocopt.files.faults import bad_file, shown
-from allocopt.files.models import FileModel, validated
+from allocopt.files.models import FileModel, first_fault, validated
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.writing import compact_json, write_text
 from allocopt.traces.philly import read_philly
@@ -49,7 +51,8 @@ class _Job(FileModel, extra="ignore"):
 
 class _File(FileModel, extra="ignore"):
     nb_res: Annotated[int, Field(ge=1, le=_MOST)]
-    jobs: Annotated[list[_Job], Field(min_length=1)]
+    # Each is looked at alone, so that one that is damaged does not cost the others.
+    jobs: Annotated[list[object], Field(min_length=1)]
     # A profile is looked at when a job uses it: others may be of types that have no fixed run time.
     profiles: dict[str, object]
 
@@ -71,31 +74,27 @@ class Batsim(TraceFormat):
             return read_philly(path, given, damage)
         model = validated(_File, given, path)
         delays: dict[str, float] = {}
-        for number, job in enumerate(model.jobs):
-            if job.walltime <= 0 and job.walltime != _NO_WALLTIME:
-                fault = f"is {job.walltime:g}, must be positive, or -1 for none"
-                raise bad_file(path, f"jobs[{number}].walltime", fault)
-            if (name := job.profile) in delays:
-                continue
-            if name not in model.profiles:
-                raise bad_file(path, f"jobs[{number}].profile", f"is {shown(name)}, there is no such profile")
-            where, profile = f"{path}: profile {shown(name)}", model.profiles[name]
-            if isinstance(profile, dict) and profile.get("type", "delay") != "delay":
-                fault = f"is {shown(profile['type'])}, must be 'delay': others have no fixed run time"
-                raise bad_file(where, "type", fault)
-            if isinstance(profile, dict) and "type" not in profile:
-                raise bad_file(where, "type", "is missing, must be 'delay'")
-            delays[name] = validated(_Delay, profile, where).delay
-        run = np.array([delays[job.profile] for job in model.jobs])
-        walltime = np.array([job.walltime for job in model.jobs])
+        faults: dict[int, BadFileError] = {}
+        kept: list[tuple[int, _Job]] = []
+        for number, described in enumerate(model.jobs):
+            try:
+                kept.append((number, _job_of(path, number, described, model.profiles, delays)))
+            except BadFileError as error:
+                faults[number] = error
+        damage.drop(list(faults), faults.__getitem__)
+        if not kept and damage.first is not None:
+            raise damage.first
+        jobs = [job for _, job in kept]
+        run = np.array([delays[job.profile] for job in jobs])
+        walltime = np.array([job.walltime for job in jobs])
         missing = walltime == _NO_WALLTIME
         records = Records(
             path,
-            lambda row, place, fault: bad_file(path, f"jobs[{row}].{_FIELDS[place]}", fault),
-            np.array([job.id for job in model.jobs], dtype=np.int64),
-            np.array([job.subtime for job in model.jobs]),
+            lambda row, place, fault: bad_file(path, f"jobs[{kept[row][0]}].{_FIELDS[place]}", fault),
+            np.array([job.id for job in jobs], dtype=np.int64),
+            np.array([job.subtime for job in jobs]),
             run,
-            np.array([job.res for job in model.jobs], dtype=np.int64),
+            np.array([job.res for job in jobs], dtype=np.int64),
             np.where(missing, run, walltime),
             {RUN_USED: missing},
         )
@@ -120,6 +119,30 @@ class Batsim(TraceFormat):
         if not workload.machine_processors:
             losses.append(f"size of the machine not known, that of the largest job written: {_machine(workload)}")
         return losses
+
+
+def _job_of(path: Path, number: int, given: object, profiles: Mapping[str, object], delays: dict[str, float]) -> _Job:
+    """Return a job, and put the delay of its profile among the others."""
+    place = f"jobs[{number}]"
+    try:
+        job = _Job.model_validate(given)
+    except ValidationError as error:
+        inside, fault = first_fault(error, given)
+        raise bad_file(path, place if inside == "top level" else f"{place}.{inside}", fault) from None
+    if job.walltime <= 0 and job.walltime != _NO_WALLTIME:
+        raise bad_file(path, f"{place}.walltime", f"is {job.walltime:g}, must be positive, or -1 for none")
+    if (name := job.profile) in delays:
+        return job
+    if name not in profiles:
+        raise bad_file(path, f"{place}.profile", f"is {shown(name)}, there is no such profile")
+    where, profile = f"{path}: profile {shown(name)}", profiles[name]
+    if isinstance(profile, dict) and profile.get("type", "delay") != "delay":
+        fault = f"is {shown(profile['type'])}, must be 'delay': others have no fixed run time"
+        raise bad_file(where, "type", fault)
+    if isinstance(profile, dict) and "type" not in profile:
+        raise bad_file(where, "type", "is missing, must be 'delay'")
+    delays[name] = validated(_Delay, profile, where).delay
+    return job
 
 
 def _machine(workload: Workload) -> int:
