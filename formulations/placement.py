@@ -1,6 +1,6 @@
 """Exact solvers of placement problems: the program of ``scip``, ``highs`` and ``cp-sat``.
 
-``x_{j,v,t}`` says that node v has t tasks of job j, ``z_{j,n,k}`` that j has n nodes, all from its set k, and
+``x_{j,t,v}`` says that t tasks of job j are on node v, ``z_{j,n,k}`` that j has n nodes, all from its set k, and
 ``y_{j,n,l,g,a}`` that a of n nodes, two at least, are in group g of level l. With the coefficients of
 `allocopt.cluster.topology.HopFormula`, minimize
 
@@ -22,12 +22,13 @@ from allocopt.arrays import IntArray
 from allocopt.cluster.topology import HopFormula
 from allocopt.placement import NodeTasks, PlacementProblem, Placements, PlacementSolver
 from allocopt.problems.placement.window import BOUND_KERNELS, Window
-from allocopt.solving import Run
+from allocopt.solving import Run, StopReason
+from allocopt.solving.budget import Budget
 from formulations.backends.program import BinaryProgram, Formulation, Names, Rows
 from formulations.backends.solver import BackEndSolver
 
 ROUNDING = 1e-12  # what sums of costs can lose by rounding, relative to what is summed, and more than that
-MOST_PAIRS = 20_000  # jobs times nodes above which a program is not even counted
+MOST_PAIRS, BUILD_S = 100_000, 2e-5  # jobs times nodes that are taken at most, and what building takes for each pair
 
 
 class PlacementModel(Formulation):
@@ -42,8 +43,8 @@ class PlacementModel(Formulation):
             most = min(asked.most_nodes, int(np.count_nonzero(room)))
             least_tasks = max(1, asked.tasks - (most - 1) * asked.most_tasks)
             room[room < least_tasks] = 0
-            for node in np.flatnonzero(room).tolist():
-                x += [(job, node, tasks) for tasks in range(least_tasks, int(room[node]) + 1)]
+            for tasks in range(least_tasks, int(room.max()) + 1):
+                x += [(job, tasks, node) for node in np.flatnonzero(room >= tasks).tolist()]
             for size in range(asked.least_nodes, most + 1):
                 z += [(job, size, number) for number in range(len(asked.masks))]
                 for level, row in enumerate(self._groups) if size > 1 else ():
@@ -59,21 +60,16 @@ class PlacementModel(Formulation):
         """Whether no job fits anywhere."""
         return not len(self.x)
 
-    @staticmethod
-    def most_nonzeros(problem: PlacementProblem) -> int:
-        """Return the most nonzeros that the program of a problem has, known before it is built."""
-        levels, total = len(problem.groups), 0
-        for job, asked in enumerate(one.request for one in problem.jobs):
-            room = problem.room(job)
-            sizes = max(0, min(asked.most_nodes, int(np.count_nonzero(room))) - asked.least_nodes + 1)
-            total += int(room.sum()) * (5 + levels + len(problem.resources))
-            total += sizes * len(asked.masks) * problem.size + 4 * sizes * levels * problem.size
-        return total
+    def nonzeros(self) -> int:
+        """Most nonzeros that the program has."""
+        of_x, sets = 5 + len(self._groups) + len(self._problem.resources), np.bincount(self.z[:, 0], minlength=1)
+        nodes = np.bincount(np.unique(self.x[:, ::2], axis=0)[:, 0], minlength=len(sets))[: len(sets)]
+        return of_x * len(self.x) + 4 * len(self.z) + 5 * len(self.y) + int((sets * nodes).sum())
 
     def program(self) -> BinaryProgram:
         """Build the program; columns are x, then z, then y."""
         problem, rows = self._problem, Rows()
-        job, node, tasks = self.x.T
+        job, tasks, node = self.x.T
         for number in range(len(problem.jobs)):
             if (job == number).any():
                 self._add_job(rows, number)
@@ -81,12 +77,12 @@ class PlacementModel(Formulation):
         per_task, per_node = (np.stack([getattr(one, key) for one in asked]) for key in ("per_task", "per_node"))
         alone = np.array([one.is_exclusive for one in asked])[job]
         amounts = np.where(alone[:, None], problem.free[node], per_node[job] + tasks[:, None] * per_task[job])
-        for place in np.unique(node).tolist():
-            here = np.flatnonzero(node == place)
-            for resource, free in enumerate(problem.free[place].tolist()):
-                units = amounts[here, resource]
-                if units.sum() > free:
-                    rows.at_most(free, (here[units > 0], units[units > 0]))
+        nodes, row_of = np.unique(node, return_inverse=True)
+        for resource, units in enumerate(amounts.T):
+            free = problem.free[nodes, resource]
+            needed = np.flatnonzero((units > 0) & (np.bincount(row_of, units) > free)[row_of])
+            rows.add(row_of[needed], needed, units[needed], free)
+        for here in np.split(np.argsort(node, kind="stable"), np.flatnonzero(np.diff(np.sort(node))) + 1):
             single, shared = here[alone[here]], here[~alone[here]]
             if len(single):
                 most = max(1, len(np.unique(job[shared])))
@@ -102,14 +98,16 @@ class PlacementModel(Formulation):
     def _add_job(self, rows: Rows, number: int) -> None:
         asked, first_y = self._problem.jobs[number].request, len(self.x) + len(self.z)
         x, z, y = (np.flatnonzero(table[:, 0] == number) for table in (self.x, self.z, self.y))
-        (_, node, tasks), (_, size, chosen) = self.x[x].T, self.z[z].T
+        (_, tasks, node), (_, size, chosen) = self.x[x].T, self.z[z].T
         _, y_size, y_level, y_group, y_count = self.y[y].T
         z, y = len(self.x) + z, first_y + y
         rows.at_most(1, (z, 1))
         rows.at_most(0, (x, 1), (z, -size), lower=0)
         rows.at_most(0, (x, tasks), (z, -asked.tasks), lower=0)
-        for place in np.unique(node).tolist():
-            rows.at_most(0, (x[node == place], 1), (z[asked.masks[chosen, place]], -1))
+        nodes, row_of = np.unique(node, return_inverse=True)
+        row_of_z, of_z = np.nonzero(asked.masks[chosen][:, nodes].T)
+        values = np.repeat([1, -1], (len(x), len(of_z)))
+        rows.add(np.append(row_of, row_of_z), np.append(x, z[of_z]), values, np.zeros(len(nodes)))
         for level, most in enumerate(asked.most_groups):
             for group in np.unique(y_group[y_level == level]).tolist():
                 mine = (y_level == level) & (y_group == group)
@@ -125,7 +123,7 @@ class PlacementModel(Formulation):
     def decode(self, chosen: IntArray) -> Placements:
         """Return the solution of the chosen columns."""
         found: list[list[NodeTasks]] = [[] for _ in self._problem.jobs]
-        for job, node, tasks in self.x[chosen[chosen < len(self.x)]].tolist():
+        for job, tasks, node in self.x[chosen[chosen < len(self.x)]].tolist():
             found[job].append(NodeTasks(node, tasks))
         return Placements(tuple(map(tuple, found)))
 
@@ -140,7 +138,7 @@ class PlacementModel(Formulation):
             if not places:
                 continue
             sets = np.flatnonzero(self._problem.jobs[job].request.masks[:, nodes].all(axis=1))
-            keys: list[tuple[int, ...]] = [(False, job, node, tasks) for node, tasks in places]
+            keys: list[tuple[int, ...]] = [(False, job, tasks, node) for node, tasks in places]
             keys.append((True, job, len(nodes), int(sets[0]) if len(sets) else -1))
             for level, row in enumerate(self._groups) if len(nodes) > 1 else ():
                 counts = enumerate(np.bincount(row[nodes]).tolist())
@@ -171,10 +169,17 @@ class IntegerPlacement(BackEndSolver[PlacementProblem, float], PlacementSolver):
         pairs = len(problem.jobs) * problem.size
         if pairs > MOST_PAIRS:
             return f"it has {pairs:,} jobs x nodes, {MOST_PAIRS:,} are taken"
-        return super().refusal(problem) or self.too_many(PlacementModel.most_nonzeros(problem))
+        return super().refusal(problem) or self.too_many(PlacementModel(problem).nonzeros())
 
     def kernels(self, problem: PlacementProblem) -> Iterable[Callable[..., Any]]:
         return BOUND_KERNELS
+
+    def search(self, problem: PlacementProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+        # Building a program cannot be cut off.
+        if run.clock.remaining() > BUILD_S * len(problem.jobs) * problem.size:
+            return super().search(problem, run, budget, seed)
+        self.prepare(problem, self.tables(problem), run)
+        return StopReason.TIME_LIMIT
 
     def tables(self, problem: PlacementProblem) -> float:
         return float(Window.of(problem).alone().sum())

@@ -7,7 +7,8 @@ from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemK
 from allocopt.problems.placement.problem import PlacementProblem, Placements
 from allocopt.problems.placement.verify import verify_placements
 
-FEW_PAIRS = 400  # jobs times nodes up to which the program is mostly solved to proof
+FEW_PAIRS, BUILD_S = 40_000, 1e-4  # jobs times nodes up to which programs are proved in a minute; seconds for each
+FEW_STEPS = 2000  # of the search whose answer speeds up the proof after it
 
 
 class PlacementKind(ProblemKind[PlacementProblem, Placements]):
@@ -36,9 +37,12 @@ class PlacementKind(ProblemKind[PlacementProblem, Placements]):
         return Placements(((),) * len(problem.jobs))
 
     def stages(self, problem: PlacementProblem) -> Sequence[Stage]:
-        few = len(problem.jobs) * problem.size <= FEW_PAIRS
-        warm_up = (Stage(("lns",), None, 0.5, 300),) if few else ()
-        return *warm_up, *((Stage(("cp-sat", "highs", "scip")),) if few else ()), Stage(("lns", "cons-tres"))
+        pairs = len(problem.jobs) * problem.size
+        if pairs > FEW_PAIRS:
+            return (Stage(("lns", "cons-tres")),)
+        # A program that could not even be built in time is not begun.
+        least_s = min(1.0, BUILD_S * pairs)
+        return Stage(("lns",), None, 0.3, FEW_STEPS), Stage(("highs", "cp-sat", "scip", "lns"), least_s=least_s)
 
     def table(self, problem: PlacementProblem, solution: Placements | None) -> AnswerTable:
         held = Placements(((),) * len(problem.jobs)) if solution is None else solution
