@@ -71,7 +71,7 @@ class PlacementModel(Formulation):
         problem, rows = self._problem, Rows()
         job, tasks, node = self.x.T
         for number in range(len(problem.jobs)):
-            if (job == number).any():
+            if (self.z[:, 0] == number).any():
                 self._add_job(rows, number)
         asked = [one.request for one in problem.jobs]
         per_task, per_node = (np.stack([getattr(one, key) for one in asked]) for key in ("per_task", "per_node"))
@@ -81,7 +81,9 @@ class PlacementModel(Formulation):
         for resource, units in enumerate(amounts.T):
             free = problem.free[nodes, resource]
             needed = np.flatnonzero((units > 0) & (np.bincount(row_of, units) > free)[row_of])
-            rows.add(row_of[needed], needed, units[needed], free)
+            # A row that nothing can break is left out, for back ends take no empty ones.
+            scarce, row = np.unique(row_of[needed], return_inverse=True)
+            rows.add(row, needed, units[needed], free[scarce])
         for here in np.split(np.argsort(node, kind="stable"), np.flatnonzero(np.diff(np.sort(node))) + 1):
             single, shared = here[alone[here]], here[~alone[here]]
             if len(single):

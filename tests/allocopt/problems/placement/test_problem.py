@@ -114,6 +114,15 @@ def test_programs_and_search_find_the_optimum_of_brute_force(problem: PlacementP
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("solver", ["cp-sat", "highs", "scip"])
+def test_a_job_whose_nodes_have_room_for_too_few_tasks_is_left_out_with_a_proof(solver: str) -> None:
+    asked = request(SHAPE, 8, (2, 2), 4, per_task=(2, 0))
+    jobs = (PlacementJob("a", asked), PlacementJob("b", request(SHAPE, 2, (2, 2))))
+    result = solve(four_pairs(jobs=jobs), solver=solver)
+    assert (result.status, result.found().of_jobs[0]) == (Status.OPTIMAL, ())
+
+
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(windows(most_idle=7, most_jobs=3))
 def test_whole_nodes_have_the_same_optimum_as_a_placement(window: TopologyProblem) -> None:
