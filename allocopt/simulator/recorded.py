@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,16 +26,11 @@ _MOST_NAMED = 3
 _TOLERANCE = 1e-6
 
 
-@dataclass(frozen=True, slots=True)
-class Regret:
-    """How many more hops recorded nodes cost than the proven optimum on what was idle.
+class Regret(NamedTuple):
+    """How many more hops recorded nodes cost than the proven optimum on what was to be had.
 
-    Parameters
-    ----------
-    judged, proved, best
-        Numbers of windows: those solved, those whose optimum was proved, and those of these that were optimal.
-    chosen, least
-        Total hop cost of the recorded nodes and of the optima, over the windows that were proved.
+    Numbers of windows that were judged, whose optimum was proved, and that were optimal themselves; over those that
+    were proved the total hop cost of the recorded nodes and of the optima.
     """
 
     judged: int
@@ -100,10 +96,9 @@ class Record:
 
     @cached_property
     def several(self) -> IntArray:
-        """Jobs that ran on several nodes, all known, that Slurm would give them (`NamedTree.most_groups`)."""
-        nodes = enumerate(self.schedule.nodes or ())
-        known = [job for job, held in nodes if len(held) > 1 and not self.strangers[job] and self._keeps_rules(job)]
-        return np.array(known, dtype=np.int64)
+        """Jobs that ran on several nodes, all known."""
+        sizes = np.array([len(held) for held in self.schedule.nodes or ()], dtype=np.int64)
+        return np.flatnonzero((sizes > 1) & ~self.strangers[: len(sizes)])
 
     @cached_property
     def alone(self) -> IntArray:
@@ -115,17 +110,11 @@ class Record:
 
         Its own nodes and the idle ones are to be had, on nodes that jobs share also those that had processors left for
         its part on each; all of them with as many processors as its own have. At most a thousand starts are judged,
-        spread over the trace, with ``time_limit`` seconds for each; those that had more than their nodes have are not.
+        spread over the trace, with ``time_limit`` seconds for each; those that had more than was left are not, nor
+        those on nodes that Slurm would not give them (`NamedTree.most_groups`).
         """
-        shares = bool((self.cores > 1).any())
-
-        def free(job: int) -> BoolArray:
-            used = self._used([job])
-            left: BoolArray = used + self._on_each[job] <= self.cores if shares else used == 0
-            return left
-
-        jobs = _spread([[job] for job in (self.several if shares else self.alone).tolist()])
-        return self._judged(((one, free(one[0])) for one in jobs), time_limit)
+        jobs = _spread([[job] for job in self.several.tolist()])
+        return self._judged(((one, self._used(one) + self._on_each[one[0]] <= self.cores) for one in jobs), time_limit)
 
     def regret_by_minute(self, time_limit: float = 1.0) -> Regret:
         """Judge the starts on idle nodes of each minute together, where there are several on nodes of one kind.
@@ -160,9 +149,9 @@ class Record:
 
     @cached_property
     def _on_each(self) -> IntArray:
-        # Processors of each job on each of its nodes, as evenly as the record lets one know.
-        sizes = np.array([len(held) for held in self.schedule.nodes or ()], dtype=np.int64)
-        each: IntArray = -(-self.schedule.workload.processors // np.maximum(sizes, 1))
+        # Processors of each job on each of its nodes, evenly, for the record does not tell; one of whole nodes.
+        sizes = np.array([max(len(held), 1) for held in self.schedule.nodes or ()], dtype=np.int64)
+        each: IntArray = np.minimum(-(-self.schedule.workload.processors // sizes), self.cores.max())
         return each
 
     def _held(self, job: int) -> IntArray:
@@ -172,10 +161,6 @@ class Record:
     def _rules(self, job: int) -> Placement | None:
         levels = [level for level, most in enumerate(self.cluster.most_groups(len(self._held(job))), 1) if most == 1]
         return Placement(within=levels[0]) if levels else None
-
-    def _keeps_rules(self, job: int) -> bool:
-        rules = self._rules(job)
-        return rules is None or rules.broken_rule(self.cluster.tree, self._held(job)) is None
 
     def _used(self, jobs: list[int]) -> IntArray:
         # Processors that other jobs held on each node at any time between the first and the last start of some jobs.
@@ -205,10 +190,13 @@ class Record:
         judged, chosen, least = 0, [], []
         solver, tree = get_solver("exact"), self.cluster.tree
         for jobs, free in windows:
-            held = [self._held(job) for job in jobs]
-            if not free[np.concatenate(held)].all():
+            held, rules = [self._held(job) for job in jobs], [self._rules(job) for job in jobs]
+            kept = (
+                rule is None or rule.broken_rule(tree, nodes) is None for rule, nodes in zip(rules, held, strict=True)
+            )
+            if not free[np.concatenate(held)].all() or not all(kept):
                 continue
-            asked = tuple(Job(str(job), len(nodes), self._rules(job)) for job, nodes in zip(jobs, held, strict=True))
+            asked = tuple(Job(*job) for job in zip(map(str, jobs), map(len, held), rules, strict=True))
             alike = np.isin(self.cores, self.cores[np.concatenate(held)])
             problem = TopologyProblem(tree, np.flatnonzero(free & alike), asked, HOP_COST)
             prepare(solver, [problem])
