@@ -62,7 +62,8 @@ def command(
     if out.name.removesuffix(".gz").endswith(_TOPOLOGIES):
         cluster = read_topology(source, labels)
         write_topology(out, cluster)
-        typer.echo(f"{out}: nodes written: {len(cluster.nodes)}", err=True)
+        lost = "; GraphML has no blocks, jobs may span them" if cluster.block_sizes and ".graphml" in out.name else ""
+        typer.echo(f"{out}: nodes written: {len(cluster.nodes)}{lost}", err=True)
         return
     # A wrong ending is told before a long file is read.
     trace_format = format_of(out)

@@ -77,7 +77,7 @@ def slurm_topology(text: str, path: Path) -> NamedTree:
 
 
 def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
-    """Write a ``topology.conf`` of switches, from the leaves upwards.
+    """Write a ``topology.conf`` of blocks where they are enforced, else of switches from the leaves upwards.
 
     Raises `BadFileError` if the file cannot be written, or would not be read again because of the name of a node.
     """
@@ -85,7 +85,7 @@ def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
     # With the first node below each, by which the trees of a forest keep their order.
     lines: list[tuple[int, str]] = []
     firsts: dict[str, int] = {}
-    levels = cluster.tree.to_levels()
+    levels, sizes = cluster.tree.to_levels(), ",".join(map(str, cluster.block_sizes))
     written = {name: _new_name(name, used) for name in levels[0]}
     for name, held in levels[0].items():
         # All names are checked before anything is written.
@@ -97,8 +97,8 @@ def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
             fault = f"a switch with one node, {nodes!r}, would be read as one with all nodes"
             raise bad_file(path, f"cannot be written: {fault}")
         firsts[written[name]] = int(held[0])
-        lines.append((int(held[0]), f"SwitchName={written[name]} Nodes={nodes}"))
-    for groups in levels[1:]:
+        lines.append((int(held[0]), f"{'BlockName' if sizes else 'SwitchName'}={written[name]} Nodes={nodes}"))
+    for groups in [] if sizes else levels[1:]:
         above: dict[str, str] = {}
         for name, below in groups.items():
             members = [written[str(member)] for member in below]
@@ -108,7 +108,9 @@ def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
                 firsts[above[name]] = firsts[members[0]]
                 lines.append((firsts[members[0]], f"SwitchName={above[name]} Switches={fold_hostlist(members)}"))
         written = above
-    if cluster.tree.names and cluster.is_joined:
+    if sizes:
+        lines.append((0, f"BlockSizes={sizes}"))
+    elif cluster.tree.names and cluster.is_joined:
         lines.append((0, f"SwitchName={_new_name('top', used)} Switches={fold_hostlist(written.values())}"))
     ordered = lines if cluster.is_joined else sorted(lines, key=lambda line: line[0])
     write_text(path, "".join(f"{line}\n" for _, line in ordered))

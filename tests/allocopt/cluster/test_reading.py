@@ -495,12 +495,14 @@ def test_any_spelling_gives_the_same_tree(
 
 
 def test_names_that_slurm_cannot_read_are_written_plain_and_differ(tmp_path: Path) -> None:
-    blocks = "".join(f"BlockName=b{number} Nodes=n{number}\n" for number in range(4))
-    cluster = conf(tmp_path, f"{blocks}BlockName=top Nodes=m\nBlockSizes=1,2\n")
+    leaves = [Switch(f"b{number}", (f"n{number}",)) for number in range(2)]
+    above = [Switch("2-node block 1", (), ("b0", "b1")), Switch("2-node,block 1", (), ("top",))]
+    names = tuple(switch.name for switch in above)
+    cluster = tree_of_switches([*leaves, Switch("top", ("m",)), *above, Switch("all", (), names)])
     write_topology(tmp_path / "out.conf", cluster)
     lines = (tmp_path / "out.conf").read_text(encoding="utf-8").splitlines()
     assert "SwitchName=2-node-block-1 Switches=b[0-1]" in lines
-    assert lines[-1] == "SwitchName=top-2 Switches=2-node-block-[1-3]"
+    assert lines[-1] == "SwitchName=top-2 Switches=2-node-block-1,2-node-block-1-2"
     assert read_topology(tmp_path / "out.conf").is_like(cluster.tree)
 
 
