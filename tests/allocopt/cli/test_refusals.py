@@ -111,7 +111,7 @@ USAGE = {
         "verify @tiny": "Missing argument 'solution'",
         "schema instances": "'instances' is not one of",
         "generate windows": "Missing option '--out'",
-        "bench @knapsacks --solvers lns": "solver 'lns' does not take knapsack; it takes topology problems",
+        "bench @knapsacks --solvers lns": "solver 'lns' does not take knapsack; it takes placement, topology problems",
         "calibrate power powers.csv --plot plot.txt": "a plot's name ends in .svg, .png, .pdf",
         "fetch-trace nothing": "there is no trace 'nothing'; there are CEA-Curie, ",
         "simulate jobs.csv --topology topology.conf --fat-tree 1,1,8": "fat_tree: fat_tree and topology both say how "
