@@ -264,18 +264,14 @@ def _qualifications(rows: Sequence[WhatIfRow], simulated: Sequence[WhatIfRow]) -
             f"overloaded under {which}: the queue does not drain",
             f"what waits in its last quarter is work for {work} of its time",
         ]
-    if first.waited_jobs is not None:
-        idle = (
-            f"{first.waited_jobs:,} of {first.jobs:,} jobs wait, {percent(first.utilization)} of the machine is in use"
-        )
-        if first.utilization < _IDLE_UTILIZATION or first.waited_jobs < _IDLE_WAITING * first.jobs:
-            lines.append(f"nearly idle: {idle}; waits tell little")
-    if None not in (first.processors, first.trace_processors) and first.processors != first.trace_processors:
-        assert first.processors is not None
-        assert first.trace_processors is not None
-        size = "smaller" if first.processors < first.trace_processors else "larger"
-        sizes = f"{first.processors:,}, not {first.trace_processors:,}"
-        lines.append(f"the machine is {size} than the trace's ({sizes}); waits are not the site's")
+    is_idle = first.utilization < _IDLE_UTILIZATION
+    if first.waited_jobs is not None and (is_idle or first.waited_jobs < _IDLE_WAITING * first.jobs):
+        use = f"{percent(first.utilization)} of the machine is in use"
+        lines.append(f"nearly idle: {first.waited_jobs:,} of {first.jobs:,} jobs wait, {use}; waits tell little")
+    size, trace_size = first.processors, first.trace_processors
+    if size and trace_size and size != trace_size:
+        compared = f"{'smaller' if size < trace_size else 'larger'} than the trace's ({size:,}, not {trace_size:,})"
+        lines.append(f"the machine is {compared}; waits are not the site's")
     if first.granted is not None and first.granted > 1 + _LARGEST_DIFFERENCE:
         lines.append(f"whole nodes give jobs {first.granted:,.2f} times the processors that they asked for")
     if record is None:
