@@ -1,7 +1,8 @@
 """Simulation on shared nodes: which nodes have room for a job, where it is put, and what happens in time.
 
-Backfilling is EASY with a reservation for the first waiting job of every partition: a job behind it may start if it
-ends by the estimates before that, or leaves the nodes free that are reserved by then.
+EASY backfilling has a reservation for the first waiting job of every partition: a job behind it may start if it ends by
+the estimates before that, or leaves the nodes free that are reserved by then. Conservative backfilling is Slurm's: at
+events jobs start without any, and every period a walk along the queue starts a job, or reserves whole nodes for it.
 
 Three things make passes over a long queue cheap. Within a pass, and until a job ends, room only shrinks, so that after
 one job of a shape has found none the others need not look: a pass looks at shapes. What was missing then is kept, and
@@ -13,240 +14,22 @@ import numpy as np
 from numba import int64
 
 from allocopt.kernels.compiled import helper, inlined, kernel
+from allocopt.simulator.rules import Backfill
+from allocopt.simulator.shared.allocation import choose, hold, useful_tasks
 from allocopt.simulator.shared.state import (
-    ALONE,
     ASKS,
     ENDED,
     ENDS,
     GOES_ON,
     NOW,
+    RESOLUTION_S,
     RUNNING,
     SCRATCH,
     SHARED,
-    Allocation,
     Shared,
 )
 
-FIRST_FIT, LEAST_LOADED = int(Allocation.FIRST_FIT), int(Allocation.LEAST_LOADED)
-LOWEST_SWITCH = int(Allocation.LOWEST_SWITCH)
-
-
-@inlined
-def _tasks_in(s: Shared, table: int, node: int, shape: int) -> int:
-    """Tasks of a shape that a node has room for in a table of amounts."""
-    about = s.shapes[shape]
-    if s.users[table, node] >= (1 if about.is_exclusive else ALONE):
-        return 0
-    tasks = about.most_tasks
-    for resource in range(s.capacity.shape[1]):
-        left = s.room[table, node, resource] - s.per_node[shape, resource]
-        if left < 0:
-            return 0
-        needed = s.per_task[shape, resource]
-        if needed > 0 and left < needed * tasks:
-            tasks = left // needed
-    return tasks
-
-
-@inlined
-def _tasks_on(s: Shared, node: int, shape: int) -> int:
-    """Tasks of a shape that a node has room for, beside the reservations that are respected."""
-    tasks = _tasks_in(s, s.clock[0].table, node, shape)
-    for partition in range(s.respected.size):
-        # At its begin a reservation leaves all that is free now on other nodes than its own.
-        if tasks > 0 and s.respected[partition] and s.reserved[partition, node]:
-            tasks = min(tasks, _tasks_in(s, 1 + partition, node, shape))
-    return tasks
-
-
-@inlined
-def _useful_tasks(s: Shared, node: int, shape: int) -> int:
-    """Tasks of a shape that a node has room for, 0 where one node has to take all and cannot."""
-    tasks = _tasks_on(s, node, shape)
-    return 0 if s.shapes[shape].most_nodes == 1 and tasks < s.shapes[shape].tasks else tasks
-
-
-@inlined
-def _is_behind(s: Shared, a: int, b: int) -> bool:
-    """Whether a chosen node comes behind another by key, then by number."""
-    return bool(
-        s.chosen[2, a] > s.chosen[2, b] or (s.chosen[2, a] == s.chosen[2, b] and s.chosen[0, a] > s.chosen[0, b])
-    )
-
-
-@inlined
-def _swap(s: Shared, a: int, b: int) -> None:
-    for row in range(3):
-        s.chosen[row, a], s.chosen[row, b] = s.chosen[row, b], s.chosen[row, a]
-
-
-@inlined
-def _sink(s: Shared, at: int, size: int) -> None:
-    while 2 * at + 1 < size:
-        child = 2 * at + 1
-        if child + 1 < size and _is_behind(s, child + 1, child):
-            child += 1
-        if not _is_behind(s, child, at):
-            break
-        _swap(s, at, child)
-        at = child
-
-
-@helper()
-def _sort(s: Shared, size: int) -> None:
-    """Sort the first of the chosen nodes (by a heap: there may be thousands)."""
-    for at in range(size // 2 - 1, -1, -1):
-        _sink(s, at, size)
-    for end in range(size - 1, 0, -1):
-        _swap(s, 0, end)
-        _sink(s, 0, end)
-
-
-@inlined
-def _take(s: Shared, shape: int, n: int) -> int:
-    """Give a job's tasks to the first of ``n`` candidates; return how many it takes, 0 if they are too few."""
-    about, left, used = s.shapes[shape], s.shapes[shape].tasks, 0
-    while used < n and used < about.most_nodes and (left > 0 or used < about.least_nodes):
-        # Every node that is still to come gets one task at least.
-        given = min(s.chosen[1, used], left - max(about.least_nodes - used - 1, 0))
-        s.chosen[3, used] = given
-        left -= given
-        used += 1
-    return used if left == 0 and used >= about.least_nodes else 0
-
-
-@inlined
-def _is_inside(s: Shared, shape: int, mask: int, level: int, group: int, node: int) -> bool:
-    """Whether a node is in a set, in a group unless the level is -1, and in a group below that is allowed."""
-    if not s.masks[mask, node] or (level >= 0 and s.groups[level, node] != group):
-        return False
-    return bool(s.shapes[shape].most_below == 0 or s.sums[2, s.groups[level - 1, node]] > 0)
-
-
-@helper()
-def _choose_among(s: Shared, shape: int, mask: int, level: int, group: int) -> int:
-    """Choose nodes for a job from a set, and from a group of a level if that is not -1; return how many, 0 for none.
-
-    They and their tasks stand in rows 0 and 3 of ``chosen``.
-    """
-    about, rule = s.shapes[shape], s.rules[0].allocation
-    n, total, table = 0, 0, s.clock[0].table
-    for place in range(s.order.size):
-        node = s.order[place]
-        if not _is_inside(s, shape, mask, level, group, node):
-            continue
-        tasks = _useful_tasks(s, node, shape)
-        if tasks == 0:
-            continue
-        s.chosen[0, n] = node
-        s.chosen[1, n] = tasks
-        free = s.room[table, node, 0]
-        s.chosen[2, n] = -free if rule == LEAST_LOADED else free
-        n += 1
-        total += tasks
-        if rule == FIRST_FIT and total >= about.tasks and n >= about.least_nodes and n <= about.most_nodes:
-            break
-    if n < about.least_nodes or total < about.tasks:
-        return 0
-    if rule != FIRST_FIT:
-        _sort(s, n)
-    used = _take(s, shape, n)
-    if used == 0:
-        # Those with most room together hold what others do not.
-        for i in range(n):
-            s.chosen[2, i] = -s.chosen[1, i]
-        _sort(s, n)
-        used = _take(s, shape, n)
-    return used
-
-
-@helper()
-def _count_room(s: Shared, shape: int, mask: int, level: int) -> None:
-    """Count what each group of a level has room for: tasks in row 0 of ``sums``, nodes in row 1."""
-    for group in range(s.sums.shape[1]):
-        s.sums[0, group] = 0
-        s.sums[1, group] = 0
-    for node in range(s.order.size):
-        if s.masks[mask, node]:
-            tasks = _tasks_on(s, node, shape)
-            s.sums[0, s.groups[level, node]] += tasks
-            s.sums[1, s.groups[level, node]] += tasks > 0
-
-
-@helper()
-def _allow_below(s: Shared, shape: int, mask: int, level: int, group: int) -> None:
-    """Allow only so many groups below a group as a job may span: those with most room; row 2 of ``sums`` is 1."""
-    _count_room(s, shape, mask, level - 1)
-    for below in range(s.sums.shape[1]):
-        s.sums[2, below] = 0
-    for _ in range(s.shapes[shape].most_below):
-        best = -1
-        for node in range(s.order.size):
-            below = s.groups[level - 1, node]
-            inside = s.groups[level, node] == group and s.sums[2, below] == 0 and s.sums[0, below] > 0
-            if inside and (best < 0 or s.sums[0, below] > s.sums[0, best]):
-                best = below
-        if best < 0:
-            break
-        s.sums[2, best] = 1
-
-
-@helper()
-def _choose_within(s: Shared, shape: int, mask: int, level: int) -> int:
-    """Choose nodes within the group of a level that has room for the job, and the least of all that have."""
-    about, fullest = s.shapes[shape], 0
-    while True:
-        _count_room(s, shape, mask, level)
-        best = -1
-        for group in range(s.sums.shape[1]):
-            tasks = s.sums[0, group]
-            if tasks < about.tasks or s.sums[1, group] < about.least_nodes or tasks * 2**20 + group <= fullest:
-                continue
-            if best < 0 or tasks < s.sums[0, best]:
-                best = group
-        if best < 0:
-            return 0
-        fullest = s.sums[0, best] * 2**20 + best
-        if about.most_below > 0:
-            _allow_below(s, shape, mask, level, best)
-        used = _choose_among(s, shape, mask, level, best)
-        if used > 0:
-            return used
-
-
-@helper()
-def choose(s: Shared, shape: int) -> int:
-    """Choose nodes that have room for a job beside the reservations that are respected; return how many, 0 for none."""
-    about = s.shapes[shape]
-    for mask in range(about.first_mask, about.first_mask + about.n_masks):
-        used = 0
-        if s.rules[0].allocation == LOWEST_SWITCH:
-            # A job of one node fits below a leaf switch or nowhere.
-            for level in range(s.groups.shape[0] if about.level < 0 else about.level):
-                if used == 0 and about.most_below == 0:
-                    used = _choose_within(s, shape, mask, level)
-        if used == 0 and about.level >= 0:
-            used = _choose_within(s, shape, mask, about.level)
-        elif used == 0:
-            used = _choose_among(s, shape, mask, -1, -1)
-        if used > 0:
-            return used
-    return 0
-
-
-@inlined
-def _amount(s: Shared, shape: int, node: int, tasks: int, resource: int) -> int:
-    if s.shapes[shape].is_exclusive:
-        return int(s.capacity[node, resource])
-    return int(s.per_node[shape, resource] + tasks * s.per_task[shape, resource])
-
-
-@inlined
-def hold(s: Shared, table: int, shape: int, node: int, tasks: int, sign: int) -> None:
-    """Take from a table what a job holds on a node (sign 1), or give it back (sign -1)."""
-    s.users[table, node] += sign * (ALONE if s.shapes[shape].is_exclusive else 1)
-    for resource in range(s.capacity.shape[1]):
-        s.room[table, node, resource] -= sign * _amount(s, shape, node, tasks, resource)
+EASY, CONSERVATIVE = int(Backfill.EASY), int(Backfill.CONSERVATIVE)
 
 
 @inlined
@@ -280,7 +63,7 @@ def _find_shadow(s: Shared, plan: int, shape: int) -> int:
             for resource in range(s.capacity.shape[1]):
                 s.room[SCRATCH, node, resource] = s.room[NOW, node, resource]
             # Sums over the nodes tell whether to look for nodes at all.
-            s.tasks_at[node] = _useful_tasks(s, node, shape)
+            s.tasks_at[node] = useful_tasks(s, node, shape)
             total += s.tasks_at[node]
             count += s.tasks_at[node] > 0
     at, used = 0, 0
@@ -294,7 +77,7 @@ def _find_shadow(s: Shared, plan: int, shape: int) -> int:
                 node = s.held[0, place]
                 if s.allowed[shape, node]:
                     hold(s, SCRATCH, other.shape, node, s.held[1, place], -1)
-                    tasks = _useful_tasks(s, node, shape)
+                    tasks = useful_tasks(s, node, shape)
                     total += tasks - s.tasks_at[node]
                     count += (tasks > 0) - (s.tasks_at[node] > 0)
                     s.tasks_at[node] = tasks
@@ -344,6 +127,69 @@ def _reserve(s: Shared, partition: int, job: int) -> None:
     for i in range(used):
         s.planned[partition, i] = s.chosen[0, i]
     plan.n_nodes = used
+
+
+@helper()
+def _close(s: Shared, since: float, until: float) -> float:
+    """Close the nodes that are reserved within a time, both ends included; return when the first of them opens."""
+    opens = np.inf
+    for node in range(s.order.size):
+        s.closed[node] = False
+    for at in range(s.clock[0].n_slots):
+        if s.slots[at].until > since and s.slots[at].since <= until:
+            opens = min(opens, s.slots[at].until)
+            for node in range(s.order.size):
+                s.closed[node] |= s.slot_nodes[at, node]
+    return opens
+
+
+@inlined
+def _is_reserved(s: Shared, since: float, until: float, used: int) -> bool:
+    for at in range(s.clock[0].n_slots):
+        if s.slots[at].since < until and s.slots[at].until > since:
+            for i in range(used):
+                if s.slot_nodes[at, s.chosen[0, i]]:
+                    return True
+    return False
+
+
+@helper()
+def _plan_start(s: Shared, job: int) -> int:
+    """Choose nodes for a job that can start now beside the reservations of all before it; return how many, or reserve.
+
+    So does Slurm 22.05 (``_attempt_backfill`` in ``backfill.c``): a job reserves its nodes whole for its time limit.
+    """
+    clock, shape = s.clock[0], s.jobs[job].shape
+    opens, estimate = clock.now, s.shapes[shape].estimate
+    while opens < np.inf:
+        since = opens
+        opens = _close(s, since, since + estimate)
+        _look_at(s, NOW)
+        used, begin = choose(s, shape), clock.now
+        if used == 0:
+            used = _find_shadow(s, s.shapes[shape].partition, shape)
+            begin = max(s.partitions[s.shapes[shape].partition].shadow, clock.now + 1.0)
+        begin = max(begin, since)
+        if used == 0 or begin > opens:
+            continue
+        if begin <= clock.now:
+            return used
+        first = np.floor(begin / RESOLUTION_S) * RESOLUTION_S
+        last = max(np.floor((begin + estimate) / RESOLUTION_S) * RESOLUTION_S, first + RESOLUTION_S)
+        # Until then jobs before it may have reserved the nodes that it would get.
+        if begin > since and _is_reserved(s, first, last, used):
+            opens = begin
+            continue
+        slot = s.slots[clock.n_slots]
+        slot.since, slot.until = first, last
+        for node in range(s.order.size):
+            s.slot_nodes[clock.n_slots, node] = False
+        for i in range(used):
+            s.slot_nodes[clock.n_slots, s.chosen[0, i]] = True
+        clock.n_slots += 1
+        clock.next_walk = min(clock.next_walk, begin)
+        return 0
+    return 0
 
 
 @inlined
@@ -447,7 +293,7 @@ def _has_no_room(s: Shared, shape: int, failure: int) -> bool:
     for place in range(last.released, clock.n_released):
         node = s.releases[place % s.releases.size]
         if s.allowed[shape, node]:
-            tasks = _useful_tasks(s, node, shape)
+            tasks = useful_tasks(s, node, shape)
             last.tasks += tasks
             last.nodes += tasks > 0
     last.released = clock.n_released
@@ -481,7 +327,7 @@ def _find_room(s: Shared, job: int) -> int:
     last.nodes = 0
     for node in range(s.order.size):
         if s.allowed[shape, node]:
-            tasks = _useful_tasks(s, node, shape)
+            tasks = useful_tasks(s, node, shape)
             last.tasks += tasks
             last.nodes += tasks > 0
     return 0
@@ -489,7 +335,7 @@ def _find_room(s: Shared, job: int) -> int:
 
 @inlined
 def _rank(s: Shared, shape: int) -> int:
-    return s.jobs[s.shapes[shape].first_waiting].rank
+    return s.jobs[s.shapes[shape].looked_at].rank
 
 
 @helper()
@@ -511,7 +357,10 @@ def _begin_pass(s: Shared) -> None:
     for partition in range(s.partitions.size):
         s.partitions[partition].is_blocked = 0
     for place in range(s.clock[0].n_waiting):
-        s.waiting[1, place] = s.waiting[0, place]
+        shape = s.waiting[0, place]
+        s.waiting[1, place] = shape
+        s.shapes[shape].looked_at = s.shapes[shape].first_waiting
+        s.shapes[shape].passed = -1
     for place in range(s.clock[0].n_waiting // 2 - 1, -1, -1):
         _sink_shape(s, place, s.clock[0].n_waiting)
     s.clock[0].n_left = s.clock[0].n_waiting
@@ -532,37 +381,71 @@ def _end_pass(s: Shared) -> None:
             s.partitions[partition].job = -1
 
 
+@inlined
+def _take_from_queue(s: Shared, shape: int) -> None:
+    """Let the job of a shape that is looked at wait no longer."""
+    about = s.shapes[shape]
+    after = s.jobs[about.looked_at].next_waiting
+    if about.passed < 0:
+        about.first_waiting = after
+    else:
+        s.jobs[about.passed].next_waiting = after
+    if after < 0:
+        about.last_waiting = about.passed
+
+
+@inlined
+def _pass_over(s: Shared, shape: int) -> None:
+    """Let the job of a shape that is looked at wait on."""
+    about = s.shapes[shape]
+    job, plan = about.looked_at, s.partitions[about.partition]
+    if s.clock[0].is_walk:
+        about.passed = job
+        about.looked_at = s.jobs[job].next_waiting
+        return
+    is_old = plan.job != job or plan.is_stale or plan.shadow <= s.clock[0].now
+    if s.rules[0].backfill == EASY and not plan.is_blocked and is_old:
+        _reserve(s, about.partition, job)
+    plan.is_blocked = 1
+    about.looked_at = -1
+
+
 @helper()
 def _pass(s: Shared) -> bool:
-    """Start what may start, in the order of the queue: the first waiting job of each shape, until it finds no room.
+    """Start what may start, in the order of the queue; return False where it stops to be told the nodes of a job.
 
-    Return False where it stops before its end, to be told the nodes of a job.
+    The first waiting job of each shape is looked at, until it finds no room; in a walk all jobs are, within its depth.
     """
     clock, rules = s.clock[0], s.rules[0]
     while clock.n_left > 0:
         shape = s.waiting[1, 0]
         about = s.shapes[shape]
-        job, plan = about.first_waiting, s.partitions[about.partition]
+        job, plan = about.looked_at, s.partitions[about.partition]
         used = clock.n_chosen
-        if used == 0 and (rules.is_easy or not plan.is_blocked):
-            used = _find_room(s, job)
+        if used == 0:
+            if clock.is_walk:
+                used = _plan_start(s, job)
+            elif rules.backfill == EASY or not plan.is_blocked:
+                used = _find_room(s, job)
             if used > 1 and rules.is_asking:
                 clock.n_chosen = used
                 return False
         clock.n_chosen = 0
         if used > 0:
+            _take_from_queue(s, shape)
             _start(s, job, used)
-            about.first_waiting = s.jobs[job].next_waiting
-            if about.first_waiting >= 0:
-                _sink_shape(s, 0, clock.n_left)
-                continue
-        elif rules.is_easy and not plan.is_blocked and (plan.job != job or plan.is_stale or plan.shadow <= clock.now):
-            _reserve(s, about.partition, job)
-        # The shape has no room, or no more jobs.
-        plan.is_blocked |= int(about.first_waiting == job)
-        clock.n_left -= 1
-        s.waiting[1, 0] = s.waiting[1, clock.n_left]
-        _sink_shape(s, 0, clock.n_left)
+            about.looked_at = s.jobs[job].next_waiting
+        else:
+            _pass_over(s, shape)
+        if clock.n_slots == s.slots.size:
+            clock.n_left = 0
+        elif about.looked_at >= 0:
+            _sink_shape(s, 0, clock.n_left)
+        else:
+            # The shape has no room, or no more jobs.
+            clock.n_left -= 1
+            s.waiting[1, 0] = s.waiting[1, clock.n_left]
+            _sink_shape(s, 0, clock.n_left)
     _end_pass(s)
     return True
 
@@ -589,6 +472,13 @@ def _enqueue(s: Shared, job: int) -> None:
         s.jobs[at].next_waiting = job
 
 
+@inlined
+def _period_after(s: Shared, time: float) -> float:
+    """Return the first time of a walk that is not before a time."""
+    period = s.rules[0].period
+    return np.ceil(time / period) * period if time < np.inf else time
+
+
 @kernel(int64(SHARED, int64))
 def simulate_shared(s: Shared, steps: int) -> int:
     """Go on for so many scheduling points; return whether something is left to happen, or a job waits for its nodes.
@@ -596,20 +486,33 @@ def simulate_shared(s: Shared, steps: int) -> int:
     These are `ENDED`, `GOES_ON` and `ASKS`. Jobs of several nodes ask where `RulesRecord.is_asking`: the first one of
     the shape in ``waiting[1, 0]`` has room on the nodes of ``chosen``, which may be changed before it goes on.
     """
-    clock = s.clock[0]
+    clock, rules = s.clock[0], s.rules[0]
     for _ in range(steps):
-        if clock.n_chosen == 0:
+        if clock.n_chosen == 0 and not clock.is_walk:
             submission = s.jobs[clock.next_submission].submit if clock.next_submission < s.jobs.size else np.inf
             end = s.jobs[s.lists[ENDS, 0]].end if clock.n_events > 0 else np.inf
-            if min(submission, end) == np.inf:
+            event = min(submission, end)
+            if min(event, clock.next_walk) == np.inf:
                 return ENDED
-            clock.now = min(submission, end)
+            clock.now = min(event, clock.next_walk)
             while clock.n_events > 0 and s.jobs[s.lists[ENDS, 0]].end == clock.now:
                 _end_next(s)
             while clock.next_submission < s.jobs.size and s.jobs[clock.next_submission].submit == clock.now:
                 _enqueue(s, clock.next_submission)
                 clock.next_submission += 1
+            if event == clock.now and rules.backfill == CONSERVATIVE:
+                clock.next_walk = min(clock.next_walk, _period_after(s, clock.now))
             _begin_pass(s)
         if not _pass(s):
             return ASKS
+        if clock.is_walk:
+            # Nodes are closed in walks only.
+            clock.n_slots = 0
+            _close(s, 0.0, 0.0)
+            clock.is_walk = 0
+            clock.next_walk = _period_after(s, clock.next_walk)
+        elif clock.next_walk <= clock.now:
+            clock.is_walk = 1
+            clock.next_walk = np.inf
+            _begin_pass(s)
     return GOES_ON

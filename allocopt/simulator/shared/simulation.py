@@ -31,7 +31,7 @@ from allocopt.solving.solve import solve
 from allocopt.traces.workload import NO_JOB, OVERSIZED, Workload
 
 OVER_LIMITS = "over the limits of their partition"
-_GOES = "there go queue orders such as fcfs, sjf or largest, alone or with easy"
+_GOES = "there go queue orders such as fcfs, sjf or largest, alone, with easy or with conservative"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,13 +62,20 @@ def new_shared(
     rank: IntArray,
     *,
     allocation: Allocation,
-    easy: bool,
+    backfill: Backfill,
+    period: float = 30.0,
+    depth: int = 500,
 ) -> Shared:
-    """Return the state of a simulation before its first event; jobs are in the order of submission."""
+    """Return the state of a simulation before its first event; jobs are in the order of submission.
+
+    Conservative backfilling looks every ``period`` seconds at the first jobs of the queue, ``depth`` at most, as Slurm
+    does (bf_interval, bf_max_job_test); between, jobs start as without backfilling.
+    """
     kinds, shape_of = np.unique(np.stack((request, estimate)), axis=1, return_inverse=True)
     asked = [requests[int(number)] for number in kinds[0]]
     n, m, parts = len(submit), cluster.size, max(len(cluster.partitions), 1)
-    clock, rules, jobs, shapes, failures, partitions = (
+    slots = min(depth, n)
+    clock, rules, jobs, shapes, failures, partitions, reservations = (
         np.zeros(size, dtype=record_dtype(record))
         for record, size in (
             (layout.ClockRecord, 1),
@@ -77,10 +84,12 @@ def new_shared(
             (layout.ShapeRecord, len(asked)),
             (layout.FailureRecord, 2 * len(asked)),
             (layout.PartitionRecord, parts),
+            (layout.SlotRecord, slots),
         )
     )
     clock["now"] = -np.inf
-    rules["allocation"], rules["is_easy"] = allocation, easy
+    clock["next_walk"] = np.inf
+    rules["allocation"], rules["backfill"], rules["period"] = allocation, backfill, period
     for name, values in (("submit", submit), ("run", run), ("rank", rank), ("shape", shape_of.reshape(-1))):
         jobs[name] = values
     jobs["start"], jobs["next_waiting"] = np.nan, -1
@@ -113,6 +122,9 @@ def new_shared(
         np.zeros((len(asked), parts), dtype=np.bool_),
         np.zeros((parts, m), dtype=np.bool_),
         np.zeros((parts, m), dtype=np.int64),
+        reservations,
+        np.zeros((slots if backfill is Backfill.CONSERVATIVE else 1, m), dtype=np.bool_),
+        np.zeros(m, dtype=np.bool_),
         np.stack([one.per_task for one in asked]),
         np.stack([one.per_node for one in asked]),
         np.concatenate([one.masks for one in asked]),
@@ -162,7 +174,7 @@ class PlacedBySolver:
             free[nodes] = np.minimum(free[nodes], state.room[1 + partition, nodes])
             users[nodes] = np.maximum(users[nodes], state.users[1 + partition, nodes])
         request = self.requests[self.request[job]]
-        request = request._replace(masks=request.masks & (users < ALONE))
+        request = request._replace(masks=request.masks & (users < ALONE) & ~state.closed)
         tree, resources = self.cluster.topology.tree, self.cluster.resources
         problem = PlacementProblem(tree, resources, free, users > 0, (PlacementJob(str(job), request),))
         # Compiling is no part of the solver's time.
@@ -287,7 +299,7 @@ def listed(scheduler: AnyScheduler) -> ListScheduler:
     """Return a scheduler that runs on a cluster; raise `UsageError` if it is another one."""
     told = name_of(scheduler)
     if isinstance(scheduler, ListScheduler):
-        if scheduler.backfill in (Backfill.NONE, Backfill.EASY) and scheduler.backfill_order is None:
+        if scheduler.backfill is not Backfill.FIRST_FIT and scheduler.backfill_order is None:
             return scheduler
         told = f"{scheduler.backfill.name.lower().replace('_', '-')} backfilling, or in another order,"
     raise UsageError(f"{told} does not run on a cluster whose nodes jobs share, blocks or a forest: {_GOES}")
@@ -332,7 +344,7 @@ def simulate_on_cluster(
     state = new_shared(
         *(cluster, requests, asked.number, workload.submit, run, workload.estimate, rank),
         allocation=Allocation.LOWEST_SWITCH if isinstance(allocator, BySolver) else allocator,
-        easy=scheduler.backfill is Backfill.EASY,
+        backfill=scheduler.backfill,
     )
     placed_by = None
     if isinstance(allocator, BySolver):

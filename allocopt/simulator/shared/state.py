@@ -26,6 +26,8 @@ class Allocation(IntEnum):
 
 # Tables of what is free: now, when the reservation of each partition begins, and, last, scratch.
 NOW, SCRATCH = 0, -1
+# As in Slurm: conservative reservations begin and end at multiples of a minute (bf_resolution).
+RESOLUTION_S = 60.0
 
 ALONE = 2**40  # counts for a job that has its node alone: one that asks for no amounts is kept off by it only
 
@@ -46,6 +48,8 @@ class ShapeRecord(Protocol):
     most_below: int  # groups of the level below that a job may span, 0 for any number
     first_waiting: int  # the waiting jobs, linked by rank, -1 for none
     last_waiting: int
+    looked_at: int  # the waiting job that is next in a pass
+    passed: int  # the one before it that goes on waiting, -1 for none
 
 
 class FailureRecord(Protocol):
@@ -81,6 +85,9 @@ class ClockRecord(Protocol):
     n_running: int
     n_held: int
     n_released: int
+    next_walk: float  # when the next pass that backfills conservatively is due
+    is_walk: int  # whether the pass is one
+    n_slots: int
     n_left: int  # shapes that a pass has still to look at
     n_chosen: int  # nodes in `Shared.chosen` for the job that is next in the pass, 0 where it has not been looked at
     table: int  # in which jobs have to fit: `NOW` or `SCRATCH`
@@ -90,7 +97,8 @@ class RulesRecord(Protocol):
     """How jobs are scheduled and placed."""
 
     allocation: int  # an `Allocation`
-    is_easy: int  # whether others are backfilled, 0 or 1
+    backfill: int  # `Backfill.NONE`, ``EASY`` or ``CONSERVATIVE``
+    period: float  # between two passes that backfill conservatively, in seconds
     is_asking: int  # whether the simulation stops where a job can start, to be told its nodes, 0 or 1
 
 
@@ -102,6 +110,13 @@ class PartitionRecord(Protocol):
     shadow: float  # when it can start by the estimates
     n_nodes: int  # that are reserved
     is_stale: int  # whether a job has gone since that may let it start earlier
+
+
+class SlotRecord(Protocol):
+    """A reservation of whole nodes for a time."""
+
+    since: float
+    until: float
 
 
 class Shared(NamedTuple):
@@ -120,6 +135,9 @@ class Shared(NamedTuple):
     respected_then: BoolMatrix  # the same at the failures of each shape beside reservations, ``(S, P)``
     reserved: BoolMatrix  # nodes by partition, ``(P, m)``
     planned: IntMatrix  # the same as numbers of nodes
+    slots: Records[SlotRecord]  # reservations of a pass that backfills conservatively
+    slot_nodes: BoolMatrix  # their nodes, ``(slots, m)``
+    closed: BoolArray  # nodes that a job may not get for such a reservation, ``(m,)``
     per_task: IntMatrix  # amounts by shape, ``(S, R)``
     per_node: IntMatrix
     masks: BoolMatrix  # sets of nodes, ``(M, m)``

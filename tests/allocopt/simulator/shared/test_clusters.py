@@ -83,8 +83,8 @@ def test_partitions_of_a_higher_tier_stand_first_and_orders_sort_within_them() -
     ("asked", "fault"),
     [
         (
-            {"scheduler": "conservative"},
-            "conservative backfilling.* does not run on a cluster .*: there go queue",
+            {"scheduler": "fcfs+first-fit"},
+            "first-fit backfilling.* does not run on a cluster .*: there go queue",
         ),
         ({"scheduler": "window"}, "does not run on a cluster"),
         ({"rules": Rules(EventOrder.SEQUENTIAL)}, "event_order must be batched"),

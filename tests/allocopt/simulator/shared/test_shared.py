@@ -12,10 +12,13 @@ from allocopt.cluster.cluster import Cluster, ClusterNode, Partition
 from allocopt.cluster.named import Switch, tree_of_switches
 from allocopt.cluster.request import ClusterRequest, Request
 from allocopt.errors import InvalidProblemError
+from allocopt.simulator.rules import Backfill
 from allocopt.simulator.shared.simulation import PlacedBySolver, SharedSchedule, new_shared, run_shared
 from allocopt.simulator.shared.state import Allocation
 from allocopt.solving.budget import Budget
 from allocopt.solving.registry import get_solver
+
+PERIOD_S = 4.0
 
 
 @dataclass
@@ -47,7 +50,8 @@ class SlowShared:
     estimate: FloatArray
     rank: IntArray
     allocation: Allocation
-    easy: bool
+    backfill: Backfill
+    depth: int
     running: list[_Running] = field(default_factory=list)
     plans: dict[int, _Plan] = field(default_factory=dict)
 
@@ -56,8 +60,12 @@ class SlowShared:
         started: dict[int, tuple[float, dict[int, int]]] = {}
         queue: list[int] = []
         coming = list(range(len(self.submit)))
+        walk = math.inf
         while coming or self.running:
-            now = min([self.submit[job] for job in coming[:1]] + [one.end for one in self.running])
+            event = min([self.submit[job] for job in coming[:1]] + [one.end for one in self.running])
+            now = min(event, walk)
+            if event == now and self.backfill is Backfill.CONSERVATIVE:
+                walk = min(walk, math.ceil(now / PERIOD_S) * PERIOD_S)
             for one in sorted((one for one in self.running if one.end == now), key=lambda one: one.job):
                 self.running.remove(one)
                 for plan in self.plans.values():
@@ -66,31 +74,86 @@ class SlowShared:
             while coming and self.submit[coming[0]] == now:
                 queue.append(coming.pop(0))
             queue.sort(key=lambda job: int(self.rank[job]))
-            blocked: dict[int, _Plan | None] = {}
-            for job in list(queue):
-                request = self.requests[self.request[job]]
-                if request.partition in blocked and not self.easy:
-                    continue
-                tables = [self.free(math.inf, None)]
-                tables += [
-                    self.free(plan.shadow, plan)
-                    for plan in blocked.values()
-                    if plan is not None and now + self.estimate[job] > plan.shadow
-                ]
-                tasks = self.choose(request, tables)
-                if tasks:
-                    queue.remove(job)
-                    started[job] = (now, tasks)
-                    end, expected = now + self.run[job], now + self.estimate[job]
-                    self.running.append(_Running(job, request, end, expected, tasks))
-                elif request.partition not in blocked:
-                    plan = self.plans.get(request.partition)
-                    if self.easy and (plan is None or plan.job != job or plan.is_stale or plan.shadow <= now):
-                        plan = self.plan(job, now)
-                        self.plans[request.partition] = plan
-                    blocked[request.partition] = plan if self.easy else None
-            self.plans = {partition: plan for partition, plan in self.plans.items() if partition in blocked}
+            self.look(now, queue, started)
+            if walk <= now:
+                planned = self.walk(now, queue, started)
+                walk = math.ceil(planned / PERIOD_S) * PERIOD_S if planned < math.inf else math.inf
         return started
+
+    def look(self, now: float, queue: list[int], started: dict[int, tuple[float, dict[int, int]]]) -> None:
+        """Start jobs without backfilling, or beside the reservations of the partitions."""
+        blocked: dict[int, _Plan | None] = {}
+        for job in list(queue):
+            request = self.requests[self.request[job]]
+            if request.partition in blocked and self.backfill is not Backfill.EASY:
+                continue
+            tables = [self.free(math.inf, None)]
+            tables += [
+                self.free(plan.shadow, plan)
+                for plan in blocked.values()
+                if plan is not None and now + self.estimate[job] > plan.shadow
+            ]
+            tasks = self.choose(request, tables)
+            if tasks:
+                queue.remove(job)
+                started[job] = self.start(job, now, tasks)
+            elif request.partition not in blocked:
+                plan = self.plans.get(request.partition)
+                if self.backfill is Backfill.EASY and (
+                    plan is None or plan.job != job or plan.is_stale or plan.shadow <= now
+                ):
+                    plan = self.plan(job, now)
+                    self.plans[request.partition] = plan
+                blocked[request.partition] = plan if self.backfill is Backfill.EASY else None
+        self.plans = {partition: plan for partition, plan in self.plans.items() if partition in blocked}
+
+    def start(self, job: int, now: float, tasks: dict[int, int]) -> tuple[float, dict[int, int]]:
+        request, end, expected = self.requests[self.request[job]], now + self.run[job], now + self.estimate[job]
+        self.running.append(_Running(job, request, end, expected, tasks))
+        return now, tasks
+
+    def walk(self, now: float, queue: list[int], started: dict[int, tuple[float, dict[int, int]]]) -> float:
+        """Start jobs that fit beside the reservations of all before them; return the first time that is planned."""
+        slots: list[tuple[float, float, set[int]]] = []
+        planned = math.inf
+        for job in list(queue):
+            opens = now
+            while opens < math.inf:
+                since, until = opens, opens + self.estimate[job]
+                over = [slot for slot in slots if slot[1] > since and slot[0] <= until]
+                opens = min([slot[1] for slot in over], default=math.inf)
+                closed = set().union(*(slot[2] for slot in over))
+                begin, tasks = self.first_fit(job, now, closed)
+                begin = max(begin, since)
+                if not tasks or begin > opens:
+                    continue
+                if begin <= now:
+                    queue.remove(job)
+                    started[job] = self.start(job, now, tasks)
+                    break
+                first, last = (math.floor(time / 60) * 60.0 for time in (begin, begin + self.estimate[job]))
+                last = max(last, first + 60.0)
+                if begin > since and any(a < last and b > first and nodes & tasks.keys() for a, b, nodes in slots):
+                    opens = begin
+                    continue
+                slots.append((first, last, set(tasks)))
+                planned = min(planned, begin)
+                break
+            if len(slots) == self.depth:
+                break
+        return planned
+
+    def first_fit(self, job: int, now: float, closed: set[int]) -> tuple[float, dict[int, int]]:
+        """Return when a job fits by the estimates on nodes that are not closed, and where."""
+        request = self.requests[self.request[job]]
+        request = request._replace(masks=request.masks & ~np.isin(np.arange(self.cluster.size), list(closed)))
+        nobody = _Plan(job, 0.0, {})
+        if tasks := self.choose(request, [self.free(math.inf, None)]):
+            return now, tasks
+        for time in sorted({max(one.expected_end, now) for one in self.running}):
+            if tasks := self.choose(request, [self.free(time, nobody)]):
+                return max(time, now + 1.0), tasks
+        return now, {}
 
     def free(self, time: float, plan: _Plan | None) -> tuple[IntArray, IntArray]:
         """Return amounts and numbers of jobs by node: now (infinite, without a plan), or at a time by the estimates."""
@@ -236,8 +299,8 @@ def simulations(draw: st.DrawFn) -> SlowShared | None:
     if not made:
         return None
     jobs = draw(st.integers(1, 14))
-    estimate = np.array([draw(st.sampled_from([3.0, 5.0, 20.0])) for _ in range(jobs)])
-    run = np.array([draw(st.sampled_from([1.0, 3.0, 5.0, 30.0])) for _ in range(jobs)])
+    estimate = np.array([draw(st.sampled_from([3.0, 5.0, 20.0, 70.0, 100.0])) for _ in range(jobs)])
+    run = np.array([draw(st.sampled_from([1.0, 3.0, 5.0, 30.0, 100.0])) for _ in range(jobs)])
     return SlowShared(
         cluster,
         made,
@@ -247,14 +310,15 @@ def simulations(draw: st.DrawFn) -> SlowShared | None:
         estimate,
         np.array(draw(st.permutations(range(jobs)) if draw(st.booleans()) else st.just(range(jobs)))),
         draw(st.sampled_from(Allocation)),
-        draw(st.booleans()),
+        draw(st.sampled_from([Backfill.NONE, Backfill.EASY, Backfill.CONSERVATIVE])),
+        draw(st.sampled_from([1, 3, 100])),
     )
 
 
 def run(slow: SlowShared, solver: str | None = None) -> SharedSchedule:
     state = new_shared(
         slow.cluster, slow.requests, slow.request, slow.submit, slow.run, slow.estimate, slow.rank,
-        allocation=slow.allocation, easy=slow.easy,
+        allocation=slow.allocation, backfill=slow.backfill, period=PERIOD_S, depth=slow.depth,
     )  # fmt: skip
     if solver is None:
         return run_shared(state)

@@ -1,0 +1,227 @@
+"""Choosing nodes for a job on shared nodes, and holding what it gets there."""
+
+from allocopt.kernels.compiled import helper, inlined
+from allocopt.simulator.shared.state import ALONE, Allocation, Shared
+
+FIRST_FIT, LEAST_LOADED = int(Allocation.FIRST_FIT), int(Allocation.LEAST_LOADED)
+LOWEST_SWITCH = int(Allocation.LOWEST_SWITCH)
+
+
+@inlined
+def _tasks_in(s: Shared, table: int, node: int, shape: int) -> int:
+    """Tasks of a shape that a node has room for in a table of amounts."""
+    about = s.shapes[shape]
+    if s.users[table, node] >= (1 if about.is_exclusive else ALONE):
+        return 0
+    tasks = about.most_tasks
+    for resource in range(s.capacity.shape[1]):
+        left = s.room[table, node, resource] - s.per_node[shape, resource]
+        if left < 0:
+            return 0
+        needed = s.per_task[shape, resource]
+        if needed > 0 and left < needed * tasks:
+            tasks = left // needed
+    return tasks
+
+
+@inlined
+def _tasks_on(s: Shared, node: int, shape: int) -> int:
+    """Tasks of a shape that a node has room for, beside the reservations that are respected."""
+    if s.closed[node]:
+        return 0
+    tasks = _tasks_in(s, s.clock[0].table, node, shape)
+    for partition in range(s.respected.size):
+        # At its begin a reservation leaves all that is free now on other nodes than its own.
+        if tasks > 0 and s.respected[partition] and s.reserved[partition, node]:
+            tasks = min(tasks, _tasks_in(s, 1 + partition, node, shape))
+    return tasks
+
+
+@inlined
+def useful_tasks(s: Shared, node: int, shape: int) -> int:
+    """Tasks of a shape that a node has room for, 0 where one node has to take all and cannot."""
+    tasks = _tasks_on(s, node, shape)
+    return 0 if s.shapes[shape].most_nodes == 1 and tasks < s.shapes[shape].tasks else tasks
+
+
+@inlined
+def _is_behind(s: Shared, a: int, b: int) -> bool:
+    """Whether a chosen node comes behind another by key, then by number."""
+    return bool(
+        s.chosen[2, a] > s.chosen[2, b] or (s.chosen[2, a] == s.chosen[2, b] and s.chosen[0, a] > s.chosen[0, b])
+    )
+
+
+@inlined
+def _swap(s: Shared, a: int, b: int) -> None:
+    for row in range(3):
+        s.chosen[row, a], s.chosen[row, b] = s.chosen[row, b], s.chosen[row, a]
+
+
+@inlined
+def _sink(s: Shared, at: int, size: int) -> None:
+    while 2 * at + 1 < size:
+        child = 2 * at + 1
+        if child + 1 < size and _is_behind(s, child + 1, child):
+            child += 1
+        if not _is_behind(s, child, at):
+            break
+        _swap(s, at, child)
+        at = child
+
+
+@helper()
+def _sort(s: Shared, size: int) -> None:
+    """Sort the first of the chosen nodes (by a heap: there may be thousands)."""
+    for at in range(size // 2 - 1, -1, -1):
+        _sink(s, at, size)
+    for end in range(size - 1, 0, -1):
+        _swap(s, 0, end)
+        _sink(s, 0, end)
+
+
+@inlined
+def _take(s: Shared, shape: int, n: int) -> int:
+    """Give a job's tasks to the first of ``n`` candidates; return how many it takes, 0 if they are too few."""
+    about, left, used = s.shapes[shape], s.shapes[shape].tasks, 0
+    while used < n and used < about.most_nodes and (left > 0 or used < about.least_nodes):
+        # Every node that is still to come gets one task at least.
+        given = min(s.chosen[1, used], left - max(about.least_nodes - used - 1, 0))
+        s.chosen[3, used] = given
+        left -= given
+        used += 1
+    return used if left == 0 and used >= about.least_nodes else 0
+
+
+@inlined
+def _is_inside(s: Shared, shape: int, mask: int, level: int, group: int, node: int) -> bool:
+    """Whether a node is in a set, in a group unless the level is -1, and in a group below that is allowed."""
+    if not s.masks[mask, node] or (level >= 0 and s.groups[level, node] != group):
+        return False
+    return bool(s.shapes[shape].most_below == 0 or s.sums[2, s.groups[level - 1, node]] > 0)
+
+
+@helper()
+def _choose_among(s: Shared, shape: int, mask: int, level: int, group: int) -> int:
+    """Choose nodes for a job from a set, and from a group of a level if that is not -1; return how many, 0 for none.
+
+    They and their tasks stand in rows 0 and 3 of ``chosen``.
+    """
+    about, rule = s.shapes[shape], s.rules[0].allocation
+    n, total, table = 0, 0, s.clock[0].table
+    for place in range(s.order.size):
+        node = s.order[place]
+        if not _is_inside(s, shape, mask, level, group, node):
+            continue
+        tasks = useful_tasks(s, node, shape)
+        if tasks == 0:
+            continue
+        s.chosen[0, n] = node
+        s.chosen[1, n] = tasks
+        free = s.room[table, node, 0]
+        s.chosen[2, n] = -free if rule == LEAST_LOADED else free
+        n += 1
+        total += tasks
+        if rule == FIRST_FIT and total >= about.tasks and n >= about.least_nodes and n <= about.most_nodes:
+            break
+    if n < about.least_nodes or total < about.tasks:
+        return 0
+    if rule != FIRST_FIT:
+        _sort(s, n)
+    used = _take(s, shape, n)
+    if used == 0:
+        # Those with most room together hold what others do not.
+        for i in range(n):
+            s.chosen[2, i] = -s.chosen[1, i]
+        _sort(s, n)
+        used = _take(s, shape, n)
+    return used
+
+
+@helper()
+def _count_room(s: Shared, shape: int, mask: int, level: int) -> None:
+    """Count what each group of a level has room for: tasks in row 0 of ``sums``, nodes in row 1."""
+    for group in range(s.sums.shape[1]):
+        s.sums[0, group] = 0
+        s.sums[1, group] = 0
+    for node in range(s.order.size):
+        if s.masks[mask, node]:
+            tasks = _tasks_on(s, node, shape)
+            s.sums[0, s.groups[level, node]] += tasks
+            s.sums[1, s.groups[level, node]] += tasks > 0
+
+
+@helper()
+def _allow_below(s: Shared, shape: int, mask: int, level: int, group: int) -> None:
+    """Allow only so many groups below a group as a job may span: those with most room; row 2 of ``sums`` is 1."""
+    _count_room(s, shape, mask, level - 1)
+    for below in range(s.sums.shape[1]):
+        s.sums[2, below] = 0
+    for _ in range(s.shapes[shape].most_below):
+        best = -1
+        for node in range(s.order.size):
+            below = s.groups[level - 1, node]
+            inside = s.groups[level, node] == group and s.sums[2, below] == 0 and s.sums[0, below] > 0
+            if inside and (best < 0 or s.sums[0, below] > s.sums[0, best]):
+                best = below
+        if best < 0:
+            break
+        s.sums[2, best] = 1
+
+
+@helper()
+def _choose_within(s: Shared, shape: int, mask: int, level: int) -> int:
+    """Choose nodes within the group of a level that has room for the job, and the least of all that have."""
+    about, fullest = s.shapes[shape], 0
+    while True:
+        _count_room(s, shape, mask, level)
+        best = -1
+        for group in range(s.sums.shape[1]):
+            tasks = s.sums[0, group]
+            if tasks < about.tasks or s.sums[1, group] < about.least_nodes or tasks * 2**20 + group <= fullest:
+                continue
+            if best < 0 or tasks < s.sums[0, best]:
+                best = group
+        if best < 0:
+            return 0
+        fullest = s.sums[0, best] * 2**20 + best
+        if about.most_below > 0:
+            _allow_below(s, shape, mask, level, best)
+        used = _choose_among(s, shape, mask, level, best)
+        if used > 0:
+            return used
+
+
+@helper()
+def choose(s: Shared, shape: int) -> int:
+    """Choose nodes that have room for a job beside the reservations that are respected; return how many, 0 for none."""
+    about = s.shapes[shape]
+    for mask in range(about.first_mask, about.first_mask + about.n_masks):
+        used = 0
+        if s.rules[0].allocation == LOWEST_SWITCH:
+            # A job of one node fits below a leaf switch or nowhere.
+            for level in range(s.groups.shape[0] if about.level < 0 else about.level):
+                if used == 0 and about.most_below == 0:
+                    used = _choose_within(s, shape, mask, level)
+        if used == 0 and about.level >= 0:
+            used = _choose_within(s, shape, mask, about.level)
+        elif used == 0:
+            used = _choose_among(s, shape, mask, -1, -1)
+        if used > 0:
+            return used
+    return 0
+
+
+@inlined
+def _amount(s: Shared, shape: int, node: int, tasks: int, resource: int) -> int:
+    if s.shapes[shape].is_exclusive:
+        return int(s.capacity[node, resource])
+    return int(s.per_node[shape, resource] + tasks * s.per_task[shape, resource])
+
+
+@inlined
+def hold(s: Shared, table: int, shape: int, node: int, tasks: int, sign: int) -> None:
+    """Take from a table what a job holds on a node (sign 1), or give it back (sign -1)."""
+    s.users[table, node] += sign * (ALONE if s.shapes[shape].is_exclusive else 1)
+    for resource in range(s.capacity.shape[1]):
+        s.room[table, node, resource] -= sign * _amount(s, shape, node, tasks, resource)
