@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocopt.arrays import BoolArray, IntArray
-from allocopt.cluster.hostlist import HostlistError, expand_hostlist
+from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.named import NamedTree
 from allocopt.cluster.topology import hop_costs
 from allocopt.problems.topology import Job, TopologyProblem
@@ -73,13 +73,16 @@ class Record:
 
     @classmethod
     def of(cls, workload: Workload, cluster: NamedTree, cores: IntArray) -> "Record | None":
-        """Return the record of a workload on nodes of so many processors; None if it tells no start."""
+        """Return the record of a workload on nodes of so many processors; None if it tells no start.
+
+        Raises `HostlistError` if the nodes of a job are no hostlist.
+        """
         rows = np.flatnonzero(~np.isnan(workload.recorded_start))
         if not len(rows):
             return None
         jobs = workload.subset(rows)
         numbers = {name: number for number, name in enumerate(cluster.nodes)}
-        lists = {text: _names(text) for text in dict.fromkeys(jobs.recorded_nodes.tolist())}
+        lists = {text: expand_hostlist(text) for text in dict.fromkeys(jobs.recorded_nodes.tolist())}
         held = {text: sorted({numbers[name] for name in names if name in numbers}) for text, names in lists.items()}
         nodes = tuple(np.array(held[text], dtype=np.int64) for text in jobs.recorded_nodes)
         odd = {text: [name for name in names if name not in numbers] for text, names in lists.items()}
@@ -227,14 +230,6 @@ def on_held_nodes(schedule: Schedule) -> BoolArray:
     held[:-1] |= (np.diff(start) == 0) & (np.diff(node) == 0)
     shared[job[held]] = True
     return shared
-
-
-def _names(text: str) -> list[str]:
-    # What is no hostlist is the name of a node that nobody knows.
-    try:
-        return expand_hostlist(text)
-    except HostlistError:
-        return [text]
 
 
 def _spread(windows: list[list[int]]) -> list[list[int]]:
