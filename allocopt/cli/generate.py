@@ -177,7 +177,7 @@ def _windows(
     if cluster.topology is not None:
         named = read_topology(cluster.topology, cluster.labels)
         if not named.is_plain:
-            fault = "has blocks, or roots that no switch joins: generate window makes windows there"
+            fault = "is no tree that jobs may span: generate window makes windows of blocks and forests"
             raise UsageError(f"--topology: {cluster.topology} {fault}")
         topology = named.tree
     # A stream for each, so that the jobs are the same whatever the allocator draws.

@@ -64,8 +64,8 @@ class NamedTree:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a job may span any groups; blocks planned with one node each forbid nothing."""
-        return self.is_joined and self.block_sizes in ((), (1,))
+        """Whether a job may have any nodes; blocks planned with one node each forbid nothing."""
+        return self.is_joined and not self.is_beside and self.block_sizes in ((), (1,))
 
     def numbers(self, names: Iterable[str]) -> list[int]:
         """Return the numbers of nodes; raise `InvalidProblemError` if there is no node of a name."""

@@ -271,8 +271,10 @@ def admitted(workload: Workload, cluster: Cluster, *, in_nodes: bool, skip_overs
     Those without a request get whole nodes if jobs are counted ``in_nodes``; and all do on a cluster of nodes of which
     nothing is known. Jobs over the limits of their partition are counted as dropped, as Slurm refuses them. So are
     those that no nodes of the cluster can ever serve, if these are to be skipped; else `InvalidProblemError` names the
-    first one.
+    first one. Raises `UsageError` for rings and toruses: which of their nodes Slurm gives together is not known.
     """
+    if cluster.topology.is_beside:
+        raise UsageError("jobs get nodes side by side in the cluster's rings or toruses, which is not simulated")
     if in_nodes or cluster.is_bare:
         known = [None] * len(workload) if cluster.is_bare else workload.requests.tolist()
         whole = map(Request.whole_nodes, workload.processors.tolist())

@@ -1,6 +1,7 @@
 """``allocopt generate``: windows of instances, synthetic windows, and workloads."""
 
 import gzip
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from typer.testing import CliRunner, Result
 from allocopt.cli.generate import add_commands, app
 from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.reading import read_topology
+from allocopt.cluster.topology import Tree
 from allocopt.problems.instances import read_problems, write_problems
 from allocopt.problems.topology import Job, TopologyProblem
 from allocopt.traces.reading import read_workload
@@ -193,4 +195,26 @@ def test_no_list_crosses_what_slurm_does_not(
     refusal = run("solve", tmp_path / "plain.json", "--nodelist", path).err.splitlines()[-1]
     assert "job 'a' of plain may span blocks or roots" in refusal
     windows = run("generate", "windows", "--topology", path, "--out", tmp_path / "many.json")
-    assert (windows.code, "generate window makes windows there" in windows.err) == (2, True)
+    assert (windows.code, "generate window makes windows of blocks and forests" in windows.err) == (2, True)
+
+
+def test_nothing_is_placed_on_toruses_of_which_only_some_nodes_go_together(
+    run: Run, shared_data: Path, tmp_path: Path
+) -> None:
+    # As Slurm's own test of it: a job of 8 nodes waits while 16 are idle that make up no 2 x 2 x 2.
+    torus = shared_data / T / "slurm_test161.yaml"
+    (tmp_path / "jobs.csv").write_text("job_id,submit,run,nodes\n1,0,100,8\n", encoding="utf-8")
+    write_problems(
+        tmp_path / "w.json", [TopologyProblem(Tree.from_levels([{"t": range(32)}]), np.arange(32), (Job("a", 8),))]
+    )
+    for command in (
+        ("generate", "window", "--cluster", torus, "--job", "a=8", "--out", tmp_path / "made.json"),
+        ("generate", "windows", "--topology", torus, "--out", tmp_path / "made.json"),
+        ("solve", tmp_path / "w.json", "--nodelist", torus),
+        ("simulate", tmp_path / "jobs.csv", "--topology", torus),
+        ("simulate", tmp_path / "jobs.csv", "--cluster", torus),
+        ("what-if", "--trace", tmp_path / "jobs.csv", "--topology", torus),
+    ):
+        answer = run(*command)
+        assert (answer.code, answer.out, (tmp_path / "made.json").exists()) == (2, "", False)
+        assert re.search("side by side|is no tree", answer.lines_of_error[-1])
