@@ -94,9 +94,9 @@ def main() -> None:
     write_page(
         "cluster_week",
         "A week of a cluster whose nodes jobs share",
-        "On UB-HPC's own nodes, partitions and requests nobody waits for days while nodes are free for "
-        "him: of those who wait first none that had waited a day had room at any time, and of the others under 4 % of "
-        "the times, when it was reserved.",
+        "On UB-HPC's own nodes, partitions and requests nobody waits for days while nodes are free for him: whoever "
+        "is the first of a partition and has waited a day has no room at any time, and the others at under 4 % of the "
+        "times, when what is free is kept for one before them.",
         [aligned_table(HEADER, cells, DIGITS)],
         f"{len(workload):,} jobs of a week, {np.count_nonzero([len(one) > 1 for one in schedule.nodes or ()]):,} of "
         f"them on several nodes, on the {cluster.size} nodes that `slurm.conf` and `topology.conf` both have, "
