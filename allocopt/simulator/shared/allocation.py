@@ -27,9 +27,10 @@ def _tasks_in(s: Shared, table: int, node: int, shape: int) -> int:
 @inlined
 def _tasks_on(s: Shared, node: int, shape: int) -> int:
     """Tasks of a shape that a node has room for, beside the reservations that are respected."""
-    if s.closed[node]:
-        return 0
     tasks = _tasks_in(s, s.clock[0].table, node, shape)
+    # Most nodes of a machine that is full end here.
+    if tasks == 0 or s.closed[node]:
+        return 0
     for partition in range(s.respected.size):
         # At its begin a reservation leaves all that is free now on other nodes than its own.
         if tasks > 0 and s.respected[partition] and s.reserved[partition, node]:
@@ -213,15 +214,14 @@ def choose(s: Shared, shape: int) -> int:
 
 
 @inlined
-def _amount(s: Shared, shape: int, node: int, tasks: int, resource: int) -> int:
-    if s.shapes[shape].is_exclusive:
-        return int(s.capacity[node, resource])
-    return int(s.per_node[shape, resource] + tasks * s.per_task[shape, resource])
-
-
-@inlined
 def hold(s: Shared, table: int, shape: int, node: int, tasks: int, sign: int) -> None:
     """Take from a table what a job holds on a node (sign 1), or give it back (sign -1)."""
-    s.users[table, node] += sign * (ALONE if s.shapes[shape].is_exclusive else 1)
-    for resource in range(s.capacity.shape[1]):
-        s.room[table, node, resource] -= sign * _amount(s, shape, node, tasks, resource)
+    if s.shapes[shape].is_exclusive:
+        s.users[table, node] += sign * ALONE
+        for resource in range(s.capacity.shape[1]):
+            s.room[table, node, resource] -= sign * s.capacity[node, resource]
+    else:
+        s.users[table, node] += sign
+        for resource in range(s.capacity.shape[1]):
+            amount = s.per_node[shape, resource] + tasks * s.per_task[shape, resource]
+            s.room[table, node, resource] -= sign * amount
