@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from itertools import combinations
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.request import Request
-from allocopt.errors import AllocoptError, BadFileError, InvalidProblemError, MissingPackageError
+from allocopt.errors import AllocoptError, BadFileError, MissingPackageError
 from allocopt.files.cells import LARGEST, duration_s, instant_s, memory_mib, resource_count
 from allocopt.files.faults import bad_file, printable, shown
 from allocopt.files.reading import lines_of, read_bytes, read_text
@@ -27,7 +28,7 @@ RUN_USED = "no time limit, run time used"
 NUMBERED = "part of an array without a number of its own, numbered"
 NOT_ENDED = "not ended"
 NO_SUBMIT = "submit time unknown"
-_NO_START, _NO_NODES = "start not understood, left out", "list of nodes not understood, left out"
+_NO_NODES = "list of nodes not understood, left out"
 
 # First words of states in which a job's run time is not yet known.
 _UNENDED = frozenset(("PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING", "CONFIGURING", "COMPLETING"))
@@ -93,10 +94,10 @@ class Rows:
         column = self.places[role][0]
         return [cells[column].strip() for cells in self.cells]
 
-    def values(self, role: str, read: Callable[[str, float], float]) -> FloatArray:
+    def values(self, role: str, read: Callable[[str, float], float], otherwise: float | None = None) -> FloatArray:
         """Return the values of a role, shape ``(rows,)``; those of empty cells where no column has it.
 
-        Cells that cannot be read become faults.
+        Cells that cannot be read have the value ``otherwise``, or become faults where there is none.
         """
         unit = self.places.get(role, (0, 1.0))[1]
         values = np.zeros(len(self.cells))
@@ -104,7 +105,10 @@ class Rows:
             try:
                 values[row] = read(text, unit)
             except ValueError as error:
-                self.faults.setdefault(row, self.error(row, role, str(error)))
+                if otherwise is None:
+                    self.faults.setdefault(row, self.error(row, role, str(error)))
+                else:
+                    values[row] = otherwise
         return values
 
     def only(self, keep: Sequence[bool]) -> "Rows":
@@ -134,15 +138,16 @@ class Rows:
             raise bad_file(self.path, f"all {len(jobs)} lines are those of job steps")
         return kept
 
-    def records(self, submit: FloatArray) -> Records:
+    def records(self) -> Records:
         """Return the jobs, whose times count from the first submission; cells that cannot be read become faults."""
         ids, names, numbered = self._ids()
-        start, no_start = self._lenient("start", instant_s)
+        submit = self.values("submit", instant_s)
         # A job without a start or an end has no run time: NaN becomes 0, and the job is dropped.
         if "run" in self.places:
-            run = np.nan_to_num(self.values("run", duration_s))
+            start, run = self.values("start", instant_s, np.nan), np.nan_to_num(self.values("run", duration_s))
         else:
-            run = np.nan_to_num(self.values("end", instant_s) - self.values("start", instant_s))
+            start = self.values("start", instant_s)
+            run = np.nan_to_num(self.values("end", instant_s) - start)
         estimate = np.nan_to_num(self.values("estimate", duration_s))
         limited = estimate > 0
         users = self.texts("user")
@@ -152,32 +157,33 @@ class Rows:
             # Names of users become numbers in the order in which they come.
             known = {name: number for number, name in enumerate(dict.fromkeys(name for name in users if name))}
             numbers = [known.get(name, UNKNOWN_USER) for name in users]
-        nodes = self.values("nodes", lambda text, unit: resource_count(text, "node") * unit)
-        processors = self.values("processors", lambda text, unit: resource_count(text, "cpu") * unit)
+        sizes = {
+            role: self.values(role, partial(_counted, resource), None if role == self.size else 0.0)
+            for role, resource in (("nodes", "node"), ("processors", "cpu"))
+        }
         # Slurm writes sentences such as ``None assigned``.
         listed = ["" if " " in text else text for text in self.texts("node_list")]
-        known_lists = {text: _is_hostlist(text) for text in set(listed)}
-        requests, not_understood = self._requests(nodes, processors)
+        lists = {text: _is_hostlist(text) for text in set(listed)}
+        requests, not_understood = self._requests(sizes["nodes"], sizes["processors"])
         return Records(
             self.path,
             self.error,
             ids,
             submit - submit.min(),
             run,
-            np.ceil((nodes if self.size == "nodes" else processors).round(6)).astype(np.int64),
+            np.ceil(sizes[self.size].round(6)).astype(np.int64),
             np.where(limited, estimate, run),
             {
                 RUN_USED: ~limited,
                 NUMBERED: numbered,
-                _NO_START: no_start,
-                _NO_NODES: np.array([not known_lists[text] for text in listed]),
+                _NO_NODES: np.array([not lists[text] for text in listed]),
                 **not_understood,
             },
             np.array(numbers, dtype=np.int64),
             names=np.array(names, dtype=np.object_),
             requests=requests,
             recorded_start=np.where(start >= submit, start, np.nan) - submit.min(),
-            recorded_nodes=np.array([text if known_lists[text] else "" for text in listed], dtype=np.object_),
+            recorded_nodes=np.array([text if lists[text] else "" for text in listed], dtype=np.object_),
         )
 
     def _ids(self) -> tuple[IntArray, list[str], BoolArray]:
@@ -193,88 +199,68 @@ class Rows:
         numbered = ~owned & np.array([plain[row] or _PART.fullmatch(job) is not None for row, job in enumerate(jobs)])
         return ids, ["" if owned[row] else printable(job) for row, job in enumerate(jobs)], numbered
 
-    def _lenient(self, role: str, read: Callable[[str, float], float]) -> tuple[FloatArray, BoolArray]:
-        """Return the values of a role that a job can do without, NaN where a cell cannot be read, and these rows."""
-        looked = replace(self, faults={})
-        values = looked.values(role, read) if role in self.places else np.full(len(self.cells), np.nan)
-        bad = np.isin(np.arange(len(self.cells)), list(looked.faults))
-        return np.where(bad, np.nan, values), bad
-
     def _requests(self, nodes: FloatArray, processors: FloatArray) -> tuple[Any, dict[str, BoolArray]]:
         """Return what the jobs ask for, and which rows have what is not understood, by a reason."""
         requests, bad = np.full(len(self.cells), None), np.zeros(len(self.cells), dtype=np.bool_)
         if not {"nodes", *_REQUESTED} & self.places.keys():
             return requests, {}
-        known: dict[tuple[Any, ...], Request | tuple[str, str]] = {}
+        known: dict[tuple[Any, ...], Request | str] = {}
         told = ""
         rows = zip(nodes.tolist(), processors.tolist(), *map(self.texts, _REQUESTED), strict=True)
         for row, key in enumerate(rows):
             if key not in known:
-                known[key] = self._request(key[0], key[1], dict(zip(_REQUESTED, key[2:], strict=True)))
+                try:
+                    known[key] = self._request(key[0], key[1], dict(zip(_REQUESTED, key[2:], strict=True)))
+                except ValueError as error:
+                    known[key] = str(error)
             found = known[key]
             if isinstance(found, Request):
                 requests[row] = found
-            elif nodes[row] > 0 or processors[row] > 0:
+            else:
                 bad[row] = True
-                told = told or str(self.error(row, *found)).removeprefix(f"{self.path}: ")
+                told = told or f"{self.place} {self.numbers[row]}: {found}"
         return requests, {f"request not understood ({told}), left out": bad} if told else {}
 
-    def _request(self, nodes: float, processors: float, asked: dict[str, str]) -> Request | tuple[str, str]:
-        """Return a request, or a role and what is wrong with its cell."""
-        count, role = int(nodes) or None, "gpus"
-        per_core = None
+    def _request(self, nodes: float, processors: float, asked: dict[str, str]) -> Request:
+        """Return a request; raise `ValueError` for what is none."""
         # A pod of Kubernetes is on one node, with a share of its cores.
         is_pod = self.places.get("processors", (0, 1.0))[1] < 1
-        try:
-            of_task = 1 if is_pod else int(resource_count(asked["cores_per_task"], "cpu")) or 1
-            tasks = 1 if is_pod else int(processors) // of_task or None
-            count = 1 if is_pod else count
-            gpus, on_node = _gpus(asked["gpus"])
-            if asked["gpu_share"]:
-                gpus = [(kind, amount * resource_count(asked["gpu_share"], "gpu") * 1e-3) for kind, amount in gpus]
-            is_total = not on_node
-            role = "memory"
-            memory, kind = memory_mib(asked["memory"], self.places.get("memory", (0, 1.0))[1])
-            if kind == "c":
-                per_core, memory = math.ceil(memory) or None, 0.0
-            elif not kind and "memory" in self.places and plain_name(self.header[self.places["memory"][0]]) in _TOTALS:
-                memory /= count or 1
-            role = "tasks_per_node"
-            tasks_per_node = int(resource_count(asked["tasks_per_node"], "task")) or None
-        except ValueError as error:
-            return role, str(error)
+        cores = processors if is_pod else resource_count(asked["cores_per_task"], "cpu") or 1.0
+        tasks = 1 if is_pod else int(processors // cores) or None
+        count = 1 if is_pod else int(nodes) or None
+        tasks_per_node = int(resource_count(asked["tasks_per_node"], "task")) or None
         if "tasks_per_node" not in self.places and count and tasks and tasks % count == 0:
             # What a job was given is taken as spread evenly.
             tasks_per_node = tasks // count
-        per_task: list[tuple[str, float]] = []
-        if is_total and gpus and count != 1:
-            if count is None and tasks and all(amount % tasks == 0 for _, amount in gpus):
-                per_task, gpus = [(kind, amount / tasks) for kind, amount in gpus], []
-            else:
-                count = count or 1
-                gpus = [(kind, float(math.ceil(amount / count))) for kind, amount in gpus]
+        gpus, is_total = _gpus(asked["gpus"], resource_count(asked["gpu_share"], "gpu") * 1e-3 or 1.0)
+        per_task: tuple[tuple[str, float], ...] = ()
+        if is_total and gpus and count is None and tasks and all(amount % tasks == 0 for _, amount in gpus):
+            per_task, gpus = tuple((kind, amount / tasks) for kind, amount in gpus), ()
+        elif is_total and gpus and count != 1:
+            count = count or 1
+            gpus = tuple((kind, float(math.ceil(amount / count))) for kind, amount in gpus)
+        column, unit = self.places.get("memory", (0, 1.0))
+        memory, kind = memory_mib(asked["memory"], unit)
+        if not kind and count and plain_name(self.header[column]) in _TOTALS:
+            memory /= count
         partition = asked["partition"].split(",")[0]
-        # Acme and Helios call the seconds of waiting a queue.
-        is_name = not re.fullmatch(r"[\d.]*", partition)
-        try:
-            return Request(
-                tasks,
-                count or 1,
-                count,
-                tasks_per_node,
-                processors if is_pod else float(of_task if tasks else 0),
-                math.ceil(memory) or None,
-                per_core,
-                tuple(gpus),
-                tuple(per_task),
-                partition if is_name else None,
-                asked["constraint"] or None,
-                asked["excluded"],
-                asked["required"],
-                asked["exclusive"].lower() in ("yes", "true", "1") or not (tasks or gpus),
-            )
-        except InvalidProblemError as error:
-            return self.size, error.fault
+        return Request(
+            tasks,
+            count or 1,
+            count,
+            tasks_per_node,
+            cores if tasks else 0.0,
+            (math.ceil(memory) or None) if kind != "c" else None,
+            (math.ceil(memory) or None) if kind == "c" else None,
+            gpus,
+            per_task,
+            # Acme and Helios call the seconds of waiting a queue.
+            None if re.fullmatch(r"[\d.]*", partition) else partition,
+            asked["constraint"] or None,
+            asked["excluded"],
+            asked["required"],
+            asked["exclusive"].lower() in ("yes", "true", "1") or not (tasks or gpus),
+        )
 
 
 def workload_of(rows: Rows, columns: Columns, damage: Damage) -> Workload:
@@ -289,11 +275,10 @@ def workload_of(rows: Rows, columns: Columns, damage: Damage) -> Workload:
     keep = submitted & ended
     if not keep.any():
         raise damage.first or bad_file(rows.path, f"none of its {len(keep)} jobs has been submitted and has ended")
-    kept, submit = rows.only(keep.tolist()), submit[keep]
-    records = kept.records(submit)
+    kept = rows.only(keep.tolist())
+    records = kept.records()
     if kept.faults:
-        sound = np.isin(np.arange(len(submit)), list(kept.faults), invert=True)
-        records = kept.sound(damage).records(submit[sound])
+        records = kept.sound(damage).records()
     made = records.workload(damage)
     made = made.subset(slice(None), float(made.submit.min()))
     dropped = ((NOT_ENDED, int((~ended).sum())), (NO_SUBMIT, int((ended & ~submitted).sum())))
@@ -378,7 +363,7 @@ def _aligned(cells: list[str], header: list[str], places: dict[str, tuple[int, f
     readers: dict[str, Callable[[str, float], float]] = {
         **dict.fromkeys(("submit", "start", "end"), instant_s),
         **dict.fromkeys(("run", "estimate"), duration_s),
-        **dict.fromkeys(("nodes", "processors"), _count),
+        **dict.fromkeys(("nodes", "processors"), partial(_counted, "node")),
         "job": _job_number,
     }
     for share in shares:
@@ -395,8 +380,8 @@ def _aligned(cells: list[str], header: list[str], places: dict[str, tuple[int, f
     return cells
 
 
-def _count(text: str, _: float) -> float:
-    return resource_count(text, "node")
+def _counted(resource: str, text: str, unit: float) -> float:
+    return resource_count(text, resource) * unit
 
 
 def _job_number(text: str, _: float) -> float:
@@ -444,14 +429,14 @@ def _is_hostlist(text: str) -> bool:
     return True
 
 
-def _gpus(text: str) -> tuple[list[tuple[str, float]], bool]:
-    """Return GPUs by type, and whether they are those of each node, as of ``--gres``, or of the job."""
+def _gpus(text: str, share: float) -> tuple[tuple[tuple[str, float], ...], bool]:
+    """Return GPUs by type, each of which counts as a share, and whether they are those of all nodes."""
     if "gpu" not in text:
         amount = 0.0 if re.search("[=:]", text) else resource_count(text, "gpu")
-        return [("", amount)] if amount else [], False
+        return (("", amount * share),) if amount else (), True
     found = [match for part in text.split(",") if (match := _GPUS.fullmatch(part.strip()))]
     if not found:
-        raise ValueError(f"is {shown(text)}, must be a number, gpu:TYPE:NUMBER or gres/gpu=NUMBER")
-    # Where types are told, the number of all stands beside them.
+        raise ValueError(f"has GPUs {shown(text)}, must be a number, gpu:TYPE:NUMBER or gres/gpu=NUMBER")
+    # Where types are told, the number of all stands beside them. Those of ``--gres`` are of each node.
     typed = [match for match in found if match[1]] or found
-    return [(match[1] or "", float(match[2] or 1)) for match in typed], "=" not in text
+    return tuple((match[1] or "", float(match[2] or 1)) for match in typed), "=" in text

@@ -5,6 +5,7 @@ https://github.com/ubccr-slurm-simulator/slurm_simulator.
 """
 
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,26 +18,17 @@ from allocopt.traces.csv_mapping import Rows, workload_of
 from allocopt.traces.records import Damage
 from allocopt.traces.workload import Workload
 
-RUNS_INTO_LIMIT = "no run time, time limit used"
-BELOW_A_SECOND = "run time 0, 1 s used"
+_INTO_LIMIT, _BELOW_A_SECOND = "no run time, time limit used", "run time 0, 1 s used"
 
-# Long names of options, and the columns that they become.
-_SHORT = {
-    "J": "job-name",
-    "n": "ntasks",
-    "N": "nodes",
-    "t": "time",
-    "p": "partition",
-    "C": "constraint",
-    "c": "cpus-per-task",
-}
-_SHORT |= {"x": "exclude", "w": "nodelist"}
+# Options, short and long, and the columns that they become.
 _COLUMNS = {
-    "job-name": "job", "uid": "user", "nodes": "nodes", "partition": "partition", "constraint": "constraint",
-    "gres": "gres", "ntasks-per-node": "ntasks_per_node", "cpus-per-task": "cpus_per_task", "exclude": "exclude",
-    "nodelist": "required",
+    "J": "job", "job-name": "job", "uid": "user", "N": "nodes", "nodes": "nodes", "p": "partition",
+    "partition": "partition", "C": "constraint", "constraint": "constraint", "gres": "gres",
+    "ntasks-per-node": "ntasks_per_node", "c": "cpus_per_task", "cpus-per-task": "cpus_per_task",
+    "x": "exclude", "exclude": "exclude", "w": "required", "nodelist": "required",
+    "n": "tasks", "ntasks": "tasks", "t": "limit", "time": "limit",
 }  # fmt: skip
-_HEADER = (*_COLUMNS.values(), "submit", "run", "estimate", "processors", "memory", "exclusive")
+_HEADER = ("submit", "run", "estimate", "processors", "memory", "exclusive", *dict.fromkeys(_COLUMNS.values()))
 _OPTION = re.compile(r"--([\w-]+)(?:=(\S*))?|-([A-Za-z][\w-]*)\s+(?!-[A-Za-z-])(\S+)")
 
 
@@ -46,56 +38,42 @@ def read_events(path: Path, damage: Damage) -> Workload:
     A job's processors are its tasks times the cores of each. A negative ``-sim-walltime`` is a job that runs into its
     limit. Raises `BadFileError` if the file cannot be read, or no job is left.
     """
-    numbers: list[int] = []
-    rows: list[list[str]] = []
-    repairs: dict[str, set[int]] = {RUNS_INTO_LIMIT: set(), BELOW_A_SECOND: set()}
+    rows: dict[int, tuple[list[str], str]] = {}
     faults: dict[int, BadFileError] = {}
     for number, line in enumerate(read_text(path).splitlines(), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        try:
-            row, repair = _row(line)
-        except ValueError as error:
-            faults[number] = bad_file(path, f"line {number}", str(error))
-            continue
-        if row:
-            numbers.append(number)
-            rows.append(row)
-        if repair:
-            repairs[repair].add(number)
+        event, _, options = line.partition("|")
+        words = event.split()
+        if words and words[0][0] != "#" and words[3:] in ([], ["submit_batch_job"]):
+            try:
+                rows[number] = _row(words, options)
+            except ValueError as error:
+                faults[number] = bad_file(path, f"line {number}", str(error))
     damage.drop(list(faults), faults.__getitem__)
     if not rows:
         raise damage.first or bad_file(path, "holds no jobs")
-    made = workload_of(Rows(path, _HEADER, numbers, rows), Columns({"processors": "processors"}), damage)
-    told = tuple((reason, len(jobs)) for reason, jobs in repairs.items() if jobs)
-    return replace(made, repaired=(*told, *made.repaired))
+    table = Rows(path, _HEADER, list(rows), [row for row, _ in rows.values()])
+    made = workload_of(table, Columns({"processors": "processors"}), damage)
+    repairs = Counter(repair for _, repair in rows.values() if repair)
+    return replace(made, repaired=(*repairs.items(), *made.repaired))
 
 
-def _row(line: str) -> tuple[list[str], str]:
-    """Return the cells of a line, none for other events than submissions, and what of it was repaired."""
-    event, bar, options = line.partition("|")
-    words = event.split()
-    if words[::2] != ["-dt", "-e"] or len(words) != 4:
-        raise ValueError(f"begins with {shown(event.strip())}, must be -dt SECONDS -e EVENT")
-    if words[3] != "submit_batch_job":
-        return [], ""
-    asked = {_SHORT.get(m[3], m[3]) or m[1]: (m[4] or m[2] or "") for m in _OPTION.finditer(options)}
-    cells = {column: asked.get(option, "") for option, column in _COLUMNS.items()}
-    estimate_s = duration_s(asked.get("time", ""), 60.0)
-    run, repair = asked.get("sim-walltime", ""), ""
-    if not bar or not run:
+def _row(words: list[str], options: str) -> tuple[list[str], str]:
+    """Return the cells of a submission, and what of it was repaired."""
+    if words[::2] != ["-dt", "-e"]:
+        raise ValueError(f"begins with {shown(' '.join(words))}, must be -dt SECONDS -e submit_batch_job")
+    found = _OPTION.finditer(options)
+    asked = {_COLUMNS.get(match[1] or match[3], match[1] or match[3]): match[2] or match[4] or "" for match in found}
+    if "sim-walltime" not in asked:
         raise ValueError("has no -sim-walltime")
-    run_s = duration_s(run)
-    if run_s < 0:
-        run_s, repair = estimate_s, RUNS_INTO_LIMIT
-    elif run_s == 0:
-        run_s, repair = 1.0, BELOW_A_SECOND
-    tasks = int(resource_count(asked.get("ntasks", ""), "task"))
-    if not tasks:
-        nodes, of_node = (int(resource_count(cells[name], "node")) or 1 for name in ("nodes", "ntasks_per_node"))
-        tasks = nodes * of_node
-    cores = tasks * (int(resource_count(cells["cpus_per_task"], "cpu")) or 1)
+    run_s, limit_s = duration_s(asked["sim-walltime"]), duration_s(asked.get("limit", ""), 60.0)
+    repair = _INTO_LIMIT if run_s < 0 else "" if run_s else _BELOW_A_SECOND
+    run_s = limit_s if run_s < 0 else run_s or 1.0
+    tasks, nodes, of_node, of_task = (
+        int(resource_count(asked.get(name, ""), "")) for name in ("tasks", "nodes", "ntasks_per_node", "cpus_per_task")
+    )
+    cores = (tasks or (nodes or 1) * (of_node or 1)) * (of_task or 1)
     memory = asked.get("mem") or (f"{asked['mem-per-cpu']}c" if "mem-per-cpu" in asked else "")
     # Nodes of ``--exclusive=user`` are closed to the others, too.
     alone = "yes" if "exclusive" in asked else ""
-    return [*cells.values(), words[1], str(run_s), str(estimate_s), str(cores), memory, alone], repair
+    cells = [words[1], str(run_s), str(limit_s), str(cores), memory, alone]
+    return cells + [asked.get(column, "") for column in _HEADER[6:]], repair

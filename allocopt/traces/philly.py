@@ -4,11 +4,10 @@ https://github.com/msr-fiddle/philly-traces.
 """
 
 from pathlib import Path
-
-from pydantic import Field
+from typing import Any
 
 from allocopt.errors import BadFileError
-from allocopt.files.models import FileModel, validated
+from allocopt.files.faults import bad_file
 from allocopt.traces.csv_columns import Columns
 from allocopt.traces.csv_mapping import Rows, workload_of
 from allocopt.traces.records import Damage
@@ -17,49 +16,26 @@ from allocopt.traces.workload import Workload
 _HEADER = ("jobid", "user", "vc", "status", "submitted", "start", "end", "nodes", "gpus", "nodelist")
 
 
-class _Detail(FileModel, extra="ignore"):
-    ip: str
-    gpus: list[object]
-
-
-class _Attempt(FileModel, extra="ignore"):
-    start_time: str | None = None
-    end_time: str | None = None
-    detail: list[_Detail] = Field(default_factory=list)
-
-
-class _Job(FileModel, extra="ignore"):
-    jobid: str
-    submitted_time: str | None
-    attempts: list[_Attempt]
-    user: str | None = None
-    vc: str | None = None
-    status: str | None = None
-
-
-def read_philly(path: Path, jobs: list[object], damage: Damage) -> Workload:
+def read_philly(path: Path, jobs: list[Any], damage: Damage) -> Workload:
     """Return the jobs of a log that has been parsed.
 
     A job runs from the start of its first attempt to the end of its last, on the nodes of the first. Raises
     `BadFileError` if no job is left.
     """
-    numbers: list[int] = []
-    rows: list[list[str]] = []
+    rows: dict[int, list[str]] = {}
     faults: dict[int, BadFileError] = {}
-    for number, given in enumerate(jobs):
+    for number, job in enumerate(jobs):
         try:
-            job = validated(_Job, given, f"{path}: [{number}]")
-        except BadFileError as error:
-            faults[number] = error
-            continue
-        attempts = job.attempts or [_Attempt()]
-        detail = attempts[0].detail
-        gpus = sum(len(one.gpus) for one in detail)
-        texts = (job.jobid, job.user, job.vc, job.status, job.submitted_time, attempts[0].start_time)
-        numbers.append(number)
-        rows.append([text or "" for text in (*texts, attempts[-1].end_time)])
-        rows[-1] += [str(len(detail)), str(gpus), ",".join(one.ip for one in detail)]
+            attempts = job["attempts"] or [{}]
+            first, detail = attempts[0], attempts[0].get("detail", [])
+            texts = [job["jobid"], *(job.get(key) for key in _HEADER[1:4]), job["submitted_time"]]
+            texts += [first.get("start_time"), attempts[-1].get("end_time"), len(detail)]
+            texts += [sum(len(one["gpus"]) for one in detail), ",".join(one["ip"] for one in detail)]
+            rows[number] = [str(text or "") for text in texts]
+        except (KeyError, TypeError, AttributeError):
+            fault = "is no job of Philly, must have jobid, submitted_time, attempts"
+            faults[number] = bad_file(path, f"job {number}", fault)
     damage.drop(list(faults), faults.__getitem__)
     if not rows and damage.first is not None:
         raise damage.first
-    return workload_of(Rows(path, _HEADER, numbers, rows, "job", -1), Columns(), damage)
+    return workload_of(Rows(path, _HEADER, list(rows), list(rows.values()), "job", -1), Columns(), damage)

@@ -16,7 +16,9 @@ from allocopt.traces.workload import Workload
 # The module of this folder and the class in it. They are loaded when they are needed: text does without models of JSON.
 _FORMATS = {".swf": ("swf", "Swf"), ".json": ("batsim", "Batsim"), ".txt": ("nsa", "Nsa")}
 _TABLES = (".csv", ".tsv", ".psv", ".parquet")
-_TAKEN_FOR_NSA = "it was taken for the NSA authors' text, for it does not end in .swf, .json, .csv, .tsv or .psv"
+_TAKEN_FOR_NSA = (
+    "it was taken for the NSA authors' text, for it does not end in .swf, .json, .events, .csv, .tsv, .psv or .parquet"
+)
 
 
 def format_of(path: Path) -> TraceFormat:

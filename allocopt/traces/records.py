@@ -97,7 +97,7 @@ class TraceFormat(ABC):
 def trace_name(path: Path) -> str:
     """Return the name of a file without the endings of its format."""
     name = path.name
-    for ending in (".gz", ".swf", ".json", ".txt", ".csv", ".tsv", ".psv"):
+    for ending in (".gz", ".swf", ".json", ".txt", ".csv", ".tsv", ".psv", ".events", ".parquet"):
         name = name.removesuffix(ending)
     return name or path.name
 

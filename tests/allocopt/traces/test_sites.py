@@ -17,6 +17,7 @@ from allocopt.cli.main import main
 from allocopt.cluster.reading import read_cluster
 from allocopt.cluster.request import Request
 from allocopt.errors import BadFileError
+from allocopt.experiments.tasks import content_digest
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 
@@ -155,7 +156,7 @@ def test_lassen_a_table_for_eyes_and_jobs_without_ids_are_read(tmp_path: Path) -
     assert nameless.ids.tolist() == [2, 3]
     assert nameless.requests.tolist() == [None, Request(4, memory_per_node_mib=2048)]
     [told] = [reason for reason, _ in nameless.repaired if reason.startswith("request")]
-    assert told == "request not understood (line 3: mem is 'lots', must be memory such as 4000 or 16G), left out"
+    assert told == "request not understood (line 3: is 'lots', must be memory such as 4000 or 16G), left out"
 
 
 @pytest.mark.parametrize(
@@ -192,6 +193,29 @@ def test_names_stand_in_the_csv_of_jobs(tmp_path: Path, run: Callable[..., tuple
     assert run("simulate", tmp_path / "a.csv", "--processors", 1, "--jobs-csv", tmp_path / "out.csv")[0] == 0
     assert (tmp_path / "out.csv").read_text().splitlines()[1:] == ['"a,b",0,0,5,1,5,5', "c,1,5,10,1,5,5"]
     assert read_workload(tmp_path / "out.csv").names.tolist() == ["a,b", "c"]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.swf"])
+@given(damage=st.lists(st.sampled_from(["", "", "cut", "word"]), min_size=1, max_size=12))
+def test_a_trace_with_damaged_rows_is_the_trace_without_them(
+    tmp_path_factory: pytest.TempPathFactory, name: str, damage: list[str]
+) -> None:
+    mark, head = (",", "id,submit,run,cpus,estimate") if name == "a.csv" else (" ", "; MaxProcs: 9")
+    rest = "4" if name == "a.csv" else "-1 -1 -1 4 9 -1 1 5 -1 -1 -1 -1 -1 -1"
+    sound = [mark.join((str(job), str(job), "3", "7", *rest.split(" "))) for job in range(1, len(damage) + 2)]
+    broken = {"": lambda line: line, "cut": lambda line: line[:4], "word": lambda line: line.replace("7", "x")}
+    rows = [broken[kind](line) for kind, line in zip([*damage, ""], sound, strict=True)]
+    folder, lost = tmp_path_factory.mktemp("rows"), len(damage) - damage.count("")
+    made = read(folder, "\n".join([head, *rows]), name)
+    kept = read(folder, "\n".join([head, *(row for row, line in zip(rows, sound, strict=True) if row == line)]), name)
+    assert content_digest(made) == content_digest(kept)
+    assert sum(count for _, count in made.dropped) == lost
+    read(folder, "\n".join([head, *rows]), name)
+    if lost:
+        with pytest.raises(BadFileError, match=rf"{name}: line \d+: "):
+            read_workload(folder / name, strict=True)
+    else:
+        assert content_digest(read_workload(folder / name, strict=True)) == content_digest(made)
 
 
 EVENT = "-dt 5 -e submit_batch_job | -J a -sim-walltime 9 -n 2 -t 1:00 -p x j.sh"
