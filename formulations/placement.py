@@ -28,7 +28,7 @@ from formulations.backends.program import BinaryProgram, Formulation, Names, Row
 from formulations.backends.solver import BackEndSolver
 
 ROUNDING = 1e-12  # what sums of costs can lose by rounding, relative to what is summed, and more than that
-MOST_PAIRS, BUILD_S = 100_000, 2e-5  # jobs times nodes that are taken at most, and what building takes for each pair
+BUILD_S = 2e-5  # what building a program takes for each pair of a job and a node
 
 
 class PlacementModel(Formulation):
@@ -60,11 +60,16 @@ class PlacementModel(Formulation):
         """Whether no job fits anywhere."""
         return not len(self.x)
 
-    def nonzeros(self) -> int:
-        """Most nonzeros that the program has."""
-        of_x, sets = 5 + len(self._groups) + len(self._problem.resources), np.bincount(self.z[:, 0], minlength=1)
-        nodes = np.bincount(np.unique(self.x[:, ::2], axis=0)[:, 0], minlength=len(sets))[: len(sets)]
-        return of_x * len(self.x) + 4 * len(self.z) + 5 * len(self.y) + int((sets * nodes).sum())
+    @staticmethod
+    def most_nonzeros(problem: PlacementProblem) -> int:
+        """Return the most nonzeros that the program of a problem has, known at once."""
+        levels, total = len(problem.topology.hops) - 1, 0
+        for asked in (one.request for one in problem.jobs):
+            most = min(asked.most_nodes, problem.size)
+            least_tasks = max(1, asked.tasks - (most - 1) * asked.most_tasks)
+            total += max(0, asked.most_tasks - least_tasks + 1) * (5 + levels + len(problem.resources))
+            total += (most - asked.least_nodes + 1) * (len(asked.masks) + 5 * levels) if most > 1 else 0
+        return total * problem.size
 
     def program(self) -> BinaryProgram:
         """Build the program; columns are x, then z, then y."""
@@ -164,14 +169,11 @@ class PlacementModel(Formulation):
 class IntegerPlacement(BackEndSolver[PlacementProblem, float], PlacementSolver):
     """The program of a placement problem."""
 
-    largest_nonzeros: ClassVar[int] = 500_000
+    largest_nonzeros: ClassVar[int] = 4_000_000
     no_model = "no job fits anywhere"
 
     def refusal(self, problem: PlacementProblem) -> str | None:
-        pairs = len(problem.jobs) * problem.size
-        if pairs > MOST_PAIRS:
-            return f"it has {pairs:,} jobs x nodes, {MOST_PAIRS:,} are taken"
-        return super().refusal(problem) or self.too_many(PlacementModel(problem).nonzeros())
+        return super().refusal(problem) or self.too_many(PlacementModel.most_nonzeros(problem))
 
     def kernels(self, problem: PlacementProblem) -> Iterable[Callable[..., Any]]:
         return BOUND_KERNELS

@@ -7,7 +7,7 @@ from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemK
 from allocopt.problems.placement.problem import PlacementProblem, Placements
 from allocopt.problems.placement.verify import verify_placements
 
-FEW_PAIRS, BUILD_S = 40_000, 1e-4  # jobs times nodes up to which programs are proved in a minute; seconds for each
+FEW_PAIRS, PROOF_S = 250_000, 2e-4  # jobs times nodes up to which programs are proved in a minute; seconds for each
 FEW_STEPS = 2000  # of the search whose answer speeds up the proof after it
 
 
@@ -40,8 +40,8 @@ class PlacementKind(ProblemKind[PlacementProblem, Placements]):
         pairs = len(problem.jobs) * problem.size
         if pairs > FEW_PAIRS:
             return (Stage(("lns", "cons-tres")),)
-        # A program that could not even be built in time is not begun.
-        least_s = min(1.0, BUILD_S * pairs)
+        # A proof that would be over too soon is not begun.
+        least_s = PROOF_S * pairs
         return Stage(("lns",), None, 0.3, FEW_STEPS), Stage(("highs", "cp-sat", "scip", "lns"), least_s=least_s)
 
     def table(self, problem: PlacementProblem, solution: Placements | None) -> AnswerTable:
