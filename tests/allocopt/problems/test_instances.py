@@ -13,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.coallocations import coallocations
 from support.knapsacks import knapsacks
+from support.placements import small_placements
 from support.side import ruled_windows
 from support.windows import windows
 
 from allocopt.cluster.topology import FatTree, Tree
 from allocopt.errors import BadFileError, InvalidProblemError, InvalidSolutionError, UsageError
+from allocopt.placement import PlacementJob, PlacementProblem
 from allocopt.problems.base import Problem
 from allocopt.problems.coallocation.problem import CoallocationProblem
 from allocopt.problems.instances import object_from_problem, problem_from_object, read_problems, write_problems
@@ -62,7 +64,8 @@ def same(one: Any, other: Any) -> bool:
         # No rules and empty ones are the same.
         pairs = [(job.id, job.nodes, job.placement or Placement()) for job in (one, other)]
         return pairs[0] == pairs[1]
-    if not isinstance(one, TopologyProblem | KnapsackProblem | CoallocationProblem | Tree):
+    known = TopologyProblem | KnapsackProblem | CoallocationProblem | PlacementProblem | PlacementJob | Tree
+    if not isinstance(one, known):
         return bool(one == other)
     # A knapsack's weights are for one objective alone.
     left_out = {"weights"} if getattr(one, "reward", "capability") != "capability" else set()
@@ -73,6 +76,7 @@ def same(one: Any, other: Any) -> bool:
 every_kind: st.SearchStrategy[Problem] = st.one_of(
     *(problems(), ruled_windows(), knapsacks(resources=2, slots=True), coallocations(), coallocations(several=True)),
     coallocations(measured=True),
+    small_placements(),
 )
 
 

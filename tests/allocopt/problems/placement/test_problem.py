@@ -9,8 +9,9 @@ from support.windows import windows
 from allocopt.cluster.cluster import Cluster, ClusterNode
 from allocopt.cluster.named import Switch, tree_of_switches
 from allocopt.cluster.request import Request
-from allocopt.errors import InvalidProblemError, InvalidSolutionError
+from allocopt.errors import BadFileError, InvalidProblemError, InvalidSolutionError
 from allocopt.placement import NodeTasks, PlacementJob, PlacementProblem, Placements
+from allocopt.problems.instances import object_from_problem, problem_from_object
 from allocopt.problems.placement.generate import synthetic_placement
 from allocopt.problems.placement.verify import verify_placements
 from allocopt.problems.topology import TopologyProblem
@@ -86,6 +87,26 @@ def test_no_two_jobs_together_get_more_than_is_free_or_share_with_one_that_is_al
 def test_a_problem_that_makes_no_sense_is_refused(changes: dict[str, object], fault: str) -> None:
     with pytest.raises(InvalidProblemError, match=fault):
         four_pairs(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"free": {"cores": [1]}}, "free.cores: has 1 amounts, must have one for each of 8 nodes"),
+        ({"in_use": [8]}, r"in_use: holds node 8, nodes are 0 \.\. 7"),
+        ({"node_sets": {"a": [9]}}, "node_sets.a: holds node 9"),
+        ({"jobs": [{"id": "a", "tasks": 1, "only_in": ["b"]}]}, r"jobs\[0\].only_in: holds 'b', which is none"),
+        ({"jobs": [{"id": "a", "tasks": 1, "per_task": {"gpus": 1}}]}, r"jobs\[0\].per_task: holds 'gpus', which is"),
+        (
+            {"jobs": [{"id": "a", "tasks": 1, "least_nodes": 2}]},
+            r"jobs\[0\].least_nodes: is 2, must be within 1 \.\. 1",
+        ),
+        ({"jobs": [{"id": "a", "tasks": 1, "most_groups": [1]}]}, r"jobs\[0\].most_groups: is \[1\], must be 2"),
+    ],
+)
+def test_a_fault_of_an_instance_file_is_named_with_its_place(changes: dict[str, object], fault: str) -> None:
+    with pytest.raises(BadFileError, match=f"^x: {fault}"):
+        problem_from_object({**object_from_problem(four_pairs()), **changes}, "x")
 
 
 @settings(max_examples=40)
