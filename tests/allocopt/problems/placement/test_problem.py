@@ -99,7 +99,7 @@ def test_a_problem_that_makes_no_sense_is_refused(changes: dict[str, object], fa
         ({"jobs": [{"id": "a", "tasks": 1, "per_task": {"gpus": 1}}]}, r"jobs\[0\].per_task: holds 'gpus', which is"),
         (
             {"jobs": [{"id": "a", "tasks": 1, "least_nodes": 2}]},
-            r"jobs\[0\].least_nodes: is 2, must be within 1 \.\. 1",
+            r"jobs\[0\].least_nodes: is 2, must be within",
         ),
         ({"jobs": [{"id": "a", "tasks": 1, "most_groups": [1]}]}, r"jobs\[0\].most_groups: is \[1\], must be 2"),
     ],
