@@ -13,9 +13,8 @@ from allocopt.cluster.topology import Tree
 from allocopt.kernels.compiled import kernel
 from allocopt.placement import NodeTasks, PlacementProblem, Placements, PlacementSolver
 from allocopt.problems.placement.window import BOUND_KERNELS, Window
-from allocopt.simulator.rules import Backfill
 from allocopt.simulator.shared.allocation import choose, hold
-from allocopt.simulator.shared.simulation import new_shared
+from allocopt.simulator.shared.simulation import SharedRules, new_shared
 from allocopt.simulator.shared.state import NOW, SHARED, Allocation, Shared
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
@@ -54,17 +53,8 @@ def _state_of(problem: PlacementProblem, allocation: Allocation) -> Shared:
     n = len(problem.jobs)
     requests = [job.request._replace(partition=0) for job in problem.jobs]
     zeros = np.zeros(n)
-    state = new_shared(
-        cluster,
-        requests,
-        np.arange(n),
-        zeros,
-        zeros,
-        zeros,
-        np.arange(n),
-        allocation=allocation,
-        backfill=Backfill.NONE,
-    )
+    kinds = np.arange(n)
+    state = new_shared(cluster, requests, kinds, zeros, zeros, zeros, kinds, SharedRules(allocation))
     free, users = np.ascontiguousarray(problem.free)[None], problem.in_use.astype(np.int64)[None]
     return state._replace(capacity=free[0].copy(), room=free.repeat(3, 0), users=users.repeat(3, 0))
 

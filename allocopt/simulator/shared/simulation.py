@@ -52,6 +52,19 @@ class SharedSchedule:
     tasks: tuple[IntArray, ...]
 
 
+class SharedRules(NamedTuple):
+    """How jobs are scheduled and placed.
+
+    Conservative backfilling looks every ``period`` seconds at the first jobs of the queue, ``depth`` at most, as Slurm
+    does (bf_interval, bf_max_job_test); between, jobs start as without backfilling.
+    """
+
+    allocation: Allocation = Allocation.FIRST_FIT
+    backfill: Backfill = Backfill.NONE
+    period: float = 30.0
+    depth: int = 500
+
+
 def new_shared(
     cluster: Cluster,
     requests: Sequence[ClusterRequest],
@@ -60,22 +73,14 @@ def new_shared(
     run: FloatArray,
     estimate: FloatArray,
     rank: IntArray,
-    *,
-    allocation: Allocation,
-    backfill: Backfill,
-    period: float = 30.0,
-    depth: int = 500,
+    rules: SharedRules,
 ) -> Shared:
-    """Return the state of a simulation before its first event; jobs are in the order of submission.
-
-    Conservative backfilling looks every ``period`` seconds at the first jobs of the queue, ``depth`` at most, as Slurm
-    does (bf_interval, bf_max_job_test); between, jobs start as without backfilling.
-    """
+    """Return the state of a simulation before its first event; jobs are in the order of submission."""
     kinds, shape_of = np.unique(np.stack((request, estimate)), axis=1, return_inverse=True)
     asked = [requests[int(number)] for number in kinds[0]]
     n, m, parts = len(submit), cluster.size, max(len(cluster.partitions), 1)
-    slots = min(depth, n)
-    clock, rules, jobs, shapes, failures, partitions, reservations = (
+    slots = min(rules.depth, n)
+    clock, followed, jobs, shapes, failures, partitions, reservations = (
         np.zeros(size, dtype=record_dtype(record))
         for record, size in (
             (layout.ClockRecord, 1),
@@ -89,7 +94,8 @@ def new_shared(
     )
     clock["now"] = -np.inf
     clock["next_walk"] = np.inf
-    rules["allocation"], rules["backfill"], rules["period"] = allocation, backfill, period
+    for name in ("allocation", "backfill", "period"):
+        followed[name] = getattr(rules, name)
     for name, values in (("submit", submit), ("run", run), ("rank", rank), ("shape", shape_of.reshape(-1))):
         jobs[name] = values
     jobs["start"], jobs["next_waiting"] = np.nan, -1
@@ -110,7 +116,7 @@ def new_shared(
     held = int(np.array([min(one.most_nodes, m) for one in requests])[request].sum())
     return Shared(
         clock,
-        rules,
+        followed,
         jobs,
         shapes,
         failures,
@@ -123,7 +129,7 @@ def new_shared(
         np.zeros((parts, m), dtype=np.bool_),
         np.zeros((parts, m), dtype=np.int64),
         reservations,
-        np.zeros((slots if backfill is Backfill.CONSERVATIVE else 1, m), dtype=np.bool_),
+        np.zeros((slots if rules.backfill is Backfill.CONSERVATIVE else 1, m), dtype=np.bool_),
         np.zeros(m, dtype=np.bool_),
         np.stack([one.per_task for one in asked]),
         np.stack([one.per_node for one in asked]),
@@ -345,8 +351,7 @@ def simulate_on_cluster(
     make_ready((simulate_shared,))
     state = new_shared(
         *(cluster, requests, asked.number, workload.submit, run, workload.estimate, rank),
-        allocation=Allocation.LOWEST_SWITCH if isinstance(allocator, BySolver) else allocator,
-        backfill=scheduler.backfill,
+        SharedRules(Allocation.LOWEST_SWITCH if isinstance(allocator, BySolver) else allocator, scheduler.backfill),
     )
     placed_by = None
     if isinstance(allocator, BySolver):

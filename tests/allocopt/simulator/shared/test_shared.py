@@ -13,7 +13,7 @@ from allocopt.cluster.named import Switch, tree_of_switches
 from allocopt.cluster.request import ClusterRequest, Request
 from allocopt.errors import InvalidProblemError
 from allocopt.simulator.rules import Backfill
-from allocopt.simulator.shared.simulation import PlacedBySolver, SharedSchedule, new_shared, run_shared
+from allocopt.simulator.shared.simulation import PlacedBySolver, SharedRules, SharedSchedule, new_shared, run_shared
 from allocopt.simulator.shared.state import Allocation
 from allocopt.solving.budget import Budget
 from allocopt.solving.registry import get_solver
@@ -316,10 +316,8 @@ def simulations(draw: st.DrawFn) -> SlowShared | None:
 
 
 def run(slow: SlowShared, solver: str | None = None) -> SharedSchedule:
-    state = new_shared(
-        slow.cluster, slow.requests, slow.request, slow.submit, slow.run, slow.estimate, slow.rank,
-        allocation=slow.allocation, backfill=slow.backfill, period=PERIOD_S, depth=slow.depth,
-    )  # fmt: skip
+    times, rules = (slow.submit, slow.run, slow.estimate), (slow.allocation, slow.backfill, PERIOD_S, slow.depth)
+    state = new_shared(slow.cluster, slow.requests, slow.request, *times, slow.rank, SharedRules(*rules))
     if solver is None:
         return run_shared(state)
     asked = get_solver(solver, None, "placement")
