@@ -241,7 +241,7 @@ def _window(
     from allocopt.cluster.cluster import Cluster
     from allocopt.cluster.hostlist import expand_hostlist
     from allocopt.errors import InvalidProblemError, UsageError
-    from allocopt.problems.placement.snapshot import snapshot
+    from allocopt.problems.placement.generate import snapshot
 
     waiting, ranged = _waiting(job or [], queue)
     if not waiting:

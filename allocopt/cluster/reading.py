@@ -8,9 +8,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from allocopt.cluster.cluster import Cluster
+from allocopt.cluster.cluster import Cluster, ClusterNode
 from allocopt.cluster.named import NamedTree
 from allocopt.errors import UsageError
+from allocopt.files.csv_rows import csv_rows, number_at_least_0
 from allocopt.files.faults import bad_file, memory_faults_named, problem_faults_named, shown
 from allocopt.files.reading import parse_json, read_text, read_toml, read_yaml
 
@@ -115,8 +116,20 @@ def _found(path: Path | str, labels: Sequence[str]) -> NamedTree | Cluster | str
                 if suffix == ".graphml":
                     return cast(NamedTree | Cluster, _loaded("graphml:read_graphml")(source))
                 if suffix == ".csv":
-                    return cast(Cluster, _loaded("openb:read_openb_nodes")(source))
+                    return _openb_nodes(source)
                 return _from_text(read_text(source), source)
+
+
+def _openb_nodes(path: Path) -> Cluster:
+    # Of Alibaba's cluster-trace-gpu-v2023 (https://github.com/alibaba/clusterdata), which tells nothing of the network.
+    nodes, needed = [], ("cpu_milli", "memory_mib", "gpu")
+    for place, row in csv_rows(path, ("sn", *needed), "nodes"):
+        with problem_faults_named(path, place):
+            cores, memory, gpus = (number_at_least_0(path, place, row, name, "a number") for name in needed)
+            nodes.append(
+                ClusterNode(row["sn"], cores / 1000, int(memory), {row.get("model", ""): int(gpus)} if gpus else {})
+            )
+    return Cluster.of(nodes, None)
 
 
 def _from_text(text: str, source: Path) -> NamedTree | str:
