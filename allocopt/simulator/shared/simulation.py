@@ -235,7 +235,7 @@ class _Asked(NamedTuple):
 
     requests: list[ClusterRequest | InvalidProblemError]  # distinct ones, or why the cluster cannot serve them
     number: IntArray  # of each job, shape ``(n,)``
-    most_seconds: FloatArray  # limit of its partition
+    most_seconds: FloatArray  # limit of its partition, infinite where the time that its user asked for is not known
 
     @classmethod
     def of(cls, workload: Workload, cluster: Cluster) -> "_Asked":
@@ -254,7 +254,9 @@ class _Asked(NamedTuple):
                     made.append(InvalidProblemError("request", str(error)))
         limits = [one.most_seconds or np.inf for one in cluster.partitions] or [np.inf]
         seconds = [np.inf if isinstance(one, InvalidProblemError) else limits[one.partition] for one in made]
-        return cls(made, number, np.array(seconds)[number])
+        # An estimate that is the run time stands for one that was not told.
+        is_told = workload.estimate != workload.run
+        return cls(made, number, np.where(is_told, np.array(seconds)[number], np.inf))
 
     def fault(self, job: int, estimate: float) -> InvalidProblemError | None:
         """Return why the cluster cannot serve a job, if so."""

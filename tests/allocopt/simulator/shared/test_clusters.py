@@ -53,13 +53,14 @@ def test_a_node_is_idle_once_the_last_job_on_it_has_gone() -> None:
 def test_jobs_over_the_limits_of_their_partition_are_refused_as_by_slurm() -> None:
     cluster = two_nodes(Partition("short", ("a", "b"), most_seconds=60, most_nodes=1), Partition("long", ("a",)))
     asked = [Request(1), Request(1, partition="long"), Request(2, 2), Request(9), Request(1, partition="none")]
-    workload = jobs([1] * 5, asked, run=100.0)
+    workload = jobs([1] * 5, asked, estimate=np.full(5, 100.0))
     with pytest.raises(InvalidProblemError, match=r"job 0: asks for 100 s, its partition lets jobs run 60 s"):
         simulate(workload, cluster)
     with pytest.raises(InvalidProblemError, match=r"job 3: asks for more than .*; skip_oversized = true drops"):
         admitted(workload, cluster, in_nodes=False, skip_oversized=False)
     kept = admitted(workload, cluster, in_nodes=False, skip_oversized=True)
     assert kept.ids.tolist() == [1]
+    assert len(admitted(workload.with_exact_estimates(), cluster, in_nodes=False, skip_oversized=True)) == 2
     assert kept.dropped == (("over the limits of their partition", 2), ("larger than the machine", 2))
 
 
