@@ -239,6 +239,8 @@ class _Asked(NamedTuple):
 
     @classmethod
     def of(cls, workload: Workload, cluster: Cluster) -> "_Asked":
+        if cluster.topology.is_beside:
+            raise UsageError("jobs get nodes side by side in the cluster's rings or toruses, which is not simulated")
         numbers: dict[Request, int] = {}
         made: list[ClusterRequest | InvalidProblemError] = []
         number = np.empty(len(workload), dtype=np.int64)
@@ -281,8 +283,6 @@ def admitted(workload: Workload, cluster: Cluster, *, in_nodes: bool, skip_overs
     those that no nodes of the cluster can ever serve, if these are to be skipped; else `InvalidProblemError` names the
     first one. Raises `UsageError` for rings and toruses: which of their nodes Slurm gives together is not known.
     """
-    if cluster.topology.is_beside:
-        raise UsageError("jobs get nodes side by side in the cluster's rings or toruses, which is not simulated")
     if in_nodes or cluster.is_bare:
         known = [None] * len(workload) if cluster.is_bare else workload.requests.tolist()
         whole = map(Request.whole_nodes, workload.processors.tolist())

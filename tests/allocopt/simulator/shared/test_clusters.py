@@ -130,5 +130,12 @@ def test_a_job_waits_for_blocks_although_as_many_nodes_are_idle(shared_data: Pat
     assert schedule.start.tolist() == [0, 0, 0, 0, 10]
 
 
+def test_jobs_on_a_torus_are_refused_as_their_placements_are_not_known(shared_data: Path) -> None:
+    machine = machine_of(site(shared_data, "slurm_test161.yaml"))
+    assert isinstance(machine, Cluster)
+    with pytest.raises(UsageError, match="side by side in the cluster's rings or toruses"):
+        simulate(jobs([5]), machine)
+
+
 def test_one_joined_tree_keeps_the_machine_of_whole_nodes(shared_data: Path) -> None:
     assert not isinstance(machine_of(site(shared_data, "slurm133_1.conf")), Cluster)
