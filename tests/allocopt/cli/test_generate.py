@@ -163,6 +163,10 @@ def test_jobs_that_share_nodes_are_allocated_by_the_sites_own_files(
     answer = run("solve", out, "--solver", "cons-tres", "--nodelist", cluster)
     # Of the nodes with the feature one is excluded and one is not idle; GPUs are on one node.
     assert answer.out.splitlines()[1:] == ["11\tn[2-3]", "13\tg1"]
+    for old, new, line in (("NumTasks=24", "NumTasks=many", 1), ("JobId=13", "JobId=11", 7), ("2800M", "2800 cows", 1)):
+        queue.write_text(JOBS.replace(old, new), encoding="utf-8")
+        refused = run("generate", "window", "--cluster", cluster, "--queue", queue, "--out", tmp_path / "none.json")
+        assert refused.refusal(3).startswith(f"{queue}: line {line}: ")
 
 
 @pytest.mark.parametrize(
