@@ -2,13 +2,13 @@
 
 from allocopt.simulator.execution import ExecutionModel, HopSlowdown
 from allocopt.simulator.metrics import Metrics
-from allocopt.simulator.optimization import OptimizationScheduler
 from allocopt.simulator.placement import Allocator, Share
 from allocopt.simulator.rules import Backfill, EventOrder, OrderKind, QueueKeys, QueueOrder, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler, PlaceGuest, Reserve, Scheduler, SetQuota, Start, Wait
 from allocopt.simulator.view import View
 from allocopt.simulator.what_if import WhatIf
+from allocopt.simulator.window import OptimizationScheduler
 
 __all__ = [
     "Allocator",

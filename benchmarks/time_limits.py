@@ -11,7 +11,7 @@ from allocopt.errors import UsageError
 from allocopt.report.table import Cell, aligned_table
 from allocopt.solving.solve import check_takes
 from allocopt.topology import TopologyProblem
-from formulations.backends.child import pool_of
+from formulations.backends.solver import pool_of
 from papers.pages import page_parser, write_page
 
 LIMIT_S = 1.0

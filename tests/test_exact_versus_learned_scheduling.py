@@ -12,12 +12,12 @@ from support.simulations import assert_lawful
 from allocopt.envs.dras.dynamics import CAPABILITY, CAPACITY, Weights
 from allocopt.envs.dras.task import Episodes, Observing, Options
 from allocopt.problems.knapsack import Reward
-from allocopt.simulator.optimization import OptimizationScheduler
 from allocopt.simulator.rules import Backfill, Mode, Reservations, Rules
 from allocopt.simulator.scheduler import Decision, ListScheduler, Scheduler, Start
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.two_level import Choice, TwoLevelScheduler
 from allocopt.simulator.view import View
+from allocopt.simulator.window import OptimizationScheduler
 from allocopt.solving.solve import solve
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed

@@ -62,7 +62,7 @@ def command(
     def executor() -> "AbstractContextManager[Executor]":
         if ray is None:
             return LocalWorkers(grid, workers)
-        from allocopt.experiments.on_ray import RayWorkers
+        from allocopt.experiments.workers import RayWorkers
 
         return RayWorkers(grid, ray, workers)
 

@@ -72,7 +72,7 @@ class Following:
 
     So schedulers that keep no reservations and leave the choice of nodes to others run in the environment: with
     ``Reservations.NONE``, ``can_end``, and a window that holds all jobs they may start. Optimization of DRAS section
-    5.1 is `allocopt.simulator.optimization.OptimizationScheduler`.
+    5.1 is `allocopt.simulator.window.OptimizationScheduler`.
     """
 
     scheduler: Scheduler

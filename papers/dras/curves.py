@@ -12,9 +12,9 @@ import numpy as np
 from allocopt.envs.dras.dynamics import CAPABILITY, Weights
 from allocopt.envs.dras.task import Episodes, Options
 from allocopt.reproduction import Records
-from allocopt.simulator.optimization import OptimizationScheduler
 from allocopt.simulator.rules import Reservations
 from allocopt.simulator.two_level import END, Selector
+from allocopt.simulator.window import OptimizationScheduler
 from allocopt.traces.workload import Workload
 from allocopt.training import get_training
 from heuristics.scheduling.queue_orders import FirstComeFirstServed, LargestFirst

@@ -12,11 +12,11 @@ from support.simulations import assert_lawful, machine_of, rules, small_workload
 
 from allocopt.cluster.platform import Platform
 from allocopt.errors import UsageError
-from allocopt.simulator.optimization import OptimizationScheduler
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.scheduler import Decision, Start
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
+from allocopt.simulator.window import OptimizationScheduler
 from allocopt.traces.workload import Workload
 
 

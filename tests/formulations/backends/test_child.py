@@ -9,8 +9,8 @@ from support.windows import paper_window
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Budget, Clock
-from formulations.backends.child import BackEndDiedError, ChildPool
 from formulations.backends.program import Outcome, Request
+from formulations.backends.solver import BackEndDiedError, ChildPool
 from formulations.topology.integer import Pack, Paper
 
 

@@ -26,8 +26,8 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.verify import verify_result
-from formulations.backends.child import pool_of
 from formulations.backends.program import BinaryProgram, Formulation
+from formulations.backends.solver import pool_of
 from formulations.topology.integer import Pack, PackSolver, Paper, ScipPaper
 
 scas_windows = windows(most_idle=6, strategy=Strategy.SCAS)

@@ -13,7 +13,7 @@ import torch
 from allocopt.errors import BadFileError, UsageError
 from allocopt.interruption import termination_interrupts
 from allocopt.training import TrainingRequest
-from learned.rl.loop import NAME, _read_checkpoint, _write_checkpoint, _write_curve, run_updates
+from learned.rl.training import NAME, _read_checkpoint, _write_checkpoint, _write_curve, run_updates
 
 IDENTITY = {"title": "walk", "seed": 1}
 

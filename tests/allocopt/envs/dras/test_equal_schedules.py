@@ -14,12 +14,12 @@ from support.workloads import MACHINE, crowds, random_workload
 
 from allocopt.arrays import BoolArray, Float32Array
 from allocopt.envs.dras.task import Episodes, ObservationName, Observing, Options
-from allocopt.simulator.optimization import OptimizationScheduler
 from allocopt.simulator.rules import Backfill, EventOrder, Mode, QueueOrder, Reservations, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.two_level import END, Choice, Selector, TwoLevelScheduler
+from allocopt.simulator.window import OptimizationScheduler
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import (
