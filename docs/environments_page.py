@@ -98,8 +98,7 @@ def _section(name: str, folder: str, class_name: str, *, with_example: bool) -> 
         f"**Metrics** in `info` at the end: {', '.join(f'`{metric}`' for metric in metrics)}.",
     ]
     if about.example and with_example:
-        is_code = "\n" in about.example
-        parts.append(f"```python\n{about.example}```" if is_code else about.example)
+        parts.append(f"```python\n{about.example}```")
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 

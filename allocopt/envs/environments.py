@@ -34,7 +34,7 @@ class About(NamedTuple):
     # what an episode adds up to.
     rewards: tuple[type, ...] | dict[str, str]
     options: type | None = None  # class of the argument ``options``, if there is one
-    example: str = ""  # code that plays an episode, or a link to where such stands
+    example: str = ""  # code that plays an episode
 
 
 class Task(ABC, Generic[E, Seen]):

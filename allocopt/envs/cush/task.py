@@ -293,7 +293,6 @@ those of the measured model. Times are in timesteps.
         meanings={"A row of `slots`, of the job": JOB_MEANINGS, "A row of `slots`, of the cluster": CLUSTER_MEANINGS},
         rewards=(Weights,),
         options=Options,
-        example="[cush.md](cush.md#the-environment) plays an episode.",
     )
 
     def __init__(

@@ -302,7 +302,6 @@ in slot w: (size / N, estimate), (priority, wait); the priority is 0, since no t
 idle nodes first: (1, 0) if idle, else (0, time until it is idle by the estimates). Times are in days, at most 1000.""",
         meanings={"A slot": MEANINGS},
         rewards=(Weights,),
-        example="[dras.md](dras.md#environment-and-selectors) plays an episode.",
     )
 
     def __init__(

@@ -211,7 +211,6 @@ list none; here it is the bandwidth.""",
         meanings={"Parts, in this order": MEANINGS},
         rewards=REWARD_MEANINGS,
         options=Options,
-        example="[irmasim.md](irmasim.md#agents) plays an episode.",
     )
 
     def __init__(
