@@ -587,5 +587,9 @@ def _offer(window: Window, state: Search, run: Run) -> None:
 
 
 def _prove_by_prices(window: Window, state: Search, run: Run) -> None:
-    least = (1.0 - PRICES_SHARE) * run.clock.remaining()
-    run.prove(bound_by_prices(window, state.alone, state.totals[BEST], lambda: run.clock.remaining() < least))
+    left = run.clock.remaining()
+
+    def is_over(share: float) -> bool:
+        return run.clock.remaining() < (1.0 - share * PRICES_SHARE) * left
+
+    run.prove(bound_by_prices(window, state.alone, state.totals[BEST], is_over))

@@ -6,12 +6,13 @@ finds exactly (`allocopt.kernels.insertion`):
 
     ``sum over j of min(left out, max(alone_j, min over counts of hops + prices * use)) - prices * free``
 
-A leaf has its resources, nodes for jobs that have theirs alone, and multiples of some quanta of the first resource, for
-a node with f of it has at most floor(f / q) of the jobs that need q. Prices climb along the mean use of the last rounds
-(F. Barahona and R. Anbil, "The volume algorithm", Math. Program. 87, 2000), in steps of Polyak's length.
+A leaf has its resources, nodes for jobs that have theirs alone, and room for jobs that need some quanta: a node with
+f_r of each resource has at most min floor(f_r / q_r) of those that need q. Prices climb along the mean use of the last
+rounds (F. Barahona and R. Anbil, "The volume algorithm", Math. Program. 87, 2000), in steps of Polyak's length.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -32,20 +33,21 @@ from allocopt.problems.placement.window import (
 
 SIZES = 3  # numbers of nodes of a job that are priced; those beyond cost what they cost alone
 ROUNDS, ROUNDS_AT_ONCE = 2000, 10  # at most, and between two looks at the clock
-MOST_QUANTA = 8
-NEWEST, GROW, SHRINK = 0.1, 1.1, 0.7  # weight of a round in the mean, and what steps grow and shrink by
-PATIENCE, FIRST, SHORTEST = 10, 0.005, 1e-6  # rounds without a better bound before that; first and last length
+MOST_QUANTA = 16
+HOPLESS, SURE = 1e-9, 1e-6  # part of the cost of hops that counts where jobs are counted; share of a job that does not
+NEWEST, GROW, SHRINK = 0.05, 1.1, 0.7  # weight of a round in the mean, and what steps grow and shrink by
+PATIENCE, FIRST, SHORTEST = 20, 0.005, 1e-6  # rounds without a better bound before that; first and last length
 BOUND, LENGTH, IDLE = range(3)
 
 
-class LeafPrices(NamedTuple):
+class _LeafPrices(NamedTuple):
     """Prices of the leaves, and what jobs use of them, as shares of what is free.
 
-    The C columns are those of resources, of multiples of the quanta, and of nodes for jobs that have theirs alone.
+    The C columns are those of resources, of room for the quanta, and of nodes for jobs that have theirs alone.
     """
 
     eligible: IntMatrix  # nodes of each leaf that have room for a job, shape ``(J, leaves)``
-    quanta: IntArray
+    quanta: IntMatrix  # shape ``(Q, R)``
     needs: Annotated[FloatArray, 3]  # what a job uses of a leaf with every node, shape ``(J, leaves, C)``
     per_unit: FloatMatrix  # share of a leaf that a unit is, shape ``(leaves, C)``
     smallest: IntArray  # least number of nodes of each job
@@ -59,11 +61,14 @@ class LeafPrices(NamedTuple):
     numbers: FloatArray  # best bound, length of steps, rounds without a better bound
 
     @classmethod
-    def of(cls, window: Window, alone: FloatArray) -> "LeafPrices":
+    def of(cls, window: Window, alone: FloatArray) -> "_LeafPrices":
         """Return prices of nothing."""
         jobs = window.jobs
-        needed = window.per_node[:, 0] + np.minimum(jobs["most_tasks"], jobs["tasks"]) * window.per_task[:, 0]
-        quanta = np.unique(needed[needed > 0])[-MOST_QUANTA:]
+        needed = window.per_node + np.minimum(jobs["most_tasks"], jobs["tasks"])[:, None] * window.per_task
+        quanta = np.unique(needed[needed.any(axis=1)], axis=0)
+        # The scarcest first.
+        scarcity = (quanta / np.maximum(window.free.sum(axis=0), 1)).max(axis=1, initial=0.0)
+        quanta = np.ascontiguousarray(quanta[np.argsort(-scarcity, kind="stable")[:MOST_QUANTA]])
         n, leaves, width = jobs.size, len(window.tree.leaf_first) - 1, window.free.shape[1] + len(quanta) + 1
         tasks_at = np.zeros(len(window.free), dtype=np.int64)
         per_unit, prices, best_prices, use, mean_use = (np.zeros((leaves, width)) for _ in range(5))
@@ -82,36 +87,37 @@ class LeafPrices(NamedTuple):
             np.zeros(leaves, dtype=np.int64),
             np.array([float(alone.sum()), FIRST, 0.0]),
         )
-        fill_needs(window, made, tasks_at)
+        _fill_needs(window, made, tasks_at)
         return made
 
 
-LEAF_PRICES = record_type(LeafPrices)
+_LEAF_PRICES = record_type(_LeafPrices)
 
 
 @inlined
-def _use_of(w: Window, p: LeafPrices, job: int, node: int, tasks: int, column: int) -> int:
-    """Units of a column that a job uses with so many tasks on a node."""
-    n_resources = w.free.shape[1]
-    if column == n_resources + p.quanta.size:
-        return int(w.jobs[job].is_exclusive)
-    resource = column if column < n_resources else 0
-    amount = w.per_node[job, resource] + tasks * w.per_task[job, resource]
-    if w.jobs[job].is_exclusive:
-        amount = w.free[node, resource]
-    return int(amount if column < n_resources else amount // p.quanta[column - n_resources])
+def _use_of(w: Window, p: _LeafPrices, job: int, node: int, tasks: int, column: int) -> int:
+    """Units of a column that a job uses with so many tasks on a node; job -1 stands for all that is free there."""
+    n_resources, is_whole = w.free.shape[1], job < 0 or w.jobs[job].is_exclusive > 0
+    if column == p.prices.shape[1] - 1:
+        return int(is_whole and w.in_use[node] == 0)
+    units = -1
+    for resource in range(n_resources):
+        quantum = 1 if column < n_resources else p.quanta[column - n_resources, resource]
+        if quantum > 0 and (column >= n_resources or column == resource):
+            amount = w.free[node, resource]
+            if not is_whole:
+                amount = w.per_node[job, resource] + tasks * w.per_task[job, resource]
+            units = amount // quantum if units < 0 else min(units, amount // quantum)
+    return int(units)
 
 
-@kernel(void(WINDOW, LEAF_PRICES, int64[::1]))
-def fill_needs(w: Window, p: LeafPrices, tasks_at: IntArray) -> None:
+@kernel(void(WINDOW, _LEAF_PRICES, int64[::1]))
+def _fill_needs(w: Window, p: _LeafPrices, tasks_at: IntArray) -> None:
     """Fill the tables of what jobs use; the array is scratch of a number for each node."""
-    n_resources, n_columns = w.free.shape[1], p.prices.shape[1]
+    n_columns = p.prices.shape[1]
     for node in range(w.free.shape[0]):
-        for resource in range(n_resources):
-            p.per_unit[w.leaf[node], resource] += w.free[node, resource]
-        for number in range(p.quanta.size):
-            p.per_unit[w.leaf[node], n_resources + number] += w.free[node, 0] // p.quanta[number]
-        p.per_unit[w.leaf[node], n_columns - 1] += 1 - w.in_use[node]
+        for column in range(n_columns):
+            p.per_unit[w.leaf[node], column] += _use_of(w, p, -1, node, 0, column)
     for job in range(w.jobs.size):
         asked, room = w.jobs[job], 0
         for node in range(w.free.shape[0]):
@@ -140,7 +146,7 @@ def fill_needs(w: Window, p: LeafPrices, tasks_at: IntArray) -> None:
 
 
 @inlined
-def _price_of_node(p: LeafPrices, job: int, leaf: int) -> float:
+def _price_of_node(p: _LeafPrices, job: int, leaf: int) -> float:
     price = 0.0
     for column in range(p.prices.shape[1]):
         price += p.prices[leaf, column] * p.needs[job, leaf, column]
@@ -148,7 +154,7 @@ def _price_of_node(p: LeafPrices, job: int, leaf: int) -> float:
 
 
 @inlined
-def _price_of_task(w: Window, p: LeafPrices, job: int, leaf: int) -> float:
+def _price_of_task(w: Window, p: _LeafPrices, job: int, leaf: int) -> float:
     price = 0.0
     for resource in range(w.free.shape[1]):
         price += p.prices[leaf, resource] * p.per_unit[leaf, resource] * w.per_task[job, resource]
@@ -156,7 +162,7 @@ def _price_of_task(w: Window, p: LeafPrices, job: int, leaf: int) -> float:
 
 
 @helper()
-def _cheapest(w: Window, p: LeafPrices, job: int, size: int) -> float:
+def _cheapest(w: Window, p: _LeafPrices, job: int, size: int) -> float:
     """Find the cheapest leaves for so many nodes of a job; return hops and prices, and leave counts to the tree."""
     tree, state = w.tree, w.insertion
     n_leaves = p.prices.shape[0]
@@ -173,7 +179,7 @@ def _cheapest(w: Window, p: LeafPrices, job: int, size: int) -> float:
 
 
 @helper()
-def _price_job(w: Window, p: LeafPrices, job: int) -> float:
+def _price_job(w: Window, p: _LeafPrices, job: int) -> float:
     """Return the least that a job costs under the prices, and count what it uses then."""
     asked, n_leaves, least, found, at = w.jobs[job], p.prices.shape[0], np.inf, 0, -1
     for leaf in range(n_leaves):
@@ -213,8 +219,8 @@ def _price_job(w: Window, p: LeafPrices, job: int) -> float:
     return float(value)
 
 
-@kernel(float64(WINDOW, LEAF_PRICES, float64, int64))
-def raise_prices(w: Window, p: LeafPrices, known: float, rounds: int) -> float:
+@kernel(float64(WINDOW, _LEAF_PRICES, float64, int64))
+def _raise_prices(w: Window, p: _LeafPrices, known: float, rounds: int) -> float:
     """Let the prices climb for so many rounds towards the cost of a solution that is known; return the best bound."""
     for _ in range(rounds):
         bound = 0.0
@@ -252,10 +258,10 @@ def raise_prices(w: Window, p: LeafPrices, known: float, rounds: int) -> float:
     return float(p.numbers[BOUND])
 
 
-PRICE_KERNELS = (fill_needs, raise_prices)  # entries that prices call
+PRICE_KERNELS = (_fill_needs, _raise_prices)  # entries that prices call
 
 
-def bound_by_prices(window: Window, alone: FloatArray, known: float, is_over: Callable[[], bool]) -> float:
+def bound_by_prices(window: Window, alone: FloatArray, known: float, is_over: Callable[[float], bool]) -> float:
     """Return a lower bound on the cost of placements.
 
     Parameters
@@ -265,15 +271,30 @@ def bound_by_prices(window: Window, alone: FloatArray, known: float, is_over: Ca
     known
         Cost of a solution.
     is_over
-        Whether the time for it is over.
+        Whether a share of the time for it is over.
     """
     # Ties would cost some of the bound.
     exact = window._replace(insertion=window.insertion._replace(tie_break=0.0))
-    prices = LeafPrices.of(exact, alone)
+    prices, least = _LeafPrices.of(exact, alone), 0.0
+    if known >= window.left_out_cost > 0:
+        # Without the hops, whose scale is next to nothing, the prices bound how many jobs are left out: a whole number.
+        possible = np.where(prices.beyond < window.left_out_cost, 0.0, window.left_out_cost)
+        counting = prices._replace(alone=0.0 * alone, beyond=possible, numbers=np.array([0.0, FIRST, 0.0]))
+        most = known // window.left_out_cost * window.left_out_cost
+        counted = _climb(exact._replace(scale=HOPLESS * exact.scale), counting, most, partial(is_over, 0.5))
+        left_out = min(len(alone), int(np.ceil(counted / window.left_out_cost - SURE)))
+        dearest = np.sort(alone)[::-1][:left_out]
+        least = float(alone.sum() + left_out * window.left_out_cost - dearest.sum())
+        prices.prices[:] = prices.best_prices
+    bound = max(least, _climb(exact, prices, known, partial(is_over, 1.0)))
+    window.insertion.price[:] = 0.0
+    return min(bound, known)
+
+
+def _climb(window: Window, prices: _LeafPrices, known: float, is_over: Callable[[], bool]) -> float:
     bound = float(prices.numbers[BOUND])
     for _ in range(0, ROUNDS, ROUNDS_AT_ONCE):
         if is_over() or prices.numbers[LENGTH] < SHORTEST or bound >= known:
             break
-        bound = raise_prices(exact, prices, known, ROUNDS_AT_ONCE)
-    window.insertion.price[:] = 0.0
-    return min(bound, known)
+        bound = _raise_prices(window, prices, known, ROUNDS_AT_ONCE)
+    return bound
