@@ -36,7 +36,8 @@ _WIDE_CELL = 2.6
 class TreePicture:
     """Which nodes each job holds: per node the number of the job in ``owner``, ``IDLE`` or ``TAKEN``.
 
-    Nodes without names are named by their numbers; ``keys`` are the numbers of the colours of the jobs.
+    Nodes without names are named by their numbers; ``keys`` are the numbers of the colours of the jobs. All of ``jobs``
+    hold nodes: an owner is one of those that share the node.
     """
 
     topology: Topology
@@ -73,7 +74,8 @@ class TreePicture:
         held = int((self.owner >= 0).sum())
         size = self.topology.size
         idle, taken = int((self.owner == IDLE).sum()), int((self.owner == TAKEN).sum())
-        counts = f"{held:,} of {size:,} nodes held by {len(np.unique(self.owner[self.owner >= 0])):,} jobs"
+        counts = f"{held:,} of {size:,} nodes held by {len(self.jobs):,} jobs"
+        are_shared = len(np.unique(self.owner[self.owner >= 0])) < len(self.jobs)
         cells = _Cells.of(self.topology, self.node_names)
         what = {0: "a node", 1: "a leaf switch, filled by the shares of its nodes"}.get(
             cells.level, f"a group of level {cells.level}, filled by the shares of its nodes"
@@ -87,6 +89,7 @@ class TreePicture:
             f"{counts} ({percent(held / size)}); {rest}. Each job has a colour of its own among its neighbours.",
             lambda colours: [self._panel(colours, cells, cells.placed(WIDE))],
             f"{counts}, {rest}. A cell is {what}; frames are {frames}. Point at a cell for its name and job."
+            f"{' Jobs share nodes: a cell has the colour of one.' if are_shared else ''}"
             f"{' Faint cells are idle.' if idle else ''}{' Grey cells were taken before.' if taken else ''}",
         )
 
