@@ -19,11 +19,15 @@ from allocopt.report.html.results import (
     ResultFile,
     SolveRecord,
 )
-from allocopt.report.html.sections.curves import curves_section
 from allocopt.report.html.sections.schedules import placed_section, schedules_section
 from allocopt.report.html.sections.solutions import instance_section, solution_section
 from allocopt.report.html.sections.solves import solves_section, trajectories_section
-from allocopt.report.html.sections.tables import energy_section, reproduction_section, simulations_section
+from allocopt.report.html.sections.tables import (
+    curves_section,
+    energy_section,
+    reproduction_section,
+    simulations_section,
+)
 from allocopt.report.html.sections.what_if import Combination, what_if_section
 from allocopt.report.rows import TrajectoryRow
 from allocopt.report.what_if import WhatIfRow
