@@ -66,10 +66,9 @@ def main() -> None:
         "zewura) and 1255-1288 (zegox), and a leaf switch stands over each range, or over every 12 or 6 numbers of "
         "one, under a switch of the range; 2, 4 and 6 hops apart. Nodes have the most processors that one job ever "
         "held on a node of the cluster, 80 in zewura and 12 in zegox. At a start all other jobs lie where they "
-        "were, and nodes of the same size are to be had that have processors left for as much as the job held on "
-        "each; memory, and properties that users asked for beside the cluster, are not regarded. One start, on "
-        "nodes that then held more than they have, is not judged. Starts on idle nodes within one minute are judged "
-        "together as well. `exact`, at most 1 s each.",
+        "were, and a job may have any nodes of the same size with as many processors left as it held on each; memory "
+        "and further properties are not regarded. One start, on nodes that held more than they have, is not judged. "
+        "*Minute*: starts on idle nodes within one minute, judged together. `exact`, at most 1 s each.",
         is_quick=asked.quick,
     )
 

@@ -105,8 +105,7 @@ def main() -> None:
         f"FREE, each with {REPEATS} seeds. Times are wall clock around the whole call of `allocopt.solve`, "
         "verification included, median and largest; gaps are to the best known cost, in the mean and at most. Limit "
         f"of {LIMIT_S:.0f} s: the {HARDEST} largest windows of `burst`, L1, L2 and L3, every strategy of a solver. "
-        "The children of earlier solves are ended, so that the start of one counts; kernels are compiled. Searches "
-        "with a step limit are asked for 10^9 steps, so that only the clock ends them.",
+        "Starting a child process counts; kernels are compiled.",
     )
 
 

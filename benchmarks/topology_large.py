@@ -332,8 +332,7 @@ def main() -> None:
         "L1, L2 and L3 of `instances`, each solve in a process of its own, seed 0, kernels loaded. `seconds` is the "
         "wall clock around the whole call, with a limit of 10 s, on L3 60 s; the best bound is that of any solver for "
         "the strategy or a wider one. Times to a quality are the quickest of runs with limits of "
-        f"{', '.join(f'{limit:g}' for limit in CURVE_LIMITS_S)} s. {between} are made as the others are. A step of "
-        "`lagrangian` costs O(n R) for R distinct sizes of jobs, of which L3 has more than L1."
+        f"{', '.join(f'{limit:g}' for limit in CURVE_LIMITS_S)} s. {between} are made as the others are."
         + (f" Not installed, and left out: {', '.join(absent)}." if absent else ""),
     )
 

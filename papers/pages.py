@@ -226,6 +226,6 @@ def _how() -> str:
     # Of a path only the name, for folders differ from machine to machine.
     arguments = (Path(one).name if Path(one).is_absolute() else one for one in sys.argv[1:])
     return (
-        f"`python {' '.join([script, *arguments])}`, allocopt {facts['version']}, commit "
+        f"`python {' '.join([script, *arguments])}`, commit "
         f"{facts['commit']}, {facts['machine']}, Python {facts['python']}."
     )
