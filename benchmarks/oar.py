@@ -294,13 +294,12 @@ def _named(given: Mapping[int, float]) -> str:
 EXPLANATION = """\
 ## Seed 0
 
-The workload file of seed 0 is not what OAR ran: nearly all of its jobs have another command than those in OAR's log. So
-the jobs are taken from the log, with the calibrated run times of their commands: the row *0 as executed*.
+Nearly all jobs of seed 0's workload file have another command in OAR's log. *0 as executed* takes its jobs from there,
+with the calibrated run times of their commands.
 
-It is still further off than the other seeds, because it nearly fills the machine and has four jobs that need all 32
-nodes. Who may still start before such a job is decided by a second. Two decisions make the difference: OAR
-backfilled two more jobs before job 1093, which needs all nodes, and 1595 before 1573, which needs all nodes too. With
-both starts given and the measured run times the simulation ends within seconds of OAR."""
+It is further off than the other seeds, because it nearly fills the machine and has four jobs that need all 32 nodes; a
+second decides who may start before them. OAR backfilled two more jobs before job 1093 and 1595 before 1573, both of all
+nodes. With both starts given and the measured run times the simulation ends within seconds of OAR."""
 
 
 def main() -> None:

@@ -334,9 +334,8 @@ def main() -> None:
             "## What is asked of `lns`",
             verdict(runs),
             f"## Do better windows leave better fragments? (period {longest.label})",
-            "Each row is a run with one allocator; the others are asked what they would do with its windows: mean hop "
-            "cost per job. Down a column only the idle nodes differ. `leftover counts`: the weighted squares of the "
-            "leftover nodes in each leaf and pod count 0.01 hops, so that a window leaves larger blocks to the next.",
+            "Each row is a run with one allocator, whose windows the others solve too: mean hop cost per job. "
+            "`leftover counts`: the weighted squares of the leftover nodes in each leaf and pod count 0.01 hops.",
             fragments(workload, longest),
             f"## Every window exactly: the first {len(few):,} jobs, period {longest.label}",
             table({longest: [one for one in outcomes(few, longest, PROOFS) if one.contender.label in SHOWN]}),

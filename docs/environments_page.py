@@ -66,12 +66,9 @@ def main() -> None:
 def page() -> str:
     """Return the page."""
     tasks = {name: _task_of(*where) for name, where in allocopt.envs.TASKS.items()}
-    rows = [
-        (f"[{task.about.title}](#{_anchor(task.about.title)})", _summary(task), f"`{name}`")
-        for name, task in tasks.items()
-    ]
+    rows = [(f"[{task.about.title}](#{_anchor(task.about.title)})", _summary(task)) for task in tasks.values()]
     first = next(iter(tasks.values()))
-    head = HEAD.format(table=_table(("task", "an agent", "id"), rows), example=first.about.example)
+    head = HEAD.format(table=_table(("task", "an agent"), rows), example=first.about.example)
     parts = [_section(name, *allocopt.envs.TASKS[name], with_example=task is not first) for name, task in tasks.items()]
     return "\n".join([head, *parts])
 
