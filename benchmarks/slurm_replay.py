@@ -176,7 +176,7 @@ ASSUMED = (
     "Slurm 22.05.8 of Debian ran the 500 jobs of the micro cluster (10 nodes of 12 cores) with the site's own files on "
     "virtual nodes, its clock hastened 20 times by libfaketime, so that its periods stay as set; ports, users and "
     "time-outs of messages are this run's, accounting there is none. *By size*: the site's priority/multifactor, of "
-    "which age and size act; *by arrival*: priority/basic. Jobs without a run time end at their limit.\n\n"
+    "which only size acts without it; *by arrival*: priority/basic. Jobs without a run time end at their limit.\n\n"
     "*Starts*, *nodes*: jobs first started within 30 s of Slurm, and on its nodes, given Slurm's state before; *free*: "
     "starts where each goes on from its own state. Nodes are chosen by the lowest switch.\n\n"
     "What differs, by a model of Slurm's rules with one left out at a time (mean wait): one reservation instead of "
