@@ -69,7 +69,7 @@ def test_a_benchmark_writes_claim_table_and_how_it_was_measured(
     assert title.startswith("# ")
     assert not claim.startswith("|")
     assert "`exact`" in assumed
-    assert ", allocopt " in how
+    assert ", commit " in how
 
 
 def write_rows(folder: Path, artifact: str, names: Names) -> None:
