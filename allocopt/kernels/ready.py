@@ -72,7 +72,13 @@ def all_kernels() -> "list[Kernel]":
         root = Path(cast(str, cast(Any, find_spec(package)).origin)).parent
         for path in sorted(root.rglob("*.py")):
             if MAKES_ENTRY.search(path.read_text(encoding="utf-8")):
-                module = import_module(".".join((package, *path.relative_to(root).with_suffix("").parts)))
+                try:
+                    module = import_module(".".join((package, *path.relative_to(root).with_suffix("").parts)))
+                except ModuleNotFoundError as error:
+                    # Kernels of trainings need what a plain installation has not, torch.
+                    if error.name is None or error.name.partition(".")[0] in PACKAGES:
+                        raise
+                    continue
                 made = (value for value in vars(module).values() if isinstance(value, Kernel))
                 found += [entry for entry in made if entry.__module__ == module.__name__]
     return found

@@ -1,7 +1,7 @@
 """What a site did itself: starts and nodes of a trace as a schedule, and how far from the best its nodes were."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -88,6 +88,8 @@ class Record:
         odd = {text: [name for name in names if name not in numbers] for text, names in lists.items()}
         strangers = np.array([bool(odd[text]) for text in jobs.recorded_nodes], dtype=np.bool_)
         known = any(map(len, nodes))
+        if cores.max() > 1:
+            jobs = replace(jobs, processors=_processors(jobs, nodes, cores))
         # A clock of seconds may tell a start a moment before the submission.
         start = np.maximum(jobs.recorded_start, jobs.submit)
         schedule = Schedule(
@@ -235,3 +237,14 @@ def on_held_nodes(schedule: Schedule) -> BoolArray:
 def _spread(windows: list[list[int]]) -> list[list[int]]:
     kept = np.linspace(0, len(windows) - 1, min(len(windows), _MOST_JUDGED)).round().astype(int)
     return [windows[place] for place in kept.tolist()]
+
+
+def _processors(jobs: Workload, nodes: tuple[IntArray, ...], cores: IntArray) -> IntArray:
+    """Return processors of jobs on shared nodes; a trace that tells nodes counts these, and requests tell the rest."""
+    held = jobs.processors.copy()
+    for job, request in enumerate(jobs.requests):
+        if request is not None and request.is_exclusive:
+            held[job] = cores[nodes[job]].sum() or held[job]
+        elif request is not None:
+            held[job] = max(1, round((request.tasks or request.least_nodes) * request.cores_per_task))
+    return held

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.named import NamedTree, placed_tree
+from allocopt.cluster.request import Request
 from allocopt.cluster.topology import Tree, hop_costs
 from allocopt.simulator.metrics import is_overloaded, measure
 from allocopt.simulator.recorded import Record, on_held_nodes
@@ -171,3 +172,14 @@ def test_every_start_of_wagap_on_several_nodes_is_judged_but_one(shared_data: Pa
     found = record.regret()
     assert (found.judged, found.proved) == (333, 333)
     assert found.chosen >= found.least
+
+
+def test_jobs_of_a_trace_in_nodes_hold_what_they_asked_for_on_nodes_that_they_share() -> None:
+    made = schedule([(0, 100, {0, 1}), (0, 100, {2})]).workload
+    asked = np.array([Request(10, 2, 2), Request(4, is_exclusive=True)], dtype=object)
+    columns = (made.ids, made.submit, made.run, made.processors, made.estimate)
+    lists = np.array(["0,1", "2"], dtype=object)
+    trace = Workload("made", *columns, requests=asked, recorded_start=made.submit, recorded_nodes=lists)
+    record = Record.of(trace, LEAVES, np.full(6, 8))
+    assert record is not None
+    assert measure(record.schedule).machine.utilization == pytest.approx((10 + 8) / (6 * 8))
