@@ -31,7 +31,7 @@ ROUNDING = 1e-12  # what sums of costs can lose by rounding, relative to what is
 BUILD_S = 2e-5  # what building a program takes for each pair of a job and a node
 
 
-class PlacementModel(Formulation):
+class _PlacementModel(Formulation):
     """The program of a problem."""
 
     def __init__(self, problem: PlacementProblem) -> None:
@@ -173,7 +173,7 @@ class IntegerPlacement(BackEndSolver[PlacementProblem, float], PlacementSolver):
     no_model = "no job fits anywhere"
 
     def refusal(self, problem: PlacementProblem) -> str | None:
-        return super().refusal(problem) or self.too_many(PlacementModel.most_nonzeros(problem))
+        return super().refusal(problem) or self.too_many(_PlacementModel.most_nonzeros(problem))
 
     def kernels(self, problem: PlacementProblem) -> Iterable[Callable[..., Any]]:
         return BOUND_KERNELS
@@ -193,5 +193,5 @@ class IntegerPlacement(BackEndSolver[PlacementProblem, float], PlacementSolver):
         return run.solution
 
     def formulate(self, problem: PlacementProblem, bound: float, known: float | None = None) -> Formulation | None:
-        model = PlacementModel(problem)
+        model = _PlacementModel(problem)
         return None if model.is_empty() else model

@@ -105,10 +105,10 @@ class _SiteOptions:
             raise BadFileError(f"{read.name}: none of its {len(read)} jobs fits {tree.tree.size} nodes")
         asked = read.subset(np.flatnonzero(np.isin(read.ids, ready.ids)))
         granted = per_node * float(ready.processors @ ready.run) / float(asked.processors @ asked.run)
-        # A record of other arrivals there is none.
         cores = np.full(machine.size, per_node)
         if shares and isinstance(machine, Cluster):
             cores = machine.capacity[:, 0] // THOUSANDTHS
+        # Nothing is recorded of jobs that come more densely.
         record = Record.of(asked, tree, cores) if self.load == 1.0 else None
         # Run times stay as they are: dividing the times of arrival alone makes the jobs come more densely.
         return _Jobs(replace(ready, submit=ready.submit / self.load), record, granted, told)

@@ -143,6 +143,11 @@ class ClusterRequest(NamedTuple):
     most_groups: tuple[int, ...]  # see `NamedTree.most_groups`
     partition: int  # number of its partition
 
+    @property
+    def level(self) -> int:
+        """Level within one group of which the job stays, -1 for none."""
+        return self.most_groups.index(1) if 1 in self.most_groups else -1
+
     def room(self, free: IntArray) -> IntArray:
         """Return how many of its tasks each node has room for, of free amounts, shape ``(nodes, resources)``."""
         left = free - self.per_node
@@ -154,14 +159,11 @@ class ClusterRequest(NamedTuple):
     def check_fits(self, cluster: Cluster) -> None:
         """Raise `InvalidProblemError` if the request fits nowhere on the empty cluster."""
         room = self.room(cluster.capacity)
+        groups = np.zeros(cluster.size, dtype=np.int64) if self.level < 0 else cluster.topology.tree.groups[self.level]
         for mask in self.masks:
             inside = np.where(mask, room, 0)
-            spans = [np.zeros(cluster.size, dtype=np.int64)]
-            spans += [
-                row for row, most in zip(cluster.topology.tree.groups, self.most_groups, strict=True) if most == 1
-            ]
-            for group in np.unique(spans[-1]):
-                tasks = np.sort(inside[spans[-1] == group])[::-1][: self.most_nodes]
+            for group in np.unique(groups):
+                tasks = np.sort(inside[groups == group])[::-1][: self.most_nodes]
                 if tasks.sum() >= self.tasks and np.count_nonzero(tasks) >= self.least_nodes:
                     return
         raise InvalidProblemError("request", "asks for more than the cluster's nodes have")

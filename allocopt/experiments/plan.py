@@ -32,7 +32,6 @@ from allocopt.files.reading import read_toml
 from allocopt.problems.base import Problem
 from allocopt.problems.instances import read_instances
 from allocopt.problems.kind import kind_of
-from allocopt.simulator.shared.simulation import admitted
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
@@ -245,7 +244,6 @@ def _trace_digest(spec: SimulationSpec, inputs: SimulationInputs) -> str:
     if not len(jobs):
         raise BadFileError(f"{jobs.name} holds no jobs")
     if isinstance(machine, Cluster):
-        admitted(jobs, machine, in_nodes=False, skip_oversized=False)
         return digest([content_digest(jobs), machine_digest(machine), *how])
     largest = int(jobs.processors.argmax())
     asked = int(jobs.processors[largest])

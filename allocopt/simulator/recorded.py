@@ -164,8 +164,8 @@ class Record:
         return self.schedule.nodes[job]
 
     def _rules(self, job: int) -> Placement | None:
-        levels = [level for level, most in enumerate(self.cluster.most_groups(len(self._held(job))), 1) if most == 1]
-        return Placement(within=levels[0]) if levels else None
+        most = self.cluster.most_groups(len(self._held(job)))
+        return Placement(within=most.index(1) + 1) if 1 in most else None
 
     def _used(self, jobs: list[int]) -> IntArray:
         # Processors that other jobs held on each node at any time between the first and the last start of some jobs.

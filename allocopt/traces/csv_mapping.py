@@ -267,9 +267,9 @@ def workload_of(rows: Rows, columns: Columns, damage: Damage) -> Workload:
     """Return the jobs of a table; see `read_csv_workload`."""
     found = columns.find(rows.path, rows.header)
     rows = replace(rows, places=found, size=columns.size(found)).without_steps()
-    rows.values("submit", instant_s)
-    rows = rows.sound(damage)
     submit = rows.values("submit", instant_s)
+    submit = np.delete(submit, sorted(rows.faults))
+    rows = rows.sound(damage)
     ended = np.array([text.split(" ")[0].strip("+").upper() not in _UNENDED for text in rows.texts("state")])
     submitted = ~np.isnan(submit)
     keep = submitted & ended

@@ -397,7 +397,7 @@ def _undo(w: Window, s: Search) -> None:
 
 
 @kernel(boolean(WINDOW, SEARCH, boolean))
-def begin_search(w: Window, s: Search, is_given: bool) -> bool:
+def _begin_search(w: Window, s: Search, is_given: bool) -> bool:
     """Place the jobs as ``best`` says, or all from the largest to the smallest; return True."""
     _begin_step(s)
     s.totals[TOTAL] = 0.0
@@ -425,7 +425,7 @@ def begin_search(w: Window, s: Search, is_given: bool) -> bool:
 
 
 @kernel(float64(WINDOW, SEARCH, int64, float64, float64, float64, int64))
-def search_placements(
+def _search_placements(
     w: Window, s: Search, steps: int, temperature: float, factor: float, price: float, most_removed: int
 ) -> float:
     """Take so many steps, after each of which the temperature falls by a factor; return it."""
@@ -486,7 +486,7 @@ class Lns(PlacementSolver):
         return None if product <= LARGEST else f"it has {product:,} jobs x nodes, {LARGEST:,} are taken"
 
     def kernels(self, problem: PlacementProblem) -> Iterable[Callable[..., Any]]:
-        return (*BOUND_KERNELS, *PRICE_KERNELS, begin_search, search_placements)
+        return (*BOUND_KERNELS, *PRICE_KERNELS, _begin_search, _search_placements)
 
     def search(self, problem: PlacementProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         if run.clock.expired():
@@ -497,7 +497,7 @@ class Lns(PlacementSolver):
         if run.is_proved() or run.clock.expired():
             return StopReason.TIME_LIMIT
         state = _state_of(window, alone, run.solution, seed)
-        begin_search(window, state, run.solution is not None)
+        _begin_search(window, state, run.solution is not None)
         try:
             return self._cool(window, state, run, budget)
         finally:
@@ -522,7 +522,7 @@ class Lns(PlacementSolver):
                 steps = left if math.isinf(in_time) else min(left, max(1, int(SLICE_S / step_s)))
                 factor = (self.coldest * window.scale / temperature) ** (1.0 / max(1, length - at))
                 started = time.perf_counter()
-                temperature = search_placements(
+                temperature = _search_placements(
                     window, state, steps, temperature, factor, self.price, self.most_removed
                 )
                 step_s = max(1e-7, (time.perf_counter() - started) / steps)
@@ -536,7 +536,7 @@ class Lns(PlacementSolver):
                 _prove_by_prices(window, state, run)
             idle = 0 if state.totals[BEST] < before else idle + 1
             length *= 2
-            begin_search(window, state, True)
+            _begin_search(window, state, True)
         return StopReason.COMPLETED
 
 

@@ -23,7 +23,7 @@ JOBS_AT_ONCE = 100  # between two looks at the clock
 
 
 @kernel(boolean(SHARED, int64))
-def place_in_turn(s: Shared, jobs: int) -> bool:
+def _place_in_turn(s: Shared, jobs: int) -> bool:
     """Place the next jobs, each if there is room for it beside those before; return whether some are left."""
     clock = s.clock[0]
     for _ in range(jobs):
@@ -56,7 +56,8 @@ def _state_of(problem: PlacementProblem, allocation: Allocation) -> Shared:
     kinds = np.arange(n)
     state = new_shared(cluster, requests, kinds, zeros, zeros, zeros, kinds, SharedRules(allocation))
     free, users = np.ascontiguousarray(problem.free)[None], problem.in_use.astype(np.int64)[None]
-    return state._replace(capacity=free[0].copy(), room=free.repeat(3, 0), users=users.repeat(3, 0))
+    tables = len(state.room)
+    return state._replace(capacity=free[0].copy(), room=free.repeat(tables, 0), users=users.repeat(tables, 0))
 
 
 class _Rule(PlacementSolver):
@@ -66,13 +67,13 @@ class _Rule(PlacementSolver):
     capabilities: ClassVar[Capabilities] = Capabilities(frozenset(), frozenset({Promise.BOUND}), "any")
 
     def kernels(self, problem: PlacementProblem) -> Iterable[Callable[..., Any]]:
-        return (*BOUND_KERNELS, place_in_turn)
+        return (*BOUND_KERNELS, _place_in_turn)
 
     def search(self, problem: PlacementProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         run.prove(float(Window.of(problem).alone().sum()))
         state, is_left = _state_of(problem, self.allocation), True
         while is_left and not run.clock.expired():
-            is_left = place_in_turn(state, JOBS_AT_ONCE)
+            is_left = _place_in_turn(state, JOBS_AT_ONCE)
         run.offer(placements_of(state.jobs["first"], state.jobs["n_nodes"], state.held))
         return StopReason.TIME_LIMIT if is_left else StopReason.COMPLETED
 

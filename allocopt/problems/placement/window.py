@@ -27,7 +27,7 @@ from allocopt.problems.topology.tables import TREE_KERNELS, group_tree
 EXACT = 1e-9  # what rounding may take from a sum of whole numbers
 
 
-class AskedRecord(Protocol):
+class _AskedRecord(Protocol):
     """What a job asks for beside amounts."""
 
     tasks: int
@@ -51,7 +51,7 @@ class Window(NamedTuple):
     leaf: IntArray  # of every node
     free: IntMatrix  # shape ``(m, R)``
     in_use: IntArray  # 0 or 1
-    jobs: Records[AskedRecord]
+    jobs: Records[_AskedRecord]
     per_task: IntMatrix  # shape ``(J, R)``
     per_node: IntMatrix
     masks: BoolMatrix  # shape ``(M, m)``
@@ -68,10 +68,10 @@ class Window(NamedTuple):
         rows = [np.unique(row, return_inverse=True)[1] for row in problem.groups]
         groups = np.array(rows, dtype=np.int64).reshape(len(rows), problem.size)
         requests = [job.request for job in problem.jobs]
-        jobs = np.zeros(len(requests), dtype=record_dtype(AskedRecord))
+        jobs = np.zeros(len(requests), dtype=record_dtype(_AskedRecord))
         most = np.minimum([one.most_nodes for one in requests], problem.size)
         masks = np.array([len(one.masks) for one in requests])
-        limited = [[level for level, most in enumerate(one.most_groups) if most == 1] for one in requests]
+        levels = [one.level for one in requests]
         fields = {
             "tasks": [one.tasks for one in requests],
             "least": [one.least_nodes for one in requests],
@@ -81,8 +81,8 @@ class Window(NamedTuple):
             "first_mask": np.cumsum(masks) - masks,
             "n_masks": masks,
             "first": np.cumsum(most) - most,
-            "level": [min(levels, default=-1) for levels in limited],
-            "n_groups": [int(groups[levels[0]].max()) + 1 if levels else 1 for levels in limited],
+            "level": levels,
+            "n_groups": [int(groups[level].max()) + 1 if level >= 0 else 1 for level in levels],
         }
         for name, values in fields.items():
             jobs[name] = values
@@ -115,20 +115,25 @@ WINDOW = record_type(Window)
 
 
 @inlined
-def tasks_in(w: Window, room: IntMatrix, users: IntArray, job: int, node: int) -> int:
-    """Tasks of a job that a node has room for in a table of what is left, with so many users."""
-    asked = w.jobs[job]
-    if asked.is_exclusive and users[node] > 0:
-        return 0
-    tasks = asked.most_tasks
+def tasks_in_room(room: IntMatrix, node: int, per_node: IntMatrix, per_task: IntMatrix, asked: int, most: int) -> int:
+    """Return how many tasks, ``most`` at most, the room that is left on a node has of what a row asks for."""
+    tasks = most
     for resource in range(room.shape[1]):
-        left = room[node, resource] - w.per_node[job, resource]
+        left = room[node, resource] - per_node[asked, resource]
         if left < 0:
             return 0
-        needed = w.per_task[job, resource]
+        needed = per_task[asked, resource]
         if needed > 0 and left < needed * tasks:
             tasks = left // needed
     return tasks
+
+
+@inlined
+def tasks_in(w: Window, room: IntMatrix, users: IntArray, job: int, node: int) -> int:
+    """Tasks of a job that a node has room for in a table of what is left, with so many users."""
+    if w.jobs[job].is_exclusive and users[node] > 0:
+        return 0
+    return tasks_in_room(room, node, w.per_node, w.per_task, job, w.jobs[job].most_tasks)
 
 
 @inlined

@@ -1,6 +1,7 @@
 """Choosing nodes for a job on shared nodes, and holding what it gets there."""
 
 from allocopt.kernels.compiled import helper, inlined
+from allocopt.problems.placement.window import tasks_in_room
 from allocopt.simulator.shared.state import ALONE, Allocation, Shared
 
 FIRST_FIT, LEAST_LOADED = int(Allocation.FIRST_FIT), int(Allocation.LEAST_LOADED)
@@ -13,15 +14,7 @@ def _tasks_in(s: Shared, table: int, node: int, shape: int) -> int:
     about = s.shapes[shape]
     if s.users[table, node] >= (1 if about.is_exclusive else ALONE):
         return 0
-    tasks = about.most_tasks
-    for resource in range(s.capacity.shape[1]):
-        left = s.room[table, node, resource] - s.per_node[shape, resource]
-        if left < 0:
-            return 0
-        needed = s.per_task[shape, resource]
-        if needed > 0 and left < needed * tasks:
-            tasks = left // needed
-    return tasks
+    return tasks_in_room(s.room[table], node, s.per_node, s.per_task, shape, about.most_tasks)
 
 
 @inlined

@@ -483,8 +483,8 @@ def _period_after(s: Shared, time: float) -> float:
 def simulate_shared(s: Shared, steps: int) -> int:
     """Go on for so many scheduling points; return whether something is left to happen, or a job waits for its nodes.
 
-    These are `ENDED`, `GOES_ON` and `ASKS`. Jobs of several nodes ask where `RulesRecord.is_asking`: the first one of
-    the shape in ``waiting[1, 0]`` has room on the nodes of ``chosen``, which may be changed before it goes on.
+    These are `ENDED`, `GOES_ON` and `ASKS`. Jobs of several nodes ask where `RulesRecord.is_asking`: that one of the
+    shape in ``waiting[1, 0]`` which is looked at has room on the nodes of ``chosen``, which may be changed then.
     """
     clock, rules = s.clock[0], s.rules[0]
     for _ in range(steps):

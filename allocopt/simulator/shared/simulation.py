@@ -103,8 +103,7 @@ def new_shared(
     partitions["job"] = -1
     first = 0
     for shape, one in zip(shapes, asked, strict=True):
-        limited = [level for level, most in enumerate(one.most_groups) if most == 1]
-        level = limited[0] if limited else -1
+        level = one.level
         shape["tasks"], shape["least_nodes"], shape["most_nodes"] = one.tasks, one.least_nodes, one.most_nodes
         shape["most_tasks"], shape["is_exclusive"], shape["partition"] = one.most_tasks, one.is_exclusive, one.partition
         shape["first_mask"], shape["n_masks"] = first, len(one.masks)
@@ -197,7 +196,7 @@ def run_shared(state: Shared, placed_by: PlacedBySolver | None = None) -> Shared
     # In parts, so that Ctrl-C is seen between them.
     while (said := simulate_shared(state, 10_000)) != ENDED:
         if said == ASKS and placed_by is not None:
-            chosen = placed_by(state, int(state.shapes["first_waiting"][state.waiting[1, 0]]))
+            chosen = placed_by(state, int(state.shapes["looked_at"][state.waiting[1, 0]]))
             for at, place in enumerate(chosen):
                 state.chosen[[0, 3], at] = place
             if chosen:
