@@ -192,6 +192,13 @@ def test_help_does_not_even_load_numpy() -> None:
     assert not loaded & {"numpy", "pydantic", *HEAVY}
 
 
+def test_policies_are_made_without_torch() -> None:
+    code = (
+        "from allocopt.simulator.registry import get_policy, policy_names\nfor name in policy_names(): get_policy(name)"
+    )
+    assert "torch" not in loaded_after(code)
+
+
 def test_every_public_name_is_there() -> None:
     package = importlib.import_module("allocopt")
     assert sorted(package.__all__) == dir(package)

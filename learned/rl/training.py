@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
-import torch
 
 from allocopt.arrays import Float32Array
 from allocopt.errors import BadFileError, MissingPackageError, UsageError
@@ -93,6 +92,8 @@ def run_updates(
 
 def _write_checkpoint(folder: Path, identity: dict[str, Any], state: dict[str, Any]) -> None:
     """Write the state of a training: tensors, arrays, numbers, texts, and lists and dicts of these."""
+    import torch
+
     buffer = io.BytesIO()
     torch.save({"identity": identity, "state": _tensors(state)}, buffer)
     write_bytes(folder / NAME, buffer.getvalue())
@@ -100,6 +101,8 @@ def _write_checkpoint(folder: Path, identity: dict[str, Any], state: dict[str, A
 
 def _read_checkpoint(folder: Path, identity: dict[str, Any]) -> dict[str, Any]:
     """Read a state; raises `UsageError` if it is that of another training, `BadFileError` if it cannot be read."""
+    import torch
+
     path = folder / NAME
     try:
         data = path.read_bytes()
@@ -142,6 +145,8 @@ def _damaged(path: Path) -> BadFileError:
 def _tensors(value: Any) -> Any:
     # Arrays become marked tensors: files of tensors can be read without running code.
     if isinstance(value, np.ndarray):
+        import torch
+
         return {"array": torch.from_numpy(value.copy())}
     if isinstance(value, dict):
         return {name: _tensors(item) for name, item in value.items()}
@@ -249,7 +254,6 @@ class DeclaredTraining(ABC, Generic[L]):
         self.check_seed(request.seed)
         check_torch()
         from allocopt.report.provenance import provenance
-        from learned.rl.training import NAME, run_updates
 
         request.check_folder(NAME)
         # That of the program which trains, not of the one that is there when it ends.
