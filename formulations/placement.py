@@ -13,6 +13,7 @@ On every node, what x take is no more than is free, and S shared jobs leave it t
 ``S sum over these of x + sum over those of x <= S``.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
 
@@ -21,12 +22,18 @@ import numpy as np
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import HopFormula
 from allocopt.placement import NodeTasks, PlacementProblem, Placements, PlacementSolver
-from allocopt.problems.placement.window import BOUND_KERNELS, Window
+from allocopt.problems.placement.window import Window
 from allocopt.solving import Run, StopReason
+from allocopt.solving.base import ask
 from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import Solver
+from allocopt.solving.registry import get_solver
 from formulations.backends.program import BinaryProgram, Formulation, Names, Rows
 from formulations.backends.solver import BackEndSolver
 
+LOGGER = logging.getLogger(__name__)
+
+GREEDY = "cons-tres"  # solver whose answer the search begins with
 ROUNDING = 1e-12  # what sums of costs can lose by rounding, relative to what is summed, and more than that
 BUILD_S = 2e-5  # what building a program takes for each pair of a job and a node
 
@@ -166,6 +173,10 @@ class _PlacementModel(Formulation):
                 yield (stem, *part[:1, :-1].T, part[:, -1])
 
 
+def _greedy() -> Solver:
+    return get_solver(GREEDY, None, PlacementSolver.kind)
+
+
 class IntegerPlacement(BackEndSolver[PlacementProblem, float], PlacementSolver):
     """The program of a placement problem."""
 
@@ -176,13 +187,17 @@ class IntegerPlacement(BackEndSolver[PlacementProblem, float], PlacementSolver):
         return super().refusal(problem) or self.too_many(_PlacementModel.most_nonzeros(problem))
 
     def kernels(self, problem: PlacementProblem) -> Iterable[Callable[..., Any]]:
-        return BOUND_KERNELS
+        return _greedy().kernels(problem)
 
     def search(self, problem: PlacementProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         # Building a program cannot be cut off.
-        if run.clock.remaining() > BUILD_S * len(problem.jobs) * problem.size:
+        left, build_s = run.clock.remaining(), BUILD_S * len(problem.jobs) * problem.size
+        if left > build_s:
             return super().search(problem, run, budget, seed)
         self.prepare(problem, self.tables(problem), run)
+        if not run.is_proved():
+            fault = f"its model takes about {build_s:.1f} s to build, {max(0.0, left):.1f} s are left"
+            LOGGER.warning("%s: %s; the answer is that of %s, give more time", problem.name, fault, GREEDY)
         return StopReason.TIME_LIMIT
 
     def tables(self, problem: PlacementProblem) -> float:
@@ -190,6 +205,10 @@ class IntegerPlacement(BackEndSolver[PlacementProblem, float], PlacementSolver):
 
     def prepare(self, problem: PlacementProblem, bound: float, run: Run) -> object:
         self.begin(problem, run, bound, ())
+        if not run.is_proved():
+            ask(_greedy(), problem, run.clock.grant(1.0, None, 0.0), 0, problem, run)
+        if run.interrupted:
+            raise KeyboardInterrupt
         return run.solution
 
     def formulate(self, problem: PlacementProblem, bound: float, known: float | None = None) -> Formulation | None:

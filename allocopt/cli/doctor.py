@@ -30,9 +30,10 @@ def _check(name: str) -> str:
     from allocopt.errors import AllocoptError, MissingPackageError
     from allocopt.plugins import Fence
     from allocopt.problems.instances import shipped_problems
+    from allocopt.problems.kind import get_kind
     from allocopt.report.rows import shown
     from allocopt.solving.registry import get_solver, kinds_of_solver
-    from allocopt.solving.solve import solve
+    from allocopt.solving.solve import prepare, solve
 
     found, versions = [], []
     try:
@@ -45,7 +46,10 @@ def _check(name: str) -> str:
                     continue
                 # A strategy by name, not by order of a set, so that two runs of the doctor examine the same.
                 strategy = min(solver.capabilities.strategies, default=None)
-                result = solve(problem, strategy, solver, time_limit=10.0)
+                posed = get_kind(solver.kind).posed(problem, strategy)
+                # Compiling is no part of the limit.
+                prepare(solver, [posed])
+                result = solve(posed, None, solver, time_limit=10.0)
                 value = "no solution" if result.objective is None else shown(problem, result.objective)
                 found.append(f"{strategy or problem.kind} {result.status} {value}")
     except MissingPackageError as error:

@@ -1,4 +1,4 @@
-"""``allocopt generate``: windows, knapsacks and co-allocations as instance files, and whole workloads."""
+"""``allocopt generate``: windows, knapsacks, co-allocations and placements as instance files, and whole workloads."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Generate instances, windows of a workload or synthetic ones, knapsacks and co-allocations, and workloads.",
+    help="Generate windows of a workload or synthetic ones, knapsacks, co-allocations, placements and workloads.",
 )
 
 _MOST = 10_000_000

@@ -168,6 +168,7 @@ def _print_incumbent(incumbent: "Incumbent") -> None:
 
 def _report(problem: "Problem", result: "Result", asked: SolveOptions, cluster: "NamedTree | None") -> "SolveRow":
     """Write the solution file and print the row of one solve, and who gets which nodes if they have names."""
+    from allocopt.problems.kind import kind_of
     from allocopt.problems.placement.problem import PlacementProblem, Placements
     from allocopt.problems.topology import Allocation, TopologyProblem
     from allocopt.report.rows import SolveRow, shown
@@ -193,7 +194,8 @@ def _report(problem: "Problem", result: "Result", asked: SolveOptions, cluster: 
     gap = "" if row.gap is None else f"  gap {100 * row.gap:.3f} %"
     cost = "no solution" if row.objective is None else shown(problem, row.objective)
     how = f"{row.instance}  {row.strategy or row.kind}  {row.solver}  {row.status}"
-    print(f"{how}  {cost}{gap}  {row.runtime_s:.3f} s", flush=True)
+    remark = "" if found is None else kind_of(problem).remark(problem, found)
+    print(f"{how}  {cost}{gap}  {row.runtime_s:.3f} s{remark and '  '}{remark}", flush=True)
     for job, hostlist in lists.items():
         print(f"{job}\t{hostlist}", flush=True)
     return row

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class _SiteOptions:
     """A site's trace, brought to its topology."""
 
-    trace: Annotated[Path, file_option("Jobs: a table .csv or sacct -P, .swf, Batsim's .json.", metavar="FILE")]
+    trace: Annotated[Path, file_option("Jobs: table .csv or sacct -P, .swf, .events, Batsim's .json.", metavar="FILE")]
     topology: Annotated[Path | None, file_option(TOPOLOGY_HELP, metavar="FILE")] = None
     cluster: Annotated[Path | None, file_option(CLUSTER_HELP, metavar="FILE,...")] = None
     columns: TableColumns = None
@@ -131,7 +131,7 @@ class _ComparedOptions:
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="Solvers or first; if not given, first,best-fit and lns, on shared nodes lowest-switch.",
+            help="Solvers or first, baseline first. Default: first,best-fit,lns; shared: lowest-switch.",
             autocompletion=names_of("solvers"),
         ),
     ] = None
@@ -189,7 +189,8 @@ def _what_if(
     from allocopt.solving.budget import Budget
 
     machine, tree = site.machine()
-    default = f"first,best-fit,{'lowest-switch' if isinstance(machine, Cluster) else 'lns'}"
+    # The baseline stands first: what Slurm itself does where jobs share nodes.
+    default = "lowest-switch,first,best-fit" if isinstance(machine, Cluster) else "first,best-fit,lns"
     named = _names("--allocators", compared.allocators or default), _names("--schedulers", compared.schedulers)
     schedules = {} if jobs_csv is None else {pair: jobs_csv / f"{pair[1]},{pair[0]}.csv" for pair in product(*named)}
     if out is not None:

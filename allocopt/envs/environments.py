@@ -3,7 +3,8 @@
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
+from types import UnionType
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast, get_args
 
 import gymnasium
 import numpy as np
@@ -121,6 +122,8 @@ class _Environment(Generic[E, Seen]):
         jobsets, name = rng.integers(0, self._episodes.n_jobsets, count), self._task.jobset_option
         if options is not None and not isinstance(options, Mapping):
             raise UsageError(f"the options of a reset are {options!r}, must be a dictionary or None")
+        if unknown := [option for option in options or () if option != name]:
+            raise UsageError(f"a reset has no option {unknown[0]!r}; it has: {name}")
         if options is not None and name in options:
             named = np.asarray(options[name], dtype=object).ravel()
             if len(named) not in (1, count):
@@ -236,6 +239,13 @@ def environments_of(task: type[Task[E, Seen]]) -> tuple[type[_SingleEnv[E, Seen]
     single = {**attributes, "__doc__": f"One episode of `{name}` at a time."}
     vector = {**attributes, "__doc__": f"Many episodes of `{name}` side by side."}
     return type(f"{name}Env", (_SingleEnv,), single), type(f"{name}VectorEnv", (_VectorEnv,), vector)
+
+
+def check_type(name: str, value: object, right: type | UnionType) -> None:
+    """Raise `UsageError` unless an argument of a name is of a class, or of one of several."""
+    if not isinstance(value, right):
+        known = " or ".join(f"{each.__name__}(...)" for each in get_args(right) or (right,))
+        raise UsageError(f"{name} is {value!r}, must be {known}")
 
 
 def check_sizes(jobs: Workload, machine: int, units: str) -> None:

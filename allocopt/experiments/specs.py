@@ -223,7 +223,7 @@ class SolveSpec(Specification):
         Field(
             min_length=1,
             description="Instance files (.json, .jsonl, also .gz), or shipped ones: @tiny (windows), @knapsacks, "
-            "@coallocations.",
+            "@coallocations, @placements.",
         ),
         About(is_file=True),
     ]

@@ -165,6 +165,10 @@ class ProblemKind(ABC, Generic[P, S]):
         """Return a solution as a table; None where a map of nodes tells it."""
         return None
 
+    def remark(self, problem: P, solution: S) -> str:
+        """Return what people are told of a solution beside its objective; empty for nothing."""
+        return ""
+
     def node_map(self, problem: P, solution: S | None) -> NodeMap | None:
         """Return the nodes that a problem is about, and the jobs that get them; None where it is not about nodes."""
         return None

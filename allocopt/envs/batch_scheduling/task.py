@@ -17,7 +17,7 @@ from allocopt.envs.batch_scheduling.dynamics import (
     Utilization,
     step_and_describe_all,
 )
-from allocopt.envs.environments import About, Task, check_sizes, environments_of
+from allocopt.envs.environments import About, Task, check_sizes, check_type, environments_of
 from allocopt.envs.side_by_side import Compiled, first_state
 from allocopt.errors import UsageError
 from allocopt.simulator.rules import Backfill, Rules
@@ -165,9 +165,11 @@ print(info["mean_bounded_slowdown"])
             raise UsageError(f"backfill is {backfill!r}, must be one of {', '.join(BACKFILLS)}")
         self.machine, self.n_jobs, self.window, self.backfill = machine, n_jobs, window, backfill
         self.reward: Reward = BoundedSlowdown() if reward is None else reward
+        check_type("reward", self.reward, Reward)
         if not self.reward.unit_s > 0:
             raise UsageError(f"the reward's unit is {self.reward.unit_s} s, must be positive")
-        self.rules = rules or Rules()
+        self.rules = Rules() if rules is None else rules
+        check_type("rules", self.rules, Rules)
         self.shape, self.n_actions = (window, len(MEANINGS)), window
         if self.workload is not None:
             if len(self.workload) < n_jobs:

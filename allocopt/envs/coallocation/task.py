@@ -142,6 +142,8 @@ class Options:
             raise UsageError(f"the window is {self.window}, must be at least 1, or None")
         if self.period_s is not None and not self.period_s > 0:
             raise UsageError(f"the period is {self.period_s} s, must be positive, or None")
+        if not callable(getattr(self.reward, "so_far", None)):
+            raise UsageError(f"reward is {self.reward!r}, must be Capacity(...), MeanResponse(...) or have a so_far")
 
 
 class Episodes(SideBySide[Float32Array]):

@@ -24,7 +24,7 @@ from allocopt.envs.cush.dynamics import (
     step_all,
 )
 from allocopt.envs.cush.jobsets import GPUS, MACHINES, JobSet, Machine, Recipe
-from allocopt.envs.environments import About, Task, environments_of
+from allocopt.envs.environments import About, Task, check_type, environments_of
 from allocopt.envs.side_by_side import MOST_SLOTS, Compiled, first_state, whole_number
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE, Measured, PenaltyTable, Policy, TypeClassifier, WorkloadType
@@ -76,6 +76,7 @@ class Options:
             whole_number(name, getattr(self, name), 1, MOST_SLOTS)
         if self.observation not in OBSERVATIONS:
             raise UsageError(f"the observation is {self.observation!r}, must be one of {', '.join(OBSERVATIONS)}")
+        check_type("reward", self.reward, Weights)
 
     @property
     def n_actions(self) -> int:
@@ -308,7 +309,8 @@ those of the measured model. Times are in timesteps.
         if not isinstance(cluster, Machine):
             raise UsageError(f"the machine is {machine!r}, must be one of {', '.join(MACHINES)}, or a Machine")
         self.machine, self.table, self.recipe = cluster, table or SIERRA_TABLE, recipe or Recipe()
-        self.options = options or Options(observation="image")
+        self.options = Options(observation="image") if options is None else options
+        check_type("options", self.options, Options)
 
     def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
         jobsets = self.jobsets

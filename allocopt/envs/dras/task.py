@@ -27,7 +27,7 @@ from allocopt.envs.dras.dynamics import (
     describe_state_all,
     step_all,
 )
-from allocopt.envs.environments import About, Task, check_sizes, environments_of
+from allocopt.envs.environments import About, Task, check_sizes, check_type, environments_of
 from allocopt.envs.side_by_side import MOST_SLOTS, Compiled, first_state, whole_number
 from allocopt.errors import UsageError
 from allocopt.simulator.rules import Backfill, Level, Reservations, Rules
@@ -82,9 +82,8 @@ class Options:
             raise UsageError(f"reservations is {self.reservations!r}, must be one of {choices}")
         if self.observation not in OBSERVATIONS:
             raise UsageError(f"the observation is {self.observation!r}, must be one of {', '.join(OBSERVATIONS)}")
-        for name, value, right in (("reward", self.reward, Weights), ("rules", self.rules, Rules)):
-            if not isinstance(value, right):
-                raise UsageError(f"{name} is {value!r}, must be {right.__name__}(...)")
+        check_type("reward", self.reward, Weights)
+        check_type("rules", self.rules, Rules)
 
     @property
     def n_actions(self) -> int:

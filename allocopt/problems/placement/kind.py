@@ -44,6 +44,9 @@ class PlacementKind(ProblemKind[PlacementProblem, Placements]):
         least_s = PROOF_S * pairs
         return Stage(("lns",), None, 0.3, FEW_STEPS), Stage(("highs", "cp-sat", "scip", "lns"), least_s=least_s)
 
+    def remark(self, problem: PlacementProblem, solution: Placements) -> str:
+        return f"{sum(not places for places in solution.of_jobs)} of {len(problem.jobs)} jobs left out"
+
     def table(self, problem: PlacementProblem, solution: Placements | None) -> AnswerTable:
         held = Placements(((),) * len(problem.jobs)) if solution is None else solution
         rows = []

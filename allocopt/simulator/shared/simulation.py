@@ -15,6 +15,7 @@ from allocopt.cluster.request import ClusterRequest, OverLimitError, Request
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.kernels.arrays import record_dtype
 from allocopt.kernels.ready import make_ready
+from allocopt.plugins import no_such_part
 from allocopt.problems.placement.problem import NodeTasks, PlacementJob, PlacementProblem
 from allocopt.simulator.engine import keys_of, name_of
 from allocopt.simulator.registry import AnyScheduler
@@ -224,6 +225,8 @@ def allocation_named(name: str, budget: Budget) -> Allocation | BySolver:
     rules = {rule.name.lower().replace("_", "-").replace("first-fit", "first"): rule for rule in Allocation}
     solvers = [one for one in solver_names("placement") if one not in rules]
     if name not in rules and name not in solvers:
+        if name not in solver_names():
+            raise no_such_part("allocator", name, [*rules, *solvers])
         fault = "does not go with a cluster whose nodes jobs share, blocks or a forest"
         raise UsageError(f"allocator {name!r} {fault}: {', '.join([*rules, *solvers])}")
     return rules[name] if name in rules else BySolver(get_solver(name, None, "placement"), budget)

@@ -35,7 +35,7 @@ def test_every_allocator_and_scheduler_is_compared_on_a_cluster(run: Run) -> Non
     what_if = ("what-if", "--trace", "jobs.csv", *CLUSTER, "--schedulers", "easy,sjf+easy", "--jobs-csv", "csv")
     answer = run(*what_if, "--report", "page.html", "--out", "rows.json", "--json")
     rows = [row for row in answer.rows if row["allocator"] != "as recorded"]
-    assert [row["allocator"] for row in rows] == ["first", "best-fit", "lowest-switch"] * 2
+    assert [row["allocator"] for row in rows] == ["lowest-switch", "first", "best-fit"] * 2
     assert {(row["jobs"], row["processors"]) for row in rows} == {(39, 48)}
     assert len(list(Path("csv").iterdir())) == len(answer.rows)
     page = Path("page.html").read_text(encoding="utf-8")
@@ -58,7 +58,9 @@ def test_clusters_are_swept(run: Run, site: Path) -> None:
     [
         ((*SIMULATE, "--topology", "topology.conf"), "topology and cluster both say how large the machine is"),
         ((*SIMULATE, "--set", "strategy=free", "--allocator", "first"), "strategy: is for solvers that choose whole"),
-        ((*SIMULATE, "--allocator", "scas"), "allocator 'scas' does not go with a cluster"),
+        ((*SIMULATE, "--allocator", "dp"), "allocator 'dp' does not go with a cluster"),
+        ((*SIMULATE, "--allocator", "frist"), "there is no allocator 'frist'; did you mean 'first'?"),
+        (("what-if", "--trace", "jobs.csv", *CLUSTER, "--allocators", "frist"), "no allocator 'frist'; did you mean"),
         ((*SIMULATE, "--explain", "1"), "why a job waited is not recorded where jobs share nodes"),
         ((*SIMULATE, "--policy", "wfp3"), "queue order 'wfp3' changes with time"),
         (("simulate", "jobs.csv", *CLUSTER, "--policy", "asax"), "does not go with policy 'asax'"),

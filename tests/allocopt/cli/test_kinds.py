@@ -50,6 +50,14 @@ def test_verify_accepts_what_solvers_write(run: Run, tmp_path: Path, kind: str, 
         assert run("verify", f"@{kind}s", path).code == 3
 
 
+def test_people_are_told_how_many_jobs_a_placement_leaves_out(run: Run, tmp_path: Path) -> None:
+    answer = run("solve", "@placements", "--solver", "cons-tres", "--solution", tmp_path)
+    for problem, line in zip(read_problems("@placements"), answer.out.splitlines(), strict=True):
+        placed = json.loads((tmp_path / f"{problem.name}.json").read_text(encoding="utf-8"))["placed"]
+        left_out = len(problem.jobs) - sum(map(bool, placed.values()))
+        assert line.endswith(f" s  {left_out} of {len(problem.jobs)} jobs left out")
+
+
 def test_verify_shows_the_digits_of_small_objectives(run: Run, tmp_path: Path) -> None:
     rows = run("solve", "@knapsacks", "--solution", tmp_path, "--json").rows
     objective = next(row["objective"] for row in rows if row["instance"] == "tiny-turnaround")

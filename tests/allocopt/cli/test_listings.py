@@ -16,6 +16,7 @@ from allocopt.cli.main import COMMANDS, main
 from allocopt.cli.schema import SchemaName
 from allocopt.cli.terminal import listed, screen_width
 from allocopt.solving.registry import solver_names
+from allocopt.solving.solve import solve
 from heuristics.topology.production_rules import Sequential
 
 APPS = {"calibrate": calibrate.app, "generate": generate.app}
@@ -84,6 +85,24 @@ def test_the_doctor_s_lines_are_of_versions_and_solvers(run: Run, monkeypatch: p
     assert answer.out.count(" works: ") == 2
     for name in ("sequential", "best-fit", "numpy", "ortools"):
         assert any(line.split()[:1] == [name] for line in answer.out.splitlines())
+
+
+def test_the_doctor_s_limits_do_not_count_compiling(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    ready: list[Any] = []
+    seen: list[bool] = []
+
+    def record(problem: Any, strategy: Any, solver: Any, **limits: Any) -> Any:
+        seen.append((solver.name, problem) in ready)
+        return solve(problem, strategy, solver, **limits)
+
+    monkeypatch.setattr("allocopt.solving.registry.solver_names", lambda kind=None: ["sequential", "best-fit"])
+    monkeypatch.setattr(
+        "allocopt.solving.solve.prepare",
+        lambda solver, problems: ready.extend((solver.name, problem) for problem in problems),
+    )
+    monkeypatch.setattr("allocopt.solving.solve.solve", record)
+    assert run("doctor").code == 0
+    assert seen == [True] * 3
 
 
 def test_ctrl_c_ends_the_doctor(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,11 @@ USAGE: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (BatchSchedulingEnv, {"window": 0}, "window is 0, must be at least 1"),
     (BatchSchedulingEnv, {"processors": 0}, "processors is 0, must be at least 1"),
     (BatchSchedulingEnv, {"backfill": "conservative"}, "backfill is 'conservative', must be one of none, easy"),
+    (BatchSchedulingEnv, {"reward": "wait"}, r"reward is 'wait', must be BoundedSlowdown\(...\) or MeanWait\(...\) or"),
+    (BatchSchedulingEnv, {"rules": {}}, r"rules is {}, must be Rules\(...\)"),
+    (coallocation.Options, {"reward": "wait"}, r"reward is 'wait', must be Capacity\(...\)"),
+    (cush.Options, {"reward": "wait"}, r"reward is 'wait', must be Weights\(...\)"),
+    (CushEnv, {"options": {"queue": 3}}, r"must be Options\(...\)"),
     (BatchSchedulingEnv, {"reward": MeanWait(0.0)}, "unit is 0.0 s, must be positive"),
     (BatchSchedulingEnv, {"workload": JOBS, "n_jobs": 21}, "lublin has 20 jobs, an episode takes 21"),
     (

@@ -232,6 +232,13 @@ def test_gymnasium_finds_no_fault(name: str, arguments: dict[str, Any] | None) -
 
 
 @every_task
+def test_an_option_of_a_reset_that_there_is_not_is_named(name: str) -> None:
+    for env in (make(name), make(name, 2)):
+        with pytest.raises(UsageError, match=f"has no option 'job_set'; it has: {env.unwrapped.task.jobset_option}"):
+            env.reset(seed=1, options={"job_set": 0})
+
+
+@every_task
 def test_many_environments_behave_as_one_each(name: str) -> None:
     envs, singles, rng = make(name, 3), [make(name) for _ in range(3)], np.random.default_rng(7)
     option = envs.task.jobset_option

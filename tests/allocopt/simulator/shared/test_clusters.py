@@ -89,7 +89,7 @@ def test_partitions_of_a_higher_tier_stand_first_and_orders_sort_within_them() -
         ),
         ({"scheduler": "window"}, "does not run on a cluster"),
         ({"rules": Rules(EventOrder.SEQUENTIAL)}, "event_order must be batched"),
-        ({"allocator": "scas"}, "allocator 'scas' does not go with a cluster .*: first, best-fit, least-loaded"),
+        ({"allocator": "dp"}, "allocator 'dp' does not go with a cluster .*: first, best-fit, least-loaded"),
     ],
 )
 def test_what_does_not_go_with_a_cluster_is_refused(asked: dict[str, object], fault: str) -> None:
