@@ -224,7 +224,7 @@ def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
         ("lowest hop cost", "mean_hop_cost", "mean_hop_cost", "{:,.0f}"),
     ):
         if overloaded and measure != "mean_hop_cost":
-            lines.append(f"{title}: no verdict, for waits tell how long the trace is")
+            lines.append(f"{title}: no verdict: waits grow with the length of the trace")
             continue
         known = [(getattr(row, measure), row) for row in simulated if getattr(row, measure) is not None]
         if not known:
@@ -262,7 +262,7 @@ def _qualifications(rows: Sequence[WhatIfRow], simulated: Sequence[WhatIfRow]) -
         work = percent(growing[0].backlog[-1], 0)
         lines += [
             f"overloaded under {which}: the queue does not drain",
-            f"what waits in its last quarter is work for {work} of its time",
+            f"the work that waits in the last quarter of the submissions would take the machine {work} of that time",
         ]
     is_idle = first.utilization < _IDLE_UTILIZATION
     if first.waited_jobs is not None and (is_idle or first.waited_jobs < _IDLE_WAITING * first.jobs):

@@ -105,7 +105,7 @@ def test_nothing_is_best_in_waits_where_the_queue_does_not_drain() -> None:
         dataclasses.replace(SITE, scheduler="sjf", mean_wait_s=1.0, mean_wait_change=-0.995, backlog=(0, 0, 1, 1)),
     ]
     lines = verdict(rows)
-    assert "shortest mean wait: no verdict, for waits tell how long the trace is" in lines
+    assert "shortest mean wait: no verdict: waits grow with the length of the trace" in lines
     assert not any("-99.5 %" in line for line in lines)
     assert "lowest hop cost: all the same, 50,000" in lines
 
