@@ -1,6 +1,7 @@
 """Tables of jobs: cells of accounting records, columns, dumps of sacct -P and CSV files."""
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.damage import check_read_or_refused, damaged
 
+from allocopt.cluster.request import Request
 from allocopt.errors import BadFileError, UsageError
 from allocopt.files.cells import duration_s, instant_s, resource_count
 from allocopt.traces.csv_columns import Columns
@@ -135,6 +137,23 @@ def test_a_dump_of_sacct_is_read_without_steps_and_with_every_drop_counted(tmp_p
         "no time limit, run time used": 1,
         "part of an array without a number of its own, numbered": 2,
     }
+
+
+def test_every_column_of_sacct_that_the_guide_asks_for_is_understood(tmp_path: Path) -> None:
+    guide = Path(__file__).resolve().parents[3] / "docs" / "guide" / "what_if.md"
+    (asked,) = re.findall(r"^sacct .* -o (\S+)", guide.read_text(encoding="utf-8"), re.MULTILINE)
+    header = asked.split(",")
+    found = Columns().find(tmp_path, header)
+    assert {header[column] for column, _ in found.values()} == set(header)
+    cells = dict.fromkeys(header, "") | {
+        **{"JobIDRaw": "1", "Submit": "2026-01-01T00:00:00", "Start": "2026-01-01T00:01:00", "ElapsedRaw": "60"},
+        **{"AllocNodes": "2", "AllocCPUS": "8", "ReqMem": "16G", "ReqTRES": "cpu=8,gres/gpu=4,mem=16G,node=2"},
+        **{"Partition": "gpu", "Constraints": "fast", "State": "COMPLETED"},
+    }
+    workload = read(tmp_path, "|".join(header) + "\n" + "|".join(cells.values()), name="jobs.txt")
+    assert workload.requests.tolist() == [
+        Request(8, 2, 2, 4, 1.0, 8192, None, (("", 2.0),), partition="gpu", constraint="fast")
+    ]
 
 
 @given(st.permutations(range(12)))
