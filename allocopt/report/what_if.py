@@ -262,7 +262,7 @@ def _qualifications(rows: Sequence[WhatIfRow], simulated: Sequence[WhatIfRow]) -
         work = percent(growing[0].backlog[-1], 0)
         lines += [
             f"overloaded under {which}: the queue does not drain",
-            f"the work that waits in the last quarter of the submissions would take the machine {work} of that time",
+            f"the last quarter's waiting work would fill the machine for {work} of it",
         ]
     is_idle = first.utilization < _IDLE_UTILIZATION
     if first.waited_jobs is not None and (is_idle or first.waited_jobs < _IDLE_WAITING * first.jobs):
