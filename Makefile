@@ -13,7 +13,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup $(if $(SEED),--hypoth
 # Else every process that is started compiles every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test fuzz unit lint types format docs tutorials clean clean-kernels
+.PHONY: demo test slurm fuzz unit lint types format docs tutorials clean clean-kernels
 
 demo: .venv/installed
 	$(BIN)/allocopt solve @tiny --strategy scas --solver dp
@@ -22,6 +22,10 @@ demo: .venv/installed
 test: .venv/installed-dev
 	$(BIN)/allocopt warmup
 	$(PYTEST)
+
+# A real Slurm of virtual nodes until Ctrl-C; needs root, and of Debian slurmctld slurmd slurm-client munge.
+slurm: .venv/installed-dev
+	$(BIN)/python -m benchmarks.virtual_slurm /tmp/virtual-slurm
 
 fuzz: .venv/installed-dev
 	$(BIN)/allocopt warmup

@@ -2,12 +2,10 @@
 
 import functools
 import itertools
-import os
 import re
 import shlex
 import shutil
 import socket
-import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +26,7 @@ from allocopt.simulator.shared.kernel import simulate_shared
 from allocopt.simulator.shared.simulation import SharedRules, new_shared, run_shared
 from allocopt.simulator.shared.state import Allocation, Shared
 from allocopt.traces.reading import read_workload
+from benchmarks.virtual_slurm import own_lines, running
 from papers.pages import page_parser, write_page
 
 SPEED = 20
@@ -41,26 +40,6 @@ DROPPED = re.compile(
     "Auth|SlurmUser|Control|JobCred|SlurmSchedLog|SlurmctldLog|SlurmdLog|SlurmdSpool|Priority|StateSave"
     "|JobComp|JobAcct|Accounting|FrontEnd|Waittime|UsePAM|NodeName|MessageTimeout|SchedulerParam|Slurm(ct)?ldTimeout"
 )
-OWN = """\
-SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort={port}
-AuthType=auth/munge
-AuthInfo=socket={folder}/munge
-SlurmUser=root
-StateSaveLocation={folder}/state
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/%n.pid
-SlurmdSpoolDir={folder}/%n
-SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/%n.log
-JobAcctGatherType=jobacct_gather/none
-MessageTimeout=100
-TCPTimeout=60
-BatchStartTimeout=600
-SlurmctldTimeout=3000
-SlurmdTimeout=0
-{parameters},max_sched_time=45
-"""
 
 
 def configure(site: Path, folder: Path, port: int, *, multifactor: bool) -> list[str]:
@@ -68,7 +47,7 @@ def configure(site: Path, folder: Path, port: int, *, multifactor: bool) -> list
     host, text = socket.gethostname().split(".")[0], (site / "slurm.conf").read_text()
     lines = [line for line in text.splitlines() if not DROPPED.match(line) and not line.startswith("PartitionName")]
     (parameters,) = re.findall(r"^SchedulerParameters=.*", text, re.MULTILINE)
-    lines += OWN.format(host=host, port=port, folder=folder, parameters=parameters).splitlines()
+    lines += [*own_lines(folder, port), f"{parameters},max_sched_time=45"]
     lines += re.findall(r"^Priority.*", text, re.MULTILINE) if multifactor else ["PriorityType=priority/basic"]
     names: list[str] = []
     for hosts, rest in re.findall(r"^NodeName=(\S+) (.*)", text, re.MULTILINE):
@@ -86,36 +65,9 @@ def configure(site: Path, folder: Path, port: int, *, multifactor: bool) -> list
 
 def record(site: Path, folder: Path, port: int, *, multifactor: bool) -> None:
     """Let Slurm run the jobs on virtual nodes; `folder` then holds its log."""
-    (folder / "state").mkdir(parents=True)
+    folder.mkdir(parents=True)
     nodes = configure(site, folder, port, multifactor=multifactor)
-    (folder / "key").touch(0o600)
-    (folder / "key").write_bytes(os.urandom(128))
-    env = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf"), "PATH": os.environ["PATH"] + ":/usr/sbin"}
-    daemons: list[subprocess.Popen[bytes]] = []
-
-    def daemon(*command: str) -> None:
-        with (folder / f"{len(daemons)}.out").open("wb") as out:
-            guarded = ("setpriv", "--pdeathsig", "KILL", *command)
-            daemons.append(subprocess.Popen(guarded, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env))
-
-    def said(*command: str) -> str:
-        return subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
-
-    files = {"socket": "munge", "key-file": "key", "pid-file": "munged.pid", "seed-file": "seed", "log-file": "mlog"}
-    daemon("munged", "--foreground", *(f"--{option}={folder / name}" for option, name in files.items()))
-    while not (folder / "munge").exists():
-        time.sleep(1)
-    # All that follows shares the fast clock of this shell, which has to live as long.
-    clock = ("faketime", "-f", f"+0 x{SPEED}", "sh", "-c", "env; echo; read x")
-    with subprocess.Popen(clock, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdin is not None
-        assert holder.stdout is not None
-        shared = dict(line.rstrip("\n").partition("=")[::2] for line in iter(holder.stdout.readline, "\n"))
-        env |= {name: shared[name] for name in ("LD_PRELOAD", "FAKETIME", "FAKETIME_SHARED")}
-        daemon("slurmctld", "-D", "-i", "-f", str(folder / "slurm.conf"))
-        for node in nodes:
-            daemon("slurmd", "-D", "-N", node, "-f", str(folder / "slurm.conf"))
-        time.sleep(8)
+    with running(folder, nodes, SPEED) as slurm:
         began = time.monotonic()
         for line in (site / "jobs500.events").read_text().splitlines():
             words = shlex.split(line)
@@ -127,14 +79,11 @@ def record(site: Path, folder: Path, port: int, *, multifactor: bool) -> None:
             time.sleep(max(began + float(values["-dt"]) / SPEED - time.monotonic(), 0))
             # A negative one stands for a job that runs into its limit.
             body = f"exec sleep {run if run >= 0 else 1e5:g}"
-            job = said("sbatch", "--parsable", "--output", "/dev/null", *kept, "--wrap", body)
+            job = slurm.said("sbatch", "--parsable", "--output", "/dev/null", *kept, "--wrap", body)
             if job.endswith("50"):
                 print(job, Path("/proc/loadavg").read_text().strip(), flush=True)
-        while said("squeue", "-h"):
+        while slurm.said("squeue", "-h"):
             time.sleep(3)
-        for one in reversed(daemons):
-            one.terminate()
-        holder.stdin.close()
 
 
 @dataclass(slots=True)

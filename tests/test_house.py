@@ -40,7 +40,7 @@ LAYERS = (
     ("envs",),
     ("training", "reproduction"),
     ("report",),
-    ("experiments",),
+    ("experiments", "live"),
     ("cli",),
     ("__main__",),
 )

@@ -102,6 +102,11 @@ def listed(files: Path | None) -> list[Path]:
     return [files] if os.path.exists(files) else [Path(name) for name in str(files).split(",")]
 
 
+def listed_words(text: str | None) -> tuple[str, ...]:
+    """Return the words of ``WORD[,WORD...]``."""
+    return tuple(word.strip() for word in (text or "").split(",") if word.strip())
+
+
 def check_files_differ(*paths: Path | None, read: Iterable[Path | None] = ()) -> None:
     """Raise `UsageError` where two of the files that a command reads and writes are the same.
 

@@ -30,7 +30,12 @@ from allocopt.solving.verify import check_stated, verify
 def read_solution(path: Path | str) -> SolutionModel:
     """Read a solution file, right or wrong; raise `BadFileError` if it cannot be read or is not in the format."""
     path = Path(path)
-    held = check_header(parse_json(read_text(path), path), path, SOLUTION_FORMAT)
+    return solution_from_object(parse_json(read_text(path), path), path)
+
+
+def solution_from_object(obj: object, path: Path) -> SolutionModel:
+    """Make a solution of what a file holds; raise `BadFileError` if it is wrong."""
+    held = check_header(obj, path, SOLUTION_FORMAT)
     # A solution file does not name its kind; the key of its answer does.
     models = [get_kind(name).codec.solution_model for name in kind_names()]
     for model in models:
@@ -46,12 +51,12 @@ def write_solution(path: Path | str, problem: Problem, result: Result) -> None:
     Raises `BadFileError` if the file cannot be written, or would not be read again.
     """
     path = Path(path)
-    held = _solution_object(problem, result)
+    held = object_from_result(problem, result)
     validated(kind_of(problem).codec.solution_model, held, f"{path}: cannot be written")
     write_text(path, json_by_line(held))
 
 
-def _solution_object(problem: Problem, result: Result) -> dict[str, object]:
+def object_from_result(problem: Problem, result: Result) -> dict[str, object]:
     """Turn a result into the object that stands in its file; what is not finite, or was not found, is null."""
     kind = kind_of(problem)
     nothing = {kind.codec.solution_model.answer_key: None}

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from support.program import Run
 
 from allocopt import __version__
-from allocopt.cli import calibrate, generate
+from allocopt.cli import calibrate, generate, live
 from allocopt.cli.main import COMMANDS, main
 from allocopt.cli.schema import SchemaName
 from allocopt.cli.terminal import listed, screen_width
@@ -19,7 +19,7 @@ from allocopt.solving.registry import solver_names
 from allocopt.solving.solve import solve
 from heuristics.topology.production_rules import Sequential
 
-APPS = {"calibrate": calibrate.app, "generate": generate.app}
+APPS = {"calibrate": calibrate.app, "generate": generate.app, "live": live.app}
 
 
 @pytest.mark.parametrize("what", get_args(SchemaName))

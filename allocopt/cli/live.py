@@ -1,0 +1,127 @@
+"""``allocopt live``."""
+
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from allocopt.cli.options import LARGEST, Json, file_argument, file_option, listed_words
+from allocopt.cli.parameters import command_of, names_of
+
+app = typer.Typer(no_args_is_help=True, help="Choose the nodes of jobs on a cluster that runs.")
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """How the service acts, and on which jobs."""
+
+    observe: Annotated[bool, typer.Option("--observe", help="Only judge what Slurm chooses.")] = False
+    advise: Annotated[bool, typer.Option("--advise", help="Also write what would be chosen.")] = False
+    pin: Annotated[bool, typer.Option("--pin", help="Also choose, for jobs that opted in.")] = False
+    partition: Annotated[str | None, typer.Option(metavar="P,...", help="Jobs of these partitions opt in.")] = None
+    qos: Annotated[str | None, typer.Option(metavar="Q,...", help="Jobs of these qualities of service.")] = None
+    comment: Annotated[str | None, typer.Option(metavar="WORD", help="Jobs with the word in their comment.")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Times of the service in seconds."""
+
+    period: Annotated[float, typer.Option(help="Seconds between two looks.")] = 2.0
+    time_limit: Annotated[float, typer.Option(help="Seconds for each window.")] = 0.2
+    hold: Annotated[float, typer.Option(help="Seconds after which a held job is free by itself.")] = 30.0
+    pin_for: Annotated[float, typer.Option(help="Seconds after which a pin ends.")] = 10.0
+    seconds: Annotated[
+        float | None,
+        typer.Option("--for", min=0, max=LARGEST, help="Serve for so many seconds; if not given, until Ctrl-C."),
+    ] = None
+
+
+def _slurm(
+    journal: Annotated[Path, file_option("Where every decision is written, with its certificate.", metavar="FILE")],
+    asked: Service,
+    times: Times,
+    solver: Annotated[
+        str, typer.Option(autocompletion=names_of("solvers"), help="Name of a solver of windows.")
+    ] = "auto",
+    seed: Annotated[int, typer.Option(min=0, help="Fixes every random choice.")] = 0,
+) -> None:
+    """Watch a Slurm, and place its waiting jobs.
+
+    It needs Slurm's commands in PATH; to pin, the rights of an operator.
+    """
+    from allocopt.errors import UsageError
+    from allocopt.live import service
+    from allocopt.live.journal import Journal
+    from allocopt.live.slurm import Slurm
+
+    chosen = [mode for mode in service.Mode if getattr(asked, mode)]
+    if len(chosen) != 1:
+        raise UsageError("one of --observe, --advise and --pin must be given")
+    opted_in = service.OptIn(listed_words(asked.partition), listed_words(asked.qos), asked.comment)
+    limits = service.Limits(times.period, times.time_limit, times.hold, times.pin_for)
+    slurm = Slurm()
+    with Journal(journal) as file:
+        service.Service(slurm, file, chosen[0], opted_in, limits, solver, seed).run(times.seconds)
+
+
+app.command("slurm")(command_of(_slurm))
+
+
+@app.command("release")
+def _release(
+    wait: Annotated[
+        bool, typer.Option("--wait", help="First wait for the end of standard input, as a watchdog does.")
+    ] = False,
+) -> None:
+    """End everything that is held and pinned here; what a service does at its end."""
+    import signal
+
+    from allocopt.live.service import release
+    from allocopt.live.slurm import Slurm, SlurmError
+
+    slurm = Slurm()
+    if wait:
+        # Ctrl-C ends the service, and that its watchdog.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        sys.stdin.buffer.read()
+    for left in reversed(range(30)):
+        try:
+            released = release(slurm)
+            break
+        except SlurmError:
+            # A slurmctld that restarts is waited for.
+            if not wait or not left:
+                raise
+            time.sleep(2)
+    print(f"released: {', '.join(released) if released else 'no job'}")
+
+
+@app.command("replay")
+def _replay(
+    journal: Annotated[Path, file_argument("Journal of a service.", metavar="JOURNAL")], as_json: Json = False
+) -> None:
+    """Verify every answer of a journal again, and add up what was won.
+
+    Ends with 3 if an answer does not hold.
+    """
+    from allocopt.errors import BadFileError
+    from allocopt.live.journal import Replay
+
+    found = Replay.of(journal)
+    row = {**asdict(found), "wrong": len(found.wrong), "regret": found.regret}
+    if as_json:
+        print(json.dumps(row, allow_nan=False))
+    else:
+        gain = 100 * (1 - found.objective / found.greedy) if found.greedy else 0.0
+        print(f"windows {found.windows}, proved {found.proved}, hop cost {gain:.1f} % below the greedy rule's")
+        print(f"pinned {found.pinned}, started as pinned {found.as_pinned}, unpinned {found.unpinned}")
+        print(f"starts judged {found.starts}, proved {found.starts_proved}, regret {100 * found.regret:.1f} %")
+    for one in found.wrong:
+        print(f"allocopt: {journal}: line {one.line}: {one.fault}", file=sys.stderr)
+    if found.wrong:
+        raise BadFileError(f"{journal}: {len(found.wrong)} answers do not hold")

@@ -1,0 +1,318 @@
+"""Which waiting jobs start now, by priority with EASY backfilling, and on which nodes, by any solver."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from allocopt.arrays import BoolArray, IntArray
+from allocopt.cluster.cluster import Cluster
+from allocopt.cluster.hostlist import HostlistError
+from allocopt.cluster.request import ClusterRequest
+from allocopt.errors import AllocoptError, InvalidProblemError
+from allocopt.kernels.ready import make_ready
+from allocopt.live.slurm import WAITING, Look, SlurmJob
+from allocopt.problems.instances import shipped_problems
+from allocopt.problems.placement.problem import NodeTasks, PlacementProblem, Placements
+from allocopt.problems.topology.problem import Allocation, Job, TopologyProblem
+from allocopt.simulator.rules import Backfill
+from allocopt.simulator.shared.kernel import simulate_shared
+from allocopt.simulator.shared.simulation import SharedRules, new_shared
+from allocopt.simulator.shared.state import Allocation as Rule
+from allocopt.simulator.shared.state import Shared
+from allocopt.solving.protocol import Solver
+from allocopt.solving.registry import get_solver, solver_names
+from allocopt.solving.result import Result
+from allocopt.solving.solve import prepare, solve
+from allocopt.solving.verify import verify
+
+KINDS = (TopologyProblem.kind, PlacementProblem.kind)
+NO_LIMIT_S = 1e8  # for which a job without a limit is expected to run
+RUNNING = frozenset(("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "RESIZING", "STAGE_OUT"))
+_EASY = SharedRules(Rule.LOWEST_SWITCH, Backfill.EASY)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Jobs whose nodes are to be chosen, as a problem, and the answer of the rule that Slurm follows by default."""
+
+    problem: TopologyProblem | PlacementProblem
+    greedy: Allocation | Placements
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        cluster: Cluster,
+        requests: Mapping[str, ClusterRequest],
+        free: IntArray,
+        used: BoolArray,
+        greedy: Sequence[Mapping[int, int]],
+        name: str,
+    ) -> "Window":
+        """Return the window of jobs by id; ``greedy`` holds the tasks of each by node.
+
+        Whole nodes, any of which all jobs may have, are a topology problem, whose optimum is proved soonest.
+        """
+        distinct = list(requests.values())
+        first = distinct[0]
+        mask, idle = first.masks[0], ~used & (free == cluster.capacity).all(axis=1)
+        is_plain = all(
+            one.is_exclusive
+            and one.least_nodes == one.most_nodes
+            and not any(one.most_groups)
+            and len(one.masks) == 1
+            and np.array_equal(one.masks[0], mask)
+            and (one.room(free)[idle & mask] * one.least_nodes >= one.tasks).all()
+            for one in distinct
+        )
+        if is_plain:
+            jobs = tuple(Job(job, one.least_nodes) for job, one in requests.items())
+            plain = TopologyProblem(cluster.topology.tree, np.flatnonzero(idle & mask), jobs, name=name)
+            nodes = tuple(np.array(sorted(one), dtype=np.int64) for one in greedy)
+            return cls(plain, Allocation(nodes), cluster.topology.nodes)
+        shared = PlacementProblem.of(cluster, requests, free, used, name=name)
+        placed = tuple(tuple(NodeTasks(*pair) for pair in one.items()) for one in greedy)
+        return cls(shared, Placements(placed), cluster.topology.nodes)
+
+    def nodes(self, solution: Allocation | Placements) -> dict[str, tuple[str, ...]]:
+        """Return the names of the nodes of each job, none for one that is left out."""
+        sets = solution.nodes if isinstance(solution, Allocation) else solution.node_sets
+        ids = [job.id for job in self.problem.jobs]
+        return {job: tuple(self.names[node] for node in held.tolist()) for job, held in zip(ids, sets, strict=True)}
+
+    def solved(self, solver: str, time_limit: float, seed: int) -> Result:
+        """Return the verified answer of a solver, never worse than the greedy one."""
+        found = _solver_of(solver, self.problem.kind)
+        # Compiling is no part of the solver's time.
+        prepare(found, [self.problem])
+        return solve(self.problem, None, found, time_limit, seed, warm_start=self.greedy)
+
+    @property
+    def greedy_objective(self) -> float:
+        """Objective of the greedy answer."""
+        return verify(self.problem, self.greedy)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What starts now.
+
+    Parameters
+    ----------
+    window
+        The jobs that are to be pinned; None without one.
+    starting
+        Ids of all jobs for which there is room now, in the order of the queue, those of others among them.
+    left
+        Why jobs that wait are not looked at, by id.
+    order
+        Ids of the jobs that were looked at, in the order of the queue.
+    """
+
+    window: Window | None
+    starting: tuple[str, ...]
+    order: tuple[str, ...]
+    left: Mapping[str, str] = field(default_factory=dict)
+
+
+def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed") -> Plan:
+    """Return what starts now.
+
+    Jobs are looked at in the order of their partitions' tiers and their priorities, under the limits of their users.
+    Behind the first job of a partition for which there is no room only those start that end before it can, or leave its
+    nodes alone. Jobs of others are counted with: Slurm is about to start them.
+
+    Parameters
+    ----------
+    look
+        The cluster now.
+    is_ours
+        Whether the nodes of a job are to be chosen here.
+    name
+        Of the problem.
+    """
+    cluster, now = look.cluster, look.now_s
+    free, used = cluster.capacity.copy(), np.zeros(cluster.size, dtype=np.bool_)
+    queue = _Queue([], [], [])
+    for job in look.jobs:
+        if job.state in RUNNING:
+            held, on = look.held([job])
+            # Jobs may share nodes beyond what these have, as Slurm can be told: then they are full.
+            held = np.minimum(held, free)
+            free -= held
+            used |= on
+            queue.add_running(_fixed(cluster, held, on), max(job.end_s, now + 1.0))
+    running = len(queue.requests)
+    left = queue.add_waiting(look)
+    order = tuple(job.id for job in queue.waiting)
+    if not order:
+        return Plan(None, (), order, left)
+    state = _passed(cluster, queue, now)
+    begun = np.flatnonzero(~np.isnan(state.jobs["start"][running:])).tolist()
+    chosen: dict[str, ClusterRequest] = {}
+    greedy: list[dict[int, int]] = []
+    for at in begun:
+        job, request, places = queue.waiting[at], queue.requests[running + at], _places(state, running + at)
+        avoided = _reserved(state, queue.ends[running + at])
+        # A job that stays on beside a reservation on its own nodes has no choice.
+        if job.is_pinned or not is_ours(job) or avoided[list(places)].any():
+            for node, tasks in places.items():
+                free[node] -= free[node] if request.is_exclusive else request.per_node + tasks * request.per_task
+                used[node] = True
+        else:
+            chosen[job.id] = request._replace(masks=request.masks & ~avoided)
+            greedy.append(places)
+    starting = tuple(order[at] for at in begun)
+    window = Window.of(cluster, chosen, free, used, greedy, name) if chosen else None
+    return Plan(window, starting, order, left)
+
+
+class _Queue(NamedTuple):
+    """Requests of jobs that run, then of those that wait in their order, when they end, and the latter."""
+
+    requests: list[ClusterRequest]
+    ends: list[float]
+    waiting: list[SlurmJob]
+
+    def add_running(self, requests: Sequence[ClusterRequest], end_s: float) -> None:
+        self.requests.extend(requests)
+        self.ends.extend([end_s] * len(requests))
+
+    def add_waiting(self, look: Look) -> dict[str, str]:
+        """Add the jobs that may start, in the order of the queue; return why others may not, by id."""
+        left: dict[str, str] = {}
+        for job in sorted(look.jobs, key=lambda one: _place(look.cluster, one)):
+            fault, end = _fault(job, look.now_s), look.now_s + min(job.limit_s, NO_LIMIT_S)
+            if job.state != "PENDING" or fault:
+                left |= {job.id: fault} if job.state == "PENDING" else {}
+                continue
+            assert job.request is not None
+            try:
+                asked = job.request.on(look.cluster)
+            except (InvalidProblemError, HostlistError) as error:
+                left[job.id] = str(error)
+            else:
+                self.waiting.append(job)
+                self.requests.append(asked._replace(masks=asked.masks & look.open_until(end)))
+                self.ends.append(end)
+        return left
+
+
+def started_alone(look: Look, job: SlurmJob) -> Window | None:
+    """Return the choice that Slurm had for a job that has just started: its nodes and what no other job held then.
+
+    None where it is not understood or has a single node.
+    """
+    if job.request is None or len(job.allocated) < 2:
+        return None
+    there = [one for one in look.jobs if one is not job and one.start_s <= job.start_s < one.end_s and one.allocated]
+    amounts, used = look.held(there)
+    cluster = look.cluster
+    free = np.maximum(cluster.capacity - amounts, 0)
+    own = {look.numbers[name]: each[0] for name, each in job.allocated.items() if name in look.numbers}
+    if len(own) < len(job.allocated):
+        return None
+    try:
+        request = job.request.on(cluster)
+    except (InvalidProblemError, HostlistError):
+        return None
+    held = np.array(sorted(own), dtype=np.int64)
+    # As many nodes as Slurm took, of which each has room for as many tasks as were on any of its own.
+    asked = request._replace(
+        least_nodes=len(held), most_nodes=len(held), masks=request.masks & look.open_until(job.start_s)
+    )
+    asked.masks[:, held] = True
+    try:
+        tasks = _spread(asked, free, held)
+        window = Window.of(cluster, {job.id: asked}, free, used, [tasks], f"job {job.id}")
+        _ = window.greedy_objective
+    except AllocoptError:
+        return None
+    return window
+
+
+def check_solver(name: str) -> None:
+    """Raise `UsageError` if no solver of windows has the name."""
+    if not any(name in solver_names(kind) for kind in KINDS):
+        get_solver(name, None, KINDS[0])
+
+
+def make_plans_ready(solver: str) -> None:
+    """Compile and load what plans and a solver call, which else the first window would wait for."""
+    make_ready((simulate_shared,))
+    for kind in KINDS:
+        for name in ("auto", solver):
+            prepare(_solver_of(name, kind), shipped_problems(kind))
+
+
+def _solver_of(name: str, kind: str) -> Solver:
+    # Of whole nodes there are solvers that know no other ones.
+    return get_solver(name if name in solver_names(kind) else "auto", None, kind)
+
+
+def _fault(job: SlurmJob, now: float) -> str:
+    if job.request is None:
+        return job.fault
+    if job.priority == 0:
+        return "is held"
+    if job.reason not in WAITING:
+        return f"waits for {job.reason}"
+    # What is held here begins later for no other reason.
+    if job.begin_s > now and not job.is_marked:
+        return "begins later"
+    return ""
+
+
+def _place(cluster: Cluster, job: SlurmJob) -> tuple[bool, int, int, int]:
+    # What is pinned has been promised its nodes.
+    tiers = {one.name: one.tier for one in cluster.partitions}
+    return not job.is_pinned, -tiers.get(job.partition, 1), -job.mark.get("priority", job.priority), int(job.id)
+
+
+def _fixed(cluster: Cluster, held: IntArray, on: BoolArray) -> list[ClusterRequest]:
+    """Return requests for what a job has that runs, one for all nodes on which it has as much."""
+    nodes = np.flatnonzero(on)
+    made = []
+    nothing = np.zeros(len(cluster.resources), dtype=np.int64)
+    kinds, kind = np.unique(held[nodes], axis=0, return_inverse=True)
+    for number, amounts in enumerate(kinds):
+        mask = np.zeros((1, cluster.size), dtype=np.bool_)
+        mask[0, nodes[kind.reshape(-1) == number]] = True
+        k = int(mask.sum())
+        levels = (0,) * len(cluster.topology.tree.groups)
+        made.append(ClusterRequest(k, k, k, 1, False, nothing, amounts, mask, levels, 0))
+    return made
+
+
+def _passed(cluster: Cluster, queue: _Queue, now: float) -> Shared:
+    """Return the state after one pass over jobs that have all come now, those that run first."""
+    each, n = np.arange(len(queue.requests)), len(queue.requests)
+    make_ready((simulate_shared,))
+    left = np.array(queue.ends, dtype=np.float64) - now
+    state = new_shared(cluster, queue.requests, each, np.full(n, now), np.full(n, 1e9), left, each, _EASY)
+    simulate_shared(state, 1)
+    return state
+
+
+def _reserved(state: Shared, end_s: float) -> BoolArray:
+    """Return the nodes of all reservations beyond whose begin a job runs."""
+    plans = state.partitions
+    is_over = np.flatnonzero((plans["job"] >= 0) & (end_s > plans["shadow"]))
+    found: BoolArray = np.any(state.reserved[is_over], axis=0)
+    return found
+
+
+def _places(state: Shared, job: int) -> dict[int, int]:
+    first, used = int(state.jobs["first"][job]), int(state.jobs["n_nodes"][job])
+    return dict(state.held[:, first : first + used].T.tolist())
+
+
+def _spread(asked: ClusterRequest, free: IntArray, nodes: IntArray) -> dict[int, int]:
+    """Return the tasks of a job on each of its nodes, as evenly as there is room."""
+    room = asked.room(free)[nodes]
+    tasks = np.minimum(room, 1)
+    while tasks.sum() < asked.tasks and (tasks < room).any():
+        tasks[np.argmin(np.where(tasks < room, tasks, np.iinfo(np.int64).max))] += 1
+    return dict(zip(nodes.tolist(), tasks.tolist(), strict=True))

@@ -1,0 +1,340 @@
+"""The service beside a running Slurm: it looks, plans, and, where it may, pins jobs to their nodes.
+
+What it holds ends by itself: a job is held by the time at which it may begin, some seconds ahead, which is put off as
+long as the service runs. What it has pinned is written into the job's administrator's comment, so that any later run,
+or ``allocopt live release``, finds and ends it.
+"""
+
+import fcntl
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+
+from allocopt.cluster.hostlist import expand_hostlist, fold_hostlist
+from allocopt.errors import UsageError
+from allocopt.live.journal import FORMAT, VERSION, Journal
+from allocopt.live.plan import Plan, check_solver, make_plans_ready, plan, started_alone
+from allocopt.live.slurm import MARK, WAITING, Look, Slurm, SlurmError, SlurmJob, check_partitions
+from allocopt.problems.instances import object_from_problem
+from allocopt.report.provenance import provenance
+from allocopt.solving.result import Result, Status
+from allocopt.solving.solution_files import object_from_result
+
+CLUSTER_ANEW_S = 600.0  # after which nodes and partitions are asked for again
+
+
+class Mode(StrEnum):
+    """How the service acts."""
+
+    OBSERVE = "observe"
+    ADVISE = "advise"
+    PIN = "pin"
+
+
+@dataclass(frozen=True, slots=True)
+class OptIn:
+    """Which jobs are looked after: those of a partition, a quality of service, or with a word in their comment."""
+
+    partitions: tuple[str, ...] = ()
+    qos: tuple[str, ...] = ()
+    comment: str | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is asked of a job."""
+        return not (self.partitions or self.qos or self.comment)
+
+    def __call__(self, job: SlurmJob) -> bool:
+        """Return whether a job has opted in."""
+        words = job.comment.replace(",", " ").split()
+        return self.is_all or job.partition in self.partitions or job.qos in self.qos or self.comment in words
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Times of the service in seconds.
+
+    Parameters
+    ----------
+    period
+        Between two looks.
+    solve
+        For each window.
+    hold
+        After which a job that is held here may begin by itself.
+    pin
+        After which a job that has not started on its nodes may start anywhere.
+    """
+
+    period: float = 2.0
+    solve: float = 0.2
+    hold: float = 30.0
+    pin: float = 10.0
+
+    def __post_init__(self) -> None:
+        for name in ("period", "solve", "hold", "pin"):
+            if not 0 < getattr(self, name) <= 86_400:
+                raise UsageError(f"{name} is {getattr(self, name):g} s, must be above 0 and at most 86400")
+        if self.hold < 2 * self.period:
+            raise UsageError(f"hold is {self.hold:g} s, must be at least two periods of {self.period:g} s")
+
+
+@dataclass(slots=True)
+class Service:
+    """A service of one cluster.
+
+    Parameters
+    ----------
+    slurm, journal
+        The cluster, and where everything is written.
+    mode, opted_in
+        How it acts, and on which jobs.
+    solver, seed
+        Of windows, by the names of `allocopt.get_solver`.
+    limits
+        Its times.
+    """
+
+    slurm: Slurm
+    journal: Journal
+    mode: Mode
+    opted_in: OptIn
+    limits: Limits = field(default_factory=Limits)
+    solver: str = "auto"
+    seed: int = 0
+    _seen: set[str] = field(default_factory=set)
+    _refused: dict[str, str] = field(default_factory=dict)
+    _told: dict[str, str] = field(default_factory=dict)
+    _pins: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _is_away: bool = False
+
+    def run(self, seconds: float | None = None) -> None:
+        """Serve for so long, or until Ctrl-C; what is held and pinned is released at the end.
+
+        Raises `SlurmError` if Slurm does not answer at the beginning, or lets nobody act as it was asked to.
+        """
+        check_solver(self.solver)
+        if self.mode is Mode.PIN and self.opted_in.is_all:
+            raise UsageError("pinning is for jobs that opted in: by --partition, --qos or --comment")
+        cluster = self.slurm.cluster()
+        check_partitions(cluster, self.opted_in.partitions)
+        begun = time.monotonic()
+        with _only_one(self.slurm), self._watched():
+            make_plans_ready(self.solver)
+            look = self.slurm.look()
+            # What runs already was not seen to start.
+            self._seen.update(job.id for job in look.jobs if job.allocated)
+            self.journal.write(
+                "begun", look.now_s, format=FORMAT, format_version=VERSION, mode=self.mode, solver=self.solver,
+                seed=self.seed, nodes=cluster.size, summary=cluster.summary(), remarks=list(cluster.remarks),
+                limits={name: getattr(self.limits, name) for name in ("period", "solve", "hold", "pin")},
+                **provenance(),
+            )  # fmt: skip
+            try:
+                anew = begun
+                while seconds is None or time.monotonic() - begun < seconds:
+                    at = time.monotonic()
+                    try:
+                        if at - anew > CLUSTER_ANEW_S:
+                            self.slurm.cluster(anew=True)
+                            anew = at
+                        self.step(self.slurm.look())
+                        self._came_back()
+                    except SlurmError as error:
+                        self._went_away(error)
+                    time.sleep(max(at + self.limits.period - time.monotonic(), 0.0))
+            finally:
+                if self.mode is Mode.PIN:
+                    with suppress(SlurmError):
+                        released = release(self.slurm)
+                        self.journal.write("released", time.time(), jobs=released)
+                self.journal.write("ended", time.time())
+
+    def step(self, look: Look) -> None:
+        """Do what one look asks for."""
+        # Who waits comes first; what has started can be judged later.
+        if self.mode is not Mode.OBSERVE:
+            self._plan(look)
+        self._judge(look)
+
+    def _plan(self, look: Look) -> None:
+        began = time.perf_counter()
+        name = f"{datetime.fromtimestamp(look.now_s, UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3]
+        found = plan(look, self._is_free, name)
+        planned = time.perf_counter()
+        for job, why in found.left.items():
+            if self._told.get(job) != why:
+                self._told[job] = why
+                self.journal.write("left", look.now_s, job=job, why=why)
+        chosen = self._solved(look, found, planned - began)
+        if self.mode is Mode.PIN:
+            self._act(look, chosen)
+
+    def _is_free(self, job: SlurmJob) -> bool:
+        return self.opted_in(job) and job.id not in self._refused and (self.mode is not Mode.PIN or job.is_marked)
+
+    def _solved(self, look: Look, found: Plan, plan_s: float) -> Mapping[str, tuple[str, ...]]:
+        if found.window is None:
+            return {}
+        window = found.window
+        result: Result = window.solved(self.solver, self.limits.solve, self.seed).unless_interrupted()
+        chosen = {job: nodes for job, nodes in window.nodes(result.found()).items() if nodes}
+        self.journal.write(
+            "window", look.now_s, jobs=list(chosen), starting=list(found.starting),
+            waiting=len(found.order), greedy=window.greedy_objective, plan_s=round(plan_s, 6),
+            solve_s=round(result.runtime_s, 6), gap=result.gap, instance=object_from_problem(window.problem),
+            answer=object_from_result(window.problem, result),
+        )  # fmt: skip
+        return chosen
+
+    def _judge(self, look: Look) -> None:
+        for job in look.jobs:
+            if not job.allocated or job.id in self._seen:
+                continue
+            self._seen.add(job.id)
+            told: dict[str, object] = {}
+            if job.id in self._pins:
+                told["as_pinned"] = set(self._pins.pop(job.id)) == job.allocated.keys()
+            window = started_alone(look, job) if self.opted_in(job) else None
+            if window is not None:
+                result = window.solved("auto", self.limits.solve, self.seed).unless_interrupted()
+                told |= {
+                    "chosen": window.greedy_objective,
+                    "optimum": result.bound if result.status is not Status.OPTIMAL else result.objective,
+                    "proved": result.status is Status.OPTIMAL,
+                }
+            nodes = fold_hostlist(job.allocated)
+            self.journal.write("started", look.now_s, job=job.id, start_s=job.start_s, nodes=nodes, **told)
+
+    def _act(self, look: Look, chosen: Mapping[str, tuple[str, ...]]) -> None:
+        later, kept = f"{datetime.fromtimestamp(look.now_s + self.limits.hold, UTC):%Y-%m-%dT%H:%M:%S}", []
+        for job in look.jobs:
+            if job.state != "PENDING":
+                continue
+            if job.is_pinned:
+                self._end_pin(look, job, later)
+            elif job.is_marked and not self._may_hold(job):
+                self._do(look, "left alone", job, {**_cleared(job), "StartTime": "now", "AdminComment": ""})
+            elif job.id in chosen:
+                self._pin(look, job, chosen[job.id])
+            elif job.is_marked and job.begin_s < look.now_s + self.limits.hold / 2:
+                kept.append(job.id)
+            elif not job.is_marked and self._may_hold(job):
+                self._do(look, "held", job, _held(job, later))
+        if kept:
+            try:
+                self.slurm.update(kept, StartTime=later)
+            except SlurmError as error:
+                self.journal.write("refused", look.now_s, jobs=kept, why=str(error))
+
+    def _pin(self, look: Look, job: SlurmJob, nodes: Sequence[str]) -> None:
+        asked = job.request
+        values = {"ReqNodeList": fold_hostlist(nodes), "StartTime": "now"}
+        mark = f"{MARK} priority={job.mark.get('priority', job.priority)} pinned={int(look.now_s)}"
+        # A list of nodes is a minimum, to which Slurm adds.
+        if asked is not None and asked.least_nodes != asked.most_nodes:
+            values["NumNodes"] = str(len(nodes))
+            mark += f" least={asked.least_nodes} most={asked.most_nodes or 0}"
+        if self._do(look, "pinned", job, {**values, "AdminComment": mark}, nodes=values["ReqNodeList"]):
+            self._pins[job.id] = tuple(nodes)
+
+    def _end_pin(self, look: Look, job: SlurmJob, later: str) -> None:
+        gone = sorted(look.away & set(expand_hostlist(job.required)))
+        # The clock may have been put back.
+        since = look.now_s - job.mark["pinned"]
+        if gone or not -self.limits.pin <= since <= self.limits.pin:
+            why = f"{gone[0]} is not up" if gone else f"did not start within {self.limits.pin:g} s"
+            self._do(look, "unpinned", job, {**_cleared(job), **_held(job, later)}, why=why)
+
+    def _may_hold(self, job: SlurmJob) -> bool:
+        asked = self.opted_in(job) and job.id not in self._refused and job.request is not None
+        is_due = job.is_marked or job.begin_s <= time.time()
+        return asked and is_due and job.reason in WAITING and job.priority > 0
+
+    def _do(self, look: Look, event: str, job: SlurmJob, values: Mapping[str, str], **told: str) -> bool:
+        try:
+            self.slurm.update([job.id], **values)
+        except SlurmError as error:
+            # It may have started or ended meanwhile; what Slurm will not do otherwise it is not asked for again.
+            if "already" not in str(error) and "no longer" not in str(error):
+                self._refused[job.id] = str(error)
+            self.journal.write("refused", look.now_s, job=job.id, what=event, why=str(error))
+            return False
+        self.journal.write(event, look.now_s, job=job.id, **told)
+        return True
+
+    def _went_away(self, error: SlurmError) -> None:
+        if not self._is_away:
+            self._is_away = True
+            self.journal.write("away", time.time(), why=str(error))
+
+    def _came_back(self) -> None:
+        if self._is_away:
+            self._is_away = False
+            self.journal.write("back", time.time())
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Let another process release all when this one ends, however it does."""
+        if self.mode is not Mode.PIN:
+            yield
+            return
+        command = [sys.executable, "-m", "allocopt", "live", "release", "--wait"]
+        watchdog = subprocess.Popen(
+            command, env=self.slurm.env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            yield
+        finally:
+            if watchdog.stdin is not None:
+                watchdog.stdin.close()
+            watchdog.wait()
+
+
+def release(slurm: Slurm) -> list[str]:
+    """End all that is held and pinned on a cluster; return the ids of the jobs."""
+    released = []
+    for job in slurm.look().jobs:
+        if job.is_marked and job.state == "PENDING":
+            # It may have started or ended meanwhile.
+            with suppress(SlurmError):
+                slurm.update([job.id], **_cleared(job), StartTime="now", AdminComment="")
+                released.append(job.id)
+    return released
+
+
+def _cleared(job: SlurmJob) -> dict[str, str]:
+    if not job.is_pinned:
+        return {}
+    mark = job.mark
+    nodes = f"{mark['least']}-{mark['most']}" if mark.get("most") else str(mark.get("least"))
+    return {"ReqNodeList": ""} | ({"NumNodes": nodes} if "least" in mark else {})
+
+
+def _held(job: SlurmJob, until: str) -> dict[str, str]:
+    return {"StartTime": until, "AdminComment": f"{MARK} priority={job.mark.get('priority', job.priority)}"}
+
+
+@contextmanager
+def _only_one(slurm: Slurm) -> Iterator[None]:
+    """Keep a second service of the same cluster on this machine off."""
+    config = slurm.config()
+    name, port = config.get("ClusterName", ""), config.get("SlurmctldPort", "")
+    path = Path(tempfile.gettempdir()) / f"allocopt-live-{name}-{port}.lock"
+    # Another user's file can be locked, not written.
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o644))
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(f"another service looks after cluster {name}: {path}") from None
+        yield

@@ -1,0 +1,382 @@
+"""What a running Slurm says of its nodes and jobs, and the few things that it is told.
+
+Jobs are read as JSON, for users may write anything into names and comments. Everything is asked in UTC.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from allocopt.arrays import BoolArray, IntArray
+from allocopt.cluster.cluster import CORES, GPUS, MEMORY, THOUSANDTHS, Cluster
+from allocopt.cluster.hostlist import expand_hostlist
+from allocopt.cluster.request import Request
+from allocopt.cluster.slurm import slurm_topology
+from allocopt.cluster.slurm_conf import slurm_cluster
+from allocopt.errors import AllocoptError, InvalidProblemError, MissingPackageError
+from allocopt.files.cells import instant_s
+from allocopt.files.faults import shown
+
+MARK = "allocopt"
+"""The word with which the administrator's comment of a job begins that is held or pinned here."""
+USABLE = frozenset(("idle", "mixed", "allocated", "planned"))
+"""States of nodes on which jobs start; a flag such as ``*`` behind them is another one."""
+WAITING = frozenset(("None", "Resources", "Priority", "BeginTime"))
+"""Reasons for which a job that waits may start as soon as there is room."""
+ANSWER_S = 60.0  # for which an answer is waited
+# Words of `sbatch` that are not understood here; a job that has one of them is left to Slurm.
+_STRANGE = (
+    *("array_task_string", "contiguous", "het_job_id", "licenses", "resv_name", "excluded_nodes", "required_nodes"),
+    *("burst_buffer", "core_spec", "tres_per_socket", "prefer", "minimum_tmp_disk_per_node", "network"),
+)
+_GPU = re.compile(r"(?:gres[:/])?gpu(?:[:/]([^:=,()\d][^:=,()]*))?(?:[:=](\d+))?(?:\(.*?\))?(?:,|$)")
+_MARKED = re.compile(r"\b([a-z]+)=(\d{1,18})\b", re.ASCII)
+_SHOWN = re.compile(r"(\w+)=(\S*)")
+
+
+class SlurmError(AllocoptError):
+    """Slurm did not answer, or refused."""
+
+
+class SlurmDeniedError(AllocoptError):
+    """The user may not do what was asked."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmJob:
+    """A job as Slurm tells of it; times in seconds since 1970.
+
+    Parameters
+    ----------
+    id, user, partition, qos, comment, admin_comment, state, reason
+        As Slurm has them.
+    priority
+        Of higher ones is looked at first.
+    limit_s
+        Its time limit; infinite where it has none.
+    begin_s
+        When it may start at the earliest.
+    start_s, end_s
+        Of a job that has started; its end by its limit while it runs.
+    request
+        What it asks for; None where that is not understood.
+    fault
+        Why it is not.
+    required
+        Hostlist of the nodes that it asks for.
+    allocated
+        Cores, MiB of memory and GPUs of any type that it has, by node.
+    """
+
+    id: str
+    user: str
+    partition: str
+    qos: str
+    comment: str
+    admin_comment: str
+    state: str
+    reason: str
+    priority: int
+    limit_s: float
+    begin_s: float
+    start_s: float
+    end_s: float
+    request: Request | None
+    fault: str = ""
+    required: str = ""
+    allocated: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether it is held or pinned here."""
+        return self.admin_comment.split(" ")[0] == MARK
+
+    @property
+    def mark(self) -> Mapping[str, int]:
+        """Numbers of the mark: ``priority`` before it was held, ``pinned`` at, and ``least`` and ``most`` nodes."""
+        return {key: int(value) for key, value in _MARKED.findall(self.admin_comment)} if self.is_marked else {}
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether it was given nodes here."""
+        return "pinned" in self.mark
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """Nodes on which from a time on no job of ours may be, until another."""
+
+    start_s: float
+    end_s: float
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """The jobs and nodes of a cluster at a time.
+
+    Parameters
+    ----------
+    now_s
+        Seconds since 1970 by the clock of this machine.
+    cluster
+        The cluster, all its nodes.
+    jobs
+        Jobs that wait, run, or have ended lately.
+    away
+        Names of nodes on which no job may start.
+    closures
+        Reservations.
+    """
+
+    now_s: float
+    cluster: Cluster
+    jobs: tuple[SlurmJob, ...]
+    away: frozenset[str]
+    closures: tuple[Closure, ...] = ()
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """Number of each node by its name."""
+        return {name: number for number, name in enumerate(self.cluster.topology.nodes)}
+
+    def held(self, jobs: Iterable[SlurmJob]) -> tuple[IntArray, BoolArray]:
+        """Return amounts that jobs have of each node, as `Cluster.capacity` counts, and which nodes they are on."""
+        amounts = np.zeros_like(self.cluster.capacity)
+        used = np.zeros(self.cluster.size, dtype=np.bool_)
+        columns = [self.cluster.resources.index(name) for name in (CORES, MEMORY, GPUS)]
+        scale = np.array([THOUSANDTHS, 1, THOUSANDTHS])
+        for job in jobs:
+            for name, each in job.allocated.items():
+                node = self.numbers.get(name)
+                if node is not None:
+                    amounts[node, columns] += scale * np.array(each, dtype=np.int64)
+                    used[node] = True
+        whole = self.cluster.capacity[:, 0] <= amounts[:, 0]
+        # Of a node all of whose cores are taken nothing is left, whatever else is counted.
+        amounts[whole & used] = self.cluster.capacity[whole & used]
+        return amounts, used
+
+    def open_until(self, end_s: float) -> BoolArray:
+        """Return on which nodes a job that ends by then may start."""
+        found = np.ones(self.cluster.size, dtype=np.bool_)
+        closed = [name for one in self.closures if one.start_s < end_s and self.now_s < one.end_s for name in one.nodes]
+        shut = [self.numbers[name] for name in {*self.away, *closed} if name in self.numbers]
+        found[shut] = False
+        return found
+
+
+class Slurm:
+    """A Slurm that is reached by its own commands.
+
+    Parameters
+    ----------
+    env
+        The environment of the commands; None for that of this process.
+
+    Raises
+    ------
+    MissingPackageError
+        If a command is not installed.
+    """
+
+    def __init__(self, env: Mapping[str, str] | None = None) -> None:
+        self.env = {**(os.environ if env is None else env), "TZ": "UTC", "SLURM_TIME_FORMAT": "standard"}
+        for name in ("squeue", "sinfo", "scontrol"):
+            if shutil.which(name, path=self.env.get("PATH")) is None:
+                raise MissingPackageError(f"{name} is not in PATH: Slurm's commands are needed, slurm-client of Debian")
+        self._cluster: Cluster | None = None
+
+    def said(self, *command: str) -> str:
+        """Return what a command prints; raise `SlurmError` with what it complains of."""
+        try:
+            done = subprocess.run(
+                command, env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=ANSWER_S
+            )
+        except subprocess.TimeoutExpired:
+            raise SlurmError(f"{command[0]} does not answer within {ANSWER_S:g} s") from None
+        if done.returncode:
+            lines = done.stderr.strip().splitlines() or [f"ends with {done.returncode}"]
+            if "ermission denied" in lines[0]:
+                fault = "this user may not; to pin, the rights of an operator are needed, to observe none"
+                raise SlurmDeniedError(f"{' '.join(command[:3])}: {lines[0].removeprefix('slurm_')}: {fault}")
+            raise SlurmError(f"{' '.join(command[:3])}: {lines[0].removeprefix('slurm_')}")
+        return done.stdout
+
+    def config(self) -> dict[str, str]:
+        """Return the configuration that slurmctld has loaded."""
+        return dict(_SHOWN.findall(re.sub(r" *= *", "=", self.said("scontrol", "show", "config"))))
+
+    def cluster(self, *, anew: bool = False) -> Cluster:
+        """Return nodes, partitions and topology, those of before unless they are asked for anew."""
+        if self._cluster is None or anew:
+            config = self.config()
+            settings = "".join(f"{key}={config.get(key, '')}\n" for key in ("SelectType", "SelectTypeParameters"))
+            # Nodes that are down now may be up at the next look.
+            nodes = re.sub(r" State=\S+", " State=IDLE", self.said("scontrol", "-a", "-o", "show", "node"))
+            texts = {
+                Path("scontrol show config"): settings,
+                Path("scontrol show node"): nodes,
+                Path("scontrol show partition"): self.said("scontrol", "-a", "-o", "show", "partition"),
+            }
+            found = slurm_cluster(texts)
+            switches = (
+                self.said("scontrol", "show", "topology") if "none" not in config.get("TopologyPlugin", "") else ""
+            )
+            if "=" in switches:
+                tree = slurm_topology(switches, Path("scontrol show topology"))
+                alone, remarks = found.is_exclusive, found.remarks
+                found = Cluster.of(found.nodes, tree, found.partitions, is_exclusive=alone, remarks=remarks)
+            self._cluster = found
+        return self._cluster
+
+    def look(self) -> Look:
+        """Return jobs and states of nodes now; raise `SlurmError` if Slurm does not answer."""
+        states = self.said("sinfo", "-h", "-a", "-o", "%T|%N")
+        jobs = json.loads(self.said("squeue", "-a", "--json"))["jobs"]
+        booked = self.said("scontrol", "-o", "show", "reservation")
+        usable: set[str] = set()
+        away: set[str] = set()
+        for state, _, names in (line.partition("|") for line in states.splitlines()):
+            (usable if state in USABLE else away).update(expand_hostlist(names))
+        closures = [dict(_SHOWN.findall(line)) for line in booked.splitlines() if "Nodes=" in line]
+        return Look(
+            time.time(),
+            self.cluster(),
+            tuple(map(slurm_job, jobs)),
+            frozenset(away - (usable - away)),
+            tuple(
+                Closure(
+                    instant_s(one["StartTime"]),
+                    instant_s(one["EndTime"]),
+                    tuple(expand_hostlist("" if one["Nodes"] == "(null)" else one["Nodes"])),
+                )
+                for one in closures
+            ),
+        )
+
+    def update(self, jobs: Sequence[str], **values: str) -> None:
+        """Set values of jobs that wait; raise `SlurmError` if Slurm refuses, `SlurmDeniedError` if the user may not."""
+        self.said("scontrol", "update", f"JobId={','.join(jobs)}", *(f"{key}={value}" for key, value in values.items()))
+
+
+def slurm_job(told: Mapping[str, Any]) -> SlurmJob:
+    """Return a job of what ``squeue --json`` tells of it, of version 22.05 to 26."""
+    state = told["job_state"]
+    limit = _number(told.get("time_limit"))
+    request, fault = None, ""
+    strange = [key for key in _STRANGE if _is_told(told.get(key))]
+    # What is pinned here asks for the nodes that it was given here.
+    required = str(told.get("required_nodes") or "")
+    if required and re.match(rf"{MARK} .*\bpinned=", str(told.get("admin_comment"))):
+        strange.remove("required_nodes")
+    if strange:
+        fault = f"asks for {', '.join(strange)}"
+    else:
+        try:
+            request = _request(told)
+        except InvalidProblemError as error:
+            fault = str(error)
+    return SlurmJob(
+        str(told["job_id"]),
+        str(told.get("user_name") or told.get("user_id")),
+        str(told.get("partition") or ""),
+        str(told.get("qos") or ""),
+        str(told.get("comment") or ""),
+        str(told.get("admin_comment") or ""),
+        str(state[0] if isinstance(state, list) else state),
+        str(told.get("state_reason") or "None"),
+        int(_number(told.get("priority")) or 0),
+        60.0 * limit if limit is not None else np.inf,
+        _number(told.get("eligible_time")) or 0.0,
+        _number(told.get("start_time")) or 0.0,
+        _number(told.get("end_time")) or np.inf,
+        request,
+        fault,
+        required,
+        dict(_allocated(told)),
+    )
+
+
+def _number(told: Any) -> float | None:
+    # Newer versions tell whether a number is set.
+    if isinstance(told, dict):
+        return float(told["number"]) if told.get("set") and not told.get("infinite") else None
+    return None if told is None else float(told)
+
+
+def _is_told(told: Any) -> bool:
+    return bool(_number(told)) if isinstance(told, dict) else bool(told)
+
+
+def _request(told: Mapping[str, Any]) -> Request:
+    asked = dict(pair.partition("=")[::2] for pair in str(told.get("tres_req_str") or "").split(","))
+    nodes = int(asked.get("node") or _number(told.get("node_count")) or 1)
+    tasks = int(_number(told.get("tasks")) or nodes)
+    shared = told.get("shared")
+    on_node = _number(told.get("memory_per_node"))
+    on_core = _number(told.get("memory_per_cpu"))
+    of_node, of_job, of_task = (
+        tuple((found[1] or "", float(found[2] or 1)) for found in _GPU.finditer(str(told.get(key) or "")))
+        for key in ("tres_per_node", "tres_per_job", "tres_per_task")
+    )
+    return Request(
+        max(tasks, nodes),
+        nodes,
+        int(_number(told.get("max_nodes")) or 0) or None,
+        int(_number(told.get("tasks_per_node")) or 0) or None,
+        _number(told.get("cpus_per_task")) or 1.0,
+        None if on_node is None else int(on_node),
+        None if on_core is None else int(on_core),
+        # As many GPUs on each node as a job asks for in all are enough for it.
+        of_node or of_job,
+        of_task,
+        partition=str(told.get("partition") or "").split(",")[0] or None,
+        constraint=str(told.get("features") or "") or None,
+        required=str(told.get("required_nodes") or ""),
+        is_exclusive="none" in (shared if isinstance(shared, list) else [shared]),
+    )
+
+
+def _allocated(told: Mapping[str, Any]) -> Iterable[tuple[str, tuple[int, int, int]]]:
+    held = told.get("job_resources") or {}
+    gpus = [
+        sum(int(one[2] or 1) for one in _GPU.finditer(re.sub(r"\(.*?\)", "", text)))
+        for text in told.get("gres_detail") or ()
+    ]
+    nodes = held.get("nodes")
+    if isinstance(nodes, dict):
+        listed = [
+            (one["name"], int(one["cpus"]["count"]), int(one["memory"]["allocated"])) for one in nodes["allocation"]
+        ]
+    else:
+        listed = [
+            (
+                one["nodename"],
+                sum(len(socket["cores"]) for socket in (one.get("sockets") or {}).values()),
+                int(one.get("memory_allocated") or 0),
+            )
+            for one in held.get("allocated_nodes") or ()
+        ]
+    for at, (name, cores, memory) in enumerate(listed):
+        yield name, (cores, memory, gpus[at] if at < len(gpus) else 0)
+
+
+def check_partitions(cluster: Cluster, names: Sequence[str]) -> None:
+    """Raise `InvalidProblemError` if the cluster has no partition of a name."""
+    known = [one.name for one in cluster.partitions]
+    for name in names:
+        if name not in known:
+            raise InvalidProblemError("partition", f"is {shown(name)}, must be one of {', '.join(known)}")

@@ -1,0 +1,171 @@
+"""The service beside a real Slurm: what it pins starts there, what it holds is free again however it ends."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.virtual_slurm import slurm_of
+
+from allocopt.live.journal import Replay, read_journal
+from allocopt.live.slurm import Slurm
+from benchmarks.virtual_slurm import VirtualSlurm
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("slurm")]
+WAIT_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[VirtualSlurm]:
+    main, other = "PartitionName=main Nodes=ALL Default=YES", "PartitionName=other Nodes=ALL"
+    with slurm_of(partitions=f"{main} OverSubscribe=EXCLUSIVE\n{other} OverSubscribe=EXCLUSIVE") as cluster:
+        yield cluster
+
+
+@contextmanager
+def a_clean(slurm: VirtualSlurm) -> Iterator[VirtualSlurm]:
+    try:
+        yield slurm
+    finally:
+        slurm.said("scancel", "-u", "root")
+        until(lambda: not slurm.said("squeue", "-h"))
+
+
+def until(is_so: Callable[[], object]) -> None:
+    """Wait for a thing that has to happen."""
+    end = time.monotonic() + WAIT_S
+    while not is_so():
+        assert time.monotonic() < end, "did not happen"
+        time.sleep(0.2)
+
+
+def runs(slurm: VirtualSlurm, job: str) -> bool:
+    return job in slurm.said("squeue", "-h", "-t", "R", "-o", "%i").split()
+
+
+def submitted(slurm: VirtualSlurm, nodes: int, seconds: float, *more: str) -> str:
+    body = ("--wrap", f"exec sleep {seconds:g}")
+    return slurm.said("sbatch", "--parsable", "-N", str(nodes), "-t", "1", "-o", "/dev/null", *more, *body)
+
+
+def started(slurm: VirtualSlurm, journal: Path, *more: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "allocopt", "live", "slurm", "--journal", str(journal), "--period", "0.5", *more]
+    return subprocess.Popen(command, env=slurm.env, stderr=subprocess.PIPE, text=True)
+
+
+@contextmanager
+def serving(slurm: VirtualSlurm, journal: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a service, which has begun, and end it if it has not ended."""
+    service = started(slurm, journal, *more)
+    try:
+        until(lambda: service.poll() is not None or b"begun" in journal.read_bytes() if journal.exists() else False)
+        assert service.poll() is None, service.communicate()[1]
+        yield service
+    finally:
+        service.terminate()
+        service.communicate(timeout=WAIT_S)
+
+
+def events(journal: Path, kind: str) -> list[dict[str, Any]]:
+    return [event for event in read_journal(journal) if event["event"] == kind]
+
+
+def marks(slurm: VirtualSlurm) -> list[str]:
+    return [job.id for job in Slurm(slurm.env).look().jobs if job.is_marked and job.state == "PENDING"]
+
+
+def test_jobs_that_wait_start_on_the_nodes_that_were_chosen(slurm: VirtualSlurm, tmp_path: Path) -> None:
+    journal = tmp_path / "j.jsonl"
+    with a_clean(slurm):
+        with serving(slurm, journal, "--pin", "--partition", "main"):
+            blocker = submitted(slurm, 16, 1000, "-p", "other")
+            until(lambda: runs(slurm, blocker))
+            jobs = [submitted(slurm, nodes, 2) for nodes in (3, 5, 7, 2)]
+            left = submitted(slurm, 2, 1, "-p", "other")
+            until(lambda: len(events(journal, "held")) >= len(jobs))
+            slurm.said("scancel", blocker)
+            until(lambda: {event["job"] for event in events(journal, "started")} >= {*jobs, left})
+        assert marks(slurm) == []
+    found = Replay.of(journal)
+    assert not found.wrong
+    assert found.proved == found.windows > 0
+    assert {event["job"] for event in events(journal, "pinned")} == set(jobs)
+    assert found.as_pinned == len(jobs)
+    assert left not in {event["job"] for event in events(journal, "held")}
+
+
+def test_a_killed_service_leaves_nothing_held(slurm: VirtualSlurm, tmp_path: Path) -> None:
+    journal = tmp_path / "j.jsonl"
+    with a_clean(slurm):
+        blocker = submitted(slurm, 16, 1000, "-p", "other")
+        with serving(slurm, journal, "--pin", "--partition", "main", "--hold", "1000") as service:
+            job = submitted(slurm, 4, 1)
+            until(lambda: marks(slurm) == [job])
+            service.kill()
+            until(lambda: marks(slurm) == [])
+        slurm.said("scancel", blocker)
+        until(lambda: job not in slurm.said("squeue", "-h", "-o", "%i").split())
+    assert next(read_journal(journal))["event"] == "begun"
+
+
+def test_a_node_that_drains_gives_its_job_free(slurm: VirtualSlurm, tmp_path: Path) -> None:
+    journal = tmp_path / "j.jsonl"
+    with a_clean(slurm):
+        # It is pinned where it cannot start, as if the node had drained a moment later.
+        blocker = submitted(slurm, 15, 1000)
+        job = submitted(slurm, 2, 1, "--hold")
+        mark = f"AdminComment=allocopt priority=1 pinned={int(time.time())}"
+        slurm.said("scontrol", "update", f"JobId={job}", "ReqNodeList=n[0003-0004]", mark)
+        slurm.said("scontrol", "update", "NodeName=n0004", "State=DRAIN", "Reason=test")
+        slurm.said("scontrol", "release", job)
+        try:
+            with serving(slurm, journal, "--pin", "--partition", "main", "--pin-for", "1000"):
+                until(lambda: events(journal, "unpinned"))
+                slurm.said("scancel", blocker)
+                until(lambda: job in {event["job"] for event in events(journal, "started")})
+        finally:
+            slurm.said("scontrol", "update", "NodeName=n0004", "State=RESUME")
+    (unpinned,) = events(journal, "unpinned")
+    assert unpinned["why"] == "n0004 is not up"
+
+
+def test_a_slurmctld_that_restarts_is_waited_for(slurm: VirtualSlurm, tmp_path: Path) -> None:
+    journal = tmp_path / "j.jsonl"
+    with a_clean(slurm), serving(slurm, journal, "--advise") as service:
+        slurm.restart()
+        job = submitted(slurm, 3, 1)
+        until(lambda: job in {event["job"] for event in events(journal, "started")})
+        assert service.poll() is None
+
+
+def test_a_second_service_of_a_cluster_is_refused(slurm: VirtualSlurm, tmp_path: Path) -> None:
+    with a_clean(slurm), serving(slurm, tmp_path / "1.jsonl", "--observe"):
+        second = started(slurm, tmp_path / "2.jsonl", "--observe")
+        assert "another service looks after cluster virtual" in second.communicate(timeout=WAIT_S)[1]
+        assert second.returncode == 2
+
+
+def test_who_may_not_change_jobs_observes_and_is_told_so_else(slurm: VirtualSlurm, tmp_path: Path) -> None:
+    # Slurm's commands as another user runs them, who need not be able to read this environment.
+    for name in ("squeue", "sinfo", "scontrol"):
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups /usr/bin/{name} "$@"\n')
+        program.chmod(0o755)
+    other = replace(slurm, env={**slurm.env, "PATH": f"{tmp_path}:{slurm.env['PATH']}"})
+    with a_clean(slurm):
+        blocker = submitted(slurm, 16, 1000)
+        until(lambda: runs(slurm, blocker))
+        job = submitted(slurm, 4, 1)
+        observing = started(other, tmp_path / "observed.jsonl", "--observe", "--for", "2")
+        said = observing.communicate(timeout=WAIT_S)[1]
+        assert observing.returncode == 0, said
+        refused = started(other, tmp_path / "pinned.jsonl", "--pin", "--partition", "main")
+        said = refused.communicate(timeout=WAIT_S)[1]
+        assert job in slurm.said("squeue", "-h", "-o", "%i").split()
+    assert refused.returncode == 2
+    assert "the rights of an operator are needed" in said.splitlines()[-1]

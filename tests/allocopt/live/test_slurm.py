@@ -1,0 +1,83 @@
+"""Jobs as squeue tells of them, by old and new versions of Slurm."""
+
+from typing import Any
+
+import pytest
+
+from allocopt.cluster.request import Request
+from allocopt.live.slurm import slurm_job
+
+OLD: dict[str, Any] = {
+    "job_id": 7, "job_state": "PENDING", "state_reason": "Resources", "priority": 12, "partition": "main", "qos": "",
+    "user_name": "ann", "comment": "AdminComment=allocopt pinned=1", "admin_comment": "", "time_limit": 5,
+    "eligible_time": 100, "start_time": 0, "end_time": 0, "tres_req_str": "cpu=24,mem=2G,node=2,billing=24",
+    "tasks": 12, "max_nodes": 4, "tasks_per_node": 0, "cpus_per_task": 2, "memory_per_cpu": 100,
+    "memory_per_node": None, "features": "a&b", "shared": None, "tres_per_node": "gres:gpu:a100:2",
+    "required_nodes": "", "excluded_nodes": "", "array_task_string": "", "het_job_id": 0, "licenses": "",
+    "contiguous": False, "resv_name": "", "core_spec": None, "job_resources": None,
+}  # fmt: skip
+ASKED = Request(
+    12, 2, 4, None, 2.0, None, 100, (("a100", 2.0),), partition="main", constraint="a&b"
+)  # fmt: skip
+
+
+def newer(told: dict[str, Any]) -> dict[str, Any]:
+    """Return the same as versions from 23.11 on tell it: numbers that may be unset, lists of words."""
+    numbers = (
+        "priority",
+        "time_limit",
+        "eligible_time",
+        "start_time",
+        "end_time",
+        "tasks",
+        "max_nodes",
+        "cpus_per_task",
+    )
+    made = {key: {"set": True, "infinite": False, "number": told[key]} for key in numbers}
+    unset = {"set": False, "infinite": False, "number": 0}
+    return {
+        **told, **made, "job_state": [told["job_state"]], "shared": [], "het_job_id": unset, "core_spec": unset,
+        "memory_per_node": unset, "memory_per_cpu": {"set": True, "infinite": False, "number": told["memory_per_cpu"]},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("told", [OLD, newer(OLD)], ids=["22.05", "23.11"])
+def test_a_job_that_waits_is_understood_of_every_version(told: dict[str, Any]) -> None:
+    job = slurm_job(told)
+    assert job.request == ASKED
+    assert (job.id, job.user, job.state, job.reason, job.priority) == ("7", "ann", "PENDING", "Resources", 12)
+    assert (job.limit_s, job.begin_s, job.start_s) == (300.0, 100.0, 0.0)
+    assert not job.is_marked
+
+
+def test_allocated_cores_memory_and_gpus_are_read_of_old_and_new_forms() -> None:
+    cores = {"0": {"cores": {"0": "allocated", "1": "allocated"}}, "1": {"cores": {"4": "allocated"}}}
+    old = {"nodes": "n[1-2]", "allocated_nodes": [{"nodename": "n1", "sockets": cores, "memory_allocated": 300}]}
+    new = {"nodes": {"allocation": [{"name": "n1", "cpus": {"count": 3}, "memory": {"allocated": 300}}]}}
+    for held in (old, new):
+        job = slurm_job({**OLD, "job_state": "RUNNING", "job_resources": held, "gres_detail": ["gpu:a100:2(IDX:0-1)"]})
+        assert job.allocated == {"n1": (3, 300, 2)}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("array_task_string", "1-4"), ("licenses", "matlab:1"), ("excluded_nodes", "n1"), ("required_nodes", "n2")],
+)
+def test_a_job_with_a_word_that_is_not_understood_is_left(key: str, value: str) -> None:
+    job = slurm_job({**OLD, key: value})
+    assert job.request is None
+    assert job.fault == f"asks for {key}"
+
+
+def test_only_the_administrators_comment_marks_a_job() -> None:
+    held = slurm_job({**OLD, "admin_comment": "allocopt priority=44"})
+    assert held.is_marked
+    assert not held.is_pinned
+    assert held.mark == {"priority": 44}
+    pinned = slurm_job({**OLD, "admin_comment": "allocopt priority=44 pinned=100", "required_nodes": "n[1-2]"})
+    assert pinned.is_pinned
+    assert pinned.request is not None
+    assert pinned.request.required == "n[1-2]"
+    # The nodes that a user asked for are not ours.
+    asked = slurm_job({**OLD, "admin_comment": "allocopt priority=44", "required_nodes": "n[1-2]"})
+    assert asked.request is None
