@@ -17,12 +17,12 @@ from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.kind import kind_of
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
 from allocopt.solving.result import Result, Status, StopReason
-from allocopt.solving.solution_files import _solution_object, check_solution, read_solution, write_solution
+from allocopt.solving.solution_files import check_solution, object_from_result, read_solution, write_solution
 
 
 def stored_solution(problem: Problem, result: Result) -> SolutionModel:
     """Return a result as it is read from its file."""
-    return validated(kind_of(problem).codec.solution_model, _solution_object(problem, result), problem.name)
+    return validated(kind_of(problem).codec.solution_model, object_from_result(problem, result), problem.name)
 
 
 # Leaves {0, 1} and {2, 3}: job "a" within a leaf costs (1000 / 2) * 2 * 2 hops = 2000, the lone node of "b" nothing.
