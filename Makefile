@@ -25,7 +25,7 @@ test: .venv/installed-dev
 
 # A real Slurm of virtual nodes until Ctrl-C; needs root, and of Debian slurmctld slurmd slurm-client munge.
 slurm: .venv/installed-dev
-	$(BIN)/python -m benchmarks.virtual_slurm /tmp/virtual-slurm
+	$(BIN)/python -m benchmarks.virtual_slurm
 
 fuzz: .venv/installed-dev
 	$(BIN)/allocopt warmup

@@ -23,7 +23,7 @@ from allocopt.cluster.request import ClusterRequest, Request
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.shared.kernel import simulate_shared
-from allocopt.simulator.shared.simulation import SharedRules, new_shared, run_shared
+from allocopt.simulator.shared.simulation import SharedRules, new_shared, places_of, run_shared
 from allocopt.simulator.shared.state import Allocation, Shared
 from allocopt.traces.reading import read_workload
 from benchmarks.virtual_slurm import own_lines, running
@@ -170,8 +170,7 @@ def on_cluster(request: Request, cluster: Cluster) -> ClusterRequest:
 
 
 def hosts(cluster: Cluster, state: Shared, job: int) -> set[str]:
-    first, used = int(state.jobs["first"][job]), int(state.jobs["n_nodes"][job])
-    return {cluster.nodes[node].name for node in state.held[0, first : first + used]}
+    return {cluster.nodes[node].name for node in places_of(state, job)}
 
 
 def decided(

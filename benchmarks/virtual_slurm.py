@@ -1,4 +1,4 @@
-"""A real Slurm on virtual nodes of this machine: ``python -m benchmarks.virtual_slurm FOLDER --nodes 128``.
+"""A real Slurm on virtual nodes of this machine: ``python -m benchmarks.virtual_slurm --nodes 128``.
 
 Needs Slurm's daemons and munge, such as Debian's packages slurmctld, slurmd, slurm-client and munge, and root.
 """
@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 NEEDED = ("slurmctld", "slurmd", "munged", "sbatch", "scontrol", "setpriv")
 LEAVES_PER_POD, NODES_PER_LEAF = 4, 8
@@ -137,6 +138,15 @@ def tree_files(
 
 
 @contextmanager
+def open_folder() -> Iterator[Path]:
+    """Make a folder that goes away at the end, and that others may enter, which munge asks for."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+@contextmanager
 def running(folder: Path, nodes: Sequence[str], speed: int = 1) -> Iterator[VirtualSlurm]:
     """Run the cluster whose files are in a folder, with a clock that is so many times as fast, and stop it at the end.
 
@@ -181,19 +191,18 @@ def own_lines(folder: Path, port: int) -> list[str]:
 def main() -> None:
     """Run a cluster until Ctrl-C."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="a new folder for its files and logs")
     parser.add_argument("--nodes", type=int, default=128)
     parser.add_argument("--cores", type=int, default=1, help="of a node; with several, jobs share nodes")
     parser.add_argument("--port", type=int, default=17000, help="the first of as many as there are nodes, and one")
     given = parser.parse_args()
     if lacking := missing():
         parser.exit(5, f"a virtual cluster needs {', '.join(lacking)}\n")
-    given.folder.mkdir(parents=True)
-    names = tree_files(given.folder, given.nodes, given.port, cores=given.cores)
-    with running(given.folder, names), suppress(KeyboardInterrupt):
-        print(f"export SLURM_CONF={given.folder / 'slurm.conf'}", flush=True)
-        while True:
-            time.sleep(3600)
+    with open_folder() as folder, suppress(KeyboardInterrupt):
+        names = tree_files(folder, given.nodes, given.port, cores=given.cores)
+        with running(folder, names):
+            print(f"export SLURM_CONF={folder / 'slurm.conf'}", flush=True)
+            while True:
+                time.sleep(3600)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ app = typer.Typer(no_args_is_help=True, help="Choose the nodes of jobs on a clus
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class _ServiceOptions:
     """How the service acts, and on which jobs."""
 
     observe: Annotated[bool, typer.Option("--observe", help="Only judge what Slurm chooses.")] = False
@@ -28,7 +28,7 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class _Times:
     """Times of the service in seconds."""
 
     period: Annotated[float, typer.Option(help="Seconds between two looks.")] = 2.0
@@ -43,8 +43,8 @@ class Times:
 
 def _slurm(
     journal: Annotated[Path, file_option("Where every decision is written, with its certificate.", metavar="FILE")],
-    asked: Service,
-    times: Times,
+    asked: _ServiceOptions,
+    times: _Times,
     solver: Annotated[
         str, typer.Option(autocompletion=names_of("solvers"), help="Name of a solver of windows.")
     ] = "auto",

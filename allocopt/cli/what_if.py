@@ -20,6 +20,7 @@ from allocopt.cli.options import (
     TableColumns,
     file_option,
     listed,
+    listed_words,
     read_cluster,
     read_topology,
 )
@@ -247,7 +248,7 @@ def _names(option: str, text: str) -> list[str]:
     """Names with commas between; none twice."""
     from allocopt.errors import UsageError
 
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = list(listed_words(text))
     if not names or len(set(names)) < len(names):
         raise UsageError(f"{option} is {text!r}, must be different names with commas between")
     return names

@@ -157,6 +157,10 @@ class Cluster:
             tuple(remarks),
         )
 
+    def under(self, topology: NamedTree) -> "Cluster":
+        """Return the cluster of those of its nodes that a topology has; see `of`."""
+        return Cluster.of(self.nodes, topology, self.partitions, is_exclusive=self.is_exclusive, remarks=self.remarks)
+
     @classmethod
     def whole_nodes(cls, topology: NamedTree) -> "Cluster":
         """Return the cluster of nodes of which nothing is known but how they are connected."""

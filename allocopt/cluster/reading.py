@@ -95,8 +95,7 @@ def read_cluster(paths: Sequence[Path | str], labels: Sequence[str] = ()) -> Clu
             raise UsageError("no file names the cluster")
         found = clusters[0] if clusters else Cluster.whole_nodes(trees[0])
         if clusters and trees:
-            alone, remarks = found.is_exclusive, found.remarks
-            found = Cluster.of(found.nodes, trees[0], found.partitions, is_exclusive=alone, remarks=remarks)
+            found = found.under(trees[0])
     is_told = site or not found.is_exclusive
     return found if is_told else replace(found, remarks=(ALONE, *found.remarks))
 

@@ -8,7 +8,7 @@ import numpy as np
 from allocopt.arrays import BoolArray, IntArray
 from allocopt.cluster.cluster import CORES, GPUS, MEMORY, THOUSANDTHS, Cluster
 from allocopt.cluster.constraint import Constraint
-from allocopt.cluster.hostlist import expand_hostlist
+from allocopt.cluster.hostlist import HostlistError, expand_hostlist
 from allocopt.errors import InvalidProblemError
 
 
@@ -83,18 +83,22 @@ class Request:
     def on(self, cluster: Cluster) -> "ClusterRequest":
         """Return the request in the numbers of a cluster.
 
-        Raises `InvalidProblemError` if the cluster has no such partition, node or type of GPU, or it never fits there;
+        Raises `InvalidProblemError` if the cluster has no such partition, node or type of GPU, nodes are no hostlist,
+        or it never fits there;
         `OverLimitError` if its partition lets no job have as many nodes.
         """
         partition = cluster.partition(self.partition)
         is_exclusive = self.is_exclusive or cluster.is_exclusive or (partition is not None and partition.is_exclusive)
         constraint = None if self.constraint is None else Constraint.parse(self.constraint)
         masks = np.array(cluster.eligible(partition, constraint), dtype=np.bool_).reshape(-1, cluster.size)
-        if self.excluded:
-            masks[:, cluster.topology.numbers(expand_hostlist(self.excluded))] = False
+        try:
+            excluded, required = expand_hostlist(self.excluded), expand_hostlist(self.required)
+        except HostlistError as error:
+            raise InvalidProblemError("request", str(error)) from None
+        masks[:, cluster.topology.numbers(excluded)] = False
         if self.required:
             only = np.zeros(cluster.size, dtype=np.bool_)
-            only[cluster.topology.numbers(expand_hostlist(self.required))] = True
+            only[cluster.topology.numbers(required)] = True
             masks &= only
         tasks = max(self.tasks or self.least_nodes, self.least_nodes)
         least, most = self.least_nodes, self.most_nodes or tasks
@@ -155,6 +159,11 @@ class ClusterRequest(NamedTuple):
         tasks = np.where(self.per_task > 0, left // needed, self.most_tasks).min(axis=1)
         found: IntArray = np.clip(np.where((left < 0).any(axis=1), 0, tasks), 0, self.most_tasks)
         return found
+
+    def takes_any(self, nodes: BoolArray, free: IntArray) -> bool:
+        """Return whether any so many of some nodes, shape ``(nodes,)``, do for it alone, of free amounts."""
+        room = self.room(free)[nodes] * self.masks[:, nodes]
+        return self.is_exclusive and not any(self.most_groups) and bool((room * self.least_nodes >= self.tasks).all())
 
     def check_fits(self, cluster: Cluster) -> None:
         """Raise `InvalidProblemError` if the request fits nowhere on the empty cluster."""

@@ -8,7 +8,6 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, IntArray
 from allocopt.cluster.cluster import Cluster
-from allocopt.cluster.hostlist import HostlistError
 from allocopt.cluster.request import ClusterRequest
 from allocopt.errors import AllocoptError, InvalidProblemError
 from allocopt.kernels.ready import make_ready
@@ -18,7 +17,7 @@ from allocopt.problems.placement.problem import NodeTasks, PlacementProblem, Pla
 from allocopt.problems.topology.problem import Allocation, Job, TopologyProblem
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.shared.kernel import simulate_shared
-from allocopt.simulator.shared.simulation import SharedRules, new_shared
+from allocopt.simulator.shared.simulation import SharedRules, new_shared, places_of
 from allocopt.simulator.shared.state import Allocation as Rule
 from allocopt.simulator.shared.state import Shared
 from allocopt.solving.protocol import Solver
@@ -39,6 +38,7 @@ class Window:
 
     problem: TopologyProblem | PlacementProblem
     greedy: Allocation | Placements
+    greedy_objective: float
     names: tuple[str, ...]
 
     @classmethod
@@ -53,28 +53,25 @@ class Window:
     ) -> "Window":
         """Return the window of jobs by id; ``greedy`` holds the tasks of each by node.
 
-        Whole nodes, any of which all jobs may have, are a topology problem, whose optimum is proved soonest.
+        Whole nodes, any of which all jobs may have, are a topology problem, whose optimum is proved soonest. Raises
+        `InvalidProblemError` or `InvalidSolutionError` if the greedy answer does not hold.
         """
-        distinct = list(requests.values())
-        first = distinct[0]
-        mask, idle = first.masks[0], ~used & (free == cluster.capacity).all(axis=1)
+        masks = next(iter(requests.values())).masks
+        idle = masks[0] & ~used & (free == cluster.capacity).all(axis=1)
         is_plain = all(
-            one.is_exclusive
-            and one.least_nodes == one.most_nodes
-            and not any(one.most_groups)
-            and len(one.masks) == 1
-            and np.array_equal(one.masks[0], mask)
-            and (one.room(free)[idle & mask] * one.least_nodes >= one.tasks).all()
-            for one in distinct
+            one.least_nodes == one.most_nodes and np.array_equal(one.masks, masks) and one.takes_any(idle, free)
+            for one in requests.values()
         )
-        if is_plain:
+        problem: TopologyProblem | PlacementProblem
+        answer: Allocation | Placements
+        if is_plain and len(masks) == 1:
             jobs = tuple(Job(job, one.least_nodes) for job, one in requests.items())
-            plain = TopologyProblem(cluster.topology.tree, np.flatnonzero(idle & mask), jobs, name=name)
-            nodes = tuple(np.array(sorted(one), dtype=np.int64) for one in greedy)
-            return cls(plain, Allocation(nodes), cluster.topology.nodes)
-        shared = PlacementProblem.of(cluster, requests, free, used, name=name)
-        placed = tuple(tuple(NodeTasks(*pair) for pair in one.items()) for one in greedy)
-        return cls(shared, Placements(placed), cluster.topology.nodes)
+            problem = TopologyProblem(cluster.topology.tree, np.flatnonzero(idle), jobs, name=name)
+            answer = Allocation(tuple(np.array(sorted(one), dtype=np.int64) for one in greedy))
+        else:
+            problem = PlacementProblem.of(cluster, requests, free, used, name=name)
+            answer = Placements(tuple(tuple(NodeTasks(*pair) for pair in one.items()) for one in greedy))
+        return cls(problem, answer, verify(problem, answer), cluster.topology.nodes)
 
     def nodes(self, solution: Allocation | Placements) -> dict[str, tuple[str, ...]]:
         """Return the names of the nodes of each job, none for one that is left out."""
@@ -88,11 +85,6 @@ class Window:
         # Compiling is no part of the solver's time.
         prepare(found, [self.problem])
         return solve(self.problem, None, found, time_limit, seed, warm_start=self.greedy)
-
-    @property
-    def greedy_objective(self) -> float:
-        """Objective of the greedy answer."""
-        return verify(self.problem, self.greedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +146,7 @@ def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed")
     chosen: dict[str, ClusterRequest] = {}
     greedy: list[dict[int, int]] = []
     for at in begun:
-        job, request, places = queue.waiting[at], queue.requests[running + at], _places(state, running + at)
+        job, request, places = queue.waiting[at], queue.requests[running + at], places_of(state, running + at)
         avoided = _reserved(state, queue.ends[running + at])
         # A job that stays on beside a reservation on its own nodes has no choice.
         if job.is_pinned or not is_ours(job) or avoided[list(places)].any():
@@ -182,16 +174,22 @@ class _Queue(NamedTuple):
 
     def add_waiting(self, look: Look) -> dict[str, str]:
         """Add the jobs that may start, in the order of the queue; return why others may not, by id."""
+        tiers = {one.name: one.tier for one in look.cluster.partitions}
+
+        # What is pinned has been promised its nodes.
+        def place(job: SlurmJob) -> tuple[bool, int, int, int]:
+            return not job.is_pinned, -tiers.get(job.partition, 1), -job.own_priority, int(job.id)
+
         left: dict[str, str] = {}
-        for job in sorted(look.jobs, key=lambda one: _place(look.cluster, one)):
+        for job in sorted((one for one in look.jobs if one.state == "PENDING"), key=place):
             fault, end = _fault(job, look.now_s), look.now_s + min(job.limit_s, NO_LIMIT_S)
-            if job.state != "PENDING" or fault:
-                left |= {job.id: fault} if job.state == "PENDING" else {}
+            if fault:
+                left[job.id] = fault
                 continue
             assert job.request is not None
             try:
                 asked = job.request.on(look.cluster)
-            except (InvalidProblemError, HostlistError) as error:
+            except InvalidProblemError as error:
                 left[job.id] = str(error)
             else:
                 self.waiting.append(job)
@@ -207,30 +205,22 @@ def started_alone(look: Look, job: SlurmJob) -> Window | None:
     """
     if job.request is None or len(job.allocated) < 2:
         return None
+    if not job.allocated.keys() <= look.numbers.keys():
+        return None
     there = [one for one in look.jobs if one is not job and one.start_s <= job.start_s < one.end_s and one.allocated]
     amounts, used = look.held(there)
-    cluster = look.cluster
-    free = np.maximum(cluster.capacity - amounts, 0)
-    own = {look.numbers[name]: each[0] for name, each in job.allocated.items() if name in look.numbers}
-    if len(own) < len(job.allocated):
-        return None
+    free = np.maximum(look.cluster.capacity - amounts, 0)
+    held = np.array(sorted(look.numbers[name] for name in job.allocated), dtype=np.int64)
     try:
-        request = job.request.on(cluster)
-    except (InvalidProblemError, HostlistError):
-        return None
-    held = np.array(sorted(own), dtype=np.int64)
-    # As many nodes as Slurm took, of which each has room for as many tasks as were on any of its own.
-    asked = request._replace(
-        least_nodes=len(held), most_nodes=len(held), masks=request.masks & look.open_until(job.start_s)
-    )
-    asked.masks[:, held] = True
-    try:
+        request = job.request.on(look.cluster)
+        # As many nodes as Slurm took, its own among them whatever has become of these.
+        masks = request.masks & look.open_until(job.start_s)
+        masks[:, held] = True
+        asked = request._replace(least_nodes=len(held), most_nodes=len(held), masks=masks)
         tasks = _spread(asked, free, held)
-        window = Window.of(cluster, {job.id: asked}, free, used, [tasks], f"job {job.id}")
-        _ = window.greedy_objective
+        return Window.of(look.cluster, {job.id: asked}, free, used, [tasks], f"job {job.id}")
     except AllocoptError:
         return None
-    return window
 
 
 def check_solver(name: str) -> None:
@@ -265,12 +255,6 @@ def _fault(job: SlurmJob, now: float) -> str:
     return ""
 
 
-def _place(cluster: Cluster, job: SlurmJob) -> tuple[bool, int, int, int]:
-    # What is pinned has been promised its nodes.
-    tiers = {one.name: one.tier for one in cluster.partitions}
-    return not job.is_pinned, -tiers.get(job.partition, 1), -job.mark.get("priority", job.priority), int(job.id)
-
-
 def _fixed(cluster: Cluster, held: IntArray, on: BoolArray) -> list[ClusterRequest]:
     """Return requests for what a job has that runs, one for all nodes on which it has as much."""
     nodes = np.flatnonzero(on)
@@ -302,11 +286,6 @@ def _reserved(state: Shared, end_s: float) -> BoolArray:
     is_over = np.flatnonzero((plans["job"] >= 0) & (end_s > plans["shadow"]))
     found: BoolArray = np.any(state.reserved[is_over], axis=0)
     return found
-
-
-def _places(state: Shared, job: int) -> dict[int, int]:
-    first, used = int(state.jobs["first"][job]), int(state.jobs["n_nodes"][job])
-    return dict(state.held[:, first : first + used].T.tolist())
 
 
 def _spread(asked: ClusterRequest, free: IntArray, nodes: IntArray) -> dict[int, int]:

@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -22,7 +22,7 @@ from allocopt.cluster.hostlist import expand_hostlist, fold_hostlist
 from allocopt.errors import UsageError
 from allocopt.live.journal import FORMAT, VERSION, Journal
 from allocopt.live.plan import Plan, check_solver, make_plans_ready, plan, started_alone
-from allocopt.live.slurm import MARK, WAITING, Look, Slurm, SlurmError, SlurmJob, check_partitions
+from allocopt.live.slurm import MARK, WAITING, Look, Slurm, SlurmError, SlurmJob
 from allocopt.problems.instances import object_from_problem
 from allocopt.report.provenance import provenance
 from allocopt.solving.result import Result, Status
@@ -74,15 +74,15 @@ class Limits:
         After which a job that has not started on its nodes may start anywhere.
     """
 
-    period: float = 2.0
-    solve: float = 0.2
-    hold: float = 30.0
-    pin: float = 10.0
+    period: float
+    solve: float
+    hold: float
+    pin: float
 
     def __post_init__(self) -> None:
-        for name in ("period", "solve", "hold", "pin"):
-            if not 0 < getattr(self, name) <= 86_400:
-                raise UsageError(f"{name} is {getattr(self, name):g} s, must be above 0 and at most 86400")
+        for name, seconds in asdict(self).items():
+            if not 0 < seconds <= 86_400:
+                raise UsageError(f"{name} is {seconds:g} s, must be above 0 and at most 86400")
         if self.hold < 2 * self.period:
             raise UsageError(f"hold is {self.hold:g} s, must be at least two periods of {self.period:g} s")
 
@@ -107,11 +107,11 @@ class Service:
     journal: Journal
     mode: Mode
     opted_in: OptIn
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits
     solver: str = "auto"
     seed: int = 0
     _seen: set[str] = field(default_factory=set)
-    _refused: dict[str, str] = field(default_factory=dict)
+    _refused: set[str] = field(default_factory=set)
     _told: dict[str, str] = field(default_factory=dict)
     _pins: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _is_away: bool = False
@@ -125,7 +125,8 @@ class Service:
         if self.mode is Mode.PIN and self.opted_in.is_all:
             raise UsageError("pinning is for jobs that opted in: by --partition, --qos or --comment")
         cluster = self.slurm.cluster()
-        check_partitions(cluster, self.opted_in.partitions)
+        for partition in self.opted_in.partitions:
+            cluster.partition(partition)
         begun = time.monotonic()
         with _only_one(self.slurm), self._watched():
             make_plans_ready(self.solver)
@@ -135,7 +136,7 @@ class Service:
             self.journal.write(
                 "begun", look.now_s, format=FORMAT, format_version=VERSION, mode=self.mode, solver=self.solver,
                 seed=self.seed, nodes=cluster.size, summary=cluster.summary(), remarks=list(cluster.remarks),
-                limits={name: getattr(self.limits, name) for name in ("period", "solve", "hold", "pin")},
+                limits=asdict(self.limits),
                 **provenance(),
             )  # fmt: skip
             try:
@@ -147,9 +148,9 @@ class Service:
                             self.slurm.cluster(anew=True)
                             anew = at
                         self.step(self.slurm.look())
-                        self._came_back()
+                        self._tell_away(None)
                     except SlurmError as error:
-                        self._went_away(error)
+                        self._tell_away(error)
                     time.sleep(max(at + self.limits.period - time.monotonic(), 0.0))
             finally:
                 if self.mode is Mode.PIN:
@@ -238,7 +239,7 @@ class Service:
     def _pin(self, look: Look, job: SlurmJob, nodes: Sequence[str]) -> None:
         asked = job.request
         values = {"ReqNodeList": fold_hostlist(nodes), "StartTime": "now"}
-        mark = f"{MARK} priority={job.mark.get('priority', job.priority)} pinned={int(look.now_s)}"
+        mark = f"{MARK} priority={job.own_priority} pinned={int(look.now_s)}"
         # A list of nodes is a minimum, to which Slurm adds.
         if asked is not None and asked.least_nodes != asked.most_nodes:
             values["NumNodes"] = str(len(nodes))
@@ -265,21 +266,17 @@ class Service:
         except SlurmError as error:
             # It may have started or ended meanwhile; what Slurm will not do otherwise it is not asked for again.
             if "already" not in str(error) and "no longer" not in str(error):
-                self._refused[job.id] = str(error)
+                self._refused.add(job.id)
             self.journal.write("refused", look.now_s, job=job.id, what=event, why=str(error))
             return False
         self.journal.write(event, look.now_s, job=job.id, **told)
         return True
 
-    def _went_away(self, error: SlurmError) -> None:
-        if not self._is_away:
-            self._is_away = True
-            self.journal.write("away", time.time(), why=str(error))
-
-    def _came_back(self) -> None:
-        if self._is_away:
-            self._is_away = False
-            self.journal.write("back", time.time())
+    def _tell_away(self, error: SlurmError | None) -> None:
+        if self._is_away != (error is not None):
+            self._is_away = error is not None
+            event, told = ("back", {}) if error is None else ("away", {"why": str(error)})
+            self.journal.write(event, time.time(), **told)
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -320,7 +317,7 @@ def _cleared(job: SlurmJob) -> dict[str, str]:
 
 
 def _held(job: SlurmJob, until: str) -> dict[str, str]:
-    return {"StartTime": until, "AdminComment": f"{MARK} priority={job.mark.get('priority', job.priority)}"}
+    return {"StartTime": until, "AdminComment": f"{MARK} priority={job.own_priority}"}
 
 
 @contextmanager

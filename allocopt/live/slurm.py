@@ -25,7 +25,6 @@ from allocopt.cluster.slurm import slurm_topology
 from allocopt.cluster.slurm_conf import slurm_cluster
 from allocopt.errors import AllocoptError, InvalidProblemError, MissingPackageError
 from allocopt.files.cells import instant_s
-from allocopt.files.faults import shown
 
 MARK = "allocopt"
 """The word with which the administrator's comment of a job begins that is held or pinned here."""
@@ -109,6 +108,11 @@ class SlurmJob:
         return {key: int(value) for key, value in _MARKED.findall(self.admin_comment)} if self.is_marked else {}
 
     @property
+    def own_priority(self) -> int:
+        """Priority that it had before it was held here."""
+        return self.mark.get("priority", self.priority)
+
+    @property
     def is_pinned(self) -> bool:
         """Whether it was given nodes here."""
         return "pinned" in self.mark
@@ -171,11 +175,20 @@ class Look:
 
     def open_until(self, end_s: float) -> BoolArray:
         """Return on which nodes a job that ends by then may start."""
-        found = np.ones(self.cluster.size, dtype=np.bool_)
-        closed = [name for one in self.closures if one.start_s < end_s and self.now_s < one.end_s for name in one.nodes]
-        shut = [self.numbers[name] for name in {*self.away, *closed} if name in self.numbers]
-        found[shut] = False
+        found = self._up.copy()
+        for one in self.closures:
+            if one.start_s < end_s and self.now_s < one.end_s:
+                found[self._known(one.nodes)] = False
         return found
+
+    @cached_property
+    def _up(self) -> BoolArray:
+        found = np.ones(self.cluster.size, dtype=np.bool_)
+        found[self._known(self.away)] = False
+        return found
+
+    def _known(self, names: Iterable[str]) -> list[int]:
+        return [self.numbers[name] for name in names if name in self.numbers]
 
 
 class Slurm:
@@ -236,9 +249,7 @@ class Slurm:
                 self.said("scontrol", "show", "topology") if "none" not in config.get("TopologyPlugin", "") else ""
             )
             if "=" in switches:
-                tree = slurm_topology(switches, Path("scontrol show topology"))
-                alone, remarks = found.is_exclusive, found.remarks
-                found = Cluster.of(found.nodes, tree, found.partitions, is_exclusive=alone, remarks=remarks)
+                found = found.under(slurm_topology(switches, Path("scontrol show topology")))
             self._cluster = found
         return self._cluster
 
@@ -247,16 +258,16 @@ class Slurm:
         states = self.said("sinfo", "-h", "-a", "-o", "%T|%N")
         jobs = json.loads(self.said("squeue", "-a", "--json"))["jobs"]
         booked = self.said("scontrol", "-o", "show", "reservation")
-        usable: set[str] = set()
-        away: set[str] = set()
-        for state, _, names in (line.partition("|") for line in states.splitlines()):
-            (usable if state in USABLE else away).update(expand_hostlist(names))
+        nodes_in = (line.partition("|")[::2] for line in states.splitlines())
+        away = frozenset(
+            name for state, hostlist in nodes_in if state not in USABLE for name in expand_hostlist(hostlist)
+        )
         closures = [dict(_SHOWN.findall(line)) for line in booked.splitlines() if "Nodes=" in line]
         return Look(
             time.time(),
             self.cluster(),
             tuple(map(slurm_job, jobs)),
-            frozenset(away - (usable - away)),
+            away,
             tuple(
                 Closure(
                     instant_s(one["StartTime"]),
@@ -372,11 +383,3 @@ def _allocated(told: Mapping[str, Any]) -> Iterable[tuple[str, tuple[int, int, i
         ]
     for at, (name, cores, memory) in enumerate(listed):
         yield name, (cores, memory, gpus[at] if at < len(gpus) else 0)
-
-
-def check_partitions(cluster: Cluster, names: Sequence[str]) -> None:
-    """Raise `InvalidProblemError` if the cluster has no partition of a name."""
-    known = [one.name for one in cluster.partitions]
-    for name in names:
-        if name not in known:
-            raise InvalidProblemError("partition", f"is {shown(name)}, must be one of {', '.join(known)}")

@@ -3,12 +3,10 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
-from benchmarks.virtual_slurm import VirtualSlurm, missing, running, tree_files
+from benchmarks.virtual_slurm import VirtualSlurm, missing, open_folder, running, tree_files
 
 PORT = 21_000
 _MOST_NODES = 100
@@ -22,10 +20,8 @@ def slurm_of(nodes: int = 16, **described: object) -> Iterator[VirtualSlurm]:
     # Workers of pytest run side by side, each with ports of its own.
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     port = PORT + worker * _MOST_NODES
-    # Nobody else may enter pytest's folders, which munge asks for.
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        folder.chmod(0o755)
+    # Nobody else may enter pytest's folders.
+    with open_folder() as folder:
         names = tree_files(folder, nodes, port, **described)  # type: ignore[arg-type]
         with running(folder, names) as cluster:
             yield cluster

@@ -8,7 +8,6 @@ import typer
 
 from allocopt.arrays import BoolArray, IntArray
 from allocopt.cluster.cluster import CORES, GPUS, MEMORY, THOUSANDTHS, Cluster
-from allocopt.cluster.hostlist import HostlistError
 from allocopt.cluster.options import FatTreeOptions, HopCost
 from allocopt.cluster.request import ClusterRequest, Request
 from allocopt.errors import InvalidProblemError, UsageError
@@ -70,17 +69,11 @@ def snapshot(
     for request in dict.fromkeys(requests.values()):
         try:
             made[request] = request.on(cluster)
-        except (InvalidProblemError, HostlistError) as error:
+        except InvalidProblemError as error:
             made[request] = str(error)
     fitting = {job: one for job, asked in requests.items() if not isinstance(one := made[asked], str)}
     distinct = [one for one in made.values() if not isinstance(one, str)]
-    # Any so many nodes do for a job, whichever they are.
-    is_plain = all(
-        one.is_exclusive
-        and not any(one.most_groups)
-        and (one.room(cluster.capacity) * one.masks * one.least_nodes >= one.tasks).all()
-        for one in distinct
-    )
+    is_plain = all(one.takes_any(np.ones(cluster.size, dtype=np.bool_), cluster.capacity) for one in distinct)
     taken, left = [], len(idle)
     for job, one in fitting.items():
         if one.least_nodes <= left:

@@ -8,7 +8,6 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.cluster import Cluster
-from allocopt.cluster.hostlist import HostlistError
 from allocopt.cluster.named import NamedTree
 from allocopt.cluster.platform import Platform
 from allocopt.cluster.request import ClusterRequest, OverLimitError, Request
@@ -147,6 +146,12 @@ def new_shared(
     )
 
 
+def places_of(state: Shared, job: int) -> dict[int, int]:
+    """Return the tasks of a job by node, none for one that has not started."""
+    first, used = int(state.jobs["first"][job]), int(state.jobs["n_nodes"][job])
+    return dict(state.held[:, first : first + used].T.tolist())
+
+
 @dataclass(frozen=True, slots=True)
 class PlacedBySolver:
     """Nodes of jobs that need several, chosen by a solver of placement problems, one job at a time.
@@ -254,8 +259,6 @@ class _Asked(NamedTuple):
                     made.append(asked.on(cluster))
                 except InvalidProblemError as error:
                     made.append(error)
-                except HostlistError as error:
-                    made.append(InvalidProblemError("request", str(error)))
         limits = [one.most_seconds or np.inf for one in cluster.partitions] or [np.inf]
         seconds = [np.inf if isinstance(one, InvalidProblemError) else limits[one.partition] for one in made]
         # An estimate that is the run time stands for one that was not told.
