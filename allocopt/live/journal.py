@@ -2,7 +2,9 @@
 
 import fcntl
 import json
-from collections.abc import Iterator
+import mmap
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,24 +21,94 @@ from allocopt.solving.solution_files import check_solution, solution_from_object
 FORMAT, VERSION = "allocopt-live", 1
 
 
+@dataclass(slots=True)
+class Totals:
+    """Sums over the events of one run of a service.
+
+    Numbers of looks, of windows, of those proved and of their jobs, the hop costs of the answers and of the greedy
+    ones, seconds of plans and solves; of starts that were judged and those of proven optimum, with the hop costs of
+    what was chosen and what could have been; of jobs that were pinned, that started as pinned, and that were given
+    free, and of what Slurm refused.
+    """
+
+    looks: int = 0
+    windows: int = 0
+    proved: int = 0
+    jobs: int = 0
+    objective: float = 0.0
+    greedy: float = 0.0
+    plan_s: float = 0.0
+    solve_s: float = 0.0
+    starts: int = 0
+    starts_proved: int = 0
+    chosen: float = 0.0
+    optimum: float = 0.0
+    pinned: int = 0
+    as_pinned: int = 0
+    unpinned: int = 0
+    refused: int = 0
+
+    @property
+    def regret(self) -> float:
+        """Hop cost beyond the optima of the starts that were judged, relative to them."""
+        return self.chosen / self.optimum - 1.0 if self.optimum else 0.0
+
+    def add(self, event: Mapping[str, Any]) -> None:
+        """Count an event of a journal."""
+        match event["event"]:
+            case "window":
+                self.windows += 1
+                self.proved += event["answer"]["status"] == Status.OPTIMAL
+                self.jobs += len(event["jobs"])
+                self.objective += event["answer"]["objective"]
+                self.greedy += event["greedy"]
+                self.plan_s += event.get("plan_s", 0.0)
+                self.solve_s += event.get("solve_s", 0.0)
+            case "started":
+                self.as_pinned += event.get("as_pinned") is True
+                if event.get("optimum") is not None:
+                    self.starts += 1
+                    if event["proved"]:
+                        self.starts_proved += 1
+                        self.chosen += event["chosen"]
+                        self.optimum += event["optimum"]
+            case "pinned" | "unpinned" | "refused" as name:
+                setattr(self, name, getattr(self, name) + 1)
+            case "look":
+                self.looks = event["looks"]
+
+
 class Journal:
     """A journal that is written; what a crash cut off in its last line is taken away.
+
+    A file that is renamed or emptied meanwhile, as logrotate does, is followed by another of the same name, which
+    begins with the first event of this run; `files` counts them. `totals` are over this run.
 
     Raises `BadFileError` if the file is none, cannot be written, or another service writes it.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.totals = Totals()
+        self.files = 0
+        self._first = b""
+        self._open()
+
+    def _open(self) -> None:
+        path = self.path
         try:
             self._file = path.open("a+b")
             # Two services of a cluster are told apart elsewhere; this keeps a file from being shared.
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.files += 1
             self._file.seek(0)
-            held = self._file.read()
-            first = held.partition(b"\n")[0]
+            first = self._file.readline()
             if first and FORMAT.encode() not in first:
                 raise bad_file(path, "line 1", f"is none of a journal, whose format is {FORMAT}")
-            self._file.truncate(held.rfind(b"\n") + 1)
+            if first:
+                with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as held:
+                    whole = held.rfind(b"\n") + 1
+                self._file.truncate(whole)
         except BlockingIOError:
             raise bad_file(path, "another service writes it") from None
         except OSError as error:
@@ -45,8 +117,24 @@ class Journal:
     def write(self, event: str, at_s: float, **values: object) -> None:
         """Append an event, at once."""
         when = datetime.fromtimestamp(at_s, UTC).isoformat(timespec="milliseconds")
-        self._file.write(compact_json({"event": event, "at": when, **values}).encode() + b"\n")
+        told = {"event": event, "at": when, **values}
+        line = compact_json(told).encode() + b"\n"
+        self.totals.add(told)
+        if not self._first:
+            self._first = line
+        elif self._is_rotated():
+            self._file.close()
+            self._open()
+            self._file.write(self._first)
+        self._file.write(line)
         self._file.flush()
+
+    def _is_rotated(self) -> bool:
+        try:
+            there = self.path.stat()
+        except FileNotFoundError:
+            return True
+        return there.st_size == 0 or not os.path.samestat(there, os.fstat(self._file.fileno()))
 
     def __enter__(self) -> "Journal":
         return self
@@ -62,22 +150,30 @@ def read_journal(path: Path) -> Iterator[dict[str, Any]]:
 
     Raises `BadFileError` if it is none, or another line is damaged.
     """
+    number = 0
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if not line.endswith(b"\n"):
+                    number -= 1
+                    break
+                yield parsed(line, path, number)
     except OSError as error:
         raise bad_file(path, os_fault(error)) from None
-    whole = data[: data.rfind(b"\n") + 1].splitlines()
-    for number, line in enumerate(whole, 1):
-        try:
-            event = json.loads(line)
-        except ValueError:
-            event = None
-        if not isinstance(event, dict) or "event" not in event or (number == 1 and event.get("format") != FORMAT):
-            right = f"must be an event of a journal, whose first line has the format {FORMAT!r}"
-            raise bad_file(path, f"line {number}", f"is damaged, {right}")
-        yield event
-    if not whole:
+    if not number:
         raise bad_file(path, "is empty, must be the journal of allocopt live")
+
+
+def parsed(line: bytes, path: Path, number: int) -> dict[str, Any]:
+    """Return the event of a line; raise `BadFileError` if it is none, or the first and none of a journal's."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        event = None
+    if not isinstance(event, dict) or "event" not in event or (number == 1 and event.get("format") != FORMAT):
+        right = f"must be an event of a journal, whose first line has the format {FORMAT!r}"
+        raise bad_file(path, f"line {number}", f"is damaged, {right}")
+    return event
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,71 +185,30 @@ class Wrong:
 
 
 @dataclass(slots=True)
-class Replay:
-    """What a journal holds, verified again.
+class Replay(Totals):
+    """What a journal holds over all its runs, verified again, and what of it does not hold."""
 
-    Numbers of windows, of those proved, of their jobs, and the hop costs of the answers and of the greedy ones; of
-    starts that were judged and those of proven optimum, with the hop costs of what was chosen and what could have been;
-    of jobs that were pinned, that started as pinned, and that were given free; and what does not hold.
-    """
-
-    windows: int = 0
-    proved: int = 0
-    jobs: int = 0
-    objective: float = 0.0
-    greedy: float = 0.0
-    starts: int = 0
-    starts_proved: int = 0
-    chosen: float = 0.0
-    optimum: float = 0.0
-    pinned: int = 0
-    as_pinned: int = 0
-    unpinned: int = 0
     wrong: list[Wrong] = field(default_factory=list)
-
-    @property
-    def regret(self) -> float:
-        """Hop cost beyond the optima of the starts that were judged, relative to them."""
-        return self.chosen / self.optimum - 1.0 if self.optimum else 0.0
 
     @classmethod
     def of(cls, path: Path) -> "Replay":
         """Verify every answer of a journal again, and add up; raise `BadFileError` if it is damaged."""
         found = cls()
         for number, event in enumerate(read_journal(path), 1):
-            match event["event"]:
-                case "window":
-                    found.windows += 1
-                    fault = found._fault(event, path)
-                    found.wrong += [Wrong(number, fault)] if fault else []
-                case "started":
-                    found._judge(event)
-                case "pinned":
-                    found.pinned += 1
-                case "unpinned":
-                    found.unpinned += 1
+            fault = _fault(event, path) if event["event"] == "window" else ""
+            if fault:
+                found.wrong.append(Wrong(number, fault))
+                found.windows += 1
+            else:
+                found.add(event)
         return found
 
-    def _fault(self, event: dict[str, Any], path: Path) -> str:
-        try:
-            problem = problem_from_object(event["instance"], path)
-            solution = solution_from_object(event["answer"], path)
-            objective = check_solution(problem, solution)
-        except AllocoptError as error:
-            return str(error)
-        if objective > event["greedy"] * (1 + EQUAL_RELATIVE):
-            return "is worse than the greedy answer"
-        self.proved += solution.status == Status.OPTIMAL
-        self.jobs += len(event["jobs"])
-        self.objective += objective
-        self.greedy += event["greedy"]
-        return ""
 
-    def _judge(self, event: dict[str, Any]) -> None:
-        self.as_pinned += event.get("as_pinned") is True
-        if event.get("optimum") is not None:
-            self.starts += 1
-            if event["proved"]:
-                self.starts_proved += 1
-                self.chosen += event["chosen"]
-                self.optimum += event["optimum"]
+def _fault(event: Mapping[str, Any], path: Path) -> str:
+    try:
+        problem = problem_from_object(event["instance"], path)
+        solution = solution_from_object(event["answer"], path)
+        objective = check_solution(problem, solution)
+    except AllocoptError as error:
+        return str(error)
+    return "is worse than the greedy answer" if objective > event["greedy"] * (1 + EQUAL_RELATIVE) else ""

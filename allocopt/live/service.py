@@ -23,6 +23,7 @@ from allocopt.errors import UsageError
 from allocopt.live.journal import FORMAT, VERSION, Journal
 from allocopt.live.plan import Plan, check_solver, make_plans_ready, plan, started_alone
 from allocopt.live.slurm import MARK, WAITING, Look, Slurm, SlurmError, SlurmJob
+from allocopt.live.state import StateWriter
 from allocopt.problems.instances import object_from_problem
 from allocopt.report.provenance import provenance
 from allocopt.solving.result import Result, Status
@@ -114,6 +115,7 @@ class Service:
     _refused: set[str] = field(default_factory=set)
     _told: dict[str, str] = field(default_factory=dict)
     _pins: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _states: StateWriter = field(default_factory=StateWriter)
     _is_away: bool = False
 
     def run(self, seconds: float | None = None) -> None:
@@ -139,6 +141,10 @@ class Service:
                 limits=asdict(self.limits),
                 **provenance(),
             )  # fmt: skip
+            self._states.about = {
+                "mode": self.mode, "solver": self.solver, "since": look.now_s, "period": self.limits.period,
+                "cluster": self.slurm.config().get("ClusterName", ""),
+            }  # fmt: skip
             try:
                 anew = begun
                 while seconds is None or time.monotonic() - begun < seconds:
@@ -165,6 +171,7 @@ class Service:
         if self.mode is not Mode.OBSERVE:
             self._plan(look)
         self._judge(look)
+        self._states.write(self.journal, look)
 
     def _plan(self, look: Look) -> None:
         began = time.perf_counter()
@@ -248,7 +255,7 @@ class Service:
             self._pins[job.id] = tuple(nodes)
 
     def _end_pin(self, look: Look, job: SlurmJob, later: str) -> None:
-        gone = sorted(look.away & set(expand_hostlist(job.required)))
+        gone = sorted(look.away.keys() & set(expand_hostlist(job.required)))
         # The clock may have been put back.
         since = look.now_s - job.mark["pinned"]
         if gone or not -self.limits.pin <= since <= self.limits.pin:

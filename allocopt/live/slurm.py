@@ -77,6 +77,8 @@ class SlurmJob:
         Hostlist of the nodes that it asks for.
     allocated
         Cores, MiB of memory and GPUs of any type that it has, by node.
+    name
+        As its user called it.
     """
 
     id: str
@@ -96,6 +98,7 @@ class SlurmJob:
     fault: str = ""
     required: str = ""
     allocated: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+    name: str = ""
 
     @property
     def is_marked(self) -> bool:
@@ -140,7 +143,7 @@ class Look:
     jobs
         Jobs that wait, run, or have ended lately.
     away
-        Names of nodes on which no job may start.
+        States of the nodes on which no job may start, by name.
     closures
         Reservations.
     """
@@ -148,7 +151,7 @@ class Look:
     now_s: float
     cluster: Cluster
     jobs: tuple[SlurmJob, ...]
-    away: frozenset[str]
+    away: Mapping[str, str]
     closures: tuple[Closure, ...] = ()
 
     @cached_property
@@ -259,9 +262,9 @@ class Slurm:
         jobs = json.loads(self.said("squeue", "-a", "--json"))["jobs"]
         booked = self.said("scontrol", "-o", "show", "reservation")
         nodes_in = (line.partition("|")[::2] for line in states.splitlines())
-        away = frozenset(
-            name for state, hostlist in nodes_in if state not in USABLE for name in expand_hostlist(hostlist)
-        )
+        away = {
+            name: state for state, hostlist in nodes_in if state not in USABLE for name in expand_hostlist(hostlist)
+        }
         closures = [dict(_SHOWN.findall(line)) for line in booked.splitlines() if "Nodes=" in line]
         return Look(
             time.time(),
@@ -318,6 +321,7 @@ def slurm_job(told: Mapping[str, Any]) -> SlurmJob:
         fault,
         required,
         dict(_allocated(told)),
+        str(told.get("name") or ""),
     )
 
 

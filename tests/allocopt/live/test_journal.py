@@ -47,6 +47,22 @@ def test_a_journal_has_one_writer(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.parametrize("is_renamed", [True, False])
+def test_a_journal_that_is_rotated_goes_on_in_a_new_file_that_is_whole(tmp_path: Path, is_renamed: bool) -> None:
+    path = tmp_path / "j.jsonl"
+    with Journal(path) as journal:
+        journal.write("begun", 0.0, format=FORMAT)
+        journal.write("pinned", 1.0, job="1")
+        if is_renamed:
+            path.rename(tmp_path / "j.1")
+        else:
+            path.write_bytes(b"")
+        journal.write("pinned", 2.0, job="2")
+        journal.write("pinned", 3.0, job="3")
+        assert (journal.files, journal.totals.pinned) == (2, 3)
+    assert [event.get("job") for event in read_journal(path)] == [None, "2", "3"]
+
+
 def test_another_file_is_not_written(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("mine\n")
