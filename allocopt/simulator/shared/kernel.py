@@ -26,6 +26,7 @@ from allocopt.simulator.shared.state import (
     RUNNING,
     SCRATCH,
     SHARED,
+    WINDOW_S,
     Shared,
 )
 
@@ -41,7 +42,8 @@ def _look_at(s: Shared, table: int) -> None:
 
 
 @inlined
-def _expected_end(s: Shared, job: int) -> float:
+def _expected_end(s: Shared, place: int) -> float:
+    job: int = s.lists[RUNNING, place]
     return max(s.jobs[job].expected_end, s.clock[0].now)
 
 
@@ -50,6 +52,23 @@ def _release(s: Shared, node: int) -> None:
     """Note that a node has got more room."""
     s.releases[s.clock[0].n_released % s.releases.size] = node
     s.clock[0].n_released += 1
+
+
+@inlined
+def _give_back(s: Shared, shape: int, job: int) -> tuple[int, int, bool]:
+    """End a job in the scratch table; return how many more tasks and nodes a shape has, and whether it was on these."""
+    record = s.jobs[job]
+    tasks, nodes, is_there = 0, 0, False
+    for place in range(record.first, record.first + record.n_nodes):
+        node = s.held[0, place]
+        if s.allowed[shape, node]:
+            hold(s, SCRATCH, record.shape, node, s.held[1, place], -1)
+            now = useful_tasks(s, node, shape)
+            tasks += now - s.tasks_at[node]
+            nodes += (now > 0) - (s.tasks_at[node] > 0)
+            s.tasks_at[node] = now
+            is_there |= not s.closed[node]
+    return tasks, nodes, is_there
 
 
 @inlined
@@ -66,25 +85,31 @@ def _find_shadow(s: Shared, plan: int, shape: int) -> int:
             s.tasks_at[node] = useful_tasks(s, node, shape)
             total += s.tasks_at[node]
             count += s.tasks_at[node] > 0
-    at, used = 0, 0
+    at, used, begin, window = 0, 0, np.inf, WINDOW_S
     s.partitions[plan].shadow = np.inf
+    is_walk = s.clock[0].is_walk
     while at < s.clock[0].n_running and used == 0:
-        # All that end at the same time have given back what they hold.
-        shadow = _expected_end(s, s.lists[RUNNING, at])
-        while at < s.clock[0].n_running and _expected_end(s, s.lists[RUNNING, at]) == shadow:
-            other = s.jobs[s.lists[RUNNING, at]]
-            for place in range(other.first, other.first + other.n_nodes):
-                node = s.held[0, place]
-                if s.allowed[shape, node]:
-                    hold(s, SCRATCH, other.shape, node, s.held[1, place], -1)
-                    tasks = useful_tasks(s, node, shape)
-                    total += tasks - s.tasks_at[node]
-                    count += (tasks > 0) - (s.tasks_at[node] > 0)
-                    s.tasks_at[node] = tasks
+        # All that end at the same time have given back what they hold; in a walk, as in Slurm, all of a window.
+        shadow = _expected_end(s, at)
+        until = begin + window if is_walk else shadow
+        is_within = True
+        while is_within:
+            tasks, nodes, is_there = _give_back(s, shape, s.lists[RUNNING, at])
+            total += tasks
+            count += nodes
+            if is_walk and is_there:
+                shadow = _expected_end(s, at)
+                begin = min(begin, np.floor(shadow / WINDOW_S + 1.0) * WINDOW_S)
+                until = begin + window
             at += 1
+            # Behind a job on other nodes Slurm takes the next one, too, whenever it ends.
+            is_within = at < s.clock[0].n_running and ((is_walk and not is_there) or _expected_end(s, at) <= until)
         s.partitions[plan].shadow = shadow
         if total >= about.tasks and count >= about.least_nodes:
             used = choose(s, shape)
+        window *= 2.0
+        while at < s.clock[0].n_running and begin + window < _expected_end(s, at):
+            window *= 2.0
     return used
 
 

@@ -28,6 +28,8 @@ class Allocation(IntEnum):
 NOW, SCRATCH = 0, -1
 # As in Slurm: conservative reservations begin and end at multiples of a minute (bf_resolution).
 RESOLUTION_S = 60.0
+# And after the jobs of a window have ended it is looked for room, first of half a minute, then of twice as much.
+WINDOW_S = 30.0
 
 ALONE = 2**40  # counts for a job that has its node alone: one that asks for no amounts is kept off by it only
 

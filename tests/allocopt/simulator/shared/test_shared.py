@@ -87,9 +87,9 @@ class SlowShared:
             request = self.requests[self.request[job]]
             if request.partition in blocked and self.backfill is not Backfill.EASY:
                 continue
-            tables = [self.free(math.inf, None)]
+            tables = [self.free(self.running)]
             tables += [
-                self.free(plan.shadow, plan)
+                self.free(self.still_at(plan.shadow), plan)
                 for plan in blocked.values()
                 if plan is not None and now + self.estimate[job] > plan.shadow
             ]
@@ -147,18 +147,35 @@ class SlowShared:
         """Return when a job fits by the estimates on nodes that are not closed, and where."""
         request = self.requests[self.request[job]]
         request = request._replace(masks=request.masks & ~np.isin(np.arange(self.cluster.size), list(closed)))
-        nobody = _Plan(job, 0.0, {})
-        if tasks := self.choose(request, [self.free(math.inf, None)]):
+        if tasks := self.choose(request, [self.free(self.running)]):
             return now, tasks
-        for time in sorted({max(one.expected_end, now) for one in self.running}):
-            if tasks := self.choose(request, [self.free(time, nobody)]):
+        open_nodes = set(np.flatnonzero(request.masks.any(axis=0)).tolist())
+        ending = sorted(self.running, key=lambda one: one.expected_end)
+        window, first = 30.0, math.nan
+        while any(one.tasks.keys() & open_nodes for one in ending):
+            time = now
+            while ending:
+                one = ending.pop(0)
+                if not one.tasks.keys() & open_nodes:
+                    continue
+                time = max(one.expected_end, now)
+                first = math.floor(time / 30) * 30 + 30 if math.isnan(first) else first
+                if ending and ending[0].expected_end > first + window:
+                    break
+            window *= 2
+            while ending and ending[0].expected_end > first + window:
+                window *= 2
+            if tasks := self.choose(request, [self.free(ending)]):
                 return max(time, now + 1.0), tasks
         return now, {}
 
-    def free(self, time: float, plan: _Plan | None) -> tuple[IntArray, IntArray]:
-        """Return amounts and numbers of jobs by node: now (infinite, without a plan), or at a time by the estimates."""
+    def still_at(self, time: float) -> list[_Running]:
+        return [one for one in self.running if one.expected_end > time]
+
+    def free(self, running: list[_Running], plan: _Plan | None = None) -> tuple[IntArray, IntArray]:
+        """Return amounts and numbers of jobs by node beside jobs that run, and one that is planned."""
         room, users = self.cluster.capacity.copy(), np.zeros(self.cluster.size, dtype=np.int64)
-        held = [(one.request, one.tasks) for one in self.running if plan is None or one.expected_end > time]
+        held = [(one.request, one.tasks) for one in running]
         if plan is not None:
             held.append((self.requests[self.request[plan.job]], plan.tasks))
         for request, tasks in held:
@@ -173,7 +190,7 @@ class SlowShared:
         request = self.requests[self.request[job]]
         for time in sorted({max(one.expected_end, now) for one in self.running}):
             plan = _Plan(job, time, {})
-            tasks = self.choose(request, [self.free(time, plan)])
+            tasks = self.choose(request, [self.free(self.still_at(time), plan)])
             if tasks:
                 return _Plan(job, time, tasks)
         raise AssertionError("fits nowhere")
@@ -299,7 +316,7 @@ def simulations(draw: st.DrawFn) -> SlowShared | None:
     if not made:
         return None
     jobs = draw(st.integers(1, 14))
-    estimate = np.array([draw(st.sampled_from([3.0, 5.0, 20.0, 70.0, 100.0])) for _ in range(jobs)])
+    estimate = np.array([draw(st.sampled_from([3.0, 5.0, 20.0, 70.0, 100.0, 250.0])) for _ in range(jobs)])
     run = np.array([draw(st.sampled_from([1.0, 3.0, 5.0, 30.0, 100.0])) for _ in range(jobs)])
     return SlowShared(
         cluster,
