@@ -125,3 +125,40 @@ def _replay(
         print(f"allocopt: {journal}: line {one.line}: {one.fault}", file=sys.stderr)
     if found.wrong:
         raise BadFileError(f"{journal}: {len(found.wrong)} answers do not hold")
+
+
+@app.command("status")
+def _status(
+    journal: Annotated[Path, file_argument("Journal of a service.", metavar="JOURNAL")], as_json: Json = False
+) -> None:
+    """Show how a service does, from its journal alone, on a screen of 80 x 24."""
+    from allocopt.live.view import Follower, status_lines
+
+    view = Follower(journal).view
+    if as_json:
+        print(json.dumps(view.summary(time.time()), allow_nan=False))
+    else:
+        print("\n".join(status_lines(view, time.time())))
+
+
+@app.command("page")
+def _page(
+    journal: Annotated[Path, file_argument("Journal of a service.", metavar="JOURNAL")],
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port of this machine; 0 takes a free one.")] = 8642,
+) -> None:
+    """Serve a local page of a service, from its journal alone, and metrics for Prometheus at /metrics.
+
+    On 127.0.0.1 alone, read only, until Ctrl-C.
+    """
+    from allocopt.errors import UsageError
+    from allocopt.live.page import HOST, LivePage, PageServer
+    from allocopt.live.view import Follower
+
+    page = LivePage(Follower(journal))
+    try:
+        server = PageServer(page, port)
+    except OSError as error:
+        raise UsageError(f"port {port}: {error.strerror}; --port takes another one") from None
+    with server:
+        print(f"http://{HOST}:{server.server_port}/ until Ctrl-C; metrics at /metrics", flush=True)
+        server.serve_forever()

@@ -1,51 +1,4 @@
 "use strict";
-/* Tables are sorted by the columns whose titles are pressed; what is missing stays last. */
-for (const table of document.querySelectorAll("table.sortable")) {
-  const headers = [...table.tHead.rows[0].cells];
-  const body = table.tBodies[0];
-  headers.forEach((header, column) => {
-    header.firstElementChild.addEventListener("click", () => {
-      const number = header.classList.contains("number");
-      const now = header.getAttribute("aria-sort");
-      const next = now === "ascending" ? "descending" : "ascending";
-      headers.forEach((other) => other.removeAttribute("aria-sort"));
-      header.setAttribute("aria-sort", next);
-      const sign = next === "ascending" ? 1 : -1;
-      const keyed = [...body.rows].map((row) => [row.cells[column].dataset.key ?? row.cells[column].textContent, row]);
-      keyed.sort(([a], [b]) => {
-        if (a === "" || b === "") return (a === "") - (b === "");
-        return sign * (number ? a - b : a.localeCompare(b, "en", { numeric: true }));
-      });
-      body.append(...keyed.map(([, row]) => row));
-    });
-  });
-}
-/* What scrolls sideways says so while something is hidden to the right. */
-for (const box of document.querySelectorAll(".scroll")) {
-  const hint = document.createElement("p");
-  hint.className = "hint";
-  hint.textContent = "more to the right \u2192";
-  hint.setAttribute("aria-hidden", "true");
-  const look = () => {
-    const hides = box.scrollWidth > box.clientWidth + 1;
-    const more = hides && box.scrollLeft + box.clientWidth < box.scrollWidth - 1;
-    box.classList.toggle("more", more);
-    hint.hidden = !hides;
-    hint.style.visibility = more ? "visible" : "hidden";
-  };
-  box.after(hint);
-  box.addEventListener("scroll", look, { passive: true });
-  new ResizeObserver(look).observe(box);
-}
-/* Names of a legend show and hide their series in all panels of the figure. */
-for (const button of document.querySelectorAll(".legend button")) {
-  button.addEventListener("click", () => {
-    const shown = button.getAttribute("aria-pressed") !== "true";
-    button.setAttribute("aria-pressed", shown);
-    const marks = `[class*=" series${button.dataset.series}_"]`;
-    button.closest(".plot").querySelectorAll(marks).forEach((mark) => mark.classList.toggle("off", !shown));
-  });
-}
 /* Values where one points: what a mark says of itself, or the nearest point of a line, read from its path. */
 const value = document.body.appendChild(document.createElement("div"));
 value.id = "value";
@@ -79,42 +32,93 @@ const nearest = (panel, x, y) => {
   const across = read(axes.x, (best.point.x - plane.left) / plane.width);
   return `${best.name}: ${read(axes.y, (plane.bottom - best.point.y) / plane.height)} at ${across}`;
 };
-for (const panel of document.querySelectorAll("[data-axes]")) {
-  panel.addEventListener("pointermove", (event) => {
-    const marked = event.target.closest('.role-mark [aria-label]:not([aria-roledescription="line mark"])');
-    value.textContent = marked?.getAttribute("aria-label") ?? nearest(panel, event.clientX, event.clientY);
-    value.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - value.offsetWidth - 4))}px`;
-    value.style.top = `${Math.max(4, event.clientY - value.offsetHeight - 12)}px`;
-  });
-  panel.addEventListener("pointerleave", () => (value.textContent = ""));
-  /* The wheel with Ctrl zooms, dragging moves what is zoomed, a double click shows all again. */
-  const svg = panel.querySelector("svg");
-  const whole = svg.getAttribute("viewBox").split(" ").map(Number);
-  let [left, top, width, height] = whole;
-  const show = (...wanted) => {
-    width = Math.min(Math.max(wanted[2], whole[2] / 40), whole[2]);
-    height = (width / whole[2]) * whole[3];
-    left = Math.min(Math.max(wanted[0], 0), whole[2] - width);
-    top = Math.min(Math.max(wanted[1], 0), whole[3] - height);
-    svg.setAttribute("viewBox", `${left} ${top} ${width} ${height}`);
-  };
-  panel.addEventListener(
-    "wheel",
-    (event) => {
-      if (!event.ctrlKey) return;
-      event.preventDefault();
-      const box = svg.getBoundingClientRect();
-      const [x, y] = [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
-      const next = Math.min(width * Math.exp(event.deltaY / 400), whole[2]);
-      show(left + x * (width - next), top + y * (height - (next / whole[2]) * whole[3]), next);
-    },
-    { passive: false },
-  );
-  svg.addEventListener("pointermove", (event) => {
-    const scale = width / svg.getBoundingClientRect().width;
-    if (event.buttons === 1 && width < whole[2]) show(left - event.movementX * scale, top - event.movementY * scale, width);
-  });
-  svg.addEventListener("dblclick", () => show(...whole));
-}
+/* What readers do with what stands in an element. */
+const enliven = (root) => {
+  /* Tables are sorted by the columns whose titles are pressed; what is missing stays last. */
+  for (const table of root.querySelectorAll("table.sortable")) {
+    const headers = [...table.tHead.rows[0].cells];
+    const body = table.tBodies[0];
+    headers.forEach((header, column) => {
+      header.firstElementChild.addEventListener("click", () => {
+        const number = header.classList.contains("number");
+        const now = header.getAttribute("aria-sort");
+        const next = now === "ascending" ? "descending" : "ascending";
+        headers.forEach((other) => other.removeAttribute("aria-sort"));
+        header.setAttribute("aria-sort", next);
+        const sign = next === "ascending" ? 1 : -1;
+        const keyed = [...body.rows].map((row) => [row.cells[column].dataset.key ?? row.cells[column].textContent, row]);
+        keyed.sort(([a], [b]) => {
+          if (a === "" || b === "") return (a === "") - (b === "");
+          return sign * (number ? a - b : a.localeCompare(b, "en", { numeric: true }));
+        });
+        body.append(...keyed.map(([, row]) => row));
+      });
+    });
+  }
+  /* What scrolls sideways says so while something is hidden to the right. */
+  for (const box of root.querySelectorAll(".scroll")) {
+    const hint = document.createElement("p");
+    hint.className = "hint";
+    hint.textContent = "more to the right \u2192";
+    hint.setAttribute("aria-hidden", "true");
+    const look = () => {
+      const hides = box.scrollWidth > box.clientWidth + 1;
+      const more = hides && box.scrollLeft + box.clientWidth < box.scrollWidth - 1;
+      box.classList.toggle("more", more);
+      hint.hidden = !hides;
+      hint.style.visibility = more ? "visible" : "hidden";
+    };
+    box.after(hint);
+    box.addEventListener("scroll", look, { passive: true });
+    new ResizeObserver(look).observe(box);
+  }
+  /* Names of a legend show and hide their series in all panels of the figure. */
+  for (const button of root.querySelectorAll(".legend button")) {
+    button.addEventListener("click", () => {
+      const shown = button.getAttribute("aria-pressed") !== "true";
+      button.setAttribute("aria-pressed", shown);
+      const marks = `[class*=" series${button.dataset.series}_"]`;
+      button.closest(".plot").querySelectorAll(marks).forEach((mark) => mark.classList.toggle("off", !shown));
+    });
+  }
+  for (const panel of root.querySelectorAll("[data-axes]")) {
+    panel.addEventListener("pointermove", (event) => {
+      const marked = event.target.closest('.role-mark [aria-label]:not([aria-roledescription="line mark"])');
+      value.textContent = marked?.getAttribute("aria-label") ?? nearest(panel, event.clientX, event.clientY);
+      value.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - value.offsetWidth - 4))}px`;
+      value.style.top = `${Math.max(4, event.clientY - value.offsetHeight - 12)}px`;
+    });
+    panel.addEventListener("pointerleave", () => (value.textContent = ""));
+    /* The wheel with Ctrl zooms, dragging moves what is zoomed, a double click shows all again. */
+    const svg = panel.querySelector("svg");
+    const whole = svg.getAttribute("viewBox").split(" ").map(Number);
+    let [left, top, width, height] = whole;
+    const show = (...wanted) => {
+      width = Math.min(Math.max(wanted[2], whole[2] / 40), whole[2]);
+      height = (width / whole[2]) * whole[3];
+      left = Math.min(Math.max(wanted[0], 0), whole[2] - width);
+      top = Math.min(Math.max(wanted[1], 0), whole[3] - height);
+      svg.setAttribute("viewBox", `${left} ${top} ${width} ${height}`);
+    };
+    panel.addEventListener(
+      "wheel",
+      (event) => {
+        if (!event.ctrlKey) return;
+        event.preventDefault();
+        const box = svg.getBoundingClientRect();
+        const [x, y] = [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
+        const next = Math.min(width * Math.exp(event.deltaY / 400), whole[2]);
+        show(left + x * (width - next), top + y * (height - (next / whole[2]) * whole[3]), next);
+      },
+      { passive: false },
+    );
+    svg.addEventListener("pointermove", (event) => {
+      const scale = width / svg.getBoundingClientRect().width;
+      if (event.buttons === 1 && width < whole[2]) show(left - event.movementX * scale, top - event.movementY * scale, width);
+    });
+    svg.addEventListener("dblclick", () => show(...whole));
+  }
+};
+enliven(document);
 /* A printed page shows all of itself. */
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => (each.open = true)));

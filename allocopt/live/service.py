@@ -196,7 +196,8 @@ class Service:
         result: Result = window.solved(self.solver, self.limits.solve, self.seed).unless_interrupted()
         chosen = {job: nodes for job, nodes in window.nodes(result.found()).items() if nodes}
         self.journal.write(
-            "window", look.now_s, jobs=list(chosen), starting=list(found.starting),
+            "window", look.now_s, jobs=list(chosen),
+            nodes={job: fold_hostlist(nodes) for job, nodes in chosen.items()}, starting=list(found.starting),
             waiting=len(found.order), greedy=window.greedy_objective, plan_s=round(plan_s, 6),
             solve_s=round(result.runtime_s, 6), gap=result.gap, instance=object_from_problem(window.problem),
             answer=object_from_result(window.problem, result),

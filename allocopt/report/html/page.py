@@ -32,8 +32,7 @@ def write_report(path: Path, title: str, sections: Sequence[Section], figures: P
     MissingPackageError
         If vl-convert or Jinja is not installed.
     """
-    check_installed()
-    text = _page(title, sections)
+    text = page_text(title, sections)
     taken: set[str] = set()
     for section in sections if figures is not None else ():
         for figure in (part for part in section.parts if isinstance(part, Figure)):
@@ -49,8 +48,13 @@ def write_report(path: Path, title: str, sections: Sequence[Section], figures: P
     write_text(path, text)
 
 
-def _page(title: str, sections: Sequence[Section]) -> str:
-    """Return a page that needs nothing but itself: no other file, no network."""
+def page_text(title: str, sections: Sequence[Section], *, is_renewed: bool = False) -> str:
+    """Return a page that needs nothing but itself: no other file, no network.
+
+    One that is renewed asks the place that it comes from for itself again, every few seconds. Raises
+    `MissingPackageError` if vl-convert or Jinja is not installed.
+    """
+    check_installed()
     environment = import_module("jinja2").Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     markup = import_module("markupsafe").Markup
 
@@ -62,7 +66,7 @@ def _page(title: str, sections: Sequence[Section]) -> str:
             drawn.append({"svg": markup(svg), "title": title, "is_wide": panel.width > WIDTH, "axes": axes})
         return drawn
 
-    script = _data("report.js")
+    script = _data("report.js") + (_data("live.js") if is_renewed else "")
     light, dark = ("".join(f"--{role}: {value};" for role, value in colours.items()) for colours in (LIGHT, DARK))
     style = _data("report.css").replace("/*light*/", light).replace("/*dark*/", dark)
     # Autoescape makes texts of all names; only our own style, script and drawings are markup.
@@ -73,6 +77,7 @@ def _page(title: str, sections: Sequence[Section]) -> str:
         style=markup(style),
         script=markup(script),
         # The page lets no script run but this one, whatever a name in it says.
+        is_renewed=is_renewed,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         is_figure=lambda part: isinstance(part, Figure),
         drawings=drawings,

@@ -5,7 +5,7 @@ to right like words, and the cells are as large as the page allows.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
@@ -36,8 +36,9 @@ _WIDE_CELL = 2.6
 class TreePicture:
     """Which nodes each job holds: per node the number of the job in ``owner``, ``IDLE`` or ``TAKEN``.
 
-    Nodes without names are named by their numbers; ``keys`` are the numbers of the colours of the jobs. All of ``jobs``
-    hold nodes: an owner is one of those that share the node.
+    Nodes without names are named by their numbers; ``keys`` are the numbers of the colours of the jobs, ``wanted``
+    those that some of them are to have if their neighbours allow it. All of ``jobs`` hold nodes: an owner is one of
+    those that share the node. What nodes that are taken are is said by ``taken``.
     """
 
     topology: Topology
@@ -46,6 +47,8 @@ class TreePicture:
     name: str = "tree"
     title: str = "Allocation on the tree"
     node_names: tuple[str, ...] = ()
+    wanted: Mapping[str, int] = field(default_factory=dict)
+    taken: str = "taken before"
     keys: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -60,9 +63,10 @@ class TreePicture:
         uses = [0] * N_COLOURS
         keys = []
         # Greedily, the colour that is used least among those that no neighbour has.
-        for groups in groups_of:
+        for job_name, groups in zip(self.jobs, groups_of, strict=True):
             near = set().union(*(seen.setdefault(number, set()) for number in groups))
-            index = min(range(N_COLOURS), key=lambda each: (each in near, uses[each], each))
+            wanted = self.wanted.get(job_name)
+            index = min(range(N_COLOURS), key=lambda each: (each in near, each != wanted, uses[each], each))
             uses[index] += 1
             for number in groups:
                 seen[number].add(index)
@@ -82,7 +86,7 @@ class TreePicture:
         )
         inner = "leaf switches" if cells.level == 0 else f"groups of level {cells.level + 1}"
         frames = f"{inner} within the groups above" if cells.has_outer else inner
-        rest = f"{idle:,} idle" + (f", {taken:,} taken before" if taken else "")
+        rest = f"{idle:,} idle" + (f", {taken:,} {self.taken}" if taken else "")
         return Figure(
             self.name,
             self.title,
@@ -90,7 +94,7 @@ class TreePicture:
             lambda colours: [self._panel(colours, cells, cells.placed(WIDE))],
             f"{counts}, {rest}. A cell is {what}; frames are {frames}. Point at a cell for its name and job."
             f"{' Jobs share nodes: a cell has the colour of one.' if are_shared else ''}"
-            f"{' Faint cells are idle.' if idle else ''}{' Grey cells were taken before.' if taken else ''}",
+            f"{' Faint cells are idle.' if idle else ''}{f' Grey: {self.taken}.' if taken else ''}",
         )
 
     def _panel(self, colours: Colours, cells: "_Cells", placed: "_Layout") -> Panel:
@@ -108,7 +112,7 @@ class TreePicture:
                 self.owner[cells.order[cells.first[cell] : cells.first[cell + 1]]], return_counts=True
             )
             said = [
-                {IDLE: "idle", TAKEN: "taken"}.get(each) or f"job {shortened(self.jobs[each], 40)}"
+                {IDLE: "idle", TAKEN: self.taken}.get(each) or f"job {shortened(self.jobs[each], 40)}"
                 for each in owners.tolist()
             ]
             if counts.sum() > 1:

@@ -15,7 +15,7 @@ from allocopt.files.models import SOLUTION_FORMAT
 from allocopt.problems.instances import read_instances, write_problems
 from allocopt.report.html.contents import contents
 from allocopt.report.html.document import Figure, Section, Table
-from allocopt.report.html.page import _page
+from allocopt.report.html.page import page_text
 from allocopt.report.html.timeline import Timeline
 
 SOLVE = {
@@ -125,7 +125,7 @@ def test_rows_without_any_solution_are_shown(lines: Callable[..., Path]) -> None
     unknown = {**SOLVE, "status": "UNKNOWN", "objective": None, "bound": None, "gap": None}
     (section,) = contents([lines(unknown, {**unknown, "solver": "b"})])
     assert figures(section) == []
-    assert "unknown" in _page("title", [section])
+    assert "unknown" in page_text("title", [section])
 
 
 def test_simulations_of_a_sweep_are_means_over_seeds_and_failures_are_counted(lines: Callable[..., Path]) -> None:
@@ -159,7 +159,7 @@ def test_curves_with_other_columns_are_other_sections(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text("episode,return\n1,nan\n2,\n", encoding="utf-8")
     sections = contents([tmp_path / "a.csv", tmp_path / "b.csv"])
     assert len(sections) == 2
-    assert "Learning curves" in _page("title", sections)
+    assert "Learning curves" in page_text("title", sections)
 
 
 def test_equal_schedules_are_drawn_once(timeline: Callable[..., Timeline], schedule_csv: Callable[..., Path]) -> None:
@@ -188,7 +188,7 @@ def test_an_instance_shows_its_idle_nodes(tmp_path: Path) -> None:
     assert [section.title for section in sections] == [f"Window {problem.name}" for problem in problems]
     assert figures(sections[0]) == ["Idle nodes on the tree"]
     # What is light on a light page is dark on a dark one.
-    assert "Faint cells are idle." in _page("title", sections)
+    assert "Faint cells are idle." in page_text("title", sections)
 
 
 def test_a_solution_without_an_allocation_says_so(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_nodes_of_placed_jobs_stand_in_the_order_of_their_numbers(tmp_path: Path
 )
 def test_odd_schedules_are_drawn(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(HEADER + text, encoding="utf-8")
-    assert _page("title", contents([tmp_path / name])).count("<figure>") == 3
+    assert page_text("title", contents([tmp_path / name])).count("<figure>") == 3
 
 
 @pytest.mark.filterwarnings("error")
@@ -239,7 +239,7 @@ def test_odd_schedules_are_drawn(tmp_path: Path, name: str, text: str) -> None:
 )
 def test_odd_curves_are_drawn(tmp_path: Path, text: str) -> None:
     (tmp_path / "curve.csv").write_text(f"update,loss\n{text}", encoding="utf-8")
-    assert _page("title", contents([tmp_path / "curve.csv"])).count("<figure>") == 1
+    assert page_text("title", contents([tmp_path / "curve.csv"])).count("<figure>") == 1
 
 
 @pytest.mark.slow
@@ -256,7 +256,7 @@ def test_odd_rows_are_drawn(lines: Callable[..., Path]) -> None:
         lines({**row, "ours": None}, name="d.jsonl"), lines(*solves, name="e.jsonl"),
         lines({**what_if, "mean_wait_s": 2**63}, {**what_if, "mean_wait_s": -1}, name="f.jsonl"),
     ]  # fmt: skip
-    assert _page("title", contents(paths)).count("<section ") == 6
+    assert page_text("title", contents(paths)).count("<section ") == 6
 
 
 POINT = {"instance": "a", "kind": "topology", "strategy": "free", "solver": "lns", "seed": 0}
@@ -331,7 +331,7 @@ def test_a_page_says_what_was_run(tmp_path: Path, lines: Callable[..., Path]) ->
     assert section.title == "Simulation"
     assert {"Policy: sjf.", "a: jobs dropped: 1."} <= set(section.made_by)
     assert section.made_by[-1] == "Made by allocopt 1.0, commit abc, python 3.11, machine a, 2 cores."
-    assert "What was run" in _page("title", [section])
+    assert "What was run" in page_text("title", [section])
     (section,) = contents([lines({**SOLVE, **made_by}, {**SOLVE, **made_by}, name="bench.jsonl")])
     assert section.made_by == ("Made by allocopt 1.0, commit abc, python 3.11, machine a, 2 cores.",)
 

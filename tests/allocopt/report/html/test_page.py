@@ -13,7 +13,7 @@ from allocopt.cluster.topology import FatTree
 from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.figures.gantt import gantt_figure
 from allocopt.report.html.figures.tree import TreePicture
-from allocopt.report.html.page import _page, write_report
+from allocopt.report.html.page import page_text, write_report
 from allocopt.report.html.sections.schedules import _timelines_section, distributions_figure
 from allocopt.report.html.timeline import Timeline
 
@@ -62,7 +62,7 @@ def section(timeline: Callable[..., Timeline]) -> Section:
 @pytest.fixture(scope="module")
 def twice(section: Section) -> str:
     """Page that shows it twice."""
-    return _page(HOSTILE[0], [section, section])
+    return page_text(HOSTILE[0], [section, section])
 
 
 @pytest.mark.slow
@@ -103,7 +103,7 @@ def test_colours_of_figures_are_those_of_the_mode(twice: str) -> None:
 
 @pytest.mark.slow
 def test_equal_results_make_equal_pages(section: Section, twice: str) -> None:
-    assert _page(HOSTILE[0], [section, section]) == twice
+    assert page_text(HOSTILE[0], [section, section]) == twice
 
 
 @pytest.mark.slow
@@ -129,4 +129,4 @@ def test_a_page_of_a_hundred_thousand_jobs_is_small(timeline: Callable[..., Time
     start = submit + random.exponential(10_000, len(submit)).round()
     end = start + random.integers(1, 100_000, len(submit))
     line = Timeline([""] * len(submit), submit, start, end, random.integers(1, 4_000, len(submit)), 10_000_000)
-    assert len(_page("title", [_timelines_section({"many": line})])) < 1_000_000
+    assert len(page_text("title", [_timelines_section({"many": line})])) < 1_000_000

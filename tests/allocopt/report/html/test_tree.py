@@ -70,13 +70,13 @@ def test_a_large_machine_is_drawn_by_its_leaves() -> None:
     titles = said(TreePicture(topology, owner, ["a"]))
     assert "leaf 0: taken" not in titles
     assert "leaf 0: idle 20, job a 30" in titles
-    assert "leaf 1: taken 40, idle 10" in titles
-    assert titles.count("leaf 199: taken 50") == 1
+    assert "leaf 1: taken before 40, idle 10" in titles
+    assert titles.count("leaf 199: taken before 50") == 1
 
 
 def test_a_cell_says_who_holds_it() -> None:
     picture = TreePicture(FatTree(1, 1, 3), np.array([0, IDLE, TAKEN]), ["<b>"], node_names=("x", "y", "z"))
-    assert said(picture) == ["x: job <b>", "y: idle", "z: taken"]
+    assert said(picture) == ["x: job <b>", "y: idle", "z: taken before"]
 
 
 @given(st.integers(0, 1_000), st.integers(1, N_COLOURS))

@@ -1,0 +1,335 @@
+"""A local page of a live service, and its metrics for Prometheus, from the journal alone."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import numpy as np
+
+from allocopt.arrays import FloatArray
+from allocopt.cluster.hostlist import expand_hostlist
+from allocopt.errors import MissingPackageError
+from allocopt.live.view import Follower, View, clock
+from allocopt.report.html.document import Column, Section, Table
+from allocopt.report.html.figures.tree import IDLE, TAKEN, TreePicture
+from allocopt.report.html.page import page_text
+from allocopt.report.plot import Axis, Colours, Figure, Panel
+from allocopt.report.words import number, percent, shortened, time_unit
+
+HOST = "127.0.0.1"
+METRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+_MOST_ROWS = 200
+_BINS = 100
+# Several readers share a page that is so fresh.
+_FRESH_S = 1.0
+
+
+@dataclass(slots=True)
+class LivePage:
+    """What is said of a service: a page for people and metrics for Prometheus.
+
+    May be asked by several threads.
+    """
+
+    journal: Follower
+    _colours: dict[str, int] = field(default_factory=dict)
+    _made: str = ""
+    _made_s: float = 0.0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def html(self) -> str:
+        """Return the page; raise `MissingPackageError` if vl-convert or Jinja is not installed."""
+        with self._lock:
+            now_s = time.time()
+            if not 0 <= now_s - self._made_s < _FRESH_S:
+                view = self.journal.read()
+                title = f"Cluster {view.about['cluster']}, live" if view.about.get("cluster") else "A cluster, live"
+                self._made = page_text(title, self._sections(view, now_s), is_renewed=True)
+                self._made_s = now_s
+            return self._made
+
+    def metrics(self) -> str:
+        """Return the metrics as OpenMetrics."""
+        with self._lock:
+            return metrics_text(self.journal.read(), time.time())
+
+    def _sections(self, view: View, now_s: float) -> list[Section]:
+        found = view.summary(now_s)
+        parts: list[Figure | Table] = [*self._tree(view), *_job_tables(view)]
+        since = clock(view.about.get("since") or now_s, is_dated=True)
+        source = f"allocopt live slurm --{view.about.get('mode')}, solver {view.about.get('solver')}, since {since}"
+        verdict = (view.verdict(now_s), *_verdicts(view, found))
+        now = Section("Now", source, _facts(view, found), verdict, tuple(parts))
+        rows = tuple((clock(at_s), words) for at_s, words in reversed(view.events))
+        events = Table("Last events, the newest first", (Column("UTC"), Column("event")), rows)
+        return [now, *_window_section(view, found), *_time_section(view), Section("Events", parts=(events,))]
+
+    def _tree(self, view: View) -> Iterator[Figure]:
+        if view.tree is None:
+            return
+        numbers = {name: at for at, name in enumerate(view.tree.nodes)}
+        owner = np.full(len(numbers), IDLE)
+        for hostlist in view.away.values():
+            owner[[numbers[name] for name in expand_hostlist(hostlist) if name in numbers]] = TAKEN
+        placed = {job: told for job, told in (*view.running(), *view.waiting()) if told.get("on")}
+        # A job keeps its colour as long as it is there: others choose after it.
+        jobs = sorted(placed, key=lambda job: job not in self._colours)
+        labels = [job if placed[job]["state"] == "running" else f"{job} {placed[job]['state']}" for job in jobs]
+        for at, job in enumerate(jobs):
+            # A node that is drained may still have its job.
+            owner[[numbers[name] for name in expand_hostlist(placed[job]["on"]) if name in numbers]] = at
+        wanted = {label: self._colours[job] for label, job in zip(labels, jobs, strict=True) if job in self._colours}
+        picture = TreePicture(
+            view.tree.tree, owner, labels, "tree", "Nodes and their jobs", view.tree.nodes, wanted, "not up"
+        )
+        self._colours = dict(zip(jobs, picture.keys, strict=True))
+        yield picture.figure()
+
+
+def _facts(view: View, found: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    jobs, totals = found["jobs"], view.totals
+    away = ", ".join(f"{count:,} {state}" for state, count in found["nodes_away"].items())
+    return (
+        ("jobs running", f"{jobs['running']:,}"),
+        ("jobs waiting", f"{jobs['waiting'] + jobs['held'] + jobs['pinned']:,}"),
+        ("held until their turn", f"{jobs['held']:,}"),
+        ("nodes with jobs", f"{found['nodes_busy']:,} of {found['nodes'] or 0:,}"),
+        ("nodes not up", away or "0"),
+        ("pinned, and started so", f"{totals.pinned:,}, {totals.as_pinned:,}"),
+        ("pins taken back", f"{totals.unpinned:,}"),
+        ("refused by Slurm", f"{totals.refused:,}"),
+    )
+
+
+def _verdicts(view: View, found: Mapping[str, Any]) -> Iterator[str]:
+    totals = view.totals
+    if found["gain"] is not None:
+        windows = f"{totals.windows:,} windows, {totals.proved:,} of them proved,"
+        yield f"The answers of {windows} cost {percent(found['gain'])} fewer hops than those of the greedy rule."
+    if totals.starts_proved:
+        yield (
+            f"Of {totals.starts_proved:,} starts that were judged, the hop cost is {percent(totals.regret)} beyond the "
+            "proven optimum of each: the regret."
+        )
+
+
+def _job_tables(view: View) -> Iterator[Table]:
+    waiting, running = view.waiting(), view.running()
+    columns = (Column("job"), Column("name"), Column("user"), Column("partition"), Column("nodes", 0))
+    rows = tuple(
+        (*_cells(job, told), told["state"], told.get("on") or view.left.get(job) or told.get("why") or "")
+        for job, told in waiting[:_MOST_ROWS]
+    )
+    if rows:
+        yield Table("Queue", (*columns, Column("state"), Column("note")), rows, note=_more(waiting))
+    rows = tuple(
+        (*_cells(job, told), clock(told.get("start_s", 0.0)), told.get("on", "")) for job, told in running[:_MOST_ROWS]
+    )
+    if rows:
+        yield Table("Running", (*columns, Column("since, UTC"), Column("on")), rows, note=_more(running))
+
+
+def _cells(job: str, told: Mapping[str, Any]) -> tuple[Any, ...]:
+    texts = (shortened(str(told.get(key, "")), 32) for key in ("name", "user", "partition"))
+    return (job, *texts, told.get("size"))
+
+
+def _more(jobs: list[Any]) -> str:
+    return f"and {len(jobs) - _MOST_ROWS:,} more" if len(jobs) > _MOST_ROWS else ""
+
+
+def _window_section(view: View, found: Mapping[str, Any]) -> Iterator[Section]:
+    if not (window := found["window"]):
+        return
+    gap = "unknown" if window["gap"] is None else percent(window["gap"], 2)
+    facts = (
+        ("solved at, UTC", clock(view.window["at_s"])),
+        ("jobs", f"{window['jobs']:,}"),
+        ("hop cost", number(window["objective"])),
+        ("of the greedy rule", number(window["greedy"])),
+        ("bound", "none" if window["bound"] is None else number(window["bound"])),
+        ("gap", gap),
+        ("plan", f"{1e3 * window['plan_s']:.1f} ms"),
+        ("solve", f"{1e3 * window['solve_s']:.1f} ms"),
+    )
+    rows = tuple(
+        (job, shortened(str(view.jobs.get(job, {}).get("name", "")), 32), nodes)
+        for job, nodes in list(view.window.get("nodes", {}).items())[:_MOST_ROWS]
+    )
+    parts = (Table("Its answer", (Column("job"), Column("name"), Column("nodes")), rows),) if rows else ()
+    yield Section("Last window", facts=facts, parts=parts)
+
+
+def _time_section(view: View) -> Iterator[Section]:
+    windows, starts = (np.array(points, dtype=np.float64).T for points in (view.windows, view.starts))
+    panels: list[Callable[[Colours], Panel]] = []
+    first = min((float(each[0].min()) for each in (windows, starts) if each.size), default=view.look_s)
+    edges = np.linspace(first, max(view.look_s, first + 1.0), _BINS + 1)
+    unit_s, unit = time_unit(edges[-1] - first)
+    ago = (edges[-1] - (edges[:-1] + edges[1:]) / 2) / unit_s
+
+    def panel(title: str, unit_of: str, *lines: FloatArray) -> None:
+        values = np.concatenate(lines)
+
+        def draw(colours: Colours) -> Panel:
+            x = Axis.linear(ago, f"{unit} before the last look", unit, is_tight=True)
+            x = Axis((x.domain[1], x.domain[0]), x.ticks, x.title, unit=x.unit)
+            made = Panel(colours, x, Axis.linear(np.append(values, (0.0, 1.0)), title, unit_of), 190)
+            names = ("answers", "greedy rule") if len(lines) > 1 else ("",)
+            # The last is drawn first: where lines meet, the first is seen.
+            for series, name, line in reversed([*zip(range(len(lines)), names, lines, strict=True)]):
+                known = np.isfinite(line)
+                made.line(series, ago[known], line[known], name or title)
+                made.points(series, ago[known], line[known], size=2.0)
+            return made
+
+        panels.append(draw)
+
+    if windows.size:
+        at_s, jobs, objective, greedy, gap, seconds = windows
+        binned = [_sums(edges, at_s, each) for each in (objective, greedy, jobs)]
+        panel("hop cost per job", "", _ratio(binned[0], binned[2]), _ratio(binned[1], binned[2]))
+        count = _sums(edges, at_s, np.ones(len(at_s)))
+        panel("gap to the bound, %", "%", 100 * _ratio(_sums(edges, at_s, gap), count))
+        panel("plan and solve of a window, ms", "ms", 1e3 * _ratio(_sums(edges, at_s, seconds), count))
+    if starts.size:
+        at_s, chosen, optimum = starts
+        regret = _ratio(_sums(edges, at_s, chosen), _sums(edges, at_s, optimum)) - 1
+        panel("regret of starts, %", "%", 100 * regret)
+    if panels:
+        description = "Hop cost per job, gap, seconds and regret of the last windows and starts."
+        counts = f"{len(view.windows):,} windows and {len(view.starts):,} judged starts"
+        caption = f"Means over the last {counts}, in {_BINS} spans of time."
+        series = ("answers", "greedy rule") if windows.size else ()
+        figure = Figure(
+            "time",
+            "Windows and starts",
+            description,
+            lambda colours: [draw(colours) for draw in panels],
+            caption,
+            series,
+        )
+        yield Section("Over time", parts=(figure,))
+
+
+def _sums(edges: FloatArray, at_s: FloatArray, values: FloatArray) -> FloatArray:
+    return np.histogram(at_s, edges, weights=values)[0].astype(np.float64)
+
+
+def _ratio(sums: FloatArray, counts: FloatArray) -> FloatArray:
+    ratio: FloatArray = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
+    return ratio
+
+
+def metrics_text(view: View, now_s: float) -> str:
+    """Return the metrics of a service in the text format of OpenMetrics 1.0."""
+    found, totals = view.summary(now_s), view.totals
+    jobs, window = found["jobs"], found["window"] or {}
+    sums = (
+        ("looks", "", "Looks at the cluster.", totals.looks),
+        ("windows", "", "Windows that were solved.", totals.windows),
+        ("windows_proved", "", "Windows whose answer was proved to be optimal.", totals.proved),
+        ("window_jobs", "", "Jobs of windows.", totals.jobs),
+        ("hop_cost", "", "Hop cost of the answers of windows.", totals.objective),
+        ("greedy_hop_cost", "", "Hop cost of the greedy rule's answers of the same windows.", totals.greedy),
+        ("plan_seconds", "seconds", "Time that plans took.", totals.plan_s),
+        ("solve_seconds", "seconds", "Time that solves took.", totals.solve_s),
+        ("starts_judged", "", "Starts whose proven optimum is known.", totals.starts_proved),
+        ("starts_hop_cost", "", "Hop cost of these starts.", totals.chosen),
+        ("starts_optimum_hop_cost", "", "Proven optimum of the hop cost of these starts.", totals.optimum),
+        ("jobs_pinned", "", "Jobs that were pinned to nodes.", totals.pinned),
+        ("jobs_as_pinned", "", "Jobs that started on the nodes to which they were pinned.", totals.as_pinned),
+        ("jobs_unpinned", "", "Jobs whose pin was taken back.", totals.unpinned),
+        ("refused", "", "What Slurm refused.", totals.refused),
+    )
+    gauges: tuple[tuple[str, str, str, float | None], ...] = (
+        ("up", "", "Whether the service runs and Slurm answers it.", float(found["condition"] == "running")),
+        ("last_look_age_seconds", "seconds", "Time since the last look that was written.", found["look_age_s"]),
+        ("regret_ratio", "ratio", "Hop cost of judged starts beyond their proven optima.", found["regret"]),
+        ("window_gap_ratio", "ratio", "Gap of the last window.", window.get("gap")),
+        ("window_hop_cost", "", "Hop cost of the last window.", window.get("objective")),
+        ("nodes", "", "Nodes of the cluster.", found["nodes"]),
+        ("nodes_busy", "", "Nodes that have jobs.", found["nodes_busy"]),
+    )
+    about = ",".join(f'{key}="{_label(view.about.get(key))}"' for key in ("cluster", "mode", "solver"))
+    lines = _family("service", "info", "", "The service.")
+    lines.append(f"allocopt_live_service_info{{{about}}} 1")
+    for name, unit, text, total in sums:
+        lines += [*_family(name, "counter", unit, text), f"allocopt_live_{name}_total {total!r}"]
+    for name, unit, text, value in gauges:
+        if value is not None:
+            lines += [*_family(name, "gauge", unit, text), f"allocopt_live_{name} {value!r}"]
+    for name, text, counts in (
+        ("jobs", "Jobs that run or wait, by state.", jobs),
+        ("nodes_away", "Nodes on which no job may start, by state.", found["nodes_away"]),
+    ):
+        lines += _family(name, "gauge", "", text)
+        lines += [f'allocopt_live_{name}{{state="{_label(state)}"}} {count}' for state, count in counts.items()]
+    return "\n".join((*lines, "# EOF", ""))
+
+
+def _family(name: str, kind: str, unit: str, text: str) -> list[str]:
+    units = [f"# UNIT allocopt_live_{name} {unit}"] if unit else []
+    return [f"# TYPE allocopt_live_{name} {kind}", *units, f"# HELP allocopt_live_{name} {text}"]
+
+
+def _label(value: object) -> str:
+    return str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+class PageServer(ThreadingHTTPServer):
+    """Answers on this machine alone: ``/`` with the page, ``/metrics`` with the metrics.
+
+    Raises `OSError` if the port is taken; 0 takes a free one.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, page: LivePage, port: int) -> None:
+        self.page = page
+        super().__init__((HOST, port), _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = 30  # seconds for which a silent client is waited for
+    server_version, sys_version = "allocopt", ""
+    server: PageServer
+
+    def do_GET(self) -> None:
+        # A page of another site may have its own name lead here.
+        host = (self.headers.get("Host") or "").rpartition(":")[0]
+        path = self.path.partition("?")[0]
+        if host not in (HOST, "localhost"):
+            self._answer(HTTPStatus.FORBIDDEN, "text/plain", f"ask for {HOST}\n")
+        elif path == "/metrics":
+            self._answer(HTTPStatus.OK, METRICS_TYPE, self.server.page.metrics())
+        elif path == "/":
+            try:
+                self._answer(HTTPStatus.OK, "text/html", self.server.page.html())
+            except MissingPackageError as error:
+                self._answer(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", f"{error}\n")
+        else:
+            self._answer(HTTPStatus.NOT_FOUND, "text/plain", "there are / and /metrics\n")
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Write nothing: a page that renews itself would fill the terminal."""
+
+    def _answer(self, status: HTTPStatus, kind: str, text: str) -> None:
+        data = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind if "charset" in kind else f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("Content-Security-Policy", "frame-ancestors 'none'")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)

@@ -1,0 +1,82 @@
+"""The local page of a live service in a real browser."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.live import a_journal
+
+from allocopt.live.journal import Journal
+from allocopt.live.page import LivePage, PageServer
+from allocopt.live.view import Follower
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+WAIT_S = 60.0
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    return a_journal(tmp_path / "j.jsonl", time.time() - 60)
+
+
+@pytest.fixture
+def address(journal: Path) -> Iterator[str]:
+    with PageServer(LivePage(Follower(journal)), 0) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+def until(browser: Any, script: str) -> None:
+    """Wait until a script returns what is true."""
+    end = time.monotonic() + WAIT_S
+    while not browser.execute_script(f"return {script}"):
+        assert time.monotonic() < end, script
+        time.sleep(0.2)
+
+
+def test_the_page_renews_itself_keeps_what_its_reader_chose_and_asks_nobody_else(
+    browser: Any, address: str, journal: Path
+) -> None:
+    browser.get_log("performance")
+    browser.get_log("browser")
+    browser.get(address)
+    table = "document.querySelector('table')"
+    for _ in range(2):
+        browser.execute_script(f"{table}.querySelector('th button').click()")
+    waits = {"state": "waiting", "name": "new", "user": "ann", "partition": "main", "size": 1}
+    with Journal(journal) as written:
+        written.write("look", time.time(), looks=4, jobs={"77": waits})
+    until(browser, f"{table}.tBodies[0].rows.length === 3")
+    assert browser.execute_script(f"return {table}.tBodies[0].rows[0].cells[0].innerText") == "77"
+    assert browser.execute_script(f"return {table}.querySelector('th').ariaSort") == "descending"
+    assert browser.title == "Cluster virtual, live"
+    assert browser.execute_script("return document.images.length") == 0
+    assert browser.get_log("browser") == []
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    sent = [each["params"]["request"]["url"] for each in events if each["method"] == "Network.requestWillBeSent"]
+    assert {url for url in sent if not url.startswith(("data:", "chrome:"))} == {address}
+
+
+@pytest.mark.parametrize("width", [320, 390, 1_400])
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_nothing_but_boxes_that_say_so_scrolls_sideways(browser: Any, address: str, width: int, mode: str) -> None:
+    screen = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    features = [{"name": "prefers-color-scheme", "value": mode}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    try:
+        browser.get(address)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        background = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+        assert (background == "rgb(255, 255, 255)") is (mode == "light")
+        assert browser.get_log("browser") == []
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
