@@ -23,7 +23,7 @@ from allocopt.report.words import number, percent, shortened, time_unit
 HOST = "127.0.0.1"
 METRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _MOST_ROWS = 200
-_BINS = 100
+_BINS = 40
 # Several readers share a page that is so fresh.
 _FRESH_S = 1.0
 
@@ -96,10 +96,10 @@ def _facts(view: View, found: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return (
         ("jobs running", f"{jobs['running']:,}"),
         ("jobs waiting", f"{jobs['waiting'] + jobs['held'] + jobs['pinned']:,}"),
-        ("held until their turn", f"{jobs['held']:,}"),
+        ("held here", f"{jobs['held']:,}"),
         ("nodes with jobs", f"{found['nodes_busy']:,} of {found['nodes'] or 0:,}"),
         ("nodes not up", away or "0"),
-        ("pinned, and started so", f"{totals.pinned:,}, {totals.as_pinned:,}"),
+        ("started as pinned", f"{totals.as_pinned:,} of {totals.pinned:,}"),
         ("pins taken back", f"{totals.unpinned:,}"),
         ("refused by Slurm", f"{totals.refused:,}"),
     )
@@ -130,7 +130,7 @@ def _job_tables(view: View) -> Iterator[Table]:
         (*_cells(job, told), clock(told.get("start_s", 0.0)), told.get("on", "")) for job, told in running[:_MOST_ROWS]
     )
     if rows:
-        yield Table("Running", (*columns, Column("since, UTC"), Column("on")), rows, note=_more(running))
+        yield Table("Running, times in UTC", (*columns, Column("since"), Column("on")), rows, note=_more(running))
 
 
 def _cells(job: str, told: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -150,7 +150,7 @@ def _window_section(view: View, found: Mapping[str, Any]) -> Iterator[Section]:
         ("solved at, UTC", clock(view.window["at_s"])),
         ("jobs", f"{window['jobs']:,}"),
         ("hop cost", number(window["objective"])),
-        ("of the greedy rule", number(window["greedy"])),
+        ("greedy rule's", number(window["greedy"])),
         ("bound", "none" if window["bound"] is None else number(window["bound"])),
         ("gap", gap),
         ("plan", f"{1e3 * window['plan_s']:.1f} ms"),

@@ -103,16 +103,16 @@ class View:
         name, job = event["event"], str(event.get("job", ""))
         self.totals.add(event)
         match name:
-            case "begun":
-                self._begin(event, at_s)
-            case "state" | "look":
-                self._see(event, at_s)
+            case "begun" | "state" | "look":
+                (self._begin if name == "begun" else self._see)(event, at_s)
             case "window":
                 self._solve(event, at_s)
             case "left":
                 self.left[job] = event["why"]
-            case "pinned" | "held" | "unpinned" if job in self.jobs:
-                self.jobs[job] |= {"state": "pinned" if name == "pinned" else "held", "on": event.get("nodes", "")}
+            case "pinned" | "held" | "unpinned" | "released":
+                marked = {"pinned": "pinned", "released": "waiting"}.get(name, "held")
+                for each in self.jobs.keys() & {*event.get("jobs", (job,))}:
+                    self.jobs[each] |= {"state": marked, "on": event.get("nodes", "")}
             case "started" if event.get("optimum") is not None and event["proved"]:
                 self.starts.append(StartPoint(at_s, event["chosen"], event["optimum"]))
             case "away" | "back":
