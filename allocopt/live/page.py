@@ -93,15 +93,18 @@ class LivePage:
 def _facts(view: View, found: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     jobs, totals = found["jobs"], view.totals
     away = ", ".join(f"{count:,} {state}" for state, count in found["nodes_away"].items())
-    return (
-        ("jobs running", f"{jobs['running']:,}"),
-        ("jobs waiting", f"{jobs['waiting'] + jobs['held'] + jobs['pinned']:,}"),
+    pins = (
         ("held here", f"{jobs['held']:,}"),
-        ("nodes with jobs", f"{found['nodes_busy']:,} of {found['nodes'] or 0:,}"),
-        ("nodes not up", away or "0"),
         ("started as pinned", f"{totals.as_pinned:,} of {totals.pinned:,}"),
         ("pins taken back", f"{totals.unpinned:,}"),
         ("refused by Slurm", f"{totals.refused:,}"),
+    )
+    return (
+        ("jobs running", f"{jobs['running']:,}"),
+        ("jobs waiting", f"{jobs['waiting'] + jobs['held'] + jobs['pinned']:,}"),
+        ("nodes with jobs", f"{found['nodes_busy']:,} of {found['nodes'] or 0:,}"),
+        ("nodes not up", away or "0"),
+        *(pins if view.about.get("mode") == "pin" else ()),
     )
 
 

@@ -307,7 +307,7 @@ def _status(view: View, now_s: float) -> Iterator[str]:
         bound = "none" if window["bound"] is None else f"{window['bound']:,.0f}"
         seconds = f"plan {window['plan_s']:.3f} s, solve {window['solve_s']:.3f} s"
         yield ""
-        yield f"last window, {duration(round(window['age_s']))} ago: {window['jobs']:,} jobs, {seconds}"
+        yield f"last window, {duration(round(window['age_s']))} ago: jobs {window['jobs']:,}, {seconds}"
         yield f"  hop cost {window['objective']:,.0f}, greedy {window['greedy']:,.0f}, bound {bound}, gap {gap}"
 
 
