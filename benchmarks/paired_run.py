@@ -302,8 +302,8 @@ def fragments(workload: Workload, starts: Starts) -> str:
 def assumed(workload: Workload) -> str:
     load = float((workload.run * workload.processors).sum()) / (workload.submit[-1] * TOPOLOGY.size)
     return (
-        f"The first {len(workload):,} jobs of the NSA authors' workload (data_large_1800_40 of their repository "
-        f"hpcschedule) on their 1,000 nodes, 10 pods of 10 leaves of 10; they offer a load of {load:.2f}. Jobs start "
+        f"The first {len(workload):,} jobs of the NSA authors' workload on their 1,000 nodes, 10 pods of 10 leaves of "
+        f"10; they offer a load of {load:.2f}. Jobs start "
         "by the window rule of the NSA paper at multiples of a period, or by EASY at every event; **every allocator "
         "gets the same jobs at the same times** (checked), on the idle nodes that it has left itself. `lns` takes "
         f"{STEPS} steps a window, nothing has a time limit, seed 0. Hop costs are means over the jobs of two or more "

@@ -117,9 +117,8 @@ def main() -> None:
         [table, *facts],
         f"{WINDOWS} windows each by `allocopt generate windows` (advanced by `annealing`), then every contender with "
         f"a limit of {LIMIT_S:.0f} s, seed 0; every allocation is verified. Integer programs prove 97 % and more. One "
-        "processor of a log counts as one node. Sources: the workload file of the NSA authors' repository "
-        "hpcschedule; the CTC SP2 log (Dan Dwyer and Steve Hotovy) and the Sandia Ross log (Jon Stearley), cleaned "
-        "versions, of the Parallel Workloads Archive (Dror Feitelson).",
+        "processor of a log counts as one node. The logs are [the archive's](../citing.md#traces) cleaned "
+        "versions.",
     )
 
 

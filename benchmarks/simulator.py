@@ -316,8 +316,7 @@ def main() -> None:
         f"One core, kernels warm, default rules, seed {SEED}; each {repeats} times after once that does not count "
         "(reading at most 5 times, Curie in a plain loop 3). Times are those of `simulate`, which `allocopt simulate` "
         "reports as its run time; reading is not counted. *Kernel* is the compiled part of it, without setting the "
-        "state up. Curie is the CEA Curie log (Joseph Emeras) of the Parallel Workloads Archive (Dror Feitelson), the "
-        "cleaned version.",
+        "state up. Curie is the cleaned log of [the archive](../citing.md#traces).",
         is_quick=options.quick,
     )
 

@@ -29,6 +29,9 @@ ByRow = dict[str, dict[str, Row]]
 Lines = Mapping[str, tuple[Sequence[float] | FloatArray, Sequence[float] | FloatArray]]
 """Abscissas and ordinates of lines by their names."""
 
+# Said once, by the list of results.
+_USUAL_MACHINE = ", AMD EPYC, 2 cores, Python 3.11.7"
+
 # Longer lines are drawn without their points.
 _MOST_POINTS = 30
 
@@ -225,7 +228,6 @@ def _how() -> str:
     script = f"benchmarks/{Path(sys.argv[0]).name}" if spec is None else f"-m {spec.name}"
     # Of a path only the name, for folders differ from machine to machine.
     arguments = (Path(one).name if Path(one).is_absolute() else one for one in sys.argv[1:])
-    return (
-        f"`python {' '.join([script, *arguments])}`, commit "
-        f"{facts['commit']}, {facts['machine']}, Python {facts['python']}."
-    )
+    machine = f", {facts['machine']}, Python {facts['python']}"
+    elsewhere = "" if machine == _USUAL_MACHINE else machine
+    return f"`python {' '.join([script, *arguments])}`, commit {facts['commit']}{elsewhere}."
