@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from allocopt.simulator.what_if import WhatIf
     from allocopt.solving.budget import Budget
     from allocopt.solving.contract import contract_checks
-    from allocopt.solving.protocol import Solver
-    from allocopt.solving.registry import get_solver, solver_names
+    from allocopt.solving.protocol import Solver, get_solver, solver_names
     from allocopt.solving.result import Result, SolveInterrupted, Status
     from allocopt.solving.solve import solve
     from allocopt.solving.verify import verify
@@ -58,7 +57,7 @@ _HOMES = {
     "Workload": "traces.workload",
     "contract_checks": "solving.contract",
     "get_policy": "simulator.registry",
-    "get_solver": "solving.registry",
+    "get_solver": "solving.protocol",
     "measure": "simulator.metrics",
     "policy_names": "simulator.registry",
     "read_problems": "problems.instances",
@@ -66,7 +65,7 @@ _HOMES = {
     "read_workload": "traces.reading",
     "simulate": "simulator.simulate",
     "solve": "solving.solve",
-    "solver_names": "solving.registry",
+    "solver_names": "solving.protocol",
     "verify": "solving.verify",
     "write_problems": "problems.instances",
     "write_topology": "cluster.reading",

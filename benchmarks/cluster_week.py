@@ -9,7 +9,7 @@ from allocopt.arrays import IntArray
 from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.reading import read_cluster
 from allocopt.cluster.request import ClusterRequest
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.schedule import ClusterSchedule
 from allocopt.simulator.shared.simulation import admitted

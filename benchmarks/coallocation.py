@@ -9,7 +9,7 @@ import allocopt
 from allocopt.problems.coallocation.generate import synthetic_coallocation
 from allocopt.problems.coallocation.pairs import Pairs
 from allocopt.problems.coallocation.problem import CoallocationObjective
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from formulations.backends import cp_sat, highs, scip
 from formulations.backends.program import Request
 from formulations.coallocation import CoallocationModel

@@ -9,7 +9,7 @@ import numpy as np
 import allocopt
 from allocopt.problems.knapsack.generate import synthetic_knapsack
 from allocopt.problems.knapsack.packing import Gains
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from formulations.knapsack.dynamic import Items, add_counted_jobs
 from papers.pages import page_parser, write_page
 

@@ -13,7 +13,7 @@ from allocopt.kernels.random import folded
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.generate import synthetic_problem
 from allocopt.problems.topology.tables import encode, group_tree
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.window import solver_allocator, windows
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver

@@ -9,9 +9,9 @@ import numpy as np
 import allocopt
 from allocopt.arrays import IntArray
 from allocopt.problems.coallocation.generate import MeasuredPairs
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from allocopt.traces.job_profile import StageKind
-from learned.asax.agent import Asax, Decision
+from learned.asax.scheduler import Asax, Decision
 from learned.asax.trees import Experts, State
 from papers.pages import page_parser, write_page
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from allocopt.arrays import FloatArray
 from allocopt.cluster.platform import Platform
-from allocopt.report.table import aligned_table
+from allocopt.report.words import aligned_table
 from allocopt.simulator.registry import get_policy
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import Decision, ListScheduler, Reserve, Scheduler, Start

@@ -17,7 +17,7 @@ from allocopt.arrays import FloatArray
 from allocopt.cluster.platform import Platform
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.metrics import Trim, measure
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.schedule import Schedule
@@ -25,8 +25,7 @@ from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.window import TopologyAllocator, WindowScheduler
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, IncumbentCallback, Solver
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import Capabilities, IncumbentCallback, Solver, get_solver
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload

@@ -6,7 +6,7 @@ import allocopt
 from allocopt.cluster.options import FatTreeOptions
 from allocopt.problems.placement.generate import synthetic_placement
 from allocopt.problems.placement.problem import PlacementProblem
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from papers.pages import page_parser, write_page
 
 RULES, LIMITS_S = ("first-fit", "cons-tres"), (1.0, 10.0)

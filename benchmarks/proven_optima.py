@@ -10,7 +10,7 @@ from statistics import fmean
 
 import allocopt
 from allocopt.problems.instances import problem_from_object
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from allocopt.topology import TopologyProblem
 from papers.pages import page_parser, write_page
 

@@ -13,7 +13,7 @@ from statistics import fmean, median
 import allocopt
 from allocopt.experiments.grids import compare
 from allocopt.report.rows import BenchRow
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Status
 from allocopt.solving.solution_files import BestKnown

@@ -7,7 +7,7 @@ import numpy as np
 from allocopt.arrays import IntArray
 from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.named import NamedTree, placed_tree
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.recorded import Record, Regret
 from allocopt.traces.reading import read_workload

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from statistics import fmean, median
 
 import allocopt
-from allocopt.report.table import aligned_table
+from allocopt.report.words import aligned_table
 from allocopt.topology import TopologyProblem
 from papers.pages import page_parser, write_page
 

@@ -18,7 +18,7 @@ from plain_loop import plain_starts
 
 from allocopt.cluster.platform import Platform
 from allocopt.envs.batch_scheduling.task import BatchSchedulingEnv, BatchSchedulingVectorEnv
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.registry import get_policy, policy_names
 from allocopt.simulator.rules import Backfill, QueueOrder, Rules
 from allocopt.simulator.scheduler import Decision, ListScheduler, Scheduler, Start

@@ -20,7 +20,7 @@ from allocopt.cluster import read_cluster
 from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.request import ClusterRequest, Request
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.shared.kernel import simulate_shared
 from allocopt.simulator.shared.simulation import SharedRules, new_shared, places_of, run_shared

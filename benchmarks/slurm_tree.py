@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import allocopt
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from allocopt.topology import Allocation, TopologyProblem
 from papers.pages import page_parser, write_page
 

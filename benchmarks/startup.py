@@ -15,7 +15,7 @@ from statistics import median
 import numpy as np
 
 import allocopt
-from allocopt.report.table import aligned_table
+from allocopt.report.words import aligned_table
 from allocopt.topology import Job, TopologyProblem
 from papers.pages import page_parser, write_page
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import allocopt
 from allocopt.errors import UsageError
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from allocopt.solving.solve import check_takes
 from allocopt.topology import TopologyProblem
 from formulations.backends.solver import pool_of

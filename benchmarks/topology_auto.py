@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 import allocopt
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from allocopt.solving.solution_files import read_best_known
 from allocopt.topology import TopologyProblem
 from papers.pages import page_parser, write_page

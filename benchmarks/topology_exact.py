@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 import allocopt
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from papers.pages import page_parser, write_page
 
 FAMILIES = ("paper", "repo", "burst")

@@ -19,7 +19,7 @@ import numpy as np
 import allocopt
 from allocopt.errors import UsageError
 from allocopt.problems.topology.generate import synthetic_problem
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from allocopt.solving.solve import check_takes
 from allocopt.topology import TopologyProblem
 from papers.pages import page_parser, write_lines, write_page

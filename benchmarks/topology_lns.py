@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 import allocopt
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from allocopt.topology import TopologyProblem
 from papers.pages import page_parser, write_lines, write_page
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from allocopt.envs.dras.task import Episodes, ObservationName, Observing, Options
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.rules import Reservations
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler, Scheduler

@@ -26,8 +26,7 @@ from allocopt.problems.placement.window import Window
 from allocopt.solving import Run, StopReason
 from allocopt.solving.base import ask
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Solver
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import Solver, get_solver
 from formulations.backends.program import BinaryProgram, Formulation, Names, Rows
 from formulations.backends.solver import BackEndSolver
 

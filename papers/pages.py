@@ -17,7 +17,7 @@ from allocopt.arrays import FloatArray
 from allocopt.files.writing import write_text
 from allocopt.report.plot import WIDTH, Axis, Colours, Figure, Panel
 from allocopt.report.provenance import provenance
-from allocopt.report.table import Cell, aligned_table, cell_text
+from allocopt.report.words import Cell, aligned_table, cell_text
 
 _DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"

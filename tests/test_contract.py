@@ -27,8 +27,7 @@ from allocopt.problems.knapsack.generate import synthetic_knapsack
 from allocopt.problems.placement.generate import synthetic_placement
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Promise, Solver
-from allocopt.solving.registry import get_solver, solver_names
+from allocopt.solving.protocol import Promise, Solver, get_solver, solver_names
 from allocopt.solving.result import EQUAL_RELATIVE, Incumbent, Result, Status, StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify, verify_result

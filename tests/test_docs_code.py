@@ -20,7 +20,7 @@ from support.notebooks import settled
 from support.pages import Step, fits, steps_of
 
 from allocopt.traces.generators import lublin_workload
-from allocopt.traces.swf import Swf
+from allocopt.traces.text import Swf
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

@@ -11,7 +11,7 @@ from support.agents import write_permuted
 
 from allocopt.problems.instances import read_problems
 from allocopt.problems.topology import TopologyProblem
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import get_solver
 from allocopt.solving.solution_files import read_best_known
 from allocopt.solving.solve import solve
 from learned.rl.training import RESERVED

@@ -63,11 +63,10 @@ def _bench(
     from allocopt.cli.grids import finished_rows, whole_numbers
     from allocopt.cli.options import check_files_differ
     from allocopt.experiments.grids import bench_grid, bench_row, contenders
-    from allocopt.experiments.tables import check_suffix, write_table
     from allocopt.kernels.ready import make_ready
     from allocopt.problems.instances import instance_path, read_instances
     from allocopt.report.provenance import provenance
-    from allocopt.report.rows import TrajectoryRow
+    from allocopt.report.rows import TrajectoryRow, check_suffix, write_table
     from allocopt.report.terminal import summary_table
     from allocopt.solving.budget import Budget
     from allocopt.solving.solution_files import FILE_NAME, best_known_beside, read_best_known

@@ -69,7 +69,7 @@ def _locality(
 ) -> None:
     """Fit the locality penalty: service time - requested time = base + GPUs x slope, by workload type and policy."""
     from allocopt.files.faults import problem_faults_named
-    from allocopt.report.table import aligned_table
+    from allocopt.report.words import aligned_table
     from allocopt.simulator.fitting import fit_locality
     from allocopt.simulator.locality import Measured, PenaltyTable
 

@@ -11,7 +11,7 @@ from allocopt.cli.terminal import listed
 def command(as_json: Json = False) -> None:
     """Print versions for a bug report, and let every solver solve shipped problems; exit code 1 if one fails."""
     from allocopt.report.provenance import package_versions, provenance
-    from allocopt.solving.registry import solver_names
+    from allocopt.solving.protocol import solver_names
 
     facts = {**provenance(), **package_versions()}
     checks = {name: _check(name) for name in solver_names()}
@@ -32,7 +32,7 @@ def _check(name: str) -> str:
     from allocopt.problems.instances import shipped_problems
     from allocopt.problems.kind import get_kind
     from allocopt.report.rows import shown
-    from allocopt.solving.registry import get_solver, kinds_of_solver
+    from allocopt.solving.protocol import get_solver, kinds_of_solver
     from allocopt.solving.solve import prepare, solve
 
     found, versions = [], []

@@ -72,8 +72,7 @@ def run_grid(
     KeyboardInterrupt
         After Ctrl-C; it tells how much is done and where it is kept.
     """
-    from allocopt.experiments.engine import run
-    from allocopt.experiments.progress import Progress
+    from allocopt.experiments.engine import Progress, run
 
     total, done = len(grid.cells), len(grid.finished(store.rows()))
     progress = Progress(total, done, sys.stderr, noun)

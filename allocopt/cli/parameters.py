@@ -47,7 +47,7 @@ def _own(run: Callable[..., object]) -> dict[str, Parameter]:
 
 # The function of each registry, by module.
 _REGISTRIES = {
-    "solvers": ("allocopt.solving.registry", "solver_names"),
+    "solvers": ("allocopt.solving.protocol", "solver_names"),
     "policies": ("allocopt.simulator.registry", "policy_names"),
     "artifacts": ("allocopt.reproduction", "reproduction_names"),
 }

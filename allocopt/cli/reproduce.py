@@ -53,7 +53,7 @@ def command(
     from allocopt.experiments.grids import reproduction_grid
     from allocopt.files.writing import write_text
     from allocopt.report.provenance import provenance
-    from allocopt.report.table import aligned_table
+    from allocopt.report.words import aligned_table
     from allocopt.reproduction import ReproductionRequest, get_reproduction, reproduction_names
 
     if name is None:

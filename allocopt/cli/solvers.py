@@ -10,8 +10,8 @@ from allocopt.cli.terminal import listed, screen_width
 def command(as_json: Json = False) -> None:
     """List the installed solvers: kinds of problems, strategies, promises and the largest size each takes."""
     from allocopt.problems.kind import get_kind
-    from allocopt.report.table import aligned_table
-    from allocopt.solving.registry import solver_names
+    from allocopt.report.words import aligned_table
+    from allocopt.solving.protocol import solver_names
 
     rows = [_row(name) for name in solver_names()]
     if as_json:
@@ -39,7 +39,7 @@ def _row(name: str) -> dict[str, Any]:
     from allocopt.cli.terminal import prints_on_stderr
     from allocopt.errors import AllocoptError, MissingPackageError
     from allocopt.plugins import Fence
-    from allocopt.solving.registry import get_solver, kinds_of_solver
+    from allocopt.solving.protocol import get_solver, kinds_of_solver
 
     kinds = kinds_of_solver(name)
     try:

@@ -45,9 +45,9 @@ def command(
     from allocopt.cli.grids import check_none_failed, run_grid
     from allocopt.experiments.plan import plan
     from allocopt.experiments.store import Status, Store
-    from allocopt.experiments.tables import check_suffix, write_table
     from allocopt.experiments.workers import LocalWorkers
     from allocopt.report.provenance import provenance
+    from allocopt.report.rows import check_suffix, write_table
 
     output = file.with_suffix(".csv") if out is None else out
     check_suffix(output, ".csv", ".jsonl")

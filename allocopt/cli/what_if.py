@@ -180,9 +180,9 @@ def _what_if(
     from allocopt.cli.options import check_files_differ
     from allocopt.cluster.cluster import Cluster
     from allocopt.experiments.grids import schedule_of, what_if_grid
-    from allocopt.experiments.tables import check_suffix, write_table
     from allocopt.report.assumptions import assumptions
     from allocopt.report.provenance import provenance
+    from allocopt.report.rows import check_suffix, write_table
     from allocopt.report.schedule_files import write_schedule_csv
     from allocopt.report.what_if import WhatIfRow, baseline, what_if_tables
     from allocopt.simulator.rules import Rules

@@ -14,9 +14,9 @@ from typing import Annotated, Any, cast
 
 from pydantic import Field, RootModel
 
-from allocopt.cluster.conf_lines import ConfLine, ConfReader, names_in
 from allocopt.cluster.hostlist import HostlistError, HostlistExpander, fold_hostlist
 from allocopt.cluster.named import NamedTree, Switch, tree_of_switches
+from allocopt.cluster.slurm_conf import ConfLine, ConfReader, names_in
 from allocopt.errors import BadFileError
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import FileModel, validated

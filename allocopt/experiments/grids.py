@@ -27,8 +27,7 @@ from allocopt.simulator.recorded import RECORDED
 from allocopt.simulator.schedule import ClusterSchedule, Schedule
 from allocopt.simulator.what_if import WhatIf
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Solver
-from allocopt.solving.registry import get_solver, kinds_of_solver
+from allocopt.solving.protocol import Solver, get_solver, kinds_of_solver
 from allocopt.solving.solution_files import NO_STRATEGY, BestKnown
 from allocopt.solving.solve import check_available
 

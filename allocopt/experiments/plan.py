@@ -33,8 +33,7 @@ from allocopt.problems.base import Problem
 from allocopt.problems.instances import read_instances
 from allocopt.problems.kind import kind_of
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Solver
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import Solver, get_solver
 from allocopt.solving.solve import check_takes
 from allocopt.traces.workload import Workload
 

@@ -37,7 +37,7 @@ from allocopt.simulator.shared.state import Allocation
 from allocopt.simulator.simulate import as_scheduler, entries_of, simulate
 from allocopt.simulator.window import TopologyAllocator, WindowScheduler
 from allocopt.solving.budget import Budget
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import get_solver
 from allocopt.traces.csv_columns import Columns
 from allocopt.traces.executables import Executables, profiled_jobs, read_profiles
 from allocopt.traces.irmasim import read_irmasim

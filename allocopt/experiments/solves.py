@@ -12,8 +12,7 @@ from allocopt.problems.instances import read_instances
 from allocopt.problems.kind import kind_of
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Solver
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import Solver, get_solver
 from allocopt.solving.result import Incumbent, Result, SolveInterrupted
 from allocopt.solving.solution_files import read_solution, solution_of
 from allocopt.solving.solve import prepare, solve

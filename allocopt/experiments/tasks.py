@@ -22,8 +22,7 @@ from allocopt.problems.base import Problem
 from allocopt.problems.instances import object_from_problem, shipped_problems
 from allocopt.report.rows import SimulateRow, SolveRow, TrajectoryRow
 from allocopt.simulator.metrics import measure
-from allocopt.solving.protocol import Solver
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import Solver, get_solver
 from allocopt.solving.result import Result
 from allocopt.solving.solve import solve
 from allocopt.traces.workload import COLUMNS, Workload

@@ -20,8 +20,7 @@ from allocopt.simulator.shared.kernel import simulate_shared
 from allocopt.simulator.shared.simulation import SharedRules, new_shared, places_of
 from allocopt.simulator.shared.state import Allocation as Rule
 from allocopt.simulator.shared.state import Shared
-from allocopt.solving.protocol import Solver
-from allocopt.solving.registry import get_solver, solver_names
+from allocopt.solving.protocol import Solver, get_solver, solver_names
 from allocopt.solving.result import Result
 from allocopt.solving.solve import prepare, solve
 from allocopt.solving.verify import verify

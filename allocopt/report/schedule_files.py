@@ -11,7 +11,7 @@ from allocopt.files.writing import write_text
 from allocopt.simulator.multicore.simulation import MulticoreSchedule
 from allocopt.simulator.schedule import Schedule
 from allocopt.traces.records import Number, Row, plain, rows_of
-from allocopt.traces.swf import write_swf
+from allocopt.traces.text import write_swf
 from allocopt.version import __version__
 
 SCHEDULE_COLUMNS = ("job_id", "submit", "start", "end", "processors", "run", "estimate")

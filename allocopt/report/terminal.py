@@ -6,7 +6,7 @@ from statistics import fmean, median
 
 from allocopt.problems.kind import get_kind, is_maximized
 from allocopt.report.rows import BenchRow, SolveRow
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.metrics import Metrics
 from allocopt.solving.solution_files import BestKnown
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.report.table import Cell, aligned_table
-from allocopt.report.words import percent
+from allocopt.report.words import Cell, aligned_table, percent
 from allocopt.simulator.metrics import is_overloaded
 from allocopt.simulator.recorded import RECORDED, on_held_nodes
 from allocopt.simulator.what_if import Outcome

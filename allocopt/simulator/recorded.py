@@ -14,7 +14,7 @@ from allocopt.cluster.topology import hop_costs
 from allocopt.problems.topology import Job, TopologyProblem
 from allocopt.problems.topology.placement import Placement
 from allocopt.simulator.schedule import HOP_COST, Schedule
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import get_solver
 from allocopt.solving.result import Status
 from allocopt.solving.solve import prepare, solve
 from allocopt.traces.workload import Workload

@@ -24,8 +24,7 @@ from allocopt.simulator.shared.simulation import allocation_named, listed
 from allocopt.simulator.simulate import as_scheduler, simulate
 from allocopt.simulator.window import TopologyAllocator, WindowScheduler
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Solver
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import Solver, get_solver
 from allocopt.traces.workload import Workload
 
 FIRST = "first"  # name of the allocator that gives every job the first idle nodes

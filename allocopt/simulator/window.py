@@ -26,8 +26,7 @@ from allocopt.simulator.rules import Rules
 from allocopt.simulator.scheduler import Decision, Start, Wait
 from allocopt.simulator.view import View
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Solver
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import Solver, get_solver
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify
 from allocopt.traces.workload import Workload

@@ -12,8 +12,7 @@ from allocopt.problems.base import Problem
 from allocopt.problems.kind import Stage, get_kind
 from allocopt.solving.base import SearchSolver, ask
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver, get_solver
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
 

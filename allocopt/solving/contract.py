@@ -15,8 +15,7 @@ from allocopt.problems.base import Problem
 from allocopt.problems.instances import object_from_problem, shipped_problems
 from allocopt.problems.kind import get_kind, kind_names, kind_of
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Promise, Solver
-from allocopt.solving.registry import get_solver, kinds_of_solver
+from allocopt.solving.protocol import Promise, Solver, get_solver, kinds_of_solver
 from allocopt.solving.result import EQUAL_RELATIVE, Incumbent, Result, Status, StopReason, sign_of, tolerance_of
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify, verify_result

@@ -18,8 +18,7 @@ from allocopt.plugins import Fence
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import kind_name, kind_of
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import IncumbentCallback, Solver
-from allocopt.solving.registry import get_solver, solver_names
+from allocopt.solving.protocol import IncumbentCallback, Solver, get_solver, solver_names
 from allocopt.solving.result import Incumbent, Result
 from allocopt.solving.verify import verify, verify_result
 from allocopt.values import converted

@@ -14,7 +14,7 @@ from allocopt.traces.records import Damage, TraceFormat
 from allocopt.traces.workload import Workload
 
 # The module of this folder and the class in it. They are loaded when they are needed: text does without models of JSON.
-_FORMATS = {".swf": ("swf", "Swf"), ".json": ("batsim", "Batsim"), ".txt": ("nsa", "Nsa")}
+_FORMATS = {".swf": ("text", "Swf"), ".json": ("batsim", "Batsim"), ".txt": ("text", "Nsa")}
 _TABLES = (".csv", ".tsv", ".psv", ".parquet")
 _TAKEN_FOR_NSA = (
     "it was taken for the NSA authors' text, for it does not end in .swf, .json, .events, .csv, .tsv, .psv or .parquet"
@@ -81,7 +81,7 @@ def read_workload(
             return read_events(path, damage)
         if name.endswith(".json"):
             return _format(".json").read(path, damage)
-        from allocopt.traces.swf import Swf
+        from allocopt.traces.text import Swf
 
         return Swf(dependencies=dependencies).read(path, damage)
     first, second = "|", ""

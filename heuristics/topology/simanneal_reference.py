@@ -14,7 +14,7 @@ from allocopt.cluster.topology import hop_costs
 from allocopt.errors import InvalidSolutionError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.verify import check_non_crossing
+from allocopt.problems.topology.problem import check_non_crossing
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Clock
 from heuristics.topology.annealing import DRAWS, Schedule, WindowAnnealing

@@ -1,17 +1,258 @@
-"""Scheduler ``asax``, which places guests by the learner and sets quotas anew while jobs share (sections 3.2, 4.4)."""
+"""Scheduler ``asax``, which places guests by a learner and sets quotas anew while jobs share (sections 3.2, 4.4).
 
-from collections.abc import Hashable, Iterator
+The learner weighs experts by application, and draws quotas by them. The weights learn from the risk of what was done:
+Algorithm 1 of the ASAX paper, lines 1 to 13. A round goes on until some expert has gathered a risk above 1; then the
+weights are set anew. By default, following the errata, ``alpha_t`` is proportional to ``exp(-gamma_t R_t)`` with R_t
+the risk of all rounds so far and ``gamma_t = sqrt(2 ln n / t)``. The printed update multiplies the last weights by
+``exp(-gamma r_t)`` instead: with a constant gamma this is the same thing, with a decreasing one it can lose all the
+time (docs/asax.md).
+
+The file is JSON: ``{"format": "allocopt-asax", "version": 1, "metrics": [..], "update": .., "horizon": ..,
+"applications": {NAME: {"alpha": [..], "round_risk": [..], "past_risk": [..], "rounds": t, "mixture_risk": x,
+"rate_sum": x}}}``.
+"""
+
+import math
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from math import inf
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
+from allocopt.arrays import FloatArray
 from allocopt.errors import UsageError
+from allocopt.files.faults import bad_file, shown
+from allocopt.files.models import check_header
+from allocopt.files.reading import parse_json, read_text
+from allocopt.files.writing import json_by_line, write_text
 from allocopt.simulator.quota.execution import Allocation, Progress, QuotaView
 from allocopt.simulator.quota.scheduler import QuotaScheduler
 from allocopt.simulator.scheduler import PlaceGuest, SetQuota, Start
-from learned.asax.agent import Asax, Decision, Knowledge, Loss
 from learned.asax.trees import Experts, State
+
+ROUND_RISK = 1.0  # Risk of an expert beyond which a round ends (line 3)
+FORMAT, VERSION = "allocopt-asax", 1
+ARRAYS = ("alpha", "round_risk", "past_risk")
+NUMBERS = ("mixture_risk", "rate_sum")
+SUM_TOLERANCE = 1e-9
+LEAST_LIKELY = 1e-9  # How likely any quota above 0 has to be to be drawn for a guest that is there
+
+
+class _Update(StrEnum):
+    """Rule by which risks set the weights at the end of a round."""
+
+    # From the risk of all rounds, at a rate that decreases with their number
+    CUMULATIVE = "cumulative"
+    # From the last weights and the risk of the last round (line 12), at a constant rate
+    AS_PRINTED = "as-printed"
+
+
+@dataclass
+class _Weights:
+    """Weights of n experts; raises `UsageError` if there is no expert, or the horizon is not positive."""
+
+    n: int
+    update: _Update = _Update.CUMULATIVE
+    horizon: int = 1000  # Rounds for which the constant rate of ``as-printed`` is best
+    alpha: FloatArray = field(init=False)  # The weights, summing to 1, shape ``(n,)``
+    # Risk of each expert in the round that goes on, and in those that are over, shape ``(n,)``
+    round_risk: FloatArray = field(init=False)
+    past_risk: FloatArray = field(init=False)
+    rounds: int = field(init=False, default=0)  # Rounds that are over
+    # Risk of the mixture in all rounds: the sum of alpha times the experts' risks at that time
+    mixture_risk: float = field(init=False, default=0.0)
+    rate_sum: float = field(init=False, default=0.0)  # Sum of gamma over the rounds that are over
+
+    def __post_init__(self) -> None:
+        if self.n < 1 or self.horizon < 1:
+            raise UsageError(f"there are {self.n} experts and {self.horizon} rounds, must be at least one of each")
+        self.update = _Update(self.update)
+        self.alpha = np.full(self.n, 1.0 / self.n)
+        self.round_risk, self.past_risk = np.zeros(self.n), np.zeros(self.n)
+
+    def gamma(self, t: int) -> float:
+        """Rate of round t, counted from 1."""
+        return math.sqrt(2 * math.log(self.n) / (t if self.update is _Update.CUMULATIVE else self.horizon))
+
+    def add(self, risks: FloatArray) -> bool:
+        """Add each expert's risk of an action, in [0, 1] (line 10); return whether a round ended, with new weights."""
+        self.mixture_risk += float(self.alpha @ risks)
+        self.round_risk += risks
+        if self.round_risk.max() <= ROUND_RISK:
+            return False
+        self.rounds += 1
+        gamma = self.gamma(self.rounds)
+        self.rate_sum += gamma
+        self.past_risk += self.round_risk
+        if self.update is _Update.CUMULATIVE:
+            logs = -gamma * self.past_risk
+        else:
+            logs = np.log(np.maximum(self.alpha, np.finfo(float).tiny)) - gamma * self.round_risk
+        raised = np.exp(logs - logs.max())
+        self.alpha = raised / raised.sum()
+        self.round_risk = np.zeros(self.n)
+        return True
+
+    @property
+    def excess_risk(self) -> float:
+        """Risk of the mixture less that of the best expert, over all rounds and the one that goes on (Eq. 4)."""
+        return self.mixture_risk - float((self.past_risk + self.round_risk).min())
+
+    @property
+    def risk_bound(self) -> float:
+        """Bound of the excess risk, ``ln n / gamma_t + 1/2 sum gamma_s``, t the present round (Theorem 1; errata)."""
+        gamma = self.gamma(self.rounds + 1)
+        return math.log(self.n) / gamma + (self.rate_sum + gamma) / 2 if gamma else 0.0
+
+
+@dataclass
+class Knowledge:
+    """Weights by application, for experts of these metrics; see `_Weights`."""
+
+    metrics: tuple[str, ...]
+    update: _Update = _Update.CUMULATIVE
+    horizon: int = 1000
+    applications: dict[str, _Weights] = field(init=False, default_factory=dict)
+
+    def of(self, application: str) -> _Weights:
+        """Return the weights of an application, equal ones for one that has not been seen."""
+        if application not in self.applications:
+            self.applications[application] = _Weights(len(self.metrics), self.update, self.horizon)
+        return self.applications[application]
+
+    def save(self, path: Path | str) -> None:
+        """Write the weights of all applications."""
+        applications = {}
+        for name, weights in sorted(self.applications.items()):
+            arrays = {part: [float(value) for value in getattr(weights, part)] for part in ARRAYS}
+            numbers = {part: float(getattr(weights, part)) for part in NUMBERS}
+            applications[name] = {**arrays, "rounds": weights.rounds, **numbers}
+        header = {"format": FORMAT, "version": VERSION, "metrics": list(self.metrics)}
+        told = {"update": str(self.update), "horizon": self.horizon, "applications": applications}
+        write_text(Path(path), json_by_line({**header, **told}))
+
+    @classmethod
+    def load(cls, path: Path | str, metrics: tuple[str, ...]) -> "Knowledge":
+        """Read what was saved; raises `BadFileError` if the file is broken or its experts have other metrics."""
+        path = Path(path)
+        held = check_header(parse_json(read_text(path), path), path, FORMAT)
+        if held.get("metrics") != list(metrics):
+            raise bad_file(path, "metrics", f"are {held.get('metrics')}, the experts have {list(metrics)}")
+        update, horizon, applications = held.get("update"), held.get("horizon"), held.get("applications")
+        if not isinstance(update, str) or update not in list(_Update):
+            raise bad_file(path, "update", f"is {shown(update)}, must be one of {', '.join(_Update)}")
+        if type(horizon) is not int or horizon < 1:
+            raise bad_file(path, "horizon", f"is {shown(horizon)}, must be a whole number from 1 on")
+        if not isinstance(applications, dict):
+            raise bad_file(path, "applications", f"is {shown(applications)}, must be an object")
+        knowledge = cls(metrics, _Update(update), horizon)
+        for name, one in applications.items():
+            _fill(knowledge.of(name), one, f"applications.{name}", path)
+        return knowledge
+
+
+def _fill(weights: _Weights, held: Any, place: str, path: Path) -> None:
+    if not isinstance(held, Mapping) or set(held) != {*ARRAYS, *NUMBERS, "rounds"}:
+        raise bad_file(path, place, f"must have the keys {', '.join((*ARRAYS, 'rounds', *NUMBERS))}")
+    for name in ARRAYS:
+        setattr(weights, name, _array(held[name], weights.n, f"{place}.{name}", path))
+    if abs(float(weights.alpha.sum()) - 1) > SUM_TOLERANCE:
+        raise bad_file(path, f"{place}.alpha", f"sums to {weights.alpha.sum():g}, must sum to 1")
+    if type(held["rounds"]) is not int or held["rounds"] < 0:
+        raise bad_file(path, f"{place}.rounds", f"is {shown(held['rounds'])}, must be a whole number from 0 on")
+    weights.rounds = held["rounds"]
+    weights.mixture_risk, weights.rate_sum = (
+        float(_array([held[name]], 1, f"{place}.{name}", path)[0]) for name in NUMBERS
+    )
+
+
+def _array(held: Any, count: int, place: str, path: Path) -> FloatArray:
+    good = isinstance(held, list) and len(held) == count
+    if not good or not all(type(value) in (int, float) and 0 <= value < np.inf for value in held):
+        raise bad_file(path, place, f"must hold {count} numbers from 0 on")
+    return np.array(held, dtype=np.float64)
+
+
+class Decision(NamedTuple):
+    """Quota that was drawn for the guest of a running job, and the likelihood that each expert gave it."""
+
+    application: str
+    percent: int
+    likelihoods: FloatArray
+
+
+class Loss(StrEnum):
+    """Loss of a host by its guest, which the paper defines in two ways."""
+
+    # How far it is going to pass its limit, over the limit (section 3.2)
+    LIMIT = "limit"
+    # How much longer its work takes at present (section 4.4: 0 where nothing is degraded)
+    DEGRADATION = "degradation"
+
+
+@dataclass
+class Asax:
+    """The learner (Algorithm 1); raises `UsageError` if the knowledge is of other experts, or a number out of range."""
+
+    experts: Experts  # The trees
+    knowledge: Knowledge  # What is known of applications; it grows
+    full_loss_at: float = 1.0  # Share of its limit by which a job passes it at a loss of 1, positive
+
+    def __post_init__(self) -> None:
+        metrics = tuple(expert.metric for expert in self.experts.experts)
+        if self.knowledge.metrics != metrics:
+            raise UsageError(f"the knowledge is that of experts for {self.knowledge.metrics}, not for {metrics}")
+        if not self.full_loss_at > 0:
+            raise UsageError(f"full_loss_at is {self.full_loss_at}, must be positive")
+
+    @classmethod
+    def untrained(
+        cls,
+        experts: Experts | None = None,
+        update: str = _Update.CUMULATIVE,
+        horizon: int = 1000,
+        full_loss_at: float = 1.0,
+    ) -> "Asax":
+        """Return a learner without knowledge, with the experts of the package if none are given."""
+        trees = Experts.read() if experts is None else experts
+        metrics = tuple(expert.metric for expert in trees.experts)
+        return cls(trees, Knowledge(metrics, _Update(update), horizon), full_loss_at)
+
+    def mixture(self, application: str, state: State) -> FloatArray:
+        """Return the probability of each action (line 6), shape ``(m,)``."""
+        return np.asarray(self.knowledge.of(application).alpha @ self.experts.probabilities(state))
+
+    def decide(self, application: str, state: State, rng: np.random.Generator, is_shared: bool = False) -> Decision:
+        """Draw a quota for a guest of a running job (lines 4 to 7).
+
+        Where the guest is there already, and stays, 0 is not drawn, and the smallest quota is taken where all say 0.
+        """
+        table = self.experts.probabilities(state)
+        likely = self.knowledge.of(application).alpha @ table
+        if is_shared:
+            likely[0] = 0.0
+            likely[1] += likely.sum() <= LEAST_LIKELY
+        action = int(rng.choice(len(likely), p=likely / likely.sum()))
+        return Decision(application, self.experts.actions[action], table[:, action])
+
+    def performance_loss(self, run_s: float, walltime_s: float) -> float:
+        """Return the share of its limit by which a job passes it, over ``full_loss_at``, at most 1 (3.2; errata)."""
+        return min(1.0, max(0.0, (run_s - walltime_s) / walltime_s) / self.full_loss_at)
+
+    def learn(self, decision: Decision, loss: float) -> bool:
+        """Learn from the host's loss, in [0, 1] (lines 9 to 12); return whether a round ended."""
+        if not 0 <= loss <= 1:
+            raise UsageError(f"the loss is {loss}, must be within 0 .. 1")
+        return self.knowledge.of(decision.application).add(decision.likelihoods * loss)
+
+    def excess_risks(self) -> dict[str, tuple[float, float]]:
+        """Excess risk of each application so far, and its bound."""
+        known = self.knowledge.applications.items()
+        return {name: (weights.excess_risk, weights.risk_bound) for name, weights in known}
+
 
 ROUNDING = 1e-6  # Cores, and cores' worth of memory, that sums may lose
 

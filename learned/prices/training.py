@@ -12,7 +12,7 @@ from allocopt.errors import UsageError
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.generate import synthetic_problem
 from allocopt.simulator.window import solver_allocator, windows
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import get_solver
 from allocopt.solving.solve import solve
 from allocopt.traces.generators import uniform_workload
 from learned.rl.training import DeclaredTraining, Trained, option

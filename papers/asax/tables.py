@@ -6,12 +6,10 @@ import numpy as np
 
 from allocopt.reproduction import Records
 from allocopt.simulator.quota.execution import QuotaExecution, QuotaSchedule
-from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing
+from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing, StaticSharing
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES, HOUR_S, QueuedJob, asax_queue, queue_workload
-from heuristics.scheduling.static_sharing import StaticSharing
-from learned.asax.agent import Asax, Loss
-from learned.asax.scheduler import AsaxScheduler
+from learned.asax.scheduler import Asax, AsaxScheduler, Loss
 from papers.artifact import Artifact, Asked, Number, Record, mean_of, published
 
 SEEDS = 10

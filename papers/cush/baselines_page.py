@@ -5,7 +5,7 @@ from itertools import pairwise, product
 
 from allocopt.arrays import FloatArray
 from allocopt.envs.cush.jobsets import HELD_OUT, MACHINES, JobSet, Machine, Recipe
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.locality import SIERRA_TABLE
 from allocopt.simulator.rules import Backfill
 from heuristics.scheduling.job_selection import POLICIES, RULES, run_baseline

@@ -20,7 +20,7 @@ import numpy as np
 from allocopt.envs.cush.jobsets import MACHINES, Machine, Recipe
 from allocopt.envs.cush.task import Episodes, Options
 from allocopt.files.writing import write_text
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.locality import SIERRA_TABLE
 from papers.artifact import read_curve
 from papers.cush.configuration import CUSH

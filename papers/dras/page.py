@@ -18,7 +18,7 @@ import torch
 from allocopt.arrays import FloatArray
 from allocopt.files.writing import write_text
 from allocopt.report.plot import WIDE, Axis, Colours, Key, Panel
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.simulate import simulate
 from learned.dras.jobsets import varied_jobset
 from papers.artifact import Asked

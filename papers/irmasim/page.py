@@ -15,7 +15,7 @@ import numpy as np
 from allocopt.envs.policy_selection.dynamics import LEVELS
 from allocopt.envs.policy_selection.task import Episodes, Options
 from allocopt.report.plot import Axis, Colours, Panel
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.multicore.policies import NodeSelection
 from allocopt.simulator.simulate import simulate
 from learned.irmasim.training import HETEROGENEOUS, PAPERS, SUBSET, Agent, IrmasimTraining, policy_rewards

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocopt.arrays import FloatArray
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from allocopt.traces.workload import Workload
 from papers.artifact import Asked
 from papers.nsa.figures import JOBS, PERIODS_S, Compared, OneByOne, compared

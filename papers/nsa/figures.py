@@ -18,8 +18,7 @@ from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.window import TopologyAllocator, WindowScheduler
-from allocopt.solving.protocol import Solver
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import Solver, get_solver
 from allocopt.topology import OneShot
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed

@@ -14,7 +14,7 @@ from numba import njit
 
 from allocopt.arrays import Float32Array
 from allocopt.report.plot import smoothed
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.words import Cell, aligned_table
 from learned.nsa.networks import NETWORKS, PRINTED_PARAMETERS, Buffers, PackedNetwork, forward
 from learned.nsa.solver import Nsa
 from papers.artifact import read_curve

@@ -13,7 +13,7 @@ from allocopt.cli import doctor, solvers
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import PluginError, PluginWarning, UsageError, WrongAnswerError
 from allocopt.simulator.registry import get_policy
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import get_solver
 from allocopt.solving.solve import solve
 
 PROBLEM = window(FatTree(2, 2, 2), range(8), [2, 3])
@@ -69,7 +69,7 @@ def test_a_broken_solver_is_named_in_one_line_and_hides_no_other(
     assert "\n" not in str(caught.value)
     with pytest.raises(UsageError, match=r"solvers that do: .*scip-paper"):
         solve(PROBLEM, "scas", "greedy")
-    monkeypatch.setattr("allocopt.solving.registry.solver_names", lambda: [name, "sequential"])
+    monkeypatch.setattr("allocopt.solving.protocol.solver_names", lambda: [name, "sequential"])
     solvers.command(as_json=True)
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["available"] for row in rows] == [False, True]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.workloads import busy_days
 
-from allocopt.traces.swf import Swf
+from allocopt.traces.text import Swf
 
 TRAINING = (
     *("cush/test_learner.py", "cush/test_training.py", "irmasim/test_training.py"),

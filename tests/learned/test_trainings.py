@@ -14,7 +14,7 @@ from allocopt.simulator.locality import Policy
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.registry import get_policy
 from allocopt.simulator.simulate import simulate
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import get_solver
 from allocopt.solving.solve import solve
 from allocopt.training import TrainingRequest, get_training
 from learned.dras.jobsets import EVALUATION_SEEDS

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from allocopt.problems.coallocation.interference import Sharing
 from allocopt.problems.coallocation.pairs import MOST_TERMS, MOST_TRIPLES
-from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem
-from allocopt.problems.coallocation.verify import verify_coallocation
+from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem, verify_coallocation
 from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage
 
 

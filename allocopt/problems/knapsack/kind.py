@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage
 from allocopt.problems.knapsack.packing import MOST_JOBS, MOST_PLACES
-from allocopt.problems.knapsack.problem import KnapsackProblem, Selection
-from allocopt.problems.knapsack.verify import verify_selection
+from allocopt.problems.knapsack.problem import KnapsackProblem, Selection, verify_selection
 
 
 class KnapsackKind(ProblemKind[KnapsackProblem, Selection]):

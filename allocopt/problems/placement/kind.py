@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from allocopt.cluster.topology import hop_costs
 from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage
-from allocopt.problems.placement.problem import PlacementProblem, Placements
-from allocopt.problems.placement.verify import verify_placements
+from allocopt.problems.placement.problem import PlacementProblem, Placements, verify_placements
 
 FEW_PAIRS, PROOF_S = 250_000, 2e-4  # jobs times nodes up to which programs are proved in a minute; seconds for each
 FEW_STEPS = 2000  # of the search whose answer speeds up the proof after it

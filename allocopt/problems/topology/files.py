@@ -31,8 +31,9 @@ from allocopt.problems.topology.problem import (
     Allocation,
     Job,
     TopologyProblem,
+    allocation_order,
+    check_order,
 )
-from allocopt.problems.topology.verify import allocation_order, check_order
 
 Hops = Annotated[list[Annotated[int, Field(ge=0, le=INT64_MAX)]], Field(min_length=1)]
 Pairs = Literal["ordered", "unordered"]

@@ -6,8 +6,7 @@ from allocopt.cluster.topology import hop_costs
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.kind import DATA, Codec, Generator, NodeMap, ProblemKind, Stage
-from allocopt.problems.topology.problem import Allocation, TopologyProblem
-from allocopt.problems.topology.verify import verify_allocation
+from allocopt.problems.topology.problem import Allocation, TopologyProblem, verify_allocation
 
 FEW_JOBS = 12
 """Jobs up to which an unrestricted window is mostly solved to proof; beyond, prices bound it better and faster."""

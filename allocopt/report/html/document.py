@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from allocopt.report.plot import Figure
-from allocopt.report.table import Cell
+from allocopt.report.words import Cell
 
 
 @dataclass(frozen=True, slots=True)

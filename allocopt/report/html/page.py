@@ -14,8 +14,7 @@ from allocopt.files.writing import write_text
 from allocopt.report.html.document import Section, Table
 from allocopt.report.palette import DARK, LIGHT
 from allocopt.report.plot import WIDTH, Figure, Key, check_installed
-from allocopt.report.table import cell_text
-from allocopt.report.words import EN_DASH, number, printable
+from allocopt.report.words import EN_DASH, cell_text, number, printable
 from allocopt.version import __version__
 
 # Units at the end of a title are not to stand alone in a line.

@@ -1,6 +1,7 @@
-"""Schedulers of shared allocations; ``space-sharing`` shares none, ``coallocation`` asks a solver for all guests.
+"""Schedulers of shared allocations: ``space-sharing``, ``static-50`` and ``coallocation``.
 
-The first is FCFS with EASY backfilling, the other does the same, and then solves the co-allocation of waiting to
+The first is FCFS with EASY backfilling and shares none, the second shares every allocation half and half, whatever runs
+on it (the ASAX paper's *Static*), the third does as the first, and then solves the co-allocation of waiting to
 running jobs at every scheduling point. `AskingSimulation` stops wherever somebody outside is to say a quota.
 """
 
@@ -13,14 +14,14 @@ import numpy as np
 
 from allocopt.errors import UsageError
 from allocopt.problems.coallocation.interference import Interference, Sharing
-from allocopt.problems.coallocation.problem import CoallocationObjective, CoallocationProblem
+from allocopt.problems.coallocation.problem import LARGEST_PERCENT, CoallocationObjective, CoallocationProblem
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.quota.execution import Allocation, QuotaExecution, QuotaSchedule, QuotaView
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import Decision, PlaceGuest, SetQuota
 from allocopt.simulator.view import View
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import get_solver
 from allocopt.solving.solve import solve
 from allocopt.traces.applications import QueuedJob, queue_workload
 from allocopt.traces.executables import WORKFLOWS, profiled_jobs
@@ -85,6 +86,31 @@ class SpaceSharing(QuotaScheduler):
 
 # Seconds of work below which a job is about to end, and no longer a host.
 _SOON_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class StaticSharing(QuotaScheduler):
+    """Share space, and place each job that still waits beside the first one that has the cores and no guest."""
+
+    percent: int = 50  # quota of every guest, above 0 and at most 90; any other is a `UsageError`
+    heeds_memory: bool = False  # whether the first one must have the memory, too: what the paper's does not look at
+
+    def __post_init__(self) -> None:
+        if not 0 < self.percent <= LARGEST_PERCENT:
+            raise UsageError(f"the quota is {self.percent} %, must be above 0 and at most {LARGEST_PERCENT} %")
+
+    @property
+    def name(self) -> str:
+        """Its name: the quota behind ``static-``."""
+        return f"static-{self.percent}{'-memory' if self.heeds_memory else ''}"
+
+    def share(self, view: QuotaView) -> Iterator[Decision]:
+        """Start what EASY starts, then place guests; see `QuotaScheduler.share`."""
+        yield from view.easy_starts()
+        for job in list(view.queue):
+            host = next((one for one in view.allocations if one.takes(view.jobs[job].job, self.heeds_memory)), None)
+            if host is not None:
+                yield PlaceGuest(job, host.number, self.percent)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,7 @@ from allocopt.simulator.shared import state as layout
 from allocopt.simulator.shared.kernel import simulate_shared
 from allocopt.simulator.shared.state import ALONE, ASKS, ENDED, NOW, Allocation, Shared
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Solver
-from allocopt.solving.registry import get_solver, solver_names
+from allocopt.solving.protocol import Solver, get_solver, solver_names
 from allocopt.solving.solve import solve
 from allocopt.traces.workload import NO_JOB, OVERSIZED, Workload
 

@@ -22,8 +22,7 @@ from allocopt.problems.topology.tables import TREE_KERNELS, constant_hops, encod
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import ask
 from allocopt.solving.budget import MOST_ITERATIONS, Budget, Clock
-from allocopt.solving.protocol import Solver
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import Solver, get_solver
 from allocopt.topology import TopologySolver
 from formulations.topology.column_generation import Generation, RestrictedMaster
 from formulations.topology.free.layers import LAYER_KERNELS, LayeredSearch, Layers, Order, Outcome

@@ -52,7 +52,7 @@ def test_a_refusal_without_a_reason_says_what_it_was(run: Run, monkeypatch: pyte
     def refuse() -> list[str]:
         raise TimeoutError
 
-    monkeypatch.setattr("allocopt.solving.registry.solver_names", refuse)
+    monkeypatch.setattr("allocopt.solving.protocol.solver_names", refuse)
     monkeypatch.setattr("os.dup2", lambda *descriptors: None)
     answer = run("solvers")
     assert (answer.code, answer.err) == (1, "allocopt: the system refused: TimeoutError\n")

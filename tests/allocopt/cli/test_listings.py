@@ -15,7 +15,7 @@ from allocopt.cli import calibrate, generate, live
 from allocopt.cli.main import COMMANDS, main
 from allocopt.cli.schema import SchemaName
 from allocopt.cli.terminal import listed, screen_width
-from allocopt.solving.registry import solver_names
+from allocopt.solving.protocol import solver_names
 from allocopt.solving.solve import solve
 from heuristics.topology.production_rules import Sequential
 
@@ -79,7 +79,7 @@ def test_the_doctor_lets_every_solver_work(run: Run) -> None:
 
 
 def test_the_doctor_s_lines_are_of_versions_and_solvers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allocopt.solving.registry.solver_names", lambda kind=None: ["sequential", "best-fit"])
+    monkeypatch.setattr("allocopt.solving.protocol.solver_names", lambda kind=None: ["sequential", "best-fit"])
     answer = run("doctor")
     assert answer.code == 0
     assert answer.out.count(" works: ") == 2
@@ -95,7 +95,7 @@ def test_the_doctor_s_limits_do_not_count_compiling(run: Run, monkeypatch: pytes
         seen.append((solver.name, problem) in ready)
         return solve(problem, strategy, solver, **limits)
 
-    monkeypatch.setattr("allocopt.solving.registry.solver_names", lambda kind=None: ["sequential", "best-fit"])
+    monkeypatch.setattr("allocopt.solving.protocol.solver_names", lambda kind=None: ["sequential", "best-fit"])
     monkeypatch.setattr(
         "allocopt.solving.solve.prepare",
         lambda solver, problems: ready.extend((solver.name, problem) for problem in problems),
@@ -109,7 +109,7 @@ def test_ctrl_c_ends_the_doctor(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
     def press(solver: Any, problem: Any, rng: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("allocopt.solving.registry.solver_names", lambda kind=None: ["sequential", "best-fit"])
+    monkeypatch.setattr("allocopt.solving.protocol.solver_names", lambda kind=None: ["sequential", "best-fit"])
     monkeypatch.setattr(Sequential, "allocate", press)
     answer = run("doctor")
     assert (answer.code, answer.out, answer.err) == (130, "", "allocopt: interrupted\n")

@@ -24,13 +24,13 @@ importlib.machinery.PathFinder.find_spec = find_what_is_not_hidden
 CALLING = """
 import contextlib, io, json, sys
 from allocopt.cli.main import main
-from allocopt.solving import registry
+from allocopt.solving import protocol
 
 answers = []
 for arguments in json.loads(sys.argv[1]):
     if arguments == ["doctor"]:
         # All others are examined by the doctor's own test.
-        registry.solver_names = lambda kind=None: ["cp-sat", "highs"]
+        protocol.solver_names = lambda kind=None: ["cp-sat", "highs"]
     sys.argv = ["allocopt", *arguments]
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
         try:

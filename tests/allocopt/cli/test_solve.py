@@ -7,7 +7,7 @@ import pytest
 from support.program import Run
 from support.windows import paper_window
 
-from allocopt.solving.registry import get_solver, solver_names
+from allocopt.solving.protocol import get_solver, solver_names
 from allocopt.solving.solution_files import read_solution
 
 KEYS = ["instance", "kind", "strategy", "solver", "status", "objective", "bound", "gap", "runtime_s", "seed"]

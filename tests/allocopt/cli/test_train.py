@@ -7,7 +7,7 @@ import pytest
 from support.program import Run
 
 from allocopt.traces.generators import lublin_workload
-from allocopt.traces.swf import Swf
+from allocopt.traces.text import Swf
 from learned.weights import read_weights
 
 

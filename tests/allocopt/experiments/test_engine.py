@@ -12,8 +12,7 @@ from support.sweep_tasks import AnsweringTask, CountingTask, DyingTask, HangingT
 
 from allocopt.errors import UsageError
 from allocopt.experiments.cells import Answer, Grid, Row, run_task
-from allocopt.experiments.engine import Executor, Here, run
-from allocopt.experiments.progress import Progress
+from allocopt.experiments.engine import Executor, Here, Progress, run
 from allocopt.experiments.store import Status, Store
 from allocopt.experiments.workers import LocalWorkers
 

@@ -7,7 +7,7 @@ from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
 from allocopt.experiments.grids import bench_grid, compare, contenders
 from allocopt.solving.budget import Budget
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import get_solver
 from allocopt.solving.solution_files import BestKnown
 
 BUDGET = Budget(iterations=20)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from allocopt.errors import UsageError
-from allocopt.experiments.tables import check_suffix, write_table
+from allocopt.report.rows import check_suffix, write_table
 
 ROWS = [
     {"instance": "wä", "cost": 100.0, "bound": None, "parts": (0.25, None)},

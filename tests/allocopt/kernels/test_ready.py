@@ -17,7 +17,7 @@ from allocopt.kernels import ready, store
 from allocopt.kernels.compiled import Kernel
 from allocopt.kernels.ready import all_kernels, make_ready
 from allocopt.kernels.store import writable_folder
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import get_solver
 from allocopt.topology import Job, TopologyProblem
 
 
@@ -110,7 +110,7 @@ CALLED = """
 from dataclasses import replace
 from allocopt import read_problems, solve
 from allocopt.kernels.compiled import Kernel
-from allocopt.solving.registry import get_solver, solver_names
+from allocopt.solving.protocol import get_solver, solver_names
 from allocopt.solving.solve import prepare
 
 untold, load, is_told = [], Kernel.load, True

@@ -13,7 +13,7 @@ from allocopt.errors import BadFileError
 from allocopt.report.schedule_files import write_schedule_csv, write_schedule_swf
 from allocopt.simulator.schedule import Schedule
 from allocopt.traces.reading import read_workload
-from allocopt.traces.swf import swf_header
+from allocopt.traces.text import swf_header
 from allocopt.traces.workload import Workload
 
 JOBS = workload([(7, 0.0, 60.0, 4, 90.0), (3, 0.5, 100.0, 2, 40.0)], machine=16, name="two")

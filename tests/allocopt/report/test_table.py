@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocopt.report.table import aligned_table
+from allocopt.report.words import aligned_table
 
 cells = st.none() | st.integers(-10_000, 10_000_000) | st.floats(-1e9, 1e9)
 

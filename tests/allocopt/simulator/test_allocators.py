@@ -14,7 +14,7 @@ from allocopt.errors import UsageError
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.simulator.placement import Allocator, BreadthFirst, DepthFirst, Share
 from allocopt.simulator.window import TopologyAllocator
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import get_solver
 from allocopt.solving.solve import solve
 from allocopt.topology import OneShot
 

@@ -15,8 +15,7 @@ from allocopt.problems.topology.kind import FEW_STEPS
 from allocopt.solving import auto as module
 from allocopt.solving.auto import Auto
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Solver
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import Solver, get_solver
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.verify import verify_result

@@ -9,8 +9,8 @@ from support.windows import window
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import MissingPackageError, PluginError, UsageError
 from allocopt.problems.kind import kind_names
-from allocopt.solving import registry
-from allocopt.solving.registry import get_solver, solver_names
+from allocopt.solving import protocol
+from allocopt.solving.protocol import get_solver, solver_names
 from allocopt.solving.solve import solve
 
 PLUGIN = """
@@ -109,7 +109,7 @@ def test_a_broken_entry_point_names_its_solver_and_hurts_no_other() -> None:
 def test_the_distribution_lists_what_the_registry_lists() -> None:
     entries = importlib.metadata.distribution("allocopt").entry_points
     for kind in kind_names():
-        own = {entry.name for entry in entries.select(group=f"{registry.GROUP}.{kind}")}
+        own = {entry.name for entry in entries.select(group=f"{protocol.GROUP}.{kind}")}
         assert own
         assert own <= set(solver_names(kind))
 

@@ -12,7 +12,7 @@ from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES, HOUR_S, as
 from allocopt.traces.executables import WORKFLOWS, Executable, profiled_jobs, read_profiles
 from allocopt.traces.job_profile import Stage, StageKind, check_profile
 from allocopt.traces.reading import read_workload
-from allocopt.traces.swf import Swf
+from allocopt.traces.text import Swf
 
 TABLE_2 = {
     "montage": ((0.35, 0.04, 45, 10), (0.32, 0.04, 33, 7), (0.29, 0.04, 21, 5)),

@@ -18,7 +18,7 @@ from allocopt.errors import BadFileError, UsageError
 from allocopt.traces import batsim
 from allocopt.traces.reading import format_of, read_workload
 from allocopt.traces.records import NO_PROCESSORS, NO_RUN_TIME
-from allocopt.traces.swf import ALLOCATED_USED, RUN_USED, swf_header
+from allocopt.traces.text import ALLOCATED_USED, RUN_USED, swf_header
 from allocopt.traces.workload import PRECEDING_LOST, Workload
 
 TRACES = [

@@ -17,8 +17,7 @@ from allocopt.cluster.topology import FatTree, Topology
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Solver
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import Solver, get_solver
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.verify import verify_result
 from formulations.topology import dynamic_program

@@ -17,8 +17,7 @@ from allocopt.errors import UsageError
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
 from allocopt.problems.topology.placement import Groups, Placement, Preference, Segments
 from allocopt.solving.budget import MOST_ITERATIONS, Budget
-from allocopt.solving.protocol import Solver
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import Solver, get_solver
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.verify import verify_result

@@ -23,7 +23,7 @@ from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.problem import LARGEST_HOP_COST, LEAST_HOP_COST
 from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Budget
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import get_solver
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.verify import verify_result
 from formulations.backends.program import BinaryProgram, Formulation

@@ -20,8 +20,7 @@ from allocopt.kernels.insertion import insertion_state
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import encode, group_tree
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Solver
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import Solver, get_solver
 from allocopt.solving.result import Result
 from allocopt.solving.verify import verify_result
 from formulations.topology.free import solver as module

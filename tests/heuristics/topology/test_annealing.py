@@ -21,10 +21,10 @@ from allocopt.cluster.topology import FatTree, hop_costs
 from allocopt.errors import InvalidSolutionError, UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.problem import check_non_crossing
 from allocopt.problems.topology.tables import encode
-from allocopt.problems.topology.verify import check_non_crossing
 from allocopt.solving.budget import Budget
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import get_solver
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify, verify_result

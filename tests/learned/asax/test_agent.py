@@ -12,7 +12,7 @@ import pytest
 
 from allocopt.errors import BadFileError, UsageError
 from allocopt.traces.job_profile import StageKind
-from learned.asax.agent import Asax, Knowledge
+from learned.asax.scheduler import Asax, Knowledge
 from learned.asax.trees import Experts, State
 
 BUSY = State(0.96, 0.44, StageKind.PARALLEL, 0.6, 1.5)

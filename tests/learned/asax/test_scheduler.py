@@ -10,8 +10,7 @@ from allocopt.simulator.scheduler import PlaceGuest, SetQuota
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.applications import QueuedJob, asax_queue, queue_workload
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
-from learned.asax.agent import Asax, Loss
-from learned.asax.scheduler import AsaxScheduler, _state_of
+from learned.asax.scheduler import Asax, AsaxScheduler, Loss, _state_of
 from learned.asax.trees import Experts
 
 FULL = [0.0, float("inf")]

@@ -17,7 +17,7 @@ from allocopt.reproduction import ReproductionRequest, get_reproduction
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.swf import Swf
+from allocopt.traces.text import Swf
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from learned.dras.jobsets import EVALUATION_SEEDS

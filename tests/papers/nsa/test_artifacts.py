@@ -12,7 +12,7 @@ from allocopt.errors import BadFileError
 from allocopt.reproduction import ReproductionRequest, get_reproduction
 from allocopt.simulator.window import windows
 from allocopt.traces.generators import uniform_workload
-from allocopt.traces.nsa import Nsa
+from allocopt.traces.text import Nsa
 from learned.nsa.training import PAPER_CLUSTER
 from papers.artifact import Asked
 from papers.nsa import figures, tables

@@ -13,8 +13,7 @@ from allocopt.report.html.figures.gantt import NodeGantt, gantt_figure
 from allocopt.report.html.results import ResultFile
 from allocopt.report.html.timeline import Timeline
 from allocopt.report.plot import Axis, Colours, Figure, Panel
-from allocopt.report.table import Cell
-from allocopt.report.words import EN_DASH, duration, number, percent, time_unit
+from allocopt.report.words import EN_DASH, Cell, duration, number, percent, time_unit
 from allocopt.simulator.metrics import JobStatistics, MeasuredJobs
 from allocopt.simulator.multicore.simulation import DURATION
 

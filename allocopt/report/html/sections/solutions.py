@@ -13,8 +13,7 @@ from allocopt.problems.base import Problem
 from allocopt.problems.kind import NodeMap, kind_of
 from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.figures.tree import IDLE, TAKEN, TreePicture
-from allocopt.report.table import Cell
-from allocopt.report.words import EN_DASH, number, percent
+from allocopt.report.words import EN_DASH, Cell, number, percent
 from allocopt.solving.result import gap_between
 from allocopt.solving.solution_files import check_solution, read_solution, solution_of
 

@@ -14,8 +14,7 @@ from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.results import SolveRecord
 from allocopt.report.plot import Axis, Colours, Figure, Panel
 from allocopt.report.rows import TrajectoryRow
-from allocopt.report.table import Cell
-from allocopt.report.words import duration, number, percent
+from allocopt.report.words import Cell, duration, number, percent
 from allocopt.solving.result import EQUAL_RELATIVE
 
 _MOST_ROWS, _MOST_POINTS, _MOST_LINES, _MOST_MOMENTS = 1_000, 1_600, 40, 300

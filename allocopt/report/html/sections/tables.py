@@ -10,8 +10,7 @@ from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.figures.bars import Measure
 from allocopt.report.html.results import ResultFile, SimulationRecord
 from allocopt.report.plot import Axis, Colours, Figure, Panel, smoothed
-from allocopt.report.table import Cell
-from allocopt.report.words import duration, number, percent
+from allocopt.report.words import Cell, duration, number, percent
 from allocopt.reproduction import ReproductionRow
 
 _BOOKKEEPING = ("seconds", "samples", "learning_rate", "steps", "time_s")

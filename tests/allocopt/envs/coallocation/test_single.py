@@ -9,13 +9,11 @@ import allocopt.envs  # noqa: F401 - registers the environments
 from allocopt.arrays import Float32Array
 from allocopt.envs.coallocation.task import MEANINGS, Capacity, CoallocationEnv, MeanResponse, Options
 from allocopt.simulator.quota.execution import QuotaExecution, QuotaSchedule
-from allocopt.simulator.quota.scheduler import QuotaScheduler, SpaceSharing
+from allocopt.simulator.quota.scheduler import QuotaScheduler, SpaceSharing, StaticSharing
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.applications import QueuedJob, asax_queue, queue_workload
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
-from heuristics.scheduling.static_sharing import StaticSharing
-from learned.asax.agent import Asax
-from learned.asax.scheduler import AsaxScheduler
+from learned.asax.scheduler import Asax, AsaxScheduler
 from learned.asax.trees import Experts, State
 
 Queue = tuple[QueuedJob, ...]

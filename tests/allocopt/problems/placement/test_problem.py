@@ -13,7 +13,7 @@ from allocopt.errors import BadFileError, InvalidProblemError, InvalidSolutionEr
 from allocopt.placement import NodeTasks, PlacementJob, PlacementProblem, Placements
 from allocopt.problems.instances import object_from_problem, problem_from_object
 from allocopt.problems.placement.generate import synthetic_placement
-from allocopt.problems.placement.verify import verify_placements
+from allocopt.problems.placement.problem import verify_placements
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.result import Status
 from allocopt.solving.solve import solve

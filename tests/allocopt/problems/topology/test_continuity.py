@@ -13,7 +13,7 @@ from support.windows import window, windows
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import InvalidSolutionError
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.verify import allocation_order, check_non_crossing, check_order
+from allocopt.problems.topology.problem import allocation_order, check_non_crossing, check_order
 
 CLUSTER = FatTree(2, 2, 10)
 

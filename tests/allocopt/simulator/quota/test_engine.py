@@ -15,14 +15,13 @@ from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import CoallocationObjective
 from allocopt.simulator.quota.execution import Accounts, Allocation, QuotaExecution, QuotaSchedule, QuotaView
-from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing
+from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing, StaticSharing
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import Decision, ListScheduler, PlaceGuest, SchedulerError, SetQuota, Start
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.applications import QueuedJob, asax_queue, queue_workload
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
-from heuristics.scheduling.static_sharing import StaticSharing
 from learned.asax.scheduler import AsaxScheduler
 
 QUIET = Interference(0.0, 0.0, 0.0, 0.0)

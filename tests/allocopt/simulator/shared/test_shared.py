@@ -16,7 +16,7 @@ from allocopt.simulator.rules import Backfill
 from allocopt.simulator.shared.simulation import PlacedBySolver, SharedRules, SharedSchedule, new_shared, run_shared
 from allocopt.simulator.shared.state import Allocation
 from allocopt.solving.budget import Budget
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import get_solver
 
 PERIOD_S = 4.0
 
