@@ -1,5 +1,6 @@
 """A local page of a live service, and its metrics for Prometheus, from the journal alone."""
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -255,6 +256,7 @@ def metrics_text(view: View, now_s: float) -> str:
         ("regret_ratio", "ratio", "Hop cost of judged starts beyond their proven optima.", found["regret"]),
         ("window_gap_ratio", "ratio", "Gap of the last window.", window.get("gap")),
         ("window_hop_cost", "", "Hop cost of the last window.", window.get("objective")),
+        ("queue_length", "", "Jobs that wait, held and pinned ones among them.", len(view.waiting())),
         ("nodes", "", "Nodes of the cluster.", found["nodes"]),
         ("nodes_busy", "", "Nodes that have jobs.", found["nodes_busy"]),
     )
@@ -295,6 +297,11 @@ class PageServer(ThreadingHTTPServer):
     def __init__(self, page: LivePage, port: int) -> None:
         self.page = page
         super().__init__((HOST, port), _Handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Tell of an error, but not of a reader that has gone."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

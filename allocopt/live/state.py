@@ -92,7 +92,8 @@ def _about(job: SlurmJob) -> dict[str, object]:
         "user": job.user,
         "partition": job.partition,
         "size": len(job.allocated) or (asked.least_nodes if asked is not None else None),
-        "on": job.required if waits else fold_hostlist(job.allocated),
+        # What a user asks for is not given yet.
+        "on": fold_hostlist(job.allocated) if not waits else job.required if job.is_pinned else "",
         "start_s": 0 if waits else job.start_s,
         "priority": job.own_priority if waits else 0,
         "why": "" if job.reason in WAITING or not waits else job.reason,

@@ -175,7 +175,7 @@ class View:
             "running": f"The service runs; its last look was {age} ago.",
             "ended": f"The service has ended; its last look was {age} ago.",
             "away": f"Slurm does not answer since {age}: {self.away_why}",
-            "silent": f"The service tells nothing since {age}: it hangs, or was killed.",
+            "silent": f"The service tells nothing since {age}: it waits for Slurm, or was killed.",
         }[self.condition(now_s)]
 
     def summary(self, now_s: float) -> dict[str, Any]:

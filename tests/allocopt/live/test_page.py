@@ -83,6 +83,7 @@ def test_metrics_are_openmetrics_with_what_the_journal_tells(tmp_path: Path) -> 
         ("looks_total", 3), ("windows_total", 1), ("windows_proved_total", 1), ("jobs_pinned_total", 1),
         ("jobs_as_pinned_total", 1), ("jobs_unpinned_total", 0), ("refused_total", 1), ("hop_cost_total", 100),
         ("plan_seconds_total", 0.002), ("solve_seconds_total", 0.003), ("window_gap_ratio", 0), ("nodes", 8), ("up", 0),
+        ("queue_length", 2),
     ):  # fmt: skip
         assert values[name, None] == value
     assert values["regret_ratio", None] == pytest.approx(0.2)

@@ -69,6 +69,14 @@ def test_a_look_tells_what_is_new_and_nothing_else(tmp_path: Path) -> None:
     assert (again["event"], again["totals"]["looks"], list(again["jobs"]), again["away"]) == ("state", 6, ["1"], {})
 
 
+def test_nodes_that_a_user_asks_for_are_not_told_as_given(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    with Journal(path) as journal:
+        journal.write("begun", NOW, format=FORMAT)
+        StateWriter().write(journal, a_look(0, a_cluster(), a_job(1, required="n[4-5]", request=None)))
+    assert "on" not in told(path)[0]["jobs"]["1"]
+
+
 def test_all_is_told_again_in_a_new_file_and_of_another_cluster(tmp_path: Path) -> None:
     cluster, states, path = a_cluster(), StateWriter(), tmp_path / "j.jsonl"
     with Journal(path) as journal:
