@@ -9,7 +9,7 @@ const keep = (old, next) => {
   const sorted = old.querySelector("th[aria-sort]");
   if (sorted) {
     const header = next.querySelectorAll("th")[sorted.cellIndex];
-    for (let press = 0; press < 2 && header.getAttribute("aria-sort") !== sorted.getAttribute("aria-sort"); press++)
+    for (let press = 0; header && press < 2 && header.getAttribute("aria-sort") !== sorted.getAttribute("aria-sort"); press++)
       header.firstElementChild.click();
   }
   const boxes = next.querySelectorAll(".scroll");
@@ -18,26 +18,32 @@ const keep = (old, next) => {
     next.querySelector(`.legend [data-series="${button.dataset.series}"]`)?.click());
 };
 let shown = [];
+const show = (page) => {
+  const nexts = blocks(page);
+  const texts = nexts.map((next) => next.outerHTML);
+  const olds = blocks(document);
+  document.title = page.title;
+  if (olds.length !== nexts.length) {
+    for (const part of ["nav", "main"]) document.querySelector(part).replaceWith(page.querySelector(part));
+    nexts.forEach(enliven);
+  } else {
+    nexts.forEach((next, at) => {
+      if (texts[at] === shown[at]) return;
+      olds[at].replaceWith(next);
+      enliven(next);
+      keep(olds[at], next);
+    });
+  }
+  shown = texts;
+};
 const renew = async () => {
   try {
-    const answer = await fetch(location.pathname, { cache: "no-store" });
-    if (!answer.ok) throw new Error(answer.statusText);
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const nexts = blocks(page);
-    const texts = nexts.map((next) => next.outerHTML);
-    const olds = blocks(document);
-    if (olds.length !== nexts.length) document.querySelector("main").replaceWith(page.querySelector("main"));
-    nexts.forEach((next, at) => {
-      if (olds.length === nexts.length) {
-        if (texts[at] === shown[at]) return;
-        olds[at].replaceWith(next);
-      }
-      enliven(next);
-      if (olds.length === nexts.length) keep(olds[at], next);
-    });
-    document.title = page.title;
-    shown = texts;
-    stale.textContent = "";
+    if (!document.hidden) {
+      const answer = await fetch(location.pathname, { cache: "no-store" });
+      if (!answer.ok) throw new Error(answer.statusText);
+      show(new DOMParser().parseFromString(await answer.text(), "text/html"));
+      stale.textContent = "";
+    }
   } catch {
     stale.textContent = "This page is no longer renewed: allocopt live page does not answer.";
   }

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.live import a_journal
+from support.live import a_journal, window
 
-from allocopt.live.journal import Journal
+from allocopt.live.journal import FORMAT, Journal
 from allocopt.live.page import LivePage, PageServer
 from allocopt.live.view import Follower
 
@@ -62,6 +62,25 @@ def test_the_page_renews_itself_keeps_what_its_reader_chose_and_asks_nobody_else
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     sent = [each["params"]["request"]["url"] for each in events if each["method"] == "Network.requestWillBeSent"]
     assert {url for url in sent if not url.startswith(("data:", "chrome:"))} == {address}
+
+
+def test_what_comes_and_goes_is_shown_and_a_server_that_is_gone_is_told(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    with Journal(path) as journal:
+        journal.write("begun", time.time(), format=FORMAT, mode="advise", solver="auto")
+        with PageServer(LivePage(Follower(path)), 0) as server:
+            thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+            thread.start()
+            browser.get(f"http://127.0.0.1:{server.server_port}/")
+            assert browser.execute_script("return document.querySelectorAll('nav a').length") == 2
+            journal.write("window", time.time(), **window(["1"]))
+            until(browser, "document.querySelectorAll('nav a').length === 4")
+            assert browser.execute_script("return document.querySelectorAll('figure .hint').length") == 3
+            server.shutdown()
+            thread.join()
+    until(browser, "document.querySelector('header p').textContent.startsWith('This page is no longer renewed')")
+    # That it cannot be reached is the browser's own error.
+    browser.get_log("browser")
 
 
 @pytest.mark.parametrize("width", [320, 390, 1_400])
