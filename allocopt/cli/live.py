@@ -49,6 +49,9 @@ def _slurm(
         str, typer.Option(autocompletion=names_of("solvers"), help="Name of a solver of windows.")
     ] = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Fixes every random choice.")] = 0,
+    wake: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Look at once when it changes (touched by EpilogSlurmctld).")
+    ] = None,
 ) -> None:
     """Watch a Slurm, and place its waiting jobs.
 
@@ -66,7 +69,7 @@ def _slurm(
     limits = service.Limits(times.period, times.time_limit, times.hold, times.pin_for)
     slurm = Slurm()
     with Journal(journal) as file:
-        service.Service(slurm, file, chosen[0], opted_in, limits, solver, seed).run(times.seconds)
+        service.Service(slurm, file, chosen[0], opted_in, limits, solver, seed, wake).run(times.seconds)
 
 
 app.command("slurm")(command_of(_slurm))

@@ -30,6 +30,8 @@ from allocopt.solving.result import Result, Status
 from allocopt.solving.solution_files import object_from_result
 
 CLUSTER_ANEW_S = 600.0  # after which nodes and partitions are asked for again
+SOON_S = 0.1  # after which nodes are looked at again that jobs are about to leave
+WAKE_S = 0.02  # between two looks at the file that wakes
 
 
 class Mode(StrEnum):
@@ -102,6 +104,8 @@ class Service:
         Of windows, by the names of `allocopt.get_solver`.
     limits
         Its times.
+    wake
+        A file; when it changes, the next look is taken at once.
     """
 
     slurm: Slurm
@@ -111,6 +115,7 @@ class Service:
     limits: Limits
     solver: str = "auto"
     seed: int = 0
+    wake: Path | None = None
     _seen: set[str] = field(default_factory=set)
     _refused: set[str] = field(default_factory=set)
     _told: dict[str, str] = field(default_factory=dict)
@@ -148,22 +153,32 @@ class Service:
             try:
                 anew = begun
                 while seconds is None or time.monotonic() - begun < seconds:
-                    at = time.monotonic()
+                    at, touched, pause_s = time.monotonic(), self._touched(), self.limits.period
                     try:
                         if at - anew > CLUSTER_ANEW_S:
                             self.slurm.cluster(anew=True)
                             anew = at
-                        self.step(self.slurm.look())
+                        look = self.slurm.look()
+                        self.step(look)
                         self._tell_away(None)
+                        if any(job.state == "COMPLETING" for job in look.jobs):
+                            pause_s = min(SOON_S, pause_s)
                     except SlurmError as error:
                         self._tell_away(error)
-                    time.sleep(max(at + self.limits.period - time.monotonic(), 0.0))
+                    while (left := at + pause_s - time.monotonic()) > 0 and self._touched() == touched:
+                        time.sleep(left if self.wake is None else min(left, WAKE_S))
             finally:
                 if self.mode is Mode.PIN:
                     with suppress(SlurmError):
                         released = release(self.slurm)
                         self.journal.write("released", time.time(), jobs=released)
                 self.journal.write("ended", time.time())
+
+    def _touched(self) -> int:
+        try:
+            return self.wake.stat().st_mtime_ns if self.wake is not None else 0
+        except OSError:
+            return 0
 
     def step(self, look: Look) -> None:
         """Do what one look asks for."""

@@ -65,6 +65,8 @@ class SlurmJob:
         Of higher ones is looked at first.
     limit_s
         Its time limit; infinite where it has none.
+    submit_s
+        When it was submitted.
     begin_s
         When it may start at the earliest.
     start_s, end_s
@@ -91,6 +93,7 @@ class SlurmJob:
     reason: str
     priority: int
     limit_s: float
+    submit_s: float
     begin_s: float
     start_s: float
     end_s: float
@@ -314,6 +317,7 @@ def slurm_job(told: Mapping[str, Any]) -> SlurmJob:
         str(told.get("state_reason") or "None"),
         int(_number(told.get("priority")) or 0),
         60.0 * limit if limit is not None else np.inf,
+        _number(told.get("submit_time")) or 0.0,
         _number(told.get("eligible_time")) or 0.0,
         _number(told.get("start_time")) or 0.0,
         _number(told.get("end_time")) or np.inf,

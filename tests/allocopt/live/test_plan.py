@@ -31,7 +31,21 @@ def cluster_of(nodes: int, cores: int, *, exclusive: bool) -> Cluster:
 def a_job(number: int, request: Request | None = None, **values: object) -> SlurmJob:
     partition = "main" if request is None or request.partition is None else request.partition
     made = SlurmJob(
-        str(number), "u", partition, "", "", "", "PENDING", "None", 1000 - number, 60.0, NOW - 1, 0.0, np.inf, request
+        str(number),
+        "u",
+        partition,
+        "",
+        "",
+        "",
+        "PENDING",
+        "None",
+        1000 - number,
+        60.0,
+        NOW - 1,
+        NOW - 1,
+        0.0,
+        np.inf,
+        request,
     )
     return replace(made, **values)  # type: ignore[arg-type]
 

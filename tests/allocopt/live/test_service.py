@@ -54,6 +54,7 @@ def submitted(slurm: VirtualSlurm, nodes: int, seconds: float, *more: str) -> st
 
 
 def started(slurm: VirtualSlurm, journal: Path, *more: str) -> subprocess.Popen[str]:
+    # Of two periods the last one holds.
     command = [sys.executable, "-m", "allocopt", "live", "slurm", "--journal", str(journal), "--period", "0.5", *more]
     return subprocess.Popen(command, env=slurm.env, stderr=subprocess.PIPE, text=True)
 
@@ -97,6 +98,17 @@ def test_jobs_that_wait_start_on_the_nodes_that_were_chosen(slurm: VirtualSlurm,
     assert {event["job"] for event in events(journal, "pinned")} == set(jobs)
     assert found.as_pinned == len(jobs)
     assert left not in {event["job"] for event in events(journal, "held")}
+
+
+def test_a_file_that_changes_brings_the_next_look_at_once(slurm: VirtualSlurm, tmp_path: Path) -> None:
+    journal, wake = tmp_path / "j.jsonl", tmp_path / "wake"
+    with a_clean(slurm):
+        times = ("--period", "4000", "--hold", "8000", "--wake", str(wake))
+        with serving(slurm, journal, "--pin", "--partition", "main", *times):
+            submitted(slurm, 16, 1000, "-p", "other")
+            job = submitted(slurm, 4, 1)
+            until(lambda: wake.touch() or marks(slurm) == [job])
+        assert marks(slurm) == []
 
 
 def test_a_killed_service_leaves_nothing_held(slurm: VirtualSlurm, tmp_path: Path) -> None:

@@ -26,8 +26,9 @@ def a_look(at: float, cluster: Cluster, *jobs: SlurmJob, away: Mapping[str, str]
 def a_job(number: int, **values: object) -> SlurmJob:
     request = Request.whole_nodes(2)
     made = SlurmJob(
-        str(number), "ann", "main", "", "", "", "PENDING", "Priority", 9, 60.0, NOW, 0.0, np.inf, request, name="wrf"
-    )
+        str(number), "ann", "main", "", "", "", "PENDING", "Priority", 9, 60.0, NOW, NOW, 0.0, np.inf, request,
+        name="wrf",
+    )  # fmt: skip
     return replace(made, **values)  # type: ignore[arg-type]
 
 
