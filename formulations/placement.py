@@ -14,7 +14,7 @@ On every node, what x take is no more than is free, and S shared jobs leave it t
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -106,7 +106,13 @@ class _PlacementModel(Formulation):
         weights = np.array([*formula.weights, 0.0])
         saving = -formula.scale * weights[self.y[:, 2]] * self.y[:, 4] ** 2 / self.y[:, 1]
         left_out = float(problem.left_out_cost or 0.0)
-        return rows.program(np.concatenate((np.zeros(len(self.x)), placing - left_out, saving)), list(self._names()))
+        names: list[Names] = []
+        for stem, table in (("x", self.x), ("z", self.z), ("y", self.y)):
+            # Columns that differ in the last index alone stand together.
+            changes = np.flatnonzero((table[1:, :-1] != table[:-1, :-1]).any(axis=1)) + 1
+            parts = np.split(table, changes) if len(table) else []
+            names += [(stem, *part[:1, :-1].T, part[:, -1]) for part in parts]
+        return rows.program(np.concatenate((np.zeros(len(self.x)), placing - left_out, saving)), names)
 
     def _add_job(self, rows: Rows, number: int) -> None:
         asked, first_y = self._problem.jobs[number].request, len(self.x) + len(self.z)
@@ -163,13 +169,6 @@ class _PlacementModel(Formulation):
         """Lower bound on the objective: that of the program, and what it costs to leave all jobs out."""
         nobody = len(self._problem.jobs) * float(self._problem.left_out_cost or 0.0)
         return max(0.0, nobody + bound - ROUNDING * (nobody + abs(bound)))
-
-    def _names(self) -> Iterator[Names]:
-        for stem, table in (("x", self.x), ("z", self.z), ("y", self.y)):
-            # Columns that differ in the last index alone stand together.
-            changes = np.flatnonzero((table[1:, :-1] != table[:-1, :-1]).any(axis=1)) + 1
-            for part in np.split(table, changes) if len(table) else ():
-                yield (stem, *part[:1, :-1].T, part[:, -1])
 
 
 def _greedy() -> Solver:

@@ -126,7 +126,12 @@ def check_files_differ(*paths: Path | None, read: Iterable[Path | None] = ()) ->
     from allocopt.errors import UsageError
 
     def places(paths: Iterable[Path | None]) -> list[str]:
-        named = [path if "#" not in path.name else _topology_file(path) for path in paths if path is not None]
+        named = [path for path in paths if path is not None]
+        if any("#" in path.name for path in named):
+            # FILE#NAME chooses one of several topologies. What reads them takes 40 ms to load.
+            from allocopt.cluster.reading import topology_file
+
+            named = [topology_file(path)[0] if "#" in path.name else path for path in named]
         # A path that does not exist yet may still be named twice; links are followed, for they hide that.
         return [os.path.realpath(path) for path in named if os.path.isfile(path) or not os.path.exists(path)]
 
@@ -134,10 +139,3 @@ def check_files_differ(*paths: Path | None, read: Iterable[Path | None] = ()) ->
     for path in files:
         if files.count(path) > 1:
             raise UsageError(f"{path} is named twice: what is read and what is written must be different files")
-
-
-def _topology_file(path: Path) -> Path:
-    # FILE#NAME chooses one of several topologies. What reads them is loaded for such a name alone: it takes 40 ms.
-    from allocopt.cluster.reading import topology_file
-
-    return topology_file(path)[0]

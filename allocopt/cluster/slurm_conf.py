@@ -178,7 +178,8 @@ def slurm_cluster(texts: Mapping[Path, str]) -> Cluster:
         if _word(line, "state", "UNKNOWN").startswith(AWAY):
             away.update(names)
             continue
-        one = _node(line, counts_threads="CR_CPU" in parameters.upper(), shares_memory=_shares_memory(parameters))
+        shares_memory = not parameters or "MEMORY" in parameters.upper()
+        one = _node(line, counts_threads="CR_CPU" in parameters.upper(), shares_memory=shares_memory)
         for name in names:
             if name in nodes:
                 raise line.error(f"node {shown(name)} is given twice")
@@ -381,10 +382,6 @@ def _partition(line: ConfLine, nodes: tuple[str, ...], settings: Mapping[str, Co
         _word(line, "oversubscribe", "NO").startswith("EXCLUSIVE"),
         _number(line, "prioritytier", 1),
     )
-
-
-def _shares_memory(parameters: str) -> bool:
-    return not parameters or "MEMORY" in parameters.upper()
 
 
 def _word(line: ConfLine, key: str, default: str) -> str:

@@ -22,7 +22,7 @@ from allocopt.traces.workload import Workload
 _HEADER = ("jobid", "user", "vc", "status", "submitted", "start", "end", "nodes", "gpus", "nodelist")
 
 
-def read_philly(path: Path, jobs: list[Any], damage: Damage) -> Workload:
+def _read_philly(path: Path, jobs: list[Any], damage: Damage) -> Workload:
     """Return the jobs of a log that has been parsed.
 
     A job runs from the start of its first attempt to the end of its last, on the nodes of the first. Raises
@@ -100,7 +100,7 @@ class Batsim(TraceFormat):
     def read(self, path: Path, damage: Damage) -> Workload:
         given = parse_json(read_text(path), path)
         if isinstance(given, list) and given:
-            return read_philly(path, given, damage)
+            return _read_philly(path, given, damage)
         model = validated(_File, given, path)
         delays: dict[str, float] = {}
         faults: dict[int, BadFileError] = {}

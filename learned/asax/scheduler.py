@@ -150,23 +150,20 @@ class Knowledge:
             raise bad_file(path, "applications", f"is {shown(applications)}, must be an object")
         knowledge = cls(metrics, _Update(update), horizon)
         for name, one in applications.items():
-            _fill(knowledge.of(name), one, f"applications.{name}", path)
+            weights, place = knowledge.of(name), f"applications.{name}"
+            if not isinstance(one, Mapping) or set(one) != {*ARRAYS, *NUMBERS, "rounds"}:
+                raise bad_file(path, place, f"must have the keys {', '.join((*ARRAYS, 'rounds', *NUMBERS))}")
+            for key in ARRAYS:
+                setattr(weights, key, _array(one[key], weights.n, f"{place}.{key}", path))
+            if abs(float(weights.alpha.sum()) - 1) > SUM_TOLERANCE:
+                raise bad_file(path, f"{place}.alpha", f"sums to {weights.alpha.sum():g}, must sum to 1")
+            if type(one["rounds"]) is not int or one["rounds"] < 0:
+                raise bad_file(path, f"{place}.rounds", f"is {shown(one['rounds'])}, must be a whole number from 0 on")
+            weights.rounds = one["rounds"]
+            weights.mixture_risk, weights.rate_sum = (
+                float(_array([one[key]], 1, f"{place}.{key}", path)[0]) for key in NUMBERS
+            )
         return knowledge
-
-
-def _fill(weights: _Weights, held: Any, place: str, path: Path) -> None:
-    if not isinstance(held, Mapping) or set(held) != {*ARRAYS, *NUMBERS, "rounds"}:
-        raise bad_file(path, place, f"must have the keys {', '.join((*ARRAYS, 'rounds', *NUMBERS))}")
-    for name in ARRAYS:
-        setattr(weights, name, _array(held[name], weights.n, f"{place}.{name}", path))
-    if abs(float(weights.alpha.sum()) - 1) > SUM_TOLERANCE:
-        raise bad_file(path, f"{place}.alpha", f"sums to {weights.alpha.sum():g}, must sum to 1")
-    if type(held["rounds"]) is not int or held["rounds"] < 0:
-        raise bad_file(path, f"{place}.rounds", f"is {shown(held['rounds'])}, must be a whole number from 0 on")
-    weights.rounds = held["rounds"]
-    weights.mixture_risk, weights.rate_sum = (
-        float(_array([held[name]], 1, f"{place}.{name}", path)[0]) for name in NUMBERS
-    )
 
 
 def _array(held: Any, count: int, place: str, path: Path) -> FloatArray:

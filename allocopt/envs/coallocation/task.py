@@ -201,16 +201,14 @@ class Episodes(SideBySide[Float32Array]):
                     batch.tally[e, 1] = batch.tally[e, 0]
                     follows = int(batch.following[e])
             if follows != STAY:
-                self._begin(e, follows)
+                options = self.options.window, self.options.heeds_memory, self.options.period_s
+                simulation = AskingSimulation(self.jobsets[follows], self.cores, *options)
+                if simulation.question is None:
+                    fault = f"jobset {follows} on {self.cores} cores asks no question: nobody waits who could share"
+                    raise UsageError(fault)
+                self._running[e] = simulation
+                batch.tally[e, :1] = LAYOUT.record("tally", jobset=follows)
         return rewards, over
-
-    def _begin(self, e: int, jobset: int) -> None:
-        options = self.options.window, self.options.heeds_memory, self.options.period_s
-        simulation = AskingSimulation(self.jobsets[jobset], self.cores, *options)
-        if simulation.question is None:
-            raise UsageError(f"jobset {jobset} on {self.cores} cores asks no question: nobody waits who could share")
-        self._running[e] = simulation
-        self._batch.tally[e, :1] = LAYOUT.record("tally", jobset=jobset)
 
     def _answer(self, e: int, percent: int) -> float:
         simulation, tally = self._simulation(e), self.tally[e]

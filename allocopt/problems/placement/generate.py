@@ -48,7 +48,17 @@ def synthetic_placement(
     for _ in range(MOST_TRIES * topology.size):
         if free[:, 0].sum() <= (1 - busy) * total:
             break
-        _run_somewhere(_drawn(rng, several, sets, levels), free, in_use, rng)
+        # A running job takes the next nodes with room behind a random one, if there are so many.
+        request = _drawn(rng, several, sets, levels)
+        room = request.room(free) * request.masks[0] * ~(in_use & request.is_exclusive)
+        fits = np.flatnonzero(room >= request.most_tasks)
+        if len(fits) < request.least_nodes:
+            continue
+        chosen = np.roll(fits, -int(rng.integers(len(fits))))[: request.least_nodes]
+        free[chosen] -= (
+            free[chosen] if request.is_exclusive else request.per_node + request.most_tasks * request.per_task
+        )
+        in_use[chosen] = True
     drawn = (_drawn(rng, several, sets, levels) for _ in range(jobs))
     window = tuple(PlacementJob(str(number), request) for number, request in enumerate(drawn, 1))
     return PlacementProblem(topology, resources, free, in_use, window, checked_hop_cost(hop_cost), name=name)
@@ -112,15 +122,3 @@ def _drawn(rng: np.random.Generator, several: float, sets: Sequence[BoolArray], 
     return ClusterRequest(
         tasks, nodes, nodes, min(cores, tasks), is_alone, per_task, per_node, nodes_of[None], (0,) * levels, 0
     )
-
-
-def _run_somewhere(request: ClusterRequest, free: IntArray, in_use: BoolArray, rng: np.random.Generator) -> None:
-    """Let a job run on the next nodes with room behind a random one, if there are so many."""
-    room = request.room(free) * request.masks[0] * ~(in_use & request.is_exclusive)
-    fits = np.flatnonzero(room >= request.most_tasks)
-    if len(fits) < request.least_nodes:
-        return
-    chosen = np.roll(fits, -int(rng.integers(len(fits))))[: request.least_nodes]
-    used = request.per_node + request.most_tasks * request.per_task
-    free[chosen] -= free[chosen] if request.is_exclusive else used
-    in_use[chosen] = True
