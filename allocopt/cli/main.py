@@ -165,7 +165,8 @@ def _run() -> None:
     with termination_interrupts(), warnings.catch_warnings():
         warnings.showwarning = show
         try:
-            program(sys.argv[1:] if line is None else line.split()[1:])()
+            # Else the name, by which a shell asks for completions, is that of whatever began the interpreter.
+            program(sys.argv[1:] if line is None else line.split()[1:])(prog_name="allocopt")
         except SystemExit as ended:
             # typer makes a silent exit of Ctrl-C.
             cause = ended.__context__ and ended.__context__.__cause__

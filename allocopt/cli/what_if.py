@@ -132,7 +132,7 @@ class _ComparedOptions:
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="Solvers or first, baseline first. Default: first,best-fit,lns; shared: lowest-switch.",
+            help="Baseline first. Default: first,best-fit,lns; on a cluster lowest-switch,first,best-fit.",
             autocompletion=names_of("solvers"),
         ),
     ] = None
@@ -225,11 +225,14 @@ def _what_if(
         if page is not None:
             page.add(row, schedule_of(asked, held), tree.nodes)
 
-    with finished_rows(out, grid, {}, workers, take, "simulations"):
-        if out is not None:
-            write_table(out, [asdict(row) for row in rows])
-    if not as_json:
-        print(what_if_tables(rows, screen_width()))
+    try:
+        with finished_rows(out, grid, {}, workers, take, "simulations"):
+            if out is not None:
+                write_table(out, [asdict(row) for row in rows])
+    finally:
+        # Cut off, it tells what is finished.
+        if rows and not as_json:
+            print(what_if_tables(rows, screen_width()))
     if page is not None:
         names = {"policy": ", ".join(named[1]), "allocator": ", ".join(named[0])}
         spec: dict[str, Any] = {"trace": site.trace.name, **names, "skip_oversized": True}

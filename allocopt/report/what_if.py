@@ -11,6 +11,7 @@ import numpy as np
 from allocopt.report.words import Cell, aligned_table, percent
 from allocopt.simulator.metrics import is_overloaded
 from allocopt.simulator.recorded import RECORDED, on_held_nodes
+from allocopt.simulator.schedule import HOP_COST, ClusterSchedule
 from allocopt.simulator.what_if import Outcome
 
 HEADER = ("allocator", "wait s", "+/- %", "slowdown", "hop cost", "+/- %", "frag.")
@@ -46,6 +47,10 @@ class WhatIfRow:
     block_days, blocks
         Days of submissions in a block, and for each block with jobs their number, the seconds that they waited, the sum
         of their bounded slowdowns, the number of those of several nodes and the sum of their hop costs.
+    offered
+        Work of the jobs, as the share of the machine that it would take from the first submission to the last.
+    hops_slow
+        Whether hops may slow jobs down on this machine (``--hop-slowdown``).
     remarks
         What else was found, a sentence each.
     """
@@ -76,6 +81,8 @@ class WhatIfRow:
     backlog: tuple[float, ...] = ()
     block_days: int | None = None
     blocks: tuple[tuple[float, ...], ...] = ()
+    offered: float | None = None
+    hops_slow: bool = True
     remarks: tuple[str, ...] = ()
 
     @classmethod
@@ -84,7 +91,8 @@ class WhatIfRow:
         jobs, machine, schedule = outcome.metrics.jobs, outcome.metrics.machine, outcome.schedule
         submit, costs = schedule.workload.submit, schedule.hop_costs()
         several = np.zeros(len(submit), dtype=np.bool_) if costs is None else ~np.isnan(costs)
-        days = _WEEK if np.ptp(submit) >= _FEWEST_WEEKS * _WEEK * _DAY_S else 1
+        span = float(np.ptp(submit))
+        days = _WEEK if span >= _FEWEST_WEEKS * _WEEK * _DAY_S else 1
         times, block = schedule.job_times, ((submit - submit.min()) // (days * _DAY_S)).astype(np.int64)
         known_costs = several if costs is None else np.nan_to_num(costs)
         weights = (np.ones(len(submit)), times.wait_s, times.bounded_slowdown, several, known_costs)
@@ -109,6 +117,8 @@ class WhatIfRow:
             backlog=machine.backlog,
             block_days=days,
             blocks=tuple(map(tuple, blocks[blocks[:, _JOBS] > 0].tolist())),
+            offered=machine.utilization * machine.makespan_s / span if span else None,
+            hops_slow=not isinstance(schedule, ClusterSchedule),
             remarks=outcome.remarks,
         )
 
@@ -230,27 +240,36 @@ def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
             lines.append(f"{title}: no job has several nodes")
             continue
         least = min(value for value, _ in known)
-        best = [row for value, row in known if value <= least + 1e-9 * abs(least)]
-        of_scheduler = [row for _, row in known if row.scheduler == best[0].scheduler]
-        name = f"{best[0].scheduler} with any allocator" if len(best) > 1 and of_scheduler == best else best[0].name
-        if len(best) == len(known):
-            name = "all the same"
+        # What is written alike is a tie: nobody is best by a fraction of a second, or of a hop.
+        best = [row for value, row in known if written.format(value) == written.format(least)]
         shown = "" if first in best else _shown_change(best[0], change)
-        lines.append(f"{title}: {name}, {written.format(least)}{shown}")
+        lines.append(f"{title}: {_named(best, [row for _, row in known])}, {written.format(least)}{shown}")
     waits: dict[str, set[float]] = {}
     for row in simulated:
         waits.setdefault(row.scheduler, set()).add(row.mean_wait_s)
-    if len(simulated) > len(waits) and all(len(different) == 1 for different in waits.values()):
+    if first.hops_slow and len(simulated) > len(waits) and all(len(different) == 1 for different in waits.values()):
         lines.append("waits are the allocators' only where hops slow jobs down: --hop-slowdown 0.2")
+    has_intervals = any(line.endswith("])") for line in lines)
     lines.append(f"+/- beside {first.name}; waits and slowdowns are means over {first.jobs:,} jobs")
     if first.hop_jobs:
-        lines.append(f"hop costs are means over {first.hop_jobs:,} jobs of several nodes")
-    if len(first.blocks) >= _FEWEST_BLOCKS:
+        lines.append(f"hop cost: {HOP_COST:,.0f} a hop from a node of a job to each other one")
+        lines.append(f"hop costs are means over {first.hop_jobs:,} of {first.jobs:,} jobs, those of several nodes")
+    if has_intervals:
         unit = "weeks" if first.block_days == _WEEK else "days"
         lines.append(f"in [ ]: {100 * _CONFIDENCE:.0f} % intervals by {len(first.blocks):,} {unit}")
-    elif first.blocks and len(simulated) > 1:
+    elif 0 < len(first.blocks) < _FEWEST_BLOCKS and len(simulated) > 1:
         lines.append(f"fewer than {_FEWEST_BLOCKS} days: whether differences are chance is not known")
     return lines
+
+
+def _named(best: Sequence[WhatIfRow], known: Sequence[WhatIfRow]) -> str:
+    if len(best) == len(known):
+        return "all the same"
+    if len(best) == 1:
+        return best[0].name
+    if best == [row for row in known if row.scheduler == best[0].scheduler]:
+        return f"{best[0].scheduler} with any allocator"
+    return f"tie of {best[0].name} and {best[1].name if len(best) == 2 else f'{len(best) - 1} more'}"
 
 
 def _qualifications(rows: Sequence[WhatIfRow], simulated: Sequence[WhatIfRow]) -> list[str]:
@@ -263,6 +282,12 @@ def _qualifications(rows: Sequence[WhatIfRow], simulated: Sequence[WhatIfRow]) -
             f"overloaded under {which}: the queue does not drain",
             f"the last quarter's waiting work would fill the machine for {work} of it",
         ]
+        if offered := growing[0].offered:
+            # Work that has started by the middle of the last quarter, at 7/8 of the time, is what the machine can do.
+            near = max(0.01, 1 - max(row.backlog[-1] for row in growing) / (0.875 * offered))
+            lines.append(
+                f"jobs offer {percent(offered, 0)} of the machine; a verdict needs about {near:.2g} times this --load"
+            )
     is_idle = first.utilization < _IDLE_UTILIZATION
     if first.waited_jobs is not None and (is_idle or first.waited_jobs < _IDLE_WAITING * first.jobs):
         use = f"{percent(first.utilization)} of the machine is in use"
