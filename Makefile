@@ -13,6 +13,8 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup $(if $(SEED),--hypoth
 # Else every process that is started compiles every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
+OURS := allocopt formulations heuristics learned papers tests benchmarks docs
+
 .PHONY: demo test slurm fuzz unit lint types format docs tutorials clean clean-kernels
 
 demo: .venv/installed
@@ -36,15 +38,15 @@ unit: .venv/installed-dev
 	$(PYTEST) -m "not slow" --hypothesis-profile=unit --ignore=tests/allocopt/cli
 
 lint: .venv/installed-dev
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/ruff check $(OURS)
+	$(BIN)/ruff format --check $(OURS)
 
 types: .venv/installed-dev
 	$(BIN)/mypy
 
 format: .venv/installed-dev
-	$(BIN)/ruff check --fix .
-	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix $(OURS)
+	$(BIN)/ruff format $(OURS)
 
 docs: .venv/installed-dev
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky --quiet docs build/site

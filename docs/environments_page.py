@@ -29,7 +29,8 @@ import numpy as np
 
 {example}```
 
-The prefix `allocopt.envs:` imports the module that registers the environments.
+The prefix `allocopt.envs:` imports the module that registers the environments. This agent starts the shortest job. The
+baseline is slot 0 at every step: FCFS with EASY, by `backfill="none"` FCFS alone.
 
 ## What all have in common
 
@@ -38,7 +39,8 @@ The prefix `allocopt.envs:` imports the module that registers the environments.
 - **Action mask.** `info["action_mask"]`, `int8`, is 1 for legal actions; `action_masks()` returns it as `bool` for
   sb3-contrib. An illegal action counts as another one, which the task names, and sets `info["invalid_action"]`; a
   number outside the action space is an error.
-- **Arguments** stand in the [reference](api/environments.md), with their defaults and units.
+- **Arguments** of `gymnasium.make` are listed by `help` on the class of an environment, such as
+  `allocopt.envs.dras.task.TwoLevelEnv`, and in the [reference](api/environments.md).
 - **End.** The last observation and mask are zeros, and `info` holds the metrics below. A further step is an error.
 - **Schedule.** `env.unwrapped.episodes` holds the episode, with its schedule, also while it goes on.
 - **Rewards** of an episode add up to the objective unless the table says otherwise.

@@ -236,8 +236,11 @@ class _VectorEnv(_Environment[E, Seen], VectorEnv[Seen, Any, NDArray[Any]], Gene
 def environments_of(task: type[Task[E, Seen]]) -> tuple[type[_SingleEnv[E, Seen]], type[_VectorEnv[E, Seen]]]:
     """Return the classes of a task's environments, ``TASKEnv`` and ``TASKVectorEnv`` of its module."""
     name, attributes = task.__name__, {"task": task, "__module__": task.__module__}
-    single = {**attributes, "__doc__": f"One episode of `{name}` at a time."}
-    vector = {**attributes, "__doc__": f"Many episodes of `{name}` side by side."}
+    # Whoever asks for help on an environment looks for what `gymnasium.make` takes.
+    arguments = inspect.cleandoc(task.__doc__ or "").partition("Parameters\n---")
+    listed = "\n\n" + "".join(arguments[1:])
+    single = {**attributes, "__doc__": f"One episode of `{name}` at a time.{listed}"}
+    vector = {**attributes, "__doc__": f"Many episodes of `{name}` side by side.{listed}"}
     return type(f"{name}Env", (_SingleEnv,), single), type(f"{name}VectorEnv", (_VectorEnv,), vector)
 
 

@@ -122,8 +122,8 @@ as `offset`, is submitted at 0.
 
 The window holds the first waiting jobs in order of arrival. If the chosen job fits, it starts. If not, it gets a
 reservation: time advances until it fits, and meanwhile EASY backfilling starts other jobs, also from outside the
-window. The episode ends when every job has started. Slot 0 at every step gives the schedule of FCFS, without or with
-EASY. `allocopt.measure(env.unwrapped.episodes.schedule())` returns all metrics of what the agent did.""",
+window. The episode ends when every job has started. `allocopt.measure(env.unwrapped.episodes.schedule())`
+returns all metrics of what the agent did.""",
         action="The slot whose job starts next.",
         mask="A slot is legal where a job waits; another one stands for slot 0.",
         seen="A row per slot.",

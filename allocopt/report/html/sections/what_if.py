@@ -97,9 +97,7 @@ def _table(combinations: Sequence[WhatIfRow]) -> Table:
         Column("± %", 1), Column("hop cost", 0), Column("± %", 1), Column("fragmentation", 3),
         Column("utilization %", 1), Column("makespan s", 0),
     )  # fmt: skip
-    note = (
-        "± % beside the first line. Slowdown is the mean bounded slowdown, hop cost (1,000 a hop) the mean over jobs "
-    )
+    note = "± % beside the first line. Slowdown is the mean bounded slowdown, hop cost (1,000 a hop) the mean over "
     rows = []
     for row in combinations:
         changes = (row.mean_wait_change, row.mean_bounded_slowdown_change, row.mean_hop_cost_change)
@@ -109,7 +107,7 @@ def _table(combinations: Sequence[WhatIfRow]) -> Table:
             row.mean_hop_cost, cost, row.fragmentation[0] if row.fragmentation else None, 100 * row.utilization,
             row.makespan_s,
         ))  # fmt: skip
-    note += "of several nodes, fragmentation that of the idle nodes over leaves."
+    note += "jobs of several nodes, fragmentation that of the idle nodes over leaves."
     return Table("Combinations", columns, tuple(rows), note=note)
 
 
