@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from allocopt.problems.instances import read_problems, write_problems
     from allocopt.problems.kind import ProblemKind
     from allocopt.simulator.metrics import measure
-    from allocopt.simulator.registry import get_policy, policy_names
     from allocopt.simulator.schedule import Schedule
+    from allocopt.simulator.scheduler import get_policy, policy_names
     from allocopt.simulator.simulate import simulate
     from allocopt.simulator.what_if import WhatIf
     from allocopt.solving.budget import Budget
@@ -56,10 +56,10 @@ _HOMES = {
     "WhatIf": "simulator.what_if",
     "Workload": "traces.workload",
     "contract_checks": "solving.contract",
-    "get_policy": "simulator.registry",
+    "get_policy": "simulator.scheduler",
     "get_solver": "solving.protocol",
     "measure": "simulator.metrics",
-    "policy_names": "simulator.registry",
+    "policy_names": "simulator.scheduler",
     "read_problems": "problems.instances",
     "read_topology": "cluster.reading",
     "read_workload": "traces.reading",

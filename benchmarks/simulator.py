@@ -19,9 +19,8 @@ from plain_loop import plain_starts
 from allocopt.cluster.platform import Platform
 from allocopt.envs.batch_scheduling.task import BatchSchedulingEnv, BatchSchedulingVectorEnv
 from allocopt.report.words import Cell, aligned_table
-from allocopt.simulator.registry import get_policy, policy_names
 from allocopt.simulator.rules import Backfill, QueueOrder, Rules
-from allocopt.simulator.scheduler import Decision, ListScheduler, Scheduler, Start
+from allocopt.simulator.scheduler import Decision, ListScheduler, Scheduler, Start, get_policy, policy_names
 from allocopt.simulator.simulate import entries_of, simulate
 from allocopt.simulator.state import new_state
 from allocopt.simulator.view import View

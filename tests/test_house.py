@@ -193,9 +193,7 @@ def test_help_does_not_even_load_numpy() -> None:
 
 
 def test_policies_are_made_without_torch() -> None:
-    code = (
-        "from allocopt.simulator.registry import get_policy, policy_names\nfor name in policy_names(): get_policy(name)"
-    )
+    code = "from allocopt import get_policy, policy_names\nfor name in policy_names(): get_policy(name)"
     assert "torch" not in loaded_after(code)
 
 

@@ -48,7 +48,7 @@ def _own(run: Callable[..., object]) -> dict[str, Parameter]:
 # The function of each registry, by module.
 _REGISTRIES = {
     "solvers": ("allocopt.solving.protocol", "solver_names"),
-    "policies": ("allocopt.simulator.registry", "policy_names"),
+    "policies": ("allocopt.simulator.scheduler", "policy_names"),
     "artifacts": ("allocopt.reproduction", "reproduction_names"),
 }
 

@@ -27,10 +27,9 @@ from allocopt.simulator.multicore.state import IDLE, Execution, ExecutionKind, c
 from allocopt.simulator.placement import Allocator
 from allocopt.simulator.quota.execution import QuotaExecution
 from allocopt.simulator.quota.scheduler import QuotaScheduler
-from allocopt.simulator.registry import AnyScheduler, backfilled, get_policy
 from allocopt.simulator.rules import EventOrder, Rules
 from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.scheduler import WithExecution
+from allocopt.simulator.scheduler import AnyScheduler, WithExecution, backfilled, get_policy
 from allocopt.simulator.shared.kernel import simulate_shared
 from allocopt.simulator.shared.simulation import BySolver, admitted, allocation_named, machine_of
 from allocopt.simulator.shared.state import Allocation
@@ -38,8 +37,8 @@ from allocopt.simulator.simulate import as_scheduler, entries_of, simulate
 from allocopt.simulator.window import TopologyAllocator, WindowScheduler
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import get_solver
+from allocopt.traces.applications import Executables, profiled_jobs, read_profiles
 from allocopt.traces.csv_columns import Columns
-from allocopt.traces.executables import Executables, profiled_jobs, read_profiles
 from allocopt.traces.irmasim import read_irmasim
 from allocopt.traces.reading import read_workload
 from allocopt.traces.tasks import TaskWorkload

@@ -7,9 +7,8 @@ import numpy as np
 from allocopt.arrays import IntArray
 from allocopt.errors import UsageError
 from allocopt.simulator.engine import Simulation, name_of
-from allocopt.simulator.registry import AnyScheduler
 from allocopt.simulator.rules import Backfill
-from allocopt.simulator.scheduler import ListScheduler
+from allocopt.simulator.scheduler import AnyScheduler, ListScheduler
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
 

@@ -1,13 +1,18 @@
-"""The interface of schedulers: they see the queue and the machine, and decide which jobs start."""
+"""The interface of schedulers, which see the queue and the machine, and decide which jobs start; policies by name.
 
-from collections.abc import Iterable
+Names are those of every installed package, the entry points ``allocopt.policies``, of queue orders with backfilling,
+and of policies of multicore machines.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 from allocopt.arrays import IntArray
 from allocopt.errors import PluginError, UsageError
-from allocopt.plugins import Fence
+from allocopt.plugins import Fence, make_plugin, plugin_names
 from allocopt.simulator.execution import ExecutionModel
+from allocopt.simulator.multicore.policies import ACTIONS, Action, JobSelection
 from allocopt.simulator.rules import Backfill, QueueOrder
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
@@ -119,3 +124,68 @@ class ListScheduler:
                 raise UsageError(f"{order!r} is no queue order: it needs a name and a method `keys`")
         if self.backfill_order is not None and self.backfill not in (Backfill.EASY, Backfill.FIRST_FIT):
             raise UsageError("an order of backfilling goes with EASY and first-fit backfilling only")
+
+
+GROUP = "allocopt.policies"
+
+BACKFILLS = {kind.name.lower().replace("_", "-"): kind for kind in Backfill}
+
+AnyScheduler = ListScheduler | Scheduler
+
+Policy = QueueOrder | AnyScheduler | Action
+"""What a name may stand for; an action is a pair of selections for the tasks of a multicore machine."""
+
+
+def policy_names() -> list[str]:
+    """Names of all policies, sorted; a queue order also goes with backfilling, as in ``sjf+easy``."""
+    return sorted([*plugin_names(GROUP), *(action.name for action in ACTIONS if action.jobs is not None)])
+
+
+def get_policy(name: str, options: Mapping[str, Any] | None = None) -> Policy:
+    """Make the policy of that name.
+
+    Parameters
+    ----------
+    name
+        One of `policy_names`; a queue order with backfilling, such as ``sjf+easy``; or a kind of backfilling alone,
+        such as ``easy``, which goes with the order of arrival.
+    options
+        Values for the policy's own parameters.
+
+    Raises
+    ------
+    UsageError
+        If there is no such policy, backfilling or parameter, the policy takes no backfilling, or refuses a value.
+    MissingPackageError
+        If the policy needs a package that is not installed.
+    """
+    order, plus, kind = ("fcfs", "+", name) if name in BACKFILLS else name.partition("+")
+    installed = plugin_names(GROUP)
+    if order not in installed and order.partition("-")[0].upper() in JobSelection.__members__:
+        if options:
+            raise UsageError(f"policy {order!r} has no options")
+        found: Policy = Action.named(order)
+    else:
+        found = cast(Policy, make_plugin(GROUP, "policy", order, options))
+    return backfilled(order, found, kind if plus else None)
+
+
+def backfilled(
+    name: str, policy: Policy, kind: str | None, tried: str | None = None, *, compression: bool = True
+) -> Policy:
+    """Join a policy of some name with a kind of backfilling, if one is named.
+
+    Jobs are tried for it in the queue order named by ``tried``; None for that of the queue. With ``compression``
+    reservations move forward where jobs end early, under conservative backfilling. Raises `UsageError` if there is no
+    such backfilling or order, or the policy takes none.
+    """
+    if kind is None and tried is None:
+        return policy
+    if kind is not None and kind not in BACKFILLS:
+        raise UsageError(f"scheduler {name!r}: there is no backfilling {kind!r}; there are {', '.join(BACKFILLS)}")
+    if not isinstance(policy, QueueOrder):
+        raise UsageError(f"policy {name!r} is a scheduler of its own: it takes no backfilling")
+    order = None if tried is None else get_policy(tried)
+    if not isinstance(order, QueueOrder | None):
+        raise UsageError(f"the order of backfilling {tried!r} is no queue order")
+    return ListScheduler(policy, BACKFILLS[kind or "none"], order, compression)

@@ -17,10 +17,9 @@ from allocopt.simulator.kernels.conservative import conservative_pass, run_conse
 from allocopt.simulator.kernels.events import advance
 from allocopt.simulator.multicore.policies import ACTION_NAMES, Action
 from allocopt.simulator.placement import Allocator
-from allocopt.simulator.registry import AnyScheduler, Policy, get_policy
 from allocopt.simulator.rules import Backfill, QueueOrder, Rules
 from allocopt.simulator.schedule import ClusterSchedule, Schedule
-from allocopt.simulator.scheduler import ListScheduler, Scheduler, WithExecution
+from allocopt.simulator.scheduler import AnyScheduler, ListScheduler, Policy, Scheduler, WithExecution, get_policy
 from allocopt.simulator.shared.simulation import BySolver, simulate_on_cluster
 from allocopt.simulator.shared.state import Allocation
 from allocopt.traces.workload import Workload

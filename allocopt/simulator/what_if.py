@@ -16,9 +16,9 @@ from allocopt.simulator.execution import HopSlowdown
 from allocopt.simulator.metrics import Metrics, measure
 from allocopt.simulator.placement import DepthFirst
 from allocopt.simulator.recorded import RECORDED, Record
-from allocopt.simulator.registry import AnyScheduler
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.scheduler import AnyScheduler
 from allocopt.simulator.shared.kernel import simulate_shared
 from allocopt.simulator.shared.simulation import allocation_named, listed
 from allocopt.simulator.simulate import as_scheduler, simulate

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from allocopt.files.faults import bad_file
-from allocopt.simulator.registry import get_policy
 from allocopt.simulator.rules import Backfill, QueueOrder
-from allocopt.simulator.scheduler import ListScheduler, Scheduler
+from allocopt.simulator.scheduler import ListScheduler, Scheduler, get_policy
 from allocopt.simulator.window import OptimizationScheduler
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload

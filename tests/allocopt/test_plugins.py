@@ -12,7 +12,7 @@ from support.windows import window
 from allocopt.cli import doctor, solvers
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import PluginError, PluginWarning, UsageError, WrongAnswerError
-from allocopt.simulator.registry import get_policy
+from allocopt.simulator.scheduler import get_policy
 from allocopt.solving.protocol import get_solver
 from allocopt.solving.solve import solve
 

@@ -12,7 +12,7 @@ from support.workloads import busy_days
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.locality import Policy
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
-from allocopt.simulator.registry import get_policy
+from allocopt.simulator.scheduler import get_policy
 from allocopt.simulator.simulate import simulate
 from allocopt.solving.protocol import get_solver
 from allocopt.solving.solve import solve

@@ -7,9 +7,8 @@ from functools import cache
 import numpy as np
 
 from allocopt.arrays import IntArray
-from allocopt.simulator.registry import get_policy, policy_names
 from allocopt.simulator.rules import QueueOrder
-from allocopt.simulator.scheduler import Start
+from allocopt.simulator.scheduler import Start, get_policy, policy_names
 from allocopt.simulator.state import QUEUE
 from allocopt.simulator.view import View
 

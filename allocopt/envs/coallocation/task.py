@@ -282,7 +282,7 @@ class Coallocation(Task[Episodes, Float32Array]):
         Cores of the cluster; the paper has 64, 128 and 256.
     jobs
         A queue of `QueuedJob`, or several of which an episode takes one; None for sixteen of the ASAX paper's, drawn by
-        the seed of `reset`; `allocopt.traces.executables.profiled_jobs` makes one of a trace.
+        the seed of `reset`; `allocopt.traces.applications.profiled_jobs` makes one of a trace.
     options
         Quotas, reward, and who is asked about; None for the defaults.
     """

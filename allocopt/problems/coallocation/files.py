@@ -9,7 +9,7 @@ from allocopt.files.models import FileModel, InstanceModel, Positive, SolutionMo
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationObjective, CoallocationProblem
 from allocopt.problems.kind import Codec
-from allocopt.traces.executables import ShareOfOne
+from allocopt.traces.applications import ShareOfOne
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
 
 Number = Annotated[float, Field(ge=0)]

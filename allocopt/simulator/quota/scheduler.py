@@ -23,8 +23,7 @@ from allocopt.simulator.scheduler import Decision, PlaceGuest, SetQuota
 from allocopt.simulator.view import View
 from allocopt.solving.protocol import get_solver
 from allocopt.solving.solve import solve
-from allocopt.traces.applications import QueuedJob, queue_workload
-from allocopt.traces.executables import WORKFLOWS, profiled_jobs
+from allocopt.traces.applications import WORKFLOWS, QueuedJob, profiled_jobs, queue_workload
 from allocopt.traces.workload import Workload
 
 

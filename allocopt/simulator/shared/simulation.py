@@ -17,10 +17,9 @@ from allocopt.kernels.ready import make_ready
 from allocopt.plugins import no_such_part
 from allocopt.problems.placement.problem import NodeTasks, PlacementJob, PlacementProblem
 from allocopt.simulator.engine import keys_of, name_of
-from allocopt.simulator.registry import AnyScheduler
 from allocopt.simulator.rules import Backfill, EventOrder, OrderKind, Rules
 from allocopt.simulator.schedule import ClusterSchedule
-from allocopt.simulator.scheduler import ListScheduler
+from allocopt.simulator.scheduler import AnyScheduler, ListScheduler
 from allocopt.simulator.shared import state as layout
 from allocopt.simulator.shared.kernel import simulate_shared
 from allocopt.simulator.shared.state import ALONE, ASKS, ENDED, NOW, Allocation, Shared

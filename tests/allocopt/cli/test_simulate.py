@@ -14,11 +14,10 @@ from support.program import Run
 from allocopt.simulator.kernels.conservative import run_conservative as kernel
 from allocopt.simulator.quota.execution import QuotaExecution
 from allocopt.simulator.quota.scheduler import QuotaScheduler
-from allocopt.simulator.registry import get_policy, policy_names
+from allocopt.simulator.scheduler import get_policy, policy_names
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.state import State
-from allocopt.traces.applications import queue_workload
-from allocopt.traces.executables import WORKFLOWS, profiled_jobs
+from allocopt.traces.applications import WORKFLOWS, profiled_jobs, queue_workload
 from allocopt.traces.reading import read_workload
 from learned.asax.scheduler import AsaxPolicy
 

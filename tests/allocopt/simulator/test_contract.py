@@ -12,10 +12,9 @@ from allocopt.cluster.topology import FatTree
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.multicore.policies import Action
 from allocopt.simulator.quota.scheduler import QuotaScheduler
-from allocopt.simulator.registry import get_policy, policy_names
 from allocopt.simulator.rules import Backfill, EventOrder, QueueOrder, Rules
 from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.scheduler import ListScheduler, Scheduler
+from allocopt.simulator.scheduler import ListScheduler, Scheduler, get_policy, policy_names
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
 

@@ -14,9 +14,9 @@ from allocopt.cluster.topology import FatTree
 from allocopt.errors import InvalidProblemError, InvalidSolutionError, NoSolutionError, UsageError, WrongAnswerError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.simulator.registry import get_policy
 from allocopt.simulator.rules import EventOrder, Rules
 from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.scheduler import get_policy
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.window import WindowScheduler, _WindowRule, solver_allocator, windows
 from allocopt.solving.budget import Budget

@@ -8,8 +8,17 @@ import numpy as np
 import pytest
 
 from allocopt.errors import BadFileError, InvalidProblemError, UsageError
-from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES, HOUR_S, asax_queue, queue_workload
-from allocopt.traces.executables import WORKFLOWS, Executable, profiled_jobs, read_profiles
+from allocopt.traces.applications import (
+    APPLICATIONS,
+    CLUSTER_SIZES,
+    HOUR_S,
+    WORKFLOWS,
+    Executable,
+    asax_queue,
+    profiled_jobs,
+    queue_workload,
+    read_profiles,
+)
 from allocopt.traces.job_profile import Stage, StageKind, check_profile
 from allocopt.traces.reading import read_workload
 from allocopt.traces.text import Swf

@@ -14,9 +14,8 @@ from allocopt.arrays import Float32Array
 from allocopt.envs.dras.dynamics import Weights
 from allocopt.envs.dras.task import Options
 from allocopt.errors import UsageError
-from allocopt.simulator.registry import get_policy
 from allocopt.simulator.rules import Backfill, Mode
-from allocopt.simulator.scheduler import Decision, ListScheduler
+from allocopt.simulator.scheduler import Decision, ListScheduler, get_policy
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
 from allocopt.traces.reading import read_workload
