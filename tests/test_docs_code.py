@@ -47,6 +47,11 @@ FILES = {
     "topology.conf": (
         "SwitchName=leaf1 Nodes=n[1-16]\nSwitchName=leaf2 Nodes=n[17-32]\nSwitchName=top Switches=leaf[1-2]\n"
     ),
+    "window.json": (
+        '{"format": "allocopt-instance", "version": 1, "kind": "topology", "name": "window",'
+        ' "topology": {"kind": "fat-tree", "pods": 1, "leaves_per_pod": 2, "nodes_per_leaf": 2},'
+        ' "idle_nodes": [0, 1, 2, 3], "jobs": [{"id": "a", "nodes": 2}]}'
+    ),
     "grid.toml": 'time_limit = 1.0\n[[instances]]\nfiles = ["@tiny"]\n[[solvers]]\nname = "greedy"\n',
 }
 

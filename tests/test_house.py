@@ -41,6 +41,7 @@ LAYERS = (
     ("training", "reproduction"),
     ("report",),
     ("experiments", "live"),
+    ("serve",),
     ("cli",),
     ("__main__",),
 )

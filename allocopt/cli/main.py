@@ -29,6 +29,7 @@ COMMANDS = {
     "calibrate": "Fit an execution model to measurements.",
     "what-if": "Compare allocators and schedulers on a site's own files.",
     "live": "Choose nodes of jobs on a cluster that runs.",
+    "serve": "Answer instances over HTTP on this machine.",
     "report": "Make one page of results.",
     "sweep": "Run a grid of solves or simulations.",
     "rerun": "Run again what a result file holds, and compare.",

@@ -1,0 +1,121 @@
+"""How long ``allocopt serve`` takes beside its solves, for one client and for eight, and whether its memory grows."""
+
+import http.client
+import json
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+from allocopt.problems.instances import object_from_problem, shipped_problems
+from allocopt.report.words import Cell, aligned_table
+from benchmarks.virtual_slurm import open_folder
+from papers.pages import page_parser, write_page
+
+HEADER = ("clients", "requests", "a second", "p50 ms", "p99 ms", "beside the solve p50", "beside the solve p99")
+DIGITS = (None, 0, 0, 1, 1, 1, 1)
+TIMING = re.compile(r"solve;dur=([\d.]+)")
+
+
+class Connection(http.client.HTTPConnection):
+    """A connection to a Unix socket."""
+
+    def __init__(self, place: Path) -> None:
+        super().__init__("localhost")
+        self.place = place
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(str(self.place))
+
+    def milliseconds(self, body: bytes) -> tuple[float, float]:
+        """Send an instance, and return how long the answer took, and its solve."""
+        began = time.perf_counter()
+        self.request("POST", "/solve?time_limit=0.2", body)
+        answer = self.getresponse()
+        data = answer.read()
+        took = 1e3 * (time.perf_counter() - began)
+        if answer.status != http.HTTPStatus.OK:
+            raise SystemExit(data.decode())
+        (solve,) = TIMING.findall(answer.headers["Server-Timing"])
+        return took, float(solve)
+
+
+def row(place: Path, clients: int, requests: int, bodies: list[bytes]) -> list[Cell]:
+    """Let clients send instances, each its next one when it has its answer."""
+    found: list[tuple[float, float]] = []
+
+    def send() -> None:
+        connection = Connection(place)
+        for at in range(requests // clients):
+            found.append(connection.milliseconds(bodies[at % len(bodies)]))
+
+    threads = [threading.Thread(target=send) for _ in range(clients)]
+    began = time.perf_counter()
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    rate = len(found) / (time.perf_counter() - began)
+    took, solves = np.array(found).T
+    return [str(clients), len(found), rate, *np.percentile(took, (50, 99)), *np.percentile(took - solves, (50, 99))]
+
+
+def refused(place: Path, count: int, body: bytes) -> int:
+    """Send instances with a byte that is another one; return how many were refused."""
+    rng, connection, found = random.Random(0), Connection(place), 0
+    for _ in range(count):
+        at = rng.randrange(len(body))
+        connection.request("POST", "/solve", body[:at] + bytes([rng.randrange(256)]) + body[at + 1 :])
+        answer = connection.getresponse()
+        answer.read()
+        found += answer.status == http.HTTPStatus.BAD_REQUEST
+    return found
+
+
+def resident_mib(pid: int) -> float:
+    """Return the memory that a process holds."""
+    (pages,) = re.findall(r"^VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return int(pages) / 1024
+
+
+def main() -> None:
+    """Write the page."""
+    asked = page_parser(__doc__, "few requests").parse_args()
+    many = 400 if asked.quick else 20_000
+    bodies = [json.dumps(object_from_problem(one)).encode() for one in shipped_problems("topology")]
+    with open_folder() as folder:
+        place = folder / "socket"
+        command = [sys.executable, "-m", "allocopt", "serve", "--socket", str(place)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as service:
+            assert service.stdout is not None
+            service.stdout.readline()
+            row(place, 1, 200, bodies)
+            before = resident_mib(service.pid)
+            cells = [row(place, clients, many // 10, bodies) for clients in (1, 8)]
+            bad = refused(place, many // 20, bodies[0])
+            row(place, 1, many, bodies)
+            after = resident_mib(service.pid)
+            service.send_signal(signal.SIGTERM)
+    write_page(
+        "serve",
+        "Latency of the local service",
+        "One client waits a few milliseconds longer than its solve takes; eight at once wait for each other, for "
+        "solves run one after the other.",
+        [aligned_table(HEADER, cells, DIGITS)],
+        "Windows of `@tiny` over a Unix socket, `auto`, each client sending its next instance when it has an answer. "
+        f"Of {many // 20:,} requests with one byte changed {bad:,} were refused in a line, the others are instances. "
+        f"Memory after {many:,} more: {after:.0f} MiB, before {before:.0f}.",
+        is_quick=asked.quick,
+    )
+
+
+if __name__ == "__main__":
+    main()
