@@ -219,6 +219,12 @@ class Cluster:
         return table
 
     @cached_property
+    def shapes(self) -> tuple[IntArray, IntArray]:
+        """Rows of `capacity` that differ, shape ``(k, resources)``, and which of them each node has."""
+        rows, row_of = np.unique(self.capacity, axis=0, return_inverse=True)
+        return rows, row_of.reshape(-1)
+
+    @cached_property
     def _numbers(self) -> dict[str, IntArray]:
         return {one.name: np.array(self.topology.numbers(one.nodes), dtype=np.int64) for one in self.partitions}
 

@@ -167,12 +167,15 @@ class ClusterRequest(NamedTuple):
 
     def check_fits(self, cluster: Cluster) -> None:
         """Raise `InvalidProblemError` if the request fits nowhere on the empty cluster."""
-        room = self.room(cluster.capacity)
-        groups = np.zeros(cluster.size, dtype=np.int64) if self.level < 0 else cluster.topology.tree.groups[self.level]
+        shapes, shape_of = cluster.shapes
+        room = self.room(shapes)[shape_of]
+        level = self.level
+        groups = None if level < 0 else cluster.topology.tree.groups[level]
+        members = [slice(None)] if groups is None else [groups == group for group in np.unique(groups)]
         for mask in self.masks:
             inside = np.where(mask, room, 0)
-            for group in np.unique(groups):
-                tasks = np.sort(inside[groups == group])[::-1][: self.most_nodes]
+            for held in members:
+                tasks = np.sort(inside[held])[::-1][: self.most_nodes]
                 if tasks.sum() >= self.tasks and np.count_nonzero(tasks) >= self.least_nodes:
                     return
         raise InvalidProblemError("request", "asks for more than the cluster's nodes have")

@@ -129,12 +129,12 @@ def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed")
     queue = _Queue([], [], [])
     for job in look.jobs:
         if job.state in RUNNING:
-            held, on = look.held([job])
+            nodes, held = look.held(job)
             # Jobs may share nodes beyond what these have, as Slurm can be told: then they are full.
-            held = np.minimum(held, free)
-            free -= held
-            used |= on
-            queue.add_running(_fixed(cluster, held, on), max(job.end_s, now + 1.0))
+            held = np.minimum(held, free[nodes])
+            free[nodes] -= held
+            used[nodes] = True
+            queue.add_running(_fixed(cluster, nodes, held), max(job.end_s, now + 1.0))
     running = len(queue.requests)
     left = queue.add_waiting(look)
     order = tuple(job.id for job in queue.waiting)
@@ -207,8 +207,10 @@ def started_alone(look: Look, job: SlurmJob) -> Window | None:
     if not job.allocated.keys() <= look.numbers.keys():
         return None
     there = [one for one in look.jobs if one is not job and one.start_s <= job.start_s < one.end_s and one.allocated]
-    amounts, used = look.held(there)
-    free = np.maximum(look.cluster.capacity - amounts, 0)
+    nodes, amounts = look.held(*there)
+    free, used = look.cluster.capacity.copy(), np.zeros(look.cluster.size, dtype=np.bool_)
+    free[nodes] = np.maximum(free[nodes] - amounts, 0)
+    used[nodes] = True
     held = np.array(sorted(look.numbers[name] for name in job.allocated), dtype=np.int64)
     try:
         request = job.request.on(look.cluster)
@@ -254,18 +256,18 @@ def _fault(job: SlurmJob, now: float) -> str:
     return ""
 
 
-def _fixed(cluster: Cluster, held: IntArray, on: BoolArray) -> list[ClusterRequest]:
+def _fixed(cluster: Cluster, nodes: IntArray, held: IntArray) -> list[ClusterRequest]:
     """Return requests for what a job has that runs, one for all nodes on which it has as much."""
-    nodes = np.flatnonzero(on)
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for node, amounts in zip(nodes.tolist(), held.tolist(), strict=True):
+        alike.setdefault(tuple(amounts), []).append(node)
     made = []
-    nothing = np.zeros(len(cluster.resources), dtype=np.int64)
-    kinds, kind = np.unique(held[nodes], axis=0, return_inverse=True)
-    for number, amounts in enumerate(kinds):
+    nothing, levels = np.zeros(len(cluster.resources), dtype=np.int64), (0,) * len(cluster.topology.tree.groups)
+    for each, on in alike.items():
         mask = np.zeros((1, cluster.size), dtype=np.bool_)
-        mask[0, nodes[kind.reshape(-1) == number]] = True
-        k = int(mask.sum())
-        levels = (0,) * len(cluster.topology.tree.groups)
-        made.append(ClusterRequest(k, k, k, 1, False, nothing, amounts, mask, levels, 0))
+        mask[0, on] = True
+        k = len(on)
+        made.append(ClusterRequest(k, k, k, 1, False, nothing, np.array(each, dtype=np.int64), mask, levels, 0))
     return made
 
 

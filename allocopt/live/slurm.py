@@ -162,22 +162,25 @@ class Look:
         """Number of each node by its name."""
         return {name: number for number, name in enumerate(self.cluster.topology.nodes)}
 
-    def held(self, jobs: Iterable[SlurmJob]) -> tuple[IntArray, BoolArray]:
-        """Return amounts that jobs have of each node, as `Cluster.capacity` counts, and which nodes they are on."""
-        amounts = np.zeros_like(self.cluster.capacity)
-        used = np.zeros(self.cluster.size, dtype=np.bool_)
-        columns = [self.cluster.resources.index(name) for name in (CORES, MEMORY, GPUS)]
-        scale = np.array([THOUSANDTHS, 1, THOUSANDTHS])
+    def held(self, *jobs: SlurmJob) -> tuple[IntArray, IntArray]:
+        """Return the nodes that jobs are on, and the amounts that they have of each, as `Cluster.capacity` counts."""
+        told: dict[int, tuple[int, int, int]] = {}
         for job in jobs:
-            for name, each in job.allocated.items():
+            for name, (cores, memory, gpus) in job.allocated.items():
                 node = self.numbers.get(name)
                 if node is not None:
-                    amounts[node, columns] += scale * np.array(each, dtype=np.int64)
-                    used[node] = True
-        whole = self.cluster.capacity[:, 0] <= amounts[:, 0]
+                    before = told.get(node, (0, 0, 0))
+                    told[node] = (before[0] + cores, before[1] + memory, before[2] + gpus)
+        nodes = np.array(list(told), dtype=np.int64)
+        capacity = self.cluster.capacity[nodes]
+        amounts = np.zeros_like(capacity)
+        columns = [self.cluster.resources.index(name) for name in (CORES, MEMORY, GPUS)]
+        scale = (THOUSANDTHS, 1, THOUSANDTHS)
+        amounts[:, columns] = np.array(list(told.values()), dtype=np.int64).reshape(-1, 3) * scale
         # Of a node all of whose cores are taken nothing is left, whatever else is counted.
-        amounts[whole & used] = self.cluster.capacity[whole & used]
-        return amounts, used
+        whole = capacity[:, 0] <= amounts[:, 0]
+        amounts[whole] = capacity[whole]
+        return nodes, amounts
 
     def open_until(self, end_s: float) -> BoolArray:
         """Return on which nodes a job that ends by then may start."""
