@@ -6,6 +6,7 @@ With ``--slurm`` also the requests to a real slurmctld a period, as its sdiag co
 import json
 import os
 import random
+import re
 import stat
 import subprocess
 import sys
@@ -25,6 +26,7 @@ NODES, WAITING, RUNNING, PERIODS = 10_000, 1_000, 1_000, 7
 LEAF, LEAVES_PER_POD, CORES = 32, 16, 8
 SIZES = (1, 1, 2, 4, 8, 16, 20, 64, 256)
 PERIOD_S, WATCHED_S = 2, 60
+_COUNTED = re.compile(r"^\s*(\w+)\s*\(\s*\d+\)\s*count:(\d+)", re.MULTILINE)
 
 
 def told(number: int, size: int, nodes: Sequence[str] = ()) -> dict[str, object]:
@@ -127,8 +129,7 @@ def _requests(cluster: VirtualSlurm) -> dict[str, int]:
     """Return how many requests of each type came since the last call."""
     by_type = cluster.said("sdiag").partition("by message type")[2].partition("by user")[0]
     cluster.said("sdiag", "--reset")
-    rows = [line.split() for line in by_type.splitlines() if "count:" in line]
-    return {row[0]: int(row[2].removeprefix("count:") or row[3]) for row in rows}
+    return {name: int(count) for name, count in _COUNTED.findall(by_type) if name != "REQUEST_STATS_INFO"}
 
 
 def main() -> None:

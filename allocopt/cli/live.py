@@ -67,7 +67,7 @@ def _slurm(
         raise UsageError("one of --observe, --advise and --pin must be given")
     opted_in = service.OptIn(listed_words(asked.partition), listed_words(asked.qos), asked.comment)
     limits = service.Limits(times.period, times.time_limit, times.hold, times.pin_for)
-    slurm = Slurm()
+    slurm = Slurm(answer_s=limits.answer) if asked.pin else Slurm()
     with Journal(journal) as file:
         service.Service(slurm, file, chosen[0], opted_in, limits, solver, seed, wake).run(times.seconds)
 
@@ -92,15 +92,19 @@ def _release(
         # Ctrl-C ends the service, and that its watchdog.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         sys.stdin.buffer.read()
-    for left in reversed(range(30)):
-        try:
-            released = release(slurm)
-            break
-        except SlurmError:
-            # A slurmctld that restarts is waited for.
-            if not wait or not left:
-                raise
-            time.sleep(2)
+    released = []
+    for again in range(1 + wait):
+        # What a service was telling Slurm when it was killed comes a moment later.
+        time.sleep(again)
+        for left in reversed(range(30)):
+            try:
+                released += release(slurm)
+                break
+            except SlurmError:
+                # A slurmctld that restarts is waited for.
+                if not wait or not left:
+                    raise
+                time.sleep(2)
     print(f"released: {', '.join(released) if released else 'no job'}")
 
 

@@ -1,4 +1,7 @@
-"""The journal of a service: a JSON object a line for everything that it saw, decided and did."""
+"""The journal of a service: a JSON object a line for everything that it saw, decided and did.
+
+A window whose solver gave no answer has the greedy one, and says why in ``cut``.
+"""
 
 import fcntl
 import json
@@ -25,15 +28,16 @@ FORMAT, VERSION = "allocopt-live", 1
 class Totals:
     """Sums over the events of one run of a service.
 
-    Numbers of looks, of windows, of those proved and of their jobs, the hop costs of the answers and of the greedy
-    ones, seconds of plans and solves; of starts that were judged and those of proven optimum, with the hop costs of
-    what was chosen and what could have been; of jobs that were pinned, that started as pinned, and that were given
-    free, and of what Slurm refused.
+    Numbers of looks, of windows, of those proved, of those cut to the greedy answer, and of their jobs, the hop costs
+    of the answers and of the greedy ones, seconds of plans and solves; of starts that were judged and those of proven
+    optimum, with the hop costs of what was chosen and what could have been; of jobs that were pinned, that started as
+    pinned, and that were given free, and of what Slurm refused.
     """
 
     looks: int = 0
     windows: int = 0
     proved: int = 0
+    cut: int = 0
     jobs: int = 0
     objective: float = 0.0
     greedy: float = 0.0
@@ -59,6 +63,7 @@ class Totals:
             case "window":
                 self.windows += 1
                 self.proved += event["answer"]["status"] == Status.OPTIMAL
+                self.cut += "cut" in event
                 self.jobs += len(event["jobs"])
                 self.objective += event["answer"]["objective"]
                 self.greedy += event["greedy"]

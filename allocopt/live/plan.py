@@ -80,7 +80,7 @@ class Window:
 
     def solved(self, solver: str, time_limit: float, seed: int) -> Result:
         """Return the verified answer of a solver, never worse than the greedy one."""
-        found = _solver_of(solver, self.problem.kind)
+        found = solver_of(solver, self.problem.kind)
         # Compiling is no part of the solver's time.
         prepare(found, [self.problem])
         return solve(self.problem, None, found, time_limit, seed, warm_start=self.greedy)
@@ -235,10 +235,11 @@ def make_plans_ready(solver: str) -> None:
     make_ready((simulate_shared,))
     for kind in KINDS:
         for name in ("auto", solver):
-            prepare(_solver_of(name, kind), shipped_problems(kind))
+            prepare(solver_of(name, kind), shipped_problems(kind))
 
 
-def _solver_of(name: str, kind: str) -> Solver:
+def solver_of(name: str, kind: str) -> Solver:
+    """Return the solver of a name, ``auto`` where it knows no problems of the kind."""
     # Of whole nodes there are solvers that know no other ones.
     return get_solver(name if name in solver_names(kind) else "auto", None, kind)
 

@@ -21,12 +21,13 @@ from pathlib import Path
 from allocopt.cluster.hostlist import expand_hostlist, fold_hostlist
 from allocopt.errors import UsageError
 from allocopt.live.journal import FORMAT, VERSION, Journal
-from allocopt.live.plan import Plan, check_solver, make_plans_ready, plan, started_alone
-from allocopt.live.slurm import MARK, WAITING, Look, Slurm, SlurmError, SlurmJob
+from allocopt.live.plan import Plan, check_solver, plan, started_alone
+from allocopt.live.slurm import ANSWER_S, MARK, WAITING, Look, Slurm, SlurmAwayError, SlurmError, SlurmJob
+from allocopt.live.solving import Solving
 from allocopt.live.state import StateWriter
 from allocopt.problems.instances import object_from_problem
 from allocopt.report.provenance import provenance
-from allocopt.solving.result import Result, Status
+from allocopt.solving.result import Status
 from allocopt.solving.solution_files import object_from_result
 
 CLUSTER_ANEW_S = 600.0  # after which nodes and partitions are asked for again
@@ -72,7 +73,8 @@ class Limits:
     solve
         For each window.
     hold
-        After which a job that is held here may begin by itself.
+        After which a job that is held here may begin by itself. While Slurm cannot be looked at, jobs are held on for
+        as long again.
     pin
         After which a job that has not started on its nodes may start anywhere.
     """
@@ -88,6 +90,11 @@ class Limits:
                 raise UsageError(f"{name} is {seconds:g} s, must be above 0 and at most 86400")
         if self.hold < 2 * self.period:
             raise UsageError(f"hold is {self.hold:g} s, must be at least two periods of {self.period:g} s")
+
+    @property
+    def answer(self) -> float:
+        """Seconds for which Slurm's answer is waited, within which no hold ends."""
+        return min(ANSWER_S, self.hold / 4)
 
 
 @dataclass(slots=True)
@@ -122,6 +129,12 @@ class Service:
     _pins: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _states: StateWriter = field(default_factory=StateWriter)
     _is_away: bool = False
+    _held: set[str] = field(default_factory=set)
+    _looked_s: float = 0.0
+    _solving: Solving = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._solving = Solving(self.solver, self.limits.solve, self.seed)
 
     def run(self, seconds: float | None = None) -> None:
         """Serve for so long, or until Ctrl-C; what is held and pinned is released at the end.
@@ -135,8 +148,7 @@ class Service:
         for partition in self.opted_in.partitions:
             cluster.partition(partition)
         begun = time.monotonic()
-        with _only_one(self.slurm), self._watched():
-            make_plans_ready(self.solver)
+        with _only_one(self.slurm), self._watched(), self._solving:
             look = self.slurm.look()
             # What runs already was not seen to start.
             self._seen.update(job.id for job in look.jobs if job.allocated)
@@ -159,12 +171,14 @@ class Service:
                             self.slurm.cluster(anew=True)
                             anew = at
                         look = self.slurm.look()
+                        self._looked_s = at
                         self.step(look)
                         self._tell_away(None)
                         if any(job.state == "COMPLETING" for job in look.jobs):
                             pause_s = min(SOON_S, pause_s)
                     except SlurmError as error:
                         self._tell_away(error)
+                        self._put_off()
                     while (left := at + pause_s - time.monotonic()) > 0 and self._touched() == touched:
                         time.sleep(left if self.wake is None else min(left, WAKE_S))
             finally:
@@ -208,18 +222,20 @@ class Service:
         if found.window is None:
             return {}
         window = found.window
-        result: Result = window.solved(self.solver, self.limits.solve, self.seed).unless_interrupted()
+        result, fault = self._solving.answer(window)
         chosen = {job: nodes for job, nodes in window.nodes(result.found()).items() if nodes}
         self.journal.write(
             "window", look.now_s, jobs=list(chosen),
             nodes={job: fold_hostlist(nodes) for job, nodes in chosen.items()}, starting=list(found.starting),
             waiting=len(found.order), greedy=window.greedy_objective, plan_s=round(plan_s, 6),
             solve_s=round(result.runtime_s, 6), gap=result.gap, instance=object_from_problem(window.problem),
-            answer=object_from_result(window.problem, result),
+            answer=object_from_result(window.problem, result), **({"cut": fault} if fault else {}),
         )  # fmt: skip
         return chosen
 
     def _judge(self, look: Look) -> None:
+        # Of many starts at once some go without a verdict, or holds would end meanwhile.
+        end = time.monotonic() + self.limits.period
         for job in look.jobs:
             if not job.allocated or job.id in self._seen:
                 continue
@@ -227,9 +243,9 @@ class Service:
             told: dict[str, object] = {}
             if job.id in self._pins:
                 told["as_pinned"] = set(self._pins.pop(job.id)) == job.allocated.keys()
-            window = started_alone(look, job) if self.opted_in(job) else None
+            window = started_alone(look, job) if self.opted_in(job) and time.monotonic() < end else None
             if window is not None:
-                result = window.solved("auto", self.limits.solve, self.seed).unless_interrupted()
+                result, _ = self._solving.answer(window, "auto")
                 told |= {
                     "chosen": window.greedy_objective,
                     "optimum": result.bound if result.status is not Status.OPTIMAL else result.objective,
@@ -239,28 +255,48 @@ class Service:
             self.journal.write("started", look.now_s, job=job.id, start_s=job.start_s, nodes=nodes, **told)
 
     def _act(self, look: Look, chosen: Mapping[str, tuple[str, ...]]) -> None:
-        later, kept = f"{datetime.fromtimestamp(look.now_s + self.limits.hold, UTC):%Y-%m-%dT%H:%M:%S}", []
-        for job in look.jobs:
-            if job.state != "PENDING":
-                continue
+        later, kept = self._later(look.now_s), []
+        waiting = [job for job in look.jobs if job.state == "PENDING"]
+        self._held = {job.id for job in waiting if job.is_marked and not job.is_pinned}
+        end = time.monotonic() + self.limits.period
+        # Those whose turn it is come first; of many new ones the last are held after the next look.
+        for job in sorted(waiting, key=lambda job: job.id not in chosen):
             if job.is_pinned:
                 self._end_pin(look, job, later)
             elif job.is_marked and not self._may_hold(job):
+                self._held.discard(job.id)
                 self._do(look, "left alone", job, {**_cleared(job), "StartTime": "now", "AdminComment": ""})
             elif job.id in chosen:
                 self._pin(look, job, chosen[job.id])
-            elif job.is_marked and job.begin_s < look.now_s + self.limits.hold / 2:
+            # The clock may have been put back.
+            elif job.is_marked and not self.limits.hold / 2 <= job.begin_s - look.now_s <= self.limits.hold:
                 kept.append(job.id)
-            elif not job.is_marked and self._may_hold(job):
+            elif not job.is_marked and time.monotonic() < end and self._may_hold(job):
+                self._held.add(job.id)
                 self._do(look, "held", job, _held(job, later))
         if kept:
-            try:
-                self.slurm.update(kept, StartTime=later)
-            except SlurmError as error:
-                self.journal.write("refused", look.now_s, jobs=kept, why=str(error))
+            self._hold_on(look, kept, later)
+
+    def _hold_on(self, look: Look, jobs: Sequence[str], until: str) -> None:
+        try:
+            self.slurm.update(jobs, StartTime=until)
+        except SlurmAwayError:
+            raise
+        except SlurmError as error:
+            self.journal.write("refused", look.now_s, jobs=jobs, why=str(error))
+
+    def _later(self, now_s: float) -> str:
+        return f"{datetime.fromtimestamp(now_s + self.limits.hold, UTC):%Y-%m-%dT%H:%M:%S}"
+
+    def _put_off(self) -> None:
+        """Hold on what is held while Slurm cannot be looked at, for as long as a hold."""
+        if self._held and time.monotonic() - self._looked_s <= self.limits.hold:
+            with suppress(SlurmError):
+                self.slurm.update(sorted(self._held), StartTime=self._later(time.time()))
 
     def _pin(self, look: Look, job: SlurmJob, nodes: Sequence[str]) -> None:
         asked = job.request
+        self._held.discard(job.id)
         values = {"ReqNodeList": fold_hostlist(nodes), "StartTime": "now"}
         mark = f"{MARK} priority={job.own_priority} pinned={int(look.now_s)}"
         # A list of nodes is a minimum, to which Slurm adds.
@@ -286,7 +322,10 @@ class Service:
     def _do(self, look: Look, event: str, job: SlurmJob, values: Mapping[str, str], **told: str) -> bool:
         try:
             self.slurm.update([job.id], **values)
+        except SlurmAwayError:
+            raise
         except SlurmError as error:
+            self._held.discard(job.id)
             # It may have started or ended meanwhile; what Slurm will not do otherwise it is not asked for again.
             if "already" not in str(error) and "no longer" not in str(error):
                 self._refused.add(job.id)
@@ -321,14 +360,17 @@ class Service:
 
 def release(slurm: Slurm) -> list[str]:
     """End all that is held and pinned on a cluster; return the ids of the jobs."""
-    released = []
-    for job in slurm.look().jobs:
-        if job.is_marked and job.state == "PENDING":
-            # It may have started or ended meanwhile.
+    marked = [job for job in slurm.look().jobs if job.is_marked and job.state == "PENDING"]
+    held = [job.id for job in marked if not job.is_pinned]
+    # They may have started or ended meanwhile.
+    if held:
+        with suppress(SlurmError):
+            slurm.update(held, StartTime="now", AdminComment="")
+    for job in marked:
+        if job.is_pinned:
             with suppress(SlurmError):
                 slurm.update([job.id], **_cleared(job), StartTime="now", AdminComment="")
-                released.append(job.id)
-    return released
+    return [job.id for job in marked]
 
 
 def _cleared(job: SlurmJob) -> dict[str, str]:

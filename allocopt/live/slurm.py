@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +33,8 @@ USABLE = frozenset(("idle", "mixed", "allocated", "planned"))
 """States of nodes on which jobs start; a flag such as ``*`` behind them is another one."""
 WAITING = frozenset(("None", "Resources", "Priority", "BeginTime"))
 """Reasons for which a job that waits may start as soon as there is room."""
-ANSWER_S = 60.0  # for which an answer is waited
+ANSWER_S = 60.0
+"""Seconds for which an answer is waited."""
 # Words of `sbatch` that are not understood here; a job that has one of them is left to Slurm.
 _STRANGE = (
     *("array_task_string", "contiguous", "het_job_id", "licenses", "resv_name", "excluded_nodes", "required_nodes"),
@@ -41,10 +43,16 @@ _STRANGE = (
 _GPU = re.compile(r"(?:gres[:/])?gpu(?:[:/]([^:=,()\d][^:=,()]*))?(?:[:=](\d+))?(?:\(.*?\))?(?:,|$)")
 _MARKED = re.compile(r"\b([a-z]+)=(\d{1,18})\b", re.ASCII)
 _SHOWN = re.compile(r"(\w+)=(\S*)")
+_AWAY = re.compile(r"[Uu]nable to contact|timed out|Zero Bytes|onnection|temporarily")
+_MOST_IDS = 1000  # in a command, whose words are limited to 128 KiB
 
 
 class SlurmError(AllocoptError):
     """Slurm did not answer, or refused."""
+
+
+class SlurmAwayError(SlurmError):
+    """Slurm did not answer."""
 
 
 class SlurmDeniedError(AllocoptError):
@@ -207,6 +215,8 @@ class Slurm:
     ----------
     env
         The environment of the commands; None for that of this process.
+    answer_s
+        Seconds for which an answer is waited.
 
     Raises
     ------
@@ -214,7 +224,8 @@ class Slurm:
         If a command is not installed.
     """
 
-    def __init__(self, env: Mapping[str, str] | None = None) -> None:
+    def __init__(self, env: Mapping[str, str] | None = None, answer_s: float = ANSWER_S) -> None:
+        self.answer_s = answer_s
         self.env = {**(os.environ if env is None else env), "TZ": "UTC", "SLURM_TIME_FORMAT": "standard"}
         for name in ("squeue", "sinfo", "scontrol"):
             if shutil.which(name, path=self.env.get("PATH")) is None:
@@ -225,16 +236,18 @@ class Slurm:
         """Return what a command prints; raise `SlurmError` with what it complains of."""
         try:
             done = subprocess.run(
-                command, env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=ANSWER_S
+                command, env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=self.answer_s
             )
         except subprocess.TimeoutExpired:
-            raise SlurmError(f"{command[0]} does not answer within {ANSWER_S:g} s") from None
+            raise SlurmAwayError(f"{command[0]} does not answer within {self.answer_s:g} s") from None
         if done.returncode:
             lines = done.stderr.strip().splitlines() or [f"ends with {done.returncode}"]
             if "ermission denied" in lines[0]:
                 fault = "this user may not; to pin, the rights of an operator are needed, to observe none"
                 raise SlurmDeniedError(f"{' '.join(command[:3])}: {lines[0].removeprefix('slurm_')}: {fault}")
-            raise SlurmError(f"{' '.join(command[:3])}: {lines[0].removeprefix('slurm_')}")
+            raise (SlurmAwayError if _AWAY.search(lines[0]) else SlurmError)(
+                f"{' '.join(command[:3])}: {lines[0].removeprefix('slurm_')}"
+            )
         return done.stdout
 
     def config(self) -> dict[str, str]:
@@ -264,9 +277,15 @@ class Slurm:
 
     def look(self) -> Look:
         """Return jobs and states of nodes now; raise `SlurmError` if Slurm does not answer."""
-        states = self.said("sinfo", "-h", "-a", "-o", "%T|%N")
-        jobs = json.loads(self.said("squeue", "-a", "--json"))["jobs"]
-        booked = self.said("scontrol", "-o", "show", "reservation")
+        asked = (
+            ("sinfo", "-h", "-a", "-o", "%T|%N"), ("squeue", "-a", "--json"), ("scontrol", "-o", "show", "reservation"),
+        )  # fmt: skip
+        with ThreadPoolExecutor(len(asked)) as at_once:
+            states, queue, booked = at_once.map(lambda command: self.said(*command), asked)
+        try:
+            jobs = json.loads(queue)["jobs"]
+        except (ValueError, KeyError, TypeError):
+            raise SlurmAwayError("squeue --json does not answer with jobs") from None
         nodes_in = (line.partition("|")[::2] for line in states.splitlines())
         away = {
             name: state for state, hostlist in nodes_in if state not in USABLE for name in expand_hostlist(hostlist)
@@ -289,7 +308,9 @@ class Slurm:
 
     def update(self, jobs: Sequence[str], **values: str) -> None:
         """Set values of jobs that wait; raise `SlurmError` if Slurm refuses, `SlurmDeniedError` if the user may not."""
-        self.said("scontrol", "update", f"JobId={','.join(jobs)}", *(f"{key}={value}" for key, value in values.items()))
+        told = [f"{key}={value}" for key, value in values.items()]
+        for at in range(0, len(jobs), _MOST_IDS):
+            self.said("scontrol", "update", f"JobId={','.join(jobs[at : at + _MOST_IDS])}", *told)
 
 
 def slurm_job(told: Mapping[str, Any]) -> SlurmJob:

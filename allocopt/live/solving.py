@@ -1,0 +1,157 @@
+"""Solves of windows in a process of their own, which is ended when it takes too long: then the greedy answer holds.
+
+Kernels and native solvers cannot be interrupted where they run, only with their process.
+"""
+
+import os
+import signal
+import time
+from contextlib import suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from typing import Any
+
+from allocopt.errors import AllocoptError
+from allocopt.live.plan import KINDS, Window, make_plans_ready, solver_of
+from allocopt.problems.instances import shipped_problems
+from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.solve import solve
+from allocopt.version import __version__
+
+GRACE_S = 2.0
+"""Seconds beyond its limit that a solve may take."""
+_FIRST_S = 60.0  # that a first solve may take, which imports and loads what it needs
+_REST_S, _LONGEST_REST_S = 1.0, 600.0  # before a process is started again, which doubles while it is in vain
+_LEAVE_S = 2.0  # for a process to end by itself
+
+
+class SolverFailedError(AllocoptError):
+    """A solver that gave no answer when it was tried."""
+
+
+class Solving:
+    """Solves of windows with a solver, under a limit in seconds.
+
+    Raises `AllocoptError` on entry if the solver fails on the problems that are shipped.
+    """
+
+    def __init__(self, solver: str, time_limit: float, seed: int) -> None:
+        self.solver, self.time_limit, self.seed = solver, time_limit, seed
+        self._process: SpawnProcess | None = None
+        self._channel: Connection[Any, Any] | None = None
+        self._is_ready = False
+        self._rest_s = _REST_S
+        self._again_s = 0.0
+
+    def __enter__(self) -> "Solving":
+        """Wait until all is compiled and loaded."""
+        self._start()
+        assert self._channel is not None, "it was started"
+        try:
+            fault = self._channel.recv()
+        except EOFError:
+            fault = f"solver {self.solver!r} gave no answer within {_FIRST_S:g} s when it was tried"
+        if fault is not None:
+            self._end()
+            raise fault if isinstance(fault, AllocoptError) else SolverFailedError(fault)
+        self._is_ready = True
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End the process."""
+        self._end()
+
+    def answer(self, window: Window, solver: str | None = None) -> tuple[Result, str]:
+        """Return the verified answer, never worse than the greedy one, and why it is that, where there was no other."""
+        began = time.perf_counter()
+        fault = self._unready()
+        answer: Result | AllocoptError | None = None
+        if not fault:
+            assert self._channel is not None, "it is ready"
+            with suppress(EOFError, OSError):
+                self._channel.send((window, solver or self.solver, self.time_limit, self.seed))
+                if self._channel.poll(self.time_limit + 2 * GRACE_S):
+                    answer = self._channel.recv()
+            if isinstance(answer, Result):
+                self._rest_s = _REST_S
+                return answer, ""
+            fault = str(answer or f"solver {solver or self.solver!r} gave no answer within its {self.time_limit:g} s")
+            if answer is None:
+                self._rest()
+        runtime_s = time.perf_counter() - began
+        greedy = Result(
+            Status.FEASIBLE, StopReason.TIME_LIMIT, window.greedy_objective, None, runtime_s, window.greedy, self.seed,
+            "greedy", __version__,
+        )  # fmt: skip
+        return greedy, fault
+
+    def _unready(self) -> str:
+        if self._process is None and time.monotonic() >= self._again_s:
+            self._start()
+        if not self._is_ready and self._channel is not None and self._channel.poll():
+            try:
+                self._is_ready = self._channel.recv() is None
+            except EOFError:
+                self._is_ready = False
+            if not self._is_ready:
+                self._rest()
+        return "" if self._is_ready else f"solver {self.solver!r} is started again"
+
+    def _start(self) -> None:
+        # A fork of this process would inherit threads of numba and solvers in whatever state they are.
+        context = get_context("spawn")
+        self._channel, theirs = context.Pipe()
+        # Not a daemon, for solvers may have processes of their own.
+        self._process = context.Process(target=_serve, args=(theirs, self.solver), daemon=False)
+        self._process.start()
+        theirs.close()
+
+    def _rest(self) -> None:
+        self._end(leave_s=0.0)
+        self._again_s = time.monotonic() + self._rest_s
+        self._rest_s = min(2 * self._rest_s, _LONGEST_REST_S)
+
+    def _end(self, leave_s: float = _LEAVE_S) -> None:
+        self._is_ready = False
+        if self._channel is not None:
+            self._channel.close()
+        if self._process is not None and self._process.pid is not None:
+            self._process.join(leave_s)
+            # It leads a group, if it has come so far, of what solvers have started.
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.kill()
+            self._process.join()
+        self._channel = self._process = None
+
+
+def _serve(channel: "Connection[Any, Any]", solver: str) -> None:
+    # Ctrl-C is for the service, which ends this one.
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        make_plans_ready(solver)
+        # A signal that nobody handles ends native code, too, and also when the service was killed meanwhile.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, _FIRST_S)
+        for kind in KINDS:
+            solve(shipped_problems(kind)[0], None, solver_of(solver, kind), GRACE_S, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        channel.send(None)
+    except AllocoptError as error:
+        channel.send(SolverFailedError(str(error)))
+        return
+    while True:
+        try:
+            window, name, time_limit, seed = channel.recv()
+        except EOFError:
+            return
+        signal.setitimer(signal.ITIMER_REAL, time_limit + GRACE_S)
+        answer: Result | AllocoptError
+        try:
+            answer = window.solved(name, time_limit, seed)
+        except AllocoptError as error:
+            answer = SolverFailedError(str(error))
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        channel.send(answer)
