@@ -4,18 +4,11 @@
 in a file of a solution, with its milliseconds in the header ``Server-Timing``. What is wrong is said in one line.
 """
 
-import os
-import socket
-import stat
-import sys
 import threading
 import time
 from collections.abc import Mapping
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from socketserver import TCPServer, ThreadingMixIn
-from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from allocopt.errors import AllocoptError, PluginError, UsageError
@@ -23,6 +16,7 @@ from allocopt.experiments.fields import FieldError
 from allocopt.experiments.specs import SolveSpec
 from allocopt.files.reading import parse_json
 from allocopt.files.writing import compact_json
+from allocopt.local_http import HOST, LocalHandler, LocalServer
 from allocopt.problems.base import Problem
 from allocopt.problems.instances import problem_from_object, shipped_problems
 from allocopt.problems.kind import kind_name, kind_names, kind_of
@@ -32,11 +26,9 @@ from allocopt.solving.solution_files import object_from_result
 from allocopt.solving.solve import prepare, solve
 from allocopt.version import __version__
 
-HOST = "127.0.0.1"
 FIELDS = frozenset(("strategy", "solver", "time_limit", "iterations", "gap", "seed"))
 LONGEST_S = 60.0
 """Largest time limit of a request, for which others may have to wait."""
-SILENT_S = 30.0  # for which a client that says nothing is waited for
 _BODY = "body"  # what errors name
 
 
@@ -103,10 +95,8 @@ class Solving:
         return spec
 
 
-class SolveServer(ThreadingMixIn, TCPServer):
-    """Answers on a Unix socket that the user alone may use, or on a port of this machine; 0 takes a free one.
-
-    Raises `UsageError` if the place is taken, or cannot be.
+class SolveServer(LocalServer):
+    """Answers with verified solutions.
 
     Parameters
     ----------
@@ -114,72 +104,22 @@ class SolveServer(ThreadingMixIn, TCPServer):
         Size of the largest instance.
     """
 
-    daemon_threads = True
-    allow_reuse_address = True
-    request_queue_size = 128
-
     def __init__(self, solving: Solving, place: Path | int, most_bytes: int) -> None:
-        self.solving, self.place, self.most_bytes = solving, place, most_bytes
-        is_port = isinstance(place, int)
-        self.address_family = socket.AF_INET if is_port else socket.AF_UNIX
-        if isinstance(place, Path):
-            _make_free(place)
-        mask = os.umask(0o177)
-        try:
-            super().__init__((HOST, place) if is_port else str(place), _Handler)  # type: ignore[arg-type]
-        except OSError as error:
-            raise UsageError(f"{place}: {error.strerror or error}") from None
-        finally:
-            os.umask(mask)
-
-    def __str__(self) -> str:
-        address = self.server_address
-        return f"http://{HOST}:{address[1]}/" if isinstance(self.place, int) else str(self.place)
-
-    def server_close(self) -> None:
-        super().server_close()
-        if isinstance(self.place, Path):
-            self.place.unlink(missing_ok=True)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Tell of an error, but not of a client that has gone."""
-        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
-            super().handle_error(request, client_address)
+        self.solving, self.most_bytes = solving, most_bytes
+        super().__init__(place, _Handler)
 
 
-def _make_free(place: Path) -> None:
-    """Take away a socket whose service is gone."""
-    try:
-        if not stat.S_ISSOCK(place.lstat().st_mode):
-            raise UsageError(f"{place}: is there already, and no socket")
-    except FileNotFoundError:
-        return
-    with socket.socket(socket.AF_UNIX) as client:
-        try:
-            client.connect(str(place))
-        except ConnectionRefusedError:
-            place.unlink(missing_ok=True)
-        except OSError as error:
-            raise UsageError(f"{place}: {error.strerror or error}") from None
-        else:
-            raise UsageError(f"{place}: another service answers there")
-
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LocalHandler):
     protocol_version = "HTTP/1.1"
-    timeout = SILENT_S
-    server_version, sys_version = f"allocopt/{__version__}", ""
-    # What is small is sent at once, for clients wait.
-    wbufsize = -1
     server: SolveServer
 
-    def do_GET(self) -> None:
+    def get(self) -> None:
         if self.path == "/healthz":
             self._say(HTTPStatus.OK, {"status": "ok", "version": __version__})
         else:
             self._refuse(HTTPStatus.NOT_FOUND, "there are POST /solve and GET /healthz")
 
-    def do_POST(self) -> None:
+    def post(self) -> None:
         path, query = urlsplit(self.path)[2:4]
         body = self._body()
         if body is None:
@@ -187,9 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
         if path != "/solve":
             self._refuse(HTTPStatus.NOT_FOUND, "there are POST /solve and GET /healthz")
             return
-        host = (self.headers.get("Host") or "").rpartition(":")[0]
-        # A page of another site may have its own name lead here.
-        if isinstance(self.server.place, int) and host not in (HOST, "localhost"):
+        if not self.is_for_us():
             self._refuse(HTTPStatus.FORBIDDEN, f"ask for {HOST}")
             return
         began = time.perf_counter()
@@ -234,20 +172,5 @@ class _Handler(BaseHTTPRequestHandler):
         self._end(HTTPStatus(code), message or HTTPStatus(code).phrase)
 
     def _say(self, status: HTTPStatus, told: Mapping[str, object], timing: str = "") -> None:
-        data = compact_json(told).encode() + b"\n"
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        if timing:
-            self.send_header("Server-Timing", timing)
-        if self.close_connection:
-            self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(data)
-        self.wfile.flush()
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Write nothing: each answer tells its client."""
-
-    def address_string(self) -> str:
-        return "local"
+        headers = {"Server_Timing": timing} if timing else {}
+        self.reply(status, "application/json", compact_json(told).encode() + b"\n", **headers)

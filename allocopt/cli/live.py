@@ -157,15 +157,9 @@ def _page(
 
     On 127.0.0.1 alone, read only, until Ctrl-C.
     """
-    from allocopt.errors import UsageError
-    from allocopt.live.page import HOST, LivePage, PageServer
+    from allocopt.live.page import LivePage, PageServer
     from allocopt.live.view import Follower
 
-    page = LivePage(Follower(journal))
-    try:
-        server = PageServer(page, port)
-    except OSError as error:
-        raise UsageError(f"port {port}: {error.strerror}; --port takes another one") from None
-    with server:
-        print(f"http://{HOST}:{server.server_port}/ until Ctrl-C; metrics at /metrics", flush=True)
+    with PageServer(LivePage(Follower(journal)), port) as server:
+        print(f"{server} until Ctrl-C; metrics at /metrics", flush=True)
         server.serve_forever()

@@ -1,12 +1,10 @@
 """A local page of a live service, and its metrics for Prometheus, from the journal alone."""
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
@@ -15,13 +13,13 @@ from allocopt.arrays import FloatArray
 from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.errors import MissingPackageError
 from allocopt.live.view import Follower, View, clock
+from allocopt.local_http import HOST, LocalHandler, LocalServer
 from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.figures.tree import IDLE, TAKEN, TreePicture
 from allocopt.report.html.page import page_text
 from allocopt.report.plot import Axis, Colours, Figure, Panel
 from allocopt.report.words import number, percent, shortened, time_unit
 
-HOST = "127.0.0.1"
 METRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _MOST_ROWS = 200
 _BINS = 40
@@ -286,34 +284,20 @@ def _label(value: object) -> str:
     return str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-class PageServer(ThreadingHTTPServer):
-    """Answers on this machine alone: ``/`` with the page, ``/metrics`` with the metrics.
-
-    Raises `OSError` if the port is taken; 0 takes a free one.
-    """
-
-    daemon_threads = True
+class PageServer(LocalServer):
+    """Answers ``/`` with the page, ``/metrics`` with the metrics."""
 
     def __init__(self, page: LivePage, port: int) -> None:
         self.page = page
-        super().__init__((HOST, port), _Handler)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Tell of an error, but not of a reader that has gone."""
-        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
-            super().handle_error(request, client_address)
+        super().__init__(port, _Handler)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    timeout = 30  # seconds for which a silent client is waited for
-    server_version, sys_version = "allocopt", ""
+class _Handler(LocalHandler):
     server: PageServer
 
-    def do_GET(self) -> None:
-        # A page of another site may have its own name lead here.
-        host = (self.headers.get("Host") or "").rpartition(":")[0]
+    def get(self) -> None:
         path = self.path.partition("?")[0]
-        if host not in (HOST, "localhost"):
+        if not self.is_for_us():
             self._answer(HTTPStatus.FORBIDDEN, "text/plain", f"ask for {HOST}\n")
         elif path == "/metrics":
             self._answer(HTTPStatus.OK, METRICS_TYPE, self.server.page.metrics())
@@ -325,21 +309,13 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._answer(HTTPStatus.NOT_FOUND, "text/plain", "there are / and /metrics\n")
 
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Write nothing: a page that renews itself would fill the terminal."""
-
     def _answer(self, status: HTTPStatus, kind: str, text: str) -> None:
-        data = text.encode()
-        self.send_response(status)
-        self.send_header("Content-Type", kind if "charset" in kind else f"{kind}; charset=utf-8")
-        self.send_header("Content-Length", str(len(data)))
-        self.send_header("Content-Security-Policy", "frame-ancestors 'none'")
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("Referrer-Policy", "no-referrer")
-        self.send_header("Cache-Control", "no-store")
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(data)
+        self.reply(
+            status,
+            kind if "charset" in kind else f"{kind}; charset=utf-8",
+            text.encode(),
+            Content_Security_Policy="frame-ancestors 'none'",
+            X_Content_Type_Options="nosniff",
+            Referrer_Policy="no-referrer",
+            Cache_Control="no-store",
+        )

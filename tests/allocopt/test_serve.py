@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 
 from allocopt.errors import UsageError
 from allocopt.experiments.specs import SolveSpec
+from allocopt.local_http import HOST
 from allocopt.problems.instances import object_from_problem, shipped_problems
 from allocopt.problems.kind import kind_names
-from allocopt.serve import HOST, SolveServer, Solving
+from allocopt.serve import SolveServer, Solving
 from allocopt.solving.solution_files import check_solution, solution_from_object
 
 MOST = 100_000
@@ -50,7 +51,7 @@ def server() -> Iterator[SolveServer]:
 def asked(
     server: SolveServer, body: bytes, path: str = "/solve", method: str = "POST", **headers: str
 ) -> tuple[int, dict[str, Any]]:
-    connection = http.client.HTTPConnection(HOST, server.server_address[1], timeout=60)
+    connection = http.client.HTTPConnection(HOST, server.port, timeout=60)
     connection.request(method, path, body, headers)
     answer = connection.getresponse()
     data = answer.read()

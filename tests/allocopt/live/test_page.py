@@ -24,7 +24,7 @@ def served(journal: Path) -> Iterator[int]:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         try:
-            yield server.server_port
+            yield server.port
         finally:
             server.shutdown()
             thread.join()

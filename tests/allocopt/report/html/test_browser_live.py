@@ -28,7 +28,7 @@ def address(journal: Path) -> Iterator[str]:
     with PageServer(LivePage(Follower(journal)), 0) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
+        yield f"http://127.0.0.1:{server.port}/"
         server.shutdown()
         thread.join()
 
@@ -71,7 +71,7 @@ def test_what_comes_and_goes_is_shown_and_a_server_that_is_gone_is_told(browser:
         with PageServer(LivePage(Follower(path)), 0) as server:
             thread = threading.Thread(target=server.serve_forever, args=(0.05,))
             thread.start()
-            browser.get(f"http://127.0.0.1:{server.server_port}/")
+            browser.get(f"http://127.0.0.1:{server.port}/")
             assert browser.execute_script("return document.querySelectorAll('nav a').length") == 2
             journal.write("window", time.time(), **window(["1"]))
             until(browser, "document.querySelectorAll('nav a').length === 4")
