@@ -180,7 +180,9 @@ def cancelled(one: Round, service: "subprocess.Popen[bytes]") -> None:
 def changed(one: Round, service: "subprocess.Popen[bytes]") -> None:
     size = one.rng.randint(1, NODES // 2)
     scontrol = one.cluster.said("which", "scontrol")
-    one.sizes[_hooked(one, f"{scontrol} update JobId=$1 NumNodes={size} TimeLimit=3")] = size
+    # Of the three counts scontrol changes only those that are named.
+    asked = f"NumNodes={size} NumTasks={size} NumCPUs={size} TimeLimit=3"
+    one.sizes[_hooked(one, f"{scontrol} update JobId=$1 {asked}")] = size
 
 
 def hangs(one: Round, service: "subprocess.Popen[bytes]") -> None:

@@ -310,9 +310,13 @@ class Service:
         gone = sorted(look.away.keys() & set(expand_hostlist(job.required)))
         # The clock may have been put back.
         since = look.now_s - job.mark["pinned"]
-        if gone or not -self.limits.pin <= since <= self.limits.pin:
-            why = f"{gone[0]} is not up" if gone else f"did not start within {self.limits.pin:g} s"
-            self._do(look, "unpinned", job, {**_cleared(job), **_held(job, later)}, why=why)
+        if gone:
+            self._do(look, "unpinned", job, {**_cleared(job), **_held(job, later)}, why=f"{gone[0]} is not up")
+        elif not -self.limits.pin <= since <= self.limits.pin:
+            # Slurm has a reason that is not known here, which the next pin would not change.
+            self._refused.add(job.id)
+            why = f"did not start within {self.limits.pin:g} s"
+            self._do(look, "unpinned", job, {**_cleared(job), "StartTime": "now", "AdminComment": ""}, why=why)
 
     def _may_hold(self, job: SlurmJob) -> bool:
         asked = self.opted_in(job) and job.id not in self._refused and job.request is not None
