@@ -122,14 +122,13 @@ class LocalHandler(BaseHTTPRequestHandler):
         host = (self.headers.get("Host") or "").rpartition(":")[0]
         return isinstance(self.server.place, Path) or host in (HOST, "localhost")
 
-    def reply(self, status: int, kind: str, data: bytes, **headers: str) -> None:
-        """Send an answer of a media type; further headers are named with ``_`` for ``-``."""
+    def reply(self, status: int, kind: str, data: bytes, *headers: tuple[str, str]) -> None:
+        """Send an answer of a media type, with further headers."""
         self.send_response(status)
-        headers |= {"Content_Type": kind, "Content_Length": str(len(data))}
+        for name, value in (("Content-Type", kind), ("Content-Length", str(len(data))), *headers):
+            self.send_header(name, value)
         if self.close_connection:
-            headers["Connection"] = "close"
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
+            self.send_header("Connection", "close")
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(data)

@@ -172,5 +172,5 @@ class _Handler(LocalHandler):
         self._end(HTTPStatus(code), message or HTTPStatus(code).phrase)
 
     def _say(self, status: HTTPStatus, told: Mapping[str, object], timing: str = "") -> None:
-        headers = {"Server_Timing": timing} if timing else {}
-        self.reply(status, "application/json", compact_json(told).encode() + b"\n", **headers)
+        headers = (("Server-Timing", timing),) if timing else ()
+        self.reply(status, "application/json", compact_json(told).encode() + b"\n", *headers)

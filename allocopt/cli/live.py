@@ -93,9 +93,9 @@ def _release(
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         sys.stdin.buffer.read()
     released = []
-    for again in range(1 + wait):
-        # What a service was telling Slurm when it was killed comes a moment later.
-        time.sleep(again)
+    # What a service was telling Slurm when it was killed comes a moment later.
+    for pause_s in (0, 1) if wait else (0,):
+        time.sleep(pause_s)
         for left in reversed(range(30)):
             try:
                 released += release(slurm)

@@ -314,8 +314,8 @@ class _Handler(LocalHandler):
             status,
             kind if "charset" in kind else f"{kind}; charset=utf-8",
             text.encode(),
-            Content_Security_Policy="frame-ancestors 'none'",
-            X_Content_Type_Options="nosniff",
-            Referrer_Policy="no-referrer",
-            Cache_Control="no-store",
+            ("Content-Security-Policy", "frame-ancestors 'none'"),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Referrer-Policy", "no-referrer"),
+            ("Cache-Control", "no-store"),
         )

@@ -22,8 +22,8 @@ from allocopt.cluster.hostlist import expand_hostlist, fold_hostlist
 from allocopt.errors import UsageError
 from allocopt.live.journal import FORMAT, VERSION, Journal
 from allocopt.live.plan import Plan, check_solver, plan, started_alone
-from allocopt.live.slurm import ANSWER_S, MARK, WAITING, Look, Slurm, SlurmAwayError, SlurmError, SlurmJob
-from allocopt.live.solving import Solving
+from allocopt.live.slurm import ANSWER_S, MARK, WAITING, Look, Slurm, SlurmError, SlurmJob, SlurmRefusedError
+from allocopt.live.solver_process import SolverProcess
 from allocopt.live.state import StateWriter
 from allocopt.problems.instances import object_from_problem
 from allocopt.report.provenance import provenance
@@ -33,6 +33,7 @@ from allocopt.solving.solution_files import object_from_result
 CLUSTER_ANEW_S = 600.0  # after which nodes and partitions are asked for again
 SOON_S = 0.1  # after which nodes are looked at again that jobs are about to leave
 WAKE_S = 0.02  # between two looks at the file that wakes
+_FREE = {"StartTime": "now", "AdminComment": ""}  # of a job that is no longer held or looked after
 
 
 class Mode(StrEnum):
@@ -131,10 +132,10 @@ class Service:
     _is_away: bool = False
     _held: set[str] = field(default_factory=set)
     _looked_s: float = 0.0
-    _solving: Solving = field(init=False)
+    _solving: SolverProcess = field(init=False)
 
     def __post_init__(self) -> None:
-        self._solving = Solving(self.solver, self.limits.solve, self.seed)
+        self._solving = SolverProcess(self.solver, self.limits.solve, self.seed)
 
     def run(self, seconds: float | None = None) -> None:
         """Serve for so long, or until Ctrl-C; what is held and pinned is released at the end.
@@ -264,15 +265,13 @@ class Service:
             if job.is_pinned:
                 self._end_pin(look, job, later)
             elif job.is_marked and not self._may_hold(job):
-                self._held.discard(job.id)
-                self._do(look, "left alone", job, {**_cleared(job), "StartTime": "now", "AdminComment": ""})
+                self._do(look, "left alone", job, {**_cleared(job), **_FREE})
             elif job.id in chosen:
                 self._pin(look, job, chosen[job.id])
             # The clock may have been put back.
             elif job.is_marked and not self.limits.hold / 2 <= job.begin_s - look.now_s <= self.limits.hold:
                 kept.append(job.id)
             elif not job.is_marked and time.monotonic() < end and self._may_hold(job):
-                self._held.add(job.id)
                 self._do(look, "held", job, _held(job, later))
         if kept:
             self._hold_on(look, kept, later)
@@ -280,9 +279,7 @@ class Service:
     def _hold_on(self, look: Look, jobs: Sequence[str], until: str) -> None:
         try:
             self.slurm.update(jobs, StartTime=until)
-        except SlurmAwayError:
-            raise
-        except SlurmError as error:
+        except SlurmRefusedError as error:
             self.journal.write("refused", look.now_s, jobs=jobs, why=str(error))
 
     def _later(self, now_s: float) -> str:
@@ -296,7 +293,6 @@ class Service:
 
     def _pin(self, look: Look, job: SlurmJob, nodes: Sequence[str]) -> None:
         asked = job.request
-        self._held.discard(job.id)
         values = {"ReqNodeList": fold_hostlist(nodes), "StartTime": "now"}
         mark = f"{MARK} priority={job.own_priority} pinned={int(look.now_s)}"
         # A list of nodes is a minimum, to which Slurm adds.
@@ -316,7 +312,7 @@ class Service:
             # Slurm has a reason that is not known here, which the next pin would not change.
             self._refused.add(job.id)
             why = f"did not start within {self.limits.pin:g} s"
-            self._do(look, "unpinned", job, {**_cleared(job), "StartTime": "now", "AdminComment": ""}, why=why)
+            self._do(look, "unpinned", job, {**_cleared(job), **_FREE}, why=why)
 
     def _may_hold(self, job: SlurmJob) -> bool:
         asked = self.opted_in(job) and job.id not in self._refused and job.request is not None
@@ -324,11 +320,11 @@ class Service:
         return asked and is_due and job.reason in WAITING and job.priority > 0
 
     def _do(self, look: Look, event: str, job: SlurmJob, values: Mapping[str, str], **told: str) -> bool:
+        # Of a request that is not answered it is not known whether it was done.
+        (self._held.add if event == "held" else self._held.discard)(job.id)
         try:
             self.slurm.update([job.id], **values)
-        except SlurmAwayError:
-            raise
-        except SlurmError as error:
+        except SlurmRefusedError as error:
             self._held.discard(job.id)
             # It may have started or ended meanwhile; what Slurm will not do otherwise it is not asked for again.
             if "already" not in str(error) and "no longer" not in str(error):
@@ -369,11 +365,11 @@ def release(slurm: Slurm) -> list[str]:
     # They may have started or ended meanwhile.
     if held:
         with suppress(SlurmError):
-            slurm.update(held, StartTime="now", AdminComment="")
+            slurm.update(held, **_FREE)
     for job in marked:
         if job.is_pinned:
             with suppress(SlurmError):
-                slurm.update([job.id], **_cleared(job), StartTime="now", AdminComment="")
+                slurm.update([job.id], **_cleared(job), **_FREE)
     return [job.id for job in marked]
 
 

@@ -51,8 +51,8 @@ class SlurmError(AllocoptError):
     """Slurm did not answer, or refused."""
 
 
-class SlurmAwayError(SlurmError):
-    """Slurm did not answer."""
+class SlurmRefusedError(SlurmError):
+    """Slurm answered, and refused."""
 
 
 class SlurmDeniedError(AllocoptError):
@@ -239,15 +239,14 @@ class Slurm:
                 command, env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=self.answer_s
             )
         except subprocess.TimeoutExpired:
-            raise SlurmAwayError(f"{command[0]} does not answer within {self.answer_s:g} s") from None
+            raise SlurmError(f"{command[0]} does not answer within {self.answer_s:g} s") from None
         if done.returncode:
             lines = done.stderr.strip().splitlines() or [f"ends with {done.returncode}"]
             if "ermission denied" in lines[0]:
                 fault = "this user may not; to pin, the rights of an operator are needed, to observe none"
                 raise SlurmDeniedError(f"{' '.join(command[:3])}: {lines[0].removeprefix('slurm_')}: {fault}")
-            raise (SlurmAwayError if _AWAY.search(lines[0]) else SlurmError)(
-                f"{' '.join(command[:3])}: {lines[0].removeprefix('slurm_')}"
-            )
+            kind = SlurmError if _AWAY.search(lines[0]) else SlurmRefusedError
+            raise kind(f"{' '.join(command[:3])}: {lines[0].removeprefix('slurm_')}")
         return done.stdout
 
     def config(self) -> dict[str, str]:
@@ -285,7 +284,7 @@ class Slurm:
         try:
             jobs = json.loads(queue)["jobs"]
         except (ValueError, KeyError, TypeError):
-            raise SlurmAwayError("squeue --json does not answer with jobs") from None
+            raise SlurmError("squeue --json does not answer with jobs") from None
         nodes_in = (line.partition("|")[::2] for line in states.splitlines())
         away = {
             name: state for state, hostlist in nodes_in if state not in USABLE for name in expand_hostlist(hostlist)

@@ -30,7 +30,7 @@ class SolverFailedError(AllocoptError):
     """A solver that gave no answer when it was tried."""
 
 
-class Solving:
+class SolverProcess:
     """Solves of windows with a solver, under a limit in seconds.
 
     Raises `AllocoptError` on entry if the solver fails on the problems that are shipped.
@@ -44,7 +44,7 @@ class Solving:
         self._rest_s = _REST_S
         self._again_s = 0.0
 
-    def __enter__(self) -> "Solving":
+    def __enter__(self) -> "SolverProcess":
         """Wait until all is compiled and loaded."""
         self._start()
         assert self._channel is not None, "it was started"
@@ -54,7 +54,7 @@ class Solving:
             fault = f"solver {self.solver!r} gave no answer within {_FIRST_S:g} s when it was tried"
         if fault is not None:
             self._end()
-            raise fault if isinstance(fault, AllocoptError) else SolverFailedError(fault)
+            raise SolverFailedError(fault)
         self._is_ready = True
         return self
 
@@ -66,7 +66,7 @@ class Solving:
         """Return the verified answer, never worse than the greedy one, and why it is that, where there was no other."""
         began = time.perf_counter()
         fault = self._unready()
-        answer: Result | AllocoptError | None = None
+        answer: Result | str | None = None
         if not fault:
             assert self._channel is not None, "it is ready"
             with suppress(EOFError, OSError):
@@ -76,7 +76,7 @@ class Solving:
             if isinstance(answer, Result):
                 self._rest_s = _REST_S
                 return answer, ""
-            fault = str(answer or f"solver {solver or self.solver!r} gave no answer within its {self.time_limit:g} s")
+            fault = answer or f"solver {solver or self.solver!r} gave no answer within its {self.time_limit:g} s"
             if answer is None:
                 self._rest()
         runtime_s = time.perf_counter() - began
@@ -140,7 +140,7 @@ def _serve(channel: "Connection[Any, Any]", solver: str) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         channel.send(None)
     except AllocoptError as error:
-        channel.send(SolverFailedError(str(error)))
+        channel.send(str(error))
         return
     while True:
         try:
@@ -148,10 +148,10 @@ def _serve(channel: "Connection[Any, Any]", solver: str) -> None:
         except EOFError:
             return
         signal.setitimer(signal.ITIMER_REAL, time_limit + GRACE_S)
-        answer: Result | AllocoptError
+        answer: Result | str
         try:
             answer = window.solved(name, time_limit, seed)
         except AllocoptError as error:
-            answer = SolverFailedError(str(error))
+            answer = str(error)
         signal.setitimer(signal.ITIMER_REAL, 0)
         channel.send(answer)

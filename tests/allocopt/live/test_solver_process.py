@@ -10,7 +10,7 @@ from support.sweeps import plug_in
 
 from allocopt.errors import AllocoptError
 from allocopt.live.plan import Window
-from allocopt.live.solving import Solving
+from allocopt.live.solver_process import SolverProcess
 from allocopt.problems.instances import shipped_problems
 from allocopt.problems.topology.problem import Allocation, TopologyProblem
 from allocopt.solving.result import Status
@@ -56,8 +56,8 @@ def a_window(name: str) -> Window:
 
 
 @pytest.fixture
-def solves(odd: None) -> Iterator[Solving]:
-    with Solving("odd", 0.2, 0) as found:
+def solves(odd: None) -> Iterator[SolverProcess]:
+    with SolverProcess("odd", 0.2, 0) as found:
         yield found
 
 
@@ -71,7 +71,7 @@ def solves(odd: None) -> Iterator[Solving]:
     ],
 )
 def test_the_greedy_answer_holds_where_a_solver_gives_none_and_others_follow(
-    solves: Solving, name: str, fault: str
+    solves: SolverProcess, name: str, fault: str
 ) -> None:
     window = a_window(name)
     result, why = solves.answer(window)
@@ -86,7 +86,7 @@ def test_the_greedy_answer_holds_where_a_solver_gives_none_and_others_follow(
 
 
 @pytest.mark.slow
-def test_a_verified_answer_comes_of_the_other_process(solves: Solving) -> None:
+def test_a_verified_answer_comes_of_the_other_process(solves: SolverProcess) -> None:
     window = a_window("fine")
     result, why = solves.answer(window, "auto")
     assert not why
@@ -96,5 +96,5 @@ def test_a_verified_answer_comes_of_the_other_process(solves: Solving) -> None:
 
 @pytest.mark.slow
 def test_a_solver_that_never_answers_is_refused(odd: None) -> None:
-    with pytest.raises(AllocoptError, match="raised RuntimeError: no idea"), Solving("broken", 0.2, 0):
+    with pytest.raises(AllocoptError, match="raised RuntimeError: no idea"), SolverProcess("broken", 0.2, 0):
         pass
