@@ -180,8 +180,9 @@ def cancelled(one: Round, service: "subprocess.Popen[bytes]") -> None:
 def changed(one: Round, service: "subprocess.Popen[bytes]") -> None:
     size = one.rng.randint(1, NODES // 2)
     scontrol = one.cluster.said("which", "scontrol")
-    # Of the three counts scontrol changes only those that are named.
-    asked = f"NumNodes={size} NumTasks={size} NumCPUs={size} TimeLimit=3"
+    # With less than this, Slurm alone leaves jobs that fit nowhere: more nodes than a largest count that stays, or CPUs
+    # of the nodes before.
+    asked = f"NumNodes={size}-{size} NumTasks={size} NumCPUs={size} TimeLimit=3"
     one.sizes[_hooked(one, f"{scontrol} update JobId=$1 {asked}")] = size
 
 
