@@ -101,7 +101,7 @@ class Round:
         while not is_so():
             if time.monotonic() > end:
                 said = (self.folder / "said").read_text()
-                raise SystemExit(f"it did not happen within {GIVE_UP_S:g} s that {what}\n{said}")
+                raise TimeoutError(f"it did not happen within {GIVE_UP_S:g} s that {what}\n{said}")
             time.sleep(0.2)
 
     def submit(self, size: int, seconds: float, partition: str = "main") -> str:
@@ -225,34 +225,43 @@ DISTURBANCES: Mapping[str, Callable[[Round, "subprocess.Popen[bytes]"], None]] =
 
 def disturbed(cluster: VirtualSlurm, name: str, seed: int, hold: float, hang: float) -> Round:
     """Run a queue of jobs with a disturbance, and return what came of it."""
-    rng = random.Random(f"{name} {seed}")
     with TemporaryDirectory() as folder:
-        one = Round(cluster, Path(folder), rng, hold, hang)
-        service = one.start()
+        one = Round(cluster, Path(folder), random.Random(f"{name} {seed}"), hold, hang)
         try:
-            blocker = one.submit(NODES, rng.uniform(2, 4), "other")
-            for _ in range(JOBS):
-                size = rng.randint(1, NODES // 2)
-                one.sizes[one.submit(size, rng.uniform(0.5, 1.5))] = size
-            # A hook waits by itself.
-            if "job" not in name:
-                one.until(lambda: one.watch() or one.longest_s, "a job is held")
-                end = time.monotonic() + rng.uniform(0, 3)
-                while time.monotonic() < end:
-                    one.watch()
-                    time.sleep(0.2)
-            DISTURBANCES[name](one, service)
-            one.sizes.pop("", None)
-            one.until(one.watch, f"all jobs run after {blocker}")
-            if name != "killed" and service.poll() is not None:
-                one.faults.append(f"the service ended: {(one.folder / 'said').read_text()}")
-        finally:
-            _written(one.folder / "clock", "0")
-            service.terminate()
-            service.wait()
-        one.until(lambda: one.watch() and (name != "killed" or one.freed_s), "all is free")
-        one.check()
+            _run(one, name)
+        except TimeoutError as error:
+            one.faults.append(str(error))
+            # The next round begins on a cluster of its own.
+            cluster.said("scancel", "-u", "root")
     return one
+
+
+def _run(one: Round, name: str) -> None:
+    rng = one.rng
+    service = one.start()
+    try:
+        blocker = one.submit(NODES, rng.uniform(2, 4), "other")
+        for _ in range(JOBS):
+            size = rng.randint(1, NODES // 2)
+            one.sizes[one.submit(size, rng.uniform(0.5, 1.5))] = size
+        # A hook waits by itself.
+        if "job" not in name:
+            one.until(lambda: one.watch() or one.longest_s, "a job is held")
+            end = time.monotonic() + rng.uniform(0, 3)
+            while time.monotonic() < end:
+                one.watch()
+                time.sleep(0.2)
+        DISTURBANCES[name](one, service)
+        one.sizes.pop("", None)
+        one.until(one.watch, f"all jobs run after {blocker}")
+        if name != "killed" and service.poll() is not None:
+            one.faults.append(f"the service ended: {(one.folder / 'said').read_text()}")
+    finally:
+        _written(one.folder / "clock", "0")
+        service.terminate()
+        service.wait()
+    one.until(lambda: one.watch() and (name != "killed" or one.freed_s), "all is free")
+    one.check()
 
 
 def partitions() -> str:

@@ -14,13 +14,17 @@ from pathlib import Path
 
 import numpy as np
 
+from allocopt.cluster.topology import Tree
+from allocopt.files.writing import compact_json
 from allocopt.problems.instances import object_from_problem, shipped_problems
+from allocopt.problems.topology.problem import Job, TopologyProblem
 from allocopt.report.words import Cell, aligned_table
 from benchmarks.virtual_slurm import open_folder
 from papers.pages import page_parser, write_page
 
 HEADER = ("clients", "requests", "a second", "p50 ms", "p99 ms", "beside the solve p50", "beside the solve p99")
 DIGITS = (None, 0, 0, 1, 1, 1, 1)
+LARGEST_MIB, LARGE_NODES = 128, 6_000 * 1024
 TIMING = re.compile(r"solve;dur=([\d.]+)")
 
 
@@ -80,6 +84,26 @@ def refused(place: Path, count: int, body: bytes) -> int:
     return found
 
 
+def large(place: Path) -> tuple[float, float, float]:
+    """Send an instance of some 100 MB, and one over the limit; return its MB, its seconds, and those of the refusal."""
+    nodes = np.arange(LARGE_NODES)
+    names = tuple(
+        tuple(f"{one}{at}" for at in range(LARGE_NODES // below)) for one, below in (("leaf", 32), ("pod", 1024))
+    )
+    tree = Tree(np.array([nodes // 32, nodes // 1024]), names, (2, 4, 6))
+    problem = TopologyProblem(tree, nodes, tuple(Job(f"job {at}", 1 + at) for at in range(100)))
+    body = compact_json(object_from_problem(problem)).encode()
+    connection = Connection(place)
+    began = time.perf_counter()
+    connection.milliseconds(body)
+    answered = time.perf_counter()
+    connection.request("POST", "/solve", bytes((LARGEST_MIB << 20) + 1))
+    answer = connection.getresponse()
+    if answer.status != http.HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        raise SystemExit(answer.read().decode())
+    return len(body) / 1e6, answered - began, time.perf_counter() - answered
+
+
 def resident_mib(pid: int) -> float:
     """Return the memory that a process holds."""
     (pages,) = re.findall(r"^VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
@@ -93,7 +117,7 @@ def main() -> None:
     bodies = [json.dumps(object_from_problem(one)).encode() for one in shipped_problems("topology")]
     with open_folder() as folder:
         place = folder / "socket"
-        command = [sys.executable, "-m", "allocopt", "serve", "--socket", str(place)]
+        command = [sys.executable, "-m", "allocopt", "serve", "--socket", str(place), "--most-mib", str(LARGEST_MIB)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as service:
             assert service.stdout is not None
             service.stdout.readline()
@@ -103,6 +127,7 @@ def main() -> None:
             bad = refused(place, many // 20, bodies[0])
             row(place, 1, many, bodies)
             after = resident_mib(service.pid)
+            megabytes, answered_s, refused_s = (0.0, 0.0, 0.0) if asked.quick else large(place)
             service.send_signal(signal.SIGTERM)
     write_page(
         "serve",
@@ -112,7 +137,8 @@ def main() -> None:
         [aligned_table(HEADER, cells, DIGITS)],
         "Windows of `@tiny` over a Unix socket, `auto`, each client sending its next instance when it has an answer. "
         f"Of {many // 20:,} requests with one byte changed {bad:,} were refused in a line, the others are instances. "
-        f"Memory after {many:,} more: {after:.0f} MiB, before {before:.0f}.",
+        f"Memory after {many:,} more: {after:.0f} MiB, before {before:.0f}. One of {megabytes:.0f} MB is answered "
+        f"after {answered_s:.0f} s, one over the limit of {LARGEST_MIB} MiB refused after {refused_s:.1f} s.",
         is_quick=asked.quick,
     )
 

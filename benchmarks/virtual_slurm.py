@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 NEEDED = ("slurmctld", "slurmd", "munged", "sbatch", "scontrol", "setpriv")
 LEAVES_PER_POD, NODES_PER_LEAF = 4, 8
+JOB_SUBMIT = Path(__file__).parents[1] / "docs" / "guide" / "job_submit.lua"
 # Names of the same values in all clusters: authentication, folders and time-outs of one machine.
 OWN = """\
 SlurmctldHost={host}(127.0.0.1)
@@ -135,6 +136,19 @@ def tree_files(
     switches += [f"SwitchName=top Switches=pod[000-{len(pods) - 1:03}]"] if len(pods) > 1 else []
     (folder / "topology.conf").write_text("\n".join(switches) + "\n")
     return names
+
+
+def hooks(folder: Path, hold: int = 30) -> str:
+    """Write the scripts with which Slurm wakes ``allocopt live``, and return the settings that name them.
+
+    New jobs of partition main wait for it as many seconds; file ``wake`` changes when a job comes or has ended.
+    """
+    wake, ended = folder / "wake", folder / "ended"
+    script = JOB_SUBMIT.read_text().replace("/run/allocopt/wake", str(wake)).replace("hold = 30", f"hold = {hold}")
+    (folder / JOB_SUBMIT.name).write_text(script)
+    ended.write_text(f"#!/bin/sh\ntouch {wake}\n")
+    ended.chmod(0o755)
+    return f"JobSubmitPlugins=lua\nEpilogSlurmctld={ended}"
 
 
 @contextmanager

@@ -103,6 +103,7 @@ def _facts(view: View, found: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         ("jobs waiting", f"{jobs['waiting'] + jobs['held'] + jobs['pinned']:,}"),
         ("nodes with jobs", f"{found['nodes_busy']:,} of {found['nodes'] or 0:,}"),
         ("nodes not up", away or "0"),
+        *((("windows cut to the greedy answer", f"{totals.cut:,}"),) if totals.cut else ()),
         *(pins if view.about.get("mode") == "pin" else ()),
     )
 
@@ -235,6 +236,7 @@ def metrics_text(view: View, now_s: float) -> str:
         ("looks", "", "Looks at the cluster.", totals.looks),
         ("windows", "", "Windows that were solved.", totals.windows),
         ("windows_proved", "", "Windows whose answer was proved to be optimal.", totals.proved),
+        ("windows_cut", "", "Windows whose solver gave no answer in time, where the greedy one holds.", totals.cut),
         ("window_jobs", "", "Jobs of windows.", totals.jobs),
         ("hop_cost", "", "Hop cost of the answers of windows.", totals.objective),
         ("greedy_hop_cost", "", "Hop cost of the greedy rule's answers of the same windows.", totals.greedy),

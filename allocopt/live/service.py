@@ -355,7 +355,9 @@ class Service:
         finally:
             if watchdog.stdin is not None:
                 watchdog.stdin.close()
-            watchdog.wait()
+            # Of a Slurm that is away it waits longer than holds last; meanwhile another service may begin.
+            with suppress(subprocess.TimeoutExpired):
+                watchdog.wait(self.limits.hold)
 
 
 def release(slurm: Slurm) -> list[str]:

@@ -28,6 +28,7 @@ _WORDS = {
     "ended": "the service ends",
     "away": "Slurm does not answer: {why}",
     "back": "Slurm answers again",
+    "cut": "the greedy answer holds for {jobs}: {cut}",
     "pinned": "job {job} is given {nodes}",
     "unpinned": "job {job} is free again: {why}",
     "left alone": "job {job} has changed, and is left to Slurm",
@@ -300,7 +301,8 @@ def _status(view: View, now_s: float) -> Iterator[str]:
     so_far = f"{totals.as_pinned:,} started as pinned, {totals.unpinned:,} given free"
     yield f"pins     {totals.pinned:,}: {so_far}; {totals.refused:,} refused by Slurm"
     gain = "" if found["gain"] is None else f"; hop cost {percent(found['gain'])} below the greedy rule's"
-    yield f"windows  {totals.windows:,}: {totals.proved:,} proved{gain}"
+    cut = f", {totals.cut:,} cut to the greedy answer" if totals.cut else ""
+    yield f"windows  {totals.windows:,}: {totals.proved:,} proved{cut}{gain}"
     yield f"starts   {totals.starts:,} judged: {totals.starts_proved:,} proved; regret {percent(totals.regret)}"
     if window := found["window"]:
         gap = "unknown" if window["gap"] is None else percent(window["gap"], 2)
@@ -324,7 +326,7 @@ def _in_words(event: Mapping[str, Any]) -> str:
         told["how"] = ", as pinned" if told["as_pinned"] else ", not as pinned"
     if event.get("optimum") is not None:
         told["cost"] = f": hop cost {event['chosen']:,.0f}, optimum {event['optimum']:,.0f}"
-    return _WORDS.get(event["event"], "").format_map(told)
+    return _WORDS.get("cut" if "cut" in event else event["event"], "").format_map(told)
 
 
 def _place(job: str) -> tuple[int, str]:

@@ -6,15 +6,15 @@ from contextlib import contextmanager
 
 import pytest
 
-from benchmarks.virtual_slurm import VirtualSlurm, missing, open_folder, running, tree_files
+from benchmarks.virtual_slurm import VirtualSlurm, hooks, missing, open_folder, running, tree_files
 
 PORT = 21_000
 _MOST_NODES = 100
 
 
 @contextmanager
-def slurm_of(nodes: int = 16, **described: object) -> Iterator[VirtualSlurm]:
-    """Run a cluster; skipped where Slurm is not installed."""
+def slurm_of(nodes: int = 16, *, hold: int | None = None, **described: object) -> Iterator[VirtualSlurm]:
+    """Run a cluster, with the hooks of ``allocopt live`` if jobs are held; skipped where Slurm is not installed."""
     if lacking := missing():
         pytest.skip(f"a real Slurm needs {', '.join(lacking)}")
     # Workers of pytest run side by side, each with ports of its own.
@@ -22,6 +22,8 @@ def slurm_of(nodes: int = 16, **described: object) -> Iterator[VirtualSlurm]:
     port = PORT + worker * _MOST_NODES
     # Nobody else may enter pytest's folders.
     with open_folder() as folder:
+        if hold is not None:
+            described["settings"] = hooks(folder, hold)
         names = tree_files(folder, nodes, port, **described)  # type: ignore[arg-type]
         with running(folder, names) as cluster:
             yield cluster

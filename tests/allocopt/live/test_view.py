@@ -8,6 +8,7 @@ from support.live import HOSTILE, NOW, a_journal, state, window
 
 from allocopt.errors import BadFileError
 from allocopt.live.journal import Journal
+from allocopt.live.page import metrics_text
 from allocopt.live.view import Follower, View, status_lines
 
 
@@ -138,3 +139,14 @@ def test_the_status_fits_a_terminal_and_prints_what_users_wrote_harmlessly(tmp_p
     assert max(map(len, lines)) <= 79
     assert all(line.isprintable() for line in lines)
     assert lines[0].startswith("cluster virtual, --pin, solver auto, since 2023-11-14")
+
+
+def test_a_window_that_was_cut_is_told(tmp_path: Path) -> None:
+    path = a_journal(tmp_path / "j.jsonl")
+    with Journal(path) as journal:
+        journal.write("window", NOW + 5, **window(["7"]), cut="solver lns gives no answer")
+    view = Follower(path).view
+    said = "\n".join(status_lines(view, NOW + 6))
+    assert "1 cut to the greedy answer" in said
+    assert "the greedy answer holds for 7: solver lns gives no answer" in said
+    assert "allocopt_live_windows_cut_total 1\n" in metrics_text(view, NOW + 6)
