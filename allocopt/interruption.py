@@ -64,6 +64,15 @@ def interruption_held() -> Iterator[Callable[[], bool]]:
         release()
 
 
+@contextmanager
+def interrupted_after() -> Iterator[None]:
+    """Raise an interruption at the end of a block, within which C code would lose it or make another error of it."""
+    with interruption_held() as came:
+        yield
+    if came():
+        raise KeyboardInterrupt
+
+
 def _is_main() -> bool:
     # Signals go to the main thread, and only it may set handlers.
     return threading.current_thread() is threading.main_thread()

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from allocopt.files.faults import bad_file, shown
+from allocopt.interruption import interrupted_after
 
 INSTANCE_FORMAT, SOLUTION_FORMAT, VERSION = "allocopt-instance", "allocopt-solution", 1
 INT64_MAX = 2**63 - 1
@@ -116,6 +117,9 @@ def validated(model: type[Model], obj: object, where: Path | str) -> Model:
 
     Raises `BadFileError`, which names the first fault and counts the others.
     """
+    # Where a model is built is no Python: what Ctrl-C raises there ends as an error of the model.
+    with interrupted_after():
+        model.model_rebuild()
     try:
         return model.model_validate(obj)
     except ValidationError as error:

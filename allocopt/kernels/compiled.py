@@ -8,11 +8,14 @@ a part of the entries that call it: it is optimized within them, and neither mad
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from numba.core import compiler, sigutils
+from llvmlite import ir
+from numba.core import cgutils, compiler, sigutils
 from numba.core.codegen import JITCodeLibrary
 from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
+from numba.core.pythonapi import PythonAPI
 from numba.core.registry import CPUDispatcher
 
+from allocopt.interruption import interruption_held
 from allocopt.kernels.store import KernelStore
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -43,9 +46,14 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def load(self) -> None:
         """Load the machine code, or compile it and keep it."""
-        if not self.is_loaded:
+        if self.is_loaded:
+            return
+        # LLVM asks Python for the stored code: Ctrl-C there would be lost, and what stands in its place be run.
+        with interruption_held() as interrupted:
             self.compile(self.declared)
             self.disable_compile()
+        if interrupted():
+            raise KeyboardInterrupt
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Become a part of the kernels that call it."""
@@ -104,11 +112,27 @@ class _EntryCompiler(_LinkingCompiler):
         context.refresh()
         codegen = context.codegen()
         library = codegen.create_library(self.py_func.__qualname__)
-        usual, codegen._library_class = codegen._library_class, _PartLibrary
+        usual = codegen._library_class, PythonAPI.unserialize
+        codegen._library_class, PythonAPI.unserialize = _PartLibrary, _unserialize
         try:
             return self._compile_into(library, compiler.Flags(), args, return_type)
         finally:
-            codegen._library_class = usual
+            codegen._library_class, PythonAPI.unserialize = usual
+
+
+def _unserialize(api: Any, pointer: Any, usual: Callable[..., Any] = PythonAPI.unserialize) -> Any:
+    """Return the class of an array or tuple that an entry returns.
+
+    numba asks a function in Python for it, which is where Ctrl-C is heard that came while the kernel ran, and uses what
+    it gets without a look: nothing, then. So it is asked again, and Ctrl-C is heard once the kernel is left.
+    """
+    found = cgutils.alloca_once_value(api.builder, usual(api, pointer))
+    with api.builder.if_then(cgutils.is_null(api.builder, api.builder.load(found)), likely=False):
+        api.err_clear()
+        api.builder.store(usual(api, pointer), found)
+        interrupt = ir.FunctionType(ir.VoidType(), ())
+        api.builder.call(api._get_function(interrupt, "PyErr_SetInterrupt"), ())
+    return api.builder.load(found)
 
 
 class _PartCompiler(_LinkingCompiler):

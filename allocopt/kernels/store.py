@@ -34,6 +34,7 @@ from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 VARIABLE = "NUMBA_CACHE_DIR"
+VERSION = 2  # of what `allocopt.kernels.compiled` makes of a kernel
 DIGEST_BYTES = hashlib.sha256().digest_size
 UNREADABLE = (pickle.UnpicklingError, AttributeError, ImportError, EOFError)
 """What unpickling raises where a class that a kernel takes has moved."""
@@ -45,7 +46,7 @@ class KernelStore(_Cache):  # type: ignore[misc]
     """File of one kernel, in the form in which numba's dispatchers ask for it."""
 
     def __init__(self, function: Callable[..., Any], signature: Any, options: dict[str, Any]) -> None:
-        self._function, self._recipe = function, repr((str(signature), _told(options)))
+        self._function, self._recipe = function, repr((VERSION, str(signature), _told(options)))
         self._path: Path | None = None
 
     @cached_property
