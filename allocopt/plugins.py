@@ -61,15 +61,6 @@ def make_plugin(
     """Make the part of that name in a group of entry points; what it prints meanwhile goes to standard error.
 
     ``kind`` is the word for the parts of the group in messages, ``needs`` what every part of the group has.
-
-    Raises
-    ------
-    UsageError
-        If there is no such part or parameter, or the part refuses a value.
-    MissingPackageError
-        If the part needs a package that is not installed.
-    PluginError
-        If the part is broken, or two packages have one of that name.
     """
     entry = _entry(group, kind, name)
     what = f"{kind} {name!r}"

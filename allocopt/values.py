@@ -32,7 +32,6 @@ def converted(what: str, value: object, kind: Any) -> Any:
 
 
 def _as(value: Any, kind: Any) -> Any:
-    """Return a value as one of a type; raise `TypeError` or `OverflowError` where that cannot be."""
     own = kind.__args__ if isinstance(kind, UnionType) else (kind,)
     if type(value) in own and (type(value) is not int or abs(value) <= LARGEST_INTEGER):
         # Nearly always, and before a solve that may take 0.3 ms.
@@ -81,7 +80,6 @@ def _as_tuple(value: Any, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _as_class(value: Any, kind: Any) -> Any:
-    """Return a value as an instance of a class; what is no class is not checked."""
     if not isinstance(kind, type) or kind in (Any, object):
         return value
     if issubclass(kind, Enum):

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _ContenderOptions:
-    """Solvers, strategies and seeds that are compared."""
-
     solvers: Annotated[
         str,
         typer.Option(
@@ -35,8 +33,6 @@ class _ContenderOptions:
 
 @dataclass(frozen=True, slots=True)
 class _LimitOptions:
-    """Limits on each solve."""
-
     time_limit: TimeLimit = 10.0
     iterations: Iterations = None
     gap: Gap = 0.0
@@ -110,5 +106,4 @@ command = command_of(_bench)
 
 
 def _parts(text: str) -> list[str]:
-    """Split at commas, each part once."""
     return list(dict.fromkeys(part.strip() for part in text.split(",")))

@@ -56,8 +56,6 @@ Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Fixes every random 
 
 @dataclass(frozen=True, slots=True)
 class _DrawnWorkload:
-    """Workload that is drawn where none is replayed: the generator of the NSA paper."""
-
     jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Jobs of a drawn workload.")] = 100_000
     min_nodes: Annotated[int, typer.Option(min=1, metavar="N", help="Least nodes of its jobs.")] = 1
     max_nodes: Annotated[int, typer.Option(min=1, metavar="N", help="Most nodes.")] = 40
@@ -76,8 +74,6 @@ class _DrawnWorkload:
 
 @dataclass(frozen=True, slots=True)
 class _ReplayOptions:
-    """Replay of a workload, which makes the windows."""
-
     workload: Annotated[Path | None, file_option("Trace to replay; if not given, one is drawn.", metavar="FILE")] = None
     count: Annotated[int, typer.Option(min=1, metavar="N", help="Number of windows.")] = 40
     seed: Seed = 0
@@ -94,8 +90,6 @@ class _ReplayOptions:
 
 @dataclass(frozen=True, slots=True)
 class _ClusterOptions:
-    """Cluster from a file, in the place of a fat tree, and the columns of the workload."""
-
     hop_cost: HopCost = 1000.0
     topology: Annotated[Path | None, file_option("Cluster in the place of a fat tree.", metavar="FILE")] = None
     labels: Labels = None
@@ -116,7 +110,6 @@ def add_commands() -> None:
 
 
 def _generator(prefix: str, draw: "Generator[Problem]") -> Callable[..., None]:
-    """Make a command of what draws one problem: it draws several, and writes them."""
 
     def command(out: Path, count: int, seed: int, prefix: str, **options: Any) -> None:
         import numpy as np
@@ -266,7 +259,6 @@ def _window(
 
 
 def _waiting(given: Sequence[str], queue: Path | None) -> "tuple[dict[str, Request], int]":
-    """Return what jobs of the command line and of a file ask for, and how many of them ask for a range of nodes."""
     from allocopt.cluster.request import Request
     from allocopt.cluster.slurm_conf import pending_jobs
     from allocopt.cluster.topology import LARGEST_CLUSTER
@@ -349,7 +341,6 @@ def _workload(
 
 
 def _file_name(name: str) -> str:
-    """Return a name that files can have."""
     from allocopt.errors import UsageError
 
     if not name or "/" in name or "\\" in name or name.startswith(".") or not name.isprintable():
@@ -360,13 +351,6 @@ def _file_name(name: str) -> str:
 def _write_instances(
     out: Path, problems: "Sequence[Problem]", asked: int, inputs: "Sequence[Path | None]" = ()
 ) -> None:
-    """Write instances to one file or to a folder, and say how many there are.
-
-    Raises
-    ------
-    UsageError
-        If the name of the file is wrong, or an input of the command, None for none, would be overwritten.
-    """
     from allocopt.errors import UsageError
     from allocopt.problems.instances import write_problems
 

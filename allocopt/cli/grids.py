@@ -51,7 +51,6 @@ def finished_rows(
 
 
 def _here(grid: "Grid") -> "AbstractContextManager[Executor]":
-    """Return what runs cells in this process, in which nothing else prints on standard output."""
     from allocopt.cli.terminal import prints_on_stderr
     from allocopt.experiments.engine import Here
 
@@ -65,13 +64,7 @@ def run_grid(
     on_row: "Callable[[Cell, Row], None] | None" = None,
     noun: str = "cells",
 ) -> "list[Row]":
-    """Run what is not finished, with progress on standard error, and return all rows.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        After Ctrl-C; it tells how much is done and where it is kept.
-    """
+    """Run what is not finished, with progress on standard error, and return all rows."""
     from allocopt.experiments.engine import Progress, run
 
     total, done = len(grid.cells), len(grid.finished(store.rows()))

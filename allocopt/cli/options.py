@@ -108,21 +108,7 @@ def listed_words(text: str | None) -> tuple[str, ...]:
 
 
 def check_files_differ(*paths: Path | None, read: Iterable[Path | None] = ()) -> None:
-    """Raise `UsageError` where two of the files that a command reads and writes are the same.
-
-    Parameters
-    ----------
-    paths
-        All of them, None for those that are not asked for. Folders, pipes and devices are let pass: nothing of them is
-        lost.
-    read
-        More files that are read, each of which may be named several times.
-
-    Raises
-    ------
-    UsageError
-        If one is named twice, however it is spelt.
-    """
+    """Raise `UsageError` where two of the files that a command reads and writes are the same."""
     from allocopt.errors import UsageError
 
     def places(paths: Iterable[Path | None]) -> list[str]:

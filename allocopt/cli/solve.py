@@ -145,7 +145,6 @@ def _parse_nodes(text: str, cluster: "NamedTree | None" = None) -> list[int]:
 
 
 def _quietly(solved: "Iterator[tuple[Problem, Result]]") -> "Iterator[tuple[Problem, Result]]":
-    """Yield what is solved; what a solver prints meanwhile goes to standard error, and rows to standard output."""
     from allocopt.cli.terminal import prints_on_stderr
 
     while True:
@@ -167,7 +166,6 @@ def _print_incumbent(incumbent: "Incumbent") -> None:
 
 
 def _report(problem: "Problem", result: "Result", asked: SolveOptions, cluster: "NamedTree | None") -> "SolveRow":
-    """Write the solution file and print the row of one solve, and who gets which nodes if they have names."""
     from allocopt.problems.kind import kind_of
     from allocopt.problems.placement.problem import PlacementProblem, Placements
     from allocopt.problems.topology import Allocation, TopologyProblem
@@ -202,7 +200,6 @@ def _report(problem: "Problem", result: "Result", asked: SolveOptions, cluster: 
 
 
 def _check_names(solves: "Solves", cluster: "NamedTree", path: Path | None) -> None:
-    """Raise `UsageError` unless every instance is about the nodes of a cluster, whose names fit a hostlist."""
     from allocopt.errors import UsageError
     from allocopt.problems.placement.problem import PlacementProblem
     from allocopt.problems.topology import TopologyProblem

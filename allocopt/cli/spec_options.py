@@ -23,18 +23,7 @@ _METAVARS = {int: "N", float: "X", str: "TEXT", list: "N,N,..."}
 def takes_spec(
     spec: type[Spec], own: Sequence[str], options: type[Options]
 ) -> Callable[[Callable[[Spec, Options], object]], Callable[..., None]]:
-    """Make a command of a function of a specification and of a dataclass of further options.
-
-    Parameters
-    ----------
-    spec
-        The specification.
-    own
-        Its fields that have an option of their own; the first one is the argument. To other options of a field's name
-        the command answers with the ``--set`` for that field.
-    options
-        Options that are no part of the specification, such as files to write.
-    """
+    """Make a command of a function of a specification and of a dataclass of further options."""
 
     def value_of(name: str, value: Any) -> Any:
         if name == "options":
@@ -100,7 +89,6 @@ def parse_options(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _shorthand(spec: type[Specification], name: str, *, is_argument: bool) -> Parameter:
-    """Return the argument or option of a field; its text is read as that of ``--set`` is."""
     field, registry = spec.model_fields[name], spec.about(name).names
     kind = _plain(field.annotation)
     choices = get_args(kind) if get_origin(kind) is Literal else ()

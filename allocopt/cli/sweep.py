@@ -77,7 +77,6 @@ def command(
 
 
 def _treat_old_rows(grid: "Grid", store: "Store", *, drop: bool) -> None:
-    """Remove or count rows of cells that the grid does not have, and tell of rows of other programs."""
     stale = store.stale(grid)
     if stale and drop:
         store.drop(stale)

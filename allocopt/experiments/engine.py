@@ -91,13 +91,7 @@ class Executor(Protocol):
         """Begin a cell."""
 
     def news(self, timeout_s: float) -> Sequence[tuple[int, Answer]]:
-        """Wait for answers of cells that have begun; none if none comes in time.
-
-        Raises
-        ------
-        KeyboardInterrupt
-            After Ctrl-C.
-        """
+        """Wait for answers of cells that have begun; none if none comes in time."""
 
     def stop(self, number: int) -> None:
         """End a cell that has begun; it gives no answer."""

@@ -31,17 +31,7 @@ class FieldError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Declaration of a field beside its type, range and description.
-
-    Parameters
-    ----------
-    machines
-        Kinds of machines that take it.
-    is_file
-        Whether it names files, whose paths are relative to the file that holds the specification.
-    names
-        Registry that knows its values, for shell completion: solvers, allocators or policies.
-    """
+    """Declaration of a field beside its type, range and description."""
 
     machines: Sequence[MachineKind] = ("processors", "nodes", "multicore")
     is_file: bool = False
@@ -77,13 +67,6 @@ class Specification(FileModel):
         """Make a specification from a TOML file, values that replace the file's, and texts that replace both.
 
         Texts are ``FIELD=VALUE``, also ``options.NAME=VALUE``.
-
-        Raises
-        ------
-        BadFileError
-            If the file cannot be read or one of its fields is wrong.
-        FieldError
-            If another field is wrong or missing.
         """
         held = {} if file is None else read_toml(file)
         kept = {} if file is None else cls.seen_from_here(held, file.parent)
@@ -181,7 +164,6 @@ def _value(kind: Any, text: str) -> Any:
 
 
 def _file_of(name: str) -> Path | None:
-    """Return the file that a name stands for; None where it is a value, a trace that was fetched, or a missing file."""
     return next((path for path in (Path(name), Path(name.partition("#")[0])) if path.exists()), None)
 
 

@@ -47,11 +47,6 @@ def contenders(names: Sequence[str], strategies: Sequence[str], kinds: Sequence[
     """Pair solvers with strategies, each pair once, for problems of some kinds.
 
     ``NAME:STRATEGY`` runs a solver under that strategy alone, others run under each that they take.
-
-    Raises
-    ------
-    UsageError
-        If there is no such solver or strategy, or a solver takes none of what it was given.
     """
     found: dict[tuple[str, str, str | None], _Contender] = {}
     parts = [tuple(part.strip() for part in name.partition(":")) for name in names]
@@ -83,8 +78,6 @@ def contenders(names: Sequence[str], strategies: Sequence[str], kinds: Sequence[
 
 
 class _Bench(NamedTuple):
-    """A comparison of solvers."""
-
     grid: Grid
     refusals: dict[str, list[str]]  # By solver, why it leaves out which instances
     kernels: set[Callable[..., Any]]  # All entries that the solves may call
@@ -142,11 +135,6 @@ def compare(
 
     A solver leaves out the problems and strategies that it does not take; ``NAME:STRATEGY`` runs it under that strategy
     alone. Without a budget each solve may take 10 s.
-
-    Raises
-    ------
-    UsageError
-        If there is no such solver or strategy, or a solver takes none of what it was given.
     """
     pairs = contenders(solvers, strategies, sorted({problem.kind for problem in problems}))
     grid, _, kernels = bench_grid(problems, pairs, seeds, budget or Budget(10.0))
@@ -226,8 +214,6 @@ def schedule_of(asked: WhatIf, row: Row) -> Schedule:
 
 @dataclass(frozen=True, slots=True)
 class _PieceTask(Task):
-    """A piece of a table or figure of a paper."""
-
     columns: ClassVar[Sequence[str]] = ("record",)
 
     artifact: str

@@ -116,14 +116,6 @@ def plan(path: Path) -> Grid:
     """Read a sweep file, and all that it names, and list its cells in their order.
 
     The order is that of the instances (or traces), then solvers (policies), strategies (backfillings) and seeds.
-
-    Raises
-    ------
-    BadFileError
-        If a file is wrong or missing, there is no such solver, policy or option, or one does not take its input; the
-        sweep file, the table and the key are named.
-    MissingPackageError
-        If a package is missing.
     """
     held = read_toml(path)
     # In TOML a single bracket makes a table of its own, which pydantic would refuse in words of lists.

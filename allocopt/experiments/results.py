@@ -85,7 +85,6 @@ class _StoredResult:
 
 
 def _digest_of(path: Path) -> str:
-    """Digest of a file, or of all files of a folder."""
     if not path.is_dir():
         try:
             return sha256(path.read_bytes()).hexdigest()

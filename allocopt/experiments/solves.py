@@ -30,15 +30,7 @@ class Solves:
 
     @classmethod
     def of(cls, spec: SolveSpec, excluded: Sequence[int] = ()) -> "Solves":
-        """Read the instances and make the solvers; numbers of nodes are excluded as `nodes_in` reads them.
-
-        Raises
-        ------
-        BadFileError
-            If a file is missing or wrong.
-        UsageError
-            If there is no solver or option of a name, or something does not go with an instance; `FieldError` names it.
-        """
+        """Read the instances and make the solvers; numbers of nodes are excluded as `nodes_in` reads them."""
         problems: list[Problem] = []
         for problem in read_instances([Path(name) for name in spec.instances]):
             kind = kind_of(problem)

@@ -59,24 +59,7 @@ _SPARE = 3.0
 
 
 class Store:
-    """Rows by cell, kept in ``OUTPUT.sqlite``, which belongs to one process at a time.
-
-    Parameters
-    ----------
-    output
-        The table that is written at the end; None to keep the rows in memory.
-    provenance
-        Who computes rows from now on.
-    setting
-        What all rows depend on; a store of another setting is refused. None refuses none.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read or written, is damaged, or is something else.
-    UsageError
-        If another process has it, or it is that of another run.
-    """
+    """Rows by cell, kept in ``OUTPUT.sqlite``, which belongs to one process at a time."""
 
     def __init__(
         self, output: Path | None, provenance: Mapping[str, str], setting: Mapping[str, Any] | None = None
@@ -232,13 +215,7 @@ class Status:
 
     @classmethod
     def read(cls, output: Path) -> "Status":
-        """Return how far the run is that writes a table, whether it goes on or has ended; nothing is locked.
-
-        Raises
-        ------
-        BadFileError
-            If no run has begun, or the store is damaged or something else.
-        """
+        """Return how far the run is that writes a table, whether it goes on or has ended; nothing is locked."""
         path = Store.path_of(output)
         if not path.is_file():
             raise bad_file(path, "is not there: nothing has been run")

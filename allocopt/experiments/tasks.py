@@ -119,13 +119,7 @@ class SimulateOnCoresTask(SimulateTask):
 
 
 def options_text(options: dict[str, Any]) -> str:
-    """Return options as JSON, the same for the same options.
-
-    Raises
-    ------
-    UsageError
-        If a value is not one of JSON, such as a date.
-    """
+    """Return options as JSON, the same for the same options."""
     try:
         return compact_json(dict(sorted((name.replace("-", "_"), value) for name, value in options.items())))
     except (TypeError, ValueError):

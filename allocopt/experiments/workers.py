@@ -28,13 +28,6 @@ class RayWorkers(Executor):
     """Tasks of one core each on a Ray cluster at an address, ``auto`` for the one that runs here; see `Executor`.
 
     Without a count as many run at a time as the cluster has cores when a cell begins.
-
-    Raises
-    ------
-    MissingPackageError
-        If Ray is not installed.
-    UsageError
-        If there is no cluster at the address.
     """
 
     blocks: ClassVar[bool] = False

@@ -67,7 +67,7 @@ def test_what_the_site_did_stands_first(run: Run, monkeypatch: pytest.MonkeyPatc
         nodes = np.array(["n[01-02]", "n[01,08]", "n03", "n[05-06],gone"], dtype=object)
         return dataclasses.replace(read, recorded_start=read.submit + 100.0, recorded_nodes=nodes)
 
-    monkeypatch.setattr("allocopt.traces.reading.read_workload", with_record)
+    monkeypatch.setattr("allocopt.experiments.simulations.read_workload", with_record)
     asked = (*WHAT_IF, "--allocators", "first")
     answer = run(*asked)
     assert answer.out.splitlines()[3].split()[1:6] == ["as", "recorded", "|", "100", "|"]
