@@ -44,7 +44,9 @@ def finished_rows(
     cells = {"inputs": sorted(grid.inputs), "cells": digest([cell.label for cell in grid.cells])}
     with closing(Store(output, facts, {**setting, **cells, **facts})) as store:
         here = workers is None
-        run_grid(grid, store, lambda: _here(grid) if here else LocalWorkers(grid, workers, fresh=fresh), take, noun)
+        run_grid(
+            grid, store, lambda: _here(grid) if here else closing(LocalWorkers(grid, workers, fresh=fresh)), take, noun
+        )
         check_none_failed(grid, store, noun)
         yield
         store.remove()

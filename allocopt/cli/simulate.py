@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, runtime_checkable
 import typer
 
 from allocopt.cli.options import Json, check_files_differ, file_option
-from allocopt.cli.spec_options import takes_spec
+from allocopt.cli.spec_options import spec_command
 from allocopt.cli.terminal import screen_width
 from allocopt.experiments.fields import FieldError
 from allocopt.experiments.specs import SimulationSpec
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from allocopt.simulator.rules import Rules
     from allocopt.simulator.schedule import Schedule
 
-OWN = (
+_OWN = (
     *("trace", "processors", "policy", "backfill", "kill_at_limit", "event_order", "max_jobs"),
     *("options", "fat_tree", "topology", "cluster", "allocator", "platform", "seed"),
 )
@@ -91,7 +91,7 @@ def run(spec: SimulationSpec, asked: SimulateOptions) -> list[dict[str, Any]]:
     return [row]
 
 
-command = takes_spec(SimulationSpec, OWN, SimulateOptions)(run)
+command = spec_command(run, SimulationSpec, _OWN, SimulateOptions)
 
 
 def _print_remarks(remarks: "Iterable[str]") -> None:

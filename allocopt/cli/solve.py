@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from allocopt.cli.options import Json, Labels, Trajectory, check_files_differ, file_option, listed, read_cluster
-from allocopt.cli.spec_options import takes_spec
+from allocopt.cli.spec_options import spec_command
 from allocopt.experiments.specs import SolveSpec
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from allocopt.solving.protocol import Solver
     from allocopt.solving.result import Incumbent, Result
 
-OWN = (
+_OWN = (
     *("instances", "strategy", "solver", "time_limit", "iterations", "gap", "seed", "options"),
     *("warm_start", "exclude_nodes"),
 )
@@ -108,7 +108,7 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
     return [asdict(row) for row in rows]
 
 
-command = takes_spec(SolveSpec, OWN, SolveOptions)(run)
+command = spec_command(run, SolveSpec, _OWN, SolveOptions)
 
 
 def _parse_nodes(text: str, cluster: "NamedTree | None" = None) -> list[int]:

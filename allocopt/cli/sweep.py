@@ -61,10 +61,10 @@ def command(
 
     def executor() -> "AbstractContextManager[Executor]":
         if ray is None:
-            return LocalWorkers(grid, workers)
+            return closing(LocalWorkers(grid, workers))
         from allocopt.experiments.workers import RayWorkers
 
-        return RayWorkers(grid, ray, workers)
+        return closing(RayWorkers(grid, ray, workers))
 
     with closing(Store(output, provenance())) as store:
         _treat_old_rows(grid, store, drop=drop_stale)

@@ -13,6 +13,7 @@ from typing import ClassVar, Protocol, TextIO
 
 from allocopt.experiments.cells import FAILED, Answer, Cell, Grid, Row
 from allocopt.experiments.store import Status, Store
+from allocopt.interruption import interruption_held
 
 _EVERY_S = 10.0  # Between two lines where they are kept, at least
 _WIDTH = 79  # Columns of the line on a terminal, at most
@@ -140,7 +141,16 @@ def run(
     than its deadline fails. Cells that failed in an earlier run are tried again. ``on_row`` is called with every row
     but those of failed cells, in the order of the grid, once all before it are there.
     """
-    return _Run(grid, store, executor, progress or Progress(len(grid.cells), 0, io.StringIO()), on_row).rows()
+    state = _Run(grid, store, executor, progress or Progress(len(grid.cells), 0, io.StringIO()), on_row)
+    # Ctrl-C waits for the end of a step, so that nothing is started and not known; a cell of this process is cut.
+    held: AbstractContextManager[Callable[[], bool]] = nullcontext(bool) if executor.blocks else interruption_held()
+    with held as is_interrupted:
+        while state.waiting or state.begun:
+            if is_interrupted():
+                raise KeyboardInterrupt
+            state.step()
+    store.commit(0, at_once=True)
+    return [state.rows[number] for number in range(len(grid.cells))]
 
 
 class _Run:
@@ -152,54 +162,52 @@ class _Run:
         progress: Progress,
         on_row: Callable[[Cell, Row], None] | None,
     ) -> None:
-        self._grid, self._cells, self._store = grid, grid.cells, store
+        self._cells, self._attempts, self._store = grid.cells, grid.attempts, store
         self._executor, self._progress, self._on_row = executor, progress, on_row
         # Rows of failed cells do not count, so these are tried again.
         kept = store.rows()
         finished = grid.finished(kept)
-        self._rows = {n: kept[cell.key] for n, cell in enumerate(grid.cells) if cell.key in finished}
-        self._waiting = deque(number for number in range(len(grid.cells)) if number not in self._rows)
-        self._begun: dict[int, float] = {}
+        self.rows = {n: kept[cell.key] for n, cell in enumerate(grid.cells) if cell.key in finished}
+        self.waiting = deque(number for number in range(len(grid.cells)) if number not in self.rows)
+        self.begun: dict[int, float] = {}
         self._tries: Counter[int] = Counter()
         self._failed: set[int] = set()
         self._n_told = 0
-
-    def rows(self) -> list[Row]:
-        if self._waiting:
-            self._store.begin(len(self._cells), len(self._rows))
+        if self.waiting:
+            store.begin(len(grid.cells), len(self.rows))
         self._tell()
-        while self._waiting or self._begun:
-            while self._waiting and self._executor.has_room():
-                number = self._waiting.popleft()
-                self._tries[number] += 1
-                self._begun[number] = time.monotonic()
-                self._executor.submit(number)
-            # Workers get their next cells first, so that rows reach the disk while these run. In this process rows are
-            # written before the next cell, which may take hours.
-            is_written = self._store.commit(len(self._begun), at_once=self._executor.blocks)
-            for number, answer in self._executor.news(_TICK_S if is_written else _SOON_S):
-                del self._begun[number]
-                tries, allowed = self._tries[number], self._grid.attempts
-                if answer.measured is not None:
-                    self._keep(number, answer.measured)
-                elif answer.is_lost and tries < allowed:
-                    attempt = f"attempt {tries + 1} of {allowed}"
-                    self._progress.remark(f"{self._cells[number].label}: {answer.fault}; {attempt}")
-                    self._waiting.append(number)
-                else:
-                    last = f", in the last of {allowed} attempts" if answer.is_lost else ""
-                    self._fail(number, f"{answer.fault}{last}")
-            now = time.monotonic()
-            for number, begun in list(self._begun.items()):
-                deadline_s = self._cells[number].task.deadline_s
-                if deadline_s is not None and now - begun > deadline_s:
-                    self._executor.stop(number)
-                    del self._begun[number]
-                    self._fail(number, f"it did not answer within {deadline_s:g} s, so its worker was ended")
-            self._tell()
-            self._progress.tell()
-        self._store.commit(0, at_once=True)
-        return [self._rows[number] for number in range(len(self._cells))]
+
+    def step(self) -> None:
+        """Begin what there is room for, wait a moment for answers, and end what takes too long."""
+        while self.waiting and self._executor.has_room():
+            number = self.waiting.popleft()
+            self._tries[number] += 1
+            self.begun[number] = time.monotonic()
+            self._executor.submit(number)
+        # Workers get their next cells first, so that rows reach the disk while these run. In this process rows are
+        # written before the next cell, which may take hours.
+        is_written = self._store.commit(len(self.begun), at_once=self._executor.blocks)
+        for number, answer in self._executor.news(_TICK_S if is_written else _SOON_S):
+            del self.begun[number]
+            tries, allowed = self._tries[number], self._attempts
+            if answer.measured is not None:
+                self._keep(number, answer.measured)
+            elif answer.is_lost and tries < allowed:
+                attempt = f"attempt {tries + 1} of {allowed}"
+                self._progress.remark(f"{self._cells[number].label}: {answer.fault}; {attempt}")
+                self.waiting.append(number)
+            else:
+                last = f", in the last of {allowed} attempts" if answer.is_lost else ""
+                self._fail(number, f"{answer.fault}{last}")
+        now = time.monotonic()
+        for number, begun in list(self.begun.items()):
+            deadline_s = self._cells[number].task.deadline_s
+            if deadline_s is not None and now - begun > deadline_s:
+                self._executor.stop(number)
+                del self.begun[number]
+                self._fail(number, f"it did not answer within {deadline_s:g} s, so its worker was ended")
+        self._tell()
+        self._progress.tell()
 
     def _fail(self, number: int, fault: str) -> None:
         self._progress.remark(f"{self._cells[number].label} failed: {fault}")
@@ -208,12 +216,12 @@ class _Run:
 
     def _keep(self, number: int, measured: Row, fault: str | None = None) -> None:
         cell = self._cells[number]
-        self._rows[number] = cell.row(measured)
-        self._store.add(cell, self._rows[number], fault)
+        self.rows[number] = cell.row(measured)
+        self._store.add(cell, self.rows[number], fault)
         self._progress.finished(failed=fault is not None)
 
     def _tell(self) -> None:
-        while self._n_told in self._rows:
+        while self._n_told in self.rows:
             number, self._n_told = self._n_told, self._n_told + 1
             if self._on_row is not None and number not in self._failed:
-                self._on_row(self._cells[number], self._rows[number])
+                self._on_row(self._cells[number], self.rows[number])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin
 
 from pydantic import ValidationError
 
@@ -33,12 +33,9 @@ class FieldError(UsageError):
 class About:
     """Declaration of a field beside its type, range and description."""
 
-    machines: Sequence[MachineKind] = ("processors", "nodes", "multicore")
-    is_file: bool = False
-    names: str = ""
-
-
-S = TypeVar("S", bound="Specification")
+    machines: Sequence[MachineKind] = ("processors", "nodes", "multicore")  # That take it
+    is_file: bool = False  # Whether it names files, relative to the file that holds the specification
+    names: str = ""  # Registry that knows its values, for shell completion
 
 
 class Specification(FileModel):
@@ -149,21 +146,25 @@ class Specification(FileModel):
             return text
 
 
+def bare_type(kind: Any) -> Any:
+    """Return a declared type without its constraints and without None."""
+    while get_origin(kind) in (Annotated, Union, UnionType):
+        kind = next(part for part in get_args(kind) if part is not NoneType)
+    return kind
+
+
 def _value(kind: Any, text: str) -> Any:
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        return _value(parts[0], text)
-    if origin in (Union, UnionType):
-        return _value(next(part for part in parts if part is not NoneType), text)
-    if origin is list and not text.startswith("["):
-        return [_value(parts[0], part.strip()) for part in text.split(",")]
+    kind = bare_type(kind)
+    if get_origin(kind) is list and not text.startswith("["):
+        return [_value(get_args(kind)[0], part.strip()) for part in text.split(",")]
     if kind is float:
         with suppress(ValueError):
             return float(text)
-    return text if kind is str or origin is Literal else Specification.plain_value(text)
+    return text if kind is str or get_origin(kind) is Literal else Specification.plain_value(text)
 
 
 def _file_of(name: str) -> Path | None:
+    # None for what is no file, such as a trace that was fetched.
     return next((path for path in (Path(name), Path(name.partition("#")[0])) if path.exists()), None)
 
 

@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing import connection, get_context, parent_process
@@ -18,7 +18,6 @@ from typing import Any, ClassVar
 from allocopt.errors import MissingPackageError, UsageError
 from allocopt.experiments.cells import Answer, Grid, run_task
 from allocopt.experiments.engine import Executor
-from allocopt.interruption import interruption_held
 
 _LAST_PORT = 65535
 _CONNECT_S = 5.0  # That a cluster has to answer
@@ -44,7 +43,6 @@ class RayWorkers(Executor):
         self._count = count
         self._numbers: dict[Any, int] = {}
         self._sent: dict[str, Any] = {}
-        self._stack = ExitStack()
         if address in ("", "local"):
             # Ray would start a cluster of its own, and leave behind what keeps others from being joined.
             raise UsageError(f"--ray {address!r}: must be HOST:PORT of a cluster that runs, or auto")
@@ -63,19 +61,13 @@ class RayWorkers(Executor):
         # Ray itself would try again without telling; the engine counts attempts, as for processes of this machine.
         self._remote = self._ray.remote(num_cpus=1, max_retries=0)(run_task)
 
-    def __enter__(self) -> "RayWorkers":
-        """Let Ctrl-C wait for the end of a step."""
-        self._interrupted = self._stack.enter_context(interruption_held())
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
         """Cancel the tasks and leave the cluster."""
-        with self._stack:
-            # What is left of a cluster that is going down needs no cancelling.
-            with suppress(self._ray.exceptions.RayError):
-                for reference in self._numbers:
-                    self._ray.cancel(reference, force=True)
-            self._ray.shutdown()
+        # What is left of a cluster that is going down needs no cancelling.
+        with suppress(self._ray.exceptions.RayError):
+            for reference in self._numbers:
+                self._ray.cancel(reference, force=True)
+        self._ray.shutdown()
 
     def has_room(self) -> bool:
         # Nodes join and leave while a grid runs.
@@ -90,17 +82,14 @@ class RayWorkers(Executor):
         self._numbers[self._remote.remote(cell.task, self._sent[cell.source])] = number
 
     def news(self, timeout_s: float) -> Sequence[tuple[int, Answer]]:
-        if self._interrupted():
-            raise KeyboardInterrupt
         ready, _ = self._ray.wait(list(self._numbers), num_returns=1, timeout=timeout_s)
         news = []
         for reference in ready:
-            number = self._numbers.pop(reference)
             try:
-                news.append((number, self._ray.get(reference)))
+                answer = self._ray.get(reference)
             except self._ray.exceptions.RayError as error:
-                fault = f"its worker was lost ({type(error).__name__})"
-                news.append((number, Answer(None, fault, is_lost=True)))
+                answer = _lost(f"its worker was lost ({type(error).__name__})")
+            news.append((self._numbers.pop(reference), answer))
         return news
 
     def stop(self, number: int) -> None:
@@ -161,21 +150,14 @@ class LocalWorkers(Executor):
         # A fork of this process would inherit threads of numba, OpenMP and solvers in whatever state they are.
         self._context = get_context("forkserver")
         self._context.set_forkserver_preload(list(_PRELOADED))
-        self._stack = ExitStack()
 
-    def __enter__(self) -> "LocalWorkers":
-        """Let Ctrl-C wait for the end of a step, so that no process is started and not known."""
-        self._interrupted = self._stack.enter_context(interruption_held())
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
         """Kill the processes."""
-        with self._stack:
-            started = [worker for worker in self._workers if worker.process.pid is not None]
-            for worker in started:
-                worker.kill()
-            for worker in started:
-                worker.end()
+        started = [worker for worker in self._workers if worker.process.pid is not None]
+        for worker in started:
+            worker.kill()
+        for worker in started:
+            worker.end()
 
     def has_room(self) -> bool:
         return len(self._busy) < self._count
@@ -197,8 +179,6 @@ class LocalWorkers(Executor):
         self._busy.append(worker)
 
     def news(self, timeout_s: float) -> Sequence[tuple[int, Answer]]:
-        if self._interrupted():
-            raise KeyboardInterrupt
         if self._lost:
             news, self._lost = self._lost, []
             return news

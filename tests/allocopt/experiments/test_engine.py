@@ -92,7 +92,7 @@ def test_only_what_is_not_finished_is_run_again(tmp_path_factory: pytest.TempPat
 
 def test_processes_run_cells_with_one_thread_each(tmp_path: Path) -> None:
     grid = grid_of(*(AnsweringTask(f"i{number % 2}", number) for number in range(6)), ThreadsTask("i5", 0))
-    with LocalWorkers(grid, 2) as executor:
+    with closing(LocalWorkers(grid, 2)) as executor:
         rows, told = drive(grid, executor, tmp_path)
     assert values(rows) == [*(("done", number % 2 + number) for number in range(6)), ("done", "1")]
     assert told == ""
@@ -109,7 +109,7 @@ def test_processes_run_cells_with_one_thread_each(tmp_path: Path) -> None:
 def test_a_cell_whose_worker_dies_is_run_again_and_fails_in_the_end(tmp_path: Path, way: str, reason: str) -> None:
     dying = [DyingTask("i1", deaths, str(tmp_path / f"deaths{deaths}"), deaths, way) for deaths in (2, 3)]
     grid = grid_of(AnsweringTask("i1", 0), *dying, *(AnsweringTask("i1", seed) for seed in range(4, 8)))
-    with LocalWorkers(grid, 2) as executor:
+    with closing(LocalWorkers(grid, 2)) as executor:
         rows, told = drive(grid, executor, tmp_path)
     expected = [("done", 1), ("done", 3), ("failed", None), *(("done", 1 + seed) for seed in range(4, 8))]
     assert values(rows) == expected
@@ -121,7 +121,7 @@ def test_a_cell_whose_worker_dies_is_run_again_and_fails_in_the_end(tmp_path: Pa
 @pytest.mark.slow
 def test_a_cell_that_hangs_fails_at_its_deadline_and_its_worker_is_replaced(tmp_path: Path) -> None:
     grid = grid_of(HangingTask("i1", 0), *(AnsweringTask("i1", seed) for seed in (1, 2)))
-    with LocalWorkers(grid, 1) as executor:
+    with closing(LocalWorkers(grid, 1)) as executor:
         rows, told = drive(grid, executor, tmp_path)
     assert values(rows) == [("failed", None), ("done", 2), ("done", 3)]
     assert told == "allocopt: i1 seed 0 failed: it did not answer within 0.1 s, so its worker was ended\n"
@@ -131,7 +131,7 @@ def test_a_fresh_process_knows_nothing_of_what_ran_before(tmp_path: Path) -> Non
     grid = grid_of(*(CountingTask("i1", seed) for seed in range(3)))
     for fresh, counts in ((False, [1, 2, 3]), (True, [1, 1, 1])):
         folder = tmp_path / str(fresh)
-        with LocalWorkers(grid, 1, fresh=fresh) as executor:
+        with closing(LocalWorkers(grid, 1, fresh=fresh)) as executor:
             rows, _ = drive(grid, executor, folder)
         assert [row["value"] for row in rows] == counts
 
