@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _ContenderOptions:
+class _Compared:
     solvers: Annotated[
         str,
         typer.Option(
@@ -29,10 +29,6 @@ class _ContenderOptions:
     ] = "auto"
     strategy: Annotated[str, typer.Option(help="Strategies of topology problems, comma-separated.")] = "scas,dcas,free"
     seeds: Annotated[str, typer.Option(help="Seeds, comma-separated.")] = "0"
-
-
-@dataclass(frozen=True, slots=True)
-class _LimitOptions:
     time_limit: TimeLimit = 10.0
     iterations: Iterations = None
     gap: Gap = 0.0
@@ -40,8 +36,7 @@ class _LimitOptions:
 
 def _bench(
     instances: Instances,
-    compared: _ContenderOptions,
-    limit: _LimitOptions,
+    compared: _Compared,
     best_known: Annotated[
         Path | None, file_option("Best-known values; if not given, best_known.json beside the instances.")
     ] = None,
@@ -76,7 +71,8 @@ def _bench(
     pairs = contenders(
         _parts(compared.solvers), _parts(compared.strategy), sorted({problem.kind for problem in problems})
     )
-    budget = Budget(limit.time_limit, limit.iterations, limit.gap)
+    limits = {"seconds": compared.time_limit, "iterations": compared.iterations, "gap": compared.gap}
+    budget = Budget(compared.time_limit, compared.iterations, compared.gap)
     grid, refusals, kernels = bench_grid(problems, pairs, whole_numbers(compared.seeds), budget)
     for name, reasons in refusals.items():
         count = f"{len(reasons)} of {len(problems)} instances"
@@ -91,7 +87,6 @@ def _bench(
         if as_json:
             print(json.dumps(rows[-1].as_dict(), allow_nan=False), flush=True)
 
-    limits = {"seconds": limit.time_limit, "iterations": limit.iterations, "gap": limit.gap}
     with finished_rows(out, grid, limits, workers, take, "solves"):
         if out is not None:
             write_table(out, [{**row.as_dict(), **facts} for row in rows])

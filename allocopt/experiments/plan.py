@@ -16,9 +16,7 @@ from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.multicore import Machine
 from allocopt.errors import AllocoptError, BadFileError, MissingPackageError, UsageError
 from allocopt.experiments.cells import Cell, Grid, Task, digest
-from allocopt.experiments.simulations import Simulation, SimulationInputs
-from allocopt.experiments.specs import BackfillName, Seconds, SettingFields, SimulationSpec
-from allocopt.experiments.tasks import (
+from allocopt.experiments.grids import (
     SimulateOnCoresTask,
     SimulateTask,
     SolveTask,
@@ -26,6 +24,8 @@ from allocopt.experiments.tasks import (
     machine_digest,
     options_text,
 )
+from allocopt.experiments.simulations import Simulation, SimulationInputs
+from allocopt.experiments.specs import BackfillName, Seconds, SettingFields, SimulationSpec
 from allocopt.files.faults import bad_file
 from allocopt.files.models import FileModel, Node, Positive, Text, validated
 from allocopt.files.reading import read_toml

@@ -1,5 +1,6 @@
 """From the specification of a simulation to the simulation itself: the one place where machine and policy are made."""
 
+import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -165,13 +166,15 @@ class Simulation:
             raise UsageError("why a job waited is not recorded where jobs share nodes, on blocks or on a forest")
         return Explanation(self.inputs.workload, job, self.policy)
 
-    def make_ready(self, observer: Explanation | None = None) -> None:
-        """Compile what the simulation calls, which is no part of its time."""
+    def timed(self, observer: Explanation | None = None) -> tuple[Schedule, float]:
+        """Simulate, and tell how many seconds that took; compiling what it calls is no part of them."""
         if isinstance(self.inputs.machine, Cluster):
             make_ready((simulate_shared,))
         elif isinstance(self.inputs.machine, Platform) and not isinstance(self.policy, Action):
             assert not isinstance(self.execution, Execution)
             make_ready(entries_of(self.policy, self.inputs.machine, self.execution, observer))
+        started = time.perf_counter()
+        return self.run(observer), time.perf_counter() - started
 
     def run(self, observer: Explanation | None = None) -> Schedule:
         """Simulate."""

@@ -100,7 +100,7 @@ class RayWorkers(Executor):
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 # Imported once, by the server that forks all workers.
-_PRELOADED = ("allocopt.experiments.workers", "allocopt.experiments.tasks")
+_PRELOADED = ("allocopt.experiments.workers", "allocopt.experiments.grids")
 _STARTS, _RESTART_S = 5, 0.2  # How often the start of a process is tried, and the seconds in between
 _LEAVE_S, _PATIENCE_S = 1.0, 10.0  # For a process to end by itself, and when it was killed
 

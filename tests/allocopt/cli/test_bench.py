@@ -16,7 +16,7 @@ from support.windows import paper_window, window
 
 from allocopt import __version__
 from allocopt.cluster.topology import FatTree
-from allocopt.experiments.tasks import BenchTask
+from allocopt.experiments.grids import BenchTask
 from allocopt.report.provenance import _commit
 
 COLUMNS = [
