@@ -188,6 +188,6 @@ def test_every_page_of_mathematics_says_which_tests_check_it(name: str) -> None:
 def test_what_is_not_there_is_found_by_path_and_by_name() -> None:
     text = (
         "`tests/allocopt/solving`, `tests/gone/test_it.py`, `tests/test_house.py::test_gone_too`, `test_house.py`,\n"
-        "`test_help_does_not_even_load_numpy` and `test_nothing_of_the_kind`; `allocopt/gone.py`, `learned/AGENT`."
+        "`test_every_public_name_is_there` and `test_nothing_of_the_kind`; `allocopt/gone.py`, `learned/AGENT`."
     )
     assert missing(text) == ["tests/gone/test_it.py", "allocopt/gone.py", "test_gone_too", "test_nothing_of_the_kind"]

@@ -2,8 +2,6 @@
 
 import json
 import re
-from importlib.resources import files
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -32,19 +30,6 @@ def test_a_schema_is_one(run: Run, what: str) -> None:
     assert schema["title"] == f"allocopt {what} file"
     assert schema["description"]
     assert list(Draft202012Validator(schema).iter_errors({"format": "of something else"}))
-
-
-def test_files_of_the_program_obey_their_schema(run: Run, tmp_path: Path) -> None:
-    instance = Draft202012Validator(json.loads(run("schema").out))
-    lines = files("allocopt.data").joinpath("tiny.jsonl").read_text(encoding="utf-8").splitlines()
-    for line in lines:
-        instance.validate(json.loads(line))
-    solution = Draft202012Validator(json.loads(run("schema", "solution").out))
-    assert run("solve", "@tiny", "--solution", tmp_path).code == 0
-    paths = list(tmp_path.iterdir())
-    assert len(paths) == len(lines)
-    for path in paths:
-        solution.validate(json.loads(path.read_text(encoding="utf-8")))
 
 
 def test_every_solver_is_listed_with_what_it_takes(run: Run) -> None:

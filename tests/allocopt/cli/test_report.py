@@ -1,7 +1,6 @@
 """``allocopt report``, and the page of ``what-if``."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -112,16 +111,6 @@ def test_a_missing_package_is_5(run: Run, site: Path, monkeypatch: pytest.Monkey
         answer = run(*command)
         assert (answer.code, answer.out) == (5, "")
         assert answer.lines_of_error[-1].endswith("pip install 'allocopt[plot]'")
-
-
-def test_asking_for_help_loads_nothing_of_it() -> None:
-    code = (
-        "import runpy, contextlib, sys\nsys.argv = ['allocopt', 'report', '--help']\n"
-        "with contextlib.suppress(SystemExit): runpy.run_module('allocopt', run_name='__main__')\n"
-        "print(*{'vl_convert', 'jinja2', 'numpy', 'numba'} & sys.modules.keys())"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == ""
 
 
 def test_shipped_instances_are_drawn_by_their_names(run: Run, site: Path) -> None:
