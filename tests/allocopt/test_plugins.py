@@ -132,17 +132,7 @@ def test_two_plug_ins_of_one_name_are_both_refused(plug: Plug) -> None:
 
 @pytest.mark.parametrize(
     ("policy", "option", "value"),
-    [
-        ("window", "solver", 1),
-        ("window", "time_limit", "5s"),
-        ("window", "iterations", "many"),
-        ("window", "iterations", 10**20),
-        ("optimization", "solver", [1]),
-        ("optimization", "time_limit", True),
-        ("optimization", "iterations", 2.5),
-        ("optimization", "weights", [1, 2]),
-        ("optimization", "weights", [1, [2], 3]),
-    ],
+    [("window", "solver", 1), ("window", "iterations", 10**20), ("optimization", "weights", [1, [2], 3])],
 )
 def test_an_option_of_a_policy_is_checked_by_its_declared_type(policy: str, option: str, value: object) -> None:
     with pytest.raises(UsageError, match=rf"option '{option}' of policy '{policy}' is .*, must be of type "):

@@ -54,10 +54,15 @@ def test_a_solver_and_a_strategy_named_twice_are_run_once(run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_json_rows_are_alone_on_standard_output(run: Run) -> None:
-    answer = run("bench", "@tiny", "--solvers", "dp,scip", "--strategy", "scas", "--json")
-    assert [list(row) for row in answer.rows] == [COLUMNS] * 6
+@pytest.mark.parametrize(
+    ("shipped", "solvers", "figure"), [("@tiny", "dp,scip", "cost"), ("@coallocations", "scip,greedy", "objective")]
+)
+def test_json_rows_are_alone_on_standard_output(run: Run, shipped: str, solvers: str, figure: str) -> None:
+    answer = run("bench", shipped, "--solvers", solvers, "--strategy", "scas", "--json")
+    assert {tuple(row) for row in answer.rows} == {tuple(COLUMNS)}
+    assert {row["solver"] for row in answer.rows} == set(solvers.split(","))
     assert cells(answer.err)[0][0] == "solver"
+    assert f"mean {figure}" in answer.err
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from support.program import Run
 from allocopt.simulator.kernels.conservative import run_conservative as kernel
 from allocopt.simulator.quota.execution import QuotaExecution
 from allocopt.simulator.quota.scheduler import QuotaScheduler
-from allocopt.simulator.scheduler import get_policy, policy_names
+from allocopt.simulator.scheduler import get_policy
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.state import State
 from allocopt.traces.applications import WORKFLOWS, profiled_jobs, queue_workload
@@ -243,7 +243,6 @@ def test_a_job_of_very_many_tasks_is_not_searched_for_task_by_task(
     assert row["utilization"] == pytest.approx(0.5)
 
 
-SHARING = [name for name in policy_names() if isinstance(get_policy(name), QuotaScheduler)]
 HALVES = """
 [[application]]
 executable = 5
@@ -272,19 +271,6 @@ def ends(path: Path) -> list[float]:
     """Read the end times from a schedule's CSV file."""
     with path.open() as file:
         return [float(row["end"]) for row in csv.DictReader(file)]
-
-
-@pytest.mark.parametrize("policy", SHARING)
-def test_a_policy_gives_the_schedule_that_it_gives_as_a_library(run: Run, queue: Path, policy: str) -> None:
-    out = queue.parent / "jobs.csv"
-    row = json.loads(run("simulate", queue, "--policy", policy, "--seed", "2", "--jobs-csv", out, "--json").out)
-    jobs = profiled_jobs(read_workload(queue), WORKFLOWS)
-    done = simulate(queue_workload(jobs), 64, sharing_policy(policy), seed=2, execution=QuotaExecution(jobs))
-    assert ends(out) == pytest.approx(done.end.tolist())
-    held = sum(one.job.cores * seconds for one, seconds in zip(jobs, done.accounts.owned_s.tolist(), strict=True))
-    assert row["utilization"] == pytest.approx(held / (64 * done.makespan_s))
-    assert row["mean_wait_s"] == pytest.approx(done.wait_s.mean())
-    assert bool(done.accounts.guests.any()) is (policy != "space-sharing")
 
 
 @pytest.fixture

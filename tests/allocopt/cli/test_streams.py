@@ -5,13 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.program import Run, Start
+from support.sweeps import wait_for
 from support.windows import window
 
 from allocopt.cluster.topology import FatTree
@@ -25,16 +25,13 @@ SOLVE = ["solve", "@tiny", "--solver", "sequential"]
 
 
 def test_native_solvers_print_nothing_between_the_rows(spawn: Run, tiny: Path) -> None:
+    verbose = spawn("solve", tiny, "--solver", "scip", "--strategy", "scas", "--json", "--verbose")
+    assert [row["status"] for row in verbose.rows] == ["OPTIMAL"]
+    assert all(" s  objective " in line for line in verbose.lines_of_error)
     solvers = ["scip", "highs", "cp-sat"]
     answer = spawn("bench", tiny, "--solvers", ",".join(solvers), "--json")
     assert answer.code == 0
     assert [(row["solver"], row["status"]) for row in answer.rows] == [(solver, "OPTIMAL") for solver in solvers]
-
-
-def test_improvements_are_alone_on_standard_error(spawn: Run, tiny: Path) -> None:
-    answer = spawn("solve", tiny, "--solver", "scip", "--strategy", "scas", "--json", "--verbose")
-    assert [row["status"] for row in answer.rows] == ["OPTIMAL"]
-    assert all(" s  objective " in line for line in answer.lines_of_error)
 
 
 @pytest.mark.parametrize(("arguments", "unbuffered"), [(["schema"], ""), (["schema"], "1"), ([*SOLVE, "--json"], "")])
@@ -145,13 +142,6 @@ def wait_for_the_search(process: Any) -> None:
     """Wait until the first improvement is printed."""
     while " objective " not in (line := process.stderr.readline()):
         assert line, "the program has ended"
-
-
-def wait_for(condition: Callable[[], bool]) -> bool:
-    end = time.monotonic() + SECONDS
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.01)
-    return condition()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
