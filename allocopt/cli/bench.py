@@ -53,7 +53,7 @@ def _bench(
     """
     from allocopt.cli.grids import finished_rows, whole_numbers
     from allocopt.cli.options import check_files_differ
-    from allocopt.experiments.grids import bench_grid, bench_row, contenders
+    from allocopt.experiments.grids import bench_grid, bench_row
     from allocopt.kernels.ready import make_ready
     from allocopt.problems.instances import instance_path, read_instances
     from allocopt.report.provenance import provenance
@@ -68,12 +68,10 @@ def _bench(
     check_files_differ(out, trajectory, read=[*files, best_known, *(path.with_name(FILE_NAME) for path in files)])
     problems = read_instances(instances)
     known = read_best_known(best_known) if best_known else best_known_beside(files)
-    pairs = contenders(
-        _parts(compared.solvers), _parts(compared.strategy), sorted({problem.kind for problem in problems})
-    )
     limits = {"seconds": compared.time_limit, "iterations": compared.iterations, "gap": compared.gap}
     budget = Budget(compared.time_limit, compared.iterations, compared.gap)
-    grid, refusals, kernels = bench_grid(problems, pairs, whole_numbers(compared.seeds), budget)
+    names, seeds = (_parts(compared.solvers), _parts(compared.strategy)), whole_numbers(compared.seeds)
+    grid, refusals, kernels = bench_grid(problems, *names, seeds, budget)
     for name, reasons in refusals.items():
         count = f"{len(reasons)} of {len(problems)} instances"
         print(f"allocopt: {name} does not take {count}, such as {reasons[0]}", file=sys.stderr)

@@ -98,16 +98,19 @@ class BenchTask(SolveTask):
 class SimulateTask(Task):
     """A policy on a trace, with one seed; the limits are those of an allocator."""
 
-    columns: ClassVar[Sequence[str]] = (
-        *("trace", "policy", "backfill", "allocator", "strategy", "status"),
-        *(field.name for field in fields(SimulateRow)),
-        *("seed", "options", "backfill_order", "time_limit_s", "iterations", "error"),
-    )
-
     trace: str
     spec: SimulationSpec
     time_limit_s: float | None
     iterations: int | None
+
+    @property
+    def columns(self) -> Sequence[str]:
+        return (
+            *("trace", "policy", "backfill", "allocator", "strategy", "status"),
+            *(field.name for field in fields(SimulateRow)),
+            *("seed", "options", "backfill_order", "time_limit_s", "iterations", "error"),
+            *(() if self.spec.platform is None else ("energy_j",)),
+        )
 
     def asked(self) -> Row:
         names = ("policy", "backfill", "backfill_order", "allocator", "strategy", "seed")
@@ -120,13 +123,6 @@ class SimulateTask(Task):
         schedule, runtime_s = simulation.timed()
         # A multicore machine has other names for some policies.
         return {**simulation.row(schedule, measure(schedule), runtime_s), **self.asked(), "status": "done"}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SimulateOnCoresTask(SimulateTask):
-    """A policy on a trace of tasks and a multicore machine."""
-
-    columns: ClassVar[Sequence[str]] = (*SimulateTask.columns, "energy_j")
 
 
 def options_text(options: dict[str, Any]) -> str:
@@ -179,19 +175,12 @@ BestKnownValues = Mapping[str, Mapping[str, BestKnown]]
 """Best-known values by instance and strategy."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Contender:
-    """A solver under one strategy, or, with None, on problems of a kind that has none."""
-
+class _Contender(NamedTuple):
     solver: Solver
-    strategy: str | None
+    strategy: str | None  # None on problems of a kind that has none
 
 
-def contenders(names: Sequence[str], strategies: Sequence[str], kinds: Sequence[str]) -> list[_Contender]:
-    """Pair solvers with strategies, each pair once, for problems of some kinds.
-
-    ``NAME:STRATEGY`` runs a solver under that strategy alone, others run under each that they take.
-    """
+def _contenders(names: Sequence[str], strategies: Sequence[str], kinds: Sequence[str]) -> list[_Contender]:
     found: dict[tuple[str, str, str | None], _Contender] = {}
     parts = [tuple(part.strip() for part in name.partition(":")) for name in names]
     known = [strategy for kind in kind_names() for strategy in get_kind(kind).strategies]
@@ -228,9 +217,17 @@ class _Bench(NamedTuple):
 
 
 def bench_grid(
-    problems: Sequence[Problem], pairs: Sequence[_Contender], seeds: Sequence[int], budget: Budget
+    problems: Sequence[Problem],
+    solvers: Sequence[str],
+    strategies: Sequence[str],
+    seeds: Sequence[int],
+    budget: Budget,
 ) -> _Bench:
-    """Return the grid of instances, contenders and seeds."""
+    """Return the grid of instances, pairs of solvers and strategies, each once, and seeds.
+
+    ``NAME:STRATEGY`` runs a solver under that strategy alone, others run under each that they take.
+    """
+    pairs = _contenders(solvers, strategies, sorted({problem.kind for problem in problems}))
     cells: list[Cell] = []
     refusals: dict[str, list[str]] = {}
     kernels: set[Callable[..., Any]] = set()
@@ -280,8 +277,7 @@ def compare(
     A solver leaves out the problems and strategies that it does not take; ``NAME:STRATEGY`` runs it under that strategy
     alone. Without a budget each solve may take 10 s.
     """
-    pairs = contenders(solvers, strategies, sorted({problem.kind for problem in problems}))
-    grid, _, kernels = bench_grid(problems, pairs, seeds, budget or Budget(10.0))
+    grid, _, kernels = bench_grid(problems, solvers, strategies, seeds, budget or Budget(10.0))
     make_ready(kernels)
     rows = run(grid, Store(None, {}), Here(grid))
     return [bench_row(cell, row, known or {}) for cell, row in zip(grid.cells, rows, strict=True)]

@@ -17,7 +17,6 @@ from allocopt.cluster.multicore import Machine
 from allocopt.errors import AllocoptError, BadFileError, MissingPackageError, UsageError
 from allocopt.experiments.cells import Cell, Grid, Task, digest
 from allocopt.experiments.grids import (
-    SimulateOnCoresTask,
     SimulateTask,
     SolveTask,
     content_digest,
@@ -207,7 +206,6 @@ def _simulations(path: Path, described: _SweepModel) -> _Planned:
                     asked |= {"time_limit": seconds, "iterations": iterations}
                 # This refuses dates and infinity, which TOML has and JSON has not.
                 options_text(table.options)
-                kind = SimulateTask if spec.platform is None else SimulateOnCoresTask
                 tasks: list[SimulateTask] = []
                 backfills: Sequence[str | None] = table.backfill or [None]
                 for backfill in backfills:
@@ -220,7 +218,7 @@ def _simulations(path: Path, described: _SweepModel) -> _Planned:
                     specs = [SimulationSpec(**{**values, "seed": seed}) for seed in seeds]
                     # Whatever the seed, what is made is the same.
                     Simulation.of(specs[0], inputs)
-                    tasks += [kind(inputs.workload.name, one, seconds, iterations) for one in specs]
+                    tasks += [SimulateTask(inputs.workload.name, one, seconds, iterations) for one in specs]
             yield source, inputs, tasks, [file for *_, file in spec.files()]
 
 
