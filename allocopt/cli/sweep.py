@@ -42,7 +42,8 @@ def command(
     Every finished cell is kept beside the table, in TABLE.sqlite, at once: after a crash or Ctrl-C the same command
     goes on from there. A cell whose worker dies is run again.
     """
-    from allocopt.cli.grids import check_none_failed, run_grid
+    from allocopt.cli.grids import check_none_failed
+    from allocopt.experiments.engine import run
     from allocopt.experiments.plan import plan
     from allocopt.experiments.store import Status, Store
     from allocopt.experiments.workers import LocalWorkers
@@ -68,7 +69,7 @@ def command(
 
     with closing(Store(output, provenance())) as store:
         _treat_old_rows(grid, store, drop=drop_stale)
-        rows = run_grid(grid, store, executor)
+        rows = run(grid, store, executor, out=sys.stderr)
         write_table(output, rows)
         for row in rows if as_json else ():
             print(json.dumps(row, allow_nan=False), flush=True)

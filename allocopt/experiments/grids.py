@@ -4,7 +4,7 @@ import base64
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from hashlib import sha256
@@ -279,7 +279,7 @@ def compare(
     """
     grid, _, kernels = bench_grid(problems, solvers, strategies, seeds, budget or Budget(10.0))
     make_ready(kernels)
-    rows = run(grid, Store(None, {}), Here(grid))
+    rows = run(grid, Store(None, {}), lambda: nullcontext(Here(grid)))
     return [bench_row(cell, row, known or {}) for cell, row in zip(grid.cells, rows, strict=True)]
 
 

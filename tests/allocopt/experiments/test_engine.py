@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from support.sweep_tasks import AnsweringTask, CountingTask, DyingTask, HangingT
 
 from allocopt.errors import UsageError
 from allocopt.experiments.cells import Answer, Grid, Row, run_task
-from allocopt.experiments.engine import Executor, Here, Progress, run
+from allocopt.experiments.engine import Executor, Here, run
 from allocopt.experiments.store import Status, Store
 from allocopt.experiments.workers import LocalWorkers
 
@@ -52,8 +52,8 @@ class DrawnExecutor:
 def drive(grid: Grid, executor: Executor, folder: Path) -> tuple[list[Row], str]:
     told, in_order = io.StringIO(), []
     with closing(Store(folder / "rows.csv", ME)) as store:
-        progress = Progress(len(grid.cells), 0, told)
-        rows = run(grid, store, executor, progress=progress, on_row=lambda cell, row: in_order.append(row))
+        runs = nullcontext(executor)
+        rows = run(grid, store, lambda: runs, out=told, on_row=lambda cell, row: in_order.append(row))
         kept = store.rows()
         assert rows == [kept.get(cell.key, row) for cell, row in zip(grid.cells, rows, strict=True)]
         assert in_order == [row for row in rows if row["status"] != "failed"]
@@ -85,7 +85,8 @@ def test_only_what_is_not_finished_is_run_again(tmp_path_factory: pytest.TempPat
         rows, told = drive(grid, executor, folder)
         # The cell that failed is tried again.
         assert set(executor.began) == set(range(7)) - first
-        assert told == "allocopt: i0 seed 6 failed: cannot be run\n"
+        kept = f"allocopt: {len(first)} of 7 cells are in {folder / 'rows.csv.sqlite'}\n" if first else ""
+        assert told == f"{kept}allocopt: i0 seed 6 failed: cannot be run\n"
         assert values(rows)[6] == ("failed", None)
         first = set(range(6))
 
