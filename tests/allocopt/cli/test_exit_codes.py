@@ -15,14 +15,6 @@ def test_a_call_without_a_command_is_2(run: Run) -> None:
     assert run().code == 2
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="a superuser may read everything")
-def test_a_file_that_may_not_be_read_is_3(run: Run, tiny: Path) -> None:
-    tiny.chmod(0)
-    for command in (["solve", tiny], ["bench", tiny], ["verify", "@tiny", tiny], ["solve", "@tiny", tiny]):
-        answer = run(*command)
-        assert (answer.code, answer.lines_of_error) == (3, [f"allocopt: {tiny}: Permission denied"])
-
-
 def test_whether_a_file_may_be_read_is_for_reading_to_find_out(
     run: Run, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,16 +61,6 @@ def test_an_option_beyond_all_bounds_is_2_and_one_short_line(run: Run, tiny: Pat
     (line,) = answer.lines_of_error
     assert f"must be of type {type_name}" in line
     assert len(line) < 200
-
-
-@pytest.mark.slow
-def test_a_folder_that_is_a_file_is_3(run: Run, tmp_path: Path, tiny: Path) -> None:
-    (tmp_path / "file").write_text("kept", encoding="utf-8")
-    solved = run("solve", tiny, "--solution", tmp_path / "file")
-    exported = ("--solver", "scip", "--strategy", "scas", "--export", tmp_path / "file" / "model.mps")
-    for answer in (solved, run("solve", tiny, *exported)):
-        assert answer.refusal(3).startswith(f"{tmp_path / 'file'}")
-    assert (tmp_path / "file").read_text(encoding="utf-8") == "kept"
 
 
 PLUG_IN = """

@@ -360,14 +360,8 @@ BAD_FILES: dict[str, list[tuple[str, str]]] = {
         (f"{LOCALITY}\ncpu,depth-first,1,10,11", "line 2: workload is 'cpu', must be one of compute, network, unknown"),
         (f"{LOCALITY}\ncompute,wide,1,10,11", "line 2: policy is 'wide', must be one of depth-first, breadth-first"),
         (f"{LOCALITY}\ncompute,depth-first,1.5,9,9", "line 2: gpus is '1.5', must be a whole number within 0 .. 2^53"),
-        (
-            f"{LOCALITY}\ncompute,depth-first,1e30,9,9",
-            "line 2: gpus is '1e30', must be a whole number within 0 .. 2^53",
-        ),
-        (
-            f"{LOCALITY}\ncompute,depth-first,1,0,11",
-            "line 2: requested_s is '0', must be a number of seconds, more than",
-        ),
+        (f"{LOCALITY}\ncompute,depth-first,1e30,9,9", "line 2: gpus is '1e30', must be a whole number within 0"),
+        (f"{LOCALITY}\ncompute,depth-first,1,0,11", "line 2: requested_s is '0', must be a number of seconds, more"),
         (f"{LOCALITY},gpus\ncompute,depth-first,1,10,11,2", "line 1: has the column gpus 2 times"),
         (f"{LOCALITY}\ncompute,depth-first,1,10,x", "line 2: service_s is 'x', must be a number"),
         (f"{LOCALITY}\ncompute,depth-first,1,10", "line 2: does not have 5 columns as line 1"),
@@ -376,10 +370,7 @@ BAD_FILES: dict[str, list[tuple[str, str]]] = {
         ("active_cores\n1\n", "line 1: has no column power_w; the columns of measurements are active_cores, power_w"),
         ("active_cores,power_w\n1,x\n", "line 2: power_w is 'x', must be a number, not negative"),
         ("active_cores,power_w\n", "holds no measurements"),
-        (
-            "active_cores,power_w\n1,5\n1,6\n0,1\n",
-            "power: must be measured with at least two numbers of active cores, 0 not counted",
-        ),
+        ("active_cores,power_w\n1,5\n1,6\n0,1\n", "power: must be measured with at least two numbers of active cores"),
         ("active_cores,power_w\n1,9\n2,8\n", "power: the fitted line is -1 W per active core"),
         ("active_cores,power_w,stalled_cores\n1,9,1\n2,11,2\n3,13,3\n", "stalled_cores: follows from"),
         ("active_cores,power_w,stalled_cores\n1,5,2\n2,9,0\n", "stalled_cores: is somewhere above"),

@@ -90,17 +90,6 @@ def test_what_if_writes_a_page(run: Run, site: Path) -> None:
         assert said in text()
 
 
-@pytest.mark.slow
-def test_the_nrel_sample_becomes_a_page(run: Run, shared_data: Path, tmp_path: Path) -> None:
-    answer = run(
-        "what-if", "--trace", shared_data / "slurm_jobs" / "nrel_eagle_sample.csv", "--topology",
-        shared_data / "slurm_topology" / "ubhpc-medium.topology.conf", "--schedulers", "easy,sjf+easy",
-        "--report", tmp_path / "report.html",
-    )  # fmt: skip
-    assert answer.code == 0
-    assert 100_000 < (tmp_path / "report.html").stat().st_size < 5_000_000
-
-
 @pytest.mark.parametrize("package", ["vl_convert", "jinja2"])
 def test_a_missing_package_is_5(run: Run, site: Path, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)

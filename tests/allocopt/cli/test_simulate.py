@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.multicore import PLATFORM, examples
+from support.multicore import PLATFORM
 from support.program import Run
 
 from allocopt.simulator.kernels.conservative import run_conservative as kernel
@@ -213,23 +213,7 @@ def test_jobs_start_where_and_when_a_file_says(on_platform: Run, tmp_path: Path)
     assert row["mean_duration_error"] == pytest.approx(0.25 / 3)
     assert row["max_duration_error"] == pytest.approx(0.25)
     assert "differ from the measured ones by 8.3%" in on_platform("--set", f"placement={placed}").out
-
-
-def test_the_measured_run_is_replayed_from_the_command_line(run: Run, shared_data: Path) -> None:
-    folder = examples(shared_data) / "cal" / "job_4_cal_str_19314_log2_v1"
-    measured = shared_data / "irmasim" / "derived_measured_jobs.csv"
-    fields = ("--set", "sharing=0.7", "--set", f"placement={measured}")
-    (row,) = run("simulate", folder / "workload.json", "--platform", folder / "platform.json", *fields, "--json").rows
-    assert row["mean_duration_error"] <= 0.07
-    assert row["max_duration_error"] <= 0.15
-    assert row["energy_j"] == pytest.approx(9514, rel=0.1)
-
-
-def test_the_first_jobs_start_where_a_file_of_all_says(on_platform: Run, tmp_path: Path) -> None:
-    placed = tmp_path / "placed.csv"
-    placed.write_text("job_id,node,start_s\n7,left,0\n8,right,1\n9,right,12\n", encoding="utf-8")
-    arguments = ("--set", f"placement={placed}")
-    assert on_platform(*arguments, "--max-jobs", "2", "--json").rows[0]["jobs"] == 2
+    assert on_platform("--set", f"placement={placed}", "--max-jobs", "2", "--json").rows[0]["jobs"] == 2
 
 
 @pytest.mark.slow

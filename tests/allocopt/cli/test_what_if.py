@@ -136,12 +136,12 @@ def run_two(ran: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @pytest.mark.slow
-def test_the_nrel_sample_on_a_real_topology(run: Run, shared_data: Path) -> None:
+def test_the_nrel_sample_on_a_real_topology_gives_rows_and_a_page(run: Run, shared_data: Path) -> None:
     trace = shared_data / "slurm_jobs" / "nrel_eagle_sample.csv"
     real = shared_data / "slurm_topology" / "ubhpc-medium.topology.conf"
-    record, *rows = run(
-        "what-if", "--trace", trace, "--topology", real, "--allocators", "first,best-fit,lns", "--json"
-    ).rows
+    site = ("what-if", "--trace", trace, "--topology", real)
+    record, *rows = run(*site, "--allocators", "first,best-fit,lns", "--report", "page.html", "--json").rows
+    assert 100_000 < Path("page.html").stat().st_size < 5_000_000
     assert [row["jobs"] for row in (record, *rows)] == [995] * 4
     assert record["allocator"] == "as recorded"
     assert rows[1]["mean_hop_cost"] < 0.9 * rows[0]["mean_hop_cost"]

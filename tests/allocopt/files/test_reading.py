@@ -190,15 +190,10 @@ def test_what_is_written_is_read_and_nothing_else_is_left(tmp_path: Path, name: 
     write_text(path, "é\r\nnew\n")
     assert read_text(path) == "é\r\nnew\n"
     assert [file.name for file in path.parent.iterdir()] == [name]
-
-
-def test_compressed_bytes_depend_on_the_text_alone(tmp_path: Path) -> None:
-    write_text(tmp_path / "a.json.gz", "text")
-    write_text(tmp_path / "b.json.gz", "text")
-    first, second = (tmp_path / "a.json.gz").read_bytes(), (tmp_path / "b.json.gz").read_bytes()
-    assert first == second
-    assert first[4:8] == b"\0\0\0\0", "the header holds a time"
-    assert gzip.decompress(first) == b"text"
+    write_text(tmp_path / f"another-{name}", "é\r\nnew\n")
+    data = path.read_bytes()
+    assert data == (tmp_path / f"another-{name}").read_bytes()
+    assert name == "a.json" or data[4:8] == b"\0\0\0\0", "the header holds a time"
 
 
 def test_a_text_that_cannot_be_encoded_leaves_the_old_file(tmp_path: Path) -> None:
@@ -219,14 +214,11 @@ def test_a_directory_or_a_file_in_the_way_is_named(tmp_path: Path) -> None:
         write_text(tmp_path / "a" / "b.json", "text")
 
 
-def test_a_link_stays_a_link(tmp_path: Path) -> None:
+def test_a_link_stays_a_link_and_a_device_a_device(tmp_path: Path) -> None:
     (tmp_path / "link.json").symlink_to(tmp_path / "file.json")
     write_text(tmp_path / "link.json", "text")
     assert (tmp_path / "link.json").is_symlink()
     assert (tmp_path / "file.json").read_text() == "text"
-
-
-def test_a_device_is_written_to_and_not_replaced() -> None:
     write_text(Path(os.devnull), "text")
     assert not Path(os.devnull).is_file()
 
