@@ -13,10 +13,7 @@ SLICE_S = 0.05
 
 
 def run_in_slices(step: Callable[[int], int], size: int) -> None:
-    """Run a kernel to its end in slices of about `SLICE_S`, between which Ctrl-C is heard.
-
-    ``step`` makes at most so many steps, ``size`` at first, and returns their number: fewer at the end.
-    """
+    """Run a kernel, whose ``step`` makes up to so many steps and returns how many, in slices of about `SLICE_S`."""
     while True:
         started = time.perf_counter()
         if step(size) < size:

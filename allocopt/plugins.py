@@ -58,10 +58,7 @@ def plugin_names(group: str) -> list[str]:
 def make_plugin(
     group: str, kind: str, name: str, options: Mapping[str, Any] | None = None, needs: Sequence[str] = ()
 ) -> Any:
-    """Make the part of that name in a group of entry points; what it prints meanwhile goes to standard error.
-
-    ``kind`` is the word for the parts of the group in messages, ``needs`` what every part of the group has.
-    """
+    """Make a part of a group of entry points, ``kind`` in messages, with all that it ``needs``; prints go to stderr."""
     entry = _entry(group, kind, name)
     what = f"{kind} {name!r}"
     with redirect_stdout(sys.stderr), Fence(f"{what}, which is {entry.value},"):

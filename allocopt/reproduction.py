@@ -73,13 +73,7 @@ class Reproduction(Protocol):
         """Return the keys of the pieces, each of which can be measured alone."""
 
     def measure(self, request: ReproductionRequest, piece: str) -> dict[str, Any]:
-        """Measure one of `pieces`, and return a record that JSON can hold.
-
-        Raises
-        ------
-        BadFileError
-            If data are missing.
-        """
+        """Measure one of `pieces` as a record that JSON can hold; raises `BadFileError` if data are missing."""
 
     def rows(self, request: ReproductionRequest, records: Records) -> list[ReproductionRow]:
         """Turn the records of all pieces into rows."""

@@ -18,11 +18,7 @@ PLAIN = (NoneType, bool, int, float, str, list, dict)
 
 
 def converted(what: str, value: object, kind: Any) -> Any:
-    """Return a value as one of a declared type: whole numbers may stand for floats, numpy's scalars for Python's.
-
-    Unions and tuples are checked whole, of other generic types only the outermost. Raises `UsageError`, which names the
-    value ``what``, if it is not of that type or too large for it.
-    """
+    """Return a value as one of a declared type, of generics the outermost; a `UsageError` names it ``what``."""
     plain = value.item() if isinstance(value, np.generic) else value
     try:
         return _as(plain, kind)

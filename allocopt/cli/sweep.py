@@ -2,7 +2,7 @@
 
 import json
 import sys
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +13,6 @@ from allocopt.cli.options import Json, check_files_differ, file_argument, file_o
 
 if TYPE_CHECKING:
     from allocopt.experiments.cells import Grid
-    from allocopt.experiments.engine import Executor
     from allocopt.experiments.store import Store
 
 
@@ -46,7 +45,7 @@ def command(
     from allocopt.experiments.engine import run
     from allocopt.experiments.plan import plan
     from allocopt.experiments.store import Status, Store
-    from allocopt.experiments.workers import LocalWorkers
+    from allocopt.experiments.workers import LocalWorkers, RayWorkers
     from allocopt.report.provenance import provenance
     from allocopt.report.rows import check_suffix, write_table
 
@@ -59,17 +58,14 @@ def command(
         return
     grid = plan(file)
     check_files_differ(*grid.files, output, Store.path_of(output))
-
-    def executor() -> "AbstractContextManager[Executor]":
-        if ray is None:
-            return closing(LocalWorkers(grid, workers))
-        from allocopt.experiments.workers import RayWorkers
-
-        return closing(RayWorkers(grid, ray, workers))
-
     with closing(Store(output, provenance())) as store:
         _treat_old_rows(grid, store, drop=drop_stale)
-        rows = run(grid, store, executor, out=sys.stderr)
+        rows = run(
+            grid,
+            store,
+            lambda: closing(LocalWorkers(grid, workers) if ray is None else RayWorkers(grid, ray, workers)),
+            out=sys.stderr,
+        )
         write_table(output, rows)
         for row in rows if as_json else ():
             print(json.dumps(row, allow_nan=False), flush=True)

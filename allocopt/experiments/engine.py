@@ -1,7 +1,4 @@
-"""The engine of all grids: runs the cells that have no row yet, and keeps each row as soon as it is there.
-
-How far it is stands on standard error: one line that is rewritten on a terminal, now and then a line elsewhere.
-"""
+"""The engine of all grids: runs the cells that have no row yet, and keeps each row as soon as it is there."""
 
 import io
 import os
@@ -21,7 +18,7 @@ _WIDTH = 79  # Columns of the line on a terminal, at most
 
 
 class _Progress:
-    """Counts finished cells, ``done`` of them by earlier runs, and tells how long the others will take."""
+    """Tells how far a run is: in a line that is rewritten on a terminal, in one now and then elsewhere."""
 
     def __init__(self, total: int, done: int, out: TextIO, noun: str) -> None:
         self._total = total
@@ -100,10 +97,7 @@ class Executor(Protocol):
 
 
 class Here(Executor):
-    """Runs one cell after the other in this process.
-
-    An error of a cell ends the run. ``around`` makes a context in which each cell runs.
-    """
+    """Runs one cell after the other in this process, with a context ``around`` it; its error ends the run."""
 
     blocks: ClassVar[bool] = True
 

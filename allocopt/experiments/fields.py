@@ -61,10 +61,7 @@ class Specification(FileModel):
 
     @classmethod
     def assembled(cls, file: Path | None, values: Mapping[str, Any], texts: Sequence[str] = ()) -> Self:
-        """Make a specification from a TOML file, values that replace the file's, and texts that replace both.
-
-        Texts are ``FIELD=VALUE``, also ``options.NAME=VALUE``.
-        """
+        """Make a specification of a TOML file, of values before it, and of texts ``FIELD=VALUE`` before both."""
         held = {} if file is None else read_toml(file)
         kept = {} if file is None else cls.seen_from_here(held, file.parent)
         merged: dict[str, Any] = {**kept, **values}

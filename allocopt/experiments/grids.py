@@ -223,10 +223,7 @@ def bench_grid(
     seeds: Sequence[int],
     budget: Budget,
 ) -> _Bench:
-    """Return the grid of instances, pairs of solvers and strategies, each once, and seeds.
-
-    ``NAME:STRATEGY`` runs a solver under that strategy alone, others run under each that they take.
-    """
+    """Return the grid of instances, solvers (``NAME:STRATEGY`` under that one alone), strategies and seeds."""
     pairs = _contenders(solvers, strategies, sorted({problem.kind for problem in problems}))
     cells: list[Cell] = []
     refusals: dict[str, list[str]] = {}

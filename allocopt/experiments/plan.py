@@ -112,10 +112,7 @@ class _SweepModel(_LimitsModel):
 
 
 def plan(path: Path) -> Grid:
-    """Read a sweep file, and all that it names, and list its cells in their order.
-
-    The order is that of the instances (or traces), then solvers (policies), strategies (backfillings) and seeds.
-    """
+    """Read a sweep file; list its cells by instance or trace, solver or policy, strategy or backfilling, seed."""
     held = read_toml(path)
     # In TOML a single bracket makes a table of its own, which pydantic would refuse in words of lists.
     for name in ("instances", "solvers", "traces", "policies"):

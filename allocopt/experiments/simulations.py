@@ -93,10 +93,7 @@ class Site(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SimulationInputs:
-    """What a specification reads from files, whatever its policy; it may be sent to another process.
-
-    Jobs and machine are a `Workload` and a `Platform` or `Cluster`, or a `TaskWorkload` and a `Machine`.
-    """
+    """What a specification reads, fit to be sent to a process: jobs and a machine, on cores jobs of tasks."""
 
     workload: Workload | TaskWorkload
     machine: Platform | Cluster | Machine

@@ -24,10 +24,7 @@ _CONNECT_S = 5.0  # That a cluster has to answer
 
 
 class RayWorkers(Executor):
-    """Tasks of one core each on a Ray cluster at an address, ``auto`` for the one that runs here; see `Executor`.
-
-    Without a count as many run at a time as the cluster has cores when a cell begins.
-    """
+    """Tasks of one core on a Ray cluster at an address, ``auto`` for one here; by default as many as it has cores."""
 
     blocks: ClassVar[bool] = False
 
@@ -130,11 +127,7 @@ class _Worker:
 
 
 class LocalWorkers(Executor):
-    """Processes that are started when there is a cell for them, and again when one has died; see `Executor`.
-
-    There are at most ``count``, else as many as there are cores. With ``fresh`` each cell gets a process of its own,
-    which nothing that ran before has changed.
-    """
+    """At most ``count`` processes, else one a core, replaced when one dies, with ``fresh`` also after each cell."""
 
     blocks: ClassVar[bool] = False
 

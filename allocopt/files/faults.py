@@ -13,10 +13,7 @@ LONGEST_VALUE, LONGEST_PART = 60, 500
 
 
 def bad_file(where: Path | str, *parts: str) -> BadFileError:
-    """Make the error ``where: place: fault``, always one printable line.
-
-    Empty parts are left out, and so is the middle of long ones.
-    """
+    """Make the error ``where: place: fault``, one printable line without empty parts and the middle of long ones."""
     half = LONGEST_PART // 2
     short = (part if len(part) <= LONGEST_PART else f"{part[:half]} ... {part[-half:]}" for part in parts if part)
     return BadFileError(printable(": ".join((str(where), *short))))

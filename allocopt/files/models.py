@@ -112,10 +112,7 @@ def check_header(obj: object, where: Path | str, file_format: str) -> dict[str, 
 
 
 def validated(model: type[Model], obj: object, where: Path | str) -> Model:
-    """Validate a parsed value against a model.
-
-    Raises `BadFileError`, which names the first fault and counts the others.
-    """
+    """Validate a parsed value against a model; a `BadFileError` names the first fault and counts the others."""
     try:
         return model.model_validate(obj)
     except ValidationError as error:

@@ -35,10 +35,7 @@ class _RefusedError(ValueError):
 
 @memory_faults_named
 def read_text(path: Path) -> str:
-    """Read a whole text file in UTF-8, decompressed if its name ends in ``.gz``.
-
-    Raises `BadFileError` if it cannot be read, is damaged or too large, or is not text.
-    """
+    """Read a whole text file in UTF-8, decompressed if its name ends in ``.gz``."""
     data = read_bytes(path)
     if path.suffix == ".gz":
         data = decompressed(path, data)
@@ -65,10 +62,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def decompressed(where: Path | str, data: bytes) -> bytes:
-    """Undo compression by gzip.
-
-    Raises `BadFileError` if the data are damaged, or grow beyond `LARGEST_FILE` or `MOST_UNPACKED` times their size.
-    """
+    """Undo compression by gzip; refuse what grows beyond `LARGEST_FILE` or `MOST_UNPACKED` times its size."""
     # A few kilobytes of gzip can stand for gigabytes of zeros.
     most = min(LARGEST_FILE, max(LEAST_UNPACKED, MOST_UNPACKED * len(data)))
     try:
@@ -82,10 +76,8 @@ def decompressed(where: Path | str, data: bytes) -> bytes:
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines of a text, with their ends, as csv splits them.
-
-    Python's other ends of a line, such as U+2028 or a form feed, may stand in a name.
-    """
+    """Return the lines of a text, with their ends, as csv splits them."""
+    # Python's other ends of a line, such as U+2028 or a form feed, may stand in a name.
     return _LINE.findall(text)
 
 
@@ -117,10 +109,7 @@ def read_yaml(path: Path) -> object:
 
 
 def parse_json(text: str, where: Path | str, first_line: int = 1) -> object:
-    """Parse strict JSON: no NaN or Infinity, no key twice, no number beyond the range of a computer.
-
-    Raises `BadFileError`, which names line and column; the text begins on line ``first_line`` of the file.
-    """
+    """Parse JSON without NaN, Infinity, a key twice and too large numbers; ``first_line`` is that of the text."""
     if not text.strip():
         raise bad_file(where, "is empty, must hold JSON")
     try:
