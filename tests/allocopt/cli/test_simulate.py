@@ -267,14 +267,6 @@ def halves(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_table_of_ones_own_says_what_jobs_ask_for(run: Run, halves: Path) -> None:
-    out, table = halves.parent / "jobs.csv", halves.with_suffix(".toml")
-    answer = run("simulate", halves, "--policy", "static-50", "--set", f"profiles={table}", "--jobs-csv", out)
-    # Each keeps half of the cores busy beside the other one: contention for caches alone, 0.1 x 0.5 x 0.5.
-    assert answer.code == 0
-    assert ends(out) == pytest.approx([102.5, 102.5])
-
-
 def test_jobs_that_share_are_killed_at_their_limits_if_asked_for(run: Run, halves: Path) -> None:
     table = halves.with_suffix(".toml")
     table.write_text(HALVES.replace("0.5", "1.0"))
