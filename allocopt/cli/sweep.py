@@ -12,8 +12,7 @@ import typer
 from allocopt.cli.options import Json, check_files_differ, file_argument, file_option
 
 if TYPE_CHECKING:
-    from allocopt.experiments.cells import Grid
-    from allocopt.experiments.store import Store
+    pass
 
 
 def command(
@@ -59,7 +58,16 @@ def command(
     grid = plan(file)
     check_files_differ(*grid.files, output, Store.path_of(output))
     with closing(Store(output, provenance())) as store:
-        _treat_old_rows(grid, store, drop=drop_stale)
+        stale, kept = store.stale(grid), store.rows()
+        if stale and drop_stale:
+            store.drop(stale)
+            print(f"allocopt: {store.path}: cells removed: {len(stale)}", file=sys.stderr)
+        elif stale:
+            print(f"allocopt: {store.stale_remark(grid, stale)}", file=sys.stderr)
+        if store.is_of_another_program():
+            print(f"allocopt: {store.path} has cells of another version, commit or machine", file=sys.stderr)
+        if odd := sum(cell.key in kept for cell in grid.cells) - len(grid.finished(kept)):
+            print(f"allocopt: {store.path}: rows of another shape, which are computed again: {odd}", file=sys.stderr)
         rows = run(
             grid,
             store,
@@ -71,18 +79,3 @@ def command(
             print(json.dumps(row, allow_nan=False), flush=True)
         print(f"{output}: rows written: {len(rows)}", file=sys.stderr if as_json else sys.stdout, flush=True)
         check_none_failed(grid, store)
-
-
-def _treat_old_rows(grid: "Grid", store: "Store", *, drop: bool) -> None:
-    stale = store.stale(grid)
-    if stale and drop:
-        store.drop(stale)
-        print(f"allocopt: {store.path}: cells removed: {len(stale)}", file=sys.stderr)
-    elif stale:
-        print(f"allocopt: {store.stale_remark(grid, stale)}", file=sys.stderr)
-    if store.is_of_another_program():
-        print(f"allocopt: {store.path} has cells of another version, commit or machine", file=sys.stderr)
-    rows = store.rows()
-    odd = sum(cell.key in rows for cell in grid.cells) - len(grid.finished(rows))
-    if odd:
-        print(f"allocopt: {store.path}: rows of another shape, which are computed again: {odd}", file=sys.stderr)
