@@ -65,31 +65,19 @@ def test_an_option_beyond_all_bounds_is_2_and_one_short_line(run: Run, tiny: Pat
 
 PLUG_IN = """
 import os
-from allocopt.problems.base import Strategy
-from allocopt.solving.protocol import Capabilities
 from allocopt.solving.result import Result, Status, StopReason
-from allocopt.topology import Allocation
+from allocopt.topology import Allocation, OneShot
 
-class Base:
-    kind = "topology"
-    capabilities = Capabilities(frozenset(Strategy), frozenset(), "any")
-    version = "1"
-    def is_available(self): return True
-    def takes(self, problem): return True
-    def refusal(self, problem): return None
-    def kernels(self, problem): return ()
-
-class Finds(Base):
+class Finds(OneShot):
     name = "finds"
-    def solve(self, problem, budget, seed, warm_start=None, on_incumbent=None):
+    def allocate(self, problem, rng):
         print("a line of Python")
         os.write(1, b"a line of native code\\n")
-        answer = Allocation.sequential(problem)
-        objective = problem.objective(answer)
-        return Result(Status.FEASIBLE, StopReason.COMPLETED, objective, None, 0.0, answer, seed, "finds", "1")
+        return Allocation.sequential(problem)
 
-class Fails(Base):
+class Fails(OneShot):
     name = "fails"
+    allocate = None
     def solve(self, problem, budget, seed, warm_start=None, on_incumbent=None):
         return Result(Status.UNKNOWN, StopReason.TIME_LIMIT, None, None, 0.0, None, seed, "fails", "1")
 """

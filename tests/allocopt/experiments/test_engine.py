@@ -1,6 +1,8 @@
 """Whatever the order of finishing and whoever dies: every cell ends with one row."""
 
 import io
+import os
+import re
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
@@ -143,3 +145,24 @@ def test_an_error_in_this_process_ends_the_run_and_keeps_what_is_finished(tmp_pa
         drive(grid, Here(grid), tmp_path)
     status = Status.read(tmp_path / "rows.csv")
     assert (status.total, status.done, status.failed, status.running, status.left) == (3, 1, 0, 0, 2)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 2
+
+
+@pytest.mark.parametrize("columns", [0, 40, 80, 200])
+def test_a_terminal_shows_progress_on_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((columns, 24)))
+    grid, terminal = grid_of(*(AnsweringTask("i0", seed) for seed in range(8))), Terminal()
+    with closing(Store(tmp_path / "rows.csv", ME)) as store:
+        run(grid, store, lambda: nullcontext(Here(grid)), out=terminal)
+    pieces = re.split(r"[\r\n]", terminal.getvalue())
+    # What stays may be longer than a line.
+    assert max(len(piece) for piece in pieces if not piece.startswith("allocopt: ")) == min(columns or 80, 80) - 1
+    assert any(piece.startswith("3 of 8 cells, 0:0") for piece in pieces)
+    assert pieces[-2].startswith("allocopt: 8 of 8 cells, 0:0")
