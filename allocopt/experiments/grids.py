@@ -82,7 +82,7 @@ class SolveTask(Task):
 
 
 @dataclass(frozen=True, slots=True)
-class BenchTask(SolveTask):
+class _BenchTask(SolveTask):
     """A solve of a comparison, whose row names the part of a portfolio that answered, and has the trajectory."""
 
     # A comparison lists the part of a portfolio that answered, as `solve` does; a sweep's rows go by what was asked.
@@ -244,7 +244,7 @@ def bench_grid(
                 kernels.update(solver.kernels(asked))
                 who = (problem.name, problem.kind, pair.strategy, solver.name, options_text({}))
                 limits = (budget.seconds, budget.iterations, budget.gap)
-                cells += [Cell(BenchTask(*who, seed, *limits), source) for seed in seeds]
+                cells += [Cell(_BenchTask(*who, seed, *limits), source) for seed in seeds]
             elif (reason := f"{problem.name}: {refusal}") not in refusals.setdefault(solver.name, []):
                 refusals[solver.name].append(reason)
     return _Bench(Grid(tuple(cells), inputs), refusals, kernels)

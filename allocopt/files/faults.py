@@ -48,10 +48,10 @@ def os_fault(error: OSError) -> str:
     return error.strerror or str(error) or type(error).__name__
 
 
-Reader = TypeVar("Reader", bound=Callable[..., Any])
+_Reader = TypeVar("_Reader", bound=Callable[..., Any])
 
 
-def memory_faults_named(read: Reader) -> Reader:
+def memory_faults_named(read: _Reader) -> _Reader:
     """Name a function's first argument, the file ``path``, in a note of its `MemoryError`."""
 
     @wraps(read)
@@ -62,7 +62,7 @@ def memory_faults_named(read: Reader) -> Reader:
             error.add_note(f"while {args[0] if args else kwargs['path']} was read")
             raise
 
-    return cast(Reader, reading)
+    return cast(_Reader, reading)
 
 
 @contextmanager

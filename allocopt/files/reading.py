@@ -18,10 +18,8 @@ LARGEST_FILE = 1_000_000_000
 """Bytes, decompressed, above which a file is refused, so that an endless one does not exhaust the memory."""
 MOST_UNPACKED, LEAST_UNPACKED = 200, 50_000_000
 """Times its size to which a compressed file may grow, and bytes to which any may: traces of jobs grow tenfold."""
-LONGEST_INTEGER = 20
-"""Characters of an integer, sign included, above which it is refused unread; 64 bits need no more."""
-DEEPEST_NESTING = 64
-"""Brackets inside brackets that are told apart when a file is nested too deeply to be read."""
+_LONGEST_INTEGER = 20  # Characters, sign included, above which one is refused unread; 64 bits need no more
+_DEEPEST_NESTING = 64  # Brackets inside brackets that are told apart where a file is nested too deeply to be read
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -119,7 +117,7 @@ def parse_json(text: str, where: Path | str, first_line: int = 1) -> object:
             parse_constant=_refuse,
             parse_float=lambda digits: value if math.isfinite(value := float(digits)) else _refuse(digits),
             # A long one is refused before time is spent on its digits.
-            parse_int=lambda digits: int(digits) if len(digits) <= LONGEST_INTEGER else _refuse(digits),
+            parse_int=lambda digits: int(digits) if len(digits) <= _LONGEST_INTEGER else _refuse(digits),
         )
     except json.JSONDecodeError as error:
         message = re.sub(r" (starting )?at$", "", error.msg)
@@ -161,10 +159,10 @@ def _first_refused(text: str) -> tuple[int, str]:
             return token.start(), f"is {constant[0]}, which JSON does not have; must be a finite number or null"
         elif number := _NUMBER.match(word):
             digits = number[0].lstrip("-")
-            is_long = digits.isdigit() and len(number[0]) > LONGEST_INTEGER
+            is_long = digits.isdigit() and len(number[0]) > _LONGEST_INTEGER
             if is_long or math.isinf(float(number[0])):
                 long, large = f"has an integer of {len(digits)} digits, must fit 64 bits", "which is too large"
                 return token.start(), long if is_long else f"has the number {shown(number[0])}, {large}"
-        if len(open_keys) > DEEPEST_NESTING:
+        if len(open_keys) > _DEEPEST_NESTING:
             return token.start(), "is nested too deeply"
     return 0, "is nested too deeply"

@@ -16,7 +16,7 @@ from support.windows import paper_window, window
 
 from allocopt import __version__
 from allocopt.cluster.topology import FatTree
-from allocopt.experiments.grids import BenchTask
+from allocopt.experiments.grids import _BenchTask
 from allocopt.report.provenance import _commit
 
 COLUMNS = [
@@ -145,15 +145,15 @@ def test_an_instance_that_is_refused_under_two_strategies_counts_once(run: Run, 
 @contextmanager
 def interrupted_at(monkeypatch: pytest.MonkeyPatch, name: str, solver: str) -> Iterator[None]:
     """Let Ctrl-C come within the first solve of an instance by a solver."""
-    ran = BenchTask.run
+    ran = _BenchTask.run
 
-    def run_task(task: BenchTask, given: Any) -> Any:
+    def run_task(task: _BenchTask, given: Any) -> Any:
         if (task.instance, task.solver) == (name, solver):
             raise KeyboardInterrupt
         return ran(task, given)
 
     with monkeypatch.context() as patched:
-        patched.setattr(BenchTask, "run", run_task)
+        patched.setattr(_BenchTask, "run", run_task)
         yield
 
 

@@ -52,22 +52,20 @@ def test_spaces_after_commas_do_not_matter(run: Run, measured: Path, tmp_path: P
     assert run("calibrate", "locality", spaced, "--json").rows == run("calibrate", "locality", measured, "--json").rows
 
 
+LINE = {"workload": "compute", "policy": "depth-first", "base_s": 0.0, "per_gpu_s": 0.0}
+
+
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("lines", "fault"),
     [
-        ('{"format": "allocopt-locality", "version": 1, "lines": []}', "no line is given|must be finite"),
-        (
-            '{"format": "allocopt-locality", "version": 1, "lines": ['
-            + ", ".join(['{"workload": "compute", "policy": "depth-first", "base_s": 0.0, "per_gpu_s": 0.0}'] * 2)
-            + "]}",
-            "second of compute jobs, depth-first",
-        ),
-        ('{"format": "allocopt-locality", "version": 1, "lines": [{"workload": "cpu"}]}', "workload"),
+        ([], "no line is given|must be finite"),
+        ([LINE, LINE], "second of compute jobs, depth-first"),
+        ([{"workload": "cpu"}], "workload"),
     ],
 )
-def test_a_table_that_is_wrong_is_refused(tmp_path: Path, text: str, fault: str) -> None:
+def test_a_table_that_is_wrong_is_refused(tmp_path: Path, lines: list[Any], fault: str) -> None:
     path = tmp_path / "table.json"
-    path.write_text(text)
+    path.write_text(json.dumps({"format": "allocopt-locality", "version": 1, "lines": lines}))
     with pytest.raises(ValueError, match=fault):
         PenaltyTable.read(path)
 
