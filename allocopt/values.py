@@ -13,8 +13,7 @@ from allocopt.files.faults import shown
 LARGEST_INTEGER = 2**62
 """Largest magnitude of a whole number: kernels count in 64 bits."""
 
-PLAIN = (NoneType, bool, int, float, str, list, dict)
-"""Types of what command lines and files can hold."""
+_PLAIN = (NoneType, bool, int, float, str, list, dict)  # What command lines and files can hold
 
 
 def converted(what: str, value: object, kind: Any) -> Any:
@@ -85,7 +84,7 @@ def _as_class(value: Any, kind: Any) -> Any:
             raise TypeError from None
     if getattr(kind, "_is_protocol", False):
         # Whether it has the methods is seen by whoever calls them.
-        return _if(value, not isinstance(value, PLAIN))
+        return _if(value, not isinstance(value, _PLAIN))
     return _if(value, isinstance(value, kind))
 
 

@@ -137,8 +137,6 @@ class LocalWorkers(Executor):
         self._count = count or (len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1)
         self._fresh = fresh
         self._workers: list[_Worker] = []
-        self._idle: list[_Worker] = []
-        self._busy: list[_Worker] = []
         self._lost: list[tuple[int, Answer]] = []
         # A fork of this process would inherit threads of numba, OpenMP and solvers in whatever state they are.
         self._context = get_context("forkserver")
@@ -152,13 +150,17 @@ class LocalWorkers(Executor):
         for worker in started:
             worker.end()
 
+    @property
+    def _busy(self) -> list[_Worker]:
+        return [worker for worker in self._workers if worker.number is not None]
+
     def has_room(self) -> bool:
         return len(self._busy) < self._count
 
     def submit(self, number: int) -> None:
         # An input is sent only to a process that does not have it: instances may be large, and cells short.
         cell = self._grid.cells[number]
-        worker = self._idle.pop() if self._idle else self._started()
+        worker = next((idle for idle in self._workers if idle.number is None), None) or self._started()
         if worker is None:
             self._lost.append((number, _lost("no worker could be started")))
             return
@@ -169,7 +171,6 @@ class LocalWorkers(Executor):
             self._lost.append((number, _lost(self._ended(worker))))
             return
         worker.number, worker.source = number, cell.source
-        self._busy.append(worker)
 
     def news(self, timeout_s: float) -> Sequence[tuple[int, Answer]]:
         if self._lost:
@@ -181,7 +182,6 @@ class LocalWorkers(Executor):
         news = []
         for worker in heard:
             assert worker.number is not None, "only processes with a cell are listened to"
-            self._busy.remove(worker)
             number, worker.number = worker.number, None
             answer: Answer | None = None
             with suppress(EOFError, OSError):
@@ -191,13 +191,10 @@ class LocalWorkers(Executor):
             if answer is not None and self._fresh:
                 worker.kill()
                 self._ended(worker)
-            elif answer is not None:
-                self._idle.append(worker)
         return news
 
     def stop(self, number: int) -> None:
         for worker in [worker for worker in self._busy if worker.number == number]:
-            self._busy.remove(worker)
             worker.kill()
             self._ended(worker)
 
