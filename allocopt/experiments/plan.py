@@ -137,7 +137,6 @@ def plan(path: Path) -> Grid:
         files += read
         for cell in (Cell(task, source) for task in tasks):
             cells.setdefault(cell.key, cell)
-    files += [file for table in described.instances for file in table.paths(path.parent)]
     read_once = tuple(dict.fromkeys(file.resolve() for file in files))
     return Grid(tuple(cells.values()), given_by, described.attempts, read_once)
 
@@ -176,7 +175,7 @@ def _solves(path: Path, described: _SweepModel) -> _Planned:
                     SolveTask(problem.name, problem.kind, strategy, table.name, options, seed, seconds, iterations, gap)
                     for strategy, seed in product(strategies, seeds)
                 ]
-            yield source, problem, tasks, ()
+            yield source, problem, tasks, list(read)
 
 
 def _simulations(path: Path, described: _SweepModel) -> _Planned:
