@@ -40,79 +40,47 @@ if TYPE_CHECKING:
     from allocopt.traces.reading import read_workload
     from allocopt.traces.workload import Workload
 
+# Modules of the public names.
 _HOMES = {
-    "AllocoptError": "errors",
-    "Budget": "solving.budget",
-    "FatTree": "cluster.topology",
-    "Platform": "cluster.platform",
-    "Problem": "problems.base",
-    "ProblemKind": "problems.kind",
-    "Result": "solving.result",
-    "Schedule": "simulator.schedule",
-    "SolveInterrupted": "solving.result",
-    "Solver": "solving.protocol",
-    "Status": "solving.result",
-    "Tree": "cluster.topology",
-    "WhatIf": "simulator.what_if",
-    "Workload": "traces.workload",
-    "contract_checks": "solving.contract",
-    "get_policy": "simulator.scheduler",
-    "get_solver": "solving.protocol",
-    "measure": "simulator.metrics",
-    "policy_names": "simulator.scheduler",
-    "read_problems": "problems.instances",
-    "read_topology": "cluster.reading",
-    "read_workload": "traces.reading",
-    "simulate": "simulator.simulate",
-    "solve": "solving.solve",
-    "solver_names": "solving.protocol",
-    "verify": "solving.verify",
-    "write_problems": "problems.instances",
-    "write_topology": "cluster.reading",
+    "cluster.platform": ["Platform"],
+    "cluster.reading": ["read_topology", "write_topology"],
+    "cluster.topology": ["FatTree", "Tree"],
+    "errors": ["AllocoptError"],
+    "problems.base": ["Problem"],
+    "problems.instances": ["read_problems", "write_problems"],
+    "problems.kind": ["ProblemKind"],
+    "simulator.metrics": ["measure"],
+    "simulator.schedule": ["Schedule"],
+    "simulator.scheduler": ["get_policy", "policy_names"],
+    "simulator.simulate": ["simulate"],
+    "simulator.what_if": ["WhatIf"],
+    "solving.budget": ["Budget"],
+    "solving.contract": ["contract_checks"],
+    "solving.protocol": ["Solver", "get_solver", "solver_names"],
+    "solving.result": ["Result", "SolveInterrupted", "Status"],
+    "solving.solve": ["solve"],
+    "solving.verify": ["verify"],
+    "traces.reading": ["read_workload"],
+    "traces.workload": ["Workload"],
 }
-
 _PARTS = ("cluster", "coallocation", "knapsack", "placement", "simulation", "solving", "topology", "workloads")
 
 __all__ = [
-    "AllocoptError",
-    "Budget",
-    "FatTree",
-    "Platform",
-    "Problem",
-    "ProblemKind",
-    "Result",
-    "Schedule",
-    "SolveInterrupted",
-    "Solver",
-    "Status",
-    "Tree",
-    "WhatIf",
-    "Workload",
-    "__version__",
-    "contract_checks",
-    "get_policy",
-    "get_solver",
-    "measure",
-    "policy_names",
-    "read_problems",
-    "read_topology",
-    "read_workload",
-    "simulate",
-    "solve",
-    "solver_names",
-    "verify",
-    "write_problems",
-    "write_topology",
-]
+    "AllocoptError", "Budget", "FatTree", "Platform", "Problem", "ProblemKind", "Result", "Schedule",
+    "SolveInterrupted", "Solver", "Status", "Tree", "WhatIf", "Workload", "__version__", "contract_checks",
+    "get_policy", "get_solver", "measure", "policy_names", "read_problems", "read_topology", "read_workload",
+    "simulate", "solve", "solver_names", "verify", "write_problems", "write_topology",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name from its home, or a part."""
     if name in _PARTS:
         return import_module(f"allocopt.{name}")
-    if name not in _HOMES:
+    home = next((home for home, names in _HOMES.items() if name in names), None)
+    if home is None:
         raise AttributeError(f"module 'allocopt' has no attribute {name!r}; its parts are {', '.join(_PARTS)}")
-    return getattr(import_module(f"allocopt.{_HOMES[name]}"), name)
+    return getattr(import_module(f"allocopt.{home}"), name)
 
 
 def __dir__() -> list[str]:

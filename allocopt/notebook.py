@@ -8,10 +8,7 @@ VALUE = "text-align:right;font-variant-numeric:tabular-nums;padding:.1em 0"
 
 
 def html_table(title: str, facts: Sequence[tuple[str, object]]) -> str:
-    """Return a table of names and values under a title.
-
-    Texts are escaped, None is a dash, and numbers that are not whole have six significant digits.
-    """
+    """Return a table of names and values under a title; None is a dash, others have six significant digits."""
     rows = "".join(
         f'<tr><th scope="row" style="{LABEL}">{escape(name)}</th><td style="{VALUE}">{escape(_shown(value))}</td></tr>'
         for name, value in facts

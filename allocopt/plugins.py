@@ -58,19 +58,7 @@ def plugin_names(group: str) -> list[str]:
 def make_plugin(
     group: str, kind: str, name: str, options: Mapping[str, Any] | None = None, needs: Sequence[str] = ()
 ) -> Any:
-    """Make the part of that name in a group of entry points; what it prints meanwhile goes to standard error.
-
-    ``kind`` is the word for the parts of the group in messages, ``needs`` what every part of the group has.
-
-    Raises
-    ------
-    UsageError
-        If there is no such part or parameter, or the part refuses a value.
-    MissingPackageError
-        If the part needs a package that is not installed.
-    PluginError
-        If the part is broken, or two packages have one of that name.
-    """
+    """Make a part of a group of entry points, ``kind`` in messages, with all that it ``needs``; prints go to stderr."""
     entry = _entry(group, kind, name)
     what = f"{kind} {name!r}"
     with redirect_stdout(sys.stderr), Fence(f"{what}, which is {entry.value},"):

@@ -73,13 +73,7 @@ class Reproduction(Protocol):
         """Return the keys of the pieces, each of which can be measured alone."""
 
     def measure(self, request: ReproductionRequest, piece: str) -> dict[str, Any]:
-        """Measure one of `pieces`, and return a record that JSON can hold.
-
-        Raises
-        ------
-        BadFileError
-            If data are missing.
-        """
+        """Measure one of `pieces` as a record that JSON can hold; raises `BadFileError` if data are missing."""
 
     def rows(self, request: ReproductionRequest, records: Records) -> list[ReproductionRow]:
         """Turn the records of all pieces into rows."""
@@ -100,13 +94,7 @@ def _of_the_papers() -> Mapping[str, _PaperReproduction]:
 
 
 def reproduction_names() -> list[str]:
-    """Names of all reproductions that are there, sorted: those of the papers, and of other packages.
-
-    Raises
-    ------
-    MissingPackageError
-        If there are none.
-    """
+    """Names of all reproductions that are there, sorted: those of the papers, and of other packages."""
     names = sorted({*_of_the_papers(), *plugin_names(GROUP)})
     if not names:
         raise MissingPackageError(_NEEDS_CHECKOUT)
@@ -114,17 +102,7 @@ def reproduction_names() -> list[str]:
 
 
 def get_reproduction(name: str, options: Mapping[str, Any] | None = None) -> Reproduction:
-    """Make the reproduction of that name: one of the papers, or else another package's.
-
-    Raises
-    ------
-    UsageError
-        If there is no such reproduction or option, or a value is refused.
-    MissingPackageError
-        If it needs a package that is not installed, or there is no checkout to find it in.
-    PluginError
-        If it is broken, or two packages have one of that name.
-    """
+    """Make the reproduction of that name: one of the papers, or else another package's."""
     papers, others = _of_the_papers(), plugin_names(GROUP)
     if name in papers:
         if name in others:

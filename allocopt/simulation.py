@@ -11,26 +11,7 @@ from allocopt.simulator.what_if import WhatIf
 from allocopt.simulator.window import OptimizationScheduler
 
 __all__ = [
-    "Allocator",
-    "Backfill",
-    "EventOrder",
-    "ExecutionModel",
-    "HopSlowdown",
-    "ListScheduler",
-    "Metrics",
-    "OptimizationScheduler",
-    "OrderKind",
-    "PlaceGuest",
-    "QueueKeys",
-    "QueueOrder",
-    "Reserve",
-    "Rules",
-    "Schedule",
-    "Scheduler",
-    "SetQuota",
-    "Share",
-    "Start",
-    "View",
-    "Wait",
-    "WhatIf",
-]
+    "Allocator", "Backfill", "EventOrder", "ExecutionModel", "HopSlowdown", "ListScheduler", "Metrics",
+    "OptimizationScheduler", "OrderKind", "PlaceGuest", "QueueKeys", "QueueOrder", "Reserve", "Rules", "Schedule",
+    "Scheduler", "SetQuota", "Share", "Start", "View", "Wait", "WhatIf",
+]  # fmt: skip

@@ -24,11 +24,7 @@ class TrainingRequest:
     command: str  # the command line, to be kept with the weights
 
     def check_folder(self, checkpoint: str) -> None:
-        """Make the folder.
-
-        Raises `UsageError` if it holds a checkpoint of this name and the training begins, or the other way round,
-        `BadFileError` if nothing can be written to it.
-        """
+        """Make the folder; refuse one that holds a training that is not resumed, or none of this name to resume."""
         folder = self.folder
         # Unlike `Path.exists` it takes a name that is too long for one that is not there.
         holds = os.path.exists(folder / checkpoint)
@@ -74,12 +70,7 @@ class Training(Protocol):
     def train(self, request: TrainingRequest) -> Iterator[TrainingProgress]:
         """Train, yielding after every update; weights are written when all are done.
 
-        Raises
-        ------
-        UsageError
-            If the seed is reserved for evaluation, or the folder does not fit the request.
-        MissingPackageError
-            If a package that trains is not installed.
+        Raises `UsageError` if the seed is reserved or the folder does not fit, `MissingPackageError` without a package.
         """
 
 

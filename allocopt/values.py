@@ -13,16 +13,11 @@ from allocopt.files.faults import shown
 LARGEST_INTEGER = 2**62
 """Largest magnitude of a whole number: kernels count in 64 bits."""
 
-PLAIN = (NoneType, bool, int, float, str, list, dict)
-"""Types of what command lines and files can hold."""
+_PLAIN = (NoneType, bool, int, float, str, list, dict)  # What command lines and files can hold
 
 
 def converted(what: str, value: object, kind: Any) -> Any:
-    """Return a value as one of a declared type: whole numbers may stand for floats, numpy's scalars for Python's.
-
-    Unions and tuples are checked whole, of other generic types only the outermost. Raises `UsageError`, which names the
-    value ``what``, if it is not of that type or too large for it.
-    """
+    """Return a value as one of a declared type, of generics the outermost; a `UsageError` names it ``what``."""
     plain = value.item() if isinstance(value, np.generic) else value
     try:
         return _as(plain, kind)
@@ -32,7 +27,6 @@ def converted(what: str, value: object, kind: Any) -> Any:
 
 
 def _as(value: Any, kind: Any) -> Any:
-    """Return a value as one of a type; raise `TypeError` or `OverflowError` where that cannot be."""
     own = kind.__args__ if isinstance(kind, UnionType) else (kind,)
     if type(value) in own and (type(value) is not int or abs(value) <= LARGEST_INTEGER):
         # Nearly always, and before a solve that may take 0.3 ms.
@@ -81,7 +75,6 @@ def _as_tuple(value: Any, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _as_class(value: Any, kind: Any) -> Any:
-    """Return a value as an instance of a class; what is no class is not checked."""
     if not isinstance(kind, type) or kind in (Any, object):
         return value
     if issubclass(kind, Enum):
@@ -91,7 +84,7 @@ def _as_class(value: Any, kind: Any) -> Any:
             raise TypeError from None
     if getattr(kind, "_is_protocol", False):
         # Whether it has the methods is seen by whoever calls them.
-        return _if(value, not isinstance(value, PLAIN))
+        return _if(value, not isinstance(value, _PLAIN))
     return _if(value, isinstance(value, kind))
 
 

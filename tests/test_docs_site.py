@@ -1,6 +1,5 @@
 """The pages: the site is built whole, and commands, tests, modules and files that they name are there."""
 
-import ast
 import functools
 import importlib
 import re
@@ -14,6 +13,7 @@ import pytest
 import typer
 import yaml
 
+import allocopt
 from allocopt.cli.main import program
 
 pytestmark = pytest.mark.slow
@@ -41,6 +41,10 @@ LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 INDENTED = re.compile(r"^ {4}allocopt (.+)$", re.MULTILINE)
 FENCED = re.compile(r"^```(?:sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LOADED = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)=[\"'](https?:)?//", re.IGNORECASE)
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
 
 
 def name_of(page: Path) -> str:
@@ -79,25 +83,15 @@ def built(folder: Path) -> Path:
     return folder / "html"
 
 
-def public_names() -> list[str]:
-    tree = ast.parse((ROOT / "allocopt" / "__init__.py").read_text(encoding="utf-8"))
-    (names,) = [
-        ast.literal_eval(node.value)
-        for node in tree.body
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
-    ]
-    return names
-
-
 def test_the_site_is_built_without_a_warning_whole_and_without_network(tmp_path: Path) -> None:
     site = built(tmp_path)
-    pages = {page.relative_to(site): page.read_text(encoding="utf-8") for page in site.rglob("*.html")}
+    pages = {page.relative_to(site): text_of(page) for page in site.rglob("*.html")}
     # A page in no table of contents is a warning.
     expected = {page.relative_to(DOCS).with_suffix(".html") for page in [*DOCS.rglob("*.md"), *NOTEBOOKS]}
     assert expected <= pages.keys()
     assert [page for page, text in pages.items() if LOADED.search(text)] == []
     interface = "".join(text for page, text in pages.items() if page.parts[0] == "api")
-    counts = {name: len(re.findall(rf'<dt [^>]*\bid="allocopt\.{name}"', interface)) for name in public_names()}
+    counts = {name: len(re.findall(rf'<dt [^>]*\bid="allocopt\.{name}"', interface)) for name in allocopt.__all__}
     assert {name for name, count in counts.items() if count != 1} == {"__version__"}
     mathematics = pages[Path("mathematics.html")]
     assert mathematics.count("<math") > 50
@@ -106,18 +100,13 @@ def test_the_site_is_built_without_a_warning_whole_and_without_network(tmp_path:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_command_that_a_page_shows_exists_with_its_options(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    assert {" ".join(words): unknown(words) for words in command_lines(text) if unknown(words)} == {}
+    assert {" ".join(words): unknown(words) for words in command_lines(text_of(page)) if unknown(words)} == {}
 
 
 def test_every_command_has_a_place_in_the_guide() -> None:
     pages = [*(DOCS / "guide").glob("*.md"), *DOCS.glob("*.md")]
-    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    text = "".join(map(text_of, pages))
     assert [name for name in PROGRAM.commands if f"allocopt {name}" not in text] == []
-
-
-def test_the_readme_is_read_in_three_minutes() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 700
 
 
 def test_the_picture_of_the_readme_is_what_its_script_draws(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,32 +116,29 @@ def test_the_picture_of_the_readme_is_what_its_script_draws(monkeypatch: pytest.
 
 
 def test_a_citation_names_this_version() -> None:
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    citation = yaml.safe_load(text_of(ROOT / "CITATION.cff"))
+    project = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]
     assert {"cff-version", "message", "title", "authors"} <= citation.keys()
     same = ("version", "license", "keywords")
     assert {key: str(citation[key]) for key in same} == {key: str(project[key]) for key in same}
 
 
 def test_the_first_page_links_every_page_of_guide_and_methods() -> None:
-    linked = set(re.findall(r"\]\(([\w/-]+\.(?:md|ipynb))\)", (DOCS / "index.md").read_text(encoding="utf-8")))
+    linked = set(re.findall(r"\]\(([\w/-]+\.(?:md|ipynb))\)", text_of(DOCS / "index.md")))
     pages = [*DOCS.glob("*.md"), *DOCS.glob("guide/*.md"), *NOTEBOOKS]
     assert {str(page.relative_to(DOCS)) for page in pages} - linked == {"index.md"}
 
 
-def test_readme_and_documentation_without_results_are_read_in_two_hours() -> None:
+def test_the_readme_is_read_in_three_minutes_and_documentation_without_results_in_two_hours() -> None:
+    assert len(text_of(ROOT / "README.md").split()) <= 700
     pages = [page for page in PAGES if page.parent.name != "results"]
-    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= MOST_WORDS
+    assert sum(len(text_of(page).split()) for page in pages) <= MOST_WORDS
 
 
 def test_a_command_and_an_option_that_are_not_there_are_found() -> None:
     fenced = "```sh\nallocopt fly # away\nallocopt generate window --help\n```\n"
     text = f"    allocopt solve @tiny --strategy scas --quickly\n\n{fenced}"
     assert [unknown(words) for words in command_lines(text)] == [["--quickly"], ["fly"], []]
-
-
-def text_of(page: Path) -> str:
-    return page.read_text(encoding="utf-8")
 
 
 @functools.cache
@@ -181,13 +167,13 @@ def test_every_file_that_a_page_links_exists(page: Path) -> None:
 
 @pytest.mark.parametrize("name", MATHEMATICS)
 def test_every_page_of_mathematics_says_which_tests_check_it(name: str) -> None:
-    text = text_of(ROOT / "docs" / name)
+    text = text_of(DOCS / name)
     assert PATH.findall(text) or NAME.findall(text)
 
 
 def test_what_is_not_there_is_found_by_path_and_by_name() -> None:
     text = (
         "`tests/allocopt/solving`, `tests/gone/test_it.py`, `tests/test_house.py::test_gone_too`, `test_house.py`,\n"
-        "`test_help_does_not_even_load_numpy` and `test_nothing_of_the_kind`; `allocopt/gone.py`, `learned/AGENT`."
+        "`test_every_public_name_is_there` and `test_nothing_of_the_kind`; `allocopt/gone.py`, `learned/AGENT`."
     )
     assert missing(text) == ["tests/gone/test_it.py", "allocopt/gone.py", "test_gone_too", "test_nothing_of_the_kind"]

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _ContenderOptions:
-    """Solvers, strategies and seeds that are compared."""
-
+class _Compared:
     solvers: Annotated[
         str,
         typer.Option(
@@ -31,12 +29,6 @@ class _ContenderOptions:
     ] = "auto"
     strategy: Annotated[str, typer.Option(help="Strategies of topology problems, comma-separated.")] = "scas,dcas,free"
     seeds: Annotated[str, typer.Option(help="Seeds, comma-separated.")] = "0"
-
-
-@dataclass(frozen=True, slots=True)
-class _LimitOptions:
-    """Limits on each solve."""
-
     time_limit: TimeLimit = 10.0
     iterations: Iterations = None
     gap: Gap = 0.0
@@ -44,8 +36,7 @@ class _LimitOptions:
 
 def _bench(
     instances: Instances,
-    compared: _ContenderOptions,
-    limit: _LimitOptions,
+    compared: _Compared,
     best_known: Annotated[
         Path | None, file_option("Best-known values; if not given, best_known.json beside the instances.")
     ] = None,
@@ -62,7 +53,7 @@ def _bench(
     """
     from allocopt.cli.grids import finished_rows, whole_numbers
     from allocopt.cli.options import check_files_differ
-    from allocopt.experiments.grids import bench_grid, bench_row, contenders
+    from allocopt.experiments.grids import bench_grid, bench_row
     from allocopt.kernels.ready import make_ready
     from allocopt.problems.instances import instance_path, read_instances
     from allocopt.report.provenance import provenance
@@ -77,11 +68,10 @@ def _bench(
     check_files_differ(out, trajectory, read=[*files, best_known, *(path.with_name(FILE_NAME) for path in files)])
     problems = read_instances(instances)
     known = read_best_known(best_known) if best_known else best_known_beside(files)
-    pairs = contenders(
-        _parts(compared.solvers), _parts(compared.strategy), sorted({problem.kind for problem in problems})
-    )
-    budget = Budget(limit.time_limit, limit.iterations, limit.gap)
-    grid, refusals, kernels = bench_grid(problems, pairs, whole_numbers(compared.seeds), budget)
+    limits = {"seconds": compared.time_limit, "iterations": compared.iterations, "gap": compared.gap}
+    budget = Budget(compared.time_limit, compared.iterations, compared.gap)
+    names, seeds = (_parts(compared.solvers), _parts(compared.strategy)), whole_numbers(compared.seeds)
+    grid, refusals, kernels = bench_grid(problems, *names, seeds, budget)
     for name, reasons in refusals.items():
         count = f"{len(reasons)} of {len(problems)} instances"
         print(f"allocopt: {name} does not take {count}, such as {reasons[0]}", file=sys.stderr)
@@ -95,7 +85,6 @@ def _bench(
         if as_json:
             print(json.dumps(rows[-1].as_dict(), allow_nan=False), flush=True)
 
-    limits = {"seconds": limit.time_limit, "iterations": limit.iterations, "gap": limit.gap}
     with finished_rows(out, grid, limits, workers, take, "solves"):
         if out is not None:
             write_table(out, [{**row.as_dict(), **facts} for row in rows])
@@ -110,5 +99,4 @@ command = command_of(_bench)
 
 
 def _parts(text: str) -> list[str]:
-    """Split at commas, each part once."""
     return list(dict.fromkeys(part.strip() for part in text.split(",")))

@@ -26,6 +26,7 @@ Out = Annotated[Path | None, file_option("Write the constants there, as JSON for
 Plot = Annotated[Path | None, file_option("Draw measured and fitted values and residuals (.svg, .png or .pdf).")]
 _SLOWDOWNS = ("rate_mb_s", "others_rate_mb_s", "others", "factor")
 _POWERS, _STALLED = ("active_cores", "power_w"), "stalled_cores"
+_QUANTITIES = {"contention": "speed factor", "power": "watts"}
 
 
 @app.command("contention")
@@ -51,7 +52,7 @@ def _contention(
         rate, others_rate, others, factor = (columns[name] for name in _SLOWDOWNS)
         return fit_contention(rate, others_rate, others, factor, sharing)
 
-    _fit("contention", "speed factor", fit, source, _SLOWDOWNS, (), out, plot, as_json)
+    _fit("contention", fit, source, _SLOWDOWNS, out, plot, as_json)
 
 
 @app.command("locality")
@@ -122,16 +123,14 @@ def _power(
         active, power = (columns[name] for name in _POWERS)
         return fit_power(active, columns.get(_STALLED, np.zeros(len(active))), power)
 
-    _fit("power", "watts", fit, source, _POWERS, (_STALLED,), out, plot, as_json)
+    _fit("power", fit, source, _POWERS, out, plot, as_json)
 
 
 def _fit(
     model: str,
-    quantity: str,
     fit_to: "Callable[[Columns], Fit[Constants]]",
     source: Path,
     needed: "Sequence[str]",
-    optional: "Sequence[str]",
     out: Path | None,
     plot: Path | None,
     as_json: bool,
@@ -146,9 +145,8 @@ def _fit(
     check_files_differ(source, out, plot)
     columns: dict[str, list[float]] = {}
     for place, row in csv_rows(source, needed, "measurements"):
-        for name in (*needed, *optional):
-            if name in row:
-                columns.setdefault(name, []).append(number_at_least_0(source, place, row, name, "a number"))
+        for name in (*needed, *({_STALLED} & row.keys())):
+            columns.setdefault(name, []).append(number_at_least_0(source, place, row, name, "a number"))
     # Faults of the columns are known to the model by name; the file is named here.
     with problem_faults_named(source):
         fit = fit_to({name: np.array(values) for name, values in columns.items()})
@@ -156,7 +154,7 @@ def _fit(
     if plot is not None:
         from allocopt.report.plot import write_residual_plot
 
-        write_residual_plot(plot, f"{model}: measured and fitted", quantity, fit.measured, fit.predicted)
+        write_residual_plot(plot, f"{model}: measured and fitted", _QUANTITIES[model], fit.measured, fit.predicted)
     constants = asdict(fit.constants)
     if out is not None:
         write_text(out, json_by_line({model: constants}))

@@ -25,7 +25,6 @@ def command(as_json: Json = False) -> None:
 
 
 def _check(name: str) -> str:
-    """Let a solver solve a shipped problem of every kind that it takes, and tell how it went."""
     from allocopt.cli.terminal import prints_on_stderr
     from allocopt.errors import AllocoptError, MissingPackageError
     from allocopt.plugins import Fence

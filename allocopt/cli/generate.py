@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from inspect import Parameter
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -28,14 +27,11 @@ from allocopt.cli.parameters import command_of, gathered, parameters_of
 from allocopt.cluster.options import FatTreeOptions, HopCost
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from allocopt.cluster.request import Request
     from allocopt.cluster.topology import Topology
     from allocopt.errors import AllocoptError
     from allocopt.problems.base import Problem
     from allocopt.problems.kind import Generator
-    from allocopt.traces.workload import Workload
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -55,29 +51,7 @@ Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Fixes every random 
 
 
 @dataclass(frozen=True, slots=True)
-class _DrawnWorkload:
-    """Workload that is drawn where none is replayed: the generator of the NSA paper."""
-
-    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Jobs of a drawn workload.")] = 100_000
-    min_nodes: Annotated[int, typer.Option(min=1, metavar="N", help="Least nodes of its jobs.")] = 1
-    max_nodes: Annotated[int, typer.Option(min=1, metavar="N", help="Most nodes.")] = 40
-    min_run: Annotated[int, typer.Option(min=1, metavar="N", help="Shortest run time, s.")] = 10
-    max_run: Annotated[int, typer.Option(min=1, metavar="N", help="Longest run time, s.")] = 1800
-    min_gap: Annotated[int, typer.Option(min=0, metavar="N", help="Shortest time between arrivals.")] = 5
-    max_gap: Annotated[int, typer.Option(min=0, metavar="N", help="Longest, s.")] = 30
-
-    def draw(self, rng: "np.random.Generator") -> "Workload":
-        """Draw the workload."""
-        from allocopt.traces.generators import uniform_workload
-
-        ranges = (self.min_nodes, self.max_nodes), (self.min_run, self.max_run), (self.min_gap, self.max_gap)
-        return uniform_workload(self.jobs, rng, *ranges)
-
-
-@dataclass(frozen=True, slots=True)
 class _ReplayOptions:
-    """Replay of a workload, which makes the windows."""
-
     workload: Annotated[Path | None, file_option("Trace to replay; if not given, one is drawn.", metavar="FILE")] = None
     count: Annotated[int, typer.Option(min=1, metavar="N", help="Number of windows.")] = 40
     seed: Seed = 0
@@ -93,14 +67,19 @@ class _ReplayOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class _ClusterOptions:
-    """Cluster from a file, in the place of a fat tree, and the columns of the workload."""
-
+class _MachineAndJobs:
     hop_cost: HopCost = 1000.0
     topology: Annotated[Path | None, file_option("Cluster in the place of a fat tree.", metavar="FILE")] = None
     labels: Labels = None
     columns: TableColumns = None
     strict: Strict = False
+    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Jobs of a drawn workload.")] = 100_000
+    min_nodes: Annotated[int, typer.Option(min=1, metavar="N", help="Least nodes of its jobs.")] = 1
+    max_nodes: Annotated[int, typer.Option(min=1, metavar="N", help="Most nodes.")] = 40
+    min_run: Annotated[int, typer.Option(min=1, metavar="N", help="Shortest run time, s.")] = 10
+    max_run: Annotated[int, typer.Option(min=1, metavar="N", help="Longest run time, s.")] = 1800
+    min_gap: Annotated[int, typer.Option(min=0, metavar="N", help="Shortest time between arrivals.")] = 5
+    max_gap: Annotated[int, typer.Option(min=0, metavar="N", help="Longest, s.")] = 30
 
 
 def add_commands() -> None:
@@ -116,9 +95,16 @@ def add_commands() -> None:
 
 
 def _generator(prefix: str, draw: "Generator[Problem]") -> Callable[..., None]:
-    """Make a command of what draws one problem: it draws several, and writes them."""
-
-    def command(out: Path, count: int, seed: int, prefix: str, **options: Any) -> None:
+    def command(
+        out: Out,
+        count: Annotated[int, typer.Option(min=1, max=_MOST, metavar="N", help="Number of instances.")] = 1,
+        seed: Seed = 0,
+        prefix: Annotated[
+            str,
+            typer.Option("--prefix", "--name", metavar="NAME", help="Name of the instance; of several, NAME-000, ..."),
+        ] = prefix,
+        **options: Any,
+    ) -> None:
         import numpy as np
 
         from allocopt.errors import InvalidProblemError, UsageError
@@ -133,29 +119,13 @@ def _generator(prefix: str, draw: "Generator[Problem]") -> Callable[..., None]:
             raise UsageError(str(error)) from None
         _write_instances(out, problems, count)
 
-    own = [parameter for parameter in parameters_of(draw) if parameter.name not in ("name", "rng")]
-    shared = (
-        ("out", Out, Parameter.empty),
-        ("count", Annotated[int, typer.Option(min=1, max=_MOST, metavar="N", help="Number of instances.")], 1),
-        ("seed", Seed, 0),
-        (
-            "prefix",
-            Annotated[
-                str,
-                typer.Option(
-                    "--prefix", "--name", metavar="NAME", help="Name of the instance; of several, NAME-000, ..."
-                ),
-            ],
-            prefix,
-        ),
+    file, *shared, _ = parameters_of(command)
+    return command_of(
+        command, [file, *(one for one in parameters_of(draw) if one.name not in ("name", "rng")), *shared]
     )
-    common = [Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation=kind) for name, kind, value in shared]
-    return command_of(command, [common[0], *own, *common[1:]])
 
 
-def _windows(
-    out: Out, replay: _ReplayOptions, tree: FatTreeOptions, cluster: _ClusterOptions, drawn: _DrawnWorkload
-) -> None:
+def _windows(out: Out, replay: _ReplayOptions, tree: FatTreeOptions, given: _MachineAndJobs) -> None:
     """Replay a workload through the window rule of the NSA paper.
 
     Every period, waiting jobs are taken while they fit the idle nodes: most
@@ -166,44 +136,36 @@ def _windows(
     from allocopt.errors import UsageError
     from allocopt.problems.topology.generate import checked_hop_cost
     from allocopt.simulator.window import solver_allocator, windows
+    from allocopt.traces.generators import uniform_workload
     from allocopt.traces.reading import read_workload
 
-    for field in (*fields(replay), *fields(drawn)):
-        value = getattr(replay if hasattr(replay, field.name) else drawn, field.name)
-        most = _MOST if field.name in ("count", "jobs") else LARGEST
-        if field.name != "seed" and isinstance(value, int) and value > most:
-            raise UsageError(f"--{field.name.replace('_', '-')} is {value}, must be at most {most}")
+    for name, value in {**asdict(replay), **asdict(given)}.items():
+        most = _MOST if name in ("count", "jobs") else LARGEST
+        if name != "seed" and isinstance(value, int) and value > most:
+            raise UsageError(f"--{name.replace('_', '-')} is {value}, must be at most {most}")
     topology: Topology = tree.tree()
-    if cluster.topology is not None:
-        named = read_topology(cluster.topology, cluster.labels)
+    if given.topology is not None:
+        named = read_topology(given.topology, given.labels)
         if not named.is_plain:
             fault = "is no tree that jobs may span: generate window makes windows of blocks and forests"
-            raise UsageError(f"--topology: {cluster.topology} {fault}")
+            raise UsageError(f"--topology: {given.topology} {fault}")
         topology = named.tree
     # A stream for each, so that the jobs are the same whatever the allocator draws.
     drawing, allocating = np.random.default_rng(replay.seed).spawn(2)
     allocate = solver_allocator(replay.allocator, replay.strategy, replay.iterations, allocating)
-    trace = (
-        drawn.draw(drawing)
-        if replay.workload is None
-        else read_workload(replay.workload, cluster.columns, strict=cluster.strict)
-    )
+    if replay.workload is None:
+        ranges = (given.min_nodes, given.max_nodes), (given.min_run, given.max_run), (given.min_gap, given.max_gap)
+        trace = uniform_workload(given.jobs, drawing, *ranges)
+    else:
+        trace = read_workload(replay.workload, given.columns, strict=given.strict)
     ready = trace.in_nodes(replay.processors_per_node).fitting(topology.size)
     for remark in ready.remarks(topology.size):
         typer.echo(remark, err=True)
-    found = windows(
-        ready,
-        topology,
-        replay.period,
-        allocate,
-        hop_cost=checked_hop_cost(cluster.hop_cost),
-        min_jobs=replay.min_jobs,
-        max_jobs=replay.max_jobs,
-        skip=replay.skip,
-        prefix=_file_name(ready.name if replay.prefix is None else replay.prefix),
-    )
+    how = {name: getattr(replay, name) for name in ("min_jobs", "max_jobs", "skip")}
+    prefix, cost = _file_name(ready.name if replay.prefix is None else replay.prefix), checked_hop_cost(given.hop_cost)
+    found = windows(ready, topology, replay.period, allocate, hop_cost=cost, prefix=prefix, **how)
     made = list(islice(found, replay.count))
-    _write_instances(out, made, replay.count, [replay.workload, cluster.topology])
+    _write_instances(out, made, replay.count, [replay.workload, given.topology])
 
 
 def _window(
@@ -250,10 +212,10 @@ def _window(
     if source is None or (cluster and topology):
         raise UsageError("--cluster or --topology says what nodes there are: give one")
     machine = read_cluster(source, labels) if cluster else Cluster.whole_nodes(read_topology(source, labels))
+    numbers: Sequence[int] = range(machine.size)
     try:
-        numbers = (
-            range(machine.size) if idle is None else machine.topology.numbers(dict.fromkeys(expand_hostlist(idle)))
-        )
+        if idle is not None:
+            numbers = machine.topology.numbers(dict.fromkeys(expand_hostlist(idle)))
     except InvalidProblemError as error:
         raise UsageError(f"--idle: {source}: {error.fault}") from None
     chosen = _file_name(Path((queue or source).name.removesuffix(".gz")).stem if name is None else name)
@@ -266,7 +228,6 @@ def _window(
 
 
 def _waiting(given: Sequence[str], queue: Path | None) -> "tuple[dict[str, Request], int]":
-    """Return what jobs of the command line and of a file ask for, and how many of them ask for a range of nodes."""
     from allocopt.cluster.request import Request
     from allocopt.cluster.slurm_conf import pending_jobs
     from allocopt.cluster.topology import LARGEST_CLUSTER
@@ -349,7 +310,6 @@ def _workload(
 
 
 def _file_name(name: str) -> str:
-    """Return a name that files can have."""
     from allocopt.errors import UsageError
 
     if not name or "/" in name or "\\" in name or name.startswith(".") or not name.isprintable():
@@ -360,13 +320,6 @@ def _file_name(name: str) -> str:
 def _write_instances(
     out: Path, problems: "Sequence[Problem]", asked: int, inputs: "Sequence[Path | None]" = ()
 ) -> None:
-    """Write instances to one file or to a folder, and say how many there are.
-
-    Raises
-    ------
-    UsageError
-        If the name of the file is wrong, or an input of the command, None for none, would be overwritten.
-    """
     from allocopt.errors import UsageError
     from allocopt.problems.instances import write_problems
 

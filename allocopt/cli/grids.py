@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +10,6 @@ import typer
 
 if TYPE_CHECKING:
     from allocopt.experiments.cells import Cell, Grid, Row
-    from allocopt.experiments.engine import Executor
     from allocopt.experiments.store import Store
 
 Workers = Annotated[
@@ -34,7 +33,9 @@ def finished_rows(
     A run that was cut off goes on where it was. Within the context a table is written from the rows; then the store
     goes: a crash between the two loses nothing. Raises `AllocoptError` where cells have failed.
     """
+    from allocopt.cli.terminal import prints_on_stderr
     from allocopt.experiments.cells import digest
+    from allocopt.experiments.engine import Here, run
     from allocopt.experiments.store import Store
     from allocopt.experiments.workers import LocalWorkers
     from allocopt.report.provenance import provenance
@@ -43,61 +44,18 @@ def finished_rows(
     facts = provenance()
     cells = {"inputs": sorted(grid.inputs), "cells": digest([cell.label for cell in grid.cells])}
     with closing(Store(output, facts, {**setting, **cells, **facts})) as store:
-        here = workers is None
-        run_grid(grid, store, lambda: _here(grid) if here else LocalWorkers(grid, workers, fresh=fresh), take, noun)
+        here = nullcontext(Here(grid, prints_on_stderr))
+        run(
+            grid,
+            store,
+            lambda: here if workers is None else closing(LocalWorkers(grid, workers, fresh=fresh)),
+            on_row=take,
+            out=sys.stderr,
+            noun=noun,
+        )
         check_none_failed(grid, store, noun)
         yield
         store.remove()
-
-
-def _here(grid: "Grid") -> "AbstractContextManager[Executor]":
-    """Return what runs cells in this process, in which nothing else prints on standard output."""
-    from allocopt.cli.terminal import prints_on_stderr
-    from allocopt.experiments.engine import Here
-
-    return nullcontext(Here(grid, prints_on_stderr))
-
-
-def run_grid(
-    grid: "Grid",
-    store: "Store",
-    executor: "Callable[[], AbstractContextManager[Executor]]",
-    on_row: "Callable[[Cell, Row], None] | None" = None,
-    noun: str = "cells",
-) -> "list[Row]":
-    """Run what is not finished, with progress on standard error, and return all rows.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        After Ctrl-C; it tells how much is done and where it is kept.
-    """
-    from allocopt.experiments.engine import Progress, run
-
-    total, done = len(grid.cells), len(grid.finished(store.rows()))
-    progress = Progress(total, done, sys.stderr, noun)
-
-    def tell(cell: "Cell", row: "Row") -> None:
-        # What a command prints of a row goes where the line of progress stood.
-        progress.clear()
-        if on_row is not None:
-            on_row(cell, row)
-
-    if 0 < done < total:
-        progress.remark(f"{done} of {total} {noun} are in {store.path}")
-    try:
-        # Where all is finished, neither processes nor a cluster are asked for.
-        with executor() if done < total else _here(grid) as runs:
-            rows = run(grid, store, runs, progress=progress, on_row=tell)
-    except KeyboardInterrupt:
-        progress.clear()
-        # Without an output the store is in memory, and gone with the process.
-        is_kept = store.path != Path(":memory:")
-        kept = f", kept in {store.path}; the same command goes on from there" if is_kept else ""
-        raise KeyboardInterrupt(f"{len(grid.finished(store.rows()))} of {total} {noun} done{kept}") from None
-    if done < total:
-        progress.close()
-    return rows
 
 
 def check_none_failed(grid: "Grid", store: "Store", noun: str = "cells") -> None:

@@ -117,7 +117,6 @@ def main() -> None:
 
 
 def _prepare_streams() -> None:
-    """Make the streams take whatever is printed, also where the caller closed them."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
@@ -150,7 +149,6 @@ def _check_memory() -> None:
 
 
 def _run() -> None:
-    """Run a command and see its output through."""
     others = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **line: Any) -> None:

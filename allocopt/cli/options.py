@@ -4,13 +4,15 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
     from allocopt.cluster.cluster import Cluster
     from allocopt.cluster.named import NamedTree
+
+    Found = TypeVar("Found", Cluster, NamedTree)
 
 
 def file_option(help: str, *names: str, metavar: str | None = None) -> Any:
@@ -71,28 +73,21 @@ def read_topology(path: Path, labels: str | None = None) -> "NamedTree":
     """Read a topology; say on standard error what was counted and what is odd about it."""
     from allocopt.cluster import reading
 
-    tree = reading.read_topology(path, _keys(labels))
-    _tell(path, tree.summary(), *tree.remarks)
-    return tree
+    return _told(path, reading.read_topology(path, listed_words(labels)))
 
 
 def read_cluster(files: Path, labels: str | None = None) -> "Cluster":
     """Read a cluster of the files of an option, and say of it what `read_topology` says."""
     from allocopt.cluster import reading
 
-    cluster = reading.read_cluster(listed(files), _keys(labels))
-    _tell(files, cluster.summary(), *cluster.remarks)
-    return cluster
+    return _told(files, reading.read_cluster(listed(files), listed_words(labels)))
 
 
-def _keys(labels: str | None) -> list[str]:
-    return [label.strip() for label in labels.split(",")] if labels else []
-
-
-def _tell(path: Path, *remarks: str) -> None:
+def _told(path: Path, found: "Found") -> "Found":
     # On standard error, for standard output holds the answers of the command.
-    for remark in remarks:
+    for remark in (found.summary(), *found.remarks):
         print(f"allocopt: {path}: {remark}", file=sys.stderr)
+    return found
 
 
 def listed(files: Path | None) -> list[Path]:
@@ -108,21 +103,7 @@ def listed_words(text: str | None) -> tuple[str, ...]:
 
 
 def check_files_differ(*paths: Path | None, read: Iterable[Path | None] = ()) -> None:
-    """Raise `UsageError` where two of the files that a command reads and writes are the same.
-
-    Parameters
-    ----------
-    paths
-        All of them, None for those that are not asked for. Folders, pipes and devices are let pass: nothing of them is
-        lost.
-    read
-        More files that are read, each of which may be named several times.
-
-    Raises
-    ------
-    UsageError
-        If one is named twice, however it is spelt.
-    """
+    """Raise `UsageError` where two of the files that a command reads and writes are the same."""
     from allocopt.errors import UsageError
 
     def places(paths: Iterable[Path | None]) -> list[str]:

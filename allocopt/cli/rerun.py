@@ -24,26 +24,26 @@ def command(
     from allocopt.experiments.specs import SimulationSpec, SolveSpec
     from allocopt.report.provenance import provenance
 
-    stored = ResultModel.read(result)
-    if stored.changed:
-        raise BadFileError(f"{result}: inputs: {', '.join(stored.changed)} changed since, or cannot be found")
+    stored, spec, changed = ResultModel.read(result)
+    if changed:
+        raise BadFileError(f"{result}: inputs: {', '.join(changed)} changed since, or cannot be found")
     # Another version may well give the same rows: it is remarked, and the rows decide.
-    was, now = stored.model.made_by, provenance()
+    was, now = stored.made_by, provenance()
     for name in ("version", "commit"):
         if was.get(name) != now[name]:
             print(f"allocopt: {result}: made by {name} {was.get(name)}, this is {now[name]}", file=sys.stderr)
-    if isinstance(stored.spec, SimulationSpec):
-        rows = simulate.run(stored.spec, simulate.SimulateOptions(as_json=as_json))
+    if isinstance(spec, SimulationSpec):
+        rows = simulate.run(spec, simulate.SimulateOptions(as_json=as_json))
     else:
-        assert isinstance(stored.spec, SolveSpec)
-        rows = solve.run(stored.spec, solve.SolveOptions(as_json=as_json))
+        assert isinstance(spec, SolveSpec)
+        rows = solve.run(spec, solve.SolveOptions(as_json=as_json))
     columns = {
         name
-        for before, after in zip(stored.model.rows, rows, strict=False)
+        for before, after in zip(stored.rows, rows, strict=False)
         for name in before.keys() | after.keys()
         if name not in _TIMES and before.get(name) != after.get(name)
     }
-    if columns or len(stored.model.rows) != len(rows):
+    if columns or len(stored.rows) != len(rows):
         print(
             f"allocopt: {result}: other rows than before, in {', '.join(sorted(columns)) or 'number'}", file=sys.stderr
         )

@@ -2,28 +2,25 @@
 
 import json
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from allocopt.cli.options import Json, check_files_differ, file_option
-from allocopt.cli.spec_options import takes_spec
+from allocopt.cli.spec_options import spec_command
 from allocopt.cli.terminal import screen_width
 from allocopt.experiments.fields import FieldError
 from allocopt.experiments.specs import SimulationSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from allocopt.simulator.explain import Explanation
     from allocopt.simulator.metrics import Metrics
     from allocopt.simulator.rules import Rules
     from allocopt.simulator.schedule import Schedule
 
-OWN = (
+_OWN = (
     *("trace", "processors", "policy", "backfill", "kill_at_limit", "event_order", "max_jobs"),
     *("options", "fat_tree", "topology", "cluster", "allocator", "platform", "seed"),
 )
@@ -44,22 +41,6 @@ class SimulateOptions:
     as_json: Json = False
 
 
-@runtime_checkable
-class _Remarking(Protocol):
-    """A scheduler that has something to tell when a simulation is over."""
-
-    def remarks(self) -> list[str]:
-        """Return what is worth knowing of the decisions, one line each."""
-
-
-@runtime_checkable
-class _Remembering(Protocol):
-    """A scheduler that keeps what it learned beyond a simulation."""
-
-    def remember(self) -> None:
-        """Keep what was learned; called once a simulation is over."""
-
-
 def run(spec: SimulationSpec, asked: SimulateOptions) -> list[dict[str, Any]]:
     """Simulate a trace on a machine under a scheduling policy."""
     from allocopt.experiments.results import ResultModel
@@ -72,31 +53,24 @@ def run(spec: SimulationSpec, asked: SimulateOptions) -> list[dict[str, Any]]:
         raise FieldError("energy_csv", "goes with platform, which is not given")
     simulation = Simulation.of(spec)
     explanation = None if asked.explain is None else simulation.explanation(asked.explain)
-    _print_remarks(simulation.inputs.remarks)
-    # What is compiled the first time is no part of the simulation.
-    simulation.make_ready(explanation)
-    started = time.perf_counter()
-    schedule = simulation.run(explanation)
-    runtime_s = time.perf_counter() - started
+    for remark in simulation.inputs.remarks:
+        print(f"allocopt: {remark}", file=sys.stderr)
+    schedule, runtime_s = simulation.timed(explanation)
     metrics = measure(schedule, Trim(spec.trim, spec.trim), spec.starvation)
     row = simulation.row(schedule, metrics, runtime_s)
     _write_schedule(spec, simulation.rules, schedule, row, asked)
     # Before the result file, so that knowledge that cannot be saved leaves no result that claims to be whole.
-    if isinstance(simulation.policy, _Remembering):
+    if hasattr(simulation.policy, "remember"):
         simulation.policy.remember()
     if asked.out is not None:
         ResultModel.write(asked.out, spec, [row], simulation.inputs.remarks)
     _print_answer(schedule, metrics, row, explanation, asked.as_json)
-    _print_remarks(simulation.policy.remarks() if isinstance(simulation.policy, _Remarking) else ())
+    for remark in simulation.policy.remarks() if hasattr(simulation.policy, "remarks") else ():
+        print(f"allocopt: {remark}", file=sys.stderr)
     return [row]
 
 
-command = takes_spec(SimulationSpec, OWN, SimulateOptions)(run)
-
-
-def _print_remarks(remarks: "Iterable[str]") -> None:
-    for remark in remarks:
-        print(f"allocopt: {remark}", file=sys.stderr)
+command = spec_command(run, SimulationSpec, _OWN, SimulateOptions)
 
 
 def _write_schedule(

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from allocopt.cli.options import Json, Labels, Trajectory, check_files_differ, file_option, listed, read_cluster
-from allocopt.cli.spec_options import takes_spec
+from allocopt.cli.spec_options import spec_command
 from allocopt.experiments.specs import SolveSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
     from allocopt.cluster.named import NamedTree
-    from allocopt.experiments.solves import Solves
     from allocopt.problems.base import Problem
     from allocopt.report.rows import SolveRow
+    from allocopt.solving.protocol import Solver
     from allocopt.solving.result import Incumbent, Result
 
-OWN = (
+_OWN = (
     *("instances", "strategy", "solver", "time_limit", "iterations", "gap", "seed", "options"),
     *("warm_start", "exclude_nodes"),
 )
@@ -62,11 +62,12 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
 
     Ctrl-C or SIGTERM ends the search with the best solution so far, and exit code 130.
     """
-    from allocopt.errors import NoSolutionError, UsageError
+    from allocopt.cli.terminal import prints_on_stderr
+    from allocopt.errors import NoSolutionError
     from allocopt.experiments.results import ResultModel
-    from allocopt.experiments.solves import Solves
     from allocopt.report.rows import SolveRow, TrajectoryRow
-    from allocopt.solving.result import Status
+    from allocopt.solving.result import SolveInterrupted, Status
+    from allocopt.solving.solve import solve
 
     if asked.cancel:
         spec = spec.model_copy(update={"options": {**spec.options, "cancel": True}})
@@ -75,25 +76,21 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
     if excluded:
         # A name is one of the topology, which is no part of the specification.
         spec = spec.model_copy(update={"exclude_nodes": ",".join(map(str, excluded))})
-    solves = Solves.of(spec, excluded)
-    # What can be refused is refused before kernels are compiled and solvers start.
-    if len(solves.problems) > 1 and asked.export is not None:
-        raise UsageError(f"--export takes one instance, {len(solves.problems)} were given")
-    if cluster is not None:
-        _check_names(solves, cluster, asked.nodelist)
-    # An answer may take the place of the one that it began with: it is never worse.
-    files = [path for field, _, path in spec.files() if field != "warm_start"]
-    answers = [] if asked.solution is None else [asked.solution / f"{problem.name}.json" for problem in solves.problems]
-    start = None if spec.warm_start is None else Path(spec.warm_start)
-    check_files_differ(start, asked.export, asked.trajectory, asked.out)
-    check_files_differ(asked.export, asked.trajectory, asked.out, *answers, read=[*files, *listed(asked.nodelist)])
-    if asked.export is not None:
-        _export(solves, asked.export)
-    solves.make_ready()
+    problems = _problems(spec, excluded)
+    solvers = _ready(spec, asked, problems, cluster)
+    start = None if spec.warm_start is None else _warm_start(problems[0], Path(spec.warm_start))
     done: list[tuple[Problem, Result]] = []
     rows: list[SolveRow] = []
     try:
-        for problem, result in _quietly(solves.run(_print_incumbent if asked.verbose else None)):
+        for problem in problems:
+            how = problem, None, solvers[problem.kind], spec.time_limit, spec.seed
+            told = _print_incumbent if asked.verbose else None
+            try:
+                # What a solver prints meanwhile goes to standard error, and rows to standard output.
+                with prints_on_stderr():
+                    result = solve(*how, iterations=spec.iterations, gap=spec.gap, warm_start=start, on_incumbent=told)
+            except SolveInterrupted as interruption:
+                result = interruption.result
             done.append((problem, result))
             rows.append(_report(problem, result, asked, cluster))
             # It raises what Ctrl-C raises, now that the answer so far is written; what comes after is not solved.
@@ -111,7 +108,7 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
     return [asdict(row) for row in rows]
 
 
-command = takes_spec(SolveSpec, OWN, SolveOptions)(run)
+command = spec_command(run, SolveSpec, _OWN, SolveOptions)
 
 
 def _parse_nodes(text: str, cluster: "NamedTree | None" = None) -> list[int]:
@@ -144,16 +141,83 @@ def _parse_nodes(text: str, cluster: "NamedTree | None" = None) -> list[int]:
     return [node for numbers in ranges for node in numbers]
 
 
-def _quietly(solved: "Iterator[tuple[Problem, Result]]") -> "Iterator[tuple[Problem, Result]]":
-    """Yield what is solved; what a solver prints meanwhile goes to standard error, and rows to standard output."""
-    from allocopt.cli.terminal import prints_on_stderr
+def _problems(spec: SolveSpec, excluded: "Sequence[int]") -> "list[Problem]":
+    """Return the instances under the strategy, without excluded nodes."""
+    from allocopt.errors import InvalidProblemError
+    from allocopt.experiments.fields import FieldError
+    from allocopt.problems.instances import read_instances
+    from allocopt.problems.kind import kind_of
+    from allocopt.problems.topology import TopologyProblem
 
-    while True:
-        with prints_on_stderr():
-            item = next(solved, None)
-        if item is None:
-            return
-        yield item
+    problems = []
+    for problem in read_instances([Path(name) for name in spec.instances]):
+        kind = kind_of(problem)
+        if spec.strategy is not None and not kind.strategies:
+            raise FieldError("strategy", f"{problem.name}: a {problem.kind} problem takes none")
+        posed = kind.posed(problem, spec.strategy)
+        if excluded:
+            if not isinstance(posed, TopologyProblem):
+                raise FieldError("exclude_nodes", f"{problem.name}: a {problem.kind} problem takes none")
+            try:
+                posed = posed.without_nodes(list(excluded))
+            except InvalidProblemError as error:
+                raise FieldError("exclude_nodes", f"{problem.name}: {error.fault}") from None
+        problems.append(posed)
+    return problems
+
+
+def _ready(
+    spec: SolveSpec, asked: SolveOptions, problems: "list[Problem]", cluster: "NamedTree | None"
+) -> "dict[str, Solver]":
+    """Refuse what can be refused before kernels are compiled and solvers start, and return these by kind."""
+    from allocopt.errors import UsageError
+    from allocopt.experiments.fields import FieldError
+    from allocopt.solving.budget import Budget
+    from allocopt.solving.protocol import Exporter, get_solver
+    from allocopt.solving.solve import check_takes, prepare
+
+    if len(problems) > 1 and spec.warm_start is not None:
+        raise FieldError("warm_start", f"takes one instance, {len(problems)} were given")
+    solvers = {
+        kind: get_solver(spec.solver, spec.options, kind) for kind in dict.fromkeys(one.kind for one in problems)
+    }
+    Budget(spec.time_limit, spec.iterations, spec.gap)
+    if len(problems) > 1 and asked.export is not None:
+        raise UsageError(f"--export takes one instance, {len(problems)} were given")
+    if cluster is not None:
+        _check_names(problems, cluster, asked.nodelist)
+    # An answer may take the place of the one that it began with: it is never worse.
+    files = [path for field, _, path in spec.files() if field != "warm_start"]
+    answers = [] if asked.solution is None else [asked.solution / f"{problem.name}.json" for problem in problems]
+    start = None if spec.warm_start is None else Path(spec.warm_start)
+    check_files_differ(start, asked.export, asked.trajectory, asked.out)
+    check_files_differ(asked.export, asked.trajectory, asked.out, *answers, read=[*files, *listed(asked.nodelist)])
+    if asked.export is not None:
+        (problem,), (solver,) = problems, solvers.values()
+        check_takes(solver, problem)
+        if not isinstance(solver, Exporter):
+            fault = f"solver {solver.name!r} has no model to export; scip, cp-sat, highs and scip-paper have one"
+            raise UsageError(fault)
+        solver.export(problem, asked.export)
+    for kind, solver in solvers.items():
+        prepare(solver, [problem for problem in problems if problem.kind == kind])
+    return solvers
+
+
+def _warm_start(problem: "Problem", path: Path) -> object:
+    from allocopt.errors import BadFileError, InvalidSolutionError
+    from allocopt.solving.solution_files import read_solution, solution_of
+    from allocopt.solving.verify import verify
+
+    stored = read_solution(path)
+    if stored.answer is None:
+        raise BadFileError(f"{path}: {stored.answer_key}: is null, must be a solution to begin with")
+    try:
+        start = solution_of(problem, stored)
+        verify(problem, start)
+    except InvalidSolutionError as error:
+        raise InvalidSolutionError(f"{path}: {error}") from None
+    return start
 
 
 def _print_incumbent(incumbent: "Incumbent") -> None:
@@ -167,7 +231,6 @@ def _print_incumbent(incumbent: "Incumbent") -> None:
 
 
 def _report(problem: "Problem", result: "Result", asked: SolveOptions, cluster: "NamedTree | None") -> "SolveRow":
-    """Write the solution file and print the row of one solve, and who gets which nodes if they have names."""
     from allocopt.problems.kind import kind_of
     from allocopt.problems.placement.problem import PlacementProblem, Placements
     from allocopt.problems.topology import Allocation, TopologyProblem
@@ -201,15 +264,14 @@ def _report(problem: "Problem", result: "Result", asked: SolveOptions, cluster: 
     return row
 
 
-def _check_names(solves: "Solves", cluster: "NamedTree", path: Path | None) -> None:
-    """Raise `UsageError` unless every instance is about the nodes of a cluster, whose names fit a hostlist."""
+def _check_names(problems: "Sequence[Problem]", cluster: "NamedTree", path: Path | None) -> None:
     from allocopt.errors import UsageError
     from allocopt.problems.placement.problem import PlacementProblem
     from allocopt.problems.topology import TopologyProblem
 
     if cluster.is_beside:
         raise UsageError(f"--nodelist: jobs get nodes side by side in the rings and toruses of {path}")
-    for problem in solves.problems:
+    for problem in problems:
         if not isinstance(problem, TopologyProblem | PlacementProblem) or not cluster.is_like(problem.topology):
             fault = f"{problem.name} is not about the {len(cluster.nodes)} nodes of {path} as they are connected there"
             raise UsageError(f"--nodelist: {fault}")
@@ -225,16 +287,3 @@ def _check_names(solves: "Solves", cluster: "NamedTree", path: Path | None) -> N
                 raise UsageError(f"--nodelist: {fault}: `generate window` makes instances that obey")
     # It raises an error for a name that a hostlist cannot hold, before anything is solved.
     cluster.hostlist(range(len(cluster.nodes)))
-
-
-def _export(solves: "Solves", path: Path) -> None:
-    from allocopt.errors import UsageError
-    from allocopt.solving.protocol import Exporter
-    from allocopt.solving.solve import check_takes
-
-    (problem,) = solves.problems
-    solver = solves.solvers[problem.kind]
-    check_takes(solver, problem)
-    if not isinstance(solver, Exporter):
-        raise UsageError(f"solver {solver.name!r} has no model to export; scip, cp-sat, highs and scip-paper have one")
-    solver.export(problem, path)

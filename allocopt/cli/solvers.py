@@ -35,7 +35,6 @@ def command(as_json: Json = False) -> None:
 
 
 def _row(name: str) -> dict[str, Any]:
-    """Return what ``--json`` prints of the solver of that name."""
     from allocopt.cli.terminal import prints_on_stderr
     from allocopt.errors import AllocoptError, MissingPackageError
     from allocopt.plugins import Fence

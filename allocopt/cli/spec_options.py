@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from inspect import Parameter
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand
@@ -12,7 +11,7 @@ from typer.core import TyperCommand
 from allocopt.cli.options import file_option
 from allocopt.cli.parameters import command_of, names_of, parameters_of
 from allocopt.errors import UsageError
-from allocopt.experiments.fields import Specification
+from allocopt.experiments.fields import Specification, bare_type
 
 Spec = TypeVar("Spec", bound=Specification)
 Options = TypeVar("Options")
@@ -20,55 +19,37 @@ Options = TypeVar("Options")
 _METAVARS = {int: "N", float: "X", str: "TEXT", list: "N,N,..."}
 
 
-def takes_spec(
-    spec: type[Spec], own: Sequence[str], options: type[Options]
-) -> Callable[[Callable[[Spec, Options], object]], Callable[..., None]]:
-    """Make a command of a function of a specification and of a dataclass of further options.
+def spec_command(
+    run: Callable[[Spec, Options], object], spec: type[Spec], own: Sequence[str], options: type[Options]
+) -> Callable[..., None]:
+    """Make a command of a function of a specification, of which ``own`` fields are options, and of a dataclass."""
+    fields = [f"{name}=" for name in spec.model_fields]
+    assignments = typer.Option(
+        "--set",
+        metavar="FIELD=VALUE",
+        help=f"Any field of `allocopt schema {spec.__name__.removesuffix('Spec').lower()}`; repeatable.",
+        autocompletion=lambda incomplete: [one for one in fields if one.startswith(incomplete)],
+    )
 
-    Parameters
-    ----------
-    spec
-        The specification.
-    own
-        Its fields that have an option of their own; the first one is the argument. To other options of a field's name
-        the command answers with the ``--set`` for that field.
-    options
-        Options that are no part of the specification, such as files to write.
-    """
+    def of_spec(
+        file: Annotated[Path | None, file_option("Take fields from this .toml file.", "--spec", metavar="FILE")] = None,
+        texts: Annotated[list[str] | None, assignments] = None,
+        **given: Any,
+    ) -> None:
+        values = {name: value for name in own if (value := given.pop(name)) not in (None, [])}
+        for name, value in values.items():
+            if name == "options":
+                values[name] = parse_options(value)
+            elif isinstance(value, str):
+                values[name] = spec.value_of(name, value)
+        run(spec.assembled(file, values, texts or []), options(**given))
 
-    def value_of(name: str, value: Any) -> Any:
-        if name == "options":
-            return parse_options(value)
-        return spec.value_of(name, value) if isinstance(value, str) else value
-
-    def decorate(run: Callable[[Spec, Options], object]) -> Callable[..., None]:
-        def of_spec(**given: Any) -> None:
-            file, texts = given.pop("spec"), given.pop("set_")
-            held = {name: value for name in own if (value := given.pop(name)) not in (None, [])}
-            values = {name: value_of(name, value) for name, value in held.items()}
-            run(spec.assembled(file, values, texts or []), options(**given))
-
-        of_spec.__doc__ = run.__doc__
-        what = spec.__name__.removesuffix("Spec").lower()
-        fields = [f"{name}=" for name in spec.model_fields]
-        assignments = typer.Option(
-            "--set",
-            metavar="FIELD=VALUE",
-            help=f"Any field of `allocopt schema {what}`; repeatable.",
-            autocompletion=lambda incomplete: [one for one in fields if one.startswith(incomplete)],
-        )
-        file = Annotated[Path | None, file_option("Take fields from this .toml file.", "--spec", metavar="FILE")]
-        shared = {"spec": file, "set_": Annotated[list[str] | None, assignments]}
-        # What has no default, the argument, comes first.
-        parameters = [_shorthand(spec, name, is_argument=name == own[0]) for name in own]
-        parameters += [
-            Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in shared.items()
-        ]
-        command = command_of(of_spec, [*parameters, *parameters_of(options)])
-        command.command_class = _command_class(spec)  # type: ignore[attr-defined]
-        return command
-
-    return decorate
+    of_spec.__doc__ = run.__doc__
+    # What has no default, the argument, comes first.
+    parameters = [_shorthand(spec, name, is_argument=name == own[0]) for name in own]
+    command = command_of(of_spec, [*parameters, *parameters_of(of_spec)[:-1], *parameters_of(options)])
+    command.command_class = _command_class(spec)  # type: ignore[attr-defined]
+    return command
 
 
 def _command_class(spec: type[Specification]) -> type[TyperCommand]:
@@ -100,9 +81,8 @@ def parse_options(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _shorthand(spec: type[Specification], name: str, *, is_argument: bool) -> Parameter:
-    """Return the argument or option of a field; its text is read as that of ``--set`` is."""
     field, registry = spec.model_fields[name], spec.about(name).names
-    kind = _plain(field.annotation)
+    kind = bare_type(field.annotation)
     choices = get_args(kind) if get_origin(kind) is Literal else ()
     metavar = "KIND" if choices else _METAVARS.get(get_origin(kind) or kind)
     settings: dict[str, Any] = {"help": field.description}
@@ -128,12 +108,3 @@ def _shorthand(spec: type[Specification], name: str, *, is_argument: bool) -> Pa
             metavar = "FILE,..." if get_origin(kind) is list else "FILE"
         made = Annotated[str | None, typer.Option(metavar=metavar, **settings)]
     return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=made)
-
-
-def _plain(kind: Any) -> Any:
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        return _plain(parts[0])
-    if origin in (Union, UnionType):
-        return _plain(next(part for part in parts if part is not NoneType))
-    return kind

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,9 +12,7 @@ import typer
 from allocopt.cli.options import Json, check_files_differ, file_argument, file_option
 
 if TYPE_CHECKING:
-    from allocopt.experiments.cells import Grid
-    from allocopt.experiments.engine import Executor
-    from allocopt.experiments.store import Store
+    pass
 
 
 def command(
@@ -42,10 +40,11 @@ def command(
     Every finished cell is kept beside the table, in TABLE.sqlite, at once: after a crash or Ctrl-C the same command
     goes on from there. A cell whose worker dies is run again.
     """
-    from allocopt.cli.grids import check_none_failed, run_grid
+    from allocopt.cli.grids import check_none_failed
+    from allocopt.experiments.engine import run
     from allocopt.experiments.plan import plan
     from allocopt.experiments.store import Status, Store
-    from allocopt.experiments.workers import LocalWorkers
+    from allocopt.experiments.workers import LocalWorkers, RayWorkers
     from allocopt.report.provenance import provenance
     from allocopt.report.rows import check_suffix, write_table
 
@@ -58,35 +57,25 @@ def command(
         return
     grid = plan(file)
     check_files_differ(*grid.files, output, Store.path_of(output))
-
-    def executor() -> "AbstractContextManager[Executor]":
-        if ray is None:
-            return LocalWorkers(grid, workers)
-        from allocopt.experiments.workers import RayWorkers
-
-        return RayWorkers(grid, ray, workers)
-
     with closing(Store(output, provenance())) as store:
-        _treat_old_rows(grid, store, drop=drop_stale)
-        rows = run_grid(grid, store, executor)
+        stale, kept = store.stale(grid), store.rows()
+        if stale and drop_stale:
+            store.drop(stale)
+            print(f"allocopt: {store.path}: cells removed: {len(stale)}", file=sys.stderr)
+        elif stale:
+            print(f"allocopt: {store.stale_remark(grid, stale)}", file=sys.stderr)
+        if store.is_of_another_program():
+            print(f"allocopt: {store.path} has cells of another version, commit or machine", file=sys.stderr)
+        if odd := sum(cell.key in kept for cell in grid.cells) - len(grid.finished(kept)):
+            print(f"allocopt: {store.path}: rows of another shape, which are computed again: {odd}", file=sys.stderr)
+        rows = run(
+            grid,
+            store,
+            lambda: closing(LocalWorkers(grid, workers) if ray is None else RayWorkers(grid, ray, workers)),
+            out=sys.stderr,
+        )
         write_table(output, rows)
         for row in rows if as_json else ():
             print(json.dumps(row, allow_nan=False), flush=True)
         print(f"{output}: rows written: {len(rows)}", file=sys.stderr if as_json else sys.stdout, flush=True)
         check_none_failed(grid, store)
-
-
-def _treat_old_rows(grid: "Grid", store: "Store", *, drop: bool) -> None:
-    """Remove or count rows of cells that the grid does not have, and tell of rows of other programs."""
-    stale = store.stale(grid)
-    if stale and drop:
-        store.drop(stale)
-        print(f"allocopt: {store.path}: cells removed: {len(stale)}", file=sys.stderr)
-    elif stale:
-        print(f"allocopt: {store.stale_remark(grid, stale)}", file=sys.stderr)
-    if store.is_of_another_program():
-        print(f"allocopt: {store.path} has cells of another version, commit or machine", file=sys.stderr)
-    rows = store.rows()
-    odd = sum(cell.key in rows for cell in grid.cells) - len(grid.finished(rows))
-    if odd:
-        print(f"allocopt: {store.path}: rows of another shape, which are computed again: {odd}", file=sys.stderr)

@@ -74,6 +74,5 @@ def command(
 
 
 def _line(progress: "TrainingProgress") -> str:
-    """Describe how far the training is."""
     measures = " ".join(f"{name} {value:.4g}" for name, value in progress.measures.items())
     return f"{100 * progress.share:5.1f} % ({progress.done}/{progress.total}) {measures}"

@@ -5,7 +5,7 @@ import sys
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,25 +21,18 @@ from allocopt.cli.options import (
     file_option,
     listed,
     listed_words,
-    read_cluster,
-    read_topology,
 )
 from allocopt.cli.parameters import command_of, names_of
 from allocopt.cli.terminal import screen_width
 
 if TYPE_CHECKING:
-    from allocopt.cluster.cluster import Cluster
-    from allocopt.cluster.named import NamedTree
-    from allocopt.cluster.topology import Topology
     from allocopt.experiments.cells import Cell, Row
-    from allocopt.simulator.recorded import Record
-    from allocopt.traces.workload import Workload
+    from allocopt.experiments.simulations import Site
+    from allocopt.simulator.what_if import WhatIf
 
 
 @dataclass(frozen=True, slots=True)
 class _SiteOptions:
-    """A site's trace, brought to its topology."""
-
     trace: Annotated[Path, file_option("Jobs: table .csv or sacct -P, .swf, .events, Batsim's .json.", metavar="FILE")]
     topology: Annotated[Path | None, file_option(TOPOLOGY_HELP, metavar="FILE")] = None
     cluster: Annotated[Path | None, file_option(CLUSTER_HELP, metavar="FILE,...")] = None
@@ -61,73 +54,23 @@ class _SiteOptions:
         """Files of the machine."""
         return [self.topology] if self.topology else listed(self.cluster)
 
-    def machine(self) -> "tuple[Topology | Cluster, NamedTree]":
-        """Read the machine, and what its nodes are called."""
-        from allocopt.cluster.platform import Platform
+    def read(self) -> "Site":
+        """Read the machine and the jobs that it takes."""
         from allocopt.errors import UsageError
-        from allocopt.simulator.shared.simulation import machine_of
+        from allocopt.experiments.simulations import Site
+        from allocopt.experiments.specs import SimulationSpec
 
         if (self.topology is None) == (self.cluster is None):
             raise UsageError("give --topology, for whole nodes, or --cluster, for nodes that jobs may share")
-        if self.cluster is not None:
-            cluster = read_cluster(self.cluster, self.labels)
-            return cluster, cluster.topology
-        assert self.topology is not None
-        tree = read_topology(self.topology, self.labels)
-        machine = machine_of(tree)
-        return tree.tree if isinstance(machine, Platform) else machine, tree
-
-    def jobs(self, machine: "Topology | Cluster", tree: "NamedTree") -> "_Jobs":
-        """Read the jobs that the machine takes; say what was dropped and repaired."""
-        import numpy as np
-
-        from allocopt.cluster.cluster import THOUSANDTHS, Cluster
-        from allocopt.errors import BadFileError
-        from allocopt.simulator.recorded import Record
-        from allocopt.simulator.shared.simulation import admitted
-        from allocopt.traces.reading import read_workload
-        from allocopt.traces.workload import NO_JOB
-
-        read, per_node = read_workload(self.trace, self.columns, strict=self.strict), self.processors_per_node
-        ready, told, size = read.in_nodes(per_node), list[str](), machine.size
-        shares = isinstance(machine, Cluster) and per_node == 1
-        if isinstance(machine, Cluster):
-            size = machine.processors if shares else size
-            ready = admitted(ready, machine, in_nodes=not shares, skip_oversized=True)
-            if follow := int((ready.preceding != NO_JOB).sum()):
-                told.append(f"{read.name}: jobs that do not wait for a preceding job here: {follow}")
-        else:
-            ready = ready.fitting(size)
-        ready = ready if self.max_jobs is None else ready.first(self.max_jobs)
-        told += ready.remarks(size)
-        for remark in told:
-            print(f"allocopt: {remark}", file=sys.stderr)
-        if not len(ready):
-            raise BadFileError(f"{read.name}: none of its {len(read)} jobs fits {tree.tree.size} nodes")
-        asked = read.subset(np.flatnonzero(np.isin(read.ids, ready.ids)))
-        granted = per_node * float(ready.processors @ ready.run) / float(asked.processors @ asked.run)
-        cores = np.full(machine.size, per_node)
-        if shares and isinstance(machine, Cluster):
-            cores = machine.capacity[:, 0] // THOUSANDTHS
-        # Nothing is recorded of jobs that come more densely.
-        record = Record.of(asked, tree, cores) if self.load == 1.0 else None
-        # Run times stay as they are: dividing the times of arrival alone makes the jobs come more densely.
-        return _Jobs(replace(ready, submit=ready.submit / self.load), record, granted, told)
-
-
-class _Jobs(NamedTuple):
-    """Jobs of a site, what it did with them, how much more whole nodes are than what they asked for, and remarks."""
-
-    workload: "Workload"
-    record: "Record | None"
-    granted: float
-    remarks: list[str]
+        files = [str(file) for file in self.files]
+        machine: dict[str, Any] = {"topology": files[0]} if self.topology else {"cluster": files}
+        how = {name: getattr(self, name) for name in ("columns", "strict", "processors_per_node", "max_jobs")}
+        labels = list(listed_words(self.labels)) or None
+        return Site.of(SimulationSpec(trace=str(self.trace), labels=labels, skip_oversized=True, **machine, **how))
 
 
 @dataclass(frozen=True, slots=True)
 class _ComparedOptions:
-    """What is compared on the site, and under which rules."""
-
     allocators: Annotated[
         str | None,
         typer.Option(
@@ -185,19 +128,10 @@ def _what_if(
     from allocopt.report.rows import check_suffix, write_table
     from allocopt.report.schedule_files import write_schedule_csv
     from allocopt.report.what_if import WhatIfRow, baseline, what_if_tables
-    from allocopt.simulator.rules import Rules
-    from allocopt.simulator.what_if import WhatIf
-    from allocopt.solving.budget import Budget
 
-    machine, tree = site.machine()
-    # The baseline stands first: what Slurm itself does where jobs share nodes.
-    default = "lowest-switch,first,best-fit" if isinstance(machine, Cluster) else "first,best-fit,lns"
-    named = _names("--allocators", compared.allocators or default), _names("--schedulers", compared.schedulers)
-    schedules = {} if jobs_csv is None else {pair: jobs_csv / f"{pair[1]},{pair[0]}.csv" for pair in product(*named)}
     if out is not None:
         out = out if out.suffix and not out.is_dir() else out / "what-if.csv"
         check_suffix(out, ".csv", ".json", ".jsonl")
-    check_files_differ(report, out, *schedules.values(), read=[site.trace, *site.files])
     # A missing package is told before simulations that may take hours.
     page = None
     if report is not None:
@@ -206,12 +140,16 @@ def _what_if(
 
         check_installed()
         page = WhatIfPage(report, f"{site.trace.name} on {','.join(file.name for file in site.files)}")
-    workload, record, granted, remarks = site.jobs(machine, tree)
-    rules = Rules(kill_at_limit=compared.kill_at_limit, dependencies=not isinstance(machine, Cluster))
-    limits = Budget(compared.time_limit, compared.iterations)
-    asked = WhatIf(workload, machine, rules, limits, compared.hop_slowdown, compared.seed, record)
+    found = site.read()
+    # The baseline stands first: what Slurm itself does where jobs share nodes.
+    default = "lowest-switch,first,best-fit" if isinstance(found.machine, Cluster) else "first,best-fit,lns"
+    named = _names("--allocators", compared.allocators or default), _names("--schedulers", compared.schedulers)
+    schedules = {} if jobs_csv is None else {pair: jobs_csv / f"{pair[1]},{pair[0]}.csv" for pair in product(*named)}
+    check_files_differ(report, out, *schedules.values(), read=[site.trace, *site.files])
+    asked, granted, remarks = _posed(site, found, compared)
     grid = what_if_grid(asked, *named, with_schedules=bool(schedules) or page is not None)
     rows: list[WhatIfRow] = []
+    names = () if found.tree is None else found.tree.nodes
 
     def take(cell: "Cell", held: "Row") -> None:
         row = replace(WhatIfRow.stored(held["row"]), granted=granted)
@@ -223,7 +161,7 @@ def _what_if(
         if schedules:
             write_schedule_csv(schedules[row.allocator, row.scheduler], schedule_of(asked, held))
         if page is not None:
-            page.add(row, schedule_of(asked, held), tree.nodes)
+            page.add(row, schedule_of(asked, held), names)
 
     try:
         with finished_rows(out, grid, {}, workers, take, "simulations"):
@@ -234,8 +172,8 @@ def _what_if(
         if rows and not as_json:
             print(what_if_tables(rows, screen_width()))
     if page is not None:
-        names = {"policy": ", ".join(named[1]), "allocator": ", ".join(named[0])}
-        spec: dict[str, Any] = {"trace": site.trace.name, **names, "skip_oversized": True}
+        spec: dict[str, Any] = {"trace": site.trace.name, "skip_oversized": True}
+        spec |= {"policy": ", ".join(named[1]), "allocator": ", ".join(named[0])}
         files = [file.name for file in site.files]
         spec |= {"topology": files[0]} if site.topology else {"cluster": files}
         spec |= {name: getattr(compared, name) for name in ("kill_at_limit", "time_limit", "iterations", "seed")}
@@ -247,8 +185,43 @@ def _what_if(
 command = command_of(_what_if)
 
 
+def _posed(site: _SiteOptions, found: "Site", compared: _ComparedOptions) -> "tuple[WhatIf, float, list[str]]":
+    """Return the question, how much more whole nodes are than what jobs asked for, and remarks, which it prints."""
+    import numpy as np
+
+    from allocopt.cluster.cluster import THOUSANDTHS, Cluster
+    from allocopt.errors import BadFileError
+    from allocopt.simulator.recorded import Record
+    from allocopt.simulator.rules import Rules
+    from allocopt.simulator.what_if import WhatIf
+    from allocopt.solving.budget import Budget
+    from allocopt.traces.workload import NO_JOB
+
+    jobs, machine, per_node, remarks = found.jobs, found.machine, site.processors_per_node, list(found.remarks)
+    assert found.tree is not None
+    is_cluster = isinstance(machine, Cluster)
+    if is_cluster and (follow := int((jobs.preceding != NO_JOB).sum())):
+        remarks.insert(0, f"{found.trace.name}: jobs that do not wait for a preceding job here: {follow}")
+    for remark in (*found.machine_remarks, *remarks):
+        print(f"allocopt: {remark}", file=sys.stderr)
+    if not len(jobs):
+        raise BadFileError(f"{found.trace.name}: none of its {len(found.trace)} jobs fits {machine.size} nodes")
+    asked = found.trace.subset(np.flatnonzero(np.isin(found.trace.ids, jobs.ids)))
+    granted = per_node * float(jobs.processors @ jobs.run) / float(asked.processors @ asked.run)
+    cores = np.full(machine.size, per_node)
+    if isinstance(machine, Cluster) and per_node == 1:
+        cores = machine.capacity[:, 0] // THOUSANDTHS
+    # Nothing is recorded of jobs that come more densely.
+    record = Record.of(asked, found.tree, cores) if site.load == 1.0 else None
+    # Run times stay as they are: dividing the times of arrival alone makes the jobs come more densely.
+    jobs = replace(jobs, submit=jobs.submit / site.load)
+    rules = Rules(kill_at_limit=compared.kill_at_limit, dependencies=not is_cluster)
+    limits = Budget(compared.time_limit, compared.iterations)
+    where = machine if isinstance(machine, Cluster) else found.tree.tree
+    return WhatIf(jobs, where, rules, limits, compared.hop_slowdown, compared.seed, record), granted, remarks
+
+
 def _names(option: str, text: str) -> list[str]:
-    """Names with commas between; none twice."""
     from allocopt.errors import UsageError
 
     names = list(listed_words(text))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from allocopt.errors import AllocoptError
 from allocopt.files.faults import printable
@@ -26,8 +26,10 @@ Row = dict[str, Any]
 class Task(ABC):
     """Work to be done with an input; its fields are what is asked for. Both are sent to other processes."""
 
-    columns: ClassVar[Sequence[str]]
-    """Columns of its row."""
+    @property
+    @abstractmethod
+    def columns(self) -> Sequence[str]:
+        """Columns of its row."""
 
     @property
     def deadline_s(self) -> float | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin
 
 from pydantic import ValidationError
 
@@ -31,24 +31,11 @@ class FieldError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Declaration of a field beside its type, range and description.
+    """Declaration of a field beside its type, range and description."""
 
-    Parameters
-    ----------
-    machines
-        Kinds of machines that take it.
-    is_file
-        Whether it names files, whose paths are relative to the file that holds the specification.
-    names
-        Registry that knows its values, for shell completion: solvers, allocators or policies.
-    """
-
-    machines: Sequence[MachineKind] = ("processors", "nodes", "multicore")
-    is_file: bool = False
-    names: str = ""
-
-
-S = TypeVar("S", bound="Specification")
+    machines: Sequence[MachineKind] = ("processors", "nodes", "multicore")  # That take it
+    is_file: bool = False  # Whether it names files, relative to the file that holds the specification
+    names: str = ""  # Registry that knows its values, for shell completion
 
 
 class Specification(FileModel):
@@ -74,17 +61,7 @@ class Specification(FileModel):
 
     @classmethod
     def assembled(cls, file: Path | None, values: Mapping[str, Any], texts: Sequence[str] = ()) -> Self:
-        """Make a specification from a TOML file, values that replace the file's, and texts that replace both.
-
-        Texts are ``FIELD=VALUE``, also ``options.NAME=VALUE``.
-
-        Raises
-        ------
-        BadFileError
-            If the file cannot be read or one of its fields is wrong.
-        FieldError
-            If another field is wrong or missing.
-        """
+        """Make a specification of a TOML file, of values before it, and of texts ``FIELD=VALUE`` before both."""
         held = {} if file is None else read_toml(file)
         kept = {} if file is None else cls.seen_from_here(held, file.parent)
         merged: dict[str, Any] = {**kept, **values}
@@ -166,22 +143,25 @@ class Specification(FileModel):
             return text
 
 
+def bare_type(kind: Any) -> Any:
+    """Return a declared type without its constraints and without None."""
+    while get_origin(kind) in (Annotated, Union, UnionType):
+        kind = next(part for part in get_args(kind) if part is not NoneType)
+    return kind
+
+
 def _value(kind: Any, text: str) -> Any:
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        return _value(parts[0], text)
-    if origin in (Union, UnionType):
-        return _value(next(part for part in parts if part is not NoneType), text)
-    if origin is list and not text.startswith("["):
-        return [_value(parts[0], part.strip()) for part in text.split(",")]
+    kind = bare_type(kind)
+    if get_origin(kind) is list and not text.startswith("["):
+        return [_value(get_args(kind)[0], part.strip()) for part in text.split(",")]
     if kind is float:
         with suppress(ValueError):
             return float(text)
-    return text if kind is str or origin is Literal else Specification.plain_value(text)
+    return text if kind is str or get_origin(kind) is Literal else Specification.plain_value(text)
 
 
 def _file_of(name: str) -> Path | None:
-    """Return the file that a name stands for; None where it is a value, a trace that was fetched, or a missing file."""
+    # None for what is no file, such as a trace that was fetched.
     return next((path for path in (Path(name), Path(name.partition("#")[0])) if path.exists()), None)
 
 

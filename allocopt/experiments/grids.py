@@ -1,10 +1,13 @@
-"""Grids of the commands ``bench``, ``what-if`` and ``reproduce``, and `compare` for Python."""
+"""What cells do, digests that tell their inputs apart, and grids of ``bench``, ``what-if`` and ``reproduce``."""
 
 import base64
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import nullcontext, suppress
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
+from hashlib import sha256
 from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
@@ -12,47 +15,172 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.cluster import Cluster
-from allocopt.errors import UsageError
+from allocopt.cluster.topology import Topology
+from allocopt.errors import AllocoptError, UsageError
 from allocopt.experiments.cells import Cell, Grid, Row, Task, digest
 from allocopt.experiments.engine import Here, run
+from allocopt.experiments.simulations import Simulation, SimulationInputs
+from allocopt.experiments.specs import SimulationSpec
 from allocopt.experiments.store import Store
-from allocopt.experiments.tasks import BenchTask, content_digest, machine_digest, options_text
+from allocopt.files.writing import compact_json
 from allocopt.kernels.ready import make_ready
 from allocopt.problems.base import Problem, Strategy
+from allocopt.problems.instances import object_from_problem, shipped_problems
 from allocopt.problems.kind import get_kind, kind_names, kind_of
-from allocopt.report.rows import BenchRow, SolveRow
+from allocopt.report.rows import BenchRow, SimulateRow, SolveRow, TrajectoryRow
 from allocopt.report.what_if import WhatIfRow
 from allocopt.reproduction import ReproductionRequest, get_reproduction
+from allocopt.simulator.metrics import measure
 from allocopt.simulator.recorded import RECORDED
 from allocopt.simulator.schedule import ClusterSchedule, Schedule
 from allocopt.simulator.what_if import WhatIf
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver, get_solver, kinds_of_solver
+from allocopt.solving.result import Result
 from allocopt.solving.solution_files import NO_STRATEGY, BestKnown
-from allocopt.solving.solve import check_available
+from allocopt.solving.solve import check_available, solve
+from allocopt.traces.workload import COLUMNS, Workload
+
+_PATIENCE_S = 300.0  # That a cell may take beside its solve
+
+
+@dataclass(frozen=True, slots=True)
+class SolveTask(Task):
+    """A solver on an instance, with one seed; options are JSON, ``strategy`` is None where the kind has none."""
+
+    columns: ClassVar[Sequence[str]] = (
+        *(field.name for field in fields(SolveRow)),
+        *("options", "time_limit_s", "iterations", "gap_limit", "solver_version", "error"),
+    )
+
+    instance: str
+    kind: str
+    strategy: str | None
+    solver: str
+    options: str
+    seed: int
+    time_limit_s: float | None
+    iterations: int | None
+    gap_limit: float
+
+    @property
+    def deadline_s(self) -> float | None:
+        """Three times the time limit, and what loading and compiling may take; None without a limit."""
+        return None if self.time_limit_s is None else 3.0 * self.time_limit_s + _PATIENCE_S
+
+    def run(self, given: Problem) -> Row:
+        result = self._result(given)
+        row = asdict(SolveRow.of(given, result))
+        # The row's own names stay those that were asked for: a portfolio answers under its part's.
+        return {**row, **self.asked(), "solver_version": result.version}
+
+    def _result(self, given: Problem) -> Result:
+        solver = _warm_solver(self.solver, self.options, self.kind, self.strategy)
+        return solve(
+            given, self.strategy, solver, self.time_limit_s, self.seed, iterations=self.iterations, gap=self.gap_limit
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _BenchTask(SolveTask):
+    """A solve of a comparison, whose row names the part of a portfolio that answered, and has the trajectory."""
+
+    # A comparison lists the part of a portfolio that answered, as `solve` does; a sweep's rows go by what was asked.
+    columns: ClassVar[Sequence[str]] = (*(field.name for field in fields(SolveRow)), "solver_version", "points")
+
+    def run(self, given: Problem) -> Row:
+        result = self._result(given)
+        row = {**asdict(SolveRow.of(given, result)), "strategy": self.strategy}
+        return {**row, "solver_version": result.version, "points": TrajectoryRow.points_of(result)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SimulateTask(Task):
+    """A policy on a trace, with one seed; the limits are those of an allocator."""
+
+    trace: str
+    spec: SimulationSpec
+    time_limit_s: float | None
+    iterations: int | None
+
+    @property
+    def columns(self) -> Sequence[str]:
+        return (
+            *("trace", "policy", "backfill", "allocator", "strategy", "status"),
+            *(field.name for field in fields(SimulateRow)),
+            *("seed", "options", "backfill_order", "time_limit_s", "iterations", "error"),
+            *(() if self.spec.platform is None else ("energy_j",)),
+        )
+
+    def asked(self) -> Row:
+        names = ("policy", "backfill", "backfill_order", "allocator", "strategy", "seed")
+        limits = {"time_limit_s": self.time_limit_s, "iterations": self.iterations}
+        spec = {name: getattr(self.spec, name) for name in names}
+        return {"trace": self.trace, **spec, "options": options_text(self.spec.options), **limits}
+
+    def run(self, given: SimulationInputs) -> Row:
+        simulation = Simulation.of(self.spec, given)
+        schedule, runtime_s = simulation.timed()
+        # A multicore machine has other names for some policies.
+        return {**simulation.row(schedule, measure(schedule), runtime_s), **self.asked(), "status": "done"}
+
+
+def options_text(options: dict[str, Any]) -> str:
+    """Return options as JSON, the same for the same options."""
+    try:
+        return compact_json(dict(sorted((name.replace("-", "_"), value) for name, value in options.items())))
+    except (TypeError, ValueError):
+        raise UsageError("options must be finite numbers, texts, true, false, or lists and tables of these") from None
+
+
+def content_digest(given: Problem | Workload) -> str:
+    """Return a digest of an instance or of jobs, from whatever files these were read."""
+    if not isinstance(given, Workload):
+        return digest(object_from_problem(given))
+    jobs = sha256()
+    for column in COLUMNS:
+        values = getattr(given, column)
+        # What no trace of earlier versions had counts where it is known: results that are kept stay those of a trace.
+        if values.dtype == np.object_:
+            jobs.update(repr([column, *values]).encode() if any(values) else b"")
+        elif column != "recorded_start" or not np.isnan(values).all():
+            jobs.update(values.tobytes())
+    return jobs.hexdigest()
+
+
+def machine_digest(machine: Topology | Cluster) -> str:
+    """Return a digest of how the nodes are connected, and of what they have, from whatever files that was read."""
+    if isinstance(machine, Cluster):
+        named = machine.topology
+        # Sets have no order that stays.
+        nodes = [repr(replace(node, features=frozenset())) + str(sorted(node.features)) for node in machine.nodes]
+        how = [named.is_joined, named.block_sizes, machine.is_exclusive]
+        return digest([machine_digest(named.tree), nodes, list(map(asdict, machine.partitions)), *how])
+    groups = sha256(machine.groups_of(np.arange(machine.size)).tobytes()).hexdigest()
+    return digest([groups, machine.hops, machine.pairs])
+
+
+@cache
+def _warm_solver(name: str, options: str, kind: str, strategy: str | None) -> Solver:
+    # It solves something small first, so that no time includes loading a kernel or starting a process.
+    solver = get_solver(name, json.loads(options), kind)
+    # A solver that does not take the shipped instance starts cold.
+    with suppress(AllocoptError):
+        for problem in shipped_problems(kind)[:1]:
+            solve(problem, strategy, solver, 5.0, iterations=1)
+    return solver
+
 
 BestKnownValues = Mapping[str, Mapping[str, BestKnown]]
 """Best-known values by instance and strategy."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Contender:
-    """A solver under one strategy, or, with None, on problems of a kind that has none."""
-
+class _Contender(NamedTuple):
     solver: Solver
-    strategy: str | None
+    strategy: str | None  # None on problems of a kind that has none
 
 
-def contenders(names: Sequence[str], strategies: Sequence[str], kinds: Sequence[str]) -> list[_Contender]:
-    """Pair solvers with strategies, each pair once, for problems of some kinds.
-
-    ``NAME:STRATEGY`` runs a solver under that strategy alone, others run under each that they take.
-
-    Raises
-    ------
-    UsageError
-        If there is no such solver or strategy, or a solver takes none of what it was given.
-    """
+def _contenders(names: Sequence[str], strategies: Sequence[str], kinds: Sequence[str]) -> list[_Contender]:
     found: dict[tuple[str, str, str | None], _Contender] = {}
     parts = [tuple(part.strip() for part in name.partition(":")) for name in names]
     known = [strategy for kind in kind_names() for strategy in get_kind(kind).strategies]
@@ -83,17 +211,20 @@ def contenders(names: Sequence[str], strategies: Sequence[str], kinds: Sequence[
 
 
 class _Bench(NamedTuple):
-    """A comparison of solvers."""
-
     grid: Grid
     refusals: dict[str, list[str]]  # By solver, why it leaves out which instances
     kernels: set[Callable[..., Any]]  # All entries that the solves may call
 
 
 def bench_grid(
-    problems: Sequence[Problem], pairs: Sequence[_Contender], seeds: Sequence[int], budget: Budget
+    problems: Sequence[Problem],
+    solvers: Sequence[str],
+    strategies: Sequence[str],
+    seeds: Sequence[int],
+    budget: Budget,
 ) -> _Bench:
-    """Return the grid of instances, contenders and seeds."""
+    """Return the grid of instances, solvers (``NAME:STRATEGY`` under that one alone), strategies and seeds."""
+    pairs = _contenders(solvers, strategies, sorted({problem.kind for problem in problems}))
     cells: list[Cell] = []
     refusals: dict[str, list[str]] = {}
     kernels: set[Callable[..., Any]] = set()
@@ -113,7 +244,7 @@ def bench_grid(
                 kernels.update(solver.kernels(asked))
                 who = (problem.name, problem.kind, pair.strategy, solver.name, options_text({}))
                 limits = (budget.seconds, budget.iterations, budget.gap)
-                cells += [Cell(BenchTask(*who, seed, *limits), source) for seed in seeds]
+                cells += [Cell(_BenchTask(*who, seed, *limits), source) for seed in seeds]
             elif (reason := f"{problem.name}: {refusal}") not in refusals.setdefault(solver.name, []):
                 refusals[solver.name].append(reason)
     return _Bench(Grid(tuple(cells), inputs), refusals, kernels)
@@ -142,16 +273,10 @@ def compare(
 
     A solver leaves out the problems and strategies that it does not take; ``NAME:STRATEGY`` runs it under that strategy
     alone. Without a budget each solve may take 10 s.
-
-    Raises
-    ------
-    UsageError
-        If there is no such solver or strategy, or a solver takes none of what it was given.
     """
-    pairs = contenders(solvers, strategies, sorted({problem.kind for problem in problems}))
-    grid, _, kernels = bench_grid(problems, pairs, seeds, budget or Budget(10.0))
+    grid, _, kernels = bench_grid(problems, solvers, strategies, seeds, budget or Budget(10.0))
     make_ready(kernels)
-    rows = run(grid, Store(None, {}), Here(grid))
+    rows = run(grid, Store(None, {}), lambda: nullcontext(Here(grid)))
     return [bench_row(cell, row, known or {}) for cell, row in zip(grid.cells, rows, strict=True)]
 
 
@@ -226,8 +351,6 @@ def schedule_of(asked: WhatIf, row: Row) -> Schedule:
 
 @dataclass(frozen=True, slots=True)
 class _PieceTask(Task):
-    """A piece of a table or figure of a paper."""
-
     columns: ClassVar[Sequence[str]] = ("record",)
 
     artifact: str

@@ -16,16 +16,15 @@ from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.multicore import Machine
 from allocopt.errors import AllocoptError, BadFileError, MissingPackageError, UsageError
 from allocopt.experiments.cells import Cell, Grid, Task, digest
-from allocopt.experiments.simulations import Simulation, SimulationInputs
-from allocopt.experiments.specs import BackfillName, Seconds, SettingFields, SimulationSpec
-from allocopt.experiments.tasks import (
-    SimulateOnCoresTask,
+from allocopt.experiments.grids import (
     SimulateTask,
     SolveTask,
     content_digest,
     machine_digest,
     options_text,
 )
+from allocopt.experiments.simulations import Simulation, SimulationInputs
+from allocopt.experiments.specs import BackfillName, Seconds, SettingFields, SimulationSpec
 from allocopt.files.faults import bad_file
 from allocopt.files.models import FileModel, Node, Positive, Text, validated
 from allocopt.files.reading import read_toml
@@ -113,18 +112,7 @@ class _SweepModel(_LimitsModel):
 
 
 def plan(path: Path) -> Grid:
-    """Read a sweep file, and all that it names, and list its cells in their order.
-
-    The order is that of the instances (or traces), then solvers (policies), strategies (backfillings) and seeds.
-
-    Raises
-    ------
-    BadFileError
-        If a file is wrong or missing, there is no such solver, policy or option, or one does not take its input; the
-        sweep file, the table and the key are named.
-    MissingPackageError
-        If a package is missing.
-    """
+    """Read a sweep file; list its cells by instance or trace, solver or policy, strategy or backfilling, seed."""
     held = read_toml(path)
     # In TOML a single bracket makes a table of its own, which pydantic would refuse in words of lists.
     for name in ("instances", "solvers", "traces", "policies"):
@@ -149,7 +137,6 @@ def plan(path: Path) -> Grid:
         files += read
         for cell in (Cell(task, source) for task in tasks):
             cells.setdefault(cell.key, cell)
-    files += [file for table in described.instances for file in table.paths(path.parent)]
     read_once = tuple(dict.fromkeys(file.resolve() for file in files))
     return Grid(tuple(cells.values()), given_by, described.attempts, read_once)
 
@@ -188,7 +175,7 @@ def _solves(path: Path, described: _SweepModel) -> _Planned:
                     SolveTask(problem.name, problem.kind, strategy, table.name, options, seed, seconds, iterations, gap)
                     for strategy, seed in product(strategies, seeds)
                 ]
-            yield source, problem, tasks, ()
+            yield source, problem, tasks, list(read)
 
 
 def _simulations(path: Path, described: _SweepModel) -> _Planned:
@@ -215,7 +202,6 @@ def _simulations(path: Path, described: _SweepModel) -> _Planned:
                     asked |= {"time_limit": seconds, "iterations": iterations}
                 # This refuses dates and infinity, which TOML has and JSON has not.
                 options_text(table.options)
-                kind = SimulateTask if spec.platform is None else SimulateOnCoresTask
                 tasks: list[SimulateTask] = []
                 backfills: Sequence[str | None] = table.backfill or [None]
                 for backfill in backfills:
@@ -228,7 +214,7 @@ def _simulations(path: Path, described: _SweepModel) -> _Planned:
                     specs = [SimulationSpec(**{**values, "seed": seed}) for seed in seeds]
                     # Whatever the seed, what is made is the same.
                     Simulation.of(specs[0], inputs)
-                    tasks += [kind(inputs.workload.name, one, seconds, iterations) for one in specs]
+                    tasks += [SimulateTask(inputs.workload.name, one, seconds, iterations) for one in specs]
             yield source, inputs, tasks, [file for *_, file in spec.files()]
 
 

@@ -1,7 +1,6 @@
 """Result files: the rows of a run with its specification, its inputs' digests and where they come from."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,10 +16,8 @@ from allocopt.files.reading import parse_json, read_text
 from allocopt.files.writing import json_by_line, write_text
 from allocopt.report.provenance import provenance
 
-RESULT_FORMAT = "allocopt-result"
-
-KINDS: Mapping[str, type[Specification]] = {"simulation": SimulationSpec, "solve": SolveSpec}
-"""Specifications by the kind of result."""
+_FORMAT = "allocopt-result"
+_KINDS: Mapping[str, type[Specification]] = {"simulation": SimulationSpec, "solve": SolveSpec}
 
 
 class _InputModel(FileModel):
@@ -46,9 +43,9 @@ class ResultModel(FileModel):
     @staticmethod
     def write(path: Path, spec: Specification, rows: Sequence[Mapping[str, Any]], remarks: Sequence[str] = ()) -> None:
         """Write rows with what was run; raise `BadFileError` if the file cannot be written."""
-        kind = next(name for name, one in KINDS.items() if isinstance(spec, one))
+        kind = next(name for name, one in _KINDS.items() if isinstance(spec, one))
         held = {
-            "format": RESULT_FORMAT,
+            "format": _FORMAT,
             "version": VERSION,
             "kind": kind,
             "specification": spec.seen_from(path.parent),
@@ -63,29 +60,19 @@ class ResultModel(FileModel):
         write_text(path, json_by_line(held))
 
     @staticmethod
-    def read(path: Path) -> "_StoredResult":
-        """Read a result file; raise `BadFileError` if it cannot be read, or anything in it is wrong."""
-        model = validated(ResultModel, check_header(parse_json(read_text(path), path), path, RESULT_FORMAT), path)
-        kind = KINDS[model.kind]
+    def read(path: Path) -> "tuple[ResultModel, Specification, list[str]]":
+        """Return a result file, what was run with paths as seen from here, and inputs that are missing or changed."""
+        model = validated(ResultModel, check_header(parse_json(read_text(path), path), path, _FORMAT), path)
+        kind = _KINDS[model.kind]
         try:
             spec = kind(**kind.seen_from_here(model.specification, path.parent))
         except ValueError as error:
             raise bad_file(path, "specification", str(error)) from None
         now = {place: _digest_of(file) for place, _, file in spec.files()}
-        return _StoredResult(spec, model, tuple(one.file for one in model.inputs if now.get(one.field) != one.sha256))
-
-
-@dataclass(frozen=True, slots=True)
-class _StoredResult:
-    """A result file, what was run with paths as seen from here, and its inputs that are missing or have changed."""
-
-    spec: Specification
-    model: ResultModel
-    changed: tuple[str, ...]
+        return model, spec, [one.file for one in model.inputs if now.get(one.field) != one.sha256]
 
 
 def _digest_of(path: Path) -> str:
-    """Digest of a file, or of all files of a folder."""
     if not path.is_dir():
         try:
             return sha256(path.read_bytes()).hexdigest()

@@ -1,14 +1,15 @@
 """From the specification of a simulation to the simulation itself: the one place where machine and policy are made."""
 
-from contextlib import AbstractContextManager
+import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.multicore import Machine
+from allocopt.cluster.named import NamedTree
 from allocopt.cluster.platform import NODES, Platform
 from allocopt.cluster.reading import read_cluster, read_machine, read_topology
 from allocopt.cluster.topology import FatTree
@@ -45,108 +46,91 @@ from allocopt.traces.tasks import TaskWorkload
 from allocopt.traces.workload import Workload
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SimulationInputs:
-    """What a specification reads from files, whatever its policy; it may be sent to another process.
+class Site(NamedTuple):
+    """A trace as it is read, the jobs of it that a machine takes, the machine, and remarks on both."""
 
-    Jobs and machine are a `Workload` and a `Platform` or `Cluster`, or a `TaskWorkload` and a `Machine`.
-    ``executables`` say what jobs ask for that share cores, ``placed`` where and when jobs were started elsewhere;
-    ``source`` is the file in which a job of tasks stands that can never start, and remarks tell what was counted,
-    dropped and repaired.
-    """
-
-    workload: Workload | TaskWorkload
-    machine: Platform | Cluster | Machine
-    executables: Executables | None = None
-    placed: PlacedJobs | None = None
-    source: str = ""
-    remarks: tuple[str, ...] = ()
+    trace: Workload
+    jobs: Workload
+    machine: Platform | Cluster
+    tree: NamedTree | None
+    machine_remarks: tuple[str, ...]
+    remarks: tuple[str, ...]
 
     @classmethod
-    def of(cls, spec: SimulationSpec) -> "SimulationInputs":
-        """Read what a specification names.
-
-        Raises
-        ------
-        BadFileError
-            If a file is missing or wrong, or the trace does not say how large its machine is.
-        FieldError
-            If the machine is less than a node.
-        """
-        if spec.platform is not None:
-            machine, jobs = read_machine(spec.platform, spec.types), read_irmasim(Path(spec.trace))
-            placed = None if spec.placement is None else PlacedJobs.read(spec.placement, jobs.names)
-            jobs = jobs if spec.max_jobs is None else jobs.first(spec.max_jobs)
-            inputs = cls(jobs, machine, placed=placed, source=spec.placement or spec.trace)
-            with inputs.named():
-                check_jobs(machine, jobs, np.full(len(jobs), IDLE))
-            return inputs
-        how = {"strict": spec.strict, "dependencies": spec.dependencies}
-        read = read_workload(spec.trace, None if spec.columns is None else Columns.parse(spec.columns), **how)
-        per_node, size = spec.processors_per_node, spec.processors
-        workload, remarks = read.in_nodes(per_node), list[str]()
-        platform: Platform | Cluster
+    def of(cls, spec: SimulationSpec) -> "Site":
+        """Read the trace and the machine of a specification, which is not multicore."""
+        columns = None if spec.columns is None else Columns.parse(spec.columns)
+        trace = read_workload(spec.trace, columns, strict=spec.strict, dependencies=spec.dependencies)
+        jobs, per_node, labels = trace.in_nodes(spec.processors_per_node), spec.processors_per_node, spec.labels or ()
+        files, tree = "", None
+        machine: Platform | Cluster
         if spec.topology is not None:
-            tree = read_topology(spec.topology, spec.labels or ())
-            remarks = [f"{spec.topology}: {remark}" for remark in (tree.summary(), *tree.remarks)]
-            platform = machine_of(tree)
+            files, tree = spec.topology, read_topology(spec.topology, labels)
+            machine, about = machine_of(tree), (tree.summary(), *tree.remarks)
         elif spec.cluster is not None:
-            platform = read_cluster(spec.cluster, spec.labels or ())
-            named = ",".join(Path(name).name for name in spec.cluster)
-            remarks = [f"{named}: {remark}" for remark in (platform.summary(), *platform.remarks)]
+            files, machine = ",".join(Path(name).name for name in spec.cluster), read_cluster(spec.cluster, labels)
+            tree, about = machine.topology, (machine.summary(), *machine.remarks)
         elif spec.fat_tree is not None:
             pods, leaves_per_pod, nodes_per_leaf = spec.fat_tree
-            platform = Platform.whole_nodes(FatTree(pods, leaves_per_pod, nodes_per_leaf))
+            machine, about = Platform.whole_nodes(FatTree(pods, leaves_per_pod, nodes_per_leaf)), ()
         else:
-            size = workload.machine_processors if size is None else size // per_node
+            size = jobs.machine_processors if spec.processors is None else spec.processors // per_node
             if spec.processors is not None and not size:
                 raise FieldError("processors", f"{spec.processors} are less than one node of {per_node}")
             if not size:
-                fault = "the trace does not say how large its machine is: give processors"
-                raise BadFileError(f"{workload.name}: {fault}")
-            platform = Platform.pool(size) if per_node == 1 else Platform.pool(size, NODES)
-        if isinstance(platform, Cluster):
-            workload = admitted(workload, platform, in_nodes=per_node > 1, skip_oversized=spec.skip_oversized)
+                raise BadFileError(f"{jobs.name}: the trace does not say how large its machine is: give processors")
+            machine, about = Platform.pool(size) if per_node == 1 else Platform.pool(size, NODES), ()
+        if isinstance(machine, Cluster):
+            jobs = admitted(jobs, machine, in_nodes=per_node > 1, skip_oversized=spec.skip_oversized)
         elif spec.skip_oversized:
-            workload = workload.fitting(platform.size)
-        workload = workload if spec.max_jobs is None else workload.first(spec.max_jobs)
-        executables = None if spec.profiles is None else read_profiles(Path(spec.profiles))
-        size = platform.processors if isinstance(platform, Cluster) and per_node == 1 else platform.size
-        return cls(workload, platform, executables, remarks=(*remarks, *workload.remarks(size)))
+            jobs = jobs.fitting(machine.size)
+        jobs = jobs if spec.max_jobs is None else jobs.first(spec.max_jobs)
+        size = machine.processors if isinstance(machine, Cluster) and per_node == 1 else machine.size
+        return cls(
+            trace, jobs, machine, tree, tuple(f"{files}: {remark}" for remark in about), tuple(jobs.remarks(size))
+        )
 
-    def named(self) -> AbstractContextManager[None]:
-        """Name the file of a job that can never start."""
-        return problem_faults_named(self.source)
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SimulationInputs:
+    """What a specification reads, fit to be sent to a process: jobs and a machine, on cores jobs of tasks."""
+
+    workload: Workload | TaskWorkload
+    machine: Platform | Cluster | Machine
+    executables: Executables | None = None  # What jobs ask for that share cores
+    placed: PlacedJobs | None = None  # Where and when jobs were started elsewhere
+    source: str = ""  # File in which a job of tasks stands that can never start
+    remarks: tuple[str, ...] = ()  # What was counted, dropped and repaired
+
+    @classmethod
+    def of(cls, spec: SimulationSpec) -> "SimulationInputs":
+        """Read what a specification names."""
+        if spec.platform is None:
+            site, executables = Site.of(spec), None if spec.profiles is None else read_profiles(Path(spec.profiles))
+            remarks = (*site.machine_remarks, *site.remarks)
+            return cls(site.jobs, site.machine, executables, remarks=remarks)
+        machine, jobs = read_machine(spec.platform, spec.types), read_irmasim(Path(spec.trace))
+        placed = None if spec.placement is None else PlacedJobs.read(spec.placement, jobs.names)
+        jobs, source = jobs if spec.max_jobs is None else jobs.first(spec.max_jobs), spec.placement or spec.trace
+        with problem_faults_named(source):
+            check_jobs(machine, jobs, np.full(len(jobs), IDLE))
+        return cls(jobs, machine, placed=placed, source=source)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Simulation:
-    """A simulation that is ready to run, once.
-
-    The policy is a scheduler, or the pair of selections of a multicore machine. Without an allocator jobs get the first
-    idle nodes, without an execution model they run at speed 1.
-    """
+    """A simulation that is ready to run, once."""
 
     inputs: SimulationInputs
-    policy: AnyScheduler | Action
+    policy: AnyScheduler | Action  # A scheduler, or the pair of selections of a multicore machine
     rules: Rules
     seed: int
-    allocator: Allocator | Allocation | BySolver | None = None
-    execution: ExecutionModel | Execution | None = None
+    allocator: Allocator | Allocation | BySolver | None = None  # Without one jobs get the first idle nodes
+    execution: ExecutionModel | Execution | None = None  # Without one they run at speed 1
 
     @classmethod
     def of(cls, spec: SimulationSpec, inputs: SimulationInputs | None = None) -> "Simulation":
-        """Make a simulation; files are read unless ``inputs`` has been read of a specification that names the same.
-
-        Raises
-        ------
-        FieldError
-            If fields do not go with the policy.
-        UsageError
-            If there is no policy, solver or option of a name.
-        BadFileError
-            If a file is missing or wrong.
-        """
+        """Make a simulation; files are read unless ``inputs`` has been read of a specification that names the same."""
         if spec.machine_kind == "multicore":
             if spec.options:
                 raise FieldError("options", f"policy {spec.policy!r} has no options on a multicore machine")
@@ -179,13 +163,15 @@ class Simulation:
             raise UsageError("why a job waited is not recorded where jobs share nodes, on blocks or on a forest")
         return Explanation(self.inputs.workload, job, self.policy)
 
-    def make_ready(self, observer: Explanation | None = None) -> None:
-        """Compile what the simulation calls, which is no part of its time."""
+    def timed(self, observer: Explanation | None = None) -> tuple[Schedule, float]:
+        """Simulate, and tell how many seconds that took; compiling what it calls is no part of them."""
         if isinstance(self.inputs.machine, Cluster):
             make_ready((simulate_shared,))
         elif isinstance(self.inputs.machine, Platform) and not isinstance(self.policy, Action):
             assert not isinstance(self.execution, Execution)
             make_ready(entries_of(self.policy, self.inputs.machine, self.execution, observer))
+        started = time.perf_counter()
+        return self.run(observer), time.perf_counter() - started
 
     def run(self, observer: Explanation | None = None) -> Schedule:
         """Simulate."""
@@ -194,7 +180,7 @@ class Simulation:
             assert isinstance(machine, Machine)
             assert isinstance(self.execution, Execution | None)
             assert isinstance(self.policy, Action)
-            with self.inputs.named():
+            with problem_faults_named(self.inputs.source):
                 if self.inputs.placed is not None:
                     return self.inputs.placed.replay(machine, workload, self.execution)
                 return simulate(workload, machine, self.policy, seed=self.seed, execution=self.execution)

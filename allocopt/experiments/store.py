@@ -45,37 +45,21 @@ INSERT INTO cells (key, run, times, cell, row, fault) VALUES (?, ?, 1, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE
 SET run = excluded.run, times = times + 1, cell = excluded.cell, row = excluded.row, fault = excluded.fault
 """
+_ALL = "SELECT key, cell, row, fault FROM cells ORDER BY rowid"
 _LAST = """
 SELECT host, pid, total, kept, running, started, seen,
     (SELECT count(*) FROM cells WHERE run = id), (SELECT count(fault) FROM cells WHERE run = id)
 FROM runs ORDER BY id DESC LIMIT 1
 """
-# Seconds for which a reader and the writer wait for each other.
-_BUSY_S = 60.0
-# Least seconds between two notes of how many cells run.
-_TELL_S = 1.0
-# The next writing waits so many times as long as the last one took.
-_SPARE = 3.0
+_BUSY_S = 60.0  # For which a reader and the writer wait for each other
+_TELL_S = 1.0  # Between two notes of how many cells run, at least
+_SPARE = 3.0  # The next writing waits so many times as long as the last one took
 
 
 class Store:
-    """Rows by cell, kept in ``OUTPUT.sqlite``, which belongs to one process at a time.
+    """Rows by cell, in ``OUTPUT.sqlite``, which one process at a time has, or in memory without an output.
 
-    Parameters
-    ----------
-    output
-        The table that is written at the end; None to keep the rows in memory.
-    provenance
-        Who computes rows from now on.
-    setting
-        What all rows depend on; a store of another setting is refused. None refuses none.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read or written, is damaged, or is something else.
-    UsageError
-        If another process has it, or it is that of another run.
+    A store of another setting, on which all rows depend, is refused; None refuses none.
     """
 
     def __init__(
@@ -93,15 +77,13 @@ class Store:
         self._lock = None if output is None else _locked(output)
         try:
             with _faults_named(self.path):
-                # Transactions begin and end where this class says so.
-                self._file = sqlite3.connect(self.path, _BUSY_S, isolation_level=None)
+                # A change begins a transaction, which ends with the context of the file.
+                self._file = sqlite3.connect(self.path, _BUSY_S, isolation_level="IMMEDIATE")
                 if not _has_tables(self._file, self.path):
                     self._file.executescript(_SCHEMA)
                 # The rollback journal is emptied for every row, which is faster than to delete it.
                 self._file.execute("PRAGMA journal_mode = TRUNCATE")
-                for key, cell, row, fault in self._file.execute(
-                    "SELECT key, cell, row, fault FROM cells ORDER BY rowid"
-                ):
+                for key, cell, row, fault in self._file.execute(_ALL):
                     try:
                         self._identities[key], self._rows[key] = dict(json.loads(cell)), dict(json.loads(row))
                     except (ValueError, TypeError, RecursionError):
@@ -117,7 +99,8 @@ class Store:
                         "finish that run, name another output, or remove the file"
                     )
                 if new is not None:
-                    self._file.execute("INSERT OR REPLACE INTO meta VALUES ('setting', ?)", (compact_json(new),))
+                    with self._file:
+                        self._file.execute("INSERT OR REPLACE INTO meta VALUES ('setting', ?)", (compact_json(new),))
         except BaseException:
             self._close()
             raise
@@ -138,7 +121,7 @@ class Store:
     def begin(self, total: int, kept: int) -> None:
         """Note that a run of a grid begins, and how many of its cells are finished."""
         run = {"provenance": self._provenance, "host": socket.gethostname(), "pid": os.getpid(), "now": time.time()}
-        with _faults_named(self.path):
+        with _faults_named(self.path), self._file:
             self._run = self._file.execute(_BEGIN, {**run, "total": total, "kept": kept}).lastrowid
 
     def add(self, cell: Cell, row: Row, fault: str | None = None) -> None:
@@ -156,7 +139,7 @@ class Store:
         is_news = running != self._told and begun - self._written > _TELL_S
         if not is_news and (not self._pending or (not at_once and begun - self._written < _SPARE * self._writing_s)):
             return not self._pending
-        with _faults_named(self.path), _transaction(self._file):
+        with _faults_named(self.path), self._file:
             self._file.executemany(_ADD, self._pending)
             self._file.execute("UPDATE runs SET running = ?, seen = ? WHERE id = ?", (running, time.time(), self._run))
         self._pending, self._told, self._written = [], running, time.monotonic()
@@ -189,7 +172,7 @@ class Store:
 
     def drop(self, keys: Collection[str]) -> None:
         """Remove rows."""
-        with _faults_named(self.path), _transaction(self._file):
+        with _faults_named(self.path), self._file:
             self._file.executemany("DELETE FROM cells WHERE key = ?", [(key,) for key in keys])
         for key in keys:
             del self._rows[key], self._identities[key], self._faults[key]
@@ -204,7 +187,8 @@ class Store:
         with suppress(BadFileError):
             self.commit(0, at_once=True)
             with _faults_named(self.path):
-                self._file.execute("UPDATE runs SET running = 0 WHERE id = ?", (self._run,))
+                with self._file:
+                    self._file.execute("UPDATE runs SET running = 0 WHERE id = ?", (self._run,))
                 # This removes the rollback journal.
                 self._file.execute("PRAGMA journal_mode = DELETE")
         self._close(is_kept=bool(self._rows))
@@ -221,24 +205,18 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How far the last run of a grid is."""
+    """How far the last run of a grid is, in cells."""
 
-    total: int  # Cells of the grid
-    done: int  # Cells that are finished, the failed ones included
+    total: int
+    done: int  # The failed ones included
     failed: int
     running: int  # 0 where the run has ended
-    before: int  # Cells that had been finished before the run began
+    before: int  # Finished before the run began
     gone_s: float  # Since the run began, up to now or its end
 
     @classmethod
     def read(cls, output: Path) -> "Status":
-        """Return how far the run is that writes a table, whether it goes on or has ended; nothing is locked.
-
-        Raises
-        ------
-        BadFileError
-            If no run has begun, or the store is damaged or something else.
-        """
+        """Return how far the run is that writes a table, whether it goes on or has ended; nothing is locked."""
         path = Store.path_of(output)
         if not path.is_file():
             raise bad_file(path, "is not there: nothing has been run")
@@ -325,17 +303,6 @@ def _has_tables(file: sqlite3.Connection, path: Path) -> bool:
         fault = f"is {held.get('version')}, this program reads version {_VERSION}; move the file away"
         raise bad_file(path, "version", fault)
     return True
-
-
-@contextmanager
-def _transaction(file: sqlite3.Connection) -> Iterator[None]:
-    file.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        file.execute("ROLLBACK")
-        raise
-    file.execute("COMMIT")
 
 
 @contextmanager

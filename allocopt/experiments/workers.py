@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing import connection, get_context, parent_process
@@ -18,24 +18,13 @@ from typing import Any, ClassVar
 from allocopt.errors import MissingPackageError, UsageError
 from allocopt.experiments.cells import Answer, Grid, run_task
 from allocopt.experiments.engine import Executor
-from allocopt.interruption import interruption_held
 
 _LAST_PORT = 65535
 _CONNECT_S = 5.0  # That a cluster has to answer
 
 
 class RayWorkers(Executor):
-    """Tasks of one core each on a Ray cluster at an address, ``auto`` for the one that runs here; see `Executor`.
-
-    Without a count as many run at a time as the cluster has cores when a cell begins.
-
-    Raises
-    ------
-    MissingPackageError
-        If Ray is not installed.
-    UsageError
-        If there is no cluster at the address.
-    """
+    """Tasks of one core on a Ray cluster at an address, ``auto`` for one here; by default as many as it has cores."""
 
     blocks: ClassVar[bool] = False
 
@@ -51,7 +40,6 @@ class RayWorkers(Executor):
         self._count = count
         self._numbers: dict[Any, int] = {}
         self._sent: dict[str, Any] = {}
-        self._stack = ExitStack()
         if address in ("", "local"):
             # Ray would start a cluster of its own, and leave behind what keeps others from being joined.
             raise UsageError(f"--ray {address!r}: must be HOST:PORT of a cluster that runs, or auto")
@@ -70,19 +58,13 @@ class RayWorkers(Executor):
         # Ray itself would try again without telling; the engine counts attempts, as for processes of this machine.
         self._remote = self._ray.remote(num_cpus=1, max_retries=0)(run_task)
 
-    def __enter__(self) -> "RayWorkers":
-        """Let Ctrl-C wait for the end of a step."""
-        self._interrupted = self._stack.enter_context(interruption_held())
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
         """Cancel the tasks and leave the cluster."""
-        with self._stack:
-            # What is left of a cluster that is going down needs no cancelling.
-            with suppress(self._ray.exceptions.RayError):
-                for reference in self._numbers:
-                    self._ray.cancel(reference, force=True)
-            self._ray.shutdown()
+        # What is left of a cluster that is going down needs no cancelling.
+        with suppress(self._ray.exceptions.RayError):
+            for reference in self._numbers:
+                self._ray.cancel(reference, force=True)
+        self._ray.shutdown()
 
     def has_room(self) -> bool:
         # Nodes join and leave while a grid runs.
@@ -97,17 +79,14 @@ class RayWorkers(Executor):
         self._numbers[self._remote.remote(cell.task, self._sent[cell.source])] = number
 
     def news(self, timeout_s: float) -> Sequence[tuple[int, Answer]]:
-        if self._interrupted():
-            raise KeyboardInterrupt
         ready, _ = self._ray.wait(list(self._numbers), num_returns=1, timeout=timeout_s)
         news = []
         for reference in ready:
-            number = self._numbers.pop(reference)
             try:
-                news.append((number, self._ray.get(reference)))
+                answer = self._ray.get(reference)
             except self._ray.exceptions.RayError as error:
-                fault = f"its worker was lost ({type(error).__name__})"
-                news.append((number, Answer(None, fault, is_lost=True)))
+                answer = _lost(f"its worker was lost ({type(error).__name__})")
+            news.append((self._numbers.pop(reference), answer))
         return news
 
     def stop(self, number: int) -> None:
@@ -118,7 +97,7 @@ class RayWorkers(Executor):
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 # Imported once, by the server that forks all workers.
-_PRELOADED = ("allocopt.experiments.workers", "allocopt.experiments.tasks")
+_PRELOADED = ("allocopt.experiments.workers", "allocopt.experiments.grids")
 _STARTS, _RESTART_S = 5, 0.2  # How often the start of a process is tried, and the seconds in between
 _LEAVE_S, _PATIENCE_S = 1.0, 10.0  # For a process to end by itself, and when it was killed
 
@@ -148,11 +127,7 @@ class _Worker:
 
 
 class LocalWorkers(Executor):
-    """Processes that are started when there is a cell for them, and again when one has died; see `Executor`.
-
-    There are at most ``count``, else as many as there are cores. With ``fresh`` each cell gets a process of its own,
-    which nothing that ran before has changed.
-    """
+    """At most ``count`` processes, else one a core, replaced when one dies, with ``fresh`` also after each cell."""
 
     blocks: ClassVar[bool] = False
 
@@ -162,27 +137,22 @@ class LocalWorkers(Executor):
         self._count = count or (len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1)
         self._fresh = fresh
         self._workers: list[_Worker] = []
-        self._idle: list[_Worker] = []
-        self._busy: list[_Worker] = []
         self._lost: list[tuple[int, Answer]] = []
         # A fork of this process would inherit threads of numba, OpenMP and solvers in whatever state they are.
         self._context = get_context("forkserver")
         self._context.set_forkserver_preload(list(_PRELOADED))
-        self._stack = ExitStack()
 
-    def __enter__(self) -> "LocalWorkers":
-        """Let Ctrl-C wait for the end of a step, so that no process is started and not known."""
-        self._interrupted = self._stack.enter_context(interruption_held())
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
         """Kill the processes."""
-        with self._stack:
-            started = [worker for worker in self._workers if worker.process.pid is not None]
-            for worker in started:
-                worker.kill()
-            for worker in started:
-                worker.end()
+        started = [worker for worker in self._workers if worker.process.pid is not None]
+        for worker in started:
+            worker.kill()
+        for worker in started:
+            worker.end()
+
+    @property
+    def _busy(self) -> list[_Worker]:
+        return [worker for worker in self._workers if worker.number is not None]
 
     def has_room(self) -> bool:
         return len(self._busy) < self._count
@@ -190,7 +160,7 @@ class LocalWorkers(Executor):
     def submit(self, number: int) -> None:
         # An input is sent only to a process that does not have it: instances may be large, and cells short.
         cell = self._grid.cells[number]
-        worker = self._idle.pop() if self._idle else self._started()
+        worker = next((idle for idle in self._workers if idle.number is None), None) or self._started()
         if worker is None:
             self._lost.append((number, _lost("no worker could be started")))
             return
@@ -201,11 +171,8 @@ class LocalWorkers(Executor):
             self._lost.append((number, _lost(self._ended(worker))))
             return
         worker.number, worker.source = number, cell.source
-        self._busy.append(worker)
 
     def news(self, timeout_s: float) -> Sequence[tuple[int, Answer]]:
-        if self._interrupted():
-            raise KeyboardInterrupt
         if self._lost:
             news, self._lost = self._lost, []
             return news
@@ -215,7 +182,6 @@ class LocalWorkers(Executor):
         news = []
         for worker in heard:
             assert worker.number is not None, "only processes with a cell are listened to"
-            self._busy.remove(worker)
             number, worker.number = worker.number, None
             answer: Answer | None = None
             with suppress(EOFError, OSError):
@@ -225,13 +191,10 @@ class LocalWorkers(Executor):
             if answer is not None and self._fresh:
                 worker.kill()
                 self._ended(worker)
-            elif answer is not None:
-                self._idle.append(worker)
         return news
 
     def stop(self, number: int) -> None:
         for worker in [worker for worker in self._busy if worker.number == number]:
-            self._busy.remove(worker)
             worker.kill()
             self._ended(worker)
 

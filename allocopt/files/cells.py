@@ -29,10 +29,7 @@ _THOUSANDS = {"": 1, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
 
 def instant_s(text: str, unit_s: float = 1.0) -> float:
-    """Return a point in time as seconds since 1970, NaN where there is none.
-
-    A number counts in the unit; a date without a time zone is taken as UTC.
-    """
+    """Return seconds since 1970, NaN for none, of a number in the unit or a date, which without a zone is UTC."""
     bare = _bare_s(text, unit_s)
     if bare is not None:
         return bare

@@ -43,11 +43,7 @@ def read_cell(cell: str) -> str:
 
 
 def csv_rows(path: Path, needed: Sequence[str], noun: str) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yield the rows of a file, each with its place for messages, such as ``line 2``; ``noun`` names what rows hold.
-
-    Raises `BadFileError` if the file cannot be read, lacks a needed column or has it twice, has no row, or one with
-    more or fewer cells than the first line.
-    """
+    """Yield the rows of a file, each with its place for messages, such as ``line 2``; ``noun`` names what rows hold."""
     reader = csv.DictReader(lines_of(read_text(path)), skipinitialspace=True)
     try:
         there = list(reader.fieldnames or ())

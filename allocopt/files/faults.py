@@ -13,10 +13,7 @@ LONGEST_VALUE, LONGEST_PART = 60, 500
 
 
 def bad_file(where: Path | str, *parts: str) -> BadFileError:
-    """Make the error ``where: place: fault``, always one printable line.
-
-    Empty parts are left out, and so is the middle of long ones.
-    """
+    """Make the error ``where: place: fault``, one printable line without empty parts and the middle of long ones."""
     half = LONGEST_PART // 2
     short = (part if len(part) <= LONGEST_PART else f"{part[:half]} ... {part[-half:]}" for part in parts if part)
     return BadFileError(printable(": ".join((str(where), *short))))
@@ -51,10 +48,10 @@ def os_fault(error: OSError) -> str:
     return error.strerror or str(error) or type(error).__name__
 
 
-Reader = TypeVar("Reader", bound=Callable[..., Any])
+_Reader = TypeVar("_Reader", bound=Callable[..., Any])
 
 
-def memory_faults_named(read: Reader) -> Reader:
+def memory_faults_named(read: _Reader) -> _Reader:
     """Name a function's first argument, the file ``path``, in a note of its `MemoryError`."""
 
     @wraps(read)
@@ -65,7 +62,7 @@ def memory_faults_named(read: Reader) -> Reader:
             error.add_note(f"while {args[0] if args else kwargs['path']} was read")
             raise
 
-    return cast(Reader, reading)
+    return cast(_Reader, reading)
 
 
 @contextmanager

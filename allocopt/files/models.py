@@ -113,10 +113,7 @@ def check_header(obj: object, where: Path | str, file_format: str) -> dict[str, 
 
 
 def validated(model: type[Model], obj: object, where: Path | str) -> Model:
-    """Validate a parsed value against a model.
-
-    Raises `BadFileError`, which names the first fault and counts the others.
-    """
+    """Validate a parsed value against a model; a `BadFileError` names the first fault and counts the others."""
     # Where a model is built is no Python: what Ctrl-C raises there ends as an error of the model.
     with interrupted_after():
         model.model_rebuild()

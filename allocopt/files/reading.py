@@ -18,10 +18,8 @@ LARGEST_FILE = 1_000_000_000
 """Bytes, decompressed, above which a file is refused, so that an endless one does not exhaust the memory."""
 MOST_UNPACKED, LEAST_UNPACKED = 200, 50_000_000
 """Times its size to which a compressed file may grow, and bytes to which any may: traces of jobs grow tenfold."""
-LONGEST_INTEGER = 20
-"""Characters of an integer, sign included, above which it is refused unread; 64 bits need no more."""
-DEEPEST_NESTING = 64
-"""Brackets inside brackets that are told apart when a file is nested too deeply to be read."""
+_LONGEST_INTEGER = 20  # Characters, sign included, above which one is refused unread; 64 bits need no more
+_DEEPEST_NESTING = 64  # Brackets inside brackets that are told apart where a file is nested too deeply to be read
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -35,10 +33,7 @@ class _RefusedError(ValueError):
 
 @memory_faults_named
 def read_text(path: Path) -> str:
-    """Read a whole text file in UTF-8, decompressed if its name ends in ``.gz``.
-
-    Raises `BadFileError` if it cannot be read, is damaged or too large, or is not text.
-    """
+    """Read a whole text file in UTF-8, decompressed if its name ends in ``.gz``."""
     data = read_bytes(path)
     if path.suffix == ".gz":
         data = decompressed(path, data)
@@ -65,10 +60,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def decompressed(where: Path | str, data: bytes) -> bytes:
-    """Undo compression by gzip.
-
-    Raises `BadFileError` if the data are damaged, or grow beyond `LARGEST_FILE` or `MOST_UNPACKED` times their size.
-    """
+    """Undo compression by gzip; refuse what grows beyond `LARGEST_FILE` or `MOST_UNPACKED` times its size."""
     # A few kilobytes of gzip can stand for gigabytes of zeros.
     most = min(LARGEST_FILE, max(LEAST_UNPACKED, MOST_UNPACKED * len(data)))
     try:
@@ -82,10 +74,8 @@ def decompressed(where: Path | str, data: bytes) -> bytes:
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines of a text, with their ends, as csv splits them.
-
-    Python's other ends of a line, such as U+2028 or a form feed, may stand in a name.
-    """
+    """Return the lines of a text, with their ends, as csv splits them."""
+    # Python's other ends of a line, such as U+2028 or a form feed, may stand in a name.
     return _LINE.findall(text)
 
 
@@ -117,10 +107,7 @@ def read_yaml(path: Path) -> object:
 
 
 def parse_json(text: str, where: Path | str, first_line: int = 1) -> object:
-    """Parse strict JSON: no NaN or Infinity, no key twice, no number beyond the range of a computer.
-
-    Raises `BadFileError`, which names line and column; the text begins on line ``first_line`` of the file.
-    """
+    """Parse JSON without NaN, Infinity, a key twice and too large numbers; ``first_line`` is that of the text."""
     if not text.strip():
         raise bad_file(where, "is empty, must hold JSON")
     try:
@@ -130,7 +117,7 @@ def parse_json(text: str, where: Path | str, first_line: int = 1) -> object:
             parse_constant=_refuse,
             parse_float=lambda digits: value if math.isfinite(value := float(digits)) else _refuse(digits),
             # A long one is refused before time is spent on its digits.
-            parse_int=lambda digits: int(digits) if len(digits) <= LONGEST_INTEGER else _refuse(digits),
+            parse_int=lambda digits: int(digits) if len(digits) <= _LONGEST_INTEGER else _refuse(digits),
         )
     except json.JSONDecodeError as error:
         message = re.sub(r" (starting )?at$", "", error.msg)
@@ -172,10 +159,10 @@ def _first_refused(text: str) -> tuple[int, str]:
             return token.start(), f"is {constant[0]}, which JSON does not have; must be a finite number or null"
         elif number := _NUMBER.match(word):
             digits = number[0].lstrip("-")
-            is_long = digits.isdigit() and len(number[0]) > LONGEST_INTEGER
+            is_long = digits.isdigit() and len(number[0]) > _LONGEST_INTEGER
             if is_long or math.isinf(float(number[0])):
                 long, large = f"has an integer of {len(digits)} digits, must fit 64 bits", "which is too large"
                 return token.start(), long if is_long else f"has the number {shown(number[0])}, {large}"
-        if len(open_keys) > DEEPEST_NESTING:
+        if len(open_keys) > _DEEPEST_NESTING:
             return token.start(), "is nested too deeply"
     return 0, "is nested too deeply"

@@ -48,7 +48,17 @@ def write_bytes(path: Path, data: bytes) -> None:
             # A directory answers with its error; a pipe or /dev/null must not be replaced by a file.
             path.write_bytes(data)
         else:
-            _replace(Path(os.path.realpath(path)), data)
+            place = Path(os.path.realpath(path))
+            place.parent.mkdir(parents=True, exist_ok=True)
+            # In the same folder, for only there renaming is one step that cannot be half done.
+            temporary = place.with_name(f".{uuid4().hex}.part")
+            try:
+                temporary.write_bytes(data)
+                with suppress(FileNotFoundError):
+                    temporary.chmod(stat.S_IMODE(place.stat().st_mode))
+                temporary.replace(place)
+            finally:
+                temporary.unlink(missing_ok=True)
 
 
 def compact_json(value: object) -> str:
@@ -60,17 +70,3 @@ def json_by_line(value: Mapping[str, object]) -> str:
     """Return the JSON of an object with one key a line, so that files can be read and compared."""
     lines = [f"  {compact_json(key)}: {compact_json(item)}" for key, item in value.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n" if lines else "{}\n"
-
-
-def _replace(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # In the same folder, for only there renaming is one step that cannot be half done.
-    temporary = path.with_name(f".{uuid4().hex}.part")
-    try:
-        with temporary.open("xb") as stream:
-            stream.write(data)
-        with suppress(FileNotFoundError):
-            temporary.chmod(stat.S_IMODE(path.stat().st_mode))
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from support.windows import paper_window, window
 
 from allocopt import __version__
 from allocopt.cluster.topology import FatTree
-from allocopt.experiments.tasks import BenchTask
+from allocopt.experiments.grids import _BenchTask
 from allocopt.report.provenance import _commit
 
 COLUMNS = [
@@ -35,7 +35,7 @@ def cells(table: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:1] == "|"]
 
 
-def test_the_table_has_a_line_per_solver_and_strategy(run: Run) -> None:
+def test_the_table_has_a_line_per_solver_and_strategy_each_once(run: Run) -> None:
     answer = run("bench", "@tiny", "--solvers", "dp:scas,annealing", "--seeds", "0,1", "--strategy", "free,scas,dcas")
     assert (answer.code, answer.err) == (0, "")
     header, rule, *lines = cells(answer.out)
@@ -46,18 +46,20 @@ def test_the_table_has_a_line_per_solver_and_strategy(run: Run) -> None:
     assert lines[0][6] == "100"
     assert answer.out.splitlines()[-1].startswith(f"{__version__}, commit {_commit()}, Python 3.")
     assert len({len(line) for line in answer.out.splitlines() if line.startswith("|")}) == 1
-
-
-def test_a_solver_and_a_strategy_named_twice_are_run_once(run: Run) -> None:
-    answer = run("bench", "@tiny", "--solvers", "dp,dp:scas,dp", "--strategy", "scas, scas", "--seeds", "1,1, 1")
-    assert [line[:3] for line in cells(answer.out)[2:]] == [["dp", "scas", "3"]]
+    twice = run("bench", "@tiny", "--solvers", "dp,dp:scas,dp", "--strategy", "scas, scas", "--seeds", "1,1, 1")
+    assert [line[:3] for line in cells(twice.out)[2:]] == [["dp", "scas", "3"]]
 
 
 @pytest.mark.slow
-def test_json_rows_are_alone_on_standard_output(run: Run) -> None:
-    answer = run("bench", "@tiny", "--solvers", "dp,scip", "--strategy", "scas", "--json")
-    assert [list(row) for row in answer.rows] == [COLUMNS] * 6
+@pytest.mark.parametrize(
+    ("shipped", "solvers", "figure"), [("@tiny", "dp,scip", "cost"), ("@coallocations", "scip,greedy", "objective")]
+)
+def test_json_rows_are_alone_on_standard_output(run: Run, shipped: str, solvers: str, figure: str) -> None:
+    answer = run("bench", shipped, "--solvers", solvers, "--strategy", "scas", "--json")
+    assert {tuple(row) for row in answer.rows} == {tuple(COLUMNS)}
+    assert {row["solver"] for row in answer.rows} == set(solvers.split(","))
     assert cells(answer.err)[0][0] == "solver"
+    assert f"mean {figure}" in answer.err
 
 
 @pytest.mark.slow
@@ -143,15 +145,15 @@ def test_an_instance_that_is_refused_under_two_strategies_counts_once(run: Run, 
 @contextmanager
 def interrupted_at(monkeypatch: pytest.MonkeyPatch, name: str, solver: str) -> Iterator[None]:
     """Let Ctrl-C come within the first solve of an instance by a solver."""
-    ran = BenchTask.run
+    ran = _BenchTask.run
 
-    def run_task(task: BenchTask, given: Any) -> Any:
+    def run_task(task: _BenchTask, given: Any) -> Any:
         if (task.instance, task.solver) == (name, solver):
             raise KeyboardInterrupt
         return ran(task, given)
 
     with monkeypatch.context() as patched:
-        patched.setattr(BenchTask, "run", run_task)
+        patched.setattr(_BenchTask, "run", run_task)
         yield
 
 

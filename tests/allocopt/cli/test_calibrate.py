@@ -52,22 +52,20 @@ def test_spaces_after_commas_do_not_matter(run: Run, measured: Path, tmp_path: P
     assert run("calibrate", "locality", spaced, "--json").rows == run("calibrate", "locality", measured, "--json").rows
 
 
+LINE = {"workload": "compute", "policy": "depth-first", "base_s": 0.0, "per_gpu_s": 0.0}
+
+
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("lines", "fault"),
     [
-        ('{"format": "allocopt-locality", "version": 1, "lines": []}', "no line is given|must be finite"),
-        (
-            '{"format": "allocopt-locality", "version": 1, "lines": ['
-            + ", ".join(['{"workload": "compute", "policy": "depth-first", "base_s": 0.0, "per_gpu_s": 0.0}'] * 2)
-            + "]}",
-            "second of compute jobs, depth-first",
-        ),
-        ('{"format": "allocopt-locality", "version": 1, "lines": [{"workload": "cpu"}]}', "workload"),
+        ([], "no line is given|must be finite"),
+        ([LINE, LINE], "second of compute jobs, depth-first"),
+        ([{"workload": "cpu"}], "workload"),
     ],
 )
-def test_a_table_that_is_wrong_is_refused(tmp_path: Path, text: str, fault: str) -> None:
+def test_a_table_that_is_wrong_is_refused(tmp_path: Path, lines: list[Any], fault: str) -> None:
     path = tmp_path / "table.json"
-    path.write_text(text)
+    path.write_text(json.dumps({"format": "allocopt-locality", "version": 1, "lines": lines}))
     with pytest.raises(ValueError, match=fault):
         PenaltyTable.read(path)
 
@@ -101,9 +99,11 @@ def powers(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_the_constants_of_contention_come_back(run: Run, slowdowns: Path, tmp_path: Path) -> None:
-    out = tmp_path / "constants.json"
-    answer = run("calibrate", "contention", slowdowns, "--out", out, "--json")
+def test_the_constants_of_contention_come_back_with_a_plot_of_residuals(
+    run: Run, slowdowns: Path, tmp_path: Path
+) -> None:
+    out, plot = tmp_path / "constants.json", tmp_path / "plot.svg"
+    answer = run("calibrate", "contention", slowdowns, "--out", out, "--plot", plot, "--json")
     assert (answer.code, answer.err) == (0, "")
     (row,) = answer.rows
     assert [row[name] for name in NAMES] == pytest.approx([getattr(CONTENTION, name) for name in NAMES], rel=1e-4)
@@ -111,13 +111,16 @@ def test_the_constants_of_contention_come_back(run: Run, slowdowns: Path, tmp_pa
     assert row["largest_residual"] < 1e-6
     assert row["explained"] == pytest.approx(1)
     assert json.loads(out.read_text())["contention"]["c"] == pytest.approx(32000, rel=1e-4)
+    assert ElementTree.fromstring(plot.read_text(encoding="utf-8")).tag.endswith("svg")
 
 
-def test_the_constants_of_power_come_back(run: Run, powers: Path) -> None:
+def test_the_constants_of_power_come_back_with_a_plot_of_residuals(run: Run, powers: Path) -> None:
     (row,) = run("calibrate", "power", powers, "--json").rows
     constants = [row[name] for name in ("core_w", "processor_w", "idle_w", "stalled")]
     assert constants == pytest.approx([6.14, 5.59, 0.3, 0.5])
-    assert "processor_w" in run("calibrate", "power", powers).out
+    plot = powers.with_suffix(".svg")
+    assert "processor_w" in run("calibrate", "power", powers, "--plot", plot).out
+    assert ElementTree.fromstring(plot.read_text(encoding="utf-8")).tag.endswith("svg")
 
 
 def test_without_measured_stalls_power_is_that_of_equation_5(run: Run, tmp_path: Path) -> None:
@@ -125,13 +128,3 @@ def test_without_measured_stalls_power_is_that_of_equation_5(run: Run, tmp_path:
     (row,) = run("calibrate", "power", path, "--json").rows
     assert (row["stalled"], row["idle_w"]) == (1.0, 0.0)
     assert row["core_w"] == pytest.approx(6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model", ["contention", "power"])
-def test_residuals_are_drawn(run: Run, slowdowns: Path, powers: Path, tmp_path: Path, model: str) -> None:
-    pytest.importorskip("vl_convert")
-    plot = tmp_path / "plot.svg"
-    answer = run("calibrate", model, slowdowns if model == "contention" else powers, "--plot", plot)
-    assert answer.code == 0
-    assert ElementTree.fromstring(plot.read_text(encoding="utf-8")).tag.endswith("svg")

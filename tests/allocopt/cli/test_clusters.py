@@ -58,14 +58,11 @@ def test_clusters_are_swept(run: Run, site: Path) -> None:
     [
         ((*SIMULATE, "--topology", "topology.conf"), "topology and cluster both say how large the machine is"),
         ((*SIMULATE, "--set", "strategy=free", "--allocator", "first"), "strategy: is for solvers that choose whole"),
-        ((*SIMULATE, "--allocator", "dp"), "allocator 'dp' does not go with a cluster"),
         ((*SIMULATE, "--allocator", "frist"), "there is no allocator 'frist'; did you mean 'first'?"),
         (("what-if", "--trace", "jobs.csv", *CLUSTER, "--allocators", "frist"), "no allocator 'frist'; did you mean"),
         ((*SIMULATE, "--explain", "1"), "why a job waited is not recorded where jobs share nodes"),
         ((*SIMULATE, "--policy", "wfp3"), "queue order 'wfp3' changes with time"),
-        (("simulate", "jobs.csv", *CLUSTER, "--policy", "asax"), "does not go with policy 'asax'"),
         (("what-if", "--trace", "jobs.csv"), "give --topology, for whole nodes, or --cluster"),
-        (("what-if", "--trace", "jobs.csv", *CLUSTER, "--schedulers", "window"), "does not run on a cluster"),
         (("what-if", "--trace", "jobs.csv", *CLUSTER, "--hop-slowdown", "1"), "hops do not slow jobs down"),
     ],
 )

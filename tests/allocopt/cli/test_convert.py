@@ -38,16 +38,13 @@ def test_what_the_format_cannot_hold_is_said(run: Run, log: Path) -> None:
         f"{out}: size of the machine lost, the format has none: 64",
         f"{out}: jobs written: 3",
     ]
-
-
-@pytest.mark.parametrize("name", ["out.json", "out.txt"])
-def test_users_and_preceding_jobs_that_the_format_cannot_hold_are_said(run: Run, tmp_path: Path, name: str) -> None:
     rows = [(1, 7, -1, -1), (2, 7, 1, 30), (3, -1, 1, 0)]
     lines = [f"{job} 0 -1 9 2 -1 -1 2 9 -1 1 {user}{' -1' * 4} {before} {think}" for job, user, before, think in rows]
-    (tmp_path / "log.swf").write_text("\n".join(["; MaxProcs: 4", *lines]))
-    said = run("convert", tmp_path / "log.swf", tmp_path / name).lines_of_error
-    assert f"{tmp_path / name}: users lost, the format has none: 2" in said
-    assert f"{tmp_path / name}: preceding jobs and think times lost, the format has none: 2" in said
+    log.write_text("\n".join(["; MaxProcs: 4", *lines]))
+    for path in (out, log.parent / "out.json"):
+        said = run("convert", log, path).lines_of_error
+        assert f"{path}: users lost, the format has none: 2" in said
+        assert f"{path}: preceding jobs and think times lost, the format has none: 2" in said
 
 
 def test_jobs_are_cut_and_counted_in_whole_nodes(run: Run, log: Path) -> None:

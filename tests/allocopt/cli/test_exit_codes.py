@@ -15,14 +15,6 @@ def test_a_call_without_a_command_is_2(run: Run) -> None:
     assert run().code == 2
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="a superuser may read everything")
-def test_a_file_that_may_not_be_read_is_3(run: Run, tiny: Path) -> None:
-    tiny.chmod(0)
-    for command in (["solve", tiny], ["bench", tiny], ["verify", "@tiny", tiny], ["solve", "@tiny", tiny]):
-        answer = run(*command)
-        assert (answer.code, answer.lines_of_error) == (3, [f"allocopt: {tiny}: Permission denied"])
-
-
 def test_whether_a_file_may_be_read_is_for_reading_to_find_out(
     run: Run, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,43 +63,21 @@ def test_an_option_beyond_all_bounds_is_2_and_one_short_line(run: Run, tiny: Pat
     assert len(line) < 200
 
 
-@pytest.mark.slow
-def test_a_folder_that_is_a_file_is_3(run: Run, tmp_path: Path, tiny: Path) -> None:
-    (tmp_path / "file").write_text("kept", encoding="utf-8")
-    solved = run("solve", tiny, "--solution", tmp_path / "file")
-    exported = ("--solver", "scip", "--strategy", "scas", "--export", tmp_path / "file" / "model.mps")
-    for answer in (solved, run("solve", tiny, *exported)):
-        assert answer.refusal(3).startswith(f"{tmp_path / 'file'}")
-    assert (tmp_path / "file").read_text(encoding="utf-8") == "kept"
-
-
 PLUG_IN = """
 import os
-from allocopt.problems.base import Strategy
-from allocopt.solving.protocol import Capabilities
 from allocopt.solving.result import Result, Status, StopReason
-from allocopt.topology import Allocation
+from allocopt.topology import Allocation, OneShot
 
-class Base:
-    kind = "topology"
-    capabilities = Capabilities(frozenset(Strategy), frozenset(), "any")
-    version = "1"
-    def is_available(self): return True
-    def takes(self, problem): return True
-    def refusal(self, problem): return None
-    def kernels(self, problem): return ()
-
-class Finds(Base):
+class Finds(OneShot):
     name = "finds"
-    def solve(self, problem, budget, seed, warm_start=None, on_incumbent=None):
+    def allocate(self, problem, rng):
         print("a line of Python")
         os.write(1, b"a line of native code\\n")
-        answer = Allocation.sequential(problem)
-        objective = problem.objective(answer)
-        return Result(Status.FEASIBLE, StopReason.COMPLETED, objective, None, 0.0, answer, seed, "finds", "1")
+        return Allocation.sequential(problem)
 
-class Fails(Base):
+class Fails(OneShot):
     name = "fails"
+    allocate = None
     def solve(self, problem, budget, seed, warm_start=None, on_incumbent=None):
         return Result(Status.UNKNOWN, StopReason.TIME_LIMIT, None, None, 0.0, None, seed, "fails", "1")
 """

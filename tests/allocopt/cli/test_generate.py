@@ -2,16 +2,13 @@
 
 import gzip
 import re
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.program import Run
-from typer.testing import CliRunner, Result
+from support.program import Answer, Run
 
-from allocopt.cli.generate import add_commands, app
 from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.reading import read_topology
 from allocopt.cluster.topology import Tree
@@ -22,30 +19,30 @@ from allocopt.traces.reading import read_workload
 SMALL = ["--pods", "2", "--leaves-per-pod", "3", "--nodes-per-leaf", "4"]
 
 
-def generate(*arguments: str | Path) -> Result:
-    add_commands()
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+Windows = Callable[..., Answer]
 
 
-def windows(out: Path, *more: str | Path) -> Result:
-    return generate("windows", "--out", out, "--allocator", "sequential", "--strategy", "scas", *more)
+@pytest.fixture
+def windows(run: Run) -> Windows:
+    """Cut windows by the fastest allocator into a file; nothing is printed on standard output."""
+
+    def made(out: Path, *more: str | Path) -> Answer:
+        answer = run("generate", "windows", "--out", out, "--allocator", "sequential", "--strategy", "scas", *more)
+        assert (answer.code, answer.out) == (0, ""), answer.err
+        return answer
+
+    return made
 
 
-def test_windows_of_the_papers_generator_go_into_one_file(tmp_path: Path) -> None:
-    out = tmp_path / "paper.jsonl.gz"
-    result = windows(out, "--count", "5", "--skip", "10")
-    assert result.exit_code == 0, result.output
-    problems = read_problems(out)
+def test_windows_go_into_one_file_or_into_a_folder_one_file_each(windows: Windows, tmp_path: Path) -> None:
+    file, folder = tmp_path / "paper.jsonl.gz", tmp_path / "made"
+    assert "instances written: 5" in windows(file, "--count", "5", "--skip", "10").err
+    problems = read_problems(file)
     assert [problem.name for problem in problems] == [f"paper-{number:03d}" for number in range(5)]
     assert {problem.topology.size for problem in problems} == {1000}
-    assert result.stdout == ""
-    assert "instances written: 5" in result.stderr
-
-
-def test_windows_go_into_a_folder_one_file_each(tmp_path: Path) -> None:
-    assert windows(tmp_path / "made", "--count", "2", "--prefix", "w").exit_code == 0
-    assert sorted(path.name for path in (tmp_path / "made").iterdir()) == ["w-000.json", "w-001.json"]
-    assert read_problems(tmp_path / "made" / "w-001.json")[0].name == "w-001"
+    windows(folder, "--count", "2", "--prefix", "w")
+    assert sorted(path.name for path in folder.iterdir()) == ["w-000.json", "w-001.json"]
+    assert read_problems(folder / "w-001.json")[0].name == "w-001"
 
 
 @pytest.mark.parametrize(
@@ -69,63 +66,47 @@ def test_the_seed_alone_decides_the_bytes(run: Run, tmp_path: Path, what: str) -
     assert files[0] == files[1] != files[2]
 
 
-def test_a_trace_is_replayed_in_whole_nodes_and_losses_are_said(tmp_path: Path) -> None:
+def test_a_trace_is_replayed_in_whole_nodes_and_losses_are_said(windows: Windows, tmp_path: Path) -> None:
     trace = tmp_path / "log.swf.gz"
     jobs = [(1, 30, 0), (2, 31, 60), (3, 17, 60), (4, 1000, 60), (5, 160, 60)]
     text = "".join(f"{j} 0 -1 {run} {p} -1 -1 {p} -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n" for j, p, run in jobs)
     trace.write_bytes(gzip.compress(text.encode()))
-    result = windows(tmp_path / "log.json", "--workload", trace, "--processors-per-node", "16", "--count", "1", *SMALL)
-    assert result.exit_code == 0, result.output
-    (problem,) = read_problems(tmp_path / "log.json")
+    said = windows(tmp_path / "a.json", "--workload", trace, "--processors-per-node", "16", "--count", "1", *SMALL).err
+    (problem,) = read_problems(tmp_path / "a.json")
     assert problem.name == "log-000"
     assert [(job.id, job.nodes) for job in problem.jobs] == [("2", 2), ("3", 2), ("5", 10)]
-    assert "log: jobs dropped, run time not positive: 1" in result.stderr
-    assert "log: jobs dropped, larger than the machine: 1" in result.stderr
-    assert "no requested time, run time used: 4" in result.stderr
+    assert "log: jobs dropped, run time not positive: 1" in said
+    assert "log: jobs dropped, larger than the machine: 1" in said
+    assert "no requested time, run time used: 4" in said
 
 
-def test_fewer_windows_than_asked_are_said(tmp_path: Path) -> None:
-    result = windows(tmp_path / "few.jsonl", "--jobs", "30", "--count", "50")
-    assert result.exit_code == 0, result.output
-    assert "fewer than the 50 asked for" in result.stderr
+def test_fewer_windows_than_asked_are_said(windows: Windows, tmp_path: Path) -> None:
+    assert "fewer than the 50 asked for" in windows(tmp_path / "few.jsonl", "--jobs", "30", "--count", "50").err
 
 
-def test_hops_and_pairs_reach_the_instance(tmp_path: Path) -> None:
-    out = tmp_path / "repo.jsonl"
-    assert windows(out, "--count", "1", "--hops", "1,3,5", "--pairs", "unordered", "--hop-cost", "7").exit_code == 0
-    (problem,) = read_problems(out)
+def test_hops_and_pairs_reach_the_instance(windows: Windows, tmp_path: Path) -> None:
+    windows(tmp_path / "a.jsonl", "--count", "1", "--hops", "1,3,5", "--pairs", "unordered", "--hop-cost", "7")
+    (problem,) = read_problems(tmp_path / "a.jsonl")
     assert (problem.topology.hops, problem.topology.pairs, problem.hop_cost) == ((1, 3, 5), "unordered", 7)
 
 
-def test_a_synthetic_window_has_what_was_asked(tmp_path: Path) -> None:
-    out = tmp_path / "L.json.gz"
-    result = generate("synthetic", "--idle", "300", "--jobs", "12", "--name", "L", "--load", "0.8", "--out", out)
-    assert result.exit_code == 0, result.output
-    (problem,) = read_problems(out)
+def test_synthetic_windows_have_what_was_asked_and_several_are_numbered_and_differ(run: Run, tmp_path: Path) -> None:
+    one, several = tmp_path / "L.json.gz", tmp_path / "a.jsonl"
+    asked = ("--idle", "300", "--jobs", "12", "--name", "L", "--load", "0.8")
+    assert run("generate", "synthetic", *asked, "--out", one).code == 0
+    (problem,) = read_problems(one)
     assert (problem.name, len(problem.idle_nodes), len(problem.jobs)) == ("L", 300, 12)
     assert problem.sizes.sum() <= 240
-
-
-def test_several_synthetic_windows_are_numbered_and_differ(tmp_path: Path) -> None:
-    arguments = ["synthetic", "--idle", "20", "--jobs", "2", "--max-nodes", "9", "--count", "3", "--seed", "4", *SMALL]
-    assert generate(*arguments, "--out", tmp_path / "a.jsonl").exit_code == 0
-    problems = read_problems(tmp_path / "a.jsonl")
+    small = ("--idle", "20", "--jobs", "2", "--max-nodes", "9", "--count", "3", "--seed", "4", *SMALL)
+    assert run("generate", "synthetic", *small, "--out", several).code == 0
+    problems = read_problems(several)
     assert [problem.name for problem in problems] == ["synthetic-000", "synthetic-001", "synthetic-002"]
     assert len({tuple(problem.idle_nodes.tolist()) for problem in problems}) == 3
 
 
-def test_the_command_is_light_to_import() -> None:
-    heavy = "{'numpy', 'numba', 'scipy', 'ortools', 'pyscipopt', 'pydantic', 'networkx'}"
-    code = f"import sys, allocopt.cli.generate; sys.exit(' '.join({heavy} & set(sys.modules)) or 0)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def test_windows_are_cut_from_the_authors_workload(shared_data: Path, tmp_path: Path) -> None:
-    out = tmp_path / "authors"
-    result = windows(out, "--workload", shared_data / "tjap" / "data_large_1800_40.txt.gz", "--count", "3")
-    assert result.exit_code == 0, result.output
-    assert sorted(path.name for path in out.iterdir())[0] == "data_large_1800_40-000.json"
+def test_windows_are_cut_from_the_authors_workload(windows: Windows, shared_data: Path, tmp_path: Path) -> None:
+    windows(tmp_path / "out", "--workload", shared_data / "tjap" / "data_large_1800_40.txt.gz", "--count", "3")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir())[0] == "data_large_1800_40-000.json"
 
 
 @pytest.mark.parametrize("model", ["lublin", "nsa", "asax"])

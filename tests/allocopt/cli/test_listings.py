@@ -1,9 +1,8 @@
 """What the program tells about itself, and what fits a terminal: schema, solvers, doctor, warmup, version, help."""
 
+import io
 import json
 import re
-from importlib.resources import files
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -32,19 +31,6 @@ def test_a_schema_is_one(run: Run, what: str) -> None:
     assert schema["title"] == f"allocopt {what} file"
     assert schema["description"]
     assert list(Draft202012Validator(schema).iter_errors({"format": "of something else"}))
-
-
-def test_files_of_the_program_obey_their_schema(run: Run, tmp_path: Path) -> None:
-    instance = Draft202012Validator(json.loads(run("schema").out))
-    lines = files("allocopt.data").joinpath("tiny.jsonl").read_text(encoding="utf-8").splitlines()
-    for line in lines:
-        instance.validate(json.loads(line))
-    solution = Draft202012Validator(json.loads(run("schema", "solution").out))
-    assert run("solve", "@tiny", "--solution", tmp_path).code == 0
-    paths = list(tmp_path.iterdir())
-    assert len(paths) == len(lines)
-    for path in paths:
-        solution.validate(json.loads(path.read_text(encoding="utf-8")))
 
 
 def test_every_solver_is_listed_with_what_it_takes(run: Run) -> None:
@@ -78,8 +64,13 @@ def test_the_doctor_lets_every_solver_work(run: Run) -> None:
     assert document["versions"]["version"] == __version__
 
 
-def test_the_doctor_s_lines_are_of_versions_and_solvers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def two_solvers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("allocopt.solving.protocol.solver_names", lambda kind=None: ["sequential", "best-fit"])
+
+
+@pytest.mark.usefixtures("two_solvers")
+def test_the_doctor_s_lines_are_of_versions_and_solvers(run: Run) -> None:
     answer = run("doctor")
     assert answer.code == 0
     assert answer.out.count(" works: ") == 2
@@ -87,6 +78,7 @@ def test_the_doctor_s_lines_are_of_versions_and_solvers(run: Run, monkeypatch: p
         assert any(line.split()[:1] == [name] for line in answer.out.splitlines())
 
 
+@pytest.mark.usefixtures("two_solvers")
 def test_the_doctor_s_limits_do_not_count_compiling(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     ready: list[Any] = []
     seen: list[bool] = []
@@ -95,7 +87,6 @@ def test_the_doctor_s_limits_do_not_count_compiling(run: Run, monkeypatch: pytes
         seen.append((solver.name, problem) in ready)
         return solve(problem, strategy, solver, **limits)
 
-    monkeypatch.setattr("allocopt.solving.protocol.solver_names", lambda kind=None: ["sequential", "best-fit"])
     monkeypatch.setattr(
         "allocopt.solving.solve.prepare",
         lambda solver, problems: ready.extend((solver.name, problem) for problem in problems),
@@ -105,11 +96,11 @@ def test_the_doctor_s_limits_do_not_count_compiling(run: Run, monkeypatch: pytes
     assert seen == [True] * 3
 
 
+@pytest.mark.usefixtures("two_solvers")
 def test_ctrl_c_ends_the_doctor(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def press(solver: Any, problem: Any, rng: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("allocopt.solving.protocol.solver_names", lambda kind=None: ["sequential", "best-fit"])
     monkeypatch.setattr(Sequential, "allocate", press)
     answer = run("doctor")
     assert (answer.code, answer.out, answer.err) == (130, "", "allocopt: interrupted\n")
@@ -177,38 +168,22 @@ def test_a_shell_completes_commands_and_names(
     assert set(capsys.readouterr().out.split()) == names
 
 
-Variables = pytest.MonkeyPatch
-
-
-def test_lines_may_be_as_long_as_they_like_where_there_is_no_terminal(
-    monkeypatch: Variables, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_long_text_goes_on_below_itself_or_near_the_margin_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setattr("sys.stdout", io.StringIO())
     assert screen_width() is None
-    print(listed({"a": "word " * 40}))
-    assert len(capsys.readouterr().out.splitlines()) == 1
-
-
-def test_a_long_text_goes_on_below_itself(monkeypatch: Variables) -> None:
+    assert len(listed({"a": "word " * 40}).splitlines()) == 1
     monkeypatch.setenv("COLUMNS", "30")
-    assert listed({"a": "one two three", "longer": "four five six seven eight", "none": ""}, "  ").splitlines() == [
-        "  a       one two three",
-        "  longer  four five six seven",
-        "          eight",
-        "  none",
-    ]
-
-
-def test_where_names_take_the_screen_a_text_goes_on_near_the_margin(monkeypatch: Variables) -> None:
+    texts = {"a": "one two three", "longer": "four five six seven eight", "none": ""}
+    lines = ["  a       one two three", "  longer  four five six seven", "          eight", "  none"]
+    assert listed(texts, "  ").splitlines() == lines
     monkeypatch.setenv("COLUMNS", "24")
-    assert listed({"a-long-name": "one two three four five"}).splitlines() == [
-        "a-long-name  one two",
-        "    three four five",
-    ]
+    lines = ["a-long-name  one two", "    three four five"]
+    assert listed({"a-long-name": "one two three four five"}).splitlines() == lines
 
 
 @pytest.mark.parametrize("command", ["solvers", "reproduce", "fetch-trace"])
-def test_listings_fit_a_narrow_terminal(run: Run, monkeypatch: Variables, command: str) -> None:
+def test_listings_fit_a_narrow_terminal(run: Run, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     answer = run(command)
     assert answer.code == 0

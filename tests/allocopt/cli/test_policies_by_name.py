@@ -51,39 +51,33 @@ def check_row(row: dict[str, Any], schedule: Schedule) -> None:
     assert row["jobs"] == len(schedule.start)
     assert row["makespan_s"] == pytest.approx(schedule.makespan_s)
     assert row["mean_wait_s"] == pytest.approx(schedule.wait_s.mean())
+    if isinstance(schedule, MulticoreSchedule):
+        assert row["energy_j"] == pytest.approx(schedule.energy_j)
 
 
 POLICIES = {name: allocopt.get_policy(name) for name in allocopt.policy_names()}
 
 
-@pytest.mark.parametrize("name", [name for name, policy in POLICIES.items() if not isinstance(policy, Action)])
-def test_a_policy_of_a_cluster_is_one_from_python_the_command_line_and_a_sweep(
-    run: Run, folder: Path, name: str
+@pytest.mark.parametrize(
+    ("name", "on_cores"), [("fcfs", True), *((name, isinstance(policy, Action)) for name, policy in POLICIES.items())]
+)
+def test_a_policy_is_one_from_python_the_command_line_and_a_sweep(
+    run: Run, folder: Path, name: str, on_cores: bool
 ) -> None:
     shape = MACHINES.get(name, {}).get("fat_tree")
     machine: Any = 4 if shape is None else allocopt.Platform.whole_nodes(allocopt.FatTree(*shape))
-    made = allocopt.simulate(allocopt.read_workload(folder / "jobs.swf"), machine, name, seed=SEED)
-    options = () if shape is None else ("--fat-tree", ",".join(map(str, shape)))
-    answer = run("simulate", folder / "jobs.swf", "--policy", name, "--seed", str(SEED), *options, "--json")
+    file, options, fields = "jobs.swf", () if shape is None else ("--fat-tree", ",".join(map(str, shape))), ""
+    if on_cores:
+        machine, jobs = read_machine(folder / "platform.toml"), read_irmasim(folder / "tasks.json")
+        file, options, fields = "tasks.json", ("--platform", folder / "platform.toml"), '\nplatform = "platform.toml"'
+        made = allocopt.simulate(jobs, machine, name, seed=SEED)
+    else:
+        fields = "" if shape is None else f"\nfat_tree = {shape}"
+        made = allocopt.simulate(allocopt.read_workload(folder / file), machine, name, seed=SEED)
+    answer = run("simulate", folder / file, "--policy", name, "--seed", str(SEED), *options, "--json")
     assert answer.code == 0, answer.err
-    check_row(answer.rows[0], made)
-    check_row(swept(folder, name, 'file = "jobs.swf"' + ("" if shape is None else f"\nfat_tree = {shape}")), made)
-
-
-@pytest.mark.parametrize("name", ["fcfs", *(name for name, policy in POLICIES.items() if isinstance(policy, Action))])
-def test_a_policy_of_a_multicore_machine_is_one_from_python_the_command_line_and_a_sweep(
-    run: Run, folder: Path, name: str
-) -> None:
-    machine, jobs = read_machine(folder / "platform.toml"), read_irmasim(folder / "tasks.json")
-    made = allocopt.simulate(jobs, machine, name, seed=SEED)
-    platform = ("--platform", folder / "platform.toml")
-    answer = run("simulate", folder / "tasks.json", *platform, "--policy", name, "--seed", str(SEED), "--json")
-    assert answer.code == 0, answer.err
-    row = swept(folder, name, 'file = "tasks.json"\nplatform = "platform.toml"')
-    assert isinstance(made, MulticoreSchedule)
-    for found in (answer.rows[0], row):
-        check_row(found, made)
-        assert found["energy_j"] == pytest.approx(made.energy_j)
+    for row in (answer.rows[0], swept(folder, name, f'file = "{file}"{fields}')):
+        check_row(row, made)
 
 
 def test_the_policies_are_all_there() -> None:

@@ -114,8 +114,6 @@ USAGE = {
         "bench @knapsacks --solvers lns": "solver 'lns' does not take knapsack; it takes placement, topology problems",
         "calibrate power powers.csv --plot plot.txt": "a plot's name ends in .svg, .png, .pdf",
         "fetch-trace nothing": "there is no trace 'nothing'; there are CEA-Curie, ",
-        "simulate jobs.csv --topology topology.conf --fat-tree 1,1,8": "fat_tree: fat_tree and topology both say how "
-        "large the machine is: give one",
         "generate windows --out x.json --max-nodes 99999999999999999999": "--max-nodes is 99999999999999999999",
         "generate synthetic --out x.json --idle 9 --jobs 2 --hop-cost 1e13": "--hop-cost is 10000000000000.0, must be",
     },
@@ -123,11 +121,9 @@ USAGE = {
         "--solver dpp": "allocopt: there is no solver 'dpp'; did you mean 'dp'?",
         "--solver ''": "allocopt: there is no solver ''",
         "--strategy sacs": "allocopt: strategy: is 'sacs', must be 'scas', 'dcas' or 'free'",
-        "--solver dp --strategy free": "allocopt: solver 'dp' does not take free; solvers that do: annealing",
         "--time-limit 0": "allocopt: the time limit is 0.0 s, must be positive",
         "--time-limit ten": "time_limit: is 'ten'",
         "--iterations 0": "allocopt: iterations: is 0, must be greater than or equal to 1",
-        "--iterations 9223372036854775808": "iterations: is 9223372036854775808, must be",
         "--option hottest": "allocopt: option 'hottest' must look like NAME=VALUE",
         "--no-such-option": "No such option: --no-such-option",
         "--seed -1": "seed: is -1, must be",
@@ -137,14 +133,12 @@ USAGE = {
     },
     "solve tiny.json --strategy scas": {
         "--solver dp --export x.mps": "has no model to export",
-        "--solver scip --export x.txt": "must end in one of .mps, .lp, .pb, .json",
         "--solver dp --cancel": "solver 'dp' has no option 'cancel'",
         "--solver dp --option x": "option 'x' must look like NAME=VALUE",
         "--solver dp --option =1": "option '=1' must look like NAME=VALUE",
         "--nodelist topology.conf": "is not about the 8 nodes of",
     },
     "solve windows.jsonl --exclude-nodes": {
-        "3,x": "hold 'x', must be numbers and ranges such as 3,7-9",
         "9-7": "hold '9-7', must rise within",
         "1,": "hold '', must be numbers",
         "5000": "exclude_nodes: paper-0: node 5000 is outside 0..999",
@@ -153,7 +147,6 @@ USAGE = {
     "solve @knapsacks": {
         "--strategy free": "strategy: tiny-means: a knapsack problem takes none",
         "--exclude-nodes 1": "exclude_nodes: tiny-means: a knapsack problem takes none",
-        "--solver lns": "'lns' does not take knapsack problems; solvers that do: auto, cp-sat, dp, greedy",
     },
     "solve guests.json --solver": {
         "lns": "'lns' does not take coallocation problems; solvers that do: assignment, auto, cp-sat",
@@ -162,14 +155,12 @@ USAGE = {
     "bench @tiny --solvers": {
         "''": "there is no solver ''",
         "dp,pd": "there is no solver 'pd'",
-        "dp:scas:free": "there is no strategy 'scas:free'; there are scas, dcas and free",
     },
     "bench @tiny --solvers dp:scas": {
         "--seeds ''": "--seeds must be whole numbers",
         "--seeds 1,,2": "--seeds must be whole numbers",
         "--seeds 1.5": "--seeds must be whole numbers",
         "--seeds 0,-1": "--seeds must not be negative",
-        "--iterations 0": "the iteration limit is 0, must be within 1",
         "--out rows.txt": "rows.txt must end in .csv or .json",
     },
     "convert": {
@@ -190,15 +181,9 @@ USAGE = {
         "--allocator no-such": "no solver 'no-such'",
         "--strategy no-such": "does not take no-such",
         "--min-jobs 3 --max-jobs 2": "below the least",
-        "--count 0": "Invalid value for '--count'",
-        "--jobs 0": "Invalid value for '--jobs'",
-        "--pods 0": "Invalid value for '--pods'",
-        "--period 0": "Invalid value for '--period'",
-        "--min-jobs 0": "Invalid value for '--min-jobs'",
+        **{f"--{one} 0": f"Invalid value for '--{one}'" for one in ("count", "jobs", "pods", "period", "min-jobs")},
     },
     "generate workload": {
-        "w.csv": "the name must end in",
-        "w.swf --processors 9": "must have at least 10 for the Lublin model",
         "w.swf --model nsa --processors 39": "--processors is 39, must be at least 40",
         "w.swf --jobs 0": "Invalid value for '--jobs'",
         "w.swf --model none": "Invalid value for '--model'",
@@ -214,8 +199,6 @@ USAGE = {
         "--prefix a/b": "cannot name instances",
     },
     "generate window --topology topology.conf --out out.json": {
-        "--idle n[01-09] --job 1=2": "there is no node 'n09'",
-        "--idle n[01 --job 1=2": "'n[01' has a bracket that is not closed",
         "--job 1=9": "none of the 1 jobs fits the 8 idle nodes",
         "--job 1": "--job 1: is '1', must be the id of a job and its number of nodes",
         "--job 1=2 --job 1=2": "--job: job '1' is given twice",
@@ -228,8 +211,6 @@ USAGE = {
     },
     "train --out run": {
         "nothing": "there is no training 'nothing'",
-        "nsa --network cnn-9": "network is 'cnn-9', must be one of fcn-1",
-        "nsa --seed 11": "reserved for evaluation",
         "nsa --option speed=1": "no option 'speed'",
         "nsa --trace jobs.swf": "no option 'trace'",
         "dras-ppo": "give --trace FILE",
@@ -240,8 +221,6 @@ USAGE = {
         "--allocators first,first": "--allocators is 'first,first', must be different names",
         "--allocators nobody": "nobody",
         "--schedulers ''": "--schedulers is '', must be different names",
-        "--schedulers easy,sjf+hard": "there is no backfilling 'hard'",
-        "--labels zone": "labels are those of Kubernetes nodes",
     },
     "sweep grid.toml": {
         "-o rows.txt": "rows.txt must end in .csv or .jsonl",
@@ -256,12 +235,9 @@ USAGE = {
         f"--fat-tree {'9' * 5000},1,1": FAT_TREE,
         "--fat-tree ²,1,1": FAT_TREE,
         "--fat-tree 1,2,2 --processors 4": "give one",
-        "--allocator dp": "allocator: needs to know how the nodes are connected: give fat_tree",
         "--fat-tree 1,2,2 --set strategy=scas": "strategy: is that of an allocator, which is not given",
         "--policy window --fat-tree 1,2,2 --allocator dp": "'window' allocates by itself",
-        "--policy window --fat-tree 1,2,2 --option period_s=1e-300": "must be within 0.001 and",
         "--explain 77": "there is no job 77 to explain in log",
-        "--processors 3 --set processors_per_node=4": "processors: 3 are less than one node of 4",
         "--set police=sjf": "police: is an unknown field; did you mean 'policy'?",
         "--set policy": "--set 'policy' must look like FIELD=VALUE",
         "--processors many": "processors: is 'many', must be a valid integer",
@@ -272,27 +248,21 @@ USAGE = {
         "--no-dependencies": "--no-dependencies is --set dependencies=false, or dependencies in the file of --spec",
         "--exact-estimates": "--exact-estimates is --set exact_estimates=true",
         "--energy-csv x.csv": "energy_csv: goes with platform, which is not given",
-        "--set execution=baseline": "execution: goes with platform, which is not given",
     },
     "simulate workload.json --platform platform.toml": {
-        "--backfill easy": "backfill: does not go with platform",
-        "--processors 4": "processors: does not go with platform",
-        "--set backfill_order=sjf": "backfill_order: does not go with platform",
-        "--set exact_estimates=true": "exact_estimates: does not go with platform",
+        **{
+            f"--set {field}": f"{field.partition('=')[0]}: does not go with platform"
+            for field in ("backfill=easy", "processors=4", "backfill_order=sjf", "exact_estimates=true")
+        },
         "--event-order sequential": "event_order: does not go with platform",
-        "--policy void": "policy 'void' starts no job, so that none would ever end",
-        "--policy sjf": "there is no policy 'sjf' of a multicore platform",
         "--set sharing=0": "sharing: is 0.0, must be greater than 0",
         "--set placement=placed.csv --policy shortest-random": "policy: does not go with placement",
     },
     "simulate halves.swf --policy": {
-        "static-50 --backfill easy": "'static-50' is a scheduler of its own: it takes no backfilling",
-        "asax --fat-tree 2,2,2": "fat_tree: does not go with policy 'asax'",
         "sjf --set profiles=t.toml": "profiles: goes with policies by which jobs share",
         "asax --option period_s=0": "period_s is 0, must be positive",
         "asax --option loss=money": "must be one of limit, degradation",
         "asax --option idle_weight=-1": "idle_weight is -1, must not be negative",
-        "static-50 --option percent=95": "the quota is 95 %",
     },
 }
 # No command overwrites what it reads, or writes two answers into one file.
@@ -329,8 +299,6 @@ UNREADABLE = {
         "solve none.json": "allocopt: none.json: No such file or directory",
         "solve folder.csv": "allocopt: folder.csv: Is a directory",
         "solve now.json window.json": "window.json: name: 'window' is the name of an instance in",
-        "verify tiny.json tiny.json": "must be 'allocopt-solution'",
-        "verify solution.json solution.json": "must be 'allocopt-instance'",
         "bench @tiny --solvers dp:scas --best-known no-such-file": "no-such-file: No such file",
         "bench @tiny --solvers dp:scas --json --out folder.csv": "folder.csv",
         "bench @tiny --solvers dp:scas --json --out log.swf/rows.csv": "log.swf/rows.csv",
@@ -340,8 +308,6 @@ UNREADABLE = {
         "report none.csv": "allocopt: none.csv: No such file",
         "what-if --trace none.csv --topology topology.conf": "none.csv: No such file",
         "what-if --trace jobs.csv --topology none.conf": "none.conf: No such file",
-        "what-if --trace jobs.csv --topology topology.conf --columns job=nothing": "has no column 'nothing', which is "
-        "to mean job",
         "what-if --trace big.csv --topology topology.conf": "allocopt: big: none of its 1 jobs fits 8 nodes",
         f"simulate {LONG}": f"allocopt: {LONG}: File name too long",
         f"convert {LONG} out.swf": f"allocopt: {LONG}: File name too long",
@@ -354,7 +320,6 @@ UNREADABLE = {
         "--processors 4 --set processors_per_node=3": "job 2: asks for 2 nodes, the machine has 1; skip",
     },
     "simulate halves.swf --policy asax": {
-        "": "job 1: its executable is 5, there are profiles of 1 montage",
         "--set profiles=none.toml": "none.toml: ",
         "--option experts=none.toml": "none.toml: ",
         "--set profiles=halves.toml --option save_knowledge=halves.swf": "halves.swf",
@@ -381,7 +346,6 @@ CONTENTION = "rate_mb_s,others_rate_mb_s,others,factor\n"
 SCHEDULE = "job_id,submit,start,end,processors,run,estimate\n"
 PLACED = "job_id,node,start_s\n"
 CUT = json.dumps(INSTANCE)[:-9]
-BATSIM = {"nb_res": 1, "jobs": [{"id": 1, "subtime": 0, "res": "x", "profile": "p"}], "profiles": {}}
 
 
 def solution(**changes: object) -> str:
@@ -396,14 +360,8 @@ BAD_FILES: dict[str, list[tuple[str, str]]] = {
         (f"{LOCALITY}\ncpu,depth-first,1,10,11", "line 2: workload is 'cpu', must be one of compute, network, unknown"),
         (f"{LOCALITY}\ncompute,wide,1,10,11", "line 2: policy is 'wide', must be one of depth-first, breadth-first"),
         (f"{LOCALITY}\ncompute,depth-first,1.5,9,9", "line 2: gpus is '1.5', must be a whole number within 0 .. 2^53"),
-        (
-            f"{LOCALITY}\ncompute,depth-first,1e30,9,9",
-            "line 2: gpus is '1e30', must be a whole number within 0 .. 2^53",
-        ),
-        (
-            f"{LOCALITY}\ncompute,depth-first,1,0,11",
-            "line 2: requested_s is '0', must be a number of seconds, more than",
-        ),
+        (f"{LOCALITY}\ncompute,depth-first,1e30,9,9", "line 2: gpus is '1e30', must be a whole number within 0"),
+        (f"{LOCALITY}\ncompute,depth-first,1,0,11", "line 2: requested_s is '0', must be a number of seconds, more"),
         (f"{LOCALITY},gpus\ncompute,depth-first,1,10,11,2", "line 1: has the column gpus 2 times"),
         (f"{LOCALITY}\ncompute,depth-first,1,10,x", "line 2: service_s is 'x', must be a number"),
         (f"{LOCALITY}\ncompute,depth-first,1,10", "line 2: does not have 5 columns as line 1"),
@@ -412,10 +370,7 @@ BAD_FILES: dict[str, list[tuple[str, str]]] = {
         ("active_cores\n1\n", "line 1: has no column power_w; the columns of measurements are active_cores, power_w"),
         ("active_cores,power_w\n1,x\n", "line 2: power_w is 'x', must be a number, not negative"),
         ("active_cores,power_w\n", "holds no measurements"),
-        (
-            "active_cores,power_w\n1,5\n1,6\n0,1\n",
-            "power: must be measured with at least two numbers of active cores, 0 not counted",
-        ),
+        ("active_cores,power_w\n1,5\n1,6\n0,1\n", "power: must be measured with at least two numbers of active cores"),
         ("active_cores,power_w\n1,9\n2,8\n", "power: the fitted line is -1 W per active core"),
         ("active_cores,power_w,stalled_cores\n1,9,1\n2,11,2\n3,13,3\n", "stalled_cores: follows from"),
         ("active_cores,power_w,stalled_cores\n1,5,2\n2,9,0\n", "stalled_cores: is somewhere above"),
@@ -427,15 +382,12 @@ BAD_FILES: dict[str, list[tuple[str, str]]] = {
         (CONTENTION + "1,1,1,1\n1,1,2,1\n" * 6, "factor: is nowhere below 0.99: there is no contention to fit"),
         (CONTENTION + "1,1,1,0\n1,1,2,0\n" * 6, "factor: is 0 somewhere, must be positive"),
     ],
-    "convert bad.json out.swf": [(json.dumps(BATSIM), "jobs[0].res: is 'x', must be a valid integer")],
-    "convert bad.swf out.json": [("1 2 3\n", "line 1: has 3 columns")],
     "solve bad.json": [(CUT, f"line 1, column {CUT.rindex(chr(34)) + 1}: is not JSON: Unterminated string")],
     "solve tiny.json bad.json --solution solutions --json": [(json.dumps({**INSTANCE, "jobs": []}), "jobs: ")],
     "verify tiny.json bad.json": [
         (solution(objective=15000.1), "the stated objective is 15000.1, recomputed it is 15000"),
         (solution(allocation=None), "the solution holds no allocation"),
         (solution(instance="another"), "instance: 'another' is not in"),
-        (solution(version=2), "version: is 2, this program reads version 1"),
     ],
     "solve tiny.json --solver dp --strategy scas --warm-start bad.json": [
         (solution(allocation=None), "allocation: is null"),
@@ -461,18 +413,10 @@ BAD_FILES: dict[str, list[tuple[str, str]]] = {
         (f"{PLACED}7,up,0\n8,left,0\n9,left,0\n", "job 'job7': was started on 'up', there is no such node"),
         ("job_id,node,start_s,duration_s\n7,left,0,0\n", "line 2: duration_s is '0', must be positive"),
     ],
-    "simulate bad.json --platform platform.toml": [
-        (
-            json.dumps({"jobs": [{"id": "a", "subtime": 0, "res": 3, **PROFILE}]}),
-            "job 'a': asks for 1 node with 3 cores",
-        )
-    ],
     "simulate --spec bad.toml": [
         ('trace = "log.swf"\npolice = "sjf"\n', "police: is an unknown key; did you mean 'policy'?"),
         ('trace = "log.swf"\nmax_jobs = 0\n', "max_jobs: is 0, must be greater than or equal to 1"),
         ('trace = "log.swf"\nfat_tree = [2, 2]\n', "fat_tree: is '2,2', must be three positive numbers"),
-        ('trace = "log.swf"\nlabels = ["x"]\n', "labels: needs to know how the nodes are connected"),
-        ('trace = "log.swf"\nstrategy = "best"\n', "strategy: is 'best', must be 'scas', 'dcas' or 'free'"),
         ("trace = 3\n", "trace: is 3, must be a valid string"),
     ],
     "generate window --topology topology.conf --out out.json --queue bad.txt": [

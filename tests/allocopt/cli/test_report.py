@@ -1,7 +1,6 @@
 """``allocopt report``, and the page of ``what-if``."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -91,17 +90,6 @@ def test_what_if_writes_a_page(run: Run, site: Path) -> None:
         assert said in text()
 
 
-@pytest.mark.slow
-def test_the_nrel_sample_becomes_a_page(run: Run, shared_data: Path, tmp_path: Path) -> None:
-    answer = run(
-        "what-if", "--trace", shared_data / "slurm_jobs" / "nrel_eagle_sample.csv", "--topology",
-        shared_data / "slurm_topology" / "ubhpc-medium.topology.conf", "--schedulers", "easy,sjf+easy",
-        "--report", tmp_path / "report.html",
-    )  # fmt: skip
-    assert answer.code == 0
-    assert 100_000 < (tmp_path / "report.html").stat().st_size < 5_000_000
-
-
 @pytest.mark.parametrize("package", ["vl_convert", "jinja2"])
 def test_a_missing_package_is_5(run: Run, site: Path, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)
@@ -112,16 +100,6 @@ def test_a_missing_package_is_5(run: Run, site: Path, monkeypatch: pytest.Monkey
         answer = run(*command)
         assert (answer.code, answer.out) == (5, "")
         assert answer.lines_of_error[-1].endswith("pip install 'allocopt[plot]'")
-
-
-def test_asking_for_help_loads_nothing_of_it() -> None:
-    code = (
-        "import runpy, contextlib, sys\nsys.argv = ['allocopt', 'report', '--help']\n"
-        "with contextlib.suppress(SystemExit): runpy.run_module('allocopt', run_name='__main__')\n"
-        "print(*{'vl_convert', 'jinja2', 'numpy', 'numba'} & sys.modules.keys())"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == ""
 
 
 def test_shipped_instances_are_drawn_by_their_names(run: Run, site: Path) -> None:

@@ -1,123 +1,91 @@
 """The published JSON Schema says what the readers read."""
 
+import copy
+import functools
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from support.coallocations import coallocations
+from support.knapsacks import knapsacks
+from support.placements import small_placements
+from support.side import ruled_windows
 
 from allocopt.cli.schema import SchemaName, _json_schema
-
-HEAD = {"format": "allocopt-instance", "version": 1}
-SOLVED = {"format": "allocopt-solution", "version": 1, "status": "OPTIMAL", "objective": 1.5, "bound": 1.5}
-INSTANCE: dict[str, Any] = {
-    **HEAD,
-    "kind": "topology",
-    "name": "a",
-    "topology": {"kind": "tree", "levels": [{"x": [0, 1], "y": [2]}, {"top": ["x", "y"]}], "pairs": "unordered"},
-    "idle_nodes": [0, 2],
-    "jobs": [{"id": "1", "nodes": 2}],
-}
-RULED = {
-    "id": "1",
-    "nodes": 2,
-    "only_in": [{"level": "leaf", "groups": ["x", 1]}],
-    "not_in": [],
-    "within": 1,
-    "prefer": {"level": "leaf", "penalty": 5},
-    "segments": {"nodes": 2, "level": 1},
-}
-KNAPSACK: dict[str, Any] = {
-    **HEAD,
-    "kind": "knapsack",
-    "name": "k",
-    "capacity": {"nodes": 5},
-    "jobs": [{"id": "1", "request": {"nodes": 2}, "wait_s": 5, "estimate_s": 60, "value": 1.5}],
-}
-SELECTED = {**SOLVED, "instance": "k", "solver": "dp", "selected": ["1"]}
-COALLOCATION: dict[str, Any] = {
-    **HEAD,
-    "kind": "coallocation",
-    "name": "c",
-    "hosts": [{"id": "h", "cores": 8, "profile": [{"share": 1, "cpu": 0.5}], "remaining_s": 60, "walltime_s": 90}],
-    "guests": [{"id": "g", "cores": 2, "profile": [{"share": 1, "cpu": 1}], "remaining_s": 30, "walltime_s": 40}],
-    "quotas": [0.25, 0.5],
-    "max_slowdown": 1.5,
-}
-PLACED = {**SOLVED, "instance": "c", "solver": "scip", "placements": [{"guest": "g", "host": "h", "quota": 0.25}]}
-OPTIONAL = {
-    "max_guest_slowdown", "max_guests", "objective", "degradation_weight", "sharing", "interference", "pairs",
-}  # fmt: skip
-FAT_TREE = {"kind": "fat-tree", "pods": 1, "leaves_per_pod": 1, "nodes_per_leaf": 3, "hops": [1, 2, 3]}
-OPEN = {**SOLVED, "bound": None}
-SOLUTION = {**OPEN, "instance": "a", "strategy": "free", "solver": "dp", "allocation": {"1": [0, 2]}}
-BEST_KNOWN = {"a": {"scas": {"objective": 5, "proved": True}}}
-GOOD: list[tuple[SchemaName, Any]] = [
-    ("instance", INSTANCE),
-    ("instance", {**INSTANCE, "topology": FAT_TREE, "hop_cost": 0.5}),
-    ("instance", {**INSTANCE, "jobs": [RULED], "fragmentation_weight": 0.5}),
-    ("solution", SOLUTION),
-    ("solution", {**SOLUTION, "objective": None, "allocation": None, "status": "UNKNOWN", "seed": 3}),
-    ("solution", {**SOLUTION, "strategy": "dcas", "order": ["1"]}),
-    ("best-known", BEST_KNOWN),
-    ("best-known", {"k": {"": {"objective": 5, "proved": True}}}),
-    ("instance", KNAPSACK),
-    ("instance", {**KNAPSACK, "objective": "linear", "weights": [1, 0, 0.5], "slots": [2, 3], "used": {"nodes": 1}}),
-    ("solution", SELECTED),
-    ("solution", {**SELECTED, "strategy": None, "slots": {"1": 0}}),
-    ("instance", COALLOCATION),
-    ("instance", {**COALLOCATION, "objective": "response", "sharing": "shares", "interference": {"io": 0.5}}),
-    ("instance", {**COALLOCATION, "pairs": [{"host": "h", "guest": "g", "host_slowdown": 1, "guest_slowdown": 2}]}),
-    ("solution", PLACED),
-    ("solution", {**PLACED, "placements": None, "objective": None, "status": "UNKNOWN"}),
-]
-BAD: list[tuple[SchemaName, Any]] = [
-    ("instance", {**INSTANCE, "version": 2}),
-    ("instance", {**INSTANCE, "strategy": "free"}),
-    ("instance", {**INSTANCE, "idle_nodes": [0, 2.5]}),
-    ("instance", {**INSTANCE, "jobs": [{"id": 1, "nodes": 2}]}),
-    ("instance", {**INSTANCE, "topology": {**FAT_TREE, "pods": 0}}),
-    ("instance", {**INSTANCE, "hop_cost": 0}),
-    ("instance", {**KNAPSACK, "idle_nodes": [1]}),
-    ("instance", {**KNAPSACK, "objective": "best"}),
-    ("instance", {**KNAPSACK, "capacity": {"nodes": 0.5}}),
-    ("instance", {**KNAPSACK, "weights": [1, 2]}),
-    ("instance", {**COALLOCATION, "quotas": []}),
-    ("instance", {**COALLOCATION, "max_slowdown": 0.5}),
-    ("instance", {**COALLOCATION, "hosts": [{**COALLOCATION["hosts"][0], "wait_s": 5}]}),
-    ("solution", {**PLACED, "placements": [{"guest": "g", "host": "h"}]}),
-    ("solution", {**PLACED, "selected": ["g"]}),
-    ("solution", {**SELECTED, "strategy": "free"}),
-    ("solution", {**SELECTED, "selected": ["1"], "allocation": {"1": [0]}}),
-    ("solution", {**SOLUTION, "status": "optimal"}),
-    ("solution", {key: value for key, value in SOLUTION.items() if key != "bound"}),
-    ("solution", {**SOLUTION, "order": [1]}),
-]
+from allocopt.errors import BadFileError
+from allocopt.files.models import check_header, validated
+from allocopt.problems.instances import object_from_problem, shipped_problems
+from allocopt.problems.kind import get_kind, kind_names
+from allocopt.solving.solution_files import BestKnownFile, object_from_result
+from allocopt.solving.solve import solve
 
 
-@pytest.mark.parametrize(
-    ("what", "model", "example", "optional"),
-    [
-        ("instance", "TopologyInstanceModel", INSTANCE, {"hop_cost", "fragmentation_weight"}),
-        ("instance", "KnapsackInstanceModel", KNAPSACK, {"objective", "weights", "total", "used", "slots"}),
-        ("solution", "TopologySolutionModel", SOLUTION, {"seed", "solver_version", "order"}),
-        ("solution", "KnapsackSolutionModel", SELECTED, {"strategy", "seed", "solver_version", "slots"}),
-        ("instance", "CoallocationInstanceModel", COALLOCATION, OPTIONAL),
-        ("solution", "CoallocationSolutionModel", PLACED, {"strategy", "seed", "solver_version"}),
-    ],
+@functools.cache
+def validator(what: SchemaName) -> Draft202012Validator:
+    return Draft202012Validator(_json_schema(what))
+
+
+@functools.cache
+def solution(kind: str, strategy: str | None = None) -> dict[str, Any]:
+    problem = shipped_problems(kind)[0]
+    solver = {"placement": "cons-tres", "topology": "sequential"}.get(kind, "greedy")
+    return object_from_result(problem, solve(problem, strategy, solver))
+
+
+def is_read(what: SchemaName, value: Any) -> bool:
+    """Whether the reader of a kind takes the structure of a file."""
+    models = [getattr(get_kind(kind).codec, f"{what}_model", BestKnownFile) for kind in kind_names()]
+    for model in models:
+        with suppress(BadFileError):
+            validated(model, value if model is BestKnownFile else check_header(value, "it", f"allocopt-{what}"), "it")
+            return True
+    return False
+
+
+PROBLEMS = st.one_of(
+    *(ruled_windows(), knapsacks(resources=2, slots=True), small_placements()),
+    *(coallocations(), coallocations(several=True), coallocations(measured=True)),
 )
-def test_a_schema_requires_and_allows_the_keys_of_the_format(
-    what: SchemaName, model: str, example: dict[str, Any], optional: set[str]
-) -> None:
-    whole: Any = _json_schema(what)
-    schema = whole["$defs"][model]
-    assert {"$ref": f"#/$defs/{model}"} in whole["anyOf"]
-    assert sorted(schema["required"]) == sorted(example)
-    assert schema["properties"].keys() - example.keys() == optional
-    assert schema["additionalProperties"] is False
+OBJECTS: dict[SchemaName, st.SearchStrategy[Any]] = {
+    "instance": PROBLEMS.map(object_from_problem),
+    "solution": st.sampled_from([*((kind, None) for kind in kind_names()), ("topology", "dcas")]).map(
+        lambda how: solution(*how)
+    ),
+    "best-known": st.just(
+        {"a": {"scas": {"objective": 5, "proved": True}}, "k": {"": {"objective": 5.5, "proved": False}}}
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("what", "example", "is_valid"), [*((*one, True) for one in GOOD), *((*one, False) for one in BAD)]
-)
-def test_a_schema_takes_and_refuses_what_the_reader_does(what: SchemaName, example: Any, is_valid: bool) -> None:
-    jsonschema = pytest.importorskip("jsonschema")
-    assert jsonschema.Draft202012Validator(_json_schema(what)).is_valid(example) is is_valid
+@st.composite
+def changed(draw: st.DrawFn, value: Any) -> Any:
+    """Draw a value of which a key is missing or added, or one part is another one."""
+    holder = whole = copy.deepcopy(value)
+    while True:
+        key = draw(st.sampled_from(sorted(holder) if isinstance(holder, dict) else range(len(holder))))
+        if not holder[key] or not isinstance(holder[key], dict | list) or draw(st.booleans()):
+            break
+        holder = holder[key]
+    way = draw(st.sampled_from(["drop", "add", "replace"])) if isinstance(holder, dict) else "replace"
+    if way == "drop":
+        del holder[key]
+    elif way == "add":
+        holder["dcas"] = holder[key]
+    else:
+        holder[key] = draw(
+            st.sampled_from([None, True, -1, 0, 1, 2.5, "", "x", [], {}, [1, 2], ["x"], [0.5], {"x": 1}])
+        )
+    return whole
+
+
+@pytest.mark.parametrize("what", OBJECTS)
+@settings(max_examples=100)
+@given(data=st.data())
+def test_a_schema_takes_and_refuses_what_the_reader_does(what: SchemaName, data: st.DataObject) -> None:
+    value = data.draw(OBJECTS[what])
+    assert validator(what).is_valid(value)
+    other = data.draw(changed(value))
+    assert validator(what).is_valid(other) is is_read(what, other)

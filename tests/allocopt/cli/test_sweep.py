@@ -3,13 +3,10 @@
 import csv
 import json
 import os
-import pty
 import re
 import signal
 import sqlite3
 import sys
-import termios
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -267,37 +264,3 @@ def test_ctrl_c_keeps_what_is_done_says_how_to_go_on_and_no_second_driver_is_let
     assert wait_for(lambda: not members(process.pid))
     assert not table.exists()
     assert Status.read(table).running == 0
-
-
-END = "\0"
-
-
-@pytest.mark.parametrize("columns", [0, 40, 80, 200])
-def test_a_terminal_shows_progress_on_one_line(
-    run: Run, grid: Path, columns: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parent, child = pty.openpty()
-    termios.tcsetwinsize(child, (24, columns))
-    with ThreadPoolExecutor() as reader, open(child, "w", encoding="utf-8") as terminal:
-        shown = reader.submit(everything, parent)
-        with monkeypatch.context() as here:
-            here.setattr(sys, "stderr", terminal)
-            assert run("sweep", grid, "--workers", "1").code == 0
-        # It is not closed for good: what looks after the memory of workers holds on to standard error.
-        terminal.write(END)
-        terminal.flush()
-        text = shown.result().decode().removesuffix(END)
-    pieces = [piece for line in text.split("\n") for piece in line.split("\r")]
-    # What stays may be longer than a line.
-    assert max(len(piece) for piece in pieces if not piece.startswith("allocopt: ")) == min(columns or 80, 80) - 1
-    assert any("of 8 cells, 0:0" in piece for piece in pieces)
-    assert text.rstrip().split("\r")[-1].startswith("allocopt: 8 of 8 cells, 0:0")
-
-
-def everything(terminal: int) -> bytes:
-    """Read a terminal until its other side says that it is the end."""
-    shown = b""
-    with open(terminal, "rb", buffering=0) as file:
-        while not shown.endswith(END.encode()):
-            shown += file.read(4096)
-    return shown

@@ -20,12 +20,6 @@ def generated_trace(path: Path) -> Path:
 SMALL = ("--option", "updates=2", "--option", "environments=8", "--option", "window_epochs=1")
 
 
-def test_without_a_name_it_lists_what_can_be_trained(run: Run) -> None:
-    answer = run("train")
-    assert answer.code == 0
-    assert "nsa" in answer.out.split()
-
-
 @pytest.mark.slow
 def test_a_training_leaves_weights_and_learning_curve_and_can_be_solved_with(
     run: Run, tmp_path: Path, tiny: Path
@@ -67,7 +61,10 @@ def test_an_agent_learns_from_a_trace_and_schedules_it(run: Run, tmp_path: Path)
     assert told.code == 0
 
 
-def test_without_torch_it_says_what_to_install(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_torch_it_lists_what_can_be_trained_and_says_what_to_install(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "nsa" in run("train").out.split()
     monkeypatch.setattr("learned.rl.training.find_spec", lambda name: None)
     answer = run("train", "nsa", "--out", tmp_path / "run")
     assert "'torch', which is not installed: allocopt[train]" in answer.refusal(5)

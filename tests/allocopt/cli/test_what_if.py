@@ -67,7 +67,7 @@ def test_what_the_site_did_stands_first(run: Run, monkeypatch: pytest.MonkeyPatc
         nodes = np.array(["n[01-02]", "n[01,08]", "n03", "n[05-06],gone"], dtype=object)
         return dataclasses.replace(read, recorded_start=read.submit + 100.0, recorded_nodes=nodes)
 
-    monkeypatch.setattr("allocopt.traces.reading.read_workload", with_record)
+    monkeypatch.setattr("allocopt.experiments.simulations.read_workload", with_record)
     asked = (*WHAT_IF, "--allocators", "first")
     answer = run(*asked)
     assert answer.out.splitlines()[3].split()[1:6] == ["as", "recorded", "|", "100", "|"]
@@ -136,12 +136,12 @@ def run_two(ran: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @pytest.mark.slow
-def test_the_nrel_sample_on_a_real_topology(run: Run, shared_data: Path) -> None:
+def test_the_nrel_sample_on_a_real_topology_gives_rows_and_a_page(run: Run, shared_data: Path) -> None:
     trace = shared_data / "slurm_jobs" / "nrel_eagle_sample.csv"
     real = shared_data / "slurm_topology" / "ubhpc-medium.topology.conf"
-    record, *rows = run(
-        "what-if", "--trace", trace, "--topology", real, "--allocators", "first,best-fit,lns", "--json"
-    ).rows
+    site = ("what-if", "--trace", trace, "--topology", real)
+    record, *rows = run(*site, "--allocators", "first,best-fit,lns", "--report", "page.html", "--json").rows
+    assert 100_000 < Path("page.html").stat().st_size < 5_000_000
     assert [row["jobs"] for row in (record, *rows)] == [995] * 4
     assert record["allocator"] == "as recorded"
     assert rows[1]["mean_hop_cost"] < 0.9 * rows[0]["mean_hop_cost"]

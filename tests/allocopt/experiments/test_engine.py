@@ -1,8 +1,10 @@
 """Whatever the order of finishing and whoever dies: every cell ends with one row."""
 
 import io
+import os
+import re
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from support.sweep_tasks import AnsweringTask, CountingTask, DyingTask, HangingT
 
 from allocopt.errors import UsageError
 from allocopt.experiments.cells import Answer, Grid, Row, run_task
-from allocopt.experiments.engine import Executor, Here, Progress, run
+from allocopt.experiments.engine import Executor, Here, run
 from allocopt.experiments.store import Status, Store
 from allocopt.experiments.workers import LocalWorkers
 
@@ -52,8 +54,8 @@ class DrawnExecutor:
 def drive(grid: Grid, executor: Executor, folder: Path) -> tuple[list[Row], str]:
     told, in_order = io.StringIO(), []
     with closing(Store(folder / "rows.csv", ME)) as store:
-        progress = Progress(len(grid.cells), 0, told)
-        rows = run(grid, store, executor, progress=progress, on_row=lambda cell, row: in_order.append(row))
+        runs = nullcontext(executor)
+        rows = run(grid, store, lambda: runs, out=told, on_row=lambda cell, row: in_order.append(row))
         kept = store.rows()
         assert rows == [kept.get(cell.key, row) for cell, row in zip(grid.cells, rows, strict=True)]
         assert in_order == [row for row in rows if row["status"] != "failed"]
@@ -85,14 +87,15 @@ def test_only_what_is_not_finished_is_run_again(tmp_path_factory: pytest.TempPat
         rows, told = drive(grid, executor, folder)
         # The cell that failed is tried again.
         assert set(executor.began) == set(range(7)) - first
-        assert told == "allocopt: i0 seed 6 failed: cannot be run\n"
+        kept = f"allocopt: {len(first)} of 7 cells are in {folder / 'rows.csv.sqlite'}\n" if first else ""
+        assert told == f"{kept}allocopt: i0 seed 6 failed: cannot be run\n"
         assert values(rows)[6] == ("failed", None)
         first = set(range(6))
 
 
 def test_processes_run_cells_with_one_thread_each(tmp_path: Path) -> None:
     grid = grid_of(*(AnsweringTask(f"i{number % 2}", number) for number in range(6)), ThreadsTask("i5", 0))
-    with LocalWorkers(grid, 2) as executor:
+    with closing(LocalWorkers(grid, 2)) as executor:
         rows, told = drive(grid, executor, tmp_path)
     assert values(rows) == [*(("done", number % 2 + number) for number in range(6)), ("done", "1")]
     assert told == ""
@@ -109,7 +112,7 @@ def test_processes_run_cells_with_one_thread_each(tmp_path: Path) -> None:
 def test_a_cell_whose_worker_dies_is_run_again_and_fails_in_the_end(tmp_path: Path, way: str, reason: str) -> None:
     dying = [DyingTask("i1", deaths, str(tmp_path / f"deaths{deaths}"), deaths, way) for deaths in (2, 3)]
     grid = grid_of(AnsweringTask("i1", 0), *dying, *(AnsweringTask("i1", seed) for seed in range(4, 8)))
-    with LocalWorkers(grid, 2) as executor:
+    with closing(LocalWorkers(grid, 2)) as executor:
         rows, told = drive(grid, executor, tmp_path)
     expected = [("done", 1), ("done", 3), ("failed", None), *(("done", 1 + seed) for seed in range(4, 8))]
     assert values(rows) == expected
@@ -121,7 +124,7 @@ def test_a_cell_whose_worker_dies_is_run_again_and_fails_in_the_end(tmp_path: Pa
 @pytest.mark.slow
 def test_a_cell_that_hangs_fails_at_its_deadline_and_its_worker_is_replaced(tmp_path: Path) -> None:
     grid = grid_of(HangingTask("i1", 0), *(AnsweringTask("i1", seed) for seed in (1, 2)))
-    with LocalWorkers(grid, 1) as executor:
+    with closing(LocalWorkers(grid, 1)) as executor:
         rows, told = drive(grid, executor, tmp_path)
     assert values(rows) == [("failed", None), ("done", 2), ("done", 3)]
     assert told == "allocopt: i1 seed 0 failed: it did not answer within 0.1 s, so its worker was ended\n"
@@ -131,7 +134,7 @@ def test_a_fresh_process_knows_nothing_of_what_ran_before(tmp_path: Path) -> Non
     grid = grid_of(*(CountingTask("i1", seed) for seed in range(3)))
     for fresh, counts in ((False, [1, 2, 3]), (True, [1, 1, 1])):
         folder = tmp_path / str(fresh)
-        with LocalWorkers(grid, 1, fresh=fresh) as executor:
+        with closing(LocalWorkers(grid, 1, fresh=fresh)) as executor:
             rows, _ = drive(grid, executor, folder)
         assert [row["value"] for row in rows] == counts
 
@@ -142,3 +145,24 @@ def test_an_error_in_this_process_ends_the_run_and_keeps_what_is_finished(tmp_pa
         drive(grid, Here(grid), tmp_path)
     status = Status.read(tmp_path / "rows.csv")
     assert (status.total, status.done, status.failed, status.running, status.left) == (3, 1, 0, 0, 2)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 2
+
+
+@pytest.mark.parametrize("columns", [0, 40, 80, 200])
+def test_a_terminal_shows_progress_on_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((columns, 24)))
+    grid, terminal = grid_of(*(AnsweringTask("i0", seed) for seed in range(8))), Terminal()
+    with closing(Store(tmp_path / "rows.csv", ME)) as store:
+        run(grid, store, lambda: nullcontext(Here(grid)), out=terminal)
+    pieces = re.split(r"[\r\n]", terminal.getvalue())
+    # What stays may be longer than a line.
+    assert max(len(piece) for piece in pieces if not piece.startswith("allocopt: ")) == min(columns or 80, 80) - 1
+    assert any(piece.startswith("3 of 8 cells, 0:0") for piece in pieces)
+    assert pieces[-2].startswith("allocopt: 8 of 8 cells, 0:0")

@@ -5,7 +5,7 @@ from support.windows import paper_window, window
 
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
-from allocopt.experiments.grids import bench_grid, compare, contenders
+from allocopt.experiments.grids import bench_grid, compare
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import get_solver
 from allocopt.solving.solution_files import BestKnown
@@ -14,9 +14,10 @@ BUDGET = Budget(iterations=20)
 
 
 def test_a_solver_runs_under_each_strategy_that_it_takes() -> None:
-    pairs = contenders(["sequential", "dp", "annealing : dcas"], ["free", "scas", "dcas"], ["topology"])
+    solvers, strategies = ["sequential", "dp", "annealing : dcas"], ["free", "scas", "dcas"]
+    cells = bench_grid([paper_window(0)], solvers, strategies, [0], BUDGET).grid.cells
     asked = [("sequential", "free"), ("sequential", "scas"), ("sequential", "dcas"), ("dp", "scas"), ("dp", "dcas")]
-    assert [(pair.solver.name, pair.strategy) for pair in pairs] == [*asked, ("annealing", "dcas")]
+    assert [(cell.identity["solver"], cell.identity["strategy"]) for cell in cells] == [*asked, ("annealing", "dcas")]
 
 
 @pytest.mark.parametrize(
@@ -31,23 +32,16 @@ def test_an_unknown_strategy_and_a_solver_that_takes_none_are_refused(
     name: str, strategies: list[str], fault: str
 ) -> None:
     with pytest.raises(UsageError, match=fault):
-        contenders([name], strategies, ["topology"])
+        compare([paper_window(0)], [name], strategies)
 
 
 def test_a_refused_instance_is_left_out_and_its_reason_kept() -> None:
     large = window(FatTree(10, 10, 10), range(300), list(range(1, 20)), name="large")
-    pairs = contenders(["dp", "sequential:scas"], ["scas"], ["topology"])
-    made = bench_grid([large, paper_window(0)], pairs, [0, 1], BUDGET)
-    assert [
-        tuple(cell.identity[name] for name in ("instance", "solver", "strategy", "seed")) for cell in made.grid.cells
-    ] == [
-        ("large", "sequential", "scas", 0),
-        ("large", "sequential", "scas", 1),
-        ("paper-0", "dp", "scas", 0),
-        ("paper-0", "dp", "scas", 1),
-        ("paper-0", "sequential", "scas", 0),
-        ("paper-0", "sequential", "scas", 1),
-    ]
+    made = bench_grid([large, paper_window(0)], ["dp", "sequential:scas"], ["scas"], [0, 1], BUDGET)
+    names = ("instance", "solver", "strategy", "seed")
+    pairs = (("large", "sequential"), ("paper-0", "dp"), ("paper-0", "sequential"))
+    expected = [(*pair, "scas", seed) for pair in pairs for seed in (0, 1)]
+    assert [tuple(cell.identity[name] for name in names) for cell in made.grid.cells] == expected
     assert list(made.refusals) == ["dp"]
     assert len(made.refusals["dp"]) == 1
     assert made.refusals["dp"][0].startswith("large: its tables")

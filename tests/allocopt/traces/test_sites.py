@@ -17,7 +17,7 @@ from allocopt.cli.main import main
 from allocopt.cluster.reading import read_cluster
 from allocopt.cluster.request import Request
 from allocopt.errors import BadFileError
-from allocopt.experiments.tasks import content_digest
+from allocopt.experiments.grids import content_digest
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from allocopt.cluster.request import Request
 from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.experiments.tasks import content_digest
+from allocopt.experiments.grids import content_digest
 from allocopt.traces.workload import OVERSIZED, PRECEDING_LOST, SURPLUS, Precedence, Workload
 
 
