@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from allocopt.cluster.topology import Tree
-from allocopt.report.html.figures.gantt import NodeGantt, gantt_figure
+from allocopt.report.html.figures.gantt import _lanes, gantt_figure
 from allocopt.report.html.timeline import Timeline
 
 
@@ -56,7 +56,6 @@ def test_nodes_on_an_axis_have_their_names(timeline: Callable[..., Timeline]) ->
 
 def test_jobs_that_share_a_node_have_lanes_of_their_own() -> None:
     start, end = np.array([0.0, 1.0, 2.0, 5.0]), np.array([4.0, 3.0, 9.0, 6.0])
-    gantt = NodeGantt(["a", "b", "c", "d"], np.array([0, 0, 0, 0]), start, end, ["n1"])
-    lane, lanes = gantt.lanes(np.arange(4))
+    lane, lanes = _lanes(np.zeros(4, dtype=np.int64), start, end, 1)
     assert lane.tolist() == [0, 1, 2, 0]
     assert lanes.tolist() == [3]

@@ -14,7 +14,7 @@ from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.figures.gantt import gantt_figure
 from allocopt.report.html.figures.tree import TreePicture
 from allocopt.report.html.page import page_text, write_report
-from allocopt.report.html.sections.schedules import _timelines_section, distributions_figure
+from allocopt.report.html.sections.schedules import _timelines_section, schedule_figures
 from allocopt.report.html.timeline import Timeline
 
 HOSTILE = (
@@ -53,7 +53,7 @@ def section(timeline: Callable[..., Timeline]) -> Section:
     figures = (
         gantt_figure(hostile),
         TreePicture(FatTree(2, 2, 4), owner, HOSTILE, node_names=names).figure(),
-        distributions_figure(dict.fromkeys(HOSTILE, hostile)),
+        schedule_figures(dict.fromkeys(HOSTILE, hostile))[0],
     )
     table = Table(HOSTILE[0], (Column(HOSTILE[1]), Column("number", 2)), tuple((name, -1.5) for name in HOSTILE))
     return Section(HOSTILE[0], HOSTILE[1], ((HOSTILE[0], HOSTILE[1]),), HOSTILE, (*figures, table))

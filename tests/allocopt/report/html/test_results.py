@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from allocopt.errors import BadFileError
-from allocopt.report.html.results import EXPECTED, Kind, ResultFile, SolveRecord
+from allocopt.report.html.results import _EXPECTED, Kind, ResultFile, SolveRecord
 from allocopt.report.what_if import WhatIfRow
 
 SOLVE = {
@@ -63,12 +63,12 @@ def test_a_file_is_told_by_its_content(tmp_path: Path, text: str, kind: Kind) ->
         ("", "is empty, must hold a result"),
         (" \n\n", "is empty, must hold a result"),
         ("job_id;submit;start;end\n1;0;0;5\n", "line 1: has no comma: the cells of a result have commas between them"),
-        ("hello\n", EXPECTED),
-        ("a,b\n1,x\n", EXPECTED),
-        ("SwitchName=a Nodes=x,y\nSwitchName=b Nodes=z\n", EXPECTED),
-        ("a,b\n2,1\n1,1\n", EXPECTED),
-        ("a,a\n1,1\n", EXPECTED),
-        ('{"a": 1}\n', EXPECTED),
+        ("hello\n", _EXPECTED),
+        ("a,b\n1,x\n", _EXPECTED),
+        ("SwitchName=a Nodes=x,y\nSwitchName=b Nodes=z\n", _EXPECTED),
+        ("a,b\n2,1\n1,1\n", _EXPECTED),
+        ("a,a\n1,1\n", _EXPECTED),
+        ('{"a": 1}\n', _EXPECTED),
         ("update,loss\n", "holds no rows"),
         ("update,loss\n1\n", "line 2: does not have 2 columns as line 1"),
         ("[]", "holds no rows"),

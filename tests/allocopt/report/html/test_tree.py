@@ -43,7 +43,8 @@ def trees(draw: st.DrawFn) -> Topology:
 def said(picture: TreePicture) -> list[str]:
     """Return what the cells say when a reader points at them."""
     (panel,) = picture.figure().draw(LIGHT)
-    return [row["d"] for layer in panel.spec()["layer"] for row in layer["data"]["values"] if row.get("d")]
+    rows = [row for layer in panel.spec()["layer"] for row in layer["data"]["values"]]
+    return [row["description"] for row in rows if row.get("description")]
 
 
 @given(trees(), st.sampled_from((259.0, 605.0, 1_000.0)))
