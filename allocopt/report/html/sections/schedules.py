@@ -16,6 +16,7 @@ from allocopt.report.plot import Axis, Colours, Figure, Panel, evenly
 from allocopt.report.words import EN_DASH, duration, number, percent, time_unit
 from allocopt.simulator.metrics import MeasuredJobs
 from allocopt.simulator.multicore.simulation import DURATION
+from allocopt.simulator.schedule import JobTimes
 
 _MOST_GANTTS = 4
 _MOST_PROCESSORS = 10**12
@@ -76,7 +77,12 @@ def _timelines_section(lines: Mapping[str, Timeline], source: str = "") -> Secti
         (f"of {line.size:,} processors in use", percent(line.utilization)),
         ("from first to last", duration(line.makespan_s)),
     )
-    measured = MeasuredJobs(line.processors, line.times(), np.zeros(len(line.start), dtype=np.bool_), None)
+    measured = MeasuredJobs(
+        line.processors,
+        JobTimes.of(line.waits_s, line.end - line.start),
+        np.zeros(len(line.start), dtype=np.bool_),
+        None,
+    )
     held = {
         str(each.most) if each.fewest == each.most else f"{each.fewest}{EN_DASH}{each.most}": each.statistics
         for each in measured.by_size(slice(None))
