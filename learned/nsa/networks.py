@@ -42,8 +42,9 @@ class _Layer(NamedTuple):
     @property
     def weight_shape(self) -> tuple[int, ...]:
         """Shape of its weights, outputs and inputs first; empty where it has none."""
-        tails: dict[int, tuple[int, ...]] = {DENSE: (), CONVOLUTION: (self.width,)}
-        return (self.outputs, self.inputs, *tails[self.kind]) if self.kind in tails else ()
+        if self.kind == TANH:
+            return ()
+        return (self.outputs, self.inputs) if self.kind == DENSE else (self.outputs, self.inputs, self.width)
 
     @property
     def n_parameters(self) -> int:
@@ -55,10 +56,11 @@ class _Layer(NamedTuple):
         channels, length = shape
         if self.kind == TANH:
             return shape
-        is_dense = self.kind == DENSE
-        if not (channels * length == self.inputs if is_dense else channels == self.inputs and length >= self.width):
-            raise ValueError(f"{self} does not take an input of shape {shape}")
-        return (1, self.outputs) if is_dense else (self.outputs, (length - self.width) // self.stride + 1)
+        if self.kind == DENSE and channels * length == self.inputs:
+            return 1, self.outputs
+        if self.kind == CONVOLUTION and channels == self.inputs and length >= self.width:
+            return self.outputs, (length - self.width) // self.stride + 1
+        raise ValueError(f"{self} does not take an input of shape {shape}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +88,7 @@ class Architecture:
 
     def with_outputs(self, n: int) -> "Architecture":
         """Return the same network with another number of outputs of its last, dense layer."""
-        last = self.layers[-1]
-        if last.kind != DENSE:
-            raise ValueError(f"the last layer of {self.name} is {last}, must be dense")
-        return Architecture(self.name, self.input, (*self.layers[:-1], last._replace(outputs=n)))
+        return Architecture(self.name, self.input, (*self.layers[:-1], self.layers[-1]._replace(outputs=n)))
 
     def pack(self, weights: Mapping[str, Float32Array]) -> "PackedNetwork":
         """Arrange weights for the kernel; raises ValueError if a parameter is missing or has another shape."""

@@ -9,8 +9,7 @@ one's second layer. So it does not matter how leaves, pods and jobs are numbered
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from numba import int64, types
-from numba.experimental import structref
+from numba import int64
 
 from allocopt.arrays import Float32Array, FloatArray, IntArray
 from allocopt.kernels.arrays import put, record_type, stable_order
@@ -271,28 +270,6 @@ SHAPES: dict[str, tuple[int, ...]] = {
     "scores_bias": (2,),
 }
 WEIGHTS, PREDICTION = record_type(Weights), record_type(Prediction)
-
-
-@structref.register
-class _NetworkType(types.StructRef):
-    pass
-
-
-class Network(structref.StructRefProxy):
-    """The parameters in one place that kernels are handed by a pointer."""
-
-    weights: Weights
-
-
-structref.define_proxy(Network, _NetworkType, ["weights"])
-NETWORK = _NetworkType((("weights", WEIGHTS),))  # type: ignore[no-untyped-call]
-
-
-@kernel(NETWORK(WEIGHTS), allocates=True)
-def network_of(weights: Weights) -> Network:
-    """Put parameters in one place."""
-    network: Network = Network(weights)  # type: ignore[no-untyped-call]
-    return network
 
 
 @inlined

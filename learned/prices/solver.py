@@ -37,16 +37,7 @@ from heuristics.topology.lns.state import (
     note_nodes,
 )
 from learned.prices.insertion import bound_alone, insert_priced
-from learned.prices.network import (
-    NETWORK,
-    SHAPES,
-    Network,
-    Prediction,
-    Weights,
-    features_of,
-    network_of,
-    predict,
-)
+from learned.prices.network import SHAPES, WEIGHTS, Prediction, Weights, features_of, predict
 from learned.weights import FOLDER, SUFFIX, Card, check_shapes, load_weights
 
 INSERTION_S, SHARE = 2e-10, 0.5
@@ -101,7 +92,7 @@ class LnsPrices(Lns):
         return TopologySolver.solve(self, problem, budget, seed, warm_start, on_incumbent)
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
-        return (network_of, _begin_guided, *START_KERNELS, search_neighbourhoods)
+        return (_begin_guided, *START_KERNELS, search_neighbourhoods)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         if run.clock.expired():
@@ -112,12 +103,12 @@ class LnsPrices(Lns):
         if seconds > SHARE * run.clock.remaining():
             return Lns(self.steps).search(problem, run, budget, seed)
         window, moves = Window.of(problem), self.moves(n_jobs)
-        state, most = self.begin_guided(window, self.loaded()[1], moves, seed)
+        state, most = self.begin_guided(window, self.loaded(), moves, seed)
         run.prove(window.cost(most))
         cooling = self._cooling(n_jobs, warm=True)
         return self._walk(window, self._better(window, state, moves, run), run, budget, cooling)
 
-    def loaded(self) -> tuple[Weights, Network]:
+    def loaded(self) -> Weights:
         """Return the network's parameters; raises `BadFileError` if the file holds no such network."""
         path = FOLDER / f"{SHIPPED}{SUFFIX}" if self.weights == SHIPPED else Path(self.weights)
         return load_weights(path, SHIPPED, _packed)
@@ -126,19 +117,16 @@ class LnsPrices(Lns):
         moves = Lns.moves(self, n_jobs)
         return moves._replace(worse=WORSE, rivals=RIVALS, guidance=self.guidance, fading=self.fading)
 
-    def begin_guided(self, window: Window, network: Network, moves: Moves, seed: int) -> tuple[State, float]:
+    def begin_guided(self, window: Window, weights: Weights, moves: Moves, seed: int) -> tuple[State, float]:
         """Begin the guided search of a window; return its state, and a bound of what allocations save, in hops."""
-        tree, sizes = window.tree, window.encoding.sizes
-        state, most = _begin_guided(
-            tree, sizes, network, self.fading, self.hunt, self.most_removed, moves, folded(seed)
-        )
+        told = (self.fading, self.hunt, self.most_removed)
+        state, most = _begin_guided(window.tree, window.encoding.sizes, weights, *told, moves, folded(seed))
         return state, float(most)
 
 
-def _packed(arrays: Mapping[str, Float32Array], card: Card) -> tuple[Weights, Network]:
+def _packed(arrays: Mapping[str, Float32Array], card: Card) -> Weights:
     check_shapes(SHAPES, arrays)
-    weights = Weights(*(np.ascontiguousarray(arrays[name]) for name in SHAPES))
-    return weights, network_of(weights)
+    return Weights(*(np.ascontiguousarray(arrays[name]) for name in SHAPES))
 
 
 class _Glance(NamedTuple):
@@ -197,16 +185,16 @@ def begin_following(
     return state, min(seen.alone.sum(), seen.most)
 
 
-@kernel(BEGUN(GROUP_TREE, int64[::1], NETWORK, float64, float64, int64, MOVES, int64), allocates=True)
+@kernel(BEGUN(GROUP_TREE, int64[::1], WEIGHTS, float64, float64, int64, MOVES, int64), allocates=True)
 def _begin_guided(
     tree: GroupTree,
     sizes: IntArray,
-    network: Network,
+    weights: Weights,
     fading: float,
     hunt: float,
     most_removed: int,
     moves: Moves,
     seed: int,
 ) -> tuple[State, float]:
-    prediction = predict(network.weights, features_of(tree, sizes))
+    prediction = predict(weights, features_of(tree, sizes))
     return begin_following(tree, sizes, prediction, fading, hunt, most_removed, moves, seed)

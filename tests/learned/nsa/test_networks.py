@@ -51,11 +51,6 @@ def test_layers_that_do_not_fit_are_refused(layers: tuple[_Layer, ...]) -> None:
         Architecture("wrong", (2, 4), layers)
 
 
-def test_only_a_dense_last_layer_can_be_replaced() -> None:
-    with pytest.raises(ValueError, match="must be dense"):
-        Architecture("bare", (1, 4), (_Layer(DENSE, 4, 4), _Layer(TANH))).with_outputs(1)
-
-
 def random_weights(architecture: Architecture, rng: np.random.Generator) -> dict[str, Float32Array]:
     weights: dict[str, Float32Array] = {}
     for index, layer in enumerate(architecture.layers):

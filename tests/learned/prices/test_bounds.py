@@ -20,7 +20,7 @@ from formulations.topology.free.pricing import Demand, Pricing
 from heuristics.topology.lns.state import Window, parts_of
 from learned.prices.insertion import bound_alone, dual_bound, imitate, insert_priced
 from learned.prices.learner import _improved
-from learned.prices.network import SHAPES, Weights, features_of, network_of, predict
+from learned.prices.network import SHAPES, Weights, features_of, predict
 from learned.prices.solver import LnsPrices, glance
 
 seeds = st.integers(0, 2**16)
@@ -149,7 +149,7 @@ def test_a_glance_holds_bounds_and_a_valid_allocation_that_saves_what_it_says(
     problem: TopologyProblem, seed: int
 ) -> None:
     window, weights, solver = Window.of(problem), random_weights(seed), LnsPrices(most_removed=5)
-    state, most = solver.begin_guided(window, network_of(weights), solver.moves(3), seed)
+    state, most = solver.begin_guided(window, weights, solver.moves(3), seed)
     told = predict(weights, features_of(window.tree, window.encoding.sizes))
     seen = glance(window.tree, window.encoding.sizes, told, 0.5, True)
     allocation = window.allocation(state)
@@ -200,7 +200,7 @@ def test_imitation_leads_to_the_known_allocation_and_teaches_nothing_there(seed:
 def test_it_is_valid_and_never_worse_than_what_was_known(seed: int) -> None:
     problem = paper_window(seed)
     known = solve(problem, "free", "best-fit").solution
-    found = _improved(problem, known, LnsPrices().loaded()[0], 100, np.random.default_rng(seed))
+    found = _improved(problem, known, LnsPrices().loaded(), 100, np.random.default_rng(seed))
     assert verify(problem, found) < problem.objective(known)
-    again = _improved(problem, found, LnsPrices().loaded()[0], 1, np.random.default_rng(seed))
+    again = _improved(problem, found, LnsPrices().loaded(), 1, np.random.default_rng(seed))
     assert problem.objective(again) <= problem.objective(found)

@@ -10,7 +10,7 @@ from support.windows import paper_window, windows
 from allocopt.arrays import Encoding
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import encode, group_tree
-from learned.prices.learner import _Batch, _PriceNetwork
+from learned.prices.learner import _PriceNetwork
 from learned.prices.network import Features, Prediction, features_of, predict
 
 seeds = st.integers(0, 2**16)
@@ -39,7 +39,7 @@ def assert_equal_to_torch(problems: list[TopologyProblem], seed: int) -> None:
     batch = [seen(encode(problem)) for problem in problems]
     own = [predict(network.weights(), features) for features in batch]
     with torch.no_grad():
-        prices, worths, scores = network(_Batch.of(batch))
+        prices, worths, scores = network(batch)
     unit = np.repeat([features.unit for features in batch], [len(features.leaves) for features in batch])
     for found, expected in (
         (np.concatenate([p.prices for p in own]), unit * prices.numpy()),
