@@ -45,8 +45,7 @@ class Shuffled(LnsPrices):
     def begin_guided(self, window: Window, weights: Weights, moves: Moves, seed: int) -> tuple[State, float]:
         assert self.predictions is not None
         told, sizes = self.predictions[id(window.problem)], window.encoding.sizes
-        most_removed = self.most_removed
-        return begin_following(window.tree, sizes, told, self.fading, self.hunt, most_removed, moves, folded(seed))
+        return begin_following(window.tree, sizes, told, self.hunt, self.most_removed, moves, folded(seed))
 
 
 def small_windows(family: str) -> Iterator[TopologyProblem]:
@@ -131,7 +130,7 @@ def bound_rows(family: str, known: Sequence[tuple[TopologyProblem, float]]) -> I
     for problem, best in known:
         window = Window.of(problem)
         told = predict(weights, features_of(window.tree, window.encoding.sizes))
-        seen = glance(window.tree, window.encoding.sizes, told, LnsPrices().fading, True)
+        seen = glance(window.tree, window.encoding.sizes, told, LnsPrices().fading)
         alone = float(seen.alone.sum())
         bounds = [1 - window.cost(saving) / best for saving in (alone, min(alone, seen.most))]
         gaps.append([*bounds, window.cost(seen.saving) / best - 1])
