@@ -1,7 +1,8 @@
 """Tables for a terminal are right and fit it."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 from support.workloads import workload
@@ -13,19 +14,12 @@ from allocopt.simulator.metrics import Trim, measure
 from allocopt.simulator.schedule import Schedule
 from allocopt.solving.solution_files import BestKnown
 
+SOLVE = SolveRow("w", "topology", "free", "greedy", "FEASIBLE", 100.0, None, None, 0.001, 0)
 
-def row(
-    solver: str = "greedy",
-    strategy: str | None = "free",
-    objective: float | None = 100.0,
-    runtime_s: float = 0.001,
-    status: str = "FEASIBLE",
-    best: float | None = None,
-    scas: float | None = None,
-) -> BenchRow:
-    solve = SolveRow("w", "topology", strategy, solver, status, objective, None, None, runtime_s, 0)
+
+def row(best: float | None = None, scas: float | None = None, **fields: Any) -> BenchRow:
     known = [None if value is None else BestKnown(value, True) for value in (best, scas)]
-    return BenchRow(solve, "1", *known)
+    return BenchRow(replace(SOLVE, **fields), "1", *known)
 
 
 def lines(*rows: BenchRow) -> list[dict[str, str]]:
@@ -60,15 +54,14 @@ def test_the_share_proved_is_over_all_solves_and_times_are_median_and_greatest()
 
 
 def test_lines_come_in_the_order_in_which_solver_and_strategy_first_appear() -> None:
-    rows = [row("z", "free"), row("a", "scas"), row("z", "dcas"), row("a", "scas"), row("z", "free"), row("k", None)]
+    order = [("z", "free"), ("a", "scas"), ("z", "dcas"), ("a", "scas"), ("z", "free"), ("k", None)]
+    rows = [row(solver=solver, strategy=strategy) for solver, strategy in order]
     found = [(line["solver"], line["strategy"], line["solves"]) for line in lines(*rows)]
     assert found == [("z", "free", "2"), ("a", "scas", "2"), ("z", "dcas", "1"), ("k", "-", "1")]
     assert len(summary_table([]).splitlines()) == 2
 
 
 JOBS = workload([(1, 0.0, 100.0, 1, 100.0), (2, 0.0, 20.0, 4, 90.0), (3, 10.0, 10.0, 3, 40.0)])
-
-
 MADE = Schedule(JOBS, 8, JOBS.submit, np.array([0.0, 0.0, 2010.0]), np.array([100.0, 20.0, 2020.0]))
 
 
@@ -95,7 +88,5 @@ def test_the_tables_hold_every_measure_and_a_line_per_class_of_size() -> None:
     assert [line[0] for line in lines if line[:1] and line[0] in ("1", "2-4", "5-16", "all")] == ["1", "2-4", "all"]
     assert ["utilization", "0.012995"] in lines
     assert ["jobs that waited longer than 86,400 s", "0"] in lines
-    assert [line[0] for line in lines if line and line[0].startswith("fragmentation")] == [
-        "fragmentation of idle nodes, level 1",
-        "fragmentation of idle nodes, level 2",
-    ]
+    levels = [line[0] for line in lines if line and line[0].startswith("fragmentation")]
+    assert levels == [f"fragmentation of idle nodes, level {level}" for level in (1, 2)]

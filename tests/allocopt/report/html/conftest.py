@@ -1,8 +1,10 @@
 """Schedules and a browser for the tests of reports."""
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,37 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
     yield driver
     driver.quit()
+
+
+@pytest.fixture(scope="session")
+def seen(browser: Any) -> Callable[..., AbstractContextManager[None]]:
+    """Let the browser be that wide, in a mode of colours, as a medium."""
+
+    @contextmanager
+    def seen(width: int, mode: str, media: str = "") -> Iterator[None]:
+        screen = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+        features = [{"name": "prefers-color-scheme", "value": mode}]
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
+        try:
+            yield
+        finally:
+            browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+            browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+
+    return seen
+
+
+@pytest.fixture(scope="session")
+def requests(browser: Any) -> Callable[[str], set[str]]:
+    """Addresses that a page asked for; the browser's own first tab may be loading at the same time."""
+
+    def requests(page: str) -> set[str]:
+        events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+        sent = [each["params"] for each in events if each["method"] == "Network.requestWillBeSent"]
+        return {each["request"]["url"] for each in sent if each["documentURL"] == page}
+
+    return requests
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,7 @@
 """The page in a real browser."""
 
-import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from allocopt.report.html.page import write_report
 from allocopt.report.html.sections.schedules import _timelines_section
 from allocopt.report.html.timeline import Timeline
 
+Seen = Callable[..., AbstractContextManager[None]]
 TABLE = Table(
     "Numbers",
     (Column("name"), Column("number", 1), *(Column(f"a column that takes its place {n}", 0) for n in range(9))),
@@ -39,25 +39,6 @@ def page(tmp_path_factory: pytest.TempPathFactory, timeline: Callable[..., Timel
     return path
 
 
-@contextmanager
-def seen(browser: Any, width: int, mode: str) -> Iterator[None]:
-    """Let the browser be that wide and like that mode."""
-    screen = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-    features = [{"name": "prefers-color-scheme", "value": mode}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    yield
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-
-
-def requests(browser: Any, page: Path) -> list[str]:
-    """Addresses that a page asked for; the browser's own first tab may be loading at the same time."""
-    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    sent = [each["params"] for each in events if each["method"] == "Network.requestWillBeSent"]
-    return [each["request"]["url"] for each in sent if each["documentURL"] == page.as_uri()]
-
-
 def column(browser: Any, number: int) -> list[str]:
     """Texts of a column of the first table."""
     script = "return [...document.querySelector('table').tBodies[0].rows].map(r => r.cells[arguments[0]].innerText)"
@@ -72,13 +53,15 @@ def style(browser: Any, selector: str, name: str) -> str:
     return value
 
 
-def test_the_page_opens_from_a_file_without_an_error_or_a_request(browser: Any, page: Path) -> None:
+def test_the_page_opens_from_a_file_without_an_error_or_a_request(
+    browser: Any, requests: Callable[[str], set[str]], page: Path
+) -> None:
     browser.get(page.as_uri())
     assert browser.title == "A page"
     assert browser.get_log("browser") == []
-    asked = requests(browser, page)
+    asked = requests(page.as_uri())
     assert page.as_uri() in asked
-    assert [url for url in asked if not url.startswith(("file://", "data:"))] == []
+    assert all(url.startswith(("file://", "data:")) for url in asked)
     assert browser.execute_script("return document.querySelectorAll('figure .scroll > svg').length") == 6
 
 
@@ -97,10 +80,10 @@ def test_titles_of_columns_sort_the_table(browser: Any, page: Path) -> None:
     assert browser.execute_script(sorts) == ["ascending", None]
 
 
-def test_light_and_dark_differ_on_the_page_and_in_figures(browser: Any, page: Path) -> None:
+def test_light_and_dark_differ_on_the_page_and_in_figures(browser: Any, seen: Seen, page: Path) -> None:
     found = {}
     for mode in ("light", "dark"):
-        with seen(browser, 1_000, mode):
+        with seen(1_000, mode):
             browser.get(page.as_uri())
             found[mode] = style(browser, "body", "backgroundColor"), style(browser, ".plot text", "fill")
     assert found["light"][0] == "rgb(255, 255, 255)"
@@ -108,8 +91,8 @@ def test_light_and_dark_differ_on_the_page_and_in_figures(browser: Any, page: Pa
 
 
 @pytest.mark.parametrize("width", [320, 375, 640, 641, 1_400])
-def test_only_boxes_that_say_so_scroll_sideways(browser: Any, page: Path, width: int) -> None:
-    with seen(browser, width, "light"):
+def test_only_boxes_that_say_so_scroll_sideways(browser: Any, seen: Seen, page: Path, width: int) -> None:
+    with seen(width, "light"):
         browser.get(page.as_uri())
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
         assert browser.execute_script("return document.body.scrollWidth") <= width
@@ -119,15 +102,11 @@ def test_only_boxes_that_say_so_scroll_sideways(browser: Any, page: Path, width:
         assert browser.execute_script("return document.querySelector('.table .hint').hidden") is not hides
 
 
-def test_a_printed_page_is_light_and_has_no_box_that_scrolls(browser: Any, page: Path) -> None:
+def test_a_printed_page_is_light_and_has_no_box_that_scrolls(browser: Any, seen: Seen, page: Path) -> None:
     browser.get(page.as_uri())
-    features = [{"name": "prefers-color-scheme", "value": "dark"}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": features})
-    try:
+    with seen(1_000, "dark", "print"):
         assert style(browser, "body", "backgroundColor") == "rgb(255, 255, 255)"
         assert style(browser, ".scroll", "overflow") == "visible"
-    finally:
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
 
 
 def test_a_series_is_toggled_by_its_name_in_the_legend(browser: Any, page: Path) -> None:
@@ -161,15 +140,11 @@ def test_the_wheel_with_control_zooms_and_a_double_click_goes_back(browser: Any,
     browser.get(page.as_uri())
     seen_part = "return document.querySelector('.scroll > svg').viewBox.baseVal.width"
     whole = browser.execute_script(seen_part)
-    wheel = (
-        "document.querySelector('.scroll > svg').dispatchEvent(new WheelEvent('wheel', "
-        "{ctrlKey: arguments[0], deltaY: -200, bubbles: true, cancelable: true}))"
-    )
+    dispatch = "document.querySelector('.scroll > svg').dispatchEvent(new "
+    wheel = dispatch + "WheelEvent('wheel', {ctrlKey: arguments[0], deltaY: -200, bubbles: true, cancelable: true}))"
     browser.execute_script(wheel, False)
     assert browser.execute_script(seen_part) == whole
     browser.execute_script(wheel, True)
     assert browser.execute_script(seen_part) < whole
-    browser.execute_script(
-        "document.querySelector('.scroll > svg').dispatchEvent(new MouseEvent('dblclick', {bubbles: true}))"
-    )
+    browser.execute_script(dispatch + "MouseEvent('dblclick', {bubbles: true}))")
     assert browser.execute_script(seen_part) == whole

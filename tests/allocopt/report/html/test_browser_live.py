@@ -1,9 +1,9 @@
 """The local page of a live service in a real browser."""
 
-import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,21 @@ def journal(tmp_path: Path) -> Path:
     return a_journal(tmp_path / "j.jsonl", time.time() - 60)
 
 
-@pytest.fixture
-def address(journal: Path) -> Iterator[str]:
+@contextmanager
+def served(journal: Path) -> Iterator[str]:
+    """Serve the page of a journal; return its address."""
     with PageServer(LivePage(Follower(journal)), 0) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         yield f"http://127.0.0.1:{server.port}/"
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def address(journal: Path) -> Iterator[str]:
+    with served(journal) as address:
+        yield address
 
 
 def until(browser: Any, script: str) -> None:
@@ -42,7 +49,7 @@ def until(browser: Any, script: str) -> None:
 
 
 def test_the_page_renews_itself_keeps_what_its_reader_chose_and_asks_nobody_else(
-    browser: Any, address: str, journal: Path
+    browser: Any, requests: Callable[[str], set[str]], address: str, journal: Path
 ) -> None:
     browser.get_log("performance")
     browser.get_log("browser")
@@ -59,25 +66,19 @@ def test_the_page_renews_itself_keeps_what_its_reader_chose_and_asks_nobody_else
     assert browser.title == "Cluster virtual, live"
     assert browser.execute_script("return document.images.length") == 0
     assert browser.get_log("browser") == []
-    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    sent = [each["params"]["request"]["url"] for each in events if each["method"] == "Network.requestWillBeSent"]
-    assert {url for url in sent if not url.startswith(("data:", "chrome:"))} == {address}
+    assert {url for url in requests(address) if not url.startswith("data:")} == {address}
 
 
 def test_what_comes_and_goes_is_shown_and_a_server_that_is_gone_is_told(browser: Any, tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     with Journal(path) as journal:
         journal.write("begun", time.time(), format=FORMAT, mode="advise", solver="auto")
-        with PageServer(LivePage(Follower(path)), 0) as server:
-            thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-            thread.start()
-            browser.get(f"http://127.0.0.1:{server.port}/")
+        with served(path) as address:
+            browser.get(address)
             assert browser.execute_script("return document.querySelectorAll('nav a').length") == 2
             journal.write("window", time.time(), **window(["1"]))
             until(browser, "document.querySelectorAll('nav a').length === 4")
             assert browser.execute_script("return document.querySelectorAll('figure .hint').length") == 3
-            server.shutdown()
-            thread.join()
     until(browser, "document.querySelector('header p').textContent.startsWith('This page is no longer renewed')")
     # That it cannot be reached is the browser's own error.
     browser.get_log("browser")
@@ -85,17 +86,12 @@ def test_what_comes_and_goes_is_shown_and_a_server_that_is_gone_is_told(browser:
 
 @pytest.mark.parametrize("width", [320, 390, 1_400])
 @pytest.mark.parametrize("mode", ["light", "dark"])
-def test_nothing_but_boxes_that_say_so_scrolls_sideways(browser: Any, address: str, width: int, mode: str) -> None:
-    screen = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-    features = [{"name": "prefers-color-scheme", "value": mode}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    try:
+def test_nothing_but_boxes_that_say_so_scrolls_sideways(
+    browser: Any, seen: Callable[..., AbstractContextManager[None]], address: str, width: int, mode: str
+) -> None:
+    with seen(width, mode):
         browser.get(address)
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
         background = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
         assert (background == "rgb(255, 255, 255)") is (mode == "light")
         assert browser.get_log("browser") == []
-    finally:
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})

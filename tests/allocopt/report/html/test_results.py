@@ -33,6 +33,11 @@ def csv_of(*rows: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "result"
+
+
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
@@ -51,8 +56,7 @@ def csv_of(*rows: dict[str, Any]) -> str:
         ('{"format": "allocopt-instance"}\n{"format": "allocopt-instance"}\n', Kind.INSTANCE),
     ],
 )
-def test_a_file_is_told_by_its_content(tmp_path: Path, text: str, kind: Kind) -> None:
-    path = tmp_path / "result"
+def test_a_file_is_told_by_its_content(path: Path, text: str, kind: Kind) -> None:
     path.write_text(text, encoding="utf-8")
     assert ResultFile.read(path).kind is kind
 
@@ -77,8 +81,7 @@ def test_a_file_is_told_by_its_content(tmp_path: Path, text: str, kind: Kind) ->
         ('{"a": NaN}\n', "line 1, column 7: is NaN, which JSON does not have"),
     ],
 )
-def test_what_is_no_result_is_told_in_a_line(tmp_path: Path, text: str, fault: str) -> None:
-    path = tmp_path / "result"
+def test_what_is_no_result_is_told_in_a_line(path: Path, text: str, fault: str) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(BadFileError) as raised:
         ResultFile.read(path)
@@ -88,18 +91,11 @@ def test_what_is_no_result_is_told_in_a_line(tmp_path: Path, text: str, fault: s
     assert "\n" not in message
 
 
-def test_cells_of_csv_files_have_the_types_of_their_columns(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
+def test_cells_have_the_types_of_their_columns_and_lists_are_tuples(path: Path) -> None:
     path.write_text(csv_of({**SOLVE, "best_known": 9.5, "solver_version": "1"}), encoding="utf-8")
-    (row,) = ResultFile.read(path).rows(SolveRecord)
-    assert row == SolveRecord(**SOLVE, best_known=9.5)  # type: ignore[arg-type]
-
-
-def test_lists_are_checked_too(tmp_path: Path) -> None:
-    path = tmp_path / "rows.json"
+    assert ResultFile.read(path).rows(SolveRecord) == [SolveRecord(**SOLVE, best_known=9.5)]  # type: ignore[arg-type]
     path.write_text(json.dumps(WHAT_IF), encoding="utf-8")
-    (row,) = ResultFile.read(path).rows(WhatIfRow)
-    assert row.fragmentation == (0.5, None)
+    assert ResultFile.read(path).rows(WhatIfRow)[0].fragmentation == (0.5, None)
 
 
 @pytest.mark.parametrize(
@@ -114,23 +110,20 @@ def test_lists_are_checked_too(tmp_path: Path) -> None:
         ({"objective": []}, "line 2: objective is an empty list, must be a number or null"),
     ],
 )
-def test_a_wrong_value_is_named(tmp_path: Path, changed: dict[str, Any], fault: str) -> None:
-    path = tmp_path / "rows.jsonl"
+def test_a_wrong_value_is_named(path: Path, changed: dict[str, Any], fault: str) -> None:
     path.write_text(f"{json.dumps(SOLVE)}\n{json.dumps({**SOLVE, **changed})}\n", encoding="utf-8")
     with pytest.raises(BadFileError, match=r"^" + str(path)) as raised:
         ResultFile.read(path).rows(SolveRecord)
     assert str(raised.value) == f"{path}: {fault}"
 
 
-def test_a_missing_value_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
+def test_a_missing_value_is_named(path: Path) -> None:
     path.write_text(f'{json.dumps(SOLVE)}\n{{"instance": "a"}}\n', encoding="utf-8")
     with pytest.raises(BadFileError, match="line 2: has no bound"):
         ResultFile.read(path).rows(SolveRecord)
 
 
-def test_names_may_hold_what_python_takes_for_the_end_of_a_line(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
+def test_names_may_hold_what_python_takes_for_the_end_of_a_line(path: Path) -> None:
     row = {**SOLVE, "instance": "a\u2028b\x85c"}
     path.write_text(f"{json.dumps(row, ensure_ascii=False)}\n" * 2, encoding="utf-8")
     assert [each.instance for each in ResultFile.read(path).rows(SolveRecord)] == [row["instance"]] * 2
