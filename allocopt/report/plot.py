@@ -7,7 +7,7 @@ colour.
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from importlib import import_module
@@ -165,9 +165,9 @@ class Axis:
         return cls.log(first_s, last_s, "running time", "s", shown)
 
     @classmethod
-    def names(cls, names: Sequence[str], longest: int = 26) -> Self:
+    def names(cls, names: Sequence[str]) -> Self:
         """Return an axis of rows from top to bottom, the middle of the first at 0.5."""
-        ticks = [(row + 0.5, shortened(name, longest)) for row, name in enumerate(names)]
+        ticks = [(row + 0.5, shortened(name, 26)) for row, name in enumerate(names)]
         return cls((len(names), 0), ticks, has_grid=False)
 
     def channel(self) -> Spec:
@@ -314,7 +314,7 @@ class Figure:
     name: str  # In files, unique in a section
     title: str
     description: str  # In words for those who do not see it
-    draw: Callable[[Colours], Sequence[Panel]]
+    draw: Callable[[Colours], Iterable[Panel]]
     caption: str = ""  # How to read it; empty where that is plain
     series: tuple[str, ...] = ()  # Names for the legend, which pages let readers toggle; empty for no legend
 
@@ -323,12 +323,12 @@ class Figure:
         """Return a figure of lines, abscissas and ordinates of equal length by name; NaN interrupts a line."""
         every_x, every_y = (np.concatenate([line[axis] for line in lines.values()]) for axis in (0, 1))
 
-        def draw(colours: Colours) -> list[Panel]:
+        def draw(colours: Colours) -> Iterator[Panel]:
             panel = Panel(colours, Axis.linear(every_x, x, is_tight=True), Axis.linear(every_y, y), 280, width=700)
             for index, (name, (xs, ys)) in enumerate(lines.items()):
                 kept = evenly(len(xs), 500)
                 panel.line(index, xs[kept], ys[kept], name)
-            return [panel]
+            yield panel
 
         return cls("lines", title, f"{y} over {x}.", draw, series=tuple(lines))
 
@@ -343,7 +343,7 @@ class Figure:
 
     def write(self, path: Path) -> None:
         """Write it on white with its legend; the ending, ``.svg``, ``.pdf`` or ``.png``, says the format."""
-        panels = self.draw(LIGHT)
+        panels = list(self.draw(LIGHT))
         # Composed views cannot fit a width: labels take what is left out here.
         across = 1 if panels[0].width > WIDTH else min(2, len(panels))
         parts = [{**_unnamed(panel.spec()), "width": panel.width - 90} for panel in panels]
@@ -436,15 +436,13 @@ def write_residual_plot(path: Path, title: str, quantity: str, measured: FloatAr
         raise UsageError(f"{path}: a plot's name ends in {', '.join(suffixes)}")
     ends = np.array([min(measured.min(), predicted.min()), max(measured.max(), predicted.max())])
 
-    def draw(colours: Colours) -> list[Panel]:
+    def draw(colours: Colours) -> Iterator[Panel]:
         x = Axis.linear(ends, f"fitted {quantity}", is_tight=True)
         shown = ((f"measured {quantity}", measured, ends), ("residual", measured - predicted, np.zeros(2)))
-        panels = []
         for y, values, ideal in shown:
             panel = Panel(colours, x, Axis.linear(np.append(values, ideal), y), 260)
             panel.line(7, ends, ideal, is_faint=True)
             panel.points(0, predicted, values)
-            panels.append(panel)
-        return panels
+            yield panel
 
     Figure("residuals", title, f"Measured and fitted {quantity}.", draw).write(path)

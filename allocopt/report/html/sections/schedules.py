@@ -1,7 +1,7 @@
 """Schedules: when every job ran, what it waited, and how the machine was used."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 
 import numpy as np
@@ -146,10 +146,9 @@ def _distributions_figure(lines: Mapping[str, Timeline]) -> Figure:
         half, at_once = duration(float(np.median(line.waits_s))), percent(float((line.waits_s <= 0).mean()), 0)
         said.append(f"{name}: half of the jobs wait at most {half}, {at_once} not at all")
 
-    def draw(colours: Colours) -> list[Panel]:
+    def draw(colours: Colours) -> Iterator[Panel]:
         waits, slowdowns = [line.waits_s for line in lines.values()], [line.slowdowns for line in lines.values()]
         longest, worst = (max(float(values.max()) for values in held) for held in (waits, slowdowns))
-        panels = []
         for title, x, held in (
             ("Share of the jobs by wait", Axis.durations(longest), waits),
             ("Share of the jobs by bounded slowdown", Axis.log(1.0, max(worst * 1.1, 10.0)), slowdowns),
@@ -161,8 +160,7 @@ def _distributions_figure(lines: Mapping[str, Timeline]) -> Figure:
                 known = np.append(1.0, ordered[evenly(len(ordered), _MOST_POINTS)])
                 share = 100 * np.searchsorted(ordered, known, "right") / len(ordered)
                 panel.line(index, known, share, name, is_step=True)
-            panels.append(panel)
-        return panels
+            yield panel
 
     return Figure(
         "distributions",

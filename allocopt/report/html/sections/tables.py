@@ -77,10 +77,9 @@ def _figure(x: str, measures: Sequence[str], runs: Mapping[str, _Run]) -> Figure
             last = smoothed(run[measure], 0.05)[-1]
             said.append(f"{measure} of {name} goes from {number(known[0])} to {number(float(last))}")
 
-    def draw(colours: Colours) -> list[Panel]:
+    def draw(colours: Colours) -> Iterator[Panel]:
         title = x.replace("_", " ")
         across = Axis.linear(np.concatenate([run[x] for run in runs.values()]), title, title, is_tight=True)
-        panels = []
         for measure in measures:
             y = Axis.linear(np.concatenate([run[measure] for run in runs.values()]))
             panel = Panel(colours, across, y, 170, measure.replace("_", " "))
@@ -88,8 +87,7 @@ def _figure(x: str, measures: Sequence[str], runs: Mapping[str, _Run]) -> Figure
                 every = evenly(len(run[x]), _MOST_POINTS)
                 panel.line(index, run[x][every], run[measure][every], is_faint=True)
                 panel.line(index, run[x][every], smoothed(run[measure], 0.05)[every], name)
-            panels.append(panel)
-        return panels
+            yield panel
 
     return Figure(
         "learning-curves",
@@ -193,8 +191,7 @@ def _published_figures(rows: Sequence[ReproductionRow]) -> Iterator[Figure]:
         if row.ours is not None and row.published is not None
     ]
 
-    def draw(colours: Colours) -> list[Panel]:
-        panels = []
+    def draw(colours: Colours) -> Iterator[Panel]:
         hollow = {"fill": "transparent", "stroke": colours["ink"], "strokeWidth": 1.2}
         for column in columns:
             placed = [(labels.index(row.row) + 0.5, row) for row in rows if row.column == column and row.row in labels]
@@ -202,7 +199,7 @@ def _published_figures(rows: Sequence[ReproductionRow]) -> Iterator[Figure]:
             theirs = [(row.published, place) for place, row in placed if row.published is not None]
             ends = [value + sign * spread for value, _, spread in ours for sign in (-1, 1)]
             across = Axis.linear(np.array([*ends, *(value for value, _ in theirs)]))
-            panel = Panel(colours, across, Axis.names(labels, 26), 24.0 * len(labels), column)
+            panel = Panel(colours, across, Axis.names(labels), 24.0 * len(labels), column)
             panel.rules((row + 0.5 for row in range(len(labels))), "grid")
             spans = [(value - spread, place - 0.04, 2 * spread, 0.08) for value, place, spread in ours if spread]
             panel.boxes(np.array(spans).reshape(-1, 4), ["c1"] * len(spans))
@@ -216,8 +213,7 @@ def _published_figures(rows: Sequence[ReproductionRow]) -> Iterator[Figure]:
             panel.points(
                 0, values, places, [f"the paper's: {number(value)}" for value, _ in theirs], size=6.5, **hollow
             )
-            panels.append(panel)
-        return panels
+            yield panel
 
     yield Figure(
         "published",
