@@ -180,10 +180,10 @@ class PriceLearner(ModelLearner):
 
     state = (*ModelLearner.state, "_rng", "_samples", "_updates")
 
-    def __init__(self, cases: Sequence[Case], large: Sequence[Case], settings: Settings, seed: int) -> None:
-        self.network = _PriceNetwork(seed)
-        super().__init__(self.network, settings.learning_rate)
-        self._cases, self._large, self._settings = cases, large, settings
+    def __init__(self, cases: Sequence[Case], large: Sequence[Case], seed: int) -> None:
+        self.network, self._settings = _PriceNetwork(seed), Settings()
+        super().__init__(self.network, self._settings.learning_rate)
+        self._cases, self._large = cases, large
         self._rng = np.random.default_rng(seed)
         self._samples, self._updates = 0, 0
         self._improved: set[int] = set()

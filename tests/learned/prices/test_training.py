@@ -1,22 +1,12 @@
 """The training of prices: it learns, ends the same whatever interrupts it, and keeps off the evaluation's windows."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.training import TrainingRequest
 from learned.prices.network import predict
 from learned.prices.training import UNSEEN, LnsPricesTraining, _large, _of_any_shape, _paper_like
-
-SMALL = LnsPricesTraining(updates=6, windows=4, large_windows=1, label_steps=50)
-
-
-def trained(folder: Path, training: LnsPricesTraining, seed: int = 0) -> Path:
-    list(training.train(TrainingRequest(folder, seed, None, False, "test")))
-    return folder / "weights.safetensors"
 
 
 @pytest.mark.slow
