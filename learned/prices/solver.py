@@ -16,12 +16,11 @@ from allocopt.kernels.insertion import fill_tables, idle_state, single_job_savin
 from allocopt.kernels.random import folded
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise
-from allocopt.solving.result import Result, StopReason
+from allocopt.solving.protocol import Capabilities, Promise
+from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
-from allocopt.topology import TopologySolver
 from heuristics.topology.lns.kernels import search_neighbourhoods
 from heuristics.topology.lns.solver import LARGEST, MOST_IDLE, Lns
 from heuristics.topology.lns.state import (
@@ -79,18 +78,9 @@ class LnsPrices(Lns):
         if not 0 <= self.hunt <= MOST_HUNT:
             raise UsageError(f"hunt is {self.hunt}, must be within 0 .. {MOST_HUNT:g}")
 
-    def solve(
-        self,
-        problem: TopologyProblem,
-        budget: Budget,
-        seed: int,
-        warm_start: Allocation | None = None,
-        on_incumbent: IncumbentCallback | None = None,
-    ) -> Result:
-        self.loaded()
-        return TopologySolver.solve(self, problem, budget, seed, warm_start, on_incumbent)
-
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
+        # The weights, too, are read before the clock of a solve starts.
+        self.loaded()
         return (_begin_guided, *START_KERNELS, search_neighbourhoods)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
