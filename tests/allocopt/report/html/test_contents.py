@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.timelines import timeline
 
 from allocopt.cluster.named import NamedTree
 from allocopt.cluster.topology import Tree
@@ -148,17 +149,24 @@ def test_runs_are_named_by_what_tells_their_files_apart_and_other_columns_are_ot
     assert "Learning curves" in page_text("title", sections)
 
 
-def test_equal_schedules_are_drawn_once(timeline: Callable[..., Timeline], schedule_csv: Callable[..., Path]) -> None:
-    paths = [schedule_csv(timeline(30), "a.csv"), schedule_csv(timeline(30), "b.csv")]
-    paths.append(schedule_csv(timeline(30, seed=1), "c.csv"))
-    (section,) = contents(paths)
-    assert figures(section)[2:] == ["Jobs over time: a, b", "Jobs over time: c"]
-    assert column(tables(section)["Comparison"], "schedule") == ["a", "b", "c"]
+def written(line: Timeline) -> str:
+    """Return a schedule as ``--jobs-csv`` writes it."""
+    rows = zip(line.names, line.submit, line.start, line.end, line.processors, strict=True)
+    return HEADER + "".join(
+        f"{job},{submit:.0f},{start:.0f},{end:.0f},{size},{end - start:.0f},{end - start:.0f}\n"
+        for job, submit, start, end, size in rows
+    )
 
 
-def test_one_schedule_is_measured_by_size(timeline: Callable[..., Timeline], schedule_csv: Callable[..., Path]) -> None:
+def test_equal_schedules_are_drawn_once(shown: Shown) -> None:
+    (section,) = shown(*map(written, (timeline(30), timeline(30), timeline(30, seed=1))))
+    assert figures(section)[2:] == ["Jobs over time: 0, 1", "Jobs over time: 2"]
+    assert column(tables(section)["Comparison"], "schedule") == ["0", "1", "2"]
+
+
+def test_one_schedule_is_measured_by_size(shown: Shown) -> None:
     line = timeline(50)
-    (section,) = contents([schedule_csv(line)])
+    (section,) = shown(written(line))
     table = tables(section)["Jobs by size"]
     assert column(table, "jobs")[-1] == 50 == sum(column(table, "jobs")[:-1])
     assert column(table, "mean wait s")[-1] == pytest.approx(float(line.waits_s.mean()))

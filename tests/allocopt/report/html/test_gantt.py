@@ -1,17 +1,16 @@
 """Jobs over time: no rectangle overlaps another, and nothing is lost."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.timelines import timeline
 
 from allocopt.cluster.topology import Tree
 from allocopt.report.html.figures.gantt import _lanes, gantt_figure
-from allocopt.report.html.timeline import Timeline
 
 
-def test_jobs_without_nodes_are_drawn_on_processors_of_their_own(timeline: Callable[..., Timeline]) -> None:
+def test_jobs_without_nodes_are_drawn_on_processors_of_their_own() -> None:
     line = timeline(60)
     rectangles = line.rectangles()
     drawn_sizes = np.zeros(60, dtype=int)
@@ -26,7 +25,7 @@ def test_jobs_without_nodes_are_drawn_on_processors_of_their_own(timeline: Calla
     assert svg.count('aria-label="job j0: ') == 1
 
 
-def test_nodes_of_a_switch_stand_together(timeline: Callable[..., Timeline]) -> None:
+def test_nodes_of_a_switch_stand_together() -> None:
     tree = Tree.from_levels([{"a": [0, 2, 4], "b": [1, 3, 5]}], (2, 4))
     line = replace(timeline(1, 6), topology=tree, nodes=(np.array([0, 2, 4, 1]),), names=["x"])
     assert line.places().tolist() == [0, 3, 1, 4, 2, 5]
@@ -35,7 +34,7 @@ def test_nodes_of_a_switch_stand_together(timeline: Callable[..., Timeline]) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("has_nodes", [False, True])
-def test_many_jobs_are_drawn_as_shares_in_a_small_figure(timeline: Callable[..., Timeline], has_nodes: bool) -> None:
+def test_many_jobs_are_drawn_as_shares_in_a_small_figure(has_nodes: bool) -> None:
     line = timeline(4_000)
     if has_nodes:
         line = replace(line, nodes=tuple(np.arange(size) for size in line.processors))
@@ -45,7 +44,7 @@ def test_many_jobs_are_drawn_as_shares_in_a_small_figure(timeline: Callable[...,
     assert "Too much to draw job by job" in figure.caption
 
 
-def test_nodes_on_an_axis_have_their_names(timeline: Callable[..., Timeline]) -> None:
+def test_nodes_on_an_axis_have_their_names() -> None:
     flat = replace(timeline(9, 4), nodes=tuple(np.arange(4) for _ in range(9)), node_names=("a1", "a2", "b1", "b2"))
     ((panel, _),) = gantt_figure(flat).svgs()
     assert [label for _, label in panel.y.ticks] == ["a1", "a2", "b1", "b2"]

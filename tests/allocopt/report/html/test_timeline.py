@@ -1,11 +1,10 @@
 """Schedules as figures need them, against sums over every second."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.timelines import timeline
 
 from allocopt.report.html.timeline import Timeline
 
@@ -38,6 +37,6 @@ def test_means_between_edges_are_sums_over_seconds(seed: int, jobs: int, width: 
     assert size[line.running(line.busiest())].sum() == held.max()
 
 
-def test_schedules_are_one_when_all_jobs_run_at_the_same_times(timeline: Callable[..., Timeline]) -> None:
+def test_schedules_are_one_when_all_jobs_run_at_the_same_times() -> None:
     lines = {"a": timeline(20), "b": timeline(20, seed=1), "c": timeline(20)}
     assert [names for names, _ in Timeline.distinct(lines.items())] == [["a", "c"], ["b"]]
