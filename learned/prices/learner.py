@@ -6,7 +6,7 @@ The network is the twin of `learned.prices.network.predict`, for many windows at
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -166,15 +166,6 @@ class Case:
         return savings
 
 
-class _Gradients(NamedTuple):
-    # By prices and worths of all leaves, in units, and order scores of all jobs; and which jobs have to move.
-    prices: FloatArray
-    worths: FloatArray
-    order: FloatArray
-    moved: FloatArray
-    is_known: FloatArray
-
-
 class PriceLearner(ModelLearner):
     """Learns prices from windows, large ones among them; see `learned.rl.workers.Learner`."""
 
@@ -206,21 +197,23 @@ class PriceLearner(ModelLearner):
         if self._large:
             cases += [self._large[i] for i in rng.integers(len(self._large), size=settings.large_batch)]
         prices, worths, scores = self.network([case.features for case in cases])
-        told = [np.asarray(tensor.detach().numpy(), dtype=np.float64) for tensor in (prices, worths, scores[:, 0])]
-        gradients = _Gradients(*(np.zeros(len(x)) for x in (*told, told[2], told[2])))
+        last_leaf = np.cumsum([len(case.features.leaves) for case in cases])
+        last_job = np.cumsum([len(case.sizes) for case in cases])
+        told = (
+            np.split(np.asarray(tensor.detach().numpy(), dtype=np.float64), last[:-1])
+            for tensor, last in ((prices, last_leaf), (worths, last_leaf), (scores[:, 0], last_job))
+        )
         bound = saved = 0.0
-        leaf = job = 0
-        for case in cases:
-            leaves, jobs = slice(leaf, leaf + len(case.features.leaves)), slice(job, job + len(case.sizes))
-            leaf, job = leaves.stop, jobs.stop
-            most, spare = case.bound(case.features.unit * told[0][leaves])
+        taught = []
+        for case, price, worth, order in zip(cases, *told, strict=True):
+            most, spare = case.bound(case.features.unit * price)
             bound += most / (case.asked * max(case.features.unit, 1e-9))
-            gradients.prices[leaves] += spare / case.asked
-            if share >= settings.bound_only:
-                saved += self._learn_worths(case, told[1][leaves], told[2][jobs], gradients, leaves, jobs)
+            saving, *gradients = self._lessons(case, worth, order, share)
+            saved += saving
+            taught.append((spare / case.asked, *gradients))
         # A loss that has these gradients.
         by_prices, by_worths, by_order, moved, is_known = (
-            torch.from_numpy(gradient.astype(np.float32)) for gradient in gradients
+            torch.from_numpy(np.concatenate(parts).astype(np.float32)) for parts in zip(*taught, strict=True)
         )
         loss = (prices * by_prices).sum() + (worths * by_worths).sum() + (scores[:, 0] * by_order).sum()
         destruction = binary_cross_entropy_with_logits(scores[:, 1], moved, is_known, reduction="sum")
@@ -243,17 +236,17 @@ class PriceLearner(ModelLearner):
             case = self._large[int(index)]
             case.learn_of(Allocation.of_owners(case.problem, owners))
 
-    def _learn_worths(
-        self, case: Case, worth: FloatArray, scores: FloatArray, gradients: _Gradients, leaves: slice, jobs: slice
-    ) -> float:
+    def _lessons(
+        self, case: Case, worth: FloatArray, scores: FloatArray, share: float
+    ) -> tuple[float, FloatArray, FloatArray, FloatArray, FloatArray]:
+        # What the first allocation saves, gradients by worths and order scores, which jobs have to move, their weights.
         settings, unit = self._settings, case.features.unit
-        if unit == 0.0:
-            return 0.0
+        by_worth, (by_order, moved, weights) = np.zeros(len(worth)), np.zeros((3, len(scores)))
+        if share < settings.bound_only or unit == 0.0:
+            return 0.0, by_worth, by_order, moved, weights
         disturbed = unit * worth + settings.worth_noise * self._rng.standard_normal(len(worth))
         order = np.argsort(-(scores + settings.order_noise * self._rng.standard_normal(len(scores))), kind="stable")
-        own = np.zeros(len(worth))
-        imitate(case.tree, case.idle_state(), case.sizes, order, disturbed, settings.fading, case.known, own)
-        gradients.worths[leaves] += settings.imitation * own
+        imitate(case.tree, case.idle_state(), case.sizes, order, disturbed, settings.fading, case.known, by_worth)
         if 1 < len(case.sizes) <= settings.most_explored:
             # The better of disturbed orders teach, along their disturbances.
             noise = self._rng.standard_normal((settings.samples // 2, len(scores)))
@@ -261,11 +254,11 @@ class PriceLearner(ModelLearner):
             orders = scores + settings.order_noise * noise
             found = np.array([case.first(unit * worth, order, settings.fading) for order in orders])
             gain = settings.exploration * 10.0 * (found - found.mean()) / (case.asked * unit * settings.samples)
-            gradients.order[jobs] -= gain @ noise / settings.order_noise
+            by_order -= gain @ noise / settings.order_noise
         saved = case.first(unit * worth, scores, settings.fading)
         change = np.abs(case.savings(case.known) - case.savings(case.counts))
-        gradients.moved[jobs], gradients.is_known[jobs] = change > 1e-9, 1.0 / len(case.sizes)
-        return saved / (case.asked * unit)
+        moved[:], weights[:] = change > 1e-9, 1.0 / len(case.sizes)
+        return saved / (case.asked * unit), settings.imitation * by_worth, by_order, moved, weights
 
 
 def _improved(
