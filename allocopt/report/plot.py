@@ -222,13 +222,12 @@ class Panel:
             "interpolate": "step-after" if is_step else "linear",
         }
         # JSON has no NaN; null interrupts a line too.
-        values = [{"x": a, "y": b if math.isfinite(b) else None} for a, b in zip(x.tolist(), y.tolist(), strict=True)]
-        self._add(mark, values, "" if is_faint else name, series)
+        ordinates = [value if math.isfinite(value) else None for value in y.tolist()]
+        self._add(mark, {"x": x.tolist(), "y": ordinates}, name="" if is_faint else name, series=series)
 
     def area(self, role: str, x: FloatArray, y: FloatArray) -> None:
         """Fill the plane between a line and zero."""
-        values = [{"x": a, "y": b} for a, b in zip(x.tolist(), y.tolist(), strict=True)]
-        self._add({"type": "area", "fill": self.colours[role]}, values)
+        self._add({"type": "area", "fill": self.colours[role]}, {"x": x.tolist(), "y": y.tolist()})
 
     def points(
         self, series: int, x: FloatArray, y: FloatArray, titles: Sequence[str] = (), *, size: float = 3.0, **look: Any
@@ -239,8 +238,7 @@ class Panel:
             "type": "point", "filled": True, "shape": key.shape, "size": size**2 * 4,
             "fill": self.colours[key.role], "strokeWidth": 0, "opacity": 1.0, **look,
         }  # fmt: skip
-        values: list[Spec] = [{"x": a, "y": b} for a, b in zip(x.tolist(), y.tolist(), strict=True)]
-        self._add(mark, _described(values, titles), series=series)
+        self._add(mark, {"x": x.tolist(), "y": y.tolist()}, titles, series=series)
 
     def boxes(
         self,
@@ -255,30 +253,26 @@ class Panel:
         Titles are what is said of each when a reader points at it. Edges have the colour of role ``edge``, none where
         it is empty, and widths in pixels, 0.6 everywhere for None.
         """
-        values: list[Spec] = [
-            {"x": left, "x2": left + width, "y": upper, "y2": upper + height, "fill": self.colours[role]}
-            for (left, upper, width, height), role in zip(np.asarray(boxes, dtype=float).tolist(), roles, strict=True)
-        ]
-        mark: Spec = {"type": "rect"}
+        left, upper, width, height = np.asarray(boxes, dtype=float).reshape(-1, 4).T
+        channels: dict[str, Sequence[object]] = {"x": left.tolist(), "x2": (left + width).tolist(), "y": upper.tolist()}
+        channels |= {"y2": (upper + height).tolist(), "fill": [self.colours[role] for role in roles]}
         if edge:
-            mark["stroke"] = self.colours[edge]
-            widths = np.full(len(boxes), 0.6) if edge_widths is None else edge_widths
-            values = [{**value, "strokeWidth": width} for value, width in zip(values, widths.tolist(), strict=True)]
-        self._add(mark, _described(values, titles))
+            channels["strokeWidth"] = [0.6] * len(left) if edge_widths is None else edge_widths.tolist()
+        self._add({"type": "rect", **({"stroke": self.colours[edge]} if edge else {})}, channels, titles)
 
     def texts(
         self, texts: Iterable[tuple[float, float, str]], role: str = "ink", size: float = 11, **look: Any
     ) -> None:
         """Write texts at places in the units of the axes; ``size`` is in pixels."""
-        values = [{"x": x, "y": y, "text": printable(text)} for x, y, text in texts]
+        rows = [(x, y, printable(text)) for x, y, text in texts]
         mark = {"type": "text", "fill": self.colours[role], "fontSize": size, "baseline": "middle", **look}
-        self._add(mark, values)
+        self._add(mark, dict(zip(("x", "y", "text"), zip(*rows, strict=True), strict=False)))
 
     def rules(self, places: Iterable[float], role: str = "line") -> None:
         """Draw horizontal lines over the whole width."""
-        low, high = self.x.domain
-        values = [{"x": low, "x2": high, "y": place} for place in places]
-        self._add({"type": "rule", "stroke": self.colours[role], "strokeWidth": 0.8}, values)
+        (low, high), y = self.x.domain, list(places)
+        mark = {"type": "rule", "stroke": self.colours[role], "strokeWidth": 0.8}
+        self._add(mark, {"x": [low] * len(y), "x2": [high] * len(y), "y": y})
 
     def spec(self) -> Spec:
         """Return its specification, without the settings that all share."""
@@ -292,10 +286,20 @@ class Panel:
         encoding = {name: {"field": name, **channel} for name, channel in channels.items()}
         return {**title, "width": self.width, "height": self.height, "encoding": encoding, "layer": self._layers}
 
-    def _add(self, mark: Spec, values: list[Spec], name: str = "", series: int | None = None) -> None:
+    def _add(
+        self,
+        mark: Spec,
+        channels: Mapping[str, Sequence[object]],
+        titles: Sequence[str] = (),
+        name: str = "",
+        series: int | None = None,
+    ) -> None:
+        if any(titles):
+            channels = {**channels, "description": [printable(title) for title in titles]}
+        values = [dict(zip(channels, row, strict=True)) for row in zip(*channels.values(), strict=True)]
         if not values:
             return
-        encoding: Spec = {each: {"field": each, **_CHANNELS[each]} for each in values[0] if each in _CHANNELS}
+        encoding: Spec = {each: {"field": each, **_CHANNELS[each]} for each in channels if each in _CHANNELS}
         if name:
             encoding["description"] = {"value": printable(name)}
         # A label for screen readers at every mark that says nothing would be most of the page.
@@ -410,12 +414,6 @@ def _converted(ending: str, spec: Spec, colours: Colours) -> str | bytes:
 def _unnamed(spec: Spec) -> Spec:
     """Drop the names of layers: in composed views, data of layers with the same name would be taken for the same."""
     return {**spec, "layer": [{key: value for key, value in each.items() if key != "name"} for each in spec["layer"]]}
-
-
-def _described(values: list[Spec], titles: Sequence[str]) -> list[Spec]:
-    if not any(titles):
-        return values
-    return [{**value, "description": printable(title)} for value, title in zip(values, titles, strict=True)]
 
 
 def smoothed(values: FloatArray, share: float) -> FloatArray:
