@@ -1,4 +1,4 @@
-"""What a page says of files."""
+"""Files are told apart by what they hold, and what a page says of them."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -17,7 +17,9 @@ from allocopt.problems.instances import read_instances, write_problems
 from allocopt.report.html.contents import contents
 from allocopt.report.html.document import Figure, Section, Table
 from allocopt.report.html.page import page_text
+from allocopt.report.html.results import _EXPECTED, Kind, ResultFile, SolveRecord
 from allocopt.report.html.timeline import Timeline
+from allocopt.report.what_if import WhatIfRow
 
 SOLVE = {
     "instance": "a", "kind": "topology", "strategy": "free", "solver": "lns", "status": "FEASIBLE",
@@ -27,7 +29,20 @@ SIMULATION = {
     "jobs": 3, "mean_wait_s": 1.0, "max_wait_s": 2.0, "mean_bounded_slowdown": 1.5, "utilization": 0.5,
     "makespan_s": 9.0, "runtime_s": 0.1, "jobs_per_s": 30.0,
 }  # fmt: skip
+WHAT_IF = {
+    "allocator": "first", "scheduler": "easy", "jobs": 3, "mean_wait_s": 1.0, "max_wait_s": 2.0,
+    "mean_bounded_slowdown": 1.5, "mean_hop_cost": None, "fragmentation": [0.5, None], "utilization": 0.5,
+    "makespan_s": 9.0, "runtime_s": 0.1,
+}  # fmt: skip
+REPRODUCTION = {
+    "artifact": "t", "row": "r", "column": "c", "published": None, "ours": 1.0, "spread": None, "n": 1, "commit": "x",
+}  # fmt: skip
 HEADER = "job_id,submit,start,end,processors,run,estimate\n"
+
+
+def csv_of(*rows: dict[str, Any]) -> str:
+    lines = [",".join(rows[0]), *(",".join("" if each is None else str(each) for each in row.values()) for row in rows)]
+    return "\n".join(lines) + "\n"
 
 
 Shown = Callable[..., list[Section]]
@@ -316,6 +331,33 @@ SOUND = {
 @pytest.mark.parametrize(
     ("held", "fault"),
     [
+        # What is no result.
+        ("", "is empty, must hold a result"),
+        (" \n\n", "is empty, must hold a result"),
+        ("job_id;submit;start;end\n1;0;0;5\n", "line 1: has no comma: the cells of a result have commas between them"),
+        ("hello\n", _EXPECTED),
+        ("a,b\n1,x\n", _EXPECTED),
+        ("SwitchName=a Nodes=x,y\nSwitchName=b Nodes=z\n", _EXPECTED),
+        ("a,b\n2,1\n1,1\n", _EXPECTED),
+        ("a,a\n1,1\n", _EXPECTED),
+        ('{"a": 1}\n', _EXPECTED),
+        ("update,loss\n", "holds no rows"),
+        ("update,loss\n1\n", "line 2: does not have 2 columns as line 1"),
+        ("[]", "holds no rows"),
+        ("[1]", "row 1: is 1, must be an object"),
+        ('{"a": 1}\n[2]\n', "line 2: is a list, must be an object"),
+        ('{"a": NaN}\n', "line 1, column 7: is NaN, which JSON does not have"),
+        # A wrong value, or none.
+        ([SOLVE, {**SOLVE, "gap": 1e308}], "line 2: gap is 1e+308, must be at most 1e+300"),
+        ([SOLVE, {**SOLVE, "runtime_s": "soon"}], "line 2: runtime_s is 'soon', must be a number"),
+        ([SOLVE, {**SOLVE, "runtime_s": None}], "line 2: runtime_s is null, must be a number"),
+        ([SOLVE, {**SOLVE, "runtime_s": True}], "line 2: runtime_s is true, must be a number"),
+        ([SOLVE, {**SOLVE, "seed": 0.5}], "line 2: seed is 0.5, must be a whole number"),
+        ([SOLVE, {**SOLVE, "solver": 3}], "line 2: solver is 3, must be a text"),
+        ([SOLVE, {**SOLVE, "objective": []}], "line 2: objective is an empty list, must be a number or null"),
+        ([SOLVE, {"instance": "a"}], "line 2: has no bound"),
+        ([{**WHAT_IF, "hops_slow": 1}], "line 1: hops_slow is 1, must be true or false"),
+        # A result that is damaged.
         ([{**SOUND, "rows": []}], "rows: must hold objects, at least one"),
         ([{**SOUND, "made_by": 3}], "made_by: is 3, must be as allocopt writes it"),
         ([{**SOUND, "specification": {}}], "specification: must be as allocopt writes it"),
@@ -326,6 +368,46 @@ SOUND = {
         ),
     ],
 )
-def test_damage_is_told(shown: Shown, held: str | list[dict[str, Any]], fault: str) -> None:
-    with pytest.raises(BadFileError, match=fault):
+def test_a_fault_is_told_in_a_line(shown: Shown, tmp_path: Path, held: str | list[dict[str, Any]], fault: str) -> None:
+    with pytest.raises(BadFileError) as raised:
         shown(held)
+    message = str(raised.value)
+    assert message.startswith(f"{tmp_path / '0.txt'}: ")
+    assert fault in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (json.dumps(SOLVE), Kind.SOLVES),
+        (f"{json.dumps(SOLVE)}\n\n{json.dumps(SOLVE)}\n", Kind.SOLVES),
+        (json.dumps([SOLVE, SOLVE], indent=1), Kind.SOLVES),
+        (csv_of(SOLVE, SOLVE), Kind.SOLVES),
+        (json.dumps(WHAT_IF), Kind.WHAT_IF),
+        (json.dumps(SIMULATION), Kind.SIMULATIONS),
+        ("[\n" + json.dumps(REPRODUCTION) + "\n]\n", Kind.REPRODUCTION),
+        ("job_id,submit,start,end,processors,run,estimate\n1,0,1,2,3,1,1\n", Kind.SCHEDULE),
+        ("job_id,app,node,start_s,duration_s\n1,a,n1,0,1\n", Kind.PLACED),
+        ("part,name,energy_j,energy_delay_js\nmachine,m,1,2\n", Kind.ENERGY),
+        ("update,loss\n1,0.5\n2,\n3,nan\n", Kind.CURVE),
+        ('{\n"format": "allocopt-solution",\n"version": 1}\n', Kind.SOLUTION),
+        ('{"format": "allocopt-instance"}\n{"format": "allocopt-instance"}\n', Kind.INSTANCE),
+    ],
+)
+def test_a_file_is_told_by_its_content(tmp_path: Path, text: str, kind: Kind) -> None:
+    (tmp_path / "result").write_text(text, encoding="utf-8")
+    assert ResultFile.read(tmp_path / "result").kind is kind
+
+
+def test_cells_have_the_types_of_their_columns_lists_are_tuples_and_names_are_what_they_were(tmp_path: Path) -> None:
+    path = tmp_path / "result"
+    row = {**SOLVE, "instance": "1e5", "bound": None}
+    path.write_text(csv_of({**row, "best_known": 9.5, "solver_version": "1"}), encoding="utf-8")
+    assert ResultFile.read(path).rows(SolveRecord) == [SolveRecord(**row, best_known=9.5)]  # type: ignore[arg-type]
+    path.write_text(json.dumps(WHAT_IF), encoding="utf-8")
+    assert ResultFile.read(path).rows(WhatIfRow)[0].fragmentation == (0.5, None)
+    # Python takes these for ends of a line.
+    row = {**SOLVE, "instance": "a\u2028b\x85c"}
+    path.write_text(f"{json.dumps(row, ensure_ascii=False)}\n" * 2, encoding="utf-8")
+    assert [each.instance for each in ResultFile.read(path).rows(SolveRecord)] == [row["instance"]] * 2
