@@ -96,18 +96,20 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def column(browser: Any, number: int) -> list[str]:
+def value(browser: Any, expression: str, *arguments: object) -> Any:
+    """Return the value of an expression of JavaScript."""
+    return browser.execute_script(f"return {expression}", *arguments)
+
+
+def column(browser: Any, number: int) -> Any:
     """Texts of a column of the first table."""
-    script = "return [...document.querySelector('table').tBodies[0].rows].map(r => r.cells[arguments[0]].innerText)"
-    texts: list[str] = browser.execute_script(script, number)
-    return texts
+    rows = "[...document.querySelector('table').tBodies[0].rows]"
+    return value(browser, f"{rows}.map(r => r.cells[arguments[0]].innerText)", number)
 
 
-def style(browser: Any, selector: str, name: str) -> str:
+def style(browser: Any, selector: str, name: str) -> Any:
     """Return the computed style of the first element."""
-    script = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
-    value: str = browser.execute_script(script, selector, name)
-    return value
+    return value(browser, "getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]", selector, name)
 
 
 def test_the_page_opens_from_a_file_without_an_error_or_a_request(browser: Any, page: Path) -> None:
@@ -117,7 +119,7 @@ def test_the_page_opens_from_a_file_without_an_error_or_a_request(browser: Any, 
     asked = requests(browser, page.as_uri())
     assert page.as_uri() in asked
     assert all(url.startswith(("file://", "data:")) for url in asked)
-    assert browser.execute_script("return document.querySelectorAll('figure .scroll > svg').length") == 6
+    assert value(browser, "document.querySelectorAll('figure .scroll > svg').length") == 6
 
 
 def test_titles_of_columns_sort_the_table(browser: Any, page: Path) -> None:
@@ -127,12 +129,12 @@ def test_titles_of_columns_sort_the_table(browser: Any, page: Path) -> None:
     assert column(browser, 1) == ["\u221230.0", "2.0", "11.0", "\u2013"]
     number.click()
     assert column(browser, 1) == ["11.0", "2.0", "\u221230.0", "\u2013"]
-    sorts = "return [...document.querySelectorAll('table:first-of-type th')].slice(0, 2).map(h => h.ariaSort)"
-    assert browser.execute_script(sorts) == [None, "descending"]
+    sorts = "[...document.querySelectorAll('table:first-of-type th')].slice(0, 2).map(h => h.ariaSort)"
+    assert value(browser, sorts) == [None, "descending"]
     browser.execute_script("arguments[0].focus()", name)
     name.send_keys("\ue007")
     assert column(browser, 0) == ["n1", "n2", "n9", "n10"]
-    assert browser.execute_script(sorts) == ["ascending", None]
+    assert value(browser, sorts) == ["ascending", None]
 
 
 def test_light_and_dark_differ_on_the_page_and_in_figures(browser: Any, page: Path) -> None:
@@ -149,12 +151,12 @@ def test_light_and_dark_differ_on_the_page_and_in_figures(browser: Any, page: Pa
 def test_only_boxes_that_say_so_scroll_sideways(browser: Any, page: Path, width: int) -> None:
     with seen(browser, width, "light"):
         browser.get(page.as_uri())
-        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-        assert browser.execute_script("return document.body.scrollWidth") <= width
-        scrolls = "const box = document.querySelector('.scroll'); return box.scrollWidth > box.clientWidth"
-        hides = browser.execute_script(scrolls)
+        assert value(browser, "document.documentElement.scrollWidth") <= width
+        assert value(browser, "document.body.scrollWidth") <= width
+        box = browser.find_element("css selector", ".scroll")
+        hides = value(browser, "arguments[0].scrollWidth > arguments[0].clientWidth", box)
         assert hides is (width < 1_400)
-        assert browser.execute_script("return document.querySelector('.table .hint').hidden") is not hides
+        assert value(browser, "document.querySelector('.table .hint').hidden") is not hides
 
 
 def test_a_printed_page_is_light_and_has_no_box_that_scrolls(browser: Any, page: Path) -> None:
@@ -167,12 +169,10 @@ def test_a_printed_page_is_light_and_has_no_box_that_scrolls(browser: Any, page:
 def test_a_series_is_toggled_by_its_name_in_the_legend(browser: Any, page: Path) -> None:
     browser.get(page.as_uri())
     button = browser.find_element("css selector", ".legend button")
-    lines = (
-        "return [...document.querySelector('.plot').querySelectorAll('.mark-line')].map(l => l.getClientRects().length)"
-    )
-    assert browser.execute_script(lines) == [1, 1, 1, 1]
+    lines = "[...document.querySelector('.plot').querySelectorAll('.mark-line')].map(l => l.getClientRects().length)"
+    assert value(browser, lines) == [1, 1, 1, 1]
     browser.execute_script("arguments[0].click()", button)
-    assert browser.execute_script(lines) == [0, 1, 0, 1]
+    assert value(browser, lines) == [0, 1, 0, 1]
     assert button.get_attribute("aria-pressed") == "false"
 
 
@@ -182,9 +182,8 @@ def test_values_are_shown_where_a_reader_points(browser: Any, page: Path) -> Non
     for selector, begins in ((".over [aria-label^='job j1:']", "job j1: "), (".mark-line path", "a schedule with")):
         element = browser.find_element("css selector", selector)
         browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element)
-        x, y = browser.execute_script(
-            "const b = arguments[0].getBoundingClientRect(); return [b.right - 1, b.top + 1].map(Math.round)", element
-        )
+        place = value(browser, "arguments[0].getBoundingClientRect().toJSON()", element)
+        x, y = round(place["right"] - 1), round(place["top"] + 1)
         actions = chains(browser)
         actions.w3c_actions.pointer_action.move_to_location(x, y)
         actions.perform()
@@ -193,16 +192,16 @@ def test_values_are_shown_where_a_reader_points(browser: Any, page: Path) -> Non
 
 def test_the_wheel_with_control_zooms_and_a_double_click_goes_back(browser: Any, page: Path) -> None:
     browser.get(page.as_uri())
-    seen_part = "return document.querySelector('.scroll > svg').viewBox.baseVal.width"
-    whole = browser.execute_script(seen_part)
+    seen_part = "document.querySelector('.scroll > svg').viewBox.baseVal.width"
+    whole = value(browser, seen_part)
     dispatch = "document.querySelector('.scroll > svg').dispatchEvent(new "
     wheel = dispatch + "WheelEvent('wheel', {ctrlKey: arguments[0], deltaY: -200, bubbles: true, cancelable: true}))"
     browser.execute_script(wheel, False)
-    assert browser.execute_script(seen_part) == whole
+    assert value(browser, seen_part) == whole
     browser.execute_script(wheel, True)
-    assert browser.execute_script(seen_part) < whole
+    assert value(browser, seen_part) < whole
     browser.execute_script(dispatch + "MouseEvent('dblclick', {bubbles: true}))")
-    assert browser.execute_script(seen_part) == whole
+    assert value(browser, seen_part) == whole
 
 
 @pytest.fixture
@@ -230,7 +229,7 @@ def address(journal: Path) -> Iterator[str]:
 def until(browser: Any, script: str) -> None:
     """Wait until a script returns what is true."""
     end = time.monotonic() + WAIT_S
-    while not browser.execute_script(f"return {script}"):
+    while not value(browser, script):
         assert time.monotonic() < end, script
         time.sleep(0.2)
 
@@ -248,10 +247,10 @@ def test_a_live_page_renews_itself_keeps_what_its_reader_chose_and_asks_nobody_e
     with Journal(journal) as written:
         written.write("look", time.time(), looks=4, jobs={"77": waits})
     until(browser, f"{table}.tBodies[0].rows.length === 3")
-    assert browser.execute_script(f"return {table}.tBodies[0].rows[0].cells[0].innerText") == "77"
-    assert browser.execute_script(f"return {table}.querySelector('th').ariaSort") == "descending"
+    assert value(browser, f"{table}.tBodies[0].rows[0].cells[0].innerText") == "77"
+    assert value(browser, f"{table}.querySelector('th').ariaSort") == "descending"
     assert browser.title == "Cluster virtual, live"
-    assert browser.execute_script("return document.images.length") == 0
+    assert value(browser, "document.images.length") == 0
     assert browser.get_log("browser") == []
     assert {url for url in requests(browser, address) if not url.startswith("data:")} == {address}
 
@@ -262,10 +261,10 @@ def test_what_comes_and_goes_is_shown_and_a_server_that_is_gone_is_told(browser:
         journal.write("begun", time.time(), format=FORMAT, mode="advise", solver="auto")
         with served(path) as address:
             browser.get(address)
-            assert browser.execute_script("return document.querySelectorAll('nav a').length") == 2
+            assert value(browser, "document.querySelectorAll('nav a').length") == 2
             journal.write("window", time.time(), **window(["1"]))
             until(browser, "document.querySelectorAll('nav a').length === 4")
-            assert browser.execute_script("return document.querySelectorAll('figure .hint').length") == 3
+            assert value(browser, "document.querySelectorAll('figure .hint').length") == 3
     until(browser, "document.querySelector('header p').textContent.startsWith('This page is no longer renewed')")
     # That it cannot be reached is the browser's own error.
     browser.get_log("browser")
@@ -278,7 +277,7 @@ def test_on_a_live_page_nothing_but_boxes_that_say_so_scrolls_sideways(
 ) -> None:
     with seen(browser, width, mode):
         browser.get(address)
-        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-        background = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+        assert value(browser, "document.documentElement.scrollWidth") <= width
+        background = value(browser, "getComputedStyle(document.body).backgroundColor")
         assert (background == "rgb(255, 255, 255)") is (mode == "light")
         assert browser.get_log("browser") == []
