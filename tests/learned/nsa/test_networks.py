@@ -44,7 +44,7 @@ def test_networks_have_the_documented_sizes_and_the_printed_ones_where_these_can
 )
 def test_layers_that_do_not_fit_are_refused(layers: tuple[_Layer, ...]) -> None:
     with pytest.raises(ValueError, match="does not take an input of shape"):
-        Architecture("wrong", (2, 4), layers)
+        Architecture((2, 4), layers)
 
 
 def random_weights(architecture: Architecture, rng: np.random.Generator) -> dict[str, Float32Array]:
@@ -75,7 +75,7 @@ def architectures(draw: st.DrawFn) -> Architecture:
     for _ in range(draw(st.integers(1, 3))):
         layers += [_Layer(DENSE, inputs, draw(st.integers(1, 20))), _Layer(TANH)]
         inputs = layers[-2].outputs  # type: ignore[attr-defined]
-    return Architecture("any", shape, tuple(layers[: draw(st.sampled_from([-1, len(layers)]))]))
+    return Architecture(shape, tuple(layers[: draw(st.sampled_from([-1, len(layers)]))]))
 
 
 @given(st.sampled_from(list(NETWORKS.values())) | architectures(), st.integers(0, 2**32))
