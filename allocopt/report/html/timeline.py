@@ -8,6 +8,7 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import Topology
+from allocopt.simulator.metrics import MeasuredJobs
 from allocopt.simulator.schedule import JobTimes, Schedule
 
 Name = TypeVar("Name")
@@ -48,9 +49,10 @@ class Timeline:
         return self.start - self.submit
 
     @property
-    def slowdowns(self) -> FloatArray:
-        """Bounded slowdown, ``max(1, (wait + run) / max(run, 10 s))``."""
-        return JobTimes.of(self.waits_s, self.end - self.start).bounded_slowdown
+    def measured(self) -> MeasuredJobs:
+        """What its jobs experienced, to be measured."""
+        times = JobTimes.of(self.waits_s, self.end - self.start)
+        return MeasuredJobs(self.processors, times, np.zeros(len(self.start), dtype=np.bool_), None)
 
     @property
     def makespan_s(self) -> float:

@@ -14,9 +14,7 @@ from allocopt.report.html.results import ResultFile
 from allocopt.report.html.timeline import Timeline
 from allocopt.report.plot import Axis, Colours, Figure, Panel, evenly
 from allocopt.report.words import EN_DASH, duration, number, percent, time_unit
-from allocopt.simulator.metrics import MeasuredJobs
 from allocopt.simulator.multicore.simulation import DURATION
-from allocopt.simulator.schedule import JobTimes
 
 _MOST_GANTTS = 4
 _MOST_PROCESSORS = 10**12
@@ -54,13 +52,14 @@ def _timelines_section(lines: Mapping[str, Timeline], source: str = "") -> Secti
     for index, (name, line) in enumerate(list(distinct.items())[:_MOST_GANTTS]):
         title = "Jobs over time" if len(distinct) == 1 else f"Jobs over time: {name}"
         figures.append(gantt_figure(line, f"gantt-{name}-{index + 1}" if len(distinct) > 1 else "gantt", title))
+    wholes = [line.measured.statistics(slice(None)) for line in lines.values()]
     if len(lines) > 1:
         rows = tuple(
             (
-                name, len(line.start), float(line.waits_s.mean()), float(np.median(line.waits_s)),
-                float(line.waits_s.max()), float(line.slowdowns.mean()), 100 * line.utilization, line.makespan_s,
+                name, jobs.jobs, jobs.wait_s.mean, jobs.wait_s.median, jobs.wait_s.maximum, jobs.bounded_slowdown.mean,
+                100 * line.utilization, line.makespan_s,
             )
-            for name, line in lines.items()
+            for (name, line), jobs in zip(lines.items(), wholes, strict=True)
         )  # fmt: skip
         columns = (
             Column("schedule"), Column("jobs", 0), Column("mean wait s", 0), Column("median wait s", 0),
@@ -68,28 +67,22 @@ def _timelines_section(lines: Mapping[str, Timeline], source: str = "") -> Secti
             Column("makespan s", 0),
         )  # fmt: skip
         return Section("Schedules", source, parts=(Table("Comparison", columns, rows), *figures))
-    (line,) = lines.values()
+    (line,), (whole,) = lines.values(), wholes
     facts = (
-        ("jobs", f"{len(line.start):,}"),
-        ("mean wait", duration(float(line.waits_s.mean()))),
-        ("longest wait", duration(float(line.waits_s.max()))),
-        ("mean bounded slowdown", number(float(line.slowdowns.mean()))),
+        ("jobs", f"{whole.jobs:,}"),
+        ("mean wait", duration(whole.wait_s.mean)),
+        ("longest wait", duration(whole.wait_s.maximum)),
+        ("mean bounded slowdown", number(whole.bounded_slowdown.mean)),
         (f"of {line.size:,} processors in use", percent(line.utilization)),
         ("from first to last", duration(line.makespan_s)),
     )
-    measured = MeasuredJobs(
-        line.processors,
-        JobTimes.of(line.waits_s, line.end - line.start),
-        np.zeros(len(line.start), dtype=np.bool_),
-        None,
-    )
     held = {
         str(each.most) if each.fewest == each.most else f"{each.fewest}{EN_DASH}{each.most}": each.statistics
-        for each in measured.by_size(slice(None))
+        for each in line.measured.by_size(slice(None))
     }
     sizes = tuple(
         (size, jobs.jobs, *astuple(jobs.wait_s), jobs.bounded_slowdown.mean)
-        for size, jobs in {**held, "all": measured.statistics(slice(None))}.items()
+        for size, jobs in {**held, "all": whole}.items()
     )
     of_sizes = (
         Column("processors"), Column("jobs", 0), Column("mean wait s", 0), Column("median wait s", 0),
@@ -147,7 +140,8 @@ def _distributions_figure(lines: Mapping[str, Timeline]) -> Figure:
         said.append(f"{name}: half of the jobs wait at most {half}, {at_once} not at all")
 
     def draw(colours: Colours) -> Iterator[Panel]:
-        waits, slowdowns = [line.waits_s for line in lines.values()], [line.slowdowns for line in lines.values()]
+        times = [line.measured.times for line in lines.values()]
+        waits, slowdowns = [each.wait_s for each in times], [each.bounded_slowdown for each in times]
         longest, worst = (max(float(values.max()) for values in held) for held in (waits, slowdowns))
         for title, x, held in (
             ("Share of the jobs by wait", Axis.durations(longest), waits),
