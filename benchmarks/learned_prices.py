@@ -20,7 +20,7 @@ from allocopt.solving.protocol import Solver
 from allocopt.traces.generators import uniform_workload
 from heuristics.topology.lns.solver import Lns
 from heuristics.topology.lns.state import Moves, State, Window
-from learned.prices.network import Network, Prediction, features_of, predict
+from learned.prices.network import Prediction, Weights, features_of, predict
 from learned.prices.solver import LnsPrices, begin_following, glance
 from learned.prices.training import EVALUATION_SEEDS
 from papers.pages import page_parser, write_page
@@ -42,11 +42,10 @@ class Shuffled(LnsPrices):
 
     predictions: Mapping[int, Prediction] | None = None
 
-    def begin_guided(self, window: Window, network: Network, moves: Moves, seed: int) -> tuple[State, float]:
+    def begin_guided(self, window: Window, weights: Weights, moves: Moves, seed: int) -> tuple[State, float]:
         assert self.predictions is not None
         told, sizes = self.predictions[id(window.problem)], window.encoding.sizes
-        most_removed = self.most_removed
-        return begin_following(window.tree, sizes, told, self.fading, self.hunt, most_removed, moves, folded(seed))
+        return begin_following(window.tree, sizes, told, self.hunt, self.most_removed, moves, folded(seed))
 
 
 def small_windows(family: str) -> Iterator[TopologyProblem]:
@@ -82,7 +81,7 @@ def best_known(problems: Sequence[TopologyProblem]) -> Iterator[tuple[TopologyPr
 
 
 def shuffled(problems: Sequence[TopologyProblem]) -> Shuffled:
-    rng, weights = np.random.default_rng(EVALUATION_SEEDS.start + 3), LnsPrices().loaded()[0]
+    rng, weights = np.random.default_rng(EVALUATION_SEEDS.start + 3), LnsPrices().loaded()
     predictions = {}
     for problem in problems:
         encoding = encode(problem)
@@ -127,11 +126,11 @@ def row_of(family: str, limit_ms: float, known: Sequence[tuple[TopologyProblem, 
 
 def bound_rows(family: str, known: Sequence[tuple[TopologyProblem, float]]) -> Iterator[list[Cell]]:
     """Yield the mean gap of the bounds to the optimum or the best known cost, and that of the first allocation."""
-    weights, gaps = LnsPrices().loaded()[0], []
+    weights, gaps = LnsPrices().loaded(), []
     for problem, best in known:
         window = Window.of(problem)
         told = predict(weights, features_of(window.tree, window.encoding.sizes))
-        seen = glance(window.tree, window.encoding.sizes, told, LnsPrices().fading, True)
+        seen = glance(window.tree, window.encoding.sizes, told, LnsPrices().fading)
         alone = float(seen.alone.sum())
         bounds = [1 - window.cost(saving) / best for saving in (alone, min(alone, seen.most))]
         gaps.append([*bounds, window.cost(seen.saving) / best - 1])

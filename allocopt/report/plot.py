@@ -7,7 +7,7 @@ colour.
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from importlib import import_module
@@ -28,8 +28,7 @@ Spec = dict[str, Any]
 """A part of a Vega-Lite specification."""
 
 FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
-WIDTH, WIDE = 480, 1_000
-"""Widths of panels in pixels: two beside each other, or one over the whole page."""
+WIDTH, WIDE = 480, 1_000  # Of panels in pixels: two beside each other, or one over the whole page
 ON_PAGE = {role: f"var(--{role})" for role in LIGHT}
 
 # The version is named, so that another release of the converter does not draw otherwise.
@@ -51,6 +50,21 @@ _DURATIONS = (
     (86_400.0, "1 d"), (604_800.0, "7 d"), (2_592_000.0, "30 d"), (31_536_000.0, "1 y"),
 )  # fmt: skip
 _LEAST_GAP = 0.01
+# Channels of a mark beside x and y. Values are colours and widths already, so no scale is between.
+_CHANNELS: dict[str, Spec] = {
+    "x2": {},
+    "y2": {},
+    "fill": {"type": "nominal", "scale": None},
+    "strokeWidth": {"type": "quantitative", "scale": None},
+    "text": {"type": "nominal"},
+    "description": {"type": "nominal"},
+}
+
+
+def evenly(count: int, most: int) -> list[int]:
+    """Return at most so many of the first ``count`` whole numbers, at equal distances, both ends among them."""
+    places: list[int] = np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int)).tolist()
+    return places
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +92,15 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A scale with its ticks, which are values and their labels.
+    """A scale with its ticks, which are values and their labels."""
 
-    Parameters
-    ----------
-    domain
-        First and last value, from left to right or from bottom to top.
-    scale
-        ``symlog`` is linear up to 0.01 and logarithmic beyond.
-    unit
-        Written behind a value that a reader points at; ``duration`` for seconds that are written in larger units.
-    has_grid
-        Whether lines are drawn at the ticks.
-    """
-
-    domain: tuple[float, float]
+    domain: tuple[float, float]  # First and last value, from left to right or from bottom to top
     ticks: Sequence[tuple[float, str]] = ()
     title: str = ""
-    scale: Literal["linear", "log", "symlog"] = "linear"
+    scale: Literal["linear", "log", "symlog"] = "linear"  # symlog is linear up to 0.01 and logarithmic beyond
+    # Written behind a value that a reader points at; ``duration`` for seconds that are written in larger units
     unit: str = ""
-    has_grid: bool = True
+    has_grid: bool = True  # Whether lines are drawn at the ticks
 
     @classmethod
     def linear(
@@ -114,10 +117,8 @@ class Axis:
         step = next((size * power for size in (1, 2, 5) if size * power >= rough), 10 * power)
         first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
         ends = (low, high) if is_tight else (first * step, last * step)
-        ticks = [
-            (each * step, number(each * step)) for each in range(first, last + 1) if ends[0] <= each * step <= ends[1]
-        ]
-        return cls(ends, ticks, title, unit=unit, has_grid=has_grid)
+        places = [each * step for each in range(first, last + 1) if ends[0] <= each * step <= ends[1]]
+        return cls(ends, [(place, number(place)) for place in places], title, unit=unit, has_grid=has_grid)
 
     @classmethod
     def log(
@@ -148,10 +149,9 @@ class Axis:
         # Room below zero, where most points of good solvers lie, and above the worst.
         low, high = min(least, 0.0) * 1.3 - _LEAST_GAP / 4, max(most * 1.6, 2 * _LEAST_GAP)
         powers = [10.0**power for power in range(-2, max(-1, math.ceil(math.log10(max(high, -low)))))]
-        ticks = [
-            (each, f"{each:.6g} %") for each in (*(-power for power in powers), 0.0, *powers) if low <= each <= high
-        ]
-        return cls((low, high), ticks[:: 1 + len(ticks) // 10], scale="symlog", unit="%")
+        places = [each for each in (*(-power for power in powers), 0.0, *powers) if low <= each <= high]
+        ticks = [(place, f"{place:.6g} %") for place in places[:: 1 + len(places) // 10]]
+        return cls((low, high), ticks, scale="symlog", unit="%")
 
     @classmethod
     def running_time(cls, first_s: float, last_s: float) -> Self:
@@ -165,16 +165,15 @@ class Axis:
         return cls.log(first_s, last_s, "running time", "s", shown)
 
     @classmethod
-    def names(cls, names: Sequence[str], longest: int = 26) -> Self:
+    def names(cls, names: Sequence[str]) -> Self:
         """Return an axis of rows from top to bottom, the middle of the first at 0.5."""
-        ticks = [(row + 0.5, shortened(name, longest)) for row, name in enumerate(names)]
+        ticks = [(row + 0.5, shortened(name, 26)) for row, name in enumerate(names)]
         return cls((len(names), 0), ticks, has_grid=False)
 
-    def channel(self, colours: Colours) -> Spec:
+    def channel(self) -> Spec:
         """Return what encodes positions along it."""
         # Vega turns a descending domain round only where the scale says so.
-        low, high = sorted(self.domain)
-        scale: Spec = {"type": self.scale, "domain": [low, high], "nice": False, "zero": False}
+        scale: Spec = {"type": self.scale, "domain": sorted(self.domain), "nice": False, "zero": False}
         if self.domain[0] > self.domain[1]:
             scale["reverse"] = True
         if self.scale == "symlog":
@@ -183,11 +182,12 @@ class Axis:
         if self.ticks or self.title:
             places = [place for place, _ in self.ticks]
             labels = [printable(label) for _, label in self.ticks]
-            # Labels are found by their place, as an expression of numbers would print them in its own way.
+            # Labels are found by their place, as an expression of numbers would print them in its own way. They are
+            # quoted, so that nothing in them is evaluated.
             axis = {
                 "title": printable(self.title) or None,
                 "values": places,
-                "labelExpr": f"{_literal(labels)}[indexof({_literal(places)}, datum.value)]",
+                "labelExpr": f"{json.dumps(labels)}[indexof({json.dumps(places)}, datum.value)]",
                 "grid": self.has_grid,
                 "labelOverlap": self.has_grid,
             }
@@ -205,19 +205,11 @@ class Panel:
     """
 
     def __init__(self, colours: Colours, x: Axis, y: Axis, height: float, title: str = "", width: int = WIDTH) -> None:
-        self.colours, self.x, self.y, self.width = colours, x, y, width
-        self.height, self.title = height, title
+        self.colours, self.x, self.y, self.height, self.title, self.width = colours, x, y, height, title, width
         self._layers: list[Spec] = []
 
     def line(
-        self,
-        series: int,
-        x: FloatArray,
-        y: FloatArray,
-        name: str = "",
-        *,
-        is_step: bool = False,
-        is_faint: bool = False,
+        self, series: int, x: FloatArray, y: FloatArray, name: str = "", is_step: bool = False, is_faint: bool = False
     ) -> None:
         """Draw a line of a series; NaN interrupts it, and a faint one has no dashes."""
         key = Key(series)
@@ -231,15 +223,11 @@ class Panel:
         }
         # JSON has no NaN; null interrupts a line too.
         ordinates = [value if math.isfinite(value) else None for value in y.tolist()]
-        values = [{"x": a, "y": b} for a, b in zip(x.tolist(), ordinates, strict=True)]
-        self._add(mark, values, name="" if is_faint else name, series=series)
+        self._add(mark, {"x": x.tolist(), "y": ordinates}, name="" if is_faint else name, series=series)
 
     def area(self, role: str, x: FloatArray, y: FloatArray) -> None:
         """Fill the plane between a line and zero."""
-        self._add(
-            {"type": "area", "fill": self.colours[role]},
-            [{"x": a, "y": b} for a, b in zip(x.tolist(), y.tolist(), strict=True)],
-        )
+        self._add({"type": "area", "fill": self.colours[role]}, {"x": x.tolist(), "y": y.tolist()})
 
     def points(
         self, series: int, x: FloatArray, y: FloatArray, titles: Sequence[str] = (), *, size: float = 3.0, **look: Any
@@ -250,9 +238,7 @@ class Panel:
             "type": "point", "filled": True, "shape": key.shape, "size": size**2 * 4,
             "fill": self.colours[key.role], "strokeWidth": 0, "opacity": 1.0, **look,
         }  # fmt: skip
-        titles = titles or [""] * len(x)
-        values = [{"x": a, "y": b, "d": printable(d)} for a, b, d in zip(x.tolist(), y.tolist(), titles, strict=True)]
-        self._add(mark, values, ("d",) if any(titles) else (), series=series)
+        self._add(mark, {"x": x.tolist(), "y": y.tolist()}, titles, series=series)
 
     def boxes(
         self,
@@ -262,49 +248,38 @@ class Panel:
         edge: str = "",
         edge_widths: FloatArray | None = None,
     ) -> None:
-        """Draw rectangles in the colours of their roles.
+        """Draw rectangles, left, upper, width and height in units of the axes, in the colours of their roles.
 
-        Parameters
-        ----------
-        boxes
-            Left, upper, width and height of each in the units of the axes, shape ``(m, 4)``.
-        titles
-            What is said of each when a reader points at it; empty for nothing.
-        edge
-            Role of the colour of their edges; empty for no edges.
-        edge_widths
-            In pixels, one each; None for 0.6 everywhere.
+        Titles are what is said of each when a reader points at it. Edges have the colour of role ``edge``, none where
+        it is empty, and widths in pixels, 0.6 everywhere for None.
         """
-        widths = np.full(len(boxes), 0.6) if edge_widths is None else edge_widths
-        values: list[Spec] = [
-            {"x": left, "x2": left + width, "y": upper, "y2": upper + height, "c": self.colours[role]}
-            for (left, upper, width, height), role in zip(np.asarray(boxes, dtype=float).tolist(), roles, strict=True)
-        ]
-        for value, title, stroke in zip(values, titles or [""] * len(values), widths.tolist(), strict=True):
-            value.update(d=printable(title), w=stroke)
-        mark = {"type": "rect", **({"stroke": self.colours[edge]} if edge else {})}
-        self._add(mark, values, ("x2", "y2", "c", *("w" if edge else ""), *("d" if any(titles) else "")))
+        left, upper, width, height = np.asarray(boxes, dtype=float).reshape(-1, 4).T
+        channels: dict[str, Sequence[object]] = {"x": left.tolist(), "x2": (left + width).tolist(), "y": upper.tolist()}
+        channels |= {"y2": (upper + height).tolist(), "fill": [self.colours[role] for role in roles]}
+        if edge:
+            channels["strokeWidth"] = [0.6] * len(left) if edge_widths is None else edge_widths.tolist()
+        self._add({"type": "rect", **({"stroke": self.colours[edge]} if edge else {})}, channels, titles)
 
     def texts(
         self, texts: Iterable[tuple[float, float, str]], role: str = "ink", size: float = 11, **look: Any
     ) -> None:
         """Write texts at places in the units of the axes; ``size`` is in pixels."""
-        values = [{"x": x, "y": y, "t": printable(text)} for x, y, text in texts]
+        rows = [(x, y, printable(text)) for x, y, text in texts]
         mark = {"type": "text", "fill": self.colours[role], "fontSize": size, "baseline": "middle", **look}
-        self._add(mark, values, ("t",))
+        self._add(mark, dict(zip(("x", "y", "text"), zip(*rows, strict=True), strict=False)))
 
     def rules(self, places: Iterable[float], role: str = "line") -> None:
         """Draw horizontal lines over the whole width."""
-        low, high = self.x.domain
-        values = [{"x": low, "x2": high, "y": place} for place in places]
-        self._add({"type": "rule", "stroke": self.colours[role], "strokeWidth": 0.8}, values, ("x2",))
+        (low, high), y = self.x.domain, list(places)
+        mark = {"type": "rule", "stroke": self.colours[role], "strokeWidth": 0.8}
+        self._add(mark, {"x": [low] * len(y), "x2": [high] * len(y), "y": y})
 
     def spec(self) -> Spec:
         """Return its specification, without the settings that all share."""
         # What the y axis measures stands above it, where it needs no turned head and meets no label.
         above = self.title or self.y.title
         title = {"title": {"text": printable(above)}} if above else {}
-        channels = {"x": self.x.channel(self.colours), "y": replace(self.y, title="").channel(self.colours)}
+        channels = {"x": self.x.channel(), "y": replace(self.y, title="").channel()}
         if self.y.ticks:
             # Browsers may set text wider than the converter, which has fonts of its own, expects.
             channels["y"]["axis"]["minExtent"] = 7 * max(len(label) for _, label in self.y.ticks) + 4
@@ -312,28 +287,24 @@ class Panel:
         return {**title, "width": self.width, "height": self.height, "encoding": encoding, "layer": self._layers}
 
     def _add(
-        self, mark: Spec, values: list[Spec], fields: Sequence[str] = (), name: str = "", series: int | None = None
+        self,
+        mark: Spec,
+        channels: Mapping[str, Sequence[object]],
+        titles: Sequence[str] = (),
+        name: str = "",
+        series: int | None = None,
     ) -> None:
+        if any(titles):
+            channels = {**channels, "description": [printable(title) for title in titles]}
+        values = [dict(zip(channels, row, strict=True)) for row in zip(*channels.values(), strict=True)]
         if not values:
             return
-        known: Mapping[str, tuple[str, Spec]] = {
-            "x2": ("x2", {}),
-            "y2": ("y2", {}),
-            # Values are colours and widths already, so no scale is between.
-            "c": ("fill", {"type": "nominal", "scale": None}),
-            "w": ("strokeWidth", {"type": "quantitative", "scale": None}),
-            "t": ("text", {"type": "nominal"}),
-            "d": ("description", {"type": "nominal"}),
-        }
-        encoding = {known[each][0]: {"field": each, **known[each][1]} for each in fields}
+        encoding: Spec = {each: {"field": each, **_CHANNELS[each]} for each in channels if each in _CHANNELS}
         if name:
             encoding["description"] = {"value": printable(name)}
         # A label for screen readers at every mark that says nothing would be most of the page.
-        layer: Spec = {
-            "mark": {**mark, "aria": "description" in encoding},
-            "data": {"values": values},
-            "encoding": encoding,
-        }
+        mark = {**mark, "aria": "description" in encoding}
+        layer: Spec = {"mark": mark, "data": {"values": values}, "encoding": encoding}
         if series is not None:
             # The name becomes a class of the drawing, by which a page finds what a legend toggles.
             layer["name"] = f"series{series}_{len(self._layers)}"
@@ -342,40 +313,26 @@ class Panel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Figure:
-    """A figure, described once, for pages and for files.
+    """A figure, described once, for pages and for files."""
 
-    Parameters
-    ----------
-    name
-        Its name in files, unique in a section.
-    title, description
-        What it shows in a line, and in words for those who do not see it.
-    draw
-        Returns its panels in the given colours.
-    caption
-        How to read it; empty where that is plain.
-    series
-        Names of its series for the legend, which pages let readers toggle; empty for no legend.
-    """
-
-    name: str
+    name: str  # In files, unique in a section
     title: str
-    description: str
-    draw: Callable[[Colours], Sequence[Panel]]
-    caption: str = ""
-    series: tuple[str, ...] = ()
+    description: str  # In words for those who do not see it
+    draw: Callable[[Colours], Iterable[Panel]]
+    caption: str = ""  # How to read it; empty where that is plain
+    series: tuple[str, ...] = ()  # Names for the legend, which pages let readers toggle; empty for no legend
 
     @classmethod
     def of_lines(cls, title: str, x: str, y: str, lines: Mapping[str, tuple[FloatArray, FloatArray]]) -> "Figure":
         """Return a figure of lines, abscissas and ordinates of equal length by name; NaN interrupts a line."""
         every_x, every_y = (np.concatenate([line[axis] for line in lines.values()]) for axis in (0, 1))
 
-        def draw(colours: Colours) -> list[Panel]:
+        def draw(colours: Colours) -> Iterator[Panel]:
             panel = Panel(colours, Axis.linear(every_x, x, is_tight=True), Axis.linear(every_y, y), 280, width=700)
             for index, (name, (xs, ys)) in enumerate(lines.items()):
-                kept = np.unique(np.linspace(0, len(xs) - 1, 500).round().astype(int))
+                kept = evenly(len(xs), 500)
                 panel.line(index, xs[kept], ys[kept], name)
-            return [panel]
+            yield panel
 
         return cls("lines", title, f"{y} over {x}.", draw, series=tuple(lines))
 
@@ -389,16 +346,8 @@ class Figure:
         return drawn
 
     def write(self, path: Path) -> None:
-        """Write it on white with its legend; the ending, ``.svg``, ``.pdf`` or ``.png``, says the format.
-
-        Raises
-        ------
-        BadFileError
-            If the file cannot be written.
-        MissingPackageError
-            If the converter is not installed.
-        """
-        panels = self.draw(LIGHT)
+        """Write it on white with its legend; the ending, ``.svg``, ``.pdf`` or ``.png``, says the format."""
+        panels = list(self.draw(LIGHT))
         # Composed views cannot fit a width: labels take what is left out here.
         across = 1 if panels[0].width > WIDTH else min(2, len(panels))
         parts = [{**_unnamed(panel.spec()), "width": panel.width - 90} for panel in panels]
@@ -467,11 +416,6 @@ def _unnamed(spec: Spec) -> Spec:
     return {**spec, "layer": [{key: value for key, value in each.items() if key != "name"} for each in spec["layer"]]}
 
 
-def _literal(values: Sequence[object]) -> str:
-    """Write a list as an expression of Vega; texts are quoted, so that nothing in them is evaluated."""
-    return json.dumps(list(values))
-
-
 def smoothed(values: FloatArray, share: float) -> FloatArray:
     """Return the moving average up to each value over the last ``share`` of all; what is not finite is left out."""
     span = max(1, round(share * len(values)))
@@ -484,31 +428,19 @@ def smoothed(values: FloatArray, share: float) -> FloatArray:
 
 
 def write_residual_plot(path: Path, title: str, quantity: str, measured: FloatArray, predicted: FloatArray) -> None:
-    """Draw measured against fitted values, and residuals against fitted values; the ending says the format.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be written.
-    MissingPackageError
-        If vl-convert is not installed.
-    UsageError
-        If the ending is of another format.
-    """
+    """Draw measured values and residuals against fitted values; the ending, else a `UsageError`, says the format."""
     suffixes = (".svg", ".png", ".pdf")
     if path.suffix not in suffixes:
         raise UsageError(f"{path}: a plot's name ends in {', '.join(suffixes)}")
     ends = np.array([min(measured.min(), predicted.min()), max(measured.max(), predicted.max())])
 
-    def draw(colours: Colours) -> list[Panel]:
+    def draw(colours: Colours) -> Iterator[Panel]:
         x = Axis.linear(ends, f"fitted {quantity}", is_tight=True)
         shown = ((f"measured {quantity}", measured, ends), ("residual", measured - predicted, np.zeros(2)))
-        panels = []
         for y, values, ideal in shown:
             panel = Panel(colours, x, Axis.linear(np.append(values, ideal), y), 260)
             panel.line(7, ends, ideal, is_faint=True)
             panel.points(0, predicted, values)
-            panels.append(panel)
-        return panels
+            yield panel
 
     Figure("residuals", title, f"Measured and fitted {quantity}.", draw).write(path)

@@ -9,17 +9,12 @@ from pathlib import Path
 from allocopt.version import __version__
 
 PACKAGES = ("numpy", "numba", "scipy", "ortools", "pyscipopt", "networkx", "simanneal", "pydantic", "typer", "rich")
-
-CODE = ("allocopt", "formulations", "heuristics", "learned", "papers")
-"""Folders of the checkout in which a change makes another program."""
+# Folders of the checkout in which a change makes another program.
+_CODE = ("allocopt", "formulations", "heuristics", "learned", "papers")
 
 
 def provenance() -> dict[str, str]:
-    """Return ``version``, ``commit``, ``python`` and ``machine`` of this process.
-
-    The commit is that of the checkout, with ``+`` behind it where the code differs, or "unknown" without a checkout;
-    the machine is the processor's model and the number of cores.
-    """
+    """Return ``version``, ``commit``, ``python`` and ``machine`` of this process; machine is processor and cores."""
     processor = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -31,20 +26,18 @@ def provenance() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """Commit of the checkout that the package runs from."""
+    """Return the commit of the checkout that the package runs from, with ``+`` where the code differs, or "unknown"."""
     root = Path(__file__).resolve().parents[2]
-    if not (root / ".git").exists():
-        return "unknown"
-    hashed = _git(root, "rev-parse", "--short=12", "HEAD")
+    hashed = _git(root, "rev-parse", "--short=12", "HEAD") if (root / ".git").exists() else ""
     if not hashed:
         return "unknown"
     # What else differs, such as a result page that is being written, does not change what is measured.
-    changed = _git(root, "status", "--porcelain", "--", *CODE)
+    changed = _git(root, "status", "--porcelain", "--", *_CODE)
     return f"{hashed}+" if changed else hashed
 
 
 def package_versions() -> dict[str, str]:
-    """Version of every package that the solvers rest on; "not installed" where one is missing."""
+    """Return the version of every package that the solvers rest on; "not installed" where one is missing."""
     versions = {}
     for name in PACKAGES:
         try:

@@ -35,18 +35,8 @@ class SolveRow:
     @classmethod
     def of(cls, problem: Problem, result: Result) -> "SolveRow":
         """Flatten a result."""
-        return cls(
-            problem.name,
-            problem.kind,
-            kind_of(problem).strategy_of(problem),
-            result.solver,
-            str(result.status),
-            result.objective,
-            result.bound,
-            result.gap,
-            result.runtime_s,
-            result.seed,
-        )
+        found = (str(result.status), result.objective, result.bound, result.gap, result.runtime_s, result.seed)
+        return cls(problem.name, problem.kind, kind_of(problem).strategy_of(problem), result.solver, *found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +54,7 @@ class BenchRow:
     points: Sequence[Sequence[float | None]] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields but the trajectory by name, those of the solve first."""
+        """Return the fields but the trajectory by name."""
         return {
             **asdict(self.solve),
             "solver_version": self.version,
@@ -90,11 +80,10 @@ class TrajectoryRow:
     @classmethod
     def of(cls, solve: SolveRow, points: Iterable[Sequence[float | None]]) -> "Iterator[TrajectoryRow]":
         """Yield a row per point of a solve; points are those of `points_of`."""
+        of_solve = (solve.instance, solve.kind, solve.strategy, solve.solver, solve.seed)
         for time_s, objective, bound in points:
             if time_s is not None and objective is not None:
-                yield cls(
-                    solve.instance, solve.kind, solve.strategy, solve.solver, solve.seed, time_s, objective, bound
-                )
+                yield cls(*of_solve, time_s, objective, bound)
 
     @staticmethod
     def points_of(result: Result) -> list[tuple[float, float, float | None]]:
@@ -133,17 +122,10 @@ class SimulateRow:
     def of(cls, schedule: Schedule, metrics: Metrics, runtime_s: float) -> "SimulateRow":
         """Flatten the metrics of a schedule whose simulation took a time."""
         jobs, machine = metrics.jobs, metrics.machine
-        return cls(
-            jobs.jobs,
-            jobs.wait_s.mean,
-            jobs.wait_s.maximum,
-            jobs.bounded_slowdown.mean,
-            machine.utilization,
-            machine.makespan_s,
-            runtime_s,
-            # No clock ticks more often than once a nanosecond.
-            len(schedule.workload) / max(runtime_s, 1e-9),
-        )
+        waits = (jobs.wait_s.mean, jobs.wait_s.maximum, jobs.bounded_slowdown.mean)
+        # No clock ticks more often than once a nanosecond.
+        speed = len(schedule.workload) / max(runtime_s, 1e-9)
+        return cls(jobs.jobs, *waits, machine.utilization, machine.makespan_s, runtime_s, speed)
 
 
 def shown(problem: Problem, objective: float) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
-from typing import NamedTuple
 
 from allocopt.files.csv_rows import csv_text
 from allocopt.files.writing import write_text
@@ -19,25 +18,12 @@ ENERGY_COLUMNS = ("part", "name", "energy_j", "energy_delay_js")
 _COMPLETED = 1
 
 
-class _ScheduledRow(NamedTuple):
-    """A job and when it ran, its run time being that from start to end; seconds, whole ones as integers."""
-
-    job: Row
-    start: Number
-    end: Number
-    wait: Number
-
-
 def write_schedule_csv(path: Path, schedule: Schedule) -> None:
     """Write when every job ran, in the order of submission; times in seconds, whole ones as integers.
 
     A job's id is the trace's own, where that is a text. Column ``run`` is the time from start to end, so that of a job
-    that was killed is the time until then.
-
-    Raises
-    ------
-    BadFileError
-        If there are no jobs, or the file cannot be written, or would not be read again.
+    that was killed is the time until then. Raises `BadFileError` if there are no jobs, or the file cannot be written,
+    or would not be read again.
     """
     names = (csv_text((), ([name],)).strip() if name else "" for name in schedule.workload.names)
     lines = (
@@ -52,12 +38,8 @@ def write_schedule_swf(path: Path, schedule: Schedule, notes: Sequence[str] = ()
 
     Wait (column 3), run time (4) and status (11, completed) are those of the schedule, processors are written as
     allocated and as requested (5, 8), applications keep their numbers (14), and what is not known is -1. A name that
-    ends in ``.gz`` is compressed; notes on how it was made stand in the header.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be written, or would not be read again.
+    ends in ``.gz`` is compressed; notes on how it was made stand in the header. Raises `BadFileError` if the file
+    cannot be written, or would not be read again.
     """
     made = f"schedule of {schedule.workload.name} simulated by allocopt {__version__}: wait, run time and status"
     told = (made, "times in seconds, unknown values -1", *notes, *schedule.workload.remarks())
@@ -68,16 +50,15 @@ def write_schedule_swf(path: Path, schedule: Schedule, notes: Sequence[str] = ()
 def write_energy_csv(path: Path, schedule: MulticoreSchedule) -> None:
     """Write energy and energy-delay product of every job, node and cluster, and of the whole machine.
 
-    The delay of a job is the time from its submission to its end, that of the others the makespan. Raise `BadFileError`
-    if the file cannot be written.
+    The delay of a job is the time from its submission to its end, that of the others the makespan. Raises
+    `BadFileError` if the file cannot be written.
     """
-    machine = schedule.machine
-    nodes, clusters = [node.name for node in machine.nodes()], [cluster.name for cluster in machine.clusters]
+    machine, makespan = schedule.machine, repeat(schedule.makespan_s)
     parts = (
         ("job", schedule.jobs.names, schedule.job_energy_j, schedule.response_s),
-        ("node", nodes, schedule.node_energy_j, repeat(schedule.makespan_s)),
-        ("cluster", clusters, schedule.cluster_energy_j, repeat(schedule.makespan_s)),
-        ("machine", [machine.name], [schedule.energy_j], [schedule.makespan_s]),
+        ("node", [node.name for node in machine.nodes()], schedule.node_energy_j, makespan),
+        ("cluster", [cluster.name for cluster in machine.clusters], schedule.cluster_energy_j, makespan),
+        ("machine", [machine.name], [schedule.energy_j], makespan),
     )
     rows = (
         (part, name, f"{energy:.6f}", f"{energy * delay:.6f}")
@@ -87,8 +68,8 @@ def write_energy_csv(path: Path, schedule: MulticoreSchedule) -> None:
     write_text(path, csv_text(ENERGY_COLUMNS, rows))
 
 
-def _rows(path: Path, schedule: Schedule) -> Iterator[_ScheduledRow]:
-    """Return the jobs in the order of submission; raise `BadFileError` for one that could not be read again."""
+def _rows(path: Path, schedule: Schedule) -> Iterator[tuple[Row, Number, Number, Number]]:
+    """Yield each job with its start, end and wait; raise `BadFileError` for one that could not be read again."""
     jobs = rows_of(path, replace(schedule.workload, run=schedule.run_s))
     waits = schedule.start - schedule.workload.submit
-    return map(_ScheduledRow, jobs, plain(schedule.start), plain(schedule.end), plain(waits))
+    return zip(jobs, plain(schedule.start), plain(schedule.end), plain(waits), strict=True)

@@ -1,7 +1,7 @@
 """Tables for a terminal: solvers compared, one line each, and the metrics of a schedule."""
 
 from collections.abc import Sequence
-from itertools import groupby
+from dataclasses import astuple
 from statistics import fmean, median
 
 from allocopt.problems.kind import get_kind, is_maximized
@@ -22,17 +22,14 @@ _SIZES = (
 
 
 def summary_table(rows: Sequence[BenchRow], width: int | None = None) -> str:
-    """Summarize rows by solver and strategy, in the order in which these first appear, in lines of at most ``width``.
-
-    The mean cost, or objective, is over the solves that ended with a solution; a gap is a mean over those whose
-    yardstick is known, and negative where a wider strategy beats the yardstick.
-    """
+    """Summarize rows by solver and strategy, as these first appear, in lines of at most ``width`` characters."""
     title = "mean cost" if _are_costs(rows) else "mean objective"
     header = [title if name == "mean cost" else name for name in HEADER]
-    order = {key: index for index, key in reversed(list(enumerate(map(_key, rows))))}
+    groups: dict[tuple[str, str], list[BenchRow]] = {}
+    for row in rows:
+        groups.setdefault((row.solve.solver, row.solve.strategy or "-"), []).append(row)
     lines: list[list[Cell]] = []
-    for (solver, strategy), group in groupby(sorted(rows, key=lambda row: order[_key(row)]), key=_key):
-        own = list(group)
+    for (solver, strategy), own in groups.items():
         objectives = [row.solve.objective for row in own if row.solve.objective is not None]
         mean: Cell = fmean(objectives) if objectives else None
         # Hop costs have digits behind the point as the column says, other objectives six that count.
@@ -44,10 +41,6 @@ def summary_table(rows: Sequence[BenchRow], width: int | None = None) -> str:
         times_ms = [1e3 * row.solve.runtime_s for row in own]
         lines.append([solver, strategy, len(own), mean, to_best, to_scas, proved, median(times_ms), max(times_ms)])
     return aligned_table(header, lines, DIGITS, width)
-
-
-def _key(row: BenchRow) -> tuple[str, str]:
-    return row.solve.solver, row.solve.strategy or "-"
 
 
 def _are_costs(rows: Sequence[BenchRow]) -> bool:
@@ -68,24 +61,21 @@ def _mean_excess(pairs: list[tuple[SolveRow, BestKnown | None]]) -> float | None
 
 
 def metrics_table(metrics: Metrics, width: int | None = None) -> str:
-    """Format three tables, one below the other: measures over jobs, by size of job, and over time.
-
-    ``width`` is the most characters in a line, None for any.
-    """
+    """Format measures over jobs, by size of job, and over time, in lines of at most ``width`` characters."""
     jobs, machine = metrics.jobs, metrics.machine
-    spreads = (
-        ("wait s", jobs.wait_s),
-        ("response s", jobs.response_s),
-        ("slowdown", jobs.slowdown),
-        ("bounded slowdown", jobs.bounded_slowdown),
-    )
-    measures = [(name, each.mean, each.median, each.percentile_95, each.maximum) for name, each in spreads]
+    measures: list[list[Cell]] = [
+        ["wait s", *astuple(jobs.wait_s)],
+        ["response s", *astuple(jobs.response_s)],
+        ["slowdown", *astuple(jobs.slowdown)],
+        ["bounded slowdown", *astuple(jobs.bounded_slowdown)],
+    ]
     sizes: list[list[Cell]] = []
     for own in (*metrics.by_size, None):
         name = "all" if own is None else str(own.most) if own.fewest == own.most else f"{own.fewest}-{own.most}"
         held = jobs if own is None else own.statistics
-        waits: list[Cell] = [held.wait_s.mean, held.wait_s.median, held.wait_s.percentile_95, held.wait_s.maximum]
-        sizes.append([name, held.jobs, *waits, held.bounded_slowdown.mean, held.starved, held.mean_hop_cost])
+        sizes.append(
+            [name, held.jobs, *astuple(held.wait_s), held.bounded_slowdown.mean, held.starved, held.mean_hop_cost]
+        )
     over_time = [
         ("makespan s", f"{machine.makespan_s:,.0f}"),
         *(
@@ -95,9 +85,11 @@ def metrics_table(metrics: Metrics, width: int | None = None) -> str:
         ("mean queue length", f"{machine.mean_queue_length:,.2f}"),
         ("max queue length", f"{machine.max_queue_length:,}"),
         (f"jobs that waited longer than {metrics.starvation_s:,g} s", f"{jobs.starved:,}"),
+        *(
+            (f"fragmentation of idle nodes, level {level}", "-" if mean is None else f"{mean:.4f}")
+            for level, mean in enumerate(machine.fragmentation or (), 1)
+        ),
     ]
-    for level, mean in enumerate(machine.fragmentation or (), 1):
-        over_time.append((f"fragmentation of idle nodes, level {level}", "-" if mean is None else f"{mean:.4f}"))
     tables = (
         aligned_table(("over jobs", "mean", "median", "95 %", "max"), measures, (None, 2, 2, 2, 2), width),
         aligned_table(_SIZES, sizes, (None, 0, 2, 2, 2, 2, 2, 0, 1), width),

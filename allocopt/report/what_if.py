@@ -16,7 +16,7 @@ from allocopt.simulator.what_if import Outcome
 
 HEADER = ("allocator", "wait s", "+/- %", "slowdown", "hop cost", "+/- %", "frag.")
 DIGITS = (None, 0, 1, 2, 0, 1, 3)
-# Columns of a block: jobs, and totals of their waits and bounded slowdowns; jobs of several nodes and their hop cost.
+# Columns of a block; see `WhatIfRow.blocks`.
 _JOBS, _WAIT, _SLOWDOWN, _HOP_JOBS, _HOP_COST = range(5)
 _DAY_S, _WEEK = 86_400.0, 7
 _FEWEST_WEEKS, _FEWEST_BLOCKS = 4, 3
@@ -29,30 +29,9 @@ _LARGEST_DIFFERENCE = 0.05  # of utilizations, recorded and simulated, and of wh
 class WhatIfRow:
     """One combination of allocator and scheduler.
 
-    Hop cost is the mean over jobs of several nodes, None where there are none; fragmentation is that of the idle nodes
-    per level of the tree, the leaf level first. Changes are relative to the first combination, 0.1 for 10 % more, and
-    None where that has 0 or nothing. Their intervals, from and to, hold the true change in 95 % of such traces; they
-    are empty where the trace has fewer than three blocks.
-
-    Parameters
-    ----------
-    waited_jobs, hop_jobs, shared_jobs
-        Jobs that did not start as they came, those of several nodes, and those that started on nodes that others held.
-    processors, trace_processors
-        Size of this machine, and of the trace's.
-    granted
-        Processors that jobs hold for each that they asked for.
-    backlog
-        See `allocopt.simulator.metrics.MachineUse`.
-    block_days, blocks
-        Days of submissions in a block, and for each block with jobs their number, the seconds that they waited, the sum
-        of their bounded slowdowns, the number of those of several nodes and the sum of their hop costs.
-    offered
-        Work of the jobs, as the share of the machine that it would take from the first submission to the last.
-    hops_slow
-        Whether hops may slow jobs down on this machine (``--hop-slowdown``).
-    remarks
-        What else was found, a sentence each.
+    Changes are relative to the first combination, 0.1 for 10 % more, and None where that has 0 or nothing. Their
+    intervals, from and to, hold the true change in 95 % of such traces; they are empty where the trace has fewer than
+    three blocks.
     """
 
     allocator: str
@@ -61,8 +40,8 @@ class WhatIfRow:
     mean_wait_s: float
     max_wait_s: float
     mean_bounded_slowdown: float
-    mean_hop_cost: float | None
-    fragmentation: tuple[float | None, ...]
+    mean_hop_cost: float | None  # Over jobs of several nodes; None where there are none
+    fragmentation: tuple[float | None, ...]  # Of the idle nodes per level of the tree, the leaf level first
     utilization: float
     makespan_s: float
     runtime_s: float
@@ -72,18 +51,21 @@ class WhatIfRow:
     mean_wait_interval: tuple[float, ...] = ()
     mean_bounded_slowdown_interval: tuple[float, ...] = ()
     mean_hop_cost_interval: tuple[float, ...] = ()
-    waited_jobs: int | None = None
-    hop_jobs: int | None = None
-    shared_jobs: int | None = None
-    processors: int | None = None
-    trace_processors: int | None = None
-    granted: float | None = None
-    backlog: tuple[float, ...] = ()
-    block_days: int | None = None
+    waited_jobs: int | None = None  # Did not start as they came
+    hop_jobs: int | None = None  # Have several nodes
+    shared_jobs: int | None = None  # Started on nodes that others held
+    processors: int | None = None  # Size of this machine
+    trace_processors: int | None = None  # Size of the trace's
+    granted: float | None = None  # Processors that jobs hold for each that they asked for
+    backlog: tuple[float, ...] = ()  # See `allocopt.simulator.metrics.MachineUse`
+    block_days: int | None = None  # Days of submissions in a block
+    # For each block with jobs their number, the seconds that they waited, the sum of their bounded slowdowns, the
+    # number of those of several nodes and the sum of their hop costs
     blocks: tuple[tuple[float, ...], ...] = ()
+    # Work of the jobs, as the share of the machine that it would take from the first submission to the last
     offered: float | None = None
-    hops_slow: bool = True
-    remarks: tuple[str, ...] = ()
+    hops_slow: bool = True  # Whether hops may slow jobs down on this machine (``--hop-slowdown``)
+    remarks: tuple[str, ...] = ()  # What else was found, a sentence each
 
     @classmethod
     def of(cls, outcome: Outcome) -> "WhatIfRow":
@@ -97,18 +79,10 @@ class WhatIfRow:
         known_costs = several if costs is None else np.nan_to_num(costs)
         weights = (np.ones(len(submit)), times.wait_s, times.bounded_slowdown, several, known_costs)
         blocks = np.array([np.bincount(block, weight) for weight in weights]).T
+        means = (jobs.jobs, jobs.wait_s.mean, jobs.wait_s.maximum, jobs.bounded_slowdown.mean, jobs.mean_hop_cost)
+        use = (machine.fragmentation or (), machine.utilization, machine.makespan_s)
         return cls(
-            outcome.allocator,
-            outcome.scheduler,
-            jobs.jobs,
-            jobs.wait_s.mean,
-            jobs.wait_s.maximum,
-            jobs.bounded_slowdown.mean,
-            jobs.mean_hop_cost,
-            machine.fragmentation or (),
-            machine.utilization,
-            machine.makespan_s,
-            outcome.runtime_s,
+            *(outcome.allocator, outcome.scheduler, *means, *use, outcome.runtime_s),
             waited_jobs=int((times.wait_s > 0).sum()),
             hop_jobs=int(several.sum()),
             shared_jobs=int(on_held_nodes(schedule).sum()),
@@ -126,6 +100,17 @@ class WhatIfRow:
     def name(self) -> str:
         """Its allocator and its scheduler."""
         return self.allocator if self.is_recorded else f"{self.allocator} under {self.scheduler}"
+
+    @property
+    def changes_percent(self) -> tuple[float | None, ...]:
+        """Changes of wait, slowdown and hop cost in per cent."""
+        changes = (self.mean_wait_change, self.mean_bounded_slowdown_change, self.mean_hop_cost_change)
+        return tuple(None if change is None else 100.0 * change for change in changes)
+
+    @property
+    def leaf_fragmentation(self) -> float | None:
+        """Fragmentation of the idle nodes over leaves; None where there are none."""
+        return self.fragmentation[0] if self.fragmentation else None
 
     @property
     def is_recorded(self) -> bool:
@@ -199,31 +184,21 @@ def what_is_assumed(rows: Sequence[WhatIfRow]) -> list[str]:
 
 
 def what_if_tables(rows: Sequence[WhatIfRow], width: int | None = None) -> str:
-    """Format a table per scheduler, and a verdict: which combination has the least of each.
-
-    The first row that is simulated is what others are compared with; ``width`` is the most characters in a line, None
-    for any.
-    """
+    """Format a table per scheduler, and a verdict, in lines of at most ``width`` characters."""
     tables = []
     for scheduler, group in groupby(rows, key=lambda row: row.scheduler):
         cells: list[list[Cell]] = []
         for row in group:
-            changes = (row.mean_wait_change, row.mean_hop_cost_change)
-            wait, cost = (None if change is None else 100.0 * change for change in changes)
-            leaf = row.fragmentation[0] if row.fragmentation else None
-            cells.append(
-                [row.allocator, row.mean_wait_s, wait, row.mean_bounded_slowdown, row.mean_hop_cost, cost, leaf]
-            )
+            wait, _, cost = row.changes_percent
+            measures = (row.mean_wait_s, wait, row.mean_bounded_slowdown, row.mean_hop_cost, cost)
+            cells.append([row.allocator, *measures, row.leaf_fragmentation])
         tables.append(f"scheduler {scheduler}\n{aligned_table(HEADER, cells, DIGITS, width)}")
     said = [line if width is None else fill(line, width, subsequent_indent="  ") for line in verdict(rows)]
     return "\n\n".join((*tables, "\n".join(said)))
 
 
 def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
-    """Return what speaks against the comparison, the best combination by each measure, and what figures rest on.
-
-    A line each. Where the queue does not drain nothing is best in waits and slowdowns.
-    """
+    """Return what speaks against the comparison, the best combination by each measure, and what figures rest on."""
     simulated, first = [row for row in rows if not row.is_recorded] or list(rows), baseline(rows)
     lines = _qualifications(rows, simulated)
     overloaded = any(is_overloaded(row.backlog) for row in simulated)

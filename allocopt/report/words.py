@@ -3,32 +3,24 @@
 import math
 from collections.abc import Sequence
 
-EN_DASH = "\u2013"
-"""Stands between the ends of a range, and for what is not there."""
-UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
-TIME_UNITS = ((259_200.0, 86_400.0, "days"), (10_800.0, 3_600.0, "hours"), (300.0, 60.0, "minutes"))
+EN_DASH = "\u2013"  # Stands between the ends of a range, and for what is not there
+_UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
+_SPANS = ((259_200.0, 86_400.0, "days"), (10_800.0, 3_600.0, "hours"), (300.0, 60.0, "minutes"))
 
 
 def duration(seconds: float) -> str:
     """Write a duration in one or two units: 3 h 12 min."""
     if seconds < 60:
         return f"{seconds:.3g} s" if seconds < 10 else f"{seconds:.0f} s"
-    for index, (size, name) in enumerate(UNITS):
-        if seconds < size:
-            continue
-        below, small = UNITS[index + 1] if index + 1 < len(UNITS) else (1.0, "s")
-        rest = round(seconds / below)
-        whole, part = divmod(rest, round(size / below))
-        return f"{whole:,} {name} {part} {small}" if part and whole < 100 else f"{whole:,} {name}"
-    return f"{seconds:.0f} s"
+    index = next(index for index, (size, _) in enumerate(_UNITS) if seconds >= size)
+    (size, name), (below, small) = _UNITS[index : index + 2]
+    whole, part = divmod(round(seconds / below), round(size / below))
+    return f"{whole:,} {name} {part} {small}" if part and whole < 100 else f"{whole:,} {name}"
 
 
 def time_unit(span_s: float) -> tuple[float, str]:
     """Return the seconds and the name of the unit in which a span of time is best drawn."""
-    for least, seconds, name in TIME_UNITS:
-        if span_s >= least:
-            return seconds, name
-    return 1.0, "seconds"
+    return next(((seconds, name) for least, seconds, name in _SPANS if span_s >= least), (1.0, "seconds"))
 
 
 def percent(share: float, digits: int = 1) -> str:
@@ -67,9 +59,7 @@ def aligned_table(
     """
     texts = [[cell_text(cell, places) for cell, places in zip(row, digits, strict=True)] for row in rows]
     widths = [max(2, *(len(line[i]) for line in [header, *texts])) for i in range(len(header))]
-    rule = [
-        "-" * wide if places is None else "-" * (wide - 1) + ":" for wide, places in zip(widths, digits, strict=True)
-    ]
+    rule = ["-" * wide if digits[i] is None else "-" * (wide - 1) + ":" for i, wide in enumerate(widths)]
     columns = list(range(len(header)))
     # The first columns of text stand in each table, which has at least one more.
     n_names = max(1, next((column for column, places in enumerate(digits) if places is not None), 1))

@@ -63,9 +63,8 @@ class _Repairs(NamedTuple):
     counters: IntMatrix
     jobs: IntMatrix  # Jobs in some order, the removed ones first
     idle: IntMatrix  # The idle sequence
-    owners: Annotated[
-        IntArray, 3
-    ]  # Owner of each position in the working, the accepted and the best state, shape ``(3, E, M)``
+    # Owner of each position in the working, the accepted and the best state, shape ``(3, E, M)``
+    owners: Annotated[IntArray, 3]
     costs: Annotated[FloatArray, 3]  # Costs of the jobs in the working and the accepted state, shape ``(2, E, J)``
     totals: FloatMatrix  # As in `heuristics.topology.annealing.Walk`, shape ``(E, 2)``
 
@@ -197,19 +196,18 @@ class RepairEnvironment(Stateful):
         self._shape = shape
         encodings = [encode(problem) for problem in problems]
         first = encodings[0]
+        n_idle, n_jobs = [each.n_idle for each in encodings], [len(each.sizes) for each in encodings]
         self._pool = _WindowPool(
-            np.cumsum([0, *(encoding.n_idle for encoding in encodings)], dtype=np.int64),
-            np.cumsum([0, *(len(encoding.sizes) for encoding in encodings)], dtype=np.int64),
-            np.concatenate([encoding.groups.ravel() for encoding in encodings]),
+            np.cumsum([0, *n_idle], dtype=np.int64),
+            np.cumsum([0, *n_jobs], dtype=np.int64),
+            np.concatenate([each.groups.ravel() for each in encodings]),
             np.concatenate([node_features(problem).ravel() for problem in problems]),
-            np.concatenate([encoding.sizes for encoding in encodings]),
+            np.concatenate([each.sizes for each in encodings]),
             *(first.weights, first.bottom, first.top, first.scale),
         )
-        self._reward_scale = REWARD_SCALE / self._pool.scale
-        temperatures = HOTTEST * self._pool.scale, COLDEST * self._pool.scale
-        self._rules = Rules(*temperatures, WALK_STEPS, MOST_REMOVED, False, True)
-        most_idle = int(np.diff(self._pool.position_first).max())
-        most_jobs = int(np.diff(self._pool.job_first).max())
+        self._reward_scale = REWARD_SCALE / first.scale
+        self._rules = Rules(HOTTEST * first.scale, COLDEST * first.scale, WALK_STEPS, MOST_REMOVED, False, True)
+        most_idle, most_jobs = max(n_idle), max(n_jobs)
         self._repairs = _Repairs(
             np.zeros((5, n_environments), dtype=np.int64),
             np.zeros((n_environments, most_jobs), dtype=np.int64),
@@ -242,11 +240,11 @@ class FeedForward(nn.Sequential):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        for layer in architecture.layers:
-            if layer.kind == CONVOLUTION:
-                self.append(nn.Conv1d(layer.inputs, layer.outputs, layer.width, layer.stride))
+        for kind, inputs, outputs, width, stride in architecture.layers:
+            if kind == CONVOLUTION:
+                self.append(nn.Conv1d(inputs, outputs, width, stride))
             else:
-                self.append(nn.Linear(layer.inputs, layer.outputs) if layer.kind == DENSE else nn.Tanh())
+                self.append(nn.Linear(inputs, outputs) if kind == DENSE else nn.Tanh())
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         values = inputs

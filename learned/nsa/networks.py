@@ -12,7 +12,7 @@ vector instructions of them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import prod
 from typing import NamedTuple
 
@@ -24,8 +24,6 @@ from allocopt.kernels.compiled import helper
 from learned.weights import check_shapes
 
 Shape = tuple[int, int]  # Channels and length of what flows between two layers
-
-
 CONVOLUTION, DENSE, TANH = range(3)  # Kinds of layers
 KIND, INPUTS, OUTPUTS, WIDTH, STRIDE, FIRST = range(6)  # Columns of `PackedNetwork.layers`
 
@@ -42,8 +40,9 @@ class _Layer(NamedTuple):
     @property
     def weight_shape(self) -> tuple[int, ...]:
         """Shape of its weights, outputs and inputs first; empty where it has none."""
-        tails: dict[int, tuple[int, ...]] = {DENSE: (), CONVOLUTION: (self.width,)}
-        return (self.outputs, self.inputs, *tails[self.kind]) if self.kind in tails else ()
+        if self.kind == TANH:
+            return ()
+        return (self.outputs, self.inputs) if self.kind == DENSE else (self.outputs, self.inputs, self.width)
 
     @property
     def n_parameters(self) -> int:
@@ -55,17 +54,17 @@ class _Layer(NamedTuple):
         channels, length = shape
         if self.kind == TANH:
             return shape
-        is_dense = self.kind == DENSE
-        if not (channels * length == self.inputs if is_dense else channels == self.inputs and length >= self.width):
-            raise ValueError(f"{self} does not take an input of shape {shape}")
-        return (1, self.outputs) if is_dense else (self.outputs, (length - self.width) // self.stride + 1)
+        if self.kind == DENSE and channels * length == self.inputs:
+            return 1, self.outputs
+        if self.kind == CONVOLUTION and channels == self.inputs and length >= self.width:
+            return self.outputs, (length - self.width) // self.stride + 1
+        raise ValueError(f"{self} does not take an input of shape {shape}")
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
     """A feed-forward network; raises ValueError if two of its layers do not fit."""
 
-    name: str
     input: Shape
     layers: tuple[_Layer, ...]
 
@@ -73,11 +72,8 @@ class Architecture:
         self.shapes()
 
     def shapes(self) -> list[Shape]:
-        """Shapes between the layers, the input first and the output last."""
-        shapes = [self.input]
-        for layer in self.layers:
-            shapes.append(layer.output(shapes[-1]))
-        return shapes
+        """Return the shapes between the layers, the input first and the output last."""
+        return list(accumulate(self.layers, lambda shape, layer: layer.output(shape), initial=self.input))
 
     @property
     def n_parameters(self) -> int:
@@ -86,10 +82,7 @@ class Architecture:
 
     def with_outputs(self, n: int) -> "Architecture":
         """Return the same network with another number of outputs of its last, dense layer."""
-        last = self.layers[-1]
-        if last.kind != DENSE:
-            raise ValueError(f"the last layer of {self.name} is {last}, must be dense")
-        return Architecture(self.name, self.input, (*self.layers[:-1], last._replace(outputs=n)))
+        return Architecture(self.input, (*self.layers[:-1], self.layers[-1]._replace(outputs=n)))
 
     def pack(self, weights: Mapping[str, Float32Array]) -> "PackedNetwork":
         """Arrange weights for the kernel; raises ValueError if a parameter is missing or has another shape."""
@@ -118,37 +111,34 @@ class Architecture:
 
 Q = 100  # Nodes of the idle sequence that a state shows, and actions (Table I)
 CONVOLUTIONAL_FEATURES, DENSE_FEATURES = 4, 5
+# Numbers of parameters as Table II prints them
 PRINTED_PARAMETERS = {
     "fcn-1": 42_724, "fcn-2": 46_884, "fcn-3": 60_804, "cnn-1": 37_248, "cnn-2": 42_097, "cnn-3": 54_641,
 }  # fmt: skip
-"""Numbers of parameters as Table II prints them."""
 
 
-def _fully_connected(name: str, first: int, *others: int) -> Architecture:
+def _fully_connected(*hidden: int) -> Architecture:
     layers: list[_Layer] = []
-    for inputs, outputs in pairwise((DENSE_FEATURES * Q, first, *others, Q)):
+    for inputs, outputs in pairwise((DENSE_FEATURES * Q, *hidden, Q)):
         layers += [_Layer(DENSE, inputs, outputs), _Layer(TANH)]
-    return Architecture(name, (DENSE_FEATURES, Q), tuple(layers[:-1]))
+    return Architecture((DENSE_FEATURES, Q), tuple(layers[:-1]))
 
 
-def _convolutional(name: str, first: int, second: int) -> Architecture:
+def _convolutional(first: int, second: int) -> Architecture:
     one = _Layer(CONVOLUTION, CONVOLUTIONAL_FEATURES, first, 10, 1)
     two = _Layer(CONVOLUTION, first, second, 5, 2)
     channels, length = two.output(one.output((CONVOLUTIONAL_FEATURES, Q)))
     dense = (_Layer(DENSE, channels * length, 256), _Layer(TANH), _Layer(DENSE, 256, Q))
-    return Architecture(name, (CONVOLUTIONAL_FEATURES, Q), (one, _Layer(TANH), two, *dense))
+    return Architecture((CONVOLUTIONAL_FEATURES, Q), (one, _Layer(TANH), two, *dense))
 
 
 NETWORKS = {
-    network.name: network
-    for network in (
-        _fully_connected("fcn-1", 64, 64),
-        _fully_connected("fcn-2", 64, 64, 64),
-        _fully_connected("fcn-3", 96, 64),
-        _convolutional("cnn-1", 4, 4),
-        _convolutional("cnn-2", 8, 4),
-        _convolutional("cnn-3", 16, 8),
-    )
+    "fcn-1": _fully_connected(64, 64),
+    "fcn-2": _fully_connected(64, 64, 64),
+    "fcn-3": _fully_connected(96, 64),
+    "cnn-1": _convolutional(4, 4),
+    "cnn-2": _convolutional(8, 4),
+    "cnn-3": _convolutional(16, 8),
 }
 
 

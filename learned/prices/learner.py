@@ -6,7 +6,7 @@ The network is the twin of `learned.prices.network.predict`, for many windows at
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,12 +21,12 @@ from allocopt.problems.topology.tables import encode, group_tree
 from heuristics.topology.lns.kernels import search_neighbourhoods
 from heuristics.topology.lns.state import Window
 from learned.prices.insertion import dual_bound, imitate, insert_priced
-from learned.prices.network import SHAPES, Features, Prediction, Weights, features_of, network_of, predict
+from learned.prices.network import SHAPES, Features, Weights, features_of
 from learned.prices.solver import LnsPrices
 from learned.rl.algorithms import ModelLearner, descend
 
+# Temperatures of a search that begins from a good allocation of many jobs, in hops: as those of the solver
 HOTTEST, COLDEST = 0.14, 0.1
-"""Temperatures of a search that begins from a good allocation of many jobs, in hops: as those of the solver."""
 MAX_GRAD_NORM = 1.0
 LARGEST_FIRST = 4.0  # Score of the largest job before anything is learned; others in proportion to their nodes
 
@@ -54,47 +54,6 @@ class Settings:
     improvement_steps: int = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    """Windows, their leaves and jobs one after the other; see `Features`."""
-
-    leaves: Tensor
-    jobs: Tensor
-    pod: Tensor  # Pod of every leaf, numbered through, shape ``(all leaves,)``
-    # Window of each
-    window_of_leaf: Tensor
-    window_of_job: Tensor
-    window_of_pod: Tensor
-    leaf_share: Tensor
-    pod_share: Tensor
-    job_share: Tensor
-
-    @classmethod
-    def of(cls, windows: Sequence[Features]) -> "_Batch":
-        """Put windows together."""
-        n_leaves = [len(window.leaves) for window in windows]
-        n_jobs = [len(window.jobs) for window in windows]
-        n_pods = [int(window.pod.max()) + 1 for window in windows]
-        numbers = np.arange(len(windows))
-        first_pod = np.cumsum([0, *n_pods[:-1]])
-        pod = np.concatenate([window.pod for window in windows]) + np.repeat(first_pod, n_leaves)
-
-        def joined(name: str) -> Tensor:
-            return torch.from_numpy(np.concatenate([getattr(window, name) for window in windows]))
-
-        return cls(
-            joined("leaves"),
-            joined("jobs"),
-            torch.from_numpy(pod),
-            *(torch.from_numpy(np.repeat(numbers, counts)) for counts in (n_leaves, n_jobs, n_pods)),
-            *(joined(name)[:, None] for name in ("leaf_share", "pod_share", "job_share")),
-        )
-
-
-def _pool(rows: Tensor, group: Tensor, n_groups: int) -> Tensor:
-    return torch.zeros(n_groups, rows.shape[1]).index_add_(0, group, rows)
-
-
 class _PriceNetwork(nn.Module):
     """Prices of leaves, and scores of jobs, the seed fixing the weights to begin with; see `learned.prices.network`."""
 
@@ -114,25 +73,40 @@ class _PriceNetwork(nn.Module):
                 value = scales.get(name, 0.5) * (2.0 / shape[0]) ** 0.5 * value
             self.parts[name] = nn.Parameter(value)
 
-    def forward(self, batch: _Batch) -> tuple[Tensor, Tensor, Tensor]:
-        parts = self.parts
-        n_windows, n_pods = int(batch.window_of_job[-1]) + 1, len(batch.window_of_pod)
-        leaves = torch.relu(batch.leaves @ parts["leaf_in"] + parts["leaf_in_bias"])
-        jobs = torch.relu(batch.jobs @ parts["job_in"] + parts["job_in_bias"])
-        pods = _pool(batch.pod_share * leaves, batch.pod, n_pods)
-        every = _pool(batch.leaf_share * leaves, batch.window_of_leaf, n_windows)
-        asked = _pool(batch.job_share * jobs, batch.window_of_job, n_windows)
+    def forward(self, windows: Sequence[Features]) -> tuple[Tensor, Tensor, Tensor]:
+        """Return prices and worths of all leaves and scores of all jobs, of one window after the other."""
+
+        def joined(name: str) -> Tensor:
+            return torch.from_numpy(np.concatenate([getattr(window, name) for window in windows]))
+
+        def pool(rows: Tensor, shares: str, group: Tensor, n_groups: int) -> Tensor:
+            shared = joined(shares)[:, None] * rows
+            return torch.zeros(n_groups, rows.shape[1]).index_add_(0, group, shared)
+
+        parts, n_windows = self.parts, len(windows)
+        n_leaves, n_jobs = ([len(getattr(window, name)) for window in windows] for name in ("leaves", "jobs"))
+        n_pods = [int(window.pod.max()) + 1 for window in windows]
+        window_of_leaf, window_of_job, window_of_pod = (
+            torch.from_numpy(np.repeat(np.arange(n_windows), counts)) for counts in (n_leaves, n_jobs, n_pods)
+        )
+        # Pods are numbered through.
+        pod = joined("pod") + torch.from_numpy(np.repeat(np.cumsum([0, *n_pods[:-1]]), n_leaves))
+        leaf_features, job_features = joined("leaves"), joined("jobs")
+        leaves = torch.relu(leaf_features @ parts["leaf_in"] + parts["leaf_in_bias"])
+        jobs = torch.relu(job_features @ parts["job_in"] + parts["job_in_bias"])
+        pods = pool(leaves, "pod_share", pod, len(window_of_pod))
+        every = pool(leaves, "leaf_share", window_of_leaf, n_windows)
+        asked = pool(jobs, "job_share", window_of_job, n_windows)
         of_window = every @ parts["leaf_all"] + asked @ parts["leaf_jobs"] + parts["leaf_bias"]
-        of_pods = of_window[batch.window_of_pod] + pods @ parts["leaf_pod"]
-        hidden = torch.relu(of_pods[batch.pod] + leaves @ parts["leaf_own"])
+        of_pods = of_window[window_of_pod] + pods @ parts["leaf_pod"]
+        hidden = torch.relu(of_pods[pod] + leaves @ parts["leaf_own"])
         heads = hidden @ parts["price"] + parts["price_bias"]
         prices = softplus(heads[:, 0])
         worths = prices.detach() + heads[:, 1]
         of_window = every @ parts["job_all"] + asked @ parts["job_jobs"] + parts["job_bias"]
-        hidden = torch.relu(of_window[batch.window_of_job] + jobs @ parts["job_own"])
+        hidden = torch.relu(of_window[window_of_job] + jobs @ parts["job_own"])
         scores = hidden @ parts["scores"] + parts["scores_bias"]
-        scores = scores + torch.stack((LARGEST_FIRST * batch.jobs[:, 2], torch.zeros(len(jobs))), dim=1)
-        return prices, worths, scores
+        return prices, worths, scores + torch.stack((LARGEST_FIRST * job_features[:, 2], torch.zeros(len(jobs))), dim=1)
 
     def weights(self) -> Weights:
         """Return the parameters as arrays."""
@@ -192,24 +166,15 @@ class Case:
         return savings
 
 
-class _Gradients(NamedTuple):
-    # By prices and worths of all leaves, in units, and order scores of all jobs; and which jobs have to move.
-    prices: FloatArray
-    worths: FloatArray
-    order: FloatArray
-    moved: FloatArray
-    is_known: FloatArray
-
-
 class PriceLearner(ModelLearner):
     """Learns prices from windows, large ones among them; see `learned.rl.workers.Learner`."""
 
     state = (*ModelLearner.state, "_rng", "_samples", "_updates")
 
-    def __init__(self, cases: Sequence[Case], large: Sequence[Case], settings: Settings, seed: int) -> None:
-        self.network = _PriceNetwork(seed)
-        super().__init__(self.network, settings.learning_rate)
-        self._cases, self._large, self._settings = cases, large, settings
+    def __init__(self, cases: Sequence[Case], large: Sequence[Case], seed: int) -> None:
+        self.network, self._settings = _PriceNetwork(seed), Settings()
+        super().__init__(self.network, self._settings.learning_rate)
+        self._cases, self._large = cases, large
         self._rng = np.random.default_rng(seed)
         self._samples, self._updates = 0, 0
         self._improved: set[int] = set()
@@ -221,45 +186,43 @@ class PriceLearner(ModelLearner):
     def update(self, share: float) -> dict[str, float]:
         """Make one update; see `learned.rl.workers.Learner.update`."""
         self.set_rate(share)
-        if self._large and self._updates % self._settings.improvement_every == 0 and share >= self._settings.bound_only:
-            index, settings = int(self._rng.integers(len(self._large))), self._settings
-            case, weights, steps = self._large[index], self.network.weights(), settings.improvement_steps
-            case.learn_of(_improved(case.problem, case.allocation, weights, steps, self._rng))
+        settings, rng = self._settings, self._rng
+        if self._large and self._updates % settings.improvement_every == 0 and share >= settings.bound_only:
+            index = int(rng.integers(len(self._large)))
+            case, weights = self._large[index], self.network.weights()
+            case.learn_of(_improved(case.problem, case.allocation, weights, settings.improvement_steps, rng))
             self._improved.add(index)
         self._updates += 1
-        cases = [self._cases[i] for i in self._rng.integers(len(self._cases), size=self._settings.batch)]
+        cases = [self._cases[i] for i in rng.integers(len(self._cases), size=settings.batch)]
         if self._large:
-            cases += [self._large[i] for i in self._rng.integers(len(self._large), size=self._settings.large_batch)]
-        prices, worths, scores = self.network(_Batch.of([case.features for case in cases]))
-        told = [np.asarray(tensor.detach().numpy(), dtype=np.float64) for tensor in (prices, worths, scores[:, 0])]
-        gradients = _Gradients(*(np.zeros(len(x)) for x in (*told, told[2], told[2])))
+            cases += [self._large[i] for i in rng.integers(len(self._large), size=settings.large_batch)]
+        prices, worths, scores = self.network([case.features for case in cases])
+        last_leaf = np.cumsum([len(case.features.leaves) for case in cases])
+        last_job = np.cumsum([len(case.sizes) for case in cases])
+        told = (
+            np.split(np.asarray(tensor.detach().numpy(), dtype=np.float64), last[:-1])
+            for tensor, last in ((prices, last_leaf), (worths, last_leaf), (scores[:, 0], last_job))
+        )
         bound = saved = 0.0
-        leaf = job = 0
-        for case in cases:
-            leaves, jobs = slice(leaf, leaf + len(case.features.leaves)), slice(job, job + len(case.sizes))
-            leaf, job = leaves.stop, jobs.stop
-            most, spare = case.bound(case.features.unit * told[0][leaves])
+        taught = []
+        for case, price, worth, order in zip(cases, *told, strict=True):
+            most, spare = case.bound(case.features.unit * price)
             bound += most / (case.asked * max(case.features.unit, 1e-9))
-            gradients.prices[leaves] += spare / case.asked
-            if share >= self._settings.bound_only:
-                saved += self._learn_worths(case, told[1][leaves], told[2][jobs], gradients, leaves, jobs)
+            saving, *gradients = self._lessons(case, worth, order, share)
+            saved += saving
+            taught.append((spare / case.asked, *gradients))
         # A loss that has these gradients.
         by_prices, by_worths, by_order, moved, is_known = (
-            torch.from_numpy(gradient.astype(np.float32)) for gradient in gradients
+            torch.from_numpy(np.concatenate(parts).astype(np.float32)) for parts in zip(*taught, strict=True)
         )
         loss = (prices * by_prices).sum() + (worths * by_worths).sum() + (scores[:, 0] * by_order).sum()
         destruction = binary_cross_entropy_with_logits(scores[:, 1], moved, is_known, reduction="sum")
-        loss = (loss + self._settings.destruction * destruction) / len(cases)
+        loss = (loss + settings.destruction * destruction) / len(cases)
         descend(self._optimizer, self._parameters, loss, MAX_GRAD_NORM)
         self.check_finite()
         self._samples += len(cases)
         means = {"mean_return": float(saved / len(cases)), "bound": float(bound / len(cases))}
         return {"samples": float(self._samples), **means}
-
-    def predict(self, case: Case) -> Prediction:
-        """Return the present network's prediction for a window."""
-        prediction: Prediction = predict(self.network.weights(), case.features)
-        return prediction
 
     def snapshot(self) -> dict[str, Any]:
         large = {str(index): self._large[index] for index in sorted(self._improved)}
@@ -273,17 +236,17 @@ class PriceLearner(ModelLearner):
             case = self._large[int(index)]
             case.learn_of(Allocation.of_owners(case.problem, owners))
 
-    def _learn_worths(
-        self, case: Case, worth: FloatArray, scores: FloatArray, gradients: _Gradients, leaves: slice, jobs: slice
-    ) -> float:
+    def _lessons(
+        self, case: Case, worth: FloatArray, scores: FloatArray, share: float
+    ) -> tuple[float, FloatArray, FloatArray, FloatArray, FloatArray]:
+        # What the first allocation saves, gradients by worths and order scores, which jobs have to move, their weights.
         settings, unit = self._settings, case.features.unit
-        if unit == 0.0:
-            return 0.0
+        by_worth, (by_order, moved, weights) = np.zeros(len(worth)), np.zeros((3, len(scores)))
+        if share < settings.bound_only or unit == 0.0:
+            return 0.0, by_worth, by_order, moved, weights
         disturbed = unit * worth + settings.worth_noise * self._rng.standard_normal(len(worth))
         order = np.argsort(-(scores + settings.order_noise * self._rng.standard_normal(len(scores))), kind="stable")
-        own = np.zeros(len(worth))
-        imitate(case.tree, case.idle_state(), case.sizes, order, disturbed, settings.fading, case.known, own)
-        gradients.worths[leaves] += settings.imitation * own
+        imitate(case.tree, case.idle_state(), case.sizes, order, disturbed, settings.fading, case.known, by_worth)
         if 1 < len(case.sizes) <= settings.most_explored:
             # The better of disturbed orders teach, along their disturbances.
             noise = self._rng.standard_normal((settings.samples // 2, len(scores)))
@@ -291,11 +254,11 @@ class PriceLearner(ModelLearner):
             orders = scores + settings.order_noise * noise
             found = np.array([case.first(unit * worth, order, settings.fading) for order in orders])
             gain = settings.exploration * 10.0 * (found - found.mean()) / (case.asked * unit * settings.samples)
-            gradients.order[jobs] -= gain @ noise / settings.order_noise
+            by_order -= gain @ noise / settings.order_noise
         saved = case.first(unit * worth, scores, settings.fading)
         change = np.abs(case.savings(case.known) - case.savings(case.counts))
-        gradients.moved[jobs], gradients.is_known[jobs] = change > 1e-9, 1.0 / len(case.sizes)
-        return saved / (case.asked * unit)
+        moved[:], weights[:] = change > 1e-9, 1.0 / len(case.sizes)
+        return saved / (case.asked * unit), settings.imitation * by_worth, by_order, moved, weights
 
 
 def _improved(
@@ -304,7 +267,7 @@ def _improved(
     """Search on from the best known allocation, guided by the network as it is; return the best one found."""
     solver, window, seed = LnsPrices(), Window.of(problem), int(rng.integers(2**62))
     moves = solver.moves(len(problem.jobs))
-    state, _ = solver.begin_guided(window, network_of(weights), moves, seed)
+    state, _ = solver.begin_guided(window, weights, moves, seed)
     state = window.moved(state, known, moves)
     cooling = (COLDEST / HOTTEST) ** (1 / steps)
     search_neighbourhoods(state, moves, HOTTEST, cooling, steps)

@@ -9,8 +9,7 @@ one's second layer. So it does not matter how leaves, pods and jobs are numbered
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from numba import int64, types
-from numba.experimental import structref
+from numba import int64
 
 from allocopt.arrays import Float32Array, FloatArray, IntArray
 from allocopt.kernels.arrays import put, record_type, stable_order
@@ -40,12 +39,9 @@ class Features(NamedTuple):
 class _Tables(NamedTuple):
     """Sums over jobs, leaves and pods up to every number x of nodes, ``0 .. most idle nodes of a pod``."""
 
-    # Jobs of at most x nodes, and their nodes together
-    jobs: IntArray
-    nodes: FloatArray
-    # The largest job of at most x nodes, and the smallest of more; 0 if there is none
-    below: IntArray
-    above: IntArray
+    sizes: IntArray  # Of the jobs, the smallest first
+    before: FloatArray  # Nodes of all jobs before each of these, and of all jobs
+    jobs: IntArray  # Number of jobs of at most x nodes
     filled: IntArray  # Largest sum of job sizes that is at most x
     # Idle nodes of all leaves, and of all pods, that have more than x
     leaves: FloatArray
@@ -58,24 +54,6 @@ FEATURES = record_type(Features)
 @inlined
 def _ratio(a: float, b: float) -> float:
     return a / (a + b) if a + b > 0 else 0.0
-
-
-@inlined
-def _fill_sizes(tables: _Tables, sizes: IntArray) -> None:
-    most = tables.jobs.size - 1
-    over = 0
-    for size in sizes:
-        if size <= most:
-            tables.jobs[size] += 1
-        elif over == 0 or size < over:
-            over = size
-    tables.above[most] = over
-    for x in range(most - 1, -1, -1):
-        tables.above[x] = x + 1 if tables.jobs[x + 1] > 0 else tables.above[x + 1]
-    for x in range(1, most + 1):
-        tables.below[x] = x if tables.jobs[x] > 0 else tables.below[x - 1]
-        tables.nodes[x] = tables.nodes[x - 1] + tables.jobs[x] * x
-        tables.jobs[x] += tables.jobs[x - 1]
 
 
 @inlined
@@ -111,13 +89,14 @@ def _write_value(
     total: float,
     largest: int,
 ) -> None:
-    row[0] = (tables.nodes[x] + x * (n_jobs - tables.jobs[x])) / asked
-    row[1] = tables.nodes[x] / asked
-    row[2] = tables.below[x] / x
-    row[3] = x / tables.above[x] if tables.above[x] > 0 else 1.0
+    n = tables.jobs[x]
+    row[0] = (tables.before[n] + x * (n_jobs - n)) / asked
+    row[1] = tables.before[n] / asked
+    row[2] = tables.sizes[n - 1] / x if n > 0 else 0.0
+    row[3] = x / tables.sizes[n] if n < n_jobs else 1.0
     row[4] = tables.filled[x] / x
     row[5] = supply[x] / total
-    row[6] = _ratio(supply[x - 1], asked - tables.nodes[x - 1])
+    row[6] = _ratio(supply[x - 1], asked - tables.before[tables.jobs[x - 1]])
     row[7] = _ratio(x, asked / n_jobs)
     row[8] = _ratio(x, largest)
 
@@ -157,10 +136,11 @@ def features_of(tree: GroupTree, sizes: IntArray) -> Features:
     leaf_idle, pod_idle = tree.idle[:n_leaves], tree.idle[vertex_of]
     total, asked, largest = float(tree.idle[-1]), float(sizes.sum()), sizes.max()
     most, most_leaf = pod_idle.max(), leaf_idle.max()
-    whole, real = np.zeros((4, most + 1), dtype=np.int64), np.zeros((3, most + 1))
-    tables = _Tables(whole[0], real[0], whole[1], whole[2], whole[3], real[1], real[2])
-    _fill_sizes(tables, sizes)
-    _fill_sums(tables.filled, sizes[stable_order(sizes)])
+    ordered, before, supply = sizes[stable_order(sizes)], np.zeros(n_jobs + 1), np.zeros((2, most + 1))
+    before[1:] = np.cumsum(ordered)
+    up_to = np.searchsorted(ordered, np.arange(most + 1), side="right")
+    tables = _Tables(ordered, before, up_to, np.zeros(most + 1, dtype=np.int64), supply[0], supply[1])
+    _fill_sums(tables.filled, ordered)
     _fill_supply(tables.leaves, leaf_idle)
     _fill_supply(tables.pods, pod_idle)
     most_of_pod, squares = np.zeros(n_pods, dtype=np.int64), np.zeros(n_pods)
@@ -188,7 +168,7 @@ def features_of(tree: GroupTree, sizes: IntArray) -> Features:
         row[21] = squares[i] / (float(pod_idle[i]) * pod_idle[i])
         row[22] = x / most_leaf
         row[23] = pod_idle[i] / most
-        row[24] = tables.nodes[rest] / asked
+        row[24] = before[up_to[rest]] / asked
         row[25] = tables.filled[rest] / rest if rest > 0 else 1.0
         row[26] = tree.weight[leaf] / unit if unit > 0 else 0.0
         row[27] = asked / total
@@ -213,7 +193,7 @@ def features_of(tree: GroupTree, sizes: IntArray) -> Features:
         row[6] = tables.pods[n - 1] / total if fits else 0.0
         row[7] = (tables.leaves[n - 1] - tables.leaves[n]) / total if fits else 0.0
         row[8] = (tables.pods[n - 1] - tables.pods[n]) / total if fits else 0.0
-        row[9] = 1.0 - tables.nodes[n] / asked if fits else 0.0
+        row[9] = 1.0 - before[up_to[n]] / asked if fits else 0.0
         row[10] = asked / total
         row[11] = jobs_hhi
         out.job_share[j] = n / asked
@@ -271,28 +251,6 @@ SHAPES: dict[str, tuple[int, ...]] = {
     "scores_bias": (2,),
 }
 WEIGHTS, PREDICTION = record_type(Weights), record_type(Prediction)
-
-
-@structref.register
-class _NetworkType(types.StructRef):
-    pass
-
-
-class Network(structref.StructRefProxy):
-    """The parameters in one place that kernels are handed by a pointer."""
-
-    weights: Weights
-
-
-structref.define_proxy(Network, _NetworkType, ["weights"])
-NETWORK = _NetworkType((("weights", WEIGHTS),))  # type: ignore[no-untyped-call]
-
-
-@kernel(NETWORK(WEIGHTS), allocates=True)
-def network_of(weights: Weights) -> Network:
-    """Put parameters in one place."""
-    network: Network = Network(weights)  # type: ignore[no-untyped-call]
-    return network
 
 
 @inlined

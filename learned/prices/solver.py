@@ -16,12 +16,11 @@ from allocopt.kernels.insertion import fill_tables, idle_state, single_job_savin
 from allocopt.kernels.random import folded
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise
-from allocopt.solving.result import Result, StopReason
+from allocopt.solving.protocol import Capabilities, Promise
+from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
-from allocopt.topology import TopologySolver
 from heuristics.topology.lns.kernels import search_neighbourhoods
 from heuristics.topology.lns.solver import LARGEST, MOST_IDLE, Lns
 from heuristics.topology.lns.state import (
@@ -37,26 +36,17 @@ from heuristics.topology.lns.state import (
     note_nodes,
 )
 from learned.prices.insertion import bound_alone, insert_priced
-from learned.prices.network import (
-    NETWORK,
-    SHAPES,
-    Network,
-    Prediction,
-    Weights,
-    features_of,
-    network_of,
-    predict,
-)
+from learned.prices.network import SHAPES, WEIGHTS, Prediction, Weights, features_of, predict
 from learned.weights import FOLDER, SUFFIX, Card, check_shapes, load_weights
 
+# Time of an insertion per idle node and node of the largest job, and the part of the time that a glance may take
 INSERTION_S, SHARE = 2e-10, 0.5
-"""Time of an insertion per idle node and node of the largest job, and the part of the time that a glance may take."""
 SHIPPED = "lns-prices"  # Name of the weights that come with the package
 MOST_HUNT = 1000.0
+# Share of the steps that begin with the job that regrets its place most, at the predicted prices, and of how many
 WORSE, RIVALS = 0.9, 4
-"""Share of the steps that begin with the job that regrets its place most, at the predicted prices, and of how many."""
+# Number of jobs up to which every job is charged exactly, and the relative error of the charge beyond
 FEW_JOBS, TOLERANCE = 30, 0.15
-"""Number of jobs up to which every job is charged exactly, and the relative error of the charge beyond."""
 BEGUN = types.Tuple((STATE, float64))
 
 
@@ -82,26 +72,16 @@ class LnsPrices(Lns):
 
     def __post_init__(self) -> None:
         Lns.__post_init__(self)
-        if not 0 < self.guidance < float("inf"):
-            raise UsageError(f"guidance is {self.guidance}, must be positive")
-        if not 0 < self.fading < float("inf"):
-            raise UsageError(f"fading is {self.fading}, must be positive")
+        for name, value in (("guidance", self.guidance), ("fading", self.fading)):
+            if not 0 < value < float("inf"):
+                raise UsageError(f"{name} is {value}, must be positive")
         if not 0 <= self.hunt <= MOST_HUNT:
             raise UsageError(f"hunt is {self.hunt}, must be within 0 .. {MOST_HUNT:g}")
 
-    def solve(
-        self,
-        problem: TopologyProblem,
-        budget: Budget,
-        seed: int,
-        warm_start: Allocation | None = None,
-        on_incumbent: IncumbentCallback | None = None,
-    ) -> Result:
-        self.loaded()
-        return TopologySolver.solve(self, problem, budget, seed, warm_start, on_incumbent)
-
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
-        return (network_of, _begin_guided, *START_KERNELS, search_neighbourhoods)
+        # The weights, too, are read before the clock of a solve starts.
+        self.loaded()
+        return (_begin_guided, *START_KERNELS, search_neighbourhoods)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         if run.clock.expired():
@@ -112,12 +92,12 @@ class LnsPrices(Lns):
         if seconds > SHARE * run.clock.remaining():
             return Lns(self.steps).search(problem, run, budget, seed)
         window, moves = Window.of(problem), self.moves(n_jobs)
-        state, most = self.begin_guided(window, self.loaded()[1], moves, seed)
+        state, most = self.begin_guided(window, self.loaded(), moves, seed)
         run.prove(window.cost(most))
         cooling = self._cooling(n_jobs, warm=True)
         return self._walk(window, self._better(window, state, moves, run), run, budget, cooling)
 
-    def loaded(self) -> tuple[Weights, Network]:
+    def loaded(self) -> Weights:
         """Return the network's parameters; raises `BadFileError` if the file holds no such network."""
         path = FOLDER / f"{SHIPPED}{SUFFIX}" if self.weights == SHIPPED else Path(self.weights)
         return load_weights(path, SHIPPED, _packed)
@@ -126,47 +106,39 @@ class LnsPrices(Lns):
         moves = Lns.moves(self, n_jobs)
         return moves._replace(worse=WORSE, rivals=RIVALS, guidance=self.guidance, fading=self.fading)
 
-    def begin_guided(self, window: Window, network: Network, moves: Moves, seed: int) -> tuple[State, float]:
+    def begin_guided(self, window: Window, weights: Weights, moves: Moves, seed: int) -> tuple[State, float]:
         """Begin the guided search of a window; return its state, and a bound of what allocations save, in hops."""
         tree, sizes = window.tree, window.encoding.sizes
-        state, most = _begin_guided(
-            tree, sizes, network, self.fading, self.hunt, self.most_removed, moves, folded(seed)
-        )
+        state, most = _begin_guided(tree, sizes, weights, self.hunt, self.most_removed, moves, folded(seed))
         return state, float(most)
 
 
-def _packed(arrays: Mapping[str, Float32Array], card: Card) -> tuple[Weights, Network]:
+def _packed(arrays: Mapping[str, Float32Array], card: Card) -> Weights:
     check_shapes(SHAPES, arrays)
-    weights = Weights(*(np.ascontiguousarray(arrays[name]) for name in SHAPES))
-    return weights, network_of(weights)
+    return Weights(*(np.ascontiguousarray(arrays[name]) for name in SHAPES))
 
 
 class _Glance(NamedTuple):
     """First allocation and bounds of a window by one prediction."""
 
-    prediction: Prediction  # Prices, worths and scores
     alone: FloatArray  # What each job would save if it had all idle nodes for itself, in hops, shape ``(J,)``
-    # The same less what it would pay at the predicted prices; as ``alone`` where no bound was asked for
-    priced: FloatArray
-    most: float  # No allocation saves more, by the predicted prices, in hops; infinity where that was not asked for
+    priced: FloatArray  # The same less what it would pay at the predicted prices
+    most: float  # No allocation saves more, by the predicted prices, in hops
     saving: float  # What the first allocation saves, in hops
     holdings: Holdings  # Who holds what in it; savings are not computed
 
 
 @helper(allocates=True)
-def glance(tree: GroupTree, sizes: IntArray, prediction: Prediction, fading: float, is_bounded: bool) -> _Glance:
-    """Insert jobs of these sizes as a prediction says, and compute the bounds, that of its prices if asked for."""
+def glance(tree: GroupTree, sizes: IntArray, prediction: Prediction, fading: float) -> _Glance:
+    """Insert jobs of these sizes as a prediction says, and compute the bounds."""
     largest = sizes.max()
     state = idle_state(tree, largest, 0.0)
     fill_tables(tree, state, largest)
     alone = single_job_savings(tree, state, largest)
     for size in range(1, largest + 1):
         alone[size] /= size
-    most, priced = np.inf, alone.copy()
-    if is_bounded:
-        of_size = np.bincount(sizes)
-        distinct = np.flatnonzero(of_size)
-        most = bound_alone(tree, state, distinct, of_size, prediction.prices, priced)
+    priced, of_size = alone.copy(), np.bincount(sizes)
+    most = bound_alone(tree, state, np.flatnonzero(of_size), of_size, prediction.prices, priced)
     counts = np.empty((sizes.size, prediction.worth.size), dtype=np.int64)
     order = stable_order(-prediction.order)
     tolerance = 0.0 if sizes.size <= FEW_JOBS else TOLERANCE
@@ -174,7 +146,7 @@ def glance(tree: GroupTree, sizes: IntArray, prediction: Prediction, fading: flo
     holdings = no_holdings(sizes)
     for job in range(sizes.size):
         note_nodes(holdings, counts[job], job)
-    return _Glance(prediction, alone[sizes], priced[sizes], most, saving, holdings)
+    return _Glance(alone[sizes], priced[sizes], most, saving, holdings)
 
 
 @helper(allocates=True)
@@ -182,14 +154,13 @@ def begin_following(
     tree: GroupTree,
     sizes: IntArray,
     prediction: Prediction,
-    fading: float,
     hunt: float,
     most_removed: int,
     moves: Moves,
     seed: int,
 ) -> tuple[State, float]:
     """Begin the guided search by a prediction; return its state, and what no allocation saves more than, in hops."""
-    seen = glance(tree, sizes, prediction, fading, True)
+    seen = glance(tree, sizes, prediction, moves.fading)
     state = begin_at(tree, sizes, seen.holdings, seen.priced, most_removed, moves, seed)
     put(prediction.worth, state.groups.worth)
     put(prediction.prices, state.groups.price)
@@ -197,16 +168,9 @@ def begin_following(
     return state, min(seen.alone.sum(), seen.most)
 
 
-@kernel(BEGUN(GROUP_TREE, int64[::1], NETWORK, float64, float64, int64, MOVES, int64), allocates=True)
+@kernel(BEGUN(GROUP_TREE, int64[::1], WEIGHTS, float64, int64, MOVES, int64), allocates=True)
 def _begin_guided(
-    tree: GroupTree,
-    sizes: IntArray,
-    network: Network,
-    fading: float,
-    hunt: float,
-    most_removed: int,
-    moves: Moves,
-    seed: int,
+    tree: GroupTree, sizes: IntArray, weights: Weights, hunt: float, most_removed: int, moves: Moves, seed: int
 ) -> tuple[State, float]:
-    prediction = predict(network.weights, features_of(tree, sizes))
-    return begin_following(tree, sizes, prediction, fading, hunt, most_removed, moves, seed)
+    prediction = predict(weights, features_of(tree, sizes))
+    return begin_following(tree, sizes, prediction, hunt, most_removed, moves, seed)

@@ -58,13 +58,13 @@ class LnsPricesTraining(DeclaredTraining["PriceLearner"]):
         return "prices", learner.network.weights()._asdict(), {}
 
     def _learner(self, seed: int, workers: Workers) -> "PriceLearner":
-        from learned.prices.learner import Case, PriceLearner, Settings
+        from learned.prices.learner import Case, PriceLearner
 
         rng = np.random.default_rng(seed)
         few = [*_paper_like(rng, self.windows), *_of_any_shape(rng, self.windows)]
         many = _large(rng, self.large_windows, MOST_IDLE)
-        cases = [Case(problem, self._best_known(problem)) for problem in few]
-        return PriceLearner(cases, [Case(p, self._best_known(p)) for p in many], Settings(), seed)
+        cases, large = ([Case(each, self._best_known(each)) for each in problems] for problems in (few, many))
+        return PriceLearner(cases, large, seed)
 
     def _best_known(self, problem: TopologyProblem) -> Allocation:
         if len(problem.jobs) <= MOST_EXACT:

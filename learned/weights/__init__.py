@@ -3,16 +3,18 @@
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
 
 from allocopt.arrays import Float32Array
 from allocopt.errors import UsageError
-from allocopt.files.faults import bad_file, os_fault, shown
+from allocopt.files.faults import bad_file, os_fault
+from allocopt.files.models import first_fault
 from allocopt.files.writing import write_bytes
 
 T = TypeVar("T")
@@ -37,7 +39,7 @@ class Card:
 
 
 def shipped_weights(training: str) -> list[str]:
-    """Names of the weights of a training that come with the package, such as machines; sorted."""
+    """Return the sorted names of the weights of a training that come with the package, such as machines."""
     return sorted(path.stem.removeprefix(f"{training}-") for path in FOLDER.glob(f"{training}-*{SUFFIX}"))
 
 
@@ -127,13 +129,7 @@ def _card(text: str | None) -> Card:
     if text is None:
         raise ValueError(f"its metadata have no field {FIELD!r}")
     given = json.loads(text)
-    if not isinstance(given, dict):
-        raise ValueError(f"{FIELD!r} of its metadata is {shown(given)}, must be an object")
-    known = {field.name for field in fields(Card)}
-    missing = known - given.keys()
-    if missing:
-        raise ValueError(f"{FIELD!r} of its metadata has no {', '.join(sorted(missing))}")
-    for name in ("training", "network"):
-        if not isinstance(given[name], str):
-            raise ValueError(f"{name} of its metadata is {shown(given[name])}, must be a name")
-    return Card(**{name: value for name, value in given.items() if name in known})
+    try:
+        return TypeAdapter(Card).validate_python(given)
+    except ValidationError as error:
+        raise ValueError(f"{FIELD!r} of its metadata: {' '.join(first_fault(error, given))}") from None

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.resources import files as shipped_files
-from itertools import groupby
 from pathlib import Path
 
 from allocopt.cluster.named import NamedTree
@@ -14,11 +13,7 @@ from allocopt.problems.base import Problem
 from allocopt.problems.instances import read_problems
 from allocopt.problems.kind import kind_of
 from allocopt.report.html.document import Section
-from allocopt.report.html.results import (
-    Kind,
-    ResultFile,
-    SolveRecord,
-)
+from allocopt.report.html.results import Kind, ResultFile, SolveRecord
 from allocopt.report.html.sections.schedules import placed_section, schedules_section
 from allocopt.report.html.sections.solutions import instance_section, solution_section
 from allocopt.report.html.sections.solves import solves_section, trajectories_section
@@ -28,7 +23,7 @@ from allocopt.report.html.sections.tables import (
     reproduction_section,
     simulations_section,
 )
-from allocopt.report.html.sections.what_if import Combination, what_if_section
+from allocopt.report.html.sections.what_if import what_if_section
 from allocopt.report.rows import TrajectoryRow
 from allocopt.report.what_if import WhatIfRow
 from allocopt.reproduction import ReproductionRow
@@ -44,35 +39,21 @@ _ENDINGS = (".json", ".json.gz", ".jsonl", ".jsonl.gz")
 
 
 def contents(paths: Sequence[Path], instances: Sequence[Path] = (), cluster: NamedTree | None = None) -> list[Section]:
-    """Read files of results and return what is shown of them, in the order in which they are given.
+    """Read files of results and return what is shown of them; raise `BadFileError` if one is none, or wrong.
 
-    Parameters
-    ----------
-    paths
-        Files that allocopt has written.
-    instances
-        Instances that solutions among them are about, where they do not lie beside.
-    cluster
-        Names and switches of the nodes; None where they are not known.
-
-    Raises
-    ------
-    BadFileError
-        If a file is no result, or wrong.
+    ``instances`` are those of the solutions, where they do not lie beside, ``cluster`` are names and switches of nodes.
     """
     known = [ResultFile.read(path) for path in paths]
     own = [file.path for file in known if file.kind is Kind.INSTANCE]
     pool = _Instances([*instances, *own])
-    # Groups stand where their first file was given.
-    order = {key: place for place, key in reversed(list(enumerate(map(_key, known))))}
-    grouped = groupby(sorted(known, key=lambda file: order[_key(file)]), key=_key)
-    return [section for _, group in grouped for section in _sections(list(group), pool, cluster)]
-
-
-def _key(file: ResultFile) -> tuple[str, ...]:
-    if file.kind is Kind.CURVE:
-        return (file.kind, *file.records[0].values)
-    return (file.kind,) if file.kind in _COMPARED else (file.kind, str(file.path))
+    # Groups stand where their first file was given; curves share one where they have the same columns.
+    groups: dict[tuple[str, ...], list[ResultFile]] = {}
+    for file in known:
+        apart = (
+            file.records[0].values if file.kind is Kind.CURVE else () if file.kind in _COMPARED else [str(file.path)]
+        )
+        groups.setdefault((file.kind, *apart), []).append(file)
+    return [section for group in groups.values() for section in _sections(group, pool, cluster)]
 
 
 def _sections(files: Sequence[ResultFile], pool: "_Instances", cluster: NamedTree | None) -> Iterator[Section]:
@@ -83,7 +64,7 @@ def _sections(files: Sequence[ResultFile], pool: "_Instances", cluster: NamedTre
             source, [row for each in files for row in each.rows(TrajectoryRow)]
         ),
         Kind.SIMULATIONS: lambda: simulations_section(files),
-        Kind.WHAT_IF: lambda: what_if_section(source, [Combination(row) for row in first.rows(WhatIfRow)]),
+        Kind.WHAT_IF: lambda: what_if_section(source, [(row, None) for row in first.rows(WhatIfRow)]),
         Kind.REPRODUCTION: lambda: reproduction_section(source, first.rows(ReproductionRow)),
         Kind.SCHEDULE: lambda: schedules_section(files, cluster),
         Kind.PLACED: lambda: placed_section(first, cluster),

@@ -22,19 +22,12 @@ _UNIT = re.compile(r" (s|ms|%|J|J s)$")
 
 
 def write_report(path: Path, title: str, sections: Sequence[Section], figures: Path | None = None) -> None:
-    """Write a page, and if asked for every figure as SVG and PDF into a folder.
-
-    Raises
-    ------
-    BadFileError
-        If a file cannot be written.
-    MissingPackageError
-        If vl-convert or Jinja is not installed.
-    """
+    """Write a page, and if asked for every figure as SVG and PDF into a folder."""
     text = page_text(title, sections)
-    taken: set[str] = set()
-    for section in sections if figures is not None else ():
-        for figure in (part for part in section.parts if isinstance(part, Figure)):
+    if figures is not None:
+        taken: set[str] = set()
+        drawn = ((section, part) for section in sections for part in section.parts if isinstance(part, Figure))
+        for section, figure in drawn:
             title = figure.name if len(sections) == 1 else f"{section.title}-{figure.name}"
             # Lower-case letters, digits and hyphens are names of files everywhere.
             name = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60] or "unnamed"
@@ -42,17 +35,12 @@ def write_report(path: Path, title: str, sections: Sequence[Section], figures: P
             free = next(each for each in chain((name,), (f"{name}-{n}" for n in count(2))) if each not in taken)
             taken.add(free)
             for ending in ("pdf", "svg"):
-                assert figures is not None, "there are files only where there is a folder"
                 figure.write(figures / f"{free}.{ending}")
     write_text(path, text)
 
 
 def page_text(title: str, sections: Sequence[Section], *, is_renewed: bool = False) -> str:
-    """Return a page that needs nothing but itself: no other file, no network.
-
-    One that is renewed asks the place that it comes from for itself again, every few seconds. Raises
-    `MissingPackageError` if vl-convert or Jinja is not installed.
-    """
+    """Return a page that needs no other file and no network; a renewed one asks for itself again every few seconds."""
     check_installed()
     environment = import_module("jinja2").Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     markup = import_module("markupsafe").Markup

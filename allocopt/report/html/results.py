@@ -27,16 +27,14 @@ from allocopt.report.what_if import WhatIfRow
 from allocopt.reproduction import ReproductionRow
 from allocopt.simulator.multicore.simulation import COLUMNS as PLACED_COLUMNS
 
-EXPECTED = (
+_EXPECTED = (
     "is no result that is known: expected a solution, rows of solve, bench, simulate, what-if or reproduce (--json, "
     "--out), a schedule (--jobs-csv), placed jobs (job_id,node,start_s,duration_s), or the curve.csv of a training"
 )
-ERROR = "error"
-"""Column in which a sweep says why a run failed."""
-LARGEST = 1e300
-"""Largest magnitude of a number: what is drawn must not overflow."""
+_ERROR = "error"  # Column in which a sweep says why a run failed
+_LARGEST = 1e300  # Magnitude of a number: what is drawn must not overflow
 _RESULT_FORMAT = "allocopt-result"
-OTHER_DELIMITERS = ";\t|"
+_OTHER_DELIMITERS = ";\t|"
 
 
 class Kind(StrEnum):
@@ -83,7 +81,7 @@ _ROW_TYPES: Mapping[Kind, type[Any]] = {
     Kind.SIMULATIONS: SimulationRecord,
 }
 _CSV_COLUMNS = {Kind.SCHEDULE: SCHEDULE_COLUMNS, Kind.PLACED: PLACED_COLUMNS, Kind.ENERGY: ENERGY_COLUMNS}
-_WORDS = {float: "a number", int: "a whole number", str: "a text", NoneType: "null"}
+_WORDS = {float: "a number", int: "a whole number", str: "a text", bool: "true or false", NoneType: "null"}
 
 Row = TypeVar("Row")
 
@@ -136,34 +134,19 @@ class ResultFile:
         return [str(file.path) for file in files]
 
     def rows(self, row_type: type[Row]) -> list[Row]:
-        """Turn the records into rows; those of runs that failed are left out.
-
-        Raises
-        ------
-        BadFileError
-            If a value is missing or not of its type; it names row and column.
-        """
+        """Turn the records into rows but those of failed runs; raise `BadFileError` with row and column of a fault."""
         hints = get_type_hints(row_type)
-        needed = [name for name in sorted(hints) if name in _required(row_type)]
         rows = []
         for place, record in self.records:
-            if record.get(ERROR):
+            if record.get(_ERROR):
                 continue
-            for name in needed:
-                if name not in record:
-                    raise bad_file(self.path, place, f"has no {name}")
-            values = {name: _converted(record[name], hints[name]) for name in hints if name in record}
-            for name, value in values.items():
-                if not _is_of(value, hints[name]):
-                    is_too_large = isinstance(value, int | float) and LARGEST < abs(value) < float("inf")
-                    kinds = (
-                        "a list of numbers" if get_origin(one) is tuple else _WORDS[one] for one in _kinds(hints[name])
-                    )
-                    right = f"at most {LARGEST:g}" if is_too_large else " or ".join(kinds)
-                    raise bad_file(self.path, place, f"{name} is {shown(value)}, must be {right}")
-            rows.append(
-                row_type(**{name: tuple(each) if isinstance(each, list) else each for name, each in values.items()})
-            )
+            if missing := sorted(_required(row_type) - record.keys()):
+                raise bad_file(self.path, place, f"has no {missing[0]}")
+            try:
+                values = {name: _value(name, record[name], hint) for name, hint in hints.items() if name in record}
+            except ValueError as error:
+                raise bad_file(self.path, place, str(error)) from None
+            rows.append(row_type(**values))
         return rows
 
     def numbers(self, name: str) -> FloatArray:
@@ -181,7 +164,7 @@ class ResultFile:
     @property
     def failures(self) -> int:
         """Number of runs that failed."""
-        return sum(bool(record.values.get(ERROR)) for record in self.records)
+        return sum(bool(record.values.get(_ERROR)) for record in self.records)
 
 
 def _with_specification(path: Path, records: Sequence[_Record]) -> ResultFile:
@@ -203,11 +186,9 @@ def _with_specification(path: Path, records: Sequence[_Record]) -> ResultFile:
 
 def _origins(records: Sequence[_Record]) -> list[str]:
     """Say which versions made rows that hold their provenance, as those of `bench` do."""
-    names = ("version", "commit", "python", "machine")
-    found = dict.fromkeys(
-        tuple(str(row.values[name]) for name in names) for row in records if set(names) <= set(row.values)
-    )
-    return [origin(dict(zip(names, each, strict=True))) for each in found]
+    names = {"version", "commit", "python", "machine"}
+    told = ({name: str(row.values[name]) for name in names} for row in records if names <= set(row.values))
+    return list(dict.fromkeys(map(origin, told)))
 
 
 def _json_records(path: Path, text: str) -> list[_Record]:
@@ -220,18 +201,18 @@ def _json_records(path: Path, text: str) -> list[_Record]:
         is_by_line = False
     if is_by_line:
         parsed = [(f"line {number}", parse_json(line, path, first_line=number)) for number, line in lines]
+    elif isinstance(whole := parse_json(text, path), list):
+        parsed = [(f"row {number}", each) for number, each in enumerate(whole, 1)]
     else:
-        whole = parse_json(text, path)
-        rows = enumerate(whole, 1) if isinstance(whole, list) else ()
-        parsed = (
-            [(f"row {number}", each) for number, each in rows] if isinstance(whole, list) else [("top level", whole)]
-        )
+        parsed = [("top level", whole)]
     if not parsed:
         raise bad_file(path, "holds no rows")
+    records = []
     for place, each in parsed:
         if not isinstance(each, dict):
             raise bad_file(path, place, f"is {shown(each)}, must be an object")
-    return [_Record(place, each) for place, each in parsed if isinstance(each, dict)]
+        records.append(_Record(place, each))
+    return records
 
 
 def _csv_records(path: Path, text: str) -> tuple[Kind, list[_Record]]:
@@ -242,10 +223,10 @@ def _csv_records(path: Path, text: str) -> tuple[Kind, list[_Record]]:
         kind = (*kinds, *_kinds_of_rows(header), Kind.CURVE)[0]
         if kind is Kind.CURVE:
             # Spreadsheets of some countries write other delimiters.
-            if len(header) == 1 and max(map(header[0].count, OTHER_DELIMITERS)) > 0:
+            if len(header) == 1 and max(map(header[0].count, _OTHER_DELIMITERS)) > 0:
                 raise bad_file(path, "line 1", "has no comma: the cells of a result have commas between them")
             if len(header) < 2 or len(set(header)) < len(header) or not all(header):
-                raise bad_file(path, EXPECTED)
+                raise bad_file(path, _EXPECTED)
         records = [
             _Record(
                 f"line {reader.line_num}",
@@ -254,7 +235,7 @@ def _csv_records(path: Path, text: str) -> tuple[Kind, list[_Record]]:
             for row in reader
         ]
     except csv.Error:
-        raise bad_file(path, EXPECTED) from None
+        raise bad_file(path, _EXPECTED) from None
     if not records:
         raise bad_file(path, "holds no rows")
     for place, row in records:
@@ -263,10 +244,10 @@ def _csv_records(path: Path, text: str) -> tuple[Kind, list[_Record]]:
             cells = {name: cell for name, cell in row.items() if isinstance(cell, str)}
             # Prose has commas too.
             if kind is Kind.CURVE and not _is_curve([_Record(place, cells)]):
-                raise bad_file(path, EXPECTED)
+                raise bad_file(path, _EXPECTED)
             raise bad_file(path, place, f"does not have {len(header)} columns as line 1")
     if kind is Kind.CURVE and not _is_curve(records):
-        raise bad_file(path, EXPECTED)
+        raise bad_file(path, _EXPECTED)
     return kind, records
 
 
@@ -277,7 +258,7 @@ def _kinds_of_rows(names: Iterable[str]) -> list[Kind]:
 def _kind_of(path: Path, records: Sequence[_Record]) -> Kind:
     for kind in _kinds_of_rows(records[0].values):
         return kind
-    raise bad_file(path, EXPECTED)
+    raise bad_file(path, _EXPECTED)
 
 
 def _required(row_type: type[Any]) -> set[str]:
@@ -293,33 +274,27 @@ def _is_curve(records: Sequence[_Record]) -> bool:
     return all(before[0] < after[0] for before, after in pairwise(cells))
 
 
-def _kinds(wanted: Any) -> tuple[Any, ...]:
-    return get_args(wanted) if isinstance(wanted, UnionType) else (wanted,)
-
-
-def _converted(value: object, wanted: Any) -> object:
-    """Return a cell of a CSV file as a number or null where its column holds these, all else as it is."""
-    if not isinstance(value, str):
-        return value
-    if not value and NoneType in _kinds(wanted):
+def _value(name: str, value: Any, wanted: Any) -> object:
+    """Return a cell as its column holds it, a CSV file's as number or null; raise ValueError, the fault, if none is."""
+    kinds = get_args(wanted) if isinstance(wanted, UnionType) else (wanted,)
+    if value == "" and NoneType in kinds:
         return None
-    for kind in (int, float):
-        if kind in _kinds(wanted):
-            with suppress(ValueError):
-                return kind(value)
-    return value
-
-
-def _is_of(value: object, wanted: Any) -> bool:
-    for kind in _kinds(wanted):
+    for kind in kinds:
         if get_origin(kind) is tuple:
-            if isinstance(value, list | tuple) and all(_is_of(each, get_args(kind)[0]) for each in value):
-                return True
+            if isinstance(value, list):
+                with suppress(ValueError):
+                    return tuple(_value(name, each, get_args(kind)[0]) for each in value)
         elif kind in (float, int):
-            is_number = isinstance(value, int) or (isinstance(value, float) and kind is float)
+            if isinstance(value, str):
+                with suppress(ValueError):
+                    value = kind(value)
             # Python takes True for 1.
-            if isinstance(value, int | float) and is_number and not isinstance(value, bool) and abs(value) <= LARGEST:
-                return True
+            is_number = isinstance(value, int | kind) and not isinstance(value, bool)
+            if is_number and abs(value) <= _LARGEST:
+                return value
         elif isinstance(value, kind):
-            return True
-    return False
+            return value
+    is_too_large = isinstance(value, int | float) and _LARGEST < abs(value) < float("inf")
+    words = ("a list of numbers" if get_origin(kind) is tuple else _WORDS[kind] for kind in kinds)
+    right = f"at most {_LARGEST:g}" if is_too_large else " or ".join(words)
+    raise ValueError(f"{name} is {shown(value)}, must be {right}")

@@ -8,6 +8,7 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import Topology
+from allocopt.simulator.metrics import MeasuredJobs
 from allocopt.simulator.schedule import JobTimes, Schedule
 
 Name = TypeVar("Name")
@@ -33,17 +34,9 @@ class Timeline:
     @classmethod
     def of(cls, schedule: Schedule, node_names: tuple[str, ...] = ()) -> "Timeline":
         """Make it of a schedule."""
-        return cls(
-            [str(job) for job in schedule.workload.ids.tolist()],
-            schedule.release,
-            schedule.start,
-            schedule.end,
-            next(iter(schedule.used.values()))[0],
-            schedule.processors,
-            schedule.nodes,
-            schedule.topology,
-            node_names,
-        )
+        names = [str(job) for job in schedule.workload.ids.tolist()]
+        held, times = next(iter(schedule.used.values()))[0], (schedule.release, schedule.start, schedule.end)
+        return cls(names, *times, held, schedule.processors, schedule.nodes, schedule.topology, node_names)
 
     @property
     def rows(self) -> int:
@@ -56,13 +49,10 @@ class Timeline:
         return self.start - self.submit
 
     @property
-    def slowdowns(self) -> FloatArray:
-        """Bounded slowdown, ``max(1, (wait + run) / max(run, 10 s))``."""
-        return self.times().bounded_slowdown
-
-    def times(self) -> JobTimes:
-        """Return what each job experienced."""
-        return JobTimes.of(self.waits_s, self.end - self.start)
+    def measured(self) -> MeasuredJobs:
+        """What its jobs experienced, to be measured."""
+        times = JobTimes.of(self.waits_s, self.end - self.start)
+        return MeasuredJobs(self.processors, times, np.zeros(len(self.start), dtype=np.bool_), None)
 
     @property
     def makespan_s(self) -> float:
@@ -129,15 +119,11 @@ class Timeline:
     @staticmethod
     def distinct(named: Iterable[tuple[Name, "Timeline"]]) -> "list[tuple[list[Name], Timeline]]":
         """Bring schedules together in which all jobs start and end at the same times."""
-        groups: list[tuple[list[Name], Timeline]] = []
+        groups: dict[tuple[bytes, bytes], tuple[list[Name], Timeline]] = {}
         for name, line in named:
-            for names, other in groups:
-                if np.array_equal(line.start, other.start) and np.array_equal(line.end, other.end):
-                    names.append(name)
-                    break
-            else:
-                groups.append(([name], line))
-        return groups
+            names, _ = groups.setdefault((line.start.tobytes(), line.end.tobytes()), ([], line))
+            names.append(name)
+        return list(groups.values())
 
 
 def _runs(places: IntArray) -> list[tuple[int, int]]:
@@ -151,19 +137,10 @@ def _runs(places: IntArray) -> list[tuple[int, int]]:
 
 def _mean_between(edges: FloatArray, first: FloatArray, last: FloatArray, weights: FloatArray) -> FloatArray:
     """Mean between edges of the sum of the weights of spans ``[first, last)``."""
-    # Each span adds its weight from its first instant on, and takes it back from its last on.
-    total = _integral(edges, first, weights) - _integral(edges, last, weights)
-    mean: FloatArray = np.diff(total) / np.diff(edges)
+    # Each span adds its weight at its first instant, and takes it back at its last: the integral bends there alone.
+    times, changes = np.concatenate((first, last)), np.concatenate((weights, -weights))
+    order = np.argsort(times, kind="stable")
+    sums = np.cumsum(changes[order])[:-1] * np.diff(times[order])
+    integral = np.interp(edges, times[order], np.concatenate(([0.0], np.cumsum(sums))))
+    mean: FloatArray = np.diff(integral) / np.diff(edges)
     return np.maximum(mean, 0.0)
-
-
-def _integral(edges: FloatArray, since: FloatArray, weights: FloatArray) -> FloatArray:
-    """Integral up to every edge of the sum of the weights whose instant has come."""
-    # Prefix sums over the sorted instants serve all edges in one pass, however many jobs there are.
-    order = np.argsort(since, kind="stable")
-    instants, kept = since[order], weights[order]
-    count = np.searchsorted(instants, edges, "right")
-    sums = np.concatenate(([0.0], np.cumsum(kept)))
-    moments = np.concatenate(([0.0], np.cumsum(kept * (instants - edges[0]))))
-    integral: FloatArray = sums[count] * (edges - edges[0]) - moments[count]
-    return integral

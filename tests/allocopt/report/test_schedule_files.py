@@ -33,24 +33,19 @@ def test_the_csv_has_the_fixed_columns_and_whole_numbers_as_integers(tmp_path: P
     assert sorted(path.name for path in tmp_path.iterdir()) == ["jobs.csv", "jobs.csv.gz"]
 
 
-def test_the_swf_has_wait_run_time_and_status_of_the_schedule(tmp_path: Path) -> None:
-    write_schedule_swf(tmp_path / "made.swf", MADE, ["policy fcfs,\nbackfill easy"])
+def test_the_swf_has_wait_run_time_and_status_of_the_schedule_and_keeps_users_and_preceding_jobs(
+    tmp_path: Path,
+) -> None:
+    jobs = replace(JOBS, users=np.array([5, -1]), preceding=np.array([-1, 7]), think_s=np.array([0.0, 2.5]))
+    write_schedule_swf(tmp_path / "made.swf", replace(MADE, workload=jobs), ["policy fcfs,\nbackfill easy"])
     *header, first, second = (tmp_path / "made.swf").read_text().splitlines()
-    assert first == "7 0 10 60 4 -1 -1 4 90 -1 1 -1 -1 -1 -1 -1 -1 -1"
-    assert second == "3 0.5 0 40 2 -1 -1 2 40 -1 1 -1 -1 -1 -1 -1 -1 -1"
+    assert first == "7 0 10 60 4 -1 -1 4 90 -1 1 5 -1 -1 -1 -1 -1 -1"
+    assert second == "3 0.5 0 40 2 -1 -1 2 40 -1 1 -1 -1 -1 -1 -1 7 2.5"
     fields = swf_header(header)
     assert (fields["Version"], fields["MaxJobs"], fields["MaxProcs"]) == ("2.2", "2", "8")
     assert fields["Note"].startswith("schedule of two simulated by allocopt ")
     assert fields["Note"].endswith("policy fcfs,\\nbackfill easy")
     assert all(line.startswith(";") for line in header)
-
-
-def test_users_and_preceding_jobs_are_kept(tmp_path: Path) -> None:
-    jobs = replace(JOBS, users=np.array([5, -1]), preceding=np.array([-1, 7]), think_s=np.array([0.0, 2.5]))
-    write_schedule_swf(tmp_path / "made.swf", replace(MADE, workload=jobs))
-    first, second = (tmp_path / "made.swf").read_text().splitlines()[-2:]
-    assert first.split()[10:] == ["1", "5", "-1", "-1", "-1", "-1", "-1", "-1"]
-    assert second.split()[10:] == ["1", "-1", "-1", "-1", "-1", "-1", "7", "2.5"]
     again = read_workload(tmp_path / "made.swf")
     assert (again.users.tolist(), again.preceding.tolist(), again.think_s.tolist()) == ([5, -1], [-1, 7], [0.0, 2.5])
 

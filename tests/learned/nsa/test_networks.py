@@ -21,19 +21,15 @@ from learned.nsa.networks import (
 )
 from learned.rl.networks import set_weights, weights_of
 
-TRUE_PARAMETERS = {
-    "fcn-1": 42_724, "fcn-2": 46_884, "fcn-3": 60_804, "cnn-1": 71_260, "cnn-2": 71_504, "cnn-3": 117_372,
-}  # fmt: skip
+# The fully connected networks have as many parameters as the paper prints, the others cannot have.
+TRUE_PARAMETERS = PRINTED_PARAMETERS | {"cnn-1": 71_260, "cnn-2": 71_504, "cnn-3": 117_372}
 
 
 @pytest.mark.parametrize("name", sorted(NETWORKS))
 def test_networks_have_the_documented_sizes_and_the_printed_ones_where_these_can_be(name: str) -> None:
     network = NETWORKS[name]
     assert network.n_parameters == TRUE_PARAMETERS[name]
-    if name.startswith("fcn"):
-        assert network.n_parameters == PRINTED_PARAMETERS[name]
-        assert network.input == (5, 100)
-    else:
+    if name.startswith("cnn"):
         dense = next(layer for layer in network.layers if layer.kind == DENSE)
         assert (dense.inputs, dense.outputs) == (352 if name == "cnn-3" else 176, 256)
         assert network.n_parameters != PRINTED_PARAMETERS[name]
@@ -48,27 +44,16 @@ def test_networks_have_the_documented_sizes_and_the_printed_ones_where_these_can
 )
 def test_layers_that_do_not_fit_are_refused(layers: tuple[_Layer, ...]) -> None:
     with pytest.raises(ValueError, match="does not take an input of shape"):
-        Architecture("wrong", (2, 4), layers)
-
-
-def test_only_a_dense_last_layer_can_be_replaced() -> None:
-    with pytest.raises(ValueError, match="must be dense"):
-        Architecture("bare", (1, 4), (_Layer(DENSE, 4, 4), _Layer(TANH))).with_outputs(1)
+        Architecture((2, 4), layers)
 
 
 def random_weights(architecture: Architecture, rng: np.random.Generator) -> dict[str, Float32Array]:
     weights: dict[str, Float32Array] = {}
     for index, layer in enumerate(architecture.layers):
         if layer.kind != TANH:
-            shape = (layer.outputs, layer.inputs) + ((layer.width,) if layer.kind == CONVOLUTION else ())
-            weights[f"{index}.weight"] = rng.normal(0, 0.3, shape).astype(np.float32)
+            weights[f"{index}.weight"] = rng.normal(0, 0.3, layer.weight_shape).astype(np.float32)
             weights[f"{index}.bias"] = rng.normal(0, 0.3, layer.outputs).astype(np.float32)
     return weights
-
-
-def kernel_outputs(architecture: Architecture, weights: dict[str, Float32Array], inputs: np.ndarray) -> np.ndarray:
-    flat = np.ascontiguousarray(inputs, dtype=np.float32).ravel()
-    return forward(architecture.pack(weights), architecture.buffers(), flat).copy()
 
 
 def test_the_rational_hyperbolic_tangent_is_within_a_hundred_thousandth() -> None:
@@ -90,7 +75,7 @@ def architectures(draw: st.DrawFn) -> Architecture:
     for _ in range(draw(st.integers(1, 3))):
         layers += [_Layer(DENSE, inputs, draw(st.integers(1, 20))), _Layer(TANH)]
         inputs = layers[-2].outputs  # type: ignore[attr-defined]
-    return Architecture("any", shape, tuple(layers[: draw(st.sampled_from([-1, len(layers)]))]))
+    return Architecture(shape, tuple(layers[: draw(st.sampled_from([-1, len(layers)]))]))
 
 
 @given(st.sampled_from(list(NETWORKS.values())) | architectures(), st.integers(0, 2**32))
@@ -98,17 +83,9 @@ def test_the_kernel_agrees_with_torch_on_any_network(architecture: Architecture,
     rng, module = np.random.default_rng(seed), FeedForward(architecture)
     set_weights(module, random_weights(architecture, rng))
     inputs = rng.normal(size=(3, *architecture.input)).astype(np.float32)
-    found = [kernel_outputs(architecture, weights_of(module), values) for values in inputs]
+    packed, buffers = architecture.pack(weights_of(module)), architecture.buffers()
+    found = [forward(packed, buffers, values.ravel()).copy() for values in inputs]
     np.testing.assert_allclose(found, module(torch.from_numpy(inputs)).detach().numpy(), atol=1e-4)
-
-
-def test_parameters_that_do_not_fit_are_refused() -> None:
-    architecture = Architecture("two", (1, 3), (_Layer(DENSE, 3, 2),))
-    weights = random_weights(architecture, np.random.default_rng(0))
-    with pytest.raises(ValueError, match=r"'0.bias' is missing"):
-        architecture.pack({"0.weight": weights["0.weight"]})
-    with pytest.raises(ValueError, match=r"'0.weight' has shape \(2, 2\), must be \(2, 3\)"):
-        architecture.pack({**weights, "0.weight": weights["0.weight"][:, :2]})
 
 
 @pytest.mark.parametrize("name", sorted(NETWORKS))

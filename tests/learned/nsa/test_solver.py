@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.windows import fat_trees, paper_window, trees, window, windows
 
@@ -30,12 +30,15 @@ def solved(solver: Nsa, problem: TopologyProblem, steps: int = 40, seed: int = 0
     return result
 
 
+# Of the last one a state does not show all idle nodes.
+PROBLEMS = [*map(paper_window, range(3)), window(FatTree(10, 10, 10), range(0, 1000, 2), [40, 30, 20, 2])]
+
+
 @pytest.mark.parametrize("network", sorted(NETWORKS))
 @pytest.mark.parametrize("strategy", ["dcas", "free"])
 def test_every_shipped_network_allocates_better_than_the_sequence(network: str, strategy: str) -> None:
-    for seed in range(3):
-        problem = paper_window(seed).with_strategy(strategy)
-        result = solved(Nsa(network), problem, 100)
+    for problem in (each.with_strategy(strategy) for each in PROBLEMS):
+        result = solved(Nsa(network), problem, 200)
         assert result.objective is not None
         assert result.objective < problem.objective(Allocation.sequential(problem))
         assert result.stopped_by is StopReason.ITERATIONS
@@ -64,14 +67,8 @@ def test_costs_kept_by_the_guided_walk_are_those_of_a_full_count(walk: str, stra
     assert same or walk == "published"
 
 
-def test_a_window_with_more_idle_nodes_than_a_state_shows_is_solved() -> None:
-    problem = window(FatTree(10, 10, 10), range(0, 1000, 2), [40, 30, 20, 2])
-    result = solved(Nsa("fcn-3"), problem, 200)
-    assert result.objective is not None
-    assert result.objective <= problem.objective(Allocation.sequential(problem))
-
-
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=8), st.sampled_from([0.0, 0.5, 1.0]))
+@example([-200.0, 300.0, 0.0], 1.0)
 @settings(max_examples=20)
 def test_actions_are_drawn_by_the_soft_maximum_of_the_logits(logits: list[float], sharpness: float) -> None:
     given_logits, rng, draws = np.array(logits, dtype=np.float32), np.random.default_rng(3), 3000
@@ -80,11 +77,6 @@ def test_actions_are_drawn_by_the_soft_maximum_of_the_logits(logits: list[float]
     )
     weights = np.exp(sharpness * (given_logits - given_logits.max()))
     assert counts / draws == pytest.approx(weights / weights.sum(), abs=0.05)
-
-
-def test_logits_far_apart_draw_the_highest() -> None:
-    logits = np.array([-200.0, 300.0, 0.0], dtype=np.float32)
-    assert {_draw_action(logits.copy(), 1.0, np.random.default_rng(seed)) for seed in range(20)} == {1}
 
 
 def test_switches_and_pods_are_numbered_from_one_and_divided_by_their_number() -> None:

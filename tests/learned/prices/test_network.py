@@ -10,18 +10,15 @@ from support.windows import paper_window, windows
 from allocopt.arrays import Encoding
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import encode, group_tree
-from learned.prices.learner import _Batch, _PriceNetwork
-from learned.prices.network import Features, Prediction, features_of, predict
+from learned.prices.learner import _PriceNetwork
+from learned.prices.network import Features, features_of, predict
 
 seeds = st.integers(0, 2**16)
+PAPER = [paper_window(seed) for seed in range(10)]
 
 
 def seen(encoding: Encoding) -> Features:
     return features_of(group_tree(encoding), encoding.sizes)
-
-
-def prediction(problem: TopologyProblem, seed: int) -> Prediction:
-    return predict(_PriceNetwork(seed).weights(), seen(encode(problem)))
 
 
 @given(problem=windows(), seed=seeds)
@@ -34,29 +31,17 @@ def test_features_are_shares_and_ratios(problem: TopologyProblem, seed: int) -> 
     assert features.job_share.sum() == pytest.approx(1.0, abs=1e-5)
 
 
-def assert_equal_to_torch(problems: list[TopologyProblem], seed: int) -> None:
+@given(problems=st.lists(windows(), min_size=1, max_size=4) | st.just(PAPER), seed=seeds)
+def test_the_kernel_says_what_torch_says(problems: list[TopologyProblem], seed: int) -> None:
     network = _PriceNetwork(seed)
     batch = [seen(encode(problem)) for problem in problems]
     own = [predict(network.weights(), features) for features in batch]
     with torch.no_grad():
-        prices, worths, scores = network(_Batch.of(batch))
+        prices, worths, scores = network(batch)
     unit = np.repeat([features.unit for features in batch], [len(features.leaves) for features in batch])
-    for found, expected in (
-        (np.concatenate([p.prices for p in own]), unit * prices.numpy()),
-        (np.concatenate([p.worth for p in own]), unit * worths.numpy()),
-        (np.concatenate([p.order for p in own]), scores[:, 0].numpy()),
-        (np.concatenate([p.destruction for p in own]), scores[:, 1].numpy()),
-    ):
-        assert found == pytest.approx(expected, rel=1e-5, abs=1e-5)
-
-
-@given(problems=st.lists(windows(), min_size=1, max_size=4), seed=seeds)
-def test_the_kernel_says_what_torch_says(problems: list[TopologyProblem], seed: int) -> None:
-    assert_equal_to_torch(problems, seed)
-
-
-def test_the_kernel_says_what_torch_says_of_windows_of_the_papers_size() -> None:
-    assert_equal_to_torch([paper_window(seed) for seed in range(10)], 3)
+    expected = (unit * prices.numpy(), unit * worths.numpy(), *scores.numpy().T)
+    for found, right in zip(zip(*own, strict=True), expected, strict=True):
+        assert np.concatenate(found) == pytest.approx(right, rel=1e-5, abs=1e-5)
 
 
 @given(problem=windows(most_idle=12), seed=seeds, data=st.data())

@@ -1,21 +1,12 @@
 """The training of prices: it learns, ends the same whatever interrupts it, and keeps off the evaluation's windows."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.training import TrainingRequest
+from learned.prices.network import predict
 from learned.prices.training import UNSEEN, LnsPricesTraining, _large, _of_any_shape, _paper_like
-
-SMALL = LnsPricesTraining(updates=6, windows=4, large_windows=1, label_steps=50)
-
-
-def trained(folder: Path, training: LnsPricesTraining, seed: int = 0) -> Path:
-    list(training.train(TrainingRequest(folder, seed, None, False, "test")))
-    return folder / "weights.safetensors"
 
 
 @pytest.mark.slow
@@ -39,7 +30,7 @@ def test_a_short_training_improves_on_its_own_start() -> None:
         bounds, firsts = [], []
         with torch.no_grad():
             for case in unseen:
-                prediction = learner.predict(case)
+                prediction = predict(learner.network.weights(), case.features)
                 bounds.append(case.bound(prediction.prices)[0] / case.asked)
                 firsts.append(case.first(prediction.worth, prediction.order, 0.5) / case.asked)
         return float(np.mean(bounds)), float(np.mean(firsts))

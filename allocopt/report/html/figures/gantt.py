@@ -1,7 +1,7 @@
 """Which nodes are held when: a rectangle per job, or, of many jobs, how much of each part of the machine is held."""
 
 import heapq
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import Tree
 from allocopt.report.html.timeline import Timeline
 from allocopt.report.palette import N_STEPS
-from allocopt.report.plot import WIDE, Axis, Colours, Figure, Key, Panel
+from allocopt.report.plot import WIDE, Axis, Colours, Figure, Key, Panel, evenly
 from allocopt.report.words import EN_DASH, duration, percent, shortened, time_unit
 
 _MOST_RECTANGLES, _MOST_JOBS_WITHOUT_NODES, _MOST_PROCESSORS, _MOST_ON_NODES = 2_500, 1_500, 200_000, 3_000
@@ -19,28 +19,25 @@ _BINS, _BANDS = 120, 40
 
 def gantt_figure(line: Timeline, name: str = "gantt", title: str = "Jobs over time") -> Figure:
     """Return the figure of a schedule over time."""
-    of_what = "processors" if line.nodes is None else "nodes"
-    held = f"{len(line.start):,} jobs over {duration(line.makespan_s)} on {line.rows:,} {of_what}"
-    said = f"{held}, {percent(line.utilization)} of which is held."
     if line.nodes is None:
+        of_what, whole = "processors", "the machine that jobs of each size hold"
         is_small = len(line.start) <= _MOST_JOBS_WITHOUT_NODES and line.rows <= _MOST_PROCESSORS
-    else:
-        # A job on scattered nodes takes a rectangle for each run of neighbouring ones.
-        places = line.places()
-        is_small = sum(1 + int((np.diff(np.sort(places[own])) > 1).sum()) for own in line.nodes) <= _MOST_RECTANGLES
-    if not is_small:
-        whole = (
-            "the machine that jobs of each size hold" if line.nodes is None else "each part of the machine that is held"
-        )
-        caption = f"Too much to draw job by job: the share of {whole}. The stronger the colour, the more."
-        return Figure(name, title, said, lambda colours: [_shares_panel(line, colours)], caption)
-    caption = "A rectangle is a job on neighbouring nodes. Point at it for its name, nodes and times."
-    if line.nodes is None:
         caption = (
             "A rectangle is a job: wide as it runs, high as it has processors. Which processors it had is not known; "
             "it is drawn on the lowest that are free. Point at it for its name."
         )
-    return Figure(name, title, said, lambda colours: [_jobs_panel(line, colours)], caption)
+    else:
+        of_what, whole = "nodes", "each part of the machine that is held"
+        # A job on scattered nodes takes a rectangle for each run of neighbouring ones.
+        places = line.places()
+        is_small = sum(1 + int((np.diff(np.sort(places[own])) > 1).sum()) for own in line.nodes) <= _MOST_RECTANGLES
+        caption = "A rectangle is a job on neighbouring nodes. Point at it for its name, nodes and times."
+    if not is_small:
+        caption = f"Too much to draw job by job: the share of {whole}. The stronger the colour, the more."
+    held = f"{len(line.start):,} jobs over {duration(line.makespan_s)} on {line.rows:,} {of_what}"
+    said = f"{held}, {percent(line.utilization)} of which is held."
+    panel = _jobs_panel if is_small else _shares_panel
+    return Figure(name, title, said, lambda colours: [panel(line, colours)], caption)
 
 
 def _jobs_panel(line: Timeline, colours: Colours) -> Panel:
@@ -58,9 +55,7 @@ def _jobs_panel(line: Timeline, colours: Colours) -> Panel:
     if line.nodes is None:
         ticks = list(Axis.linear(np.array([0.0, line.rows]), is_tight=True).ticks)
     else:
-        names = _names_by_place(line)
-        shown = np.unique(np.linspace(0, line.rows - 1, min(line.rows, 18)).astype(int)).tolist()
-        ticks = [(place + 0.5, shortened(names[place], 16)) for place in shown]
+        ticks = _name_ticks(_names_by_place(line), 18)
     title, limits = what, []
     if isinstance(line.topology, Tree) and len(line.topology.groups):
         # The best names are those of leaf switches, where there is room for them.
@@ -98,8 +93,7 @@ def _shares_panel(line: Timeline, colours: Colours) -> Panel:
             titles.append(f"{names[row]}, {span}: {percent(float(shares[row, first:last].mean()))}")
     title = "processors per job" if line.nodes is None else "nodes"
     # Beyond these, names would stand on each other.
-    kept = np.unique(np.linspace(0, len(names) - 1, min(len(names), 16)).astype(int)).tolist()
-    rows = Axis((len(shares), 0), [(row + 0.5, shortened(names[row], 16)) for row in kept], title, has_grid=False)
+    rows = Axis((len(shares), 0), _name_ticks(names, 16), title, has_grid=False)
     ticks = Axis.linear(times, is_tight=True).ticks
     x = Axis((0.0, float(times[-1])), ticks, f"{unit} since the first submission", has_grid=False)
     panel = Panel(colours, x, rows, 25 * len(shares) if line.nodes is None else 340, width=WIDE)
@@ -111,6 +105,11 @@ def _edge_widths(boxes: FloatArray, pixels_across: float, pixels_down: float) ->
     """Return the widths of the edges of boxes: small boxes have none, as edges would hide them."""
     is_large = (boxes[:, 2] * pixels_across > 3.0) & (boxes[:, 3] * pixels_down > 2.0)
     return np.where(is_large, 0.5, 0.0)
+
+
+def _name_ticks(names: Sequence[str], most: int) -> list[tuple[float, str]]:
+    rows = np.unique(np.linspace(0, len(names) - 1, min(len(names), most)).astype(int)).tolist()
+    return [(row + 0.5, shortened(names[row], 16)) for row in rows]
 
 
 def _names_by_place(line: Timeline) -> list[str]:
@@ -150,80 +149,58 @@ def _shares(line: Timeline, edges: FloatArray) -> tuple[FloatArray, list[str]]:
     return np.array(rows), names
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NodeGantt:
-    """Jobs on nodes that they may share; arrays have shape ``(n,)``, times are in seconds."""
+def node_gantt_figure(
+    jobs: Sequence[str], node: IntArray, start: FloatArray, end: FloatArray, node_names: Sequence[str]
+) -> Figure:
+    """Return the figure of jobs on nodes that they may share, a row per node; times are in seconds."""
+    cut = f" The first {_MOST_ON_NODES:,} of them are drawn." if len(jobs) > _MOST_ON_NODES else ""
+    rows, origin = len(node_names), float(start.min())
 
-    jobs: list[str]
-    node: IntArray
-    start: FloatArray
-    end: FloatArray
-    node_names: list[str]
+    def draw(colours: Colours) -> list[Panel]:
+        kept = np.argsort(start, kind="stable")[:_MOST_ON_NODES]
+        seconds, unit = time_unit(float(end[kept].max()) - origin)
+        lane, lanes = _lanes(node[kept], start[kept], end[kept], rows)
+        heights = 0.86 / np.maximum(lanes[node[kept]], 1)
+        left, width = (start[kept] - origin) / seconds, (end[kept] - start[kept]) / seconds
+        boxes = np.stack((left, node[kept] + 0.07 + lane * heights, width, heights), axis=1)
+        titles = []
+        for job in kept.tolist():
+            ran, after = duration(float(end[job] - start[job])), duration(float(start[job] - origin))
+            where = node_names[int(node[job])]
+            titles.append(f"job {shortened(jobs[job], 40)} on {where}: started after {after}, ran {ran}")
+        height = float(np.clip(22 * rows, 130, 560))
+        across = max(float((left + width).max()), 1e-9)
+        names = [(row + 0.5, shortened(node_names[row], 16)) for row in evenly(rows, _MOST_NAMES)]
+        y = Axis((rows, 0), names, has_grid=False)
+        x = Axis.linear(np.array([0.0, across]), f"{unit} since the first start", is_tight=True, has_grid=False)
+        panel = Panel(colours, x, y, height, width=WIDE)
+        stripes = [(0.0, float(row), x.domain[1], 1.0) for row in range(0, rows, 2)]
+        panel.boxes(np.array(stripes), ["raised"] * len(stripes))
+        edges = _edge_widths(boxes, WIDE / across, height / rows)
+        panel.boxes(boxes, [Key(job).role for job in kept.tolist()], titles, "surface", edges)
+        return [panel]
 
-    def figure(self) -> Figure:
-        """Return the figure, a row per node."""
-        span = duration(float(self.end.max() - self.start.min()))
-        cut = f" The first {_MOST_ON_NODES:,} of them are drawn." if len(self.jobs) > _MOST_ON_NODES else ""
+    return Figure(
+        "gantt-by-node",
+        "Jobs over time, by node",
+        f"{len(jobs):,} jobs on {rows:,} nodes over {duration(float(end.max()) - origin)}.",
+        draw,
+        f"A rectangle is a job; jobs that share a node stand one below the other in its row.{cut} Point at one for "
+        "its name and times.",
+    )
 
-        def draw(colours: Colours) -> list[Panel]:
-            kept = np.argsort(self.start, kind="stable")[:_MOST_ON_NODES]
-            origin = float(self.start.min())
-            seconds, unit = time_unit(float(self.end[kept].max()) - origin)
-            lane, lanes = self.lanes(kept)
-            heights = 0.86 / np.maximum(lanes[self.node[kept]], 1)
-            left, width = (self.start[kept] - origin) / seconds, (self.end[kept] - self.start[kept]) / seconds
-            boxes = np.stack((left, self.node[kept] + 0.07 + lane * heights, width, heights), axis=1)
-            titles = []
-            for job in kept.tolist():
-                ran, after = duration(float(self.end[job] - self.start[job])), duration(float(self.start[job] - origin))
-                where = self.node_names[int(self.node[job])]
-                titles.append(f"job {shortened(self.jobs[job], 40)} on {where}: started after {after}, ran {ran}")
-            rows = len(self.node_names)
-            height = float(np.clip(22 * rows, 130, 560))
-            across = max(float((left + width).max()), 1e-9)
-            shown = np.unique(np.linspace(0, rows - 1, min(rows, _MOST_NAMES)).round().astype(int)).tolist()
-            y = Axis((rows, 0), [(row + 0.5, shortened(self.node_names[row], 16)) for row in shown], has_grid=False)
-            x = Axis.linear(np.array([0.0, across]), f"{unit} since the first start", is_tight=True, has_grid=False)
-            panel = Panel(colours, x, y, height, width=WIDE)
-            stripes = [(0.0, float(row), x.domain[1], 1.0) for row in range(0, rows, 2)]
-            panel.boxes(np.array(stripes), ["raised"] * len(stripes))
-            edges = _edge_widths(boxes, WIDE / across, height / rows)
-            panel.boxes(boxes, [Key(job).role for job in kept.tolist()], titles, "surface", edges)
-            return [panel]
 
-        return Figure(
-            "gantt-by-node",
-            "Jobs over time, by node",
-            f"{len(self.jobs):,} jobs on {len(self.node_names):,} nodes over {span}.",
-            draw,
-            f"A rectangle is a job; jobs that share a node stand one below the other in its row.{cut} Point at one for "
-            "its name and times.",
-        )
-
-    def lanes(self, jobs: IntArray) -> tuple[IntArray, IntArray]:
-        """Put jobs that overlap on a node into different lanes.
-
-        Parameters
-        ----------
-        jobs
-            Numbers of the jobs, in the order in which they start.
-
-        Returns
-        -------
-        lane, lanes
-            The lane of each of them, and the number of lanes of every node.
-        """
-        lane = np.zeros(len(jobs), dtype=np.int64)
-        lanes = np.zeros(len(self.node_names), dtype=np.int64)
-        busy: list[list[tuple[float, int]]] = [[] for _ in self.node_names]
-        free: list[list[int]] = [[] for _ in self.node_names]
-        for place, job in enumerate(jobs.tolist()):
-            node = int(self.node[job])
-            while busy[node] and busy[node][0][0] <= self.start[job]:
-                heapq.heappush(free[node], heapq.heappop(busy[node])[1])
-            if not free[node]:
-                free[node].append(int(lanes[node]))
-                lanes[node] += 1
-            lane[place] = heapq.heappop(free[node])
-            heapq.heappush(busy[node], (float(self.end[job]), int(lane[place])))
-        return lane, lanes
+def _lanes(node: IntArray, start: FloatArray, end: FloatArray, n_nodes: int) -> tuple[IntArray, IntArray]:
+    """Put jobs, in the order in which they start, into lanes in which they do not overlap; count those of each node."""
+    lane, lanes = np.zeros(len(node), dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
+    busy: list[list[tuple[float, int]]] = [[] for _ in range(n_nodes)]
+    free: list[list[int]] = [[] for _ in range(n_nodes)]
+    for job, own in enumerate(node.tolist()):
+        while busy[own] and busy[own][0][0] <= start[job]:
+            heapq.heappush(free[own], heapq.heappop(busy[own])[1])
+        if not free[own]:
+            free[own].append(int(lanes[own]))
+            lanes[own] += 1
+        lane[job] = heapq.heappop(free[own])
+        heapq.heappush(busy[own], (float(end[job]), int(lane[job])))
+    return lane, lanes

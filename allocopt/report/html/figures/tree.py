@@ -7,6 +7,8 @@ to right like words, and the cells are as large as the page allows.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -17,42 +19,33 @@ from allocopt.report.palette import N_COLOURS
 from allocopt.report.plot import WIDE, Axis, Colours, Figure, Key, Panel
 from allocopt.report.words import percent, shortened
 
-IDLE, TAKEN = -1, -2
-"""Owners of nodes that no job holds: idle, and taken before."""
+IDLE, TAKEN = -1, -2  # Owners of nodes that no job holds: idle, and taken before
 _MOST_CELLS, _MOST_LABELS, _MOST_HEIGHT = 3_000, 160, 760.0
 _LABEL_PIXELS = 10.0
-# What a letter takes on average.
-_LETTER = 0.6 * _LABEL_PIXELS
-# Sides of a cell in pixels, tried one after the other.
+_LETTER = 0.6 * _LABEL_PIXELS  # What a letter takes on average
+# Sides of a cell in pixels, tried one after the other
 _SIDES = (24.0, 22.0, 20.0, 18.0, 16.0, 14.0, 13.0, 12.0, 11.0, 10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.5, 4.0, 3.5, 3.0)
 _MARGIN, _GAP, _PAD, _NAME = 1.0, 6.0, 2.0, 14.0
-# Frames of leaf switches are named while there are few enough to be read.
-_MOST_INNER_NAMES = 64
-# How many times as wide as high a cell is that holds several nodes.
-_WIDE_CELL = 2.6
+_MOST_INNER_NAMES = 64  # Frames of leaf switches are named while there are few enough to be read
+_WIDE_CELL = 2.6  # How many times as wide as high a cell is that holds several nodes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class TreePicture:
-    """Which nodes each job holds: per node the number of the job in ``owner``, ``IDLE`` or ``TAKEN``.
-
-    Nodes without names are named by their numbers; ``keys`` are the numbers of the colours of the jobs, ``wanted``
-    those that some of them are to have if their neighbours allow it. All of ``jobs`` hold nodes: an owner is one of
-    those that share the node. What nodes that are taken are is said by ``taken``.
-    """
+    """Which nodes each job holds."""
 
     topology: Topology
-    owner: IntArray
-    jobs: Sequence[str]
+    owner: IntArray  # Per node the number of the job, one of those that share it, ``IDLE`` or ``TAKEN``
+    jobs: Sequence[str]  # All of them hold nodes
     name: str = "tree"
     title: str = "Allocation on the tree"
-    node_names: tuple[str, ...] = ()
-    wanted: Mapping[str, int] = field(default_factory=dict)
-    taken: str = "taken before"
-    keys: tuple[int, ...] = field(init=False)
+    node_names: tuple[str, ...] = ()  # Nodes without names are named by their numbers
+    wanted: Mapping[str, int] = field(default_factory=dict)  # Colours that jobs get if their neighbours allow it
+    taken: str = "taken before"  # What nodes that are taken are
 
-    def __post_init__(self) -> None:
-        """Give jobs numbers of colours so that jobs of the same leaf switch differ, as far as the colours reach."""
+    @cached_property
+    def keys(self) -> tuple[int, ...]:
+        """Numbers of the colours of the jobs: jobs of one leaf switch differ, as far as the colours reach."""
         leaves = self.topology.groups_of(np.arange(self.topology.size))
         leaf = leaves[0] if len(leaves) else np.zeros(self.topology.size, dtype=np.int64)
         held = self.owner >= 0
@@ -71,7 +64,7 @@ class TreePicture:
             for number in groups:
                 seen[number].add(index)
             keys.append(index)
-        object.__setattr__(self, "keys", tuple(keys))
+        return tuple(keys)
 
     def figure(self) -> Figure:
         """Return the figure."""
@@ -104,13 +97,10 @@ class TreePicture:
         names = [(x, y, shortened(text, int(room / 6.2))) for x, y, text, room in placed.names if room > 20]
         panel.texts(names, "muted", align="left", baseline="alphabetic")
         whole, labels = (placed.cells, []) if cells.level else self._joined(cells, placed)
-        boxes: list[tuple[float, float, float, float]] = []
-        roles: list[str] = []
-        titles: list[str] = []
+        boxes, roles, titles = [], [], []
         for cell, (x, y, width, height) in enumerate(whole.tolist()):
-            owners, counts = np.unique(
-                self.owner[cells.order[cells.first[cell] : cells.first[cell + 1]]], return_counts=True
-            )
+            nodes = cells.order[cells.first[cell] : cells.first[cell + 1]]
+            owners, counts = np.unique(self.owner[nodes], return_counts=True)
             said = [
                 {IDLE: "idle", TAKEN: self.taken}.get(each) or f"job {shortened(self.jobs[each], 40)}"
                 for each in owners.tolist()
@@ -138,55 +128,47 @@ class TreePicture:
         owners = self.owner[cells.order]
         gap = np.diff(boxes[:, 0]) > boxes[:-1, 2] * 1.5
         breaks = np.flatnonzero((np.diff(owners) != 0) | (np.diff(boxes[:, 1]) != 0) | gap) + 1
-        firsts = np.concatenate(([0], breaks))
-        for first, length in zip(firsts.tolist(), np.diff(np.append(firsts, len(owners))).tolist(), strict=True):
-            x, y, width, height = placed.cells[first].tolist()
+        for first, end in pairwise([0, *breaks.tolist(), len(owners)]):
             if owners[first] < 0:
                 continue
-            boxes[first : first + length - 1, 2] = np.diff(placed.cells[first : first + length, 0])
-            room = length * (placed.cells[first + 1][0] - x if length > 1 else width)
+            x, y, width, height = placed.cells[first].tolist()
+            boxes[first : end - 1, 2] = np.diff(placed.cells[first:end, 0])
+            room = (end - first) * (placed.cells[first + 1][0] - x if end - first > 1 else width)
             name = self.jobs[owners[first]]
             if name and _LETTER * len(name) <= room and height >= _LABEL_PIXELS:
                 # Between two cells a short name would be cut in two.
-                middle = placed.cells[first + (length - 1) // 2][0] + width / 2
+                middle = placed.cells[(first + end - 1) // 2][0] + width / 2
                 is_short = _LETTER * len(name) <= width
                 labels.append((float(middle if is_short else x + room / 2), y + height / 2, name))
         return boxes, labels[:_MOST_LABELS]
 
 
 class _Layout(NamedTuple):
-    """Places in pixels from the upper left corner; boxes are left, upper, width and height.
-
-    Names of frames have the places where they begin and the room for them; a layout is unbroken where each outer frame
-    is one row.
-    """
+    """Places in pixels from the upper left corner; boxes are left, upper, width and height."""
 
     height: float
     side: float
-    is_unbroken: bool
+    is_unbroken: bool  # Whether each outer frame is one row
     cells: FloatArray
     inner: FloatArray
     outer: FloatArray
-    names: list[tuple[float, float, str, float]]
+    names: list[tuple[float, float, str, float]]  # Of frames: where they begin, the text, and the room for it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cells:
-    """Cells within inner frames within outer ones.
+    """Cells within inner frames within outer ones."""
 
-    Level 0 has nodes as cells, others groups of nodes: those of cell ``i`` are ``order[first[i]:first[i + 1]]``. Frames
-    of the cells are numbered in rising order; without ``has_outer`` the outer one means nothing.
-    """
-
-    level: int
+    level: int  # 0 has nodes as cells, others groups of nodes
     order: IntArray
-    first: IntArray
+    first: IntArray  # The nodes of cell ``i`` are ``order[first[i]:first[i + 1]]``
     names: list[str]
+    # Frames of the cells, numbered in rising order
     inner: IntArray
     outer: IntArray
     inner_names: list[str]
     outer_names: list[str]
-    has_outer: bool
+    has_outer: bool  # Without, the outer frame means nothing
 
     @classmethod
     def of(cls, topology: Topology, node_names: tuple[str, ...] = ()) -> Self:
@@ -217,17 +199,10 @@ class _Cells:
         def names(at: int, places: IntArray) -> list[str]:
             return [name(at, node) for node in order[places].tolist()]
 
-        return cls(
-            level,
-            order,
-            np.append(first, size),
-            names(level, first),
-            inner[first],
-            outer[first],
-            names(inner_level, np.flatnonzero(np.diff(inner, prepend=-1))),
-            names(outer_level, np.flatnonzero(np.diff(outer, prepend=-1))),
-            counts[outer_level] > 1,
-        )
+        inner_names = names(inner_level, np.flatnonzero(np.diff(inner, prepend=-1)))
+        outer_names = names(outer_level, np.flatnonzero(np.diff(outer, prepend=-1)))
+        frames = (inner[first], outer[first], inner_names, outer_names, counts[outer_level] > 1)
+        return cls(level, order, np.append(first, size), names(level, first), *frames)
 
     def placed(self, width: float) -> _Layout:
         """Place cells in a width in pixels: the largest that leave each outer frame in one row, if any do."""
@@ -257,6 +232,7 @@ class _Cells:
         outer = np.concatenate((np.array(corners) + _MARGIN, outer_sizes), axis=1)
         begins = outer[:, :2] + gap + (0.0, outer_name)
         inner = np.concatenate([begin + np.array(flow[0]) for begin, flow in zip(begins, flows, strict=True)])
+        boxes = np.concatenate((inner, sizes), axis=1)
         frame = np.repeat(np.arange(len(first)), counts)
         place = np.arange(len(frame)) - first[frame]
         # Cells touch neither each other nor their frame.
@@ -269,22 +245,18 @@ class _Cells:
             tops = zip(outer.tolist(), self.outer_names, strict=True)
             names += [(x + gap, y + _NAME - 1.0, name, across - gap) for (x, y, across, _), name in tops]
         if inner_name:
-            tops = zip(np.concatenate((inner, sizes), axis=1).tolist(), self.inner_names, strict=True)
+            tops = zip(boxes.tolist(), self.inner_names, strict=True)
             names += [(x + _PAD + 1, y + _NAME - 3.5, name, across - _PAD) for (x, y, across, _), name in tops]
         is_unbroken = all(down <= sizes[own, 1].max() + 1e-9 for own, (_, _, down) in zip(frames, flows, strict=True))
-        boxes = np.concatenate((inner, sizes), axis=1)
         return _Layout(height + 2 * _MARGIN, side, is_unbroken, cells, boxes, outer, names)
 
 
 def _flow(sizes: list[tuple[float, float]], room: float, gap: float) -> tuple[list[tuple[float, float]], float, float]:
-    """Put boxes side by side, in several rows if needed, which hold about as many each.
-
-    Returns the upper left corners of the boxes, and the width and height of the whole.
-    """
-    total = sum(width + gap for width, _ in sizes) - gap
+    """Put boxes side by side, in rows that hold about as many each; return upper left corners, width and height."""
+    widths = [width for width, _ in sizes]
+    total = sum(width + gap for width in widths) - gap
     rows = max(1, math.ceil(total / room))
     most = -(-len(sizes) // rows)
-    widths = [width for width, _ in sizes]
     # Rows of equal numbers look tidy only where the boxes are alike.
     is_even = rows > 1 and max(widths) - min(widths) < 1e-6
     corners: list[tuple[float, float]] = []

@@ -1,20 +1,19 @@
 """Schedules: when every job ran, what it waited, and how the machine was used."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, replace
 
 import numpy as np
 
 from allocopt.cluster.named import NamedTree
 from allocopt.files.faults import bad_file, shown
 from allocopt.report.html.document import Column, Section, Table
-from allocopt.report.html.figures.gantt import NodeGantt, gantt_figure
+from allocopt.report.html.figures.gantt import gantt_figure, node_gantt_figure
 from allocopt.report.html.results import ResultFile
 from allocopt.report.html.timeline import Timeline
-from allocopt.report.plot import Axis, Colours, Figure, Panel
-from allocopt.report.words import EN_DASH, Cell, duration, number, percent, time_unit
-from allocopt.simulator.metrics import JobStatistics, MeasuredJobs
+from allocopt.report.plot import Axis, Colours, Figure, Panel, evenly
+from allocopt.report.words import EN_DASH, duration, number, percent, time_unit
 from allocopt.simulator.multicore.simulation import DURATION
 
 _MOST_GANTTS = 4
@@ -23,22 +22,19 @@ _BINS, _MOST_POINTS = 160, 300
 
 
 def schedules_section(files: Sequence[ResultFile], cluster: NamedTree | None = None) -> Section:
-    """Show schedules, compared where there are several; raise `BadFileError` with the line if a number is wrong.
-
-    Without a cluster the machine is as large as what jobs held at once.
-    """
+    """Show schedules, compared where there are several; without a cluster the machine is what jobs held at once."""
     lines: dict[str, Timeline] = {}
     for label, file in zip(ResultFile.labels(files), files, strict=True):
         submit, start, end, processors = (file.numbers(name) for name in ("submit", "start", "end", "processors"))
         for before, after, first, second in (("submit", "start", submit, start), ("start", "end", start, end)):
             for row in np.flatnonzero(second < first - 1e-6 * np.maximum(np.abs(first), 1.0)).tolist():
-                record = file.records[row]
-                fault = f"{after} is {shown(record.values[after])}, before {before}, {shown(record.values[before])}"
-                raise bad_file(file.path, record.place, fault)
+                place, held = file.records[row]
+                fault = f"{after} is {shown(held[after])}, before {before}, {shown(held[before])}"
+                raise bad_file(file.path, place, fault)
         for row in np.flatnonzero((processors < 1) | (processors > _MOST_PROCESSORS) | (processors % 1 != 0)).tolist():
-            record = file.records[row]
-            fault = f"is {shown(record.values['processors'])}, must be a whole number from 1 to {_MOST_PROCESSORS}"
-            raise bad_file(file.path, record.place, f"processors {fault}")
+            place, held = file.records[row]
+            right = f"must be a whole number from 1 to {_MOST_PROCESSORS}"
+            raise bad_file(file.path, place, f"processors is {shown(held['processors'])}, {right}")
         whole = processors.astype(np.int64)
         line = Timeline([record.values["job_id"] for record in file.records], submit, start, end, whole, 1)
         size = max(int(whole[line.running(line.busiest())].sum()), int(whole.max()), 1)
@@ -52,17 +48,18 @@ def _timelines_section(lines: Mapping[str, Timeline], source: str = "") -> Secti
     """Show schedules by their names."""
     # Lines that cover each other are one line with both names.
     distinct = {", ".join(names): line for names, line in Timeline.distinct(lines.items())}
-    figures = [distributions_figure(distinct), usage_figure(distinct)]
+    figures = schedule_figures(distinct)
     for index, (name, line) in enumerate(list(distinct.items())[:_MOST_GANTTS]):
         title = "Jobs over time" if len(distinct) == 1 else f"Jobs over time: {name}"
         figures.append(gantt_figure(line, f"gantt-{name}-{index + 1}" if len(distinct) > 1 else "gantt", title))
+    wholes = [line.measured.statistics(slice(None)) for line in lines.values()]
     if len(lines) > 1:
         rows = tuple(
             (
-                name, len(line.start), float(line.waits_s.mean()), float(np.median(line.waits_s)),
-                float(line.waits_s.max()), float(line.slowdowns.mean()), 100 * line.utilization, line.makespan_s,
+                name, jobs.jobs, jobs.wait_s.mean, jobs.wait_s.median, jobs.wait_s.maximum, jobs.bounded_slowdown.mean,
+                100 * line.utilization, line.makespan_s,
             )
-            for name, line in lines.items()
+            for (name, line), jobs in zip(lines.items(), wholes, strict=True)
         )  # fmt: skip
         columns = (
             Column("schedule"), Column("jobs", 0), Column("mean wait s", 0), Column("median wait s", 0),
@@ -70,30 +67,32 @@ def _timelines_section(lines: Mapping[str, Timeline], source: str = "") -> Secti
             Column("makespan s", 0),
         )  # fmt: skip
         return Section("Schedules", source, parts=(Table("Comparison", columns, rows), *figures))
-    (line,) = lines.values()
+    (line,), (whole,) = lines.values(), wholes
     facts = (
-        ("jobs", f"{len(line.start):,}"),
-        ("mean wait", duration(float(line.waits_s.mean()))),
-        ("longest wait", duration(float(line.waits_s.max()))),
-        ("mean bounded slowdown", number(float(line.slowdowns.mean()))),
+        ("jobs", f"{whole.jobs:,}"),
+        ("mean wait", duration(whole.wait_s.mean)),
+        ("longest wait", duration(whole.wait_s.maximum)),
+        ("mean bounded slowdown", number(whole.bounded_slowdown.mean)),
         (f"of {line.size:,} processors in use", percent(line.utilization)),
         ("from first to last", duration(line.makespan_s)),
     )
-    measured = MeasuredJobs(line.processors, line.times(), np.zeros(len(line.start), dtype=np.bool_), None)
-    sizes = [
-        (str(each.most) if each.fewest == each.most else f"{each.fewest}{EN_DASH}{each.most}", *_cells(each.statistics))
-        for each in measured.by_size(slice(None))
-    ]
+    held = {
+        str(each.most) if each.fewest == each.most else f"{each.fewest}{EN_DASH}{each.most}": each.statistics
+        for each in line.measured.by_size(slice(None))
+    }
+    sizes = tuple(
+        (size, jobs.jobs, *astuple(jobs.wait_s), jobs.bounded_slowdown.mean)
+        for size, jobs in {**held, "all": whole}.items()
+    )
     of_sizes = (
         Column("processors"), Column("jobs", 0), Column("mean wait s", 0), Column("median wait s", 0),
         Column("95 % wait s", 0), Column("max wait s", 0), Column("mean bounded slowdown", 2),
     )  # fmt: skip
-    table = Table("Jobs by size", of_sizes, (*sizes, ("all", *_cells(measured.statistics(slice(None))))))
-    return Section("Schedule", source, facts, parts=(*figures, table))
+    return Section("Schedule", source, facts, parts=(*figures, Table("Jobs by size", of_sizes, sizes)))
 
 
 def placed_section(file: ResultFile, cluster: NamedTree | None = None) -> Section:
-    """Show where and when jobs were started; raise `BadFileError` if it is not told how long they took."""
+    """Show where and when jobs were started."""
     if DURATION not in file.records[0].values:
         raise bad_file(file.path, "line 1", f"has no column {DURATION}, without which jobs cannot be drawn")
     start, run = file.numbers("start_s"), file.numbers(DURATION)
@@ -124,38 +123,38 @@ def placed_section(file: ResultFile, cluster: NamedTree | None = None) -> Sectio
         ("from first to last", duration(float(end.max() - start.min()))),
         ("mean run", duration(float(run.mean()))),
     )
-    parts = (NodeGantt(jobs, node, start, end, order).figure(), table)
-    return Section("Placed jobs", file.path.name, facts, parts=parts)
+    return Section(
+        "Placed jobs", file.path.name, facts, parts=(node_gantt_figure(jobs, node, start, end, order), table)
+    )
 
 
-def distributions_figure(lines: Mapping[str, Timeline]) -> Figure:
-    """Return the figure of the shares of jobs that wait, or are slowed down, at most so much."""
+def schedule_figures(lines: Mapping[str, Timeline]) -> list[Figure]:
+    """Return the figures of waits and slowdowns, and of the use of the machine, a line per schedule."""
+    return [_distributions_figure(lines), _usage_figure(lines)]
+
+
+def _distributions_figure(lines: Mapping[str, Timeline]) -> Figure:
     said = []
     for name, line in lines.items():
         half, at_once = duration(float(np.median(line.waits_s))), percent(float((line.waits_s <= 0).mean()), 0)
         said.append(f"{name}: half of the jobs wait at most {half}, {at_once} not at all")
 
-    def draw(colours: Colours) -> list[Panel]:
-        waits = {name: line.waits_s for name, line in lines.items()}
-        slowdowns = {name: line.slowdowns for name, line in lines.items()}
-        worst = max(float(values.max()) for values in slowdowns.values())
-        across = Axis.durations(max(float(values.max()) for values in waits.values()))
-        panels = []
+    def draw(colours: Colours) -> Iterator[Panel]:
+        times = [line.measured.times for line in lines.values()]
+        waits, slowdowns = [each.wait_s for each in times], [each.bounded_slowdown for each in times]
+        longest, worst = (max(float(values.max()) for values in held) for held in (waits, slowdowns))
         for title, x, held in (
-            ("Share of the jobs by wait", across, waits),
+            ("Share of the jobs by wait", Axis.durations(longest), waits),
             ("Share of the jobs by bounded slowdown", Axis.log(1.0, max(worst * 1.1, 10.0)), slowdowns),
         ):
             panel = Panel(colours, x, Axis.shares(), 190, title)
-            for index, (name, values) in enumerate(held.items()):
+            for index, (name, values) in enumerate(zip(lines, held, strict=True)):
                 # A logarithmic axis has no place for 0; many jobs wait not at all.
                 ordered = np.sort(np.maximum(values, 1.0))
-                places = np.unique(np.linspace(0, len(ordered) - 1, _MOST_POINTS).round().astype(int))
-                known = np.append(1.0, ordered[places])
-                panel.line(
-                    index, known, 100 * np.searchsorted(ordered, known, "right") / len(ordered), name, is_step=True
-                )
-            panels.append(panel)
-        return panels
+                known = np.append(1.0, ordered[evenly(len(ordered), _MOST_POINTS)])
+                share = 100 * np.searchsorted(ordered, known, "right") / len(ordered)
+                panel.line(index, known, share, name, is_step=True)
+            yield panel
 
     return Figure(
         "distributions",
@@ -168,8 +167,7 @@ def distributions_figure(lines: Mapping[str, Timeline]) -> Figure:
     )
 
 
-def usage_figure(lines: Mapping[str, Timeline]) -> Figure:
-    """Return the figure of the share of the machine in use and the number of waiting jobs over time."""
+def _usage_figure(lines: Mapping[str, Timeline]) -> Figure:
     said = [f"{name} {percent(line.utilization)}" for name, line in lines.items()]
 
     def draw(colours: Colours) -> list[Panel]:
@@ -198,8 +196,3 @@ def usage_figure(lines: Mapping[str, Timeline]) -> Figure:
         "Means over equal spans of time, from the first submission to the last end.",
         tuple(lines),
     )
-
-
-def _cells(jobs: JobStatistics) -> tuple[Cell, ...]:
-    wait = jobs.wait_s
-    return jobs.jobs, wait.mean, wait.median, wait.percentile_95, wait.maximum, jobs.bounded_slowdown.mean

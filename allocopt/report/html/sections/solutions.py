@@ -75,14 +75,14 @@ def _picture(nodes: NodeMap, cluster: NamedTree | None, title: str) -> tuple[Tre
     for job, held in enumerate(nodes.held or ()):
         owner[held] = job
     names: tuple[str, ...] = ()
-    doubts: list[str] = []
+    doubts: tuple[str, ...] = ()
     if cluster is not None and cluster.is_like(nodes.topology):
         names = cluster.nodes
     elif cluster is not None:
         given = f"the {len(cluster.nodes):,} nodes of the topology that was given"
-        doubts = [f"Nodes have numbers: this is not about {given}."]
-    jobs = () if nodes.held is None else nodes.names
-    return TreePicture(nodes.topology, owner, list(jobs), title=title, node_names=names), tuple(doubts)
+        doubts = (f"Nodes have numbers: this is not about {given}.",)
+    jobs = [] if nodes.held is None else list(nodes.names)
+    return TreePicture(nodes.topology, owner, jobs, title=title, node_names=names), doubts
 
 
 def _job_table(nodes: NodeMap, picture: TreePicture) -> Table:

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import chain
+from operator import attrgetter
 from statistics import fmean, median
 from typing import Literal, NamedTuple
 
@@ -12,7 +13,7 @@ from allocopt.arrays import FloatArray
 from allocopt.problems.kind import is_maximized
 from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.results import SolveRecord
-from allocopt.report.plot import Axis, Colours, Figure, Panel
+from allocopt.report.plot import Axis, Colours, Figure, Panel, evenly
 from allocopt.report.rows import TrajectoryRow
 from allocopt.report.words import Cell, duration, number, percent
 from allocopt.solving.result import EQUAL_RELATIVE
@@ -24,8 +25,7 @@ _BEST_OF_ANY = "the best objective found under any strategy"
 _MOMENTS_S = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 _SCALE = "The scale of gaps is logarithmic above 0.01 % and linear below."
 
-_Yardsticks = Mapping[tuple[str, str | None], float]
-"""What gaps are to, by instance and strategy."""
+_solve_of = attrgetter("instance", "kind", "strategy", "solver", "seed")
 
 
 class _Steps(NamedTuple):
@@ -48,8 +48,8 @@ def solves_section(source: str, rows: Sequence[SolveRecord]) -> Section:
     for row in rows:
         groups.setdefault(_contender(row.solver, row.strategy), []).append(row)
     # One unit of time for verdict and tables, so that they can be compared.
-    in_ms = median(row.runtime_s for row in rows) < 1
-    verdict = _verdict(groups, in_ms)
+    unit, factor = ("ms", 1e3) if median(row.runtime_s for row in rows) < 1 else ("s", 1.0)
+    verdict = _verdict(groups, unit, factor)
     gaps = np.array([gap for row in rows if (gap := _gap_percent(row, yardstick)) is not None])
     parts: list[Figure | Table] = []
     if gaps.any():
@@ -58,8 +58,7 @@ def solves_section(source: str, rows: Sequence[SolveRecord]) -> Section:
         # An axis around nothing but zeros would show noise.
         verdict.append(f"All {len(gaps):,} gaps to {yardstick} are 0.")
     if len(rows) > len(groups) or len(groups) > 1:
-        parts.append(_summary(groups, yardstick, in_ms, has_keys=bool(gaps.any())))
-    unit, factor = ("ms", 1e3) if in_ms else ("s", 1.0)
+        parts.append(_summary(groups, yardstick, unit, factor, has_keys=bool(gaps.any())))
     shown = tuple(
         (
             row.instance, _contender(row.solver, row.strategy), row.status.lower(), row.objective, row.bound,
@@ -100,12 +99,10 @@ def trajectories_section(source: str, rows: Sequence[TrajectoryRow]) -> Section:
     solves: dict[str, list[_Steps]] = {}
     # Rows of a solve stand together, and in a repeated solve time begins anew.
     split: list[list[TrajectoryRow]] = []
-    for _, group in groupby(rows, key=lambda row: (row.instance, row.kind, row.strategy, row.solver, row.seed)):
-        split.append([])
-        for row in group:
-            if split[-1] and row.time_s < split[-1][-1].time_s:
-                split.append([])
-            split[-1].append(row)
+    for row in rows:
+        if not split or _solve_of(row) != _solve_of(split[-1][-1]) or row.time_s < split[-1][-1].time_s:
+            split.append([])
+        split[-1].append(row)
     for own in split:
         objectives = np.array([row.objective for row in own])
         known = values[own[0].instance, own[0].strategy]
@@ -155,39 +152,31 @@ def _gap_percent(row: SolveRecord, yardstick: str) -> float | None:
 
 def _gap_figure(groups: Mapping[str, Sequence[SolveRecord]], yardstick: str) -> Figure:
     """Return a small point per solve and a large one per solver; the legend has solvers without gaps too."""
-    known = {
-        name: [
-            (max(row.runtime_s, 1e-6), gap, row) for row in rows if (gap := _gap_percent(row, yardstick)) is not None
-        ]
-        for name, rows in groups.items()
-    }
-    means = {
-        name: (median(time for time, _, _ in solves), fmean(gap for _, gap, _ in solves))
-        for name, solves in known.items()
-        if solves
-    }
+    known, means = {}, {}
+    for name, rows in groups.items():
+        gaps = [(_gap_percent(row, yardstick), row) for row in rows]
+        known[name] = [(max(row.runtime_s, 1e-6), gap, row) for gap, row in gaps if gap is not None]
+        if known[name]:
+            times, values, _ = zip(*known[name], strict=True)
+            means[name] = median(times), fmean(values)
     said = [f"{name}: {gap:.3g} % in {time:.3g} s" for name, (time, gap) in means.items()]
 
     def draw(colours: Colours) -> list[Panel]:
-        times = [time for solves in known.values() for time, _, _ in solves]
-        gaps = [gap for solves in known.values() for _, gap, _ in solves]
+        times, gaps, _ = zip(*chain(*known.values()), strict=True)
         x = Axis.running_time(0.8 * min(times), 1.25 * max(times))
         panel = Panel(colours, x, Axis.gaps(min(gaps), max(gaps)), 320)
         # What is drawn of each solver is shared fairly, so that a page stays small.
         most = max(1, _MOST_POINTS // len(means))
         for index, (name, solves) in enumerate(known.items()):
-            kept = (
-                np.unique(np.linspace(0, len(solves) - 1, min(most, len(solves))).round().astype(int)) if solves else ()
-            )
-            own = [solves[place] for place in kept]
+            own = [solves[place] for place in evenly(len(solves), most)]
             titles = [f"{name}, {row.instance}: {gap:.3g} % in {time:.3g} s" for time, gap, row in own]
             x_own, y_own = np.array([time for time, _, _ in own]), np.array([gap for _, gap, _ in own])
             panel.points(index, x_own, y_own, titles, size=1.8, opacity=0.4)
+        look = {"stroke": colours["surface"], "strokeWidth": 1.0}
         for index, name in enumerate(known):
             if name in means:
                 time, gap = means[name]
                 title = f"{name}: mean gap {gap:.3g} %, median time {time:.3g} s"
-                look = {"stroke": colours["surface"], "strokeWidth": 1.0}
                 panel.points(index, np.array([time]), np.array([gap]), [title], size=5.0, **look)
         return [panel]
 
@@ -203,8 +192,9 @@ def _gap_figure(groups: Mapping[str, Sequence[SolveRecord]], yardstick: str) -> 
     )
 
 
-def _summary(groups: Mapping[str, Sequence[SolveRecord]], yardstick: str, in_ms: bool, has_keys: bool) -> Table:
-    unit, factor = ("ms", 1e3) if in_ms else ("s", 1.0)
+def _summary(
+    groups: Mapping[str, Sequence[SolveRecord]], yardstick: str, unit: str, factor: float, has_keys: bool
+) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for name, solves in groups.items():
         gaps = [gap for row in solves if (gap := _gap_percent(row, yardstick)) is not None]
@@ -222,7 +212,7 @@ def _summary(groups: Mapping[str, Sequence[SolveRecord]], yardstick: str, in_ms:
     return Table("Solvers", columns, tuple(rows), tuple(range(len(rows))) if has_keys else (), note)
 
 
-def _verdict(groups: Mapping[str, Sequence[SolveRecord]], in_ms: bool) -> list[str]:
+def _verdict(groups: Mapping[str, Sequence[SolveRecord]], unit: str, factor: float) -> list[str]:
     """Say which solver has the best objectives, where they can be compared, and which that answers is the fastest."""
     times = {
         name: median(row.runtime_s for row in rows)
@@ -231,10 +221,7 @@ def _verdict(groups: Mapping[str, Sequence[SolveRecord]], in_ms: bool) -> list[s
     }
     if len(groups) < 2 or not times:
         return []
-
-    def time(name: str) -> str:
-        return f"{1e3 * times[name]:,.2f} ms" if in_ms else f"{times[name]:,.2f} s"
-
+    shown = {name: f"{factor * time:,.2f} {unit}" for name, time in times.items()}
     lines, means = [], {}
     solved = {
         name: sorted((row.kind, row.instance, row.seed) for row in rows if row.objective is not None)
@@ -252,10 +239,10 @@ def _verdict(groups: Mapping[str, Sequence[SolveRecord]], in_ms: bool) -> list[s
         fastest = min(equal, key=lambda name: times[name])
         also = f", the fastest of {len(equal)} that are equal" if len(equal) > 1 else ""
         what = "Highest" if is_max else "Lowest"
-        lines.append(f"{what} mean objective: {fastest}{also}, {number(best)} in {time(fastest)}.")
+        lines.append(f"{what} mean objective: {fastest}{also}, {number(best)} in {shown[fastest]}.")
     fastest = min(times, key=lambda name: times[name])
     worse = f", mean objective {number(means[fastest])}" if fastest in means else ""
-    lines.append(f"Fastest: {fastest}, {time(fastest)}{worse}.")
+    lines.append(f"Fastest: {fastest}, {shown[fastest]}{worse}.")
     return lines
 
 
@@ -263,7 +250,7 @@ def _described(yardstick: str) -> str:
     return f"{yardstick} of the instance under the same strategy" if yardstick == _BEST_KNOWN else yardstick
 
 
-def _best(rows: Sequence[TrajectoryRow], column: Literal["objective", "bound"]) -> _Yardsticks:
+def _best(rows: Sequence[TrajectoryRow], column: Literal["objective", "bound"]) -> dict[tuple[str, str | None], float]:
     """Return the best objective, or the bound that is closest to it, of every instance under every strategy."""
     found: dict[tuple[str, str | None], float] = {}
     for row in rows:

@@ -1,15 +1,16 @@
 """Results that are rows of numbers: simulations, reproductions, energy, learning curves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from statistics import fmean
 
 import numpy as np
 
 from allocopt.arrays import FloatArray
 from allocopt.report.html.document import Column, Section, Table
-from allocopt.report.html.figures.bars import Measure
+from allocopt.report.html.figures.bars import Measure, bars_figure
 from allocopt.report.html.results import ResultFile, SimulationRecord
-from allocopt.report.plot import Axis, Colours, Figure, Panel, smoothed
+from allocopt.report.plot import Axis, Colours, Figure, Panel, evenly, smoothed
 from allocopt.report.words import Cell, duration, number, percent
 from allocopt.reproduction import ReproductionRow
 
@@ -17,8 +18,10 @@ _BOOKKEEPING = ("seconds", "samples", "learning_rate", "steps", "time_s")
 _FAVOURITES = ("mean_return", "return", "reward", "loss", "value_loss", "entropy", "gap", "valid", "score")
 _MOST_MEASURES, _MOST_POINTS, _MOST_DRAWN = 8, 400, 1e100
 
-_Run = Mapping[str, FloatArray]
-"""Columns by name."""
+# So many rows and columns of a paper's numbers are drawn; more bars than these are no figure.
+_MOST_ROWS, _MOST_COLUMNS, _MOST_BARS = 40, 6, 24
+
+_Run = Mapping[str, FloatArray]  # Columns by name
 
 
 def curves_section(files: Sequence[ResultFile]) -> Section:
@@ -31,7 +34,7 @@ def curves_section(files: Sequence[ResultFile]) -> Section:
         runs[label] = dict(zip(columns, np.where(np.abs(values) <= _MOST_DRAWN, values, np.nan).T, strict=True))
 
     def varies(values: FloatArray) -> bool:
-        known = values[np.isfinite(values)]
+        known = _finite(values)
         return len(known) > 0 and float(known.max()) > float(known.min())
 
     def rank(name: str) -> int:
@@ -49,42 +52,42 @@ def curves_section(files: Sequence[ResultFile]) -> Section:
     sources = ", ".join(dict.fromkeys(file.path.name for file in files))
     rows: list[tuple[Cell, ...]] = []
     keys = []
-    for index, (label, run) in enumerate(runs.items()):
-        for name in measures:
-            known = run[name][np.isfinite(run[name])]
-            if len(known):
-                tail = known[-max(1, len(known) // 20) :]
-                cells = (float(known[0]), float(tail.mean()), float(known.min()), float(known.max()))
-                rows.append((label, name.replace("_", " "), *cells))
-                keys.append(index)
+    for (index, (label, run)), name in product(enumerate(runs.items()), measures):
+        known = _finite(run[name])
+        if len(known):
+            tail = known[-max(1, len(known) // 20) :]
+            cells = (float(known[0]), float(tail.mean()), float(known.min()), float(known.max()))
+            rows.append((label, name.replace("_", " "), *cells))
+            keys.append(index)
     titles = ("first", "last twentieth", "least", "most")
     held = (Column("run"), Column("measure"), *(Column(each, 0, is_mixed=True) for each in titles))
     table = Table("Measures", held, tuple(rows), tuple(keys) if len(runs) > 1 else ())
     return Section("Training", sources, facts, parts=(figure, table))
 
 
+def _finite(values: FloatArray) -> FloatArray:
+    return values[np.isfinite(values)]
+
+
 def _figure(x: str, measures: Sequence[str], runs: Mapping[str, _Run]) -> Figure:
     said = []
-    for name, run in runs.items():
-        for measure in measures:
-            known = run[measure][np.isfinite(run[measure])]
-            if len(known):
-                last = smoothed(run[measure], 0.05)[-1]
-                said.append(f"{measure} of {name} goes from {number(known[0])} to {number(float(last))}")
+    for (name, run), measure in product(runs.items(), measures):
+        known = _finite(run[measure])
+        if len(known):
+            last = smoothed(run[measure], 0.05)[-1]
+            said.append(f"{measure} of {name} goes from {number(known[0])} to {number(float(last))}")
 
-    def draw(colours: Colours) -> list[Panel]:
+    def draw(colours: Colours) -> Iterator[Panel]:
         title = x.replace("_", " ")
         across = Axis.linear(np.concatenate([run[x] for run in runs.values()]), title, title, is_tight=True)
-        panels = []
         for measure in measures:
             y = Axis.linear(np.concatenate([run[measure] for run in runs.values()]))
             panel = Panel(colours, across, y, 170, measure.replace("_", " "))
             for index, (name, run) in enumerate(runs.items()):
-                every = np.unique(np.linspace(0, len(run[x]) - 1, _MOST_POINTS).round().astype(int))
+                every = evenly(len(run[x]), _MOST_POINTS)
                 panel.line(index, run[x][every], run[measure][every], is_faint=True)
                 panel.line(index, run[x][every], smoothed(run[measure], 0.05)[every], name)
-            panels.append(panel)
-        return panels
+            yield panel
 
     return Figure(
         "learning-curves",
@@ -96,19 +99,12 @@ def _figure(x: str, measures: Sequence[str], runs: Mapping[str, _Run]) -> Figure
     )
 
 
-# More bars than these are no figure.
-_MOST_BARS = 24
-# So many rows and columns of a paper's numbers are drawn.
-_MOST_ROWS, _MOST_COLUMNS = 40, 6
-
-
 def simulations_section(files: Sequence[ResultFile]) -> Section:
     """Show what was measured of simulations.
 
     Simulations of a sweep are named by what was simulated, others by their files; bars are means over the seeds.
     """
     source = ", ".join(file.path.name for file in files)
-    groups: dict[str, list[SimulationRecord]] = {}
     rows: list[tuple[str, SimulationRecord]] = []
     held = [file.rows(SimulationRecord) for file in files]
     has_traces = len({row.trace for own in held for row in own}) > 1
@@ -119,7 +115,6 @@ def simulations_section(files: Sequence[ResultFile]) -> Section:
                 policy = row.policy if row.backfill in (None, "none") else f"{row.policy}+{row.backfill}"
                 label = ", ".join(part for part in (row.trace if has_traces else None, policy, row.allocator) if part)
             rows.append((label, row))
-            groups.setdefault(label, []).append(row)
     if not rows:
         return Section("Simulations", source)
     columns: tuple[Column, ...] = (
@@ -136,29 +131,33 @@ def simulations_section(files: Sequence[ResultFile]) -> Section:
     if all(row.seed is None for _, row in rows):
         columns, cells = (columns[0], *columns[2:]), [(each[0], *each[2:]) for each in cells]
     table = Table("Simulations", columns, tuple(cells))
-    if len(rows) > 1:
-        if len(groups) > _MOST_BARS:
-            return Section("Simulations", source, parts=(table,))
-        measures = [
-            Measure(title, tuple(fmean(getattr(row, name) for row in own) for own in groups.values()), shown, best)
-            for title, name, shown, best in (
-                ("Mean wait", "mean_wait_s", duration, "min"),
-                ("Mean bounded slowdown", "mean_bounded_slowdown", number, "min"),
-                ("Utilization", "utilization", percent, "max"),
-                ("Longest wait", "max_wait_s", duration, "min"),
-            )
-        ]
-        bars = Measure.figure("Simulations side by side", list(groups), measures)
-        return Section("Simulations", source, parts=(bars, table))
-    ((_, row),) = rows
-    facts = (
-        ("jobs", f"{row.jobs:,}"),
-        ("mean wait", duration(row.mean_wait_s)),
-        ("longest wait", duration(row.max_wait_s)),
-        ("mean bounded slowdown", number(row.mean_bounded_slowdown)),
-        ("of the machine in use", percent(row.utilization)),
+    if len(rows) == 1:
+        ((_, row),) = rows
+        facts = (
+            ("jobs", f"{row.jobs:,}"),
+            ("mean wait", duration(row.mean_wait_s)),
+            ("longest wait", duration(row.max_wait_s)),
+            ("mean bounded slowdown", number(row.mean_bounded_slowdown)),
+            ("of the machine in use", percent(row.utilization)),
+        )
+        return Section("Simulation", source, facts, parts=(table,))
+    groups: dict[str, list[SimulationRecord]] = {}
+    for label, row in rows:
+        groups.setdefault(label, []).append(row)
+    if len(groups) > _MOST_BARS:
+        return Section("Simulations", source, parts=(table,))
+    measures = [
+        Measure(title, tuple(fmean(getattr(row, name) for row in own) for own in groups.values()), shown, best)
+        for title, name, shown, best in (
+            ("Mean wait", "mean_wait_s", duration, "min"),
+            ("Mean bounded slowdown", "mean_bounded_slowdown", number, "min"),
+            ("Utilization", "utilization", percent, "max"),
+            ("Longest wait", "max_wait_s", duration, "min"),
+        )
+    ]
+    return Section(
+        "Simulations", source, parts=(bars_figure("Simulations side by side", list(groups), measures), table)
     )
-    return Section("Simulation", source, facts, parts=(table,))
 
 
 def reproduction_section(source: str, rows: Sequence[ReproductionRow]) -> Section:
@@ -174,19 +173,17 @@ def reproduction_section(source: str, rows: Sequence[ReproductionRow]) -> Sectio
         tuple((row.row, row.column, row.published, row.ours, row.spread, row.n) for row in rows),
     )  # fmt: skip
     facts = (("reproduction", artifact), ("numbers", f"{len(rows):,}"), ("published", f"{len(known):,}"))
-    figure = _published_figure(rows)
-    parts = (table,) if figure is None else (figure, table)
-    return Section(f"Reproduction {artifact}", source, facts, parts=parts)
+    return Section(f"Reproduction {artifact}", source, facts, parts=(*_published_figures(rows), table))
 
 
-def _published_figure(rows: Sequence[ReproductionRow]) -> Figure | None:
-    """Return the figure of numbers measured beside those that a paper prints; None if none was measured."""
+def _published_figures(rows: Sequence[ReproductionRow]) -> Iterator[Figure]:
+    """Yield the figure of numbers measured beside those that a paper prints, unless none was measured."""
     names = list(dict.fromkeys(row.column for row in rows if row.ours is not None))
     known = {row.column for row in rows if row.published is not None}
     # Columns that the paper has too come first, as there is no room for all.
     columns = sorted(names, key=lambda name: name not in known)[:_MOST_COLUMNS]
     if not columns:
-        return None
+        return
     labels = list(dict.fromkeys(row.row for row in rows))[:_MOST_ROWS]
     said = [
         f"{row.row}, {row.column}: {number(row.ours)} beside {number(row.published)}"
@@ -194,32 +191,31 @@ def _published_figure(rows: Sequence[ReproductionRow]) -> Figure | None:
         if row.ours is not None and row.published is not None
     ]
 
-    def draw(colours: Colours) -> list[Panel]:
-        panels = []
+    def draw(colours: Colours) -> Iterator[Panel]:
         hollow = {"fill": "transparent", "stroke": colours["ink"], "strokeWidth": 1.2}
         for column in columns:
             placed = [(labels.index(row.row) + 0.5, row) for row in rows if row.column == column and row.row in labels]
-            ours = [(place, row.ours, abs(row.spread or 0.0), row) for place, row in placed if row.ours is not None]
-            theirs = [(place, row.published) for place, row in placed if row.published is not None]
-            ends = [value + sign * spread for _, value, spread, _ in ours for sign in (-1, 1)]
-            across = Axis.linear(np.array([*ends, *(value for _, value in theirs)]))
-            panel = Panel(colours, across, Axis.names(labels, 26), 24.0 * len(labels), column)
+            ours = [(row.ours, place, abs(row.spread or 0.0)) for place, row in placed if row.ours is not None]
+            theirs = [(row.published, place) for place, row in placed if row.published is not None]
+            ends = [value + sign * spread for value, _, spread in ours for sign in (-1, 1)]
+            across = Axis.linear(np.array([*ends, *(value for value, _ in theirs)]))
+            panel = Panel(colours, across, Axis.names(labels), 24.0 * len(labels), column)
             panel.rules((row + 0.5 for row in range(len(labels))), "grid")
-            spans = [(value - spread, place - 0.04, 2 * spread, 0.08) for place, value, spread, _ in ours if spread]
+            spans = [(value - spread, place - 0.04, 2 * spread, 0.08) for value, place, spread in ours if spread]
             panel.boxes(np.array(spans).reshape(-1, 4), ["c1"] * len(spans))
             titles = [
-                f"{row.row}: {number(value)}" + (f" ± {number(spread)}" if spread else "")
-                for _, value, spread, row in ours
+                f"{labels[int(place)]}: {number(value)}" + (f" ± {number(spread)}" if spread else "")
+                for value, place, spread in ours
             ]
-            values, places = np.array([value for _, value, *_ in ours]), np.array([place for place, *_ in ours])
+            values, places, _ = np.array(ours).reshape(-1, 3).T
             panel.points(0, values, places, titles, size=4.5)
-            titles = [f"the paper's: {number(value)}" for _, value in theirs]
-            values, places = np.array([value for _, value in theirs]), np.array([place for place, _ in theirs])
-            panel.points(0, values, places, titles, size=6.5, **hollow)
-            panels.append(panel)
-        return panels
+            values, places = np.array(theirs).reshape(-1, 2).T
+            panel.points(
+                0, values, places, [f"the paper's: {number(value)}" for value, _ in theirs], size=6.5, **hollow
+            )
+            yield panel
 
-    return Figure(
+    yield Figure(
         "published",
         "Ours beside the paper's",
         f"Values measured and published. {'; '.join(said[:15])}.",

@@ -2,17 +2,17 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from allocopt.report.html.document import Column, Section, Table
-from allocopt.report.html.figures.bars import Measure
+from allocopt.report.html.figures.bars import Measure, bars_figure
 from allocopt.report.html.figures.gantt import gantt_figure
 from allocopt.report.html.figures.tree import IDLE, TreePicture
 from allocopt.report.html.page import write_report
-from allocopt.report.html.sections.schedules import distributions_figure, usage_figure
+from allocopt.report.html.sections.schedules import schedule_figures
 from allocopt.report.html.timeline import Timeline
 from allocopt.report.plot import Figure
 from allocopt.report.what_if import WhatIfRow, baseline, verdict, what_is_assumed
@@ -21,35 +21,27 @@ from allocopt.simulator.recorded import RECORDED
 from allocopt.simulator.schedule import Schedule
 
 
-@dataclass(frozen=True, slots=True)
-class Combination:
-    """What one combination gave: its row, and its schedule where that is known."""
-
-    row: WhatIfRow
-    timeline: Timeline | None = None
-
-
 class WhatIfPage:
     """A page that takes one combination after the other, and is written when all are there."""
 
     def __init__(self, path: Path, title: str) -> None:
         self._path, self._title = path, title
-        self._combinations: list[Combination] = []
+        self._combinations: list[tuple[WhatIfRow, Timeline]] = []
 
     def add(self, row: WhatIfRow, schedule: Schedule, node_names: tuple[str, ...]) -> None:
         """Take a combination: its row, its schedule, and what the nodes are called."""
-        self._combinations.append(Combination(row, Timeline.of(schedule, node_names)))
+        self._combinations.append((row, Timeline.of(schedule, node_names)))
 
     def write(self, made_by: Sequence[str]) -> None:
-        """Write the page with sentences on what was run; raise `BadFileError` if it cannot be written."""
+        """Write the page with sentences on what was run."""
         section = what_if_section("", self._combinations)
         section = replace(section, made_by=(*section.made_by, *made_by))
         write_report(self._path, f"What if: {self._title}", [section])
 
 
-def what_if_section(source: str, combinations: Sequence[Combination]) -> Section:
-    """Show combinations beside the first; ``source`` says what they were simulated of, where the title does not."""
-    rows = [each.row for each in combinations]
+def what_if_section(source: str, combinations: Sequence[tuple[WhatIfRow, Timeline | None]]) -> Section:
+    """Show combinations, each with its schedule where that is known, beside the first."""
+    rows = [row for row, _ in combinations]
     measures = [
         Measure("Mean hop cost", tuple(row.mean_hop_cost for row in rows), number),
         Measure("Mean wait", tuple(row.mean_wait_s for row in rows), "{:,.0f} s".format),
@@ -59,10 +51,9 @@ def what_if_section(source: str, combinations: Sequence[Combination]) -> Section
         where = "leaves" if level == 0 else f"groups of level {level + 1}"
         values = tuple(row.fragmentation[level] if row.fragmentation else None for row in rows)
         measures.append(Measure(f"Fragmentation over {where}", values, "{:.3f}".format))
-    bars = Measure.figure("Combinations side by side", [row.name for row in rows], measures)
+    bars = bars_figure("Combinations side by side", [row.name for row in rows], measures)
     parts: list[Figure | Table] = [_table(rows), bars]
-    if any(each.timeline is not None for each in combinations):
-        known = [(each.row, each.timeline) for each in combinations if each.timeline is not None]
+    if known := [(row, line) for row, line in combinations if line is not None]:
         named: dict[str, Timeline] = {}
         for members, line in Timeline.distinct(known):
             names = []
@@ -73,11 +64,7 @@ def what_if_section(source: str, combinations: Sequence[Combination]) -> Section
                 allocators = "any" if len(own) == all_of_it > 1 else ", ".join(own)
                 names.append(RECORDED if own == [RECORDED] else f"{allocators} under {scheduler}")
             named["; ".join(names)] = line
-        parts += [
-            distributions_figure(named),
-            usage_figure(named),
-            *_pictures([each for each in known if not each[0].is_recorded]),
-        ]
+        parts += [*schedule_figures(named), *_pictures([each for each in known if not each[0].is_recorded])]
     first = baseline(rows)
     facts = (
         ("jobs", f"{first.jobs:,}"),
@@ -97,17 +84,17 @@ def _table(combinations: Sequence[WhatIfRow]) -> Table:
         Column("± %", 1), Column("hop cost", 0), Column("± %", 1), Column("fragmentation", 3),
         Column("utilization %", 1), Column("makespan s", 0),
     )  # fmt: skip
-    note = "± % beside the first line. Slowdown is the mean bounded slowdown, hop cost (1,000 a hop) the mean over "
     rows = []
     for row in combinations:
-        changes = (row.mean_wait_change, row.mean_bounded_slowdown_change, row.mean_hop_cost_change)
-        wait, slowdown, cost = (None if change is None else 100 * change for change in changes)
+        wait, slowdown, cost = row.changes_percent
         rows.append((
             row.allocator, row.scheduler, row.mean_wait_s, wait, row.mean_bounded_slowdown, slowdown,
-            row.mean_hop_cost, cost, row.fragmentation[0] if row.fragmentation else None, 100 * row.utilization,
-            row.makespan_s,
+            row.mean_hop_cost, cost, row.leaf_fragmentation, 100 * row.utilization, row.makespan_s,
         ))  # fmt: skip
-    note += "jobs of several nodes, fragmentation that of the idle nodes over leaves."
+    note = (
+        "± % beside the first line. Slowdown is the mean bounded slowdown, hop cost (1,000 a hop) the mean over jobs "
+        "of several nodes, fragmentation that of the idle nodes over leaves."
+    )
     return Table("Combinations", columns, tuple(rows), note=note)
 
 
@@ -122,8 +109,7 @@ def _pictures(known: Sequence[tuple[WhatIfRow, Timeline]]) -> Iterator[Figure]:
     soonest = min(known, key=lambda each: (each[0].mean_wait_s, cost(each)))
     roles = {row.name: role for role, (row, _) in (("soonest", soonest), ("nearest", nearest), ("first", known[0]))}
     for row, line in known:
-        role = roles.get(row.name)
-        if role is None:
+        if (role := roles.get(row.name)) is None:
             continue
         yield gantt_figure(line, f"gantt-{role}", f"Nodes over time: {row.name}")
         if line.topology is None or line.nodes is None:

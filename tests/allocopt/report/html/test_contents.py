@@ -1,12 +1,13 @@
-"""What a page says of files."""
+"""Files are told apart by what they hold, and what a page says of them."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.timelines import timeline
 
 from allocopt.cluster.named import NamedTree
 from allocopt.cluster.topology import Tree
@@ -16,7 +17,9 @@ from allocopt.problems.instances import read_instances, write_problems
 from allocopt.report.html.contents import contents
 from allocopt.report.html.document import Figure, Section, Table
 from allocopt.report.html.page import page_text
+from allocopt.report.html.results import _EXPECTED, Kind, ResultFile, SolveRecord
 from allocopt.report.html.timeline import Timeline
+from allocopt.report.what_if import WhatIfRow
 
 SOLVE = {
     "instance": "a", "kind": "topology", "strategy": "free", "solver": "lns", "status": "FEASIBLE",
@@ -26,19 +29,37 @@ SIMULATION = {
     "jobs": 3, "mean_wait_s": 1.0, "max_wait_s": 2.0, "mean_bounded_slowdown": 1.5, "utilization": 0.5,
     "makespan_s": 9.0, "runtime_s": 0.1, "jobs_per_s": 30.0,
 }  # fmt: skip
+WHAT_IF = {
+    "allocator": "first", "scheduler": "easy", "jobs": 3, "mean_wait_s": 1.0, "max_wait_s": 2.0,
+    "mean_bounded_slowdown": 1.5, "mean_hop_cost": None, "fragmentation": [0.5, None], "utilization": 0.5,
+    "makespan_s": 9.0, "runtime_s": 0.1,
+}  # fmt: skip
+REPRODUCTION = {
+    "artifact": "t", "row": "r", "column": "c", "published": None, "ours": 1.0, "spread": None, "n": 1, "commit": "x",
+}  # fmt: skip
 HEADER = "job_id,submit,start,end,processors,run,estimate\n"
 
 
+def csv_of(*rows: dict[str, Any]) -> str:
+    lines = [",".join(rows[0]), *(",".join("" if each is None else str(each) for each in row.values()) for row in rows)]
+    return "\n".join(lines) + "\n"
+
+
+Shown = Callable[..., list[Section]]
+
+
 @pytest.fixture
-def lines(tmp_path: Path) -> Callable[..., Path]:
-    """Write objects, one a line."""
+def shown(tmp_path: Path) -> Shown:
+    """Write files, each a text or rows, and return what is shown of them."""
 
-    def write(*objects: dict[str, Any], name: str = "rows.jsonl") -> Path:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("".join(f"{json.dumps(each)}\n" for each in objects), encoding="utf-8")
-        return tmp_path / name
+    def shown(*files: str | Sequence[dict[str, Any]]) -> list[Section]:
+        paths = [tmp_path / f"{number}.txt" for number in range(len(files))]
+        for path, held in zip(paths, files, strict=True):
+            text = held if isinstance(held, str) else "".join(f"{json.dumps(row)}\n" for row in held)
+            path.write_text(text, encoding="utf-8")
+        return contents(paths)
 
-    return write
+    return shown
 
 
 def tables(section: Section) -> dict[str, Table]:
@@ -54,49 +75,45 @@ def column(table: Table, title: str) -> list[Any]:
     return [row[place] for row in table.rows]
 
 
-def test_gaps_are_to_the_best_known_where_there_is_one(lines: Callable[..., Path]) -> None:
-    path = lines(
+def test_gaps_are_to_the_best_known_where_there_is_one(shown: Shown) -> None:
+    rows = [
         {**SOLVE, "best_known": 100.0},
         {**SOLVE, "instance": "b", "best_known": None},
         {**SOLVE, "solver": "exact", "objective": 100.0, "status": "OPTIMAL", "best_known": 100.0},
         {**SOLVE, "solver": "exact", "instance": "b", "objective": 90.0},
-    )
-    (section,) = contents([path])
+    ]
+    (section,) = shown(rows)
     assert figures(section) == ["Gap to the best known against time"]
     assert column(tables(section)["Every solve"], "gap %") == [pytest.approx(10.0), None, 0.0, None]
     assert column(tables(section)["Solvers"], "mean gap %") == [pytest.approx(10.0), 0.0]
     assert section.verdict[0].startswith("Lowest mean objective: exact (free), 95 in ")
+    # What is maximized has its best known value above.
+    knapsack = {**SOLVE, "kind": "knapsack", "strategy": None, "best_known": 110.0}
+    (section,) = shown([knapsack, {**knapsack, "solver": "b", "objective": 99.0}])
+    assert column(tables(section)["Solvers"], "mean gap %") == [0.0, pytest.approx(10.0)]
 
 
-def test_gaps_are_to_the_bound_where_nothing_else_is_known(lines: Callable[..., Path]) -> None:
+def test_gaps_are_to_the_bound_where_nothing_else_is_known(shown: Shown) -> None:
     fast = {**SOLVE, "solver": "fast", "bound": None, "gap": None, "runtime_s": 0.01}
-    (section,) = contents([lines(SOLVE, fast)])
+    (section,) = shown([SOLVE, fast])
     assert column(tables(section)["Every solve"], "gap %") == [pytest.approx(9.09), None]
     (figure,) = (part for part in section.parts if isinstance(part, Figure))
     assert figure.series == ("lns (free)", "fast (free): no gap known")
     assert "Not drawn, as their gaps are not known: fast (free)." in figure.caption
-    (section,) = contents([lines({**SOLVE, "gap": 0.0}, {**SOLVE, "instance": "b", "gap": 1e-9})])
+    (section,) = shown([{**SOLVE, "gap": 0.0}, {**SOLVE, "instance": "b", "gap": 1e-9}])
     assert (figures(section), section.verdict) == ([], ("All 2 gaps to the bound are 0.",))
 
 
 @pytest.mark.parametrize(
     ("first", "second", "said"),
     [
-        (
-            {"runtime_s": 0.5},
-            {"runtime_s": 0.01},
-            ("Lowest mean objective: b (free), the fastest", "Fastest: b (free), 10.00 ms"),
-        ),
-        (
-            {"runtime_s": 90.0},
-            {"runtime_s": 70.0, "objective": 9.0},
-            ("Lowest mean", "Fastest: b (free), 70.00 s, mean"),
-        ),
+        ({}, {"runtime_s": 0.01}, ("Lowest mean objective: b (free), the fastest", "Fastest: b (free), 10.00 ms")),
+        ({"runtime_s": 90.0}, {"runtime_s": 70.0, "objective": 9.0}, ("Lowest", "Fastest: b (free), 70.00 s, mean")),
         # What is maximized is the better the higher.
         (
             {"kind": "knapsack"},
             {"kind": "knapsack", "objective": 99.0},
-            ("Highest mean objective: lns (free), 110 in ", "Fastest"),
+            ("Highest mean objective: lns (free), 110", "F"),
         ),
         # Means over different instances are not compared.
         ({}, {"instance": "other", "objective": 1.0}, ("Fastest",)),
@@ -104,77 +121,67 @@ def test_gaps_are_to_the_bound_where_nothing_else_is_known(lines: Callable[..., 
     ],
 )
 def test_a_verdict_names_the_best_and_the_fastest(
-    lines: Callable[..., Path], first: dict[str, Any], second: dict[str, Any], said: tuple[str, ...]
+    shown: Shown, first: dict[str, Any], second: dict[str, Any], said: tuple[str, ...]
 ) -> None:
-    (section,) = contents([lines({**SOLVE, **first}, {**SOLVE, "solver": "b", **second})])
+    (section,) = shown([{**SOLVE, **first}, {**SOLVE, "solver": "b", **second}])
     assert len(section.verdict) == len(said)
     assert all(line.startswith(begin) for line, begin in zip(section.verdict, said, strict=True))
     # Times of a verdict have the unit of its table.
-    assert ("median s" in [each.title for each in tables(section)["Solvers"].columns]) is (
-        first.get("runtime_s") == 90.0
-    )
+    unit = "s" if first.get("runtime_s") == 90.0 else "ms"
+    assert f"median {unit}" in [each.title for each in tables(section)["Solvers"].columns]
 
 
-def test_gaps_of_what_is_maximized_are_to_the_highest(lines: Callable[..., Path]) -> None:
-    knapsack = {**SOLVE, "kind": "knapsack", "strategy": None, "best_known": 110.0}
-    (section,) = contents([lines(knapsack, {**knapsack, "solver": "b", "objective": 99.0})])
-    assert column(tables(section)["Solvers"], "mean gap %") == [0.0, pytest.approx(10.0)]
-
-
-def test_rows_without_any_solution_are_shown(lines: Callable[..., Path]) -> None:
+def test_rows_without_any_solution_are_shown(shown: Shown) -> None:
     unknown = {**SOLVE, "status": "UNKNOWN", "objective": None, "bound": None, "gap": None}
-    (section,) = contents([lines(unknown, {**unknown, "solver": "b"})])
+    (section,) = shown([unknown, {**unknown, "solver": "b"}])
     assert figures(section) == []
     assert "unknown" in page_text("title", [section])
 
 
-def test_simulations_of_a_sweep_are_means_over_seeds_and_failures_are_counted(lines: Callable[..., Path]) -> None:
+def test_simulations_of_a_sweep_are_means_over_seeds_and_failures_are_counted(shown: Shown) -> None:
     swept = {**SIMULATION, "trace": "t", "policy": "fcfs", "backfill": "easy", "allocator": "lns", "error": None}
     rows = [{**swept, "seed": seed, "mean_wait_s": 10.0 * seed} for seed in range(3)]
     failed = {**swept, "seed": 3, "mean_wait_s": None, "error": "no memory"}
-    (section,) = contents([lines(*rows, failed, {**swept, "seed": 0, "backfill": "none", "allocator": None})])
+    (section,) = shown([*rows, failed, {**swept, "seed": 0, "backfill": "none", "allocator": None}])
     assert section.verdict == ("Runs that failed and are left out: 1.",)
     assert column(tables(section)["Simulations"], "simulation") == ["fcfs+easy, lns"] * 3 + ["fcfs"]
     (figure,) = (part for part in section.parts if isinstance(part, Figure))
     assert figure.description.startswith("Mean wait: fcfs+easy, lns 10 s, fcfs 1 s.")
-
-
-def test_a_sweep_in_which_all_failed_is_shown(lines: Callable[..., Path]) -> None:
+    # All may have failed.
     for row in (SIMULATION, SOLVE):
-        (section,) = contents([lines({**row, "error": "no memory"})])
+        (section,) = shown([{**row, "error": "no memory"}])
         assert section.verdict == ("Runs that failed and are left out: 1.",)
 
 
-def test_runs_are_named_by_what_tells_their_files_apart(tmp_path: Path) -> None:
-    for seed in (0, 1):
-        (tmp_path / f"seed-{seed}").mkdir()
-        (tmp_path / f"seed-{seed}" / "curve.csv").write_text("update,loss\n1,2\n2,1\n", encoding="utf-8")
-    (section,) = contents([tmp_path / "seed-0" / "curve.csv", tmp_path / "seed-1" / "curve.csv"])
-    assert column(tables(section)["Measures"], "run") == ["seed-0", "seed-1"]
-
-
-@pytest.mark.slow
-def test_curves_with_other_columns_are_other_sections(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("update,loss\n1,2\n2,1\n", encoding="utf-8")
+def test_runs_are_named_by_what_tells_their_files_apart_and_other_columns_are_other_sections(tmp_path: Path) -> None:
+    curves = [tmp_path / f"seed-{seed}" / "curve.csv" for seed in (0, 1)]
+    for curve in curves:
+        curve.parent.mkdir()
+        curve.write_text("update,loss\n1,2\n2,1\n", encoding="utf-8")
     (tmp_path / "b.csv").write_text("episode,return\n1,nan\n2,\n", encoding="utf-8")
-    sections = contents([tmp_path / "a.csv", tmp_path / "b.csv"])
-    assert len(sections) == 2
+    section, _ = sections = contents([*curves, tmp_path / "b.csv"])
+    assert column(tables(section)["Measures"], "run") == ["seed-0", "seed-1"]
     assert "Learning curves" in page_text("title", sections)
 
 
-def test_equal_schedules_are_drawn_once(timeline: Callable[..., Timeline], schedule_csv: Callable[..., Path]) -> None:
-    paths = [schedule_csv(timeline(30), "a.csv"), schedule_csv(timeline(30), "b.csv")]
-    paths.append(schedule_csv(timeline(30, seed=1), "c.csv"))
-    (section,) = contents(paths)
-    assert [title for title in figures(section) if title.startswith("Jobs")] == [
-        "Jobs over time: a, b", "Jobs over time: c",
-    ]  # fmt: skip
-    assert column(tables(section)["Comparison"], "schedule") == ["a", "b", "c"]
+def written(line: Timeline) -> str:
+    """Return a schedule as ``--jobs-csv`` writes it."""
+    rows = zip(line.names, line.submit, line.start, line.end, line.processors, strict=True)
+    return HEADER + "".join(
+        f"{job},{submit:.0f},{start:.0f},{end:.0f},{size},{end - start:.0f},{end - start:.0f}\n"
+        for job, submit, start, end, size in rows
+    )
 
 
-def test_one_schedule_is_measured_by_size(timeline: Callable[..., Timeline], schedule_csv: Callable[..., Path]) -> None:
+def test_equal_schedules_are_drawn_once(shown: Shown) -> None:
+    (section,) = shown(*map(written, (timeline(30), timeline(30), timeline(30, seed=1))))
+    assert figures(section)[2:] == ["Jobs over time: 0, 1", "Jobs over time: 2"]
+    assert column(tables(section)["Comparison"], "schedule") == ["0", "1", "2"]
+
+
+def test_one_schedule_is_measured_by_size(shown: Shown) -> None:
     line = timeline(50)
-    (section,) = contents([schedule_csv(line)])
+    (section,) = shown(written(line))
     table = tables(section)["Jobs by size"]
     assert column(table, "jobs")[-1] == 50 == sum(column(table, "jobs")[:-1])
     assert column(table, "mean wait s")[-1] == pytest.approx(float(line.waits_s.mean()))
@@ -189,74 +196,64 @@ def test_an_instance_shows_its_idle_nodes(tmp_path: Path) -> None:
     assert figures(sections[0]) == ["Idle nodes on the tree"]
     # What is light on a light page is dark on a dark one.
     assert "Faint cells are idle." in page_text("title", sections)
+    # The topology may be another cluster's.
+    cluster = NamedTree(Tree(np.zeros((1, 3), dtype=np.int64), (("leaf",),), (2, 4)), ("a", "b", "c"))
+    section, *_ = contents([tmp_path / "windows.jsonl"], cluster=cluster)
+    assert section.verdict == ("Nodes have numbers: this is not about the 3 nodes of the topology that was given.",)
 
 
-def test_a_solution_without_an_allocation_says_so(tmp_path: Path) -> None:
+def test_a_solution_without_an_allocation_says_so(shown: Shown) -> None:
     (problem, *_) = read_instances([Path("@tiny")])
     nothing = {
         "format": SOLUTION_FORMAT, "version": 1, "instance": problem.name, "strategy": "scas", "solver": "dp",
         "status": "UNKNOWN", "objective": None, "bound": None, "allocation": None,
     }  # fmt: skip
-    (tmp_path / "solution.json").write_text(json.dumps(nothing), encoding="utf-8")
-    (section,) = contents([tmp_path / "solution.json"])
+    (section,) = shown([nothing])
     assert section.verdict == ("There is no allocation.",)
 
 
-def test_energy_is_a_table(tmp_path: Path) -> None:
-    text = "part,name,energy_j,energy_delay_js\njob,1,2.5,10\nmachine,m,5,20\n"
-    (tmp_path / "energy.csv").write_text(text, encoding="utf-8")
-    (section,) = contents([tmp_path / "energy.csv"])
+ENERGY = "part,name,energy_j,energy_delay_js\njob,1,2.5,10\nmachine,m,5,20\n"
+
+
+def test_energy_is_a_table(shown: Shown) -> None:
+    (section,) = shown(ENERGY)
     assert column(tables(section)["Energy"], "energy J") == [2.5, 5.0]
-    (tmp_path / "energy.csv").write_text(text.replace("2.5", "much"), encoding="utf-8")
-    with pytest.raises(BadFileError, match="line 2: energy_j is 'much', must be a number"):
-        contents([tmp_path / "energy.csv"])
 
 
-def test_nodes_of_placed_jobs_stand_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    text = "job_id,node,start_s,duration_s\n1,n10,0,5\n2,n2,1,3\n3,a,2,9\n"
-    (tmp_path / "placed.csv").write_text(text, encoding="utf-8")
-    (section,) = contents([tmp_path / "placed.csv"])
+def test_nodes_of_placed_jobs_stand_in_the_order_of_their_numbers(shown: Shown) -> None:
+    (section,) = shown("job_id,node,start_s,duration_s\n1,n10,0,5\n2,n2,1,3\n3,a,2,9\n")
     assert column(tables(section)["Nodes"], "node") == ["a", "n2", "n10"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("nothing lasts.csv", "1,0,0,0,1,0,1\n"),
-        ("before the epoch.csv", "1,-5,0,5,1,5,1\n"),
-        ("huge.csv", "1,1e15,1e15,1e15,1,0,1\n2,1e15,2e15,3e15,1000000000,5,5\n"),
-    ],
+    "text",
+    ["1,0,0,0,1,0,1\n", "1,-5,0,5,1,5,1\n", "1,1e15,1e15,1e15,1,0,1\n2,1e15,2e15,3e15,1000000000,5,5\n"],
+    ids=["nothing lasts", "before the epoch", "huge"],
 )
-def test_odd_schedules_are_drawn(tmp_path: Path, name: str, text: str) -> None:
-    (tmp_path / name).write_text(HEADER + text, encoding="utf-8")
-    assert page_text("title", contents([tmp_path / name])).count("<figure>") == 3
+def test_odd_schedules_are_drawn(shown: Shown, text: str) -> None:
+    assert page_text("title", shown(HEADER + text)).count("<figure>") == 3
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     "text", ["1,inf\n2,1e308\n3,-1e308\n", "1,inf\n2,inf\n", "1,5\n", "1,1e300\n2,-1e300\n", "1,\n"]
 )
-def test_odd_curves_are_drawn(tmp_path: Path, text: str) -> None:
-    (tmp_path / "curve.csv").write_text(f"update,loss\n{text}", encoding="utf-8")
-    assert page_text("title", contents([tmp_path / "curve.csv"])).count("<figure>") == 1
+def test_odd_curves_are_drawn(shown: Shown, text: str) -> None:
+    assert page_text("title", shown(f"update,loss\n{text}")).count("<figure>") == 1
 
 
 @pytest.mark.slow
-def test_odd_rows_are_drawn(lines: Callable[..., Path]) -> None:
+def test_odd_rows_are_drawn(shown: Shown) -> None:
     nothing = dict.fromkeys(SIMULATION, 0)
     what_if = {**nothing, "allocator": "a", "scheduler": "b", "mean_hop_cost": None, "fragmentation": []}
     row = {"artifact": "t", "row": "r", "column": "c", "published": 1e300, "ours": -1e300, "spread": -1.0, "n": 1}
-    solves = [
-        {**SOLVE, "runtime_s": 0, "gap": 0},
-        {**SOLVE, "solver": "b", "runtime_s": -1, "objective": 1e300, "gap": 1e9},
-    ]
-    paths = [
-        lines(nothing, nothing, name="a.jsonl"), lines(what_if, name="b.jsonl"), lines(row, name="c.jsonl"),
-        lines({**row, "ours": None}, name="d.jsonl"), lines(*solves, name="e.jsonl"),
-        lines({**what_if, "mean_wait_s": 2**63}, {**what_if, "mean_wait_s": -1}, name="f.jsonl"),
+    worse = {**SOLVE, "solver": "b", "runtime_s": -1, "objective": 1e300, "gap": 1e9}
+    files: list[list[dict[str, Any]]] = [
+        [nothing, nothing], [what_if], [row], [{**row, "ours": None}], [{**SOLVE, "runtime_s": 0, "gap": 0}, worse],
+        [{**what_if, "mean_wait_s": 2**63}, {**what_if, "mean_wait_s": -1}],
     ]  # fmt: skip
-    assert page_text("title", contents(paths)).count("<section ") == 6
+    assert page_text("title", shown(*files)).count("<section ") == 6
 
 
 POINT = {"instance": "a", "kind": "topology", "strategy": "free", "solver": "lns", "seed": 0}
@@ -266,85 +263,151 @@ def trajectory(*points: tuple[float, float, float | None], **other: Any) -> list
     return [{**POINT, **other, "time_s": time_s, "objective": value, "bound": bound} for time_s, value, bound in points]
 
 
-def test_gaps_over_time_are_to_the_best_bound_of_each_window(lines: Callable[..., Path]) -> None:
+def test_gaps_over_time_are_to_the_best_bound_of_each_window(shown: Shown) -> None:
     early = trajectory((0.0005, 120.0, None), (0.05, 110.0, 90.0))
     late = trajectory((0.02, 105.0, 100.0), (0.2, 100.0, 100.0), solver="exact")
-    (section,) = contents([lines(*early, *late)])
+    (section,) = shown([*early, *late])
     assert figures(section) == ["Gap to the best bound over time"]
     table = tables(section)["Gaps at some moments"]
     assert column(table, "1 ms") == [pytest.approx(20.0), None]
     assert column(table, "100 ms") == [pytest.approx(10.0), pytest.approx(5.0)]
     assert column(table, "at the end") == [pytest.approx(10.0), 0.0]
 
-
-def test_gaps_over_time_that_are_all_0_are_a_line(lines: Callable[..., Path]) -> None:
-    (section,) = contents([lines(*trajectory((0.1, 100.0, 100.0), (0.2, 100.0, 100.0)))])
+    (section,) = shown([*trajectory((0.1, 100.0, 100.0), (0.2, 100.0, 100.0))])
     assert (figures(section), section.verdict) == ([], ("All gaps to the best bound are 0 from the start.",))
 
 
-def test_gaps_over_time_are_to_the_best_objective_where_a_window_has_no_bound(lines: Callable[..., Path]) -> None:
-    bounded = trajectory((0.0005, 120.0, 60.0))
-    first, second = (
-        trajectory((0.0005, value, None), instance="b", seed=seed) for seed, value in ((0, 50.0), (1, 40.0))
-    )
-    (section,) = contents([lines(*bounded, *first, *second)])
-    assert figures(section) == ["Gap to the best objective found over time"]
-    assert column(tables(section)["Gaps at some moments"], "at the end") == [pytest.approx((0.0 + 25.0 + 0.0) / 3)]
+UNBOUNDED = [each for seed in (0, 1) for each in trajectory((0.0005, 50.0 - 10 * seed, None), instance="b", seed=seed)]
 
 
-def test_solvers_under_several_strategies_are_measured_alike(lines: Callable[..., Path]) -> None:
-    free, scas = trajectory((1.0, 90.0, 45.0)), trajectory((1.0, 99.0, 99.0), strategy="scas", solver="dp")
-    (section,) = contents([lines(*free, *scas)])
-    assert figures(section) == ["Gap to the best objective found under any strategy over time"]
-    assert column(tables(section)["Gaps at some moments"], "at the end") == [0.0, pytest.approx(10.0)]
+@pytest.mark.parametrize(
+    ("rows", "yardstick", "ends"),
+    [
+        # A window without a bound, one of whose solves is a quarter worse.
+        ([*trajectory((0.0005, 120.0, 60.0)), *UNBOUNDED], "", [25.0 / 3]),
+        # Solvers under several strategies are measured alike.
+        (
+            [*trajectory((1.0, 90.0, 45.0)), *trajectory((1.0, 99.0, 99.0), strategy="scas", solver="dp")],
+            " under any strategy",
+            [0.0, 10.0],
+        ),
+    ],
+)
+def test_gaps_over_time_are_to_the_best_objective_where_bounds_are_missing_or_several(
+    shown: Shown, rows: list[dict[str, Any]], yardstick: str, ends: list[float]
+) -> None:
+    (section,) = shown(rows)
+    assert figures(section) == [f"Gap to the best objective found{yardstick} over time"]
+    assert column(tables(section)["Gaps at some moments"], "at the end") == pytest.approx(ends)
 
 
-def test_a_topology_of_another_cluster_is_remarked(tmp_path: Path) -> None:
-    problem = read_instances([Path("@tiny")])[0]
-    write_problems(tmp_path / "window.json", [problem])
-    cluster = NamedTree(Tree(np.zeros((1, 3), dtype=np.int64), (("leaf",),), (2, 4)), ("a", "b", "c"))
-    (section,) = contents([tmp_path / "window.json"], cluster=cluster)
-    assert section.verdict == ("Nodes have numbers: this is not about the 3 nodes of the topology that was given.",)
-
-
-def test_signs_of_a_verdict_are_those_of_its_table(lines: Callable[..., Path]) -> None:
+def test_signs_of_a_verdict_are_those_of_its_table(shown: Shown) -> None:
     row = {**SIMULATION, "allocator": "first", "scheduler": "easy", "mean_hop_cost": None, "fragmentation": []}
-    (section,) = contents([lines(row, {**row, "scheduler": "sjf", "mean_wait_s": 0.5, "mean_wait_change": -0.5})])
+    (section,) = shown([row, {**row, "scheduler": "sjf", "mean_wait_s": 0.5, "mean_wait_change": -0.5}])
     assert "(\N{MINUS SIGN}50.0 %)" in section.verdict[0]
     assert section.verdict[-1].startswith("± beside first under easy")
 
 
-def test_processors_that_no_machine_has_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "jobs.csv").write_text(f"{HEADER}1,0,0,5,1e300,5,5\n", encoding="utf-8")
-    fault = "line 2: processors is '1e300', must be a whole number from 1 to 1000000000000"
-    with pytest.raises(BadFileError, match=fault):
-        contents([tmp_path / "jobs.csv"])
-
-
-def test_a_page_says_what_was_run(tmp_path: Path, lines: Callable[..., Path]) -> None:
+def test_a_page_says_what_was_run(shown: Shown) -> None:
     made_by = {"version": "1.0", "commit": "abc", "python": "3.11", "machine": "a, 2 cores"}
     result = {
         "format": "allocopt-result", "version": 1, "kind": "simulation", "inputs": [], "made_by": made_by,
         "specification": {"trace": "a.swf", "policy": "sjf"}, "remarks": ["a: jobs dropped: 1"], "rows": [SIMULATION],
     }  # fmt: skip
-    (section,) = contents([lines(result, name="result.json")])
+    (section,) = shown([result])
     assert section.title == "Simulation"
     assert {"Policy: sjf.", "a: jobs dropped: 1."} <= set(section.made_by)
     assert section.made_by[-1] == "Made by allocopt 1.0, commit abc, python 3.11, machine a, 2 cores."
     assert "What was run" in page_text("title", [section])
-    (section,) = contents([lines({**SOLVE, **made_by}, {**SOLVE, **made_by}, name="bench.jsonl")])
+    (section,) = shown([{**SOLVE, **made_by}, {**SOLVE, **made_by}])
     assert section.made_by == ("Made by allocopt 1.0, commit abc, python 3.11, machine a, 2 cores.",)
 
 
+SOUND = {
+    "format": "allocopt-result", "specification": {"trace": "a"}, "made_by": {}, "remarks": [], "rows": [SIMULATION],
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("changed", "fault"),
+    ("held", "fault"),
     [
-        ({"rows": []}, "rows: must hold objects, at least one"),
-        ({"made_by": 3}, "made_by: is 3, must be as allocopt writes it"),
-        ({"specification": {}}, "specification: must be as allocopt writes it"),
+        # What is no result.
+        ("", "is empty, must hold a result"),
+        (" \n\n", "is empty, must hold a result"),
+        ("job_id;submit;start;end\n1;0;0;5\n", "line 1: has no comma: the cells of a result have commas between them"),
+        ("hello\n", _EXPECTED),
+        ("a,b\n1,x\n", _EXPECTED),
+        ("SwitchName=a Nodes=x,y\nSwitchName=b Nodes=z\n", _EXPECTED),
+        ("a,b\n2,1\n1,1\n", _EXPECTED),
+        ("a,a\n1,1\n", _EXPECTED),
+        ('{"a": 1}\n', _EXPECTED),
+        ("update,loss\n", "holds no rows"),
+        ("update,loss\n1\n", "line 2: does not have 2 columns as line 1"),
+        ("[]", "holds no rows"),
+        ("[1]", "row 1: is 1, must be an object"),
+        ('{"a": 1}\n[2]\n', "line 2: is a list, must be an object"),
+        ('{"a": NaN}\n', "line 1, column 7: is NaN, which JSON does not have"),
+        # A wrong value, or none.
+        ([SOLVE, {**SOLVE, "gap": 1e308}], "line 2: gap is 1e+308, must be at most 1e+300"),
+        ([SOLVE, {**SOLVE, "runtime_s": "soon"}], "line 2: runtime_s is 'soon', must be a number"),
+        ([SOLVE, {**SOLVE, "runtime_s": None}], "line 2: runtime_s is null, must be a number"),
+        ([SOLVE, {**SOLVE, "runtime_s": True}], "line 2: runtime_s is true, must be a number"),
+        ([SOLVE, {**SOLVE, "seed": 0.5}], "line 2: seed is 0.5, must be a whole number"),
+        ([SOLVE, {**SOLVE, "solver": 3}], "line 2: solver is 3, must be a text"),
+        ([SOLVE, {**SOLVE, "objective": []}], "line 2: objective is an empty list, must be a number or null"),
+        ([SOLVE, {"instance": "a"}], "line 2: has no bound"),
+        ([{**WHAT_IF, "hops_slow": 1}], "line 1: hops_slow is 1, must be true or false"),
+        # A result that is damaged.
+        ([{**SOUND, "rows": []}], "rows: must hold objects, at least one"),
+        ([{**SOUND, "made_by": 3}], "made_by: is 3, must be as allocopt writes it"),
+        ([{**SOUND, "specification": {}}], "specification: must be as allocopt writes it"),
+        (ENERGY.replace("2.5", "much"), "line 2: energy_j is 'much', must be a number"),
+        (
+            f"{HEADER}1,0,0,5,1e300,5,5\n",
+            "line 2: processors is '1e300', must be a whole number from 1 to 1000000000000",
+        ),
     ],
 )
-def test_a_damaged_result_is_told(lines: Callable[..., Path], changed: dict[str, Any], fault: str) -> None:
-    sound = {"specification": {"trace": "a"}, "made_by": {}, "remarks": [], "rows": [SIMULATION]}
-    with pytest.raises(BadFileError, match=fault):
-        contents([lines({"format": "allocopt-result", **sound, **changed})])
+def test_a_fault_is_told_in_a_line(shown: Shown, tmp_path: Path, held: str | list[dict[str, Any]], fault: str) -> None:
+    with pytest.raises(BadFileError) as raised:
+        shown(held)
+    message = str(raised.value)
+    assert message.startswith(f"{tmp_path / '0.txt'}: ")
+    assert fault in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (json.dumps(SOLVE), Kind.SOLVES),
+        (f"{json.dumps(SOLVE)}\n\n{json.dumps(SOLVE)}\n", Kind.SOLVES),
+        (json.dumps([SOLVE, SOLVE], indent=1), Kind.SOLVES),
+        (csv_of(SOLVE, SOLVE), Kind.SOLVES),
+        (json.dumps(WHAT_IF), Kind.WHAT_IF),
+        (json.dumps(SIMULATION), Kind.SIMULATIONS),
+        ("[\n" + json.dumps(REPRODUCTION) + "\n]\n", Kind.REPRODUCTION),
+        ("job_id,submit,start,end,processors,run,estimate\n1,0,1,2,3,1,1\n", Kind.SCHEDULE),
+        ("job_id,app,node,start_s,duration_s\n1,a,n1,0,1\n", Kind.PLACED),
+        ("part,name,energy_j,energy_delay_js\nmachine,m,1,2\n", Kind.ENERGY),
+        ("update,loss\n1,0.5\n2,\n3,nan\n", Kind.CURVE),
+        ('{\n"format": "allocopt-solution",\n"version": 1}\n', Kind.SOLUTION),
+        ('{"format": "allocopt-instance"}\n{"format": "allocopt-instance"}\n', Kind.INSTANCE),
+    ],
+)
+def test_a_file_is_told_by_its_content(tmp_path: Path, text: str, kind: Kind) -> None:
+    (tmp_path / "result").write_text(text, encoding="utf-8")
+    assert ResultFile.read(tmp_path / "result").kind is kind
+
+
+def test_cells_have_the_types_of_their_columns_lists_are_tuples_and_names_are_what_they_were(tmp_path: Path) -> None:
+    path = tmp_path / "result"
+    row = {**SOLVE, "instance": "1e5", "bound": None}
+    path.write_text(csv_of({**row, "best_known": 9.5, "solver_version": "1"}), encoding="utf-8")
+    assert ResultFile.read(path).rows(SolveRecord) == [SolveRecord(**row, best_known=9.5)]  # type: ignore[arg-type]
+    path.write_text(json.dumps(WHAT_IF), encoding="utf-8")
+    assert ResultFile.read(path).rows(WhatIfRow)[0].fragmentation == (0.5, None)
+    # Python takes these for ends of a line.
+    row = {**SOLVE, "instance": "a\u2028b\x85c"}
+    path.write_text(f"{json.dumps(row, ensure_ascii=False)}\n" * 2, encoding="utf-8")
+    assert [each.instance for each in ResultFile.read(path).rows(SolveRecord)] == [row["instance"]] * 2

@@ -1,20 +1,20 @@
 """The page: whole in itself, and deaf to what names try to say."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.timelines import timeline
 
 from allocopt.cluster.topology import FatTree
 from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.figures.gantt import gantt_figure
 from allocopt.report.html.figures.tree import TreePicture
 from allocopt.report.html.page import page_text, write_report
-from allocopt.report.html.sections.schedules import _timelines_section, distributions_figure
+from allocopt.report.html.sections.schedules import _timelines_section, schedule_figures
 from allocopt.report.html.timeline import Timeline
 
 HOSTILE = (
@@ -44,7 +44,7 @@ class Collected(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def section(timeline: Callable[..., Timeline]) -> Section:
+def section() -> Section:
     """Everything on it has a name that is hostile."""
     line = timeline(len(HOSTILE))
     hostile = Timeline(HOSTILE, line.submit, line.start, line.end, line.processors, line.size)
@@ -53,7 +53,7 @@ def section(timeline: Callable[..., Timeline]) -> Section:
     figures = (
         gantt_figure(hostile),
         TreePicture(FatTree(2, 2, 4), owner, HOSTILE, node_names=names).figure(),
-        distributions_figure(dict.fromkeys(HOSTILE, hostile)),
+        schedule_figures(dict.fromkeys(HOSTILE, hostile))[0],
     )
     table = Table(HOSTILE[0], (Column(HOSTILE[1]), Column("number", 2)), tuple((name, -1.5) for name in HOSTILE))
     return Section(HOSTILE[0], HOSTILE[1], ((HOSTILE[0], HOSTILE[1]),), HOSTILE, (*figures, table))
@@ -123,7 +123,7 @@ def test_figures_are_files_too(section: Section, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_page_of_a_hundred_thousand_jobs_is_small(timeline: Callable[..., Timeline]) -> None:
+def test_a_page_of_a_hundred_thousand_jobs_is_small() -> None:
     random = np.random.default_rng(0)
     submit = np.sort(random.integers(0, 10**7, 100_000)).astype(float)
     start = submit + random.exponential(10_000, len(submit)).round()

@@ -1,11 +1,10 @@
 """Allocations on trees: every node is drawn once, in its place, in a colour that its neighbours do not have."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.windows import trees
 
 from allocopt.cluster.topology import FatTree, Topology, Tree
 from allocopt.report.html.figures.tree import _MOST_CELLS, IDLE, TAKEN, TreePicture, _Cells
@@ -16,47 +15,30 @@ def overlap(boxes: np.ndarray) -> bool:
     """Whether two boxes have more than an edge in common."""
     left, upper, width, height = boxes.T
     right, lower = left + width, upper + height
-    apart = (
-        (right[:, None] <= left + 1e-6)
-        | (left[:, None] >= right - 1e-6)
-        | (lower[:, None] <= upper + 1e-6)
-        | (upper[:, None] >= lower - 1e-6)
-    )
-    return not bool((apart | np.eye(len(boxes), dtype=bool)).all())
+    before = (right[:, None] <= left + 1e-6) | (lower[:, None] <= upper + 1e-6)
+    return not bool((before | before.T | np.eye(len(boxes), dtype=bool)).all())
 
 
-@st.composite
-def trees(draw: st.DrawFn) -> Topology:
-    """Trees of one to three levels whose leaves are of different sizes."""
-    sizes = draw(st.lists(st.integers(1, 40), min_size=1, max_size=12))
-    firsts = np.concatenate(([0], np.cumsum(sizes))).tolist()
-    shuffled = draw(st.permutations(range(firsts[-1]))) if firsts[-1] < 60 else list(range(firsts[-1]))
-    leaves = {f"s{number}": shuffled[low:high] for number, (low, high) in enumerate(pairwise(firsts))}
-    if draw(st.booleans()):
-        return Tree.from_levels([leaves], (2, 4))
-    cut = draw(st.integers(1, len(sizes)))
-    names = list(leaves)
-    pods = {name: held for name, held in (("p0", names[:cut]), ("p1", names[cut:])) if held}
-    return Tree.from_levels([leaves, pods], (2, 4, 6))
+FAT_TREES = st.builds(FatTree, st.integers(1, 4), st.integers(1, 8), st.integers(1, 40))
 
 
 def said(picture: TreePicture) -> list[str]:
     """Return what the cells say when a reader points at them."""
     (panel,) = picture.figure().draw(LIGHT)
-    return [row["d"] for layer in panel.spec()["layer"] for row in layer["data"]["values"] if row.get("d")]
+    rows = [row for layer in panel.spec()["layer"] for row in layer["data"]["values"]]
+    return [row["description"] for row in rows if row.get("description")]
 
 
-@given(trees(), st.sampled_from((259.0, 605.0, 1_000.0)))
+@given(trees(60) | FAT_TREES, st.sampled_from((259.0, 605.0, 1_000.0)))
 def test_every_node_is_a_cell_within_its_frames(topology: Topology, width: float) -> None:
     cells = _Cells.of(topology)
     assert sorted(cells.order.tolist()) == list(range(topology.size))
     placed = cells.placed(width)
     assert len(placed.cells) == topology.size
-    assert not overlap(placed.cells)
-    assert not overlap(placed.inner)
-    assert not overlap(placed.outer)
-    assert len(placed.inner) == len(np.unique(topology.groups_of(np.arange(topology.size))[0]))
+    leaves, *_ = [*topology.groups_of(np.arange(topology.size)), [0]]
+    assert len(placed.inner) == len(np.unique(leaves))
     for boxes in (placed.cells, placed.inner, placed.outer):
+        assert not overlap(boxes)
         assert boxes[:, 0].min() >= 0
         assert (boxes[:, 0] + boxes[:, 2]).max() <= width + 1e-6
         assert (boxes[:, 1] + boxes[:, 3]).max() <= placed.height + 1e-6
