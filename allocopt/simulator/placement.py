@@ -63,13 +63,8 @@ class BreadthFirst:
             for resource, wanted in enumerate(asked.tolist()):
                 available = left[:, resource]
                 # The largest number such that taking as many from every node, or all it has, is not more than wanted.
-                level, most = 0, int(available.max(initial=0))
-                while level < most:
-                    middle = (level + most + 1) // 2
-                    if np.minimum(available, middle).sum() <= wanted:
-                        level = middle
-                    else:
-                        most = middle - 1
+                taken = np.minimum(available, np.arange(available.max(initial=0) + 1)[:, np.newaxis]).sum(axis=1)
+                level = np.searchsorted(taken, wanted, "right") - 1
                 units[:, resource] = np.minimum(available, level)
                 # What is over comes from the first ones.
                 over = np.flatnonzero(available > level)[: wanted - units[:, resource].sum()]

@@ -13,8 +13,8 @@ from allocopt.cluster.named import Switch, tree_of_switches
 from allocopt.cluster.request import ClusterRequest, Request
 from allocopt.errors import InvalidProblemError
 from allocopt.simulator.rules import Backfill
-from allocopt.simulator.shared.simulation import PlacedBySolver, SharedRules, SharedSchedule, new_shared, run_shared
-from allocopt.simulator.shared.state import Allocation
+from allocopt.simulator.shared.simulation import PlacedBySolver, SharedSchedule, run_shared
+from allocopt.simulator.shared.state import Allocation, SharedRules, new_shared
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import get_solver
 
