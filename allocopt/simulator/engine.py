@@ -144,10 +144,7 @@ class Simulation:
         return until
 
     def decide(self, scheduler: ListScheduler | Scheduler) -> None:
-        """Let the scheduler decide which jobs start now.
-
-        Raises `SchedulerError` if it raises, or decides what cannot be done; scheduler, job and time are named.
-        """
+        """Start what the scheduler decides; raise `SchedulerError` if it raises, or decides what cannot be done."""
         if isinstance(scheduler, ListScheduler):
             built_in = conservative_pass if scheduler.backfill is Backfill.CONSERVATIVE else list_pass
             # A long pass stops now and then, so that Ctrl-C is seen between its parts.

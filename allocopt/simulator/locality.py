@@ -220,10 +220,7 @@ class _Curve:
     slowdown: FloatArray  # times it takes under each `Policy` over the shorter of the two, shape ``(k, 2)``
 
     def at(self, gpus: IntArray) -> FloatArray:
-        """Slowdown with so many GPUs, shape ``(n, 2)``: linear in log2 between measurements, constant beyond them.
-
-        Where the better policy changes in between, both lines are above 1; they are scaled so that the lower one is 1.
-        """
+        """Slowdown with so many GPUs, shape ``(n, 2)``: linear in log2 between measurements, constant beyond them."""
         measured, asked = np.log2(self.gpus), np.log2(np.maximum(gpus, 1))
         lines = np.stack([np.interp(asked, measured, self.slowdown[:, policy]) for policy in Policy], axis=1)
         return np.asarray(lines / lines.min(axis=1, keepdims=True))

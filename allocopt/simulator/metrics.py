@@ -99,10 +99,7 @@ class MeasuredJobs:
         )
 
     def by_size(self, which: slice) -> tuple[SizeClass, ...]:
-        """Summarize some of the jobs by size, in powers of four: 1, 2 to 4, 5 to 16, 17 to 64, ... processors.
-
-        Classes without jobs are left out.
-        """
+        """Summarize some of the jobs by size, in powers of four: 1, 2 to 4, 5 to 16, ...; without empty classes."""
         kept = np.zeros(len(self.processors), dtype=np.bool_)
         kept[which] = True
         limits = CLASS_RATIO ** np.arange(32, dtype=np.int64)
@@ -254,10 +251,7 @@ class Metrics:
 
 
 def is_overloaded(backlog: Sequence[float]) -> bool:
-    """Whether the backlog in the second half of a trace is above a twentieth of its time, in both of its quarters.
-
-    As machines begin empty, that has piled up over the trace. Waits depend on the length of the trace then.
-    """
+    """Whether the backlog in the second half of a trace is above a twentieth of its time, in both of its quarters."""
     return bool(backlog) and min(backlog[2:]) > _OVERLOADED
 
 

@@ -40,10 +40,7 @@ class Allocator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DepthFirst:
-    """Node by node in the order of their numbers, each filled before the next: few nodes, the sequential allocation.
-
-    Where nodes are shared this is CuSH's depth-first placement (section 3.2).
-    """
+    """Node by node in the order of their numbers, each filled before the next (CuSH's depth-first, section 3.2)."""
 
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
         """Give every job the first units that are left."""
@@ -119,11 +116,7 @@ class Placement:
         return share
 
     def hold(self, job: int, share: Share, request: IntArray) -> None:
-        """Let a job hold its share.
-
-        Raises `InvalidSolutionError` if that is not what the job asks for, or not free; it names the job, the node and
-        the amount.
-        """
+        """Let a job hold its share; `InvalidSolutionError` if that is not what it asks for, or not free."""
         nodes, units = share
         self._check(job, nodes, units, request)
         self.free[nodes] -= units
@@ -188,10 +181,7 @@ class Guests:
         """When each job that was a guest came to hold its own units, or ended as one."""
 
     def start(self, job: int, host: int, percent: int) -> bool:
-        """Start a waiting job as the guest of a running one; return False if it does not wait.
-
-        Raises `InvalidSolutionError` if it cannot be a guest there, or the quota is out of range.
-        """
+        """Start a waiting job as the guest of a running one; return False if it does not wait."""
         who = f"job {self._ids[job]} is to be a guest of job {self._ids[host]}"
         if host not in self._state.lists[RUNNING, : self._state.clock["n_running"][0]]:
             raise InvalidSolutionError(f"{who}, which does not run")
@@ -212,10 +202,7 @@ class Guests:
         return True
 
     def set_quota(self, host: int, percent: int) -> None:
-        """Give the guest of a job another quota.
-
-        Raises `InvalidSolutionError` if the job has no guest, or the quota is out of range.
-        """
+        """Give the guest of a job another quota."""
         if host not in self._of:
             raise InvalidSolutionError(f"job {self._ids[host]} has no guest whose quota could change")
         self._check_percent(percent)

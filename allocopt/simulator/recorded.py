@@ -73,10 +73,7 @@ class Record:
 
     @classmethod
     def of(cls, workload: Workload, cluster: NamedTree, cores: IntArray) -> "Record | None":
-        """Return the record of a workload on nodes of so many processors; None if it tells no start.
-
-        Raises `HostlistError` if the nodes of a job are no hostlist.
-        """
+        """Return the record of a workload on nodes of so many processors; None if it tells no start."""
         rows = np.flatnonzero(~np.isnan(workload.recorded_start))
         if not len(rows):
             return None

@@ -57,10 +57,7 @@ class View:
 
     @property
     def queue(self) -> IntArray:
-        """Waiting jobs in the order of the queue: for a scheduler of one's own, that in which they joined it.
-
-        They are copied: of a long queue `head`, `first` and `backfillable` show what a pass needs much sooner.
-        """
+        """Waiting jobs in the order of the queue, a copy: `head`, `first` and `backfillable` show less of it sooner."""
         return self.first(len(self.ids))
 
     @property

@@ -231,10 +231,7 @@ class WindowScheduler:
         object.__setattr__(self, "_strategy", taken[-1] if self.strategy is None else Strategy(self.strategy))
 
     def schedule(self, view: View) -> Iterator[Decision]:
-        """Start the jobs of a window at a multiple of the period, and wait for the next multiple at other times.
-
-        Raises `UsageError` if the platform has no topology, or jobs share its nodes.
-        """
+        """Start the jobs of a window at a multiple of the period, and wait for the next multiple at other times."""
         platform = view.platform
         if platform.topology is None:
             raise UsageError("policy 'window' needs a platform whose topology is known, such as a fat tree of nodes")
@@ -275,10 +272,7 @@ class WindowScheduler:
 
 @dataclass(frozen=True, slots=True)
 class TopologyAllocator:
-    """Whole nodes by a topology solver: the jobs that start together are a window.
-
-    One-node jobs, which have no cost, take the first idle nodes (NSA paper, section III-A).
-    """
+    """Whole nodes by a topology solver: the jobs that start together are a window, of those of several nodes."""
 
     topology: Topology
     solver: Solver
@@ -289,11 +283,7 @@ class TopologyAllocator:
     seed: int = 0
 
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
-        """Solve the window.
-
-        Raises `UsageError` if nodes are shared, or the solver does not take the window; `NoSolutionError` if the solver
-        finds nothing within its limit.
-        """
+        """Solve the window; `NoSolutionError` if the solver finds nothing within its limit."""
         if free.shape[1] != 1 or free.max(initial=0) > 1:
             raise UsageError("a topology solver gives away whole nodes, this platform shares them")
         asked = {job: Job(name, int(size)) for job, (name, size) in enumerate(zip(names, request[:, 0], strict=True))}
@@ -381,11 +371,9 @@ class _Decided(NamedTuple):
 
 
 def solver_allocator(name: str, strategy: str, iterations: int, rng: np.random.Generator) -> Allocate:
-    """Make an allocator of windows of an installed solver, which takes them under a strategy.
+    """Make an allocator of windows of a solver, which may spend so many iterations on each and no limit of time.
 
-    It may spend so many iterations on each, and there is no time limit: the same generator state gives the same
-    windows. Raises `UsageError` if there is no such solver, or it does not take the strategy; when called, if it does
-    not take the window; `MissingPackageError` if the solver needs a package that is not installed.
+    The same generator state gives the same windows. Raises `UsageError` if the solver does not take the strategy.
     """
     solver = get_solver(name)
     if strategy not in solver.capabilities.strategies:

@@ -1,7 +1,4 @@
-"""How fast tasks that share memory channels run (IRMaSim, Eq. 2 to 4), alone and as an execution model.
-
-With `SharedMemory` schedulers and allocators of any kind run under contention.
-"""
+"""How fast tasks that share memory channels run (IRMaSim, Eq. 2 to 4), alone and as an execution model."""
 
 from collections import defaultdict
 from collections.abc import Iterable

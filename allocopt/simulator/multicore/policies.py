@@ -42,10 +42,7 @@ class NodeSelection(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a policy does at a scheduling point: start waiting jobs by one pair of selections, or nothing.
-
-    Raises `UsageError` if one selection is given without the other.
-    """
+    """What a policy does at a scheduling point: start waiting jobs by one pair of selections, or nothing."""
 
     # None for the void action.
     jobs: JobSelection | None = None
@@ -69,10 +66,7 @@ class Action:
 
     @staticmethod
     def named(name: str) -> "Action":
-        """Return the action of a name; ``fcfs`` is `DEFAULT_NAME`, and ``high_core`` the same as ``high_cores``.
-
-        Raises `UsageError` if there is none of that name.
-        """
+        """Return the action of a name; ``fcfs`` is `DEFAULT_NAME`, and ``high_core`` the same as ``high_cores``."""
         wanted = DEFAULT_NAME if name == "fcfs" else f"{name}s" if name.endswith("-high_core") else name
         if wanted in ACTION_NAMES:
             return ACTIONS[ACTION_NAMES.index(wanted)]
@@ -84,10 +78,7 @@ class Action:
 
     @staticmethod
     def several(names: Iterable[str] | None = None) -> "tuple[Action, ...]":
-        """Return the actions of some names, in their order; all 37 where none are given.
-
-        Raises `UsageError` if one does not exist or is given twice, or there are none.
-        """
+        """Return the actions of some names, which differ, in their order; all 37 where none are given."""
         if names is None:
             return ACTIONS
         chosen = tuple(Action.named(name) for name in names)

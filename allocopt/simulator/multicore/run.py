@@ -249,10 +249,7 @@ def _start_at(state: State, multicore: Multicore, place: int, selection: int) ->
 
 @kernel(int64(STATE, MULTICORE, int64, int64))
 def decide(state: State, multicore: Multicore, jobs: int, nodes: int) -> int:
-    """Start waiting jobs by a policy until the one that is next does not fit; return how many.
-
-    Jobs selected by ``EVERY`` block no other one: all that fit start, in the order of the queue.
-    """
+    """Start jobs by a policy until the one that is next does not fit, by ``EVERY`` all that fit; return how many."""
     started = passed_over = 0
     while jobs != VOID and passed_over < state.clock[0].n_queued:
         place = passed_over if jobs == EVERY else _next_place(state, multicore, jobs)

@@ -78,11 +78,7 @@ def _sums(values: FloatArray, counts: list[int]) -> FloatArray:
 
 
 class MulticoreSimulation:
-    """Steps from one decision to the next; jobs run under contention where no execution is given.
-
-    Each job is to run on the node that ``fixed_nodes`` names, shape ``(n,)``, -1 for any. Raises `InvalidProblemError`
-    if there are no jobs, or one can never start; it is named.
-    """
+    """Steps from one decision to the next, see `new_simulation`; without an execution, jobs run under contention."""
 
     def __init__(
         self,

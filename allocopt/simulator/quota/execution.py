@@ -168,10 +168,7 @@ class QuotaView:
         return self.cores - sum(one.cores for one in self.allocations)
 
     def easy_starts(self) -> Iterator[Start]:
-        """Start jobs in order while they fit; then those behind that do not delay the first one that does not.
-
-        Estimates are the limits; a job beyond its limit is expected to end now, and a guest after its host.
-        """
+        """Start jobs in order while they fit; then those behind that do not delay the first one that does not."""
         while self.queue and self.jobs[self.queue[0]].job.cores <= self.free_cores:
             yield Start(self.queue[0])
         if not self.queue:

@@ -46,11 +46,7 @@ class QuotaScheduler(ABC):
         """Take note that the owner of an allocation has just ended; the guest that it had, if any, now owns its own."""
 
     def schedule(self, view: View) -> Iterator[Decision]:
-        """Say which allocations are over, then decide; see `Scheduler.schedule`.
-
-        Jobs that should end together may do so a rounding error apart; it decides once they all have. Raises
-        `UsageError` if the execution model is another one, or one of other jobs.
-        """
+        """Say which allocations are over, then decide, once all jobs that should end together have ended."""
         execution = view.execution
         if not isinstance(execution, QuotaExecution) or len(execution.jobs) != len(view.ids):
             raise UsageError(f"policy {self.name!r} needs a QuotaExecution of the workload's {len(view.ids)} jobs")
@@ -221,14 +217,8 @@ class _Asking(QuotaScheduler):
 class AskingSimulation:
     """A simulation from one question to the next: what EASY starts starts, and every quota is somebody else's.
 
-    Raises `InvalidProblemError` if a job asks for more cores than there are.
-
-    Parameters
-    ----------
-    window, heeds_memory
-        Waiting jobs that are asked about, None for all, and whether a guest may only go where it has the memory.
-    period_s
-        Seconds after which is asked again while jobs share, though nothing happened; None for never.
+    The ``window`` waiting jobs that are asked about, None for all, may be placed only where there is the memory if that
+    is heeded. It is asked again after ``period_s`` seconds while jobs share, though nothing happened; None for never.
     """
 
     def __init__(

@@ -104,10 +104,7 @@ class BySolver(NamedTuple):
 
 
 def allocation_named(name: str, budget: Budget) -> Allocation | BySolver:
-    """Return the rule of a name, ``first``, ``best-fit`` and so on, or a solver of placement problems.
-
-    Raises `UsageError` if there is none of that name.
-    """
+    """Return the rule of a name, ``first``, ``best-fit`` and so on, or a solver of placement problems."""
     rules = {rule.name.lower().replace("_", "-").replace("first-fit", "first"): rule for rule in Allocation}
     solvers = [one for one in solver_names("placement") if one not in rules]
     if name not in rules and name not in solvers:
@@ -202,10 +199,7 @@ def listed(scheduler: AnyScheduler) -> ListScheduler:
 def simulate_on_cluster(
     workload: Workload, cluster: Cluster, scheduler: AnyScheduler, rules: Rules | None, seed: int, allocator: object
 ) -> ClusterSchedule:
-    """Simulate jobs on the nodes of a cluster; see `allocopt.simulator.simulate.simulate`, whose errors it raises.
-
-    Jobs of partitions of a higher tier stand first in the queue.
-    """
+    """Simulate jobs on the nodes of a cluster, those of partitions of a higher tier first; see `simulate`."""
     rules = rules or Rules()
     if not isinstance(allocator, Allocation | BySolver):
         allocator = allocation_named(str(allocator or "first"), Budget())
