@@ -2,25 +2,10 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from support.slow_simulator import Backfill as SlowBackfill
-from support.slow_simulator import EventOrder as SlowEventOrder
-from support.slow_simulator import Key, simulate_slowly
 
-from allocopt.simulator.rules import Backfill, EventOrder, OrderKind, QueueOrder, Rules
+from allocopt.simulator.rules import EventOrder, Rules
 from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.scheduler import ListScheduler
 from allocopt.traces.workload import Workload
-
-SLOW_BACKFILL: dict[Backfill, SlowBackfill] = {
-    Backfill.NONE: "none",
-    Backfill.FIRST_FIT: "first_fit",
-    Backfill.EASY: "easy",
-    Backfill.CONSERVATIVE: "conservative",
-}
-SLOW_EVENT_ORDER: dict[EventOrder, SlowEventOrder] = {
-    EventOrder.BATCHED: "batched",
-    EventOrder.SEQUENTIAL: "sequential",
-}
 
 rules = st.builds(Rules, st.sampled_from(EventOrder), st.booleans())
 
@@ -69,43 +54,6 @@ def machine_of(jobs: Workload) -> int:
     """Size of the machine that a small workload was drawn for."""
     assert jobs.machine_processors is not None
     return jobs.machine_processors
-
-
-def slow_key(order: QueueOrder, jobs: Workload) -> Key | None:
-    """Return what the slow simulator sorts by for an order of fixed or ageing values; None for arrival."""
-    keys = order.keys(jobs, np.random.default_rng(0))
-    values, submit = keys.values.tolist(), jobs.submit.tolist()
-    if keys.kind is OrderKind.ARRIVAL:
-        return None
-    assert keys.kind in (OrderKind.FIXED, OrderKind.AGEING)
-    if keys.kind is OrderKind.FIXED:
-        return lambda job, now: values[job]
-    return lambda job, now: -values[job] * (now - submit[job])
-
-
-def slow_backfill_key(order: QueueOrder | None, jobs: Workload) -> Key | None:
-    """Return the same for an order of backfilling; None for that of the queue."""
-    submit = jobs.submit.tolist()
-    return None if order is None else slow_key(order, jobs) or (lambda job, now: submit[job])
-
-
-def slow_starts(jobs: Workload, machine: int, scheduler: ListScheduler, rules: Rules) -> list[float]:
-    """Start times of a built-in scheduler by the slow simulator."""
-    return simulate_slowly(
-        jobs.submit.tolist(),
-        jobs.run.tolist(),
-        jobs.processors.tolist(),
-        jobs.estimate.tolist(),
-        machine,
-        backfill=SLOW_BACKFILL[scheduler.backfill],
-        event_order=SLOW_EVENT_ORDER[rules.event_order],
-        kill_at_limit=rules.kill_at_limit,
-        key=slow_key(scheduler.order, jobs),
-        backfill_key=slow_backfill_key(scheduler.backfill_order, jobs),
-        compression=scheduler.compression,
-        preceding=jobs.preceding_rows().tolist() if rules.dependencies else None,
-        think=jobs.think_s.tolist() if rules.dependencies else None,
-    )
 
 
 def lengths(jobs: Workload, rules: Rules) -> list[float]:

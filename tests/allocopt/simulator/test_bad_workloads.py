@@ -61,27 +61,6 @@ def test_what_does_not_go_together_is_refused(platform: Platform | int, given: d
         simulate(JOBS, platform, **given)
 
 
-def test_a_job_that_is_given_twice_is_named() -> None:
-    with pytest.raises(InvalidProblemError, match="job 4: is given twice"):
-        workload([(4, 0.0, 5.0, 2, 5.0), (4, 1.0, 5.0, 4, 5.0)])
-
-
-@pytest.mark.parametrize(
-    ("job", "message"),
-    [
-        ((4, -1.0, 5.0, 2, 5.0), "job 4: its submit time is -1.0, must be not negative"),
-        ((4, 0.0, -5.0, 2, 5.0), "job 4: its run time is -5.0, must be positive"),
-        ((4, 0.0, 5.0, 2, 0.0), "job 4: its estimate is 0.0, must be positive"),
-        ((4, 0.0, 5.0, 0, 5.0), "job 4: its number of processors is 0, must be positive"),
-        ((4, float("nan"), 5.0, 2, 5.0), "job 4: its submit time is nan"),
-        ((4, 0.0, float("inf"), 2, 5.0), "job 4: its run time is inf, must be finite"),
-    ],
-)
-def test_a_job_with_impossible_numbers_is_named(job: tuple[int, float, float, int, float], message: str) -> None:
-    with pytest.raises(InvalidProblemError, match=message):
-        workload([(1, 0.0, 1.0, 1, 1.0), job])
-
-
 LINES = "".join(f"{job} {job} -1 60 4 -1 -1 4 90 -1 1 -1 -1 -1 -1 -1 -1 -1\n" for job in range(1, 2000))
 
 

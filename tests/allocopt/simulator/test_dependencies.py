@@ -6,34 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.simulations import machine_of, rules, slow_starts, small_workloads
+from support.simulations import machine_of, rules, small_workloads
 from support.workloads import workload
 
-from allocopt.simulator.rules import Backfill, EventOrder, QueueOrder, Rules
+from allocopt.simulator.rules import Backfill, EventOrder, Rules
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import FirstComeFirstServed, LargestFirst, ShortestJobFirst
-
-orders: st.SearchStrategy[QueueOrder] = st.sampled_from([FirstComeFirstServed(), ShortestJobFirst(), LargestFirst()])
+from heuristics.scheduling.queue_orders import FirstComeFirstServed
 
 
 def following(jobs: Workload, preceding: list[int], think_s: list[float]) -> Workload:
     return replace(jobs, preceding=np.array(preceding), think_s=np.array(think_s))
-
-
-@pytest.mark.parametrize("event_order", EventOrder, ids=lambda order: order.name.lower())
-@pytest.mark.parametrize("backfill", Backfill, ids=lambda backfill: backfill.name.lower())
-@given(jobs=small_workloads(following=True), order=orders, kill=st.booleans(), compression=st.booleans())
-def test_the_slow_schedule_comes_out(
-    backfill: Backfill, event_order: EventOrder, jobs: Workload, order: QueueOrder, kill: bool, compression: bool
-) -> None:
-    scheduler, rules = (
-        ListScheduler(order, backfill, compression=compression and backfill is Backfill.CONSERVATIVE),
-        Rules(event_order, kill),
-    )
-    made = simulate(jobs, machine_of(jobs), scheduler, rules).start.tolist()
-    assert made == slow_starts(jobs, machine_of(jobs), scheduler, rules)
 
 
 @given(jobs=small_workloads(following=True), backfill=st.sampled_from(Backfill), rules=rules)

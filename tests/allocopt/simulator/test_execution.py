@@ -57,15 +57,6 @@ def share_slowly(
 NOT_KILLED = Rules(kill_at_limit=False)
 
 
-@dataclass
-class Sharing:
-    """Jobs that run together share what one alone would have."""
-
-    def speeds(self, change: Change) -> Iterator[tuple[int, float]]:
-        for job in change.running.tolist():
-            yield job, 1 / len(change.running)
-
-
 def pace(running: int) -> Fraction:
     """Return a speed that floats keep exactly, so that no tie is lost to rounding."""
     return Fraction(1, {1: 1, 2: 2}.get(running, 4))
@@ -118,31 +109,6 @@ def test_a_model_is_told_who_started_who_ended_and_who_runs(jobs: Workload, back
         assert set(change.running.tolist()) == running
     assert not running
     assert sorted(job for change in model.changes for job in change.started.tolist()) == list(range(len(jobs)))
-
-
-def test_jobs_that_share_the_machine_end_as_computed_by_hand() -> None:
-    jobs = workload([(1, 0.0, 4.0, 1, 99.0), (2, 2.0, 3.0, 1, 99.0), (3, 2.0, 5.0, 1, 99.0)])
-    made = simulate(jobs, 3, execution=Sharing())
-    # Of 2, 3 and 5 s left at a third of the speed, 1 and 3 s are left at 8, at half the speed; 2 s are left at 10.
-    assert made.end.tolist() == pytest.approx([8.0, 10.0, 12.0])
-
-
-class Half:
-    """All jobs run at half their speed."""
-
-    def speeds(self, change: Change) -> Iterator[tuple[int, float]]:
-        return ((job, 0.5) for job in change.started.tolist())
-
-
-@given(jobs=small_workloads(), backfill=st.sampled_from(Backfill))
-def test_jobs_at_half_speed_take_twice_as_long_and_are_killed_at_their_limit(
-    jobs: Workload, backfill: Backfill
-) -> None:
-    scheduler = ListScheduler(FirstComeFirstServed(), backfill)
-    killed = simulate(jobs, machine_of(jobs), scheduler, execution=Half())
-    assert (killed.end - killed.start).tolist() == np.minimum(2 * jobs.run, jobs.estimate).tolist()
-    free = simulate(jobs, machine_of(jobs), scheduler, NOT_KILLED, execution=Half())
-    assert (free.end - free.start).tolist() == (2 * jobs.run).tolist()
 
 
 class Pausing:

@@ -183,14 +183,6 @@ def test_the_machine_is_measured_as_second_by_second(schedule: Schedule, trim: T
         assert mean == (pytest.approx(np.mean(found)) if found else None)
 
 
-def test_nodes_idle_in_one_leaf_are_not_fragmented_and_scattered_ones_are() -> None:
-    # Two pods of two leaves of two nodes; four idle nodes for 10 s.
-    tree = FatTree(2, 2, 2)
-    for busy, leaf, pod in (([4, 5, 6, 7], 0.0, 0.0), ([2, 3, 6, 7], 0.0, 0.5), ([1, 3, 5, 7], 0.5, 0.5)):
-        fragmentation = measure(schedule_of([(0, 0, 10, 4)], 8, [busy], tree)).machine.fragmentation
-        assert fragmentation == pytest.approx((leaf, pod))
-
-
 def test_a_machine_that_is_always_full_has_no_fragmentation() -> None:
     full = schedule_of([(0, 0, 10, 8), (5, 10, 20, 8)], 8, [list(range(8))] * 2, FatTree(2, 2, 2))
     assert measure(full).machine.fragmentation == (None, None)

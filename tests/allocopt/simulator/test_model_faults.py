@@ -97,8 +97,6 @@ def test_a_job_of_speed_zero_is_killed_at_its_limit() -> None:
 
 def test_an_allocator_that_scribbles_on_what_it_is_shown_changes_nothing() -> None:
     class Scribbler:
-        name = "scribbler"
-
         def place(self, names: list[str], request: IntArray, free: IntArray) -> list[Share]:
             nodes = np.flatnonzero(free[:, 0])[: int(request[0, 0])]
             free[:] = 100

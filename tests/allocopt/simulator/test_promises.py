@@ -41,25 +41,24 @@ class Promises:
             assert simulation.state.clock["shadow"][0] == shadow
 
 
-def assert_no_head_is_late(jobs: Workload, scheduler: ListScheduler, rules: Rules) -> None:
-    promises = Promises()
+exact_or_killed = st.one_of(
+    st.tuples(small_workloads(exact=True), st.booleans()), st.tuples(small_workloads(following=True), st.just(True))
+)
+
+
+@given(
+    case=exact_or_killed,
+    event_order=event_orders,
+    order=backfill_orders,
+)
+def test_the_easy_head_is_never_late_with_exact_estimates_or_when_jobs_are_killed_at_their_limit(
+    case: tuple[Workload, bool], event_order: EventOrder, order: QueueOrder | None
+) -> None:
+    (jobs, kill), promises = case, Promises()
+    scheduler, rules = ListScheduler(FCFS, Backfill.EASY, order), Rules(event_order, kill)
     schedule = simulate(jobs, machine_of(jobs), scheduler, rules, observer=promises)
     for job, time in promises.first.items():
         assert schedule.start[job] <= time
-
-
-@given(jobs=small_workloads(exact=True), event_order=event_orders, kill=st.booleans(), order=backfill_orders)
-def test_the_easy_head_is_never_late_with_exact_estimates(
-    jobs: Workload, event_order: EventOrder, kill: bool, order: QueueOrder | None
-) -> None:
-    assert_no_head_is_late(jobs, ListScheduler(FCFS, Backfill.EASY, order), Rules(event_order, kill))
-
-
-@given(jobs=small_workloads(following=True), event_order=event_orders, order=backfill_orders)
-def test_the_easy_head_is_never_late_when_jobs_are_killed_at_their_limit(
-    jobs: Workload, event_order: EventOrder, order: QueueOrder | None
-) -> None:
-    assert_no_head_is_late(jobs, ListScheduler(FCFS, Backfill.EASY, order), Rules(event_order))
 
 
 # Job 1 runs 9 s beyond its estimate, so that job 2, which needs the whole machine, cannot start at 5.
@@ -93,6 +92,7 @@ class Reservations:
 
     def __call__(self, simulation: Simulation) -> None:
         reserved = simulation.view.reserved
+        assert np.isfinite(reserved[simulation.view.queue]).all(), "everybody has one from submission on"
         known = np.isfinite(self.first)
         self.moved |= bool((reserved[known] != self.first[known]).any())
         self.first = np.where(known, self.first, reserved)
@@ -106,14 +106,6 @@ def test_a_conservative_reservation_never_moves_and_is_kept_to_the_second(
     schedule = simulate(jobs, machine_of(jobs), CONSERVATIVE, Rules(event_order), observer=reservations)
     assert not reservations.moved
     assert schedule.start.tolist() == reservations.first.tolist()
-
-
-@given(jobs=small_workloads(), event_order=event_orders)
-def test_everybody_has_a_reservation_from_submission_on(jobs: Workload, event_order: EventOrder) -> None:
-    def look(simulation: Simulation) -> None:
-        assert np.isfinite(simulation.view.reserved[simulation.view.queue]).all()
-
-    simulate(jobs, machine_of(jobs), CONSERVATIVE, Rules(event_order), observer=look)
 
 
 @given(jobs=small_workloads(), compression=st.booleans(), event_order=event_orders, kill=st.booleans())

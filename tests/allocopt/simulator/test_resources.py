@@ -100,15 +100,6 @@ def test_a_whole_node_belongs_to_one_job_at_a_time(
         assert most_in_use(schedule.start, schedule.end, holds[:, node]) <= 1
 
 
-@given(jobs=small_workloads(), scheduler=schedulers, rules=rules)
-def test_nodes_change_no_start_time(jobs: Workload, scheduler: ListScheduler, rules: Rules) -> None:
-    pool, nodes = (
-        simulate(jobs, platform, scheduler, rules).start.tolist()
-        for platform in (machine_of(jobs), Platform.whole_nodes(machine_of(jobs)))
-    )
-    assert pool == nodes
-
-
 def test_a_job_waits_for_the_resource_that_is_short() -> None:
     jobs = workload([(1, 0.0, 5.0, 1, 5.0), (2, 0.0, 5.0, 1, 5.0), (3, 0.0, 5.0, 1, 5.0)])
     platform = Platform.of_parts([Part(2, {"cores": 4, "gpus": 1})])

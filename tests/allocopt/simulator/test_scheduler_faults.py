@@ -39,33 +39,28 @@ def fails(decide: Callable[[View], Any], message: str, platform: Platform | int 
     return caught.value
 
 
-def test_a_scheduler_that_raises_is_named_with_its_exception_as_the_cause() -> None:
-    def divide(view: View) -> float:
-        return view.now / 0
+def raising(error: BaseException) -> Callable[[View], Iterable[Start]]:
+    """Decide one thing, then raise."""
 
-    error = fails(divide, "mine raised ZeroDivisionError: .* at time 0 s")
-    assert isinstance(error.__cause__, ZeroDivisionError)
-
-
-def test_a_scheduler_that_raises_between_two_decisions_is_named() -> None:
     def decide(view: View) -> Iterable[Start]:
         yield Start(0)
-        raise KeyError("lost")
+        raise error
 
-    assert isinstance(fails(decide, "mine raised KeyError: 'lost'").__cause__, KeyError)
+    return decide
 
 
-def test_an_interrupt_is_not_taken_for_a_fault() -> None:
-    def interrupt(view: View) -> Iterable[Start]:
-        raise KeyboardInterrupt
-
+def test_a_scheduler_that_raises_is_named_with_its_exception_as_the_cause_unless_it_is_interrupted() -> None:
+    assert isinstance(fails(lambda view: view.now / 0, "mine raised Zero.* at time 0 s").__cause__, ZeroDivisionError)
+    assert isinstance(fails(raising(KeyError("lost")), "mine raised KeyError: 'lost'").__cause__, KeyError)
     with pytest.raises(KeyboardInterrupt):
-        simulate(JOBS, 2, Mine(interrupt))
+        simulate(JOBS, 2, Mine(raising(KeyboardInterrupt())))
 
 
 @pytest.mark.parametrize(
     ("decide", "message"),
     [
+        *((lambda _, fault=fault: [fault], "which is no decision") for fault in (0, "x", None, 3.5, (0, None))),
+        *((lambda _, answer=answer: answer, "mine raised TypeError") for answer in (None, 3, Start)),
         (lambda view: [Start(0), Start(0)], "mine at time 0 s: job 7 is started twice, first at 0 s"),
         (lambda view: [Start(0)], "mine at time 1 s: job 7 is started twice, first at 0 s"),
         (lambda view: [Start(2)], "mine at time 0 s: job 9 is started before it is submitted"),
@@ -86,16 +81,6 @@ def test_a_decision_that_cannot_be_taken_is_named_with_job_and_time(
     decide: Callable[[View], Any], message: str
 ) -> None:
     fails(decide, message)
-
-
-@pytest.mark.parametrize("decision", [0, "x", None, 3.5, (0, None)], ids=repr)
-def test_what_is_no_decision_is_shown(decision: object) -> None:
-    fails(lambda view: [decision], "which is no decision")
-
-
-@pytest.mark.parametrize("answer", [None, 3, Start], ids=str)
-def test_an_answer_without_decisions_is_a_fault(answer: object) -> None:
-    fails(lambda view: answer, "mine raised TypeError")
 
 
 @pytest.mark.parametrize("time", [0.0, -1.0, float("nan")])
@@ -119,14 +104,6 @@ def test_a_scheduler_that_only_waits_while_jobs_come_is_stopped(monkeypatch: pyt
     jobs = workload([(job, 20.0 * job, 5.0, 1, 5.0) for job in range(50)])
     with pytest.raises(SchedulerError, match="mine waits for nothing: 6 jobs wait, the first is job 0"):
         simulate(jobs, 2, Mine(lambda view: [Wait(view.now + 1)]))
-
-
-def test_a_scheduler_that_wants_to_be_called_for_ever_is_not_called_after_the_last_job() -> None:
-    def decide(view: View) -> Iterable[Start | Wait]:
-        yield from (Start(job) for job in view.queue if view.fits(job))
-        yield Wait(view.now + 1)
-
-    assert simulate(JOBS, 9, Mine(decide)).end.tolist() == [5.0, 6.0, 7.0]
 
 
 class Still:
