@@ -62,10 +62,15 @@ def lengths(jobs: Workload, rules: Rules) -> list[float]:
 
 
 def assert_lawful(schedule: Schedule, machine: int, rules: Rules) -> None:
-    """Every job starts, not before its release, runs as long as it has to, and the machine is never over-committed."""
+    """Every job starts, not before its release, runs as long as it has to, and the machine is never over-committed.
+
+    A job is released when it is submitted, the one before it has ended and the think time is over.
+    """
     jobs, start, end = schedule.workload, schedule.start, schedule.end
     assert np.isfinite(start).all()
-    assert (schedule.release >= jobs.submit).all()
+    before = jobs.preceding_rows()
+    follows = np.where(before >= 0, end[before] + jobs.think_s, 0.0)
+    assert schedule.release.tolist() == np.maximum(jobs.submit, follows).tolist()
     assert (start >= schedule.release).all()
     assert (end - start).tolist() == lengths(jobs, rules)
     assert most_in_use(start, end, jobs.processors) <= machine

@@ -1,7 +1,5 @@
 """Workloads that cannot be simulated are refused with the job, line or file that is wrong."""
 
-import gzip
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,10 +7,9 @@ import pytest
 from support.workloads import workload
 
 from allocopt.cluster.platform import Platform
-from allocopt.errors import BadFileError, InvalidProblemError, UsageError
+from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.simulator.placement import DepthFirst
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 
 JOBS = workload([(7, 0.0, 5.0, 2, 5.0), (8, 1.0, 5.0, 4, 5.0), (9, 2.0, 5.0, 3, 5.0)])
@@ -59,23 +56,6 @@ WHOLE_NUMBERS = "'gpus' must be 3 whole numbers"
 def test_what_does_not_go_together_is_refused(platform: Platform | int, given: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         simulate(JOBS, platform, **given)
-
-
-LINES = "".join(f"{job} {job} -1 60 4 -1 -1 4 90 -1 1 -1 -1 -1 -1 -1 -1 -1\n" for job in range(1, 2000))
-
-
-@pytest.mark.parametrize("name", ["trace.swf.gz", "trace.txt.gz", "trace.json.gz"])
-def test_a_truncated_file_is_named(tmp_path: Path, name: str) -> None:
-    whole = gzip.compress(LINES.encode())
-    (tmp_path / name).write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(BadFileError, match=name):
-        read_workload(tmp_path / name)
-
-
-def test_a_file_without_jobs_is_named(tmp_path: Path) -> None:
-    (tmp_path / "trace.swf").write_text("; MaxProcs: 128\n")
-    with pytest.raises(BadFileError, match=r"trace\.swf"):
-        read_workload(tmp_path / "trace.swf")
 
 
 def test_the_size_of_a_pool_may_be_a_numpy_integer() -> None:

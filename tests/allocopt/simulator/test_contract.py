@@ -1,5 +1,7 @@
 """What every installed policy keeps to, under every backfilling, event order and kill rule."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -109,3 +111,13 @@ def test_with_exact_estimates_both_event_orders_give_the_same_schedule(jobs: Wor
 @given(jobs=small_workloads(), rules=rules)
 def test_fcfs_starts_jobs_in_the_order_of_their_submission(jobs: Workload, rules: Rules) -> None:
     assert (np.diff(simulate(jobs, machine_of(jobs), "fcfs", rules).start) >= 0).all()
+
+
+@given(jobs=small_workloads(following=True), backfill=BACKFILLS, rules=rules)
+def test_dependencies_can_be_ignored(jobs: Workload, backfill: Backfill, rules: Rules) -> None:
+    scheduler = ListScheduler(ORDERS["fcfs"], backfill)
+    ignored = simulate(jobs, machine_of(jobs), scheduler, replace(rules, dependencies=False))
+    nobody = np.full(len(jobs), -1)
+    without = simulate(replace(jobs, preceding=nobody, think_s=0.0 * nobody), machine_of(jobs), scheduler, rules)
+    assert ignored.start.tolist() == without.start.tolist()
+    assert ignored.release.tolist() == jobs.submit.tolist()

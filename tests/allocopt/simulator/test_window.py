@@ -190,15 +190,6 @@ def test_years_without_jobs_are_jumped_over() -> None:
     assert made.start.tolist() == [0, 1e9, 5e9]
 
 
-def test_one_node_jobs_take_the_first_idle_nodes_and_are_no_part_of_the_problem() -> None:
-    solver = Scripted()
-    made = scheduled([(0, 9, 2), (0, 9, 1), (0, 9, 1)], WindowScheduler(10, solver))
-    assert made.nodes is not None
-    assert [nodes.tolist() for nodes in made.nodes] == [[2, 3], [0], [1]]
-    assert [[job.id for job in problem.jobs] for problem in solver.seen] == [["1"]]
-    assert solver.seen[0].idle_nodes.tolist() == list(range(2, 12))
-
-
 THREE_JOBS: Jobs = [(0, 5, 2), (0, 5, 3), (0, 5, 4)]
 
 
