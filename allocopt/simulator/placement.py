@@ -86,12 +86,9 @@ class Placement:
     """Free units of every node, and the jobs that hold the others; errors name jobs by their ``ids``."""
 
     def __init__(self, platform: Platform, ids: IntArray) -> None:
-        self.free = platform.capacity.copy()
-        self.capacity = platform.capacity
+        self.capacity, self.free = platform.capacity, platform.capacity.copy()
         self.shares: list[Share | None] = [None] * len(ids)
-        self._resources = platform.resources
-        self._is_shared = platform.is_shared
-        self._ids = ids
+        self._resources, self._is_shared, self._ids = platform.resources, platform.is_shared, ids
         self._idle = np.ones(len(self.free), dtype=np.bool_)
         self._holders: set[int] = set()
 
@@ -171,8 +168,7 @@ class Guests:
     """Guests by host. What a guest asks for is put aside, so that it holds nothing of its own."""
 
     def __init__(self, state: State, ids: IntArray) -> None:
-        self._state = state
-        self._ids = ids
+        self._state, self._ids = state, ids
         self._of: dict[int, Guest] = {}
         self._asked: dict[int, IntArray] = {}
         self.of: Mapping[int, Guest] = MappingProxyType(self._of)

@@ -215,5 +215,5 @@ def _simulate_tasks(
     if policy.jobs is None:
         raise UsageError(f"policy {policy.name!r} starts no job, so that none would ever end")
     simulation = MulticoreSimulation(platform, workload, execution, seed)
-    simulation.run(policy)
+    simulation.run(*policy.codes)
     return simulation.schedule()
