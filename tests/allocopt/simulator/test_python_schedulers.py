@@ -138,18 +138,6 @@ def test_a_view_cannot_be_written_to() -> None:
     simulate(workload([(1, 0.0, 9.0, 2, 9.0)]), 4, Writer())
 
 
-def test_the_view_shows_the_nodes_that_are_idle_after_each_choice() -> None:
-    class Chooser:
-        def schedule(self, view: View) -> Iterator[Start]:
-            for job in view.queue:
-                yield Start(job, view.idle_nodes[: view.processors[job]])
-
-    jobs = workload([(1, 0.0, 5.0, 2, 5.0), (2, 0.0, 5.0, 2, 5.0)])
-    schedule = simulate(jobs, Platform.whole_nodes(4), Chooser())
-    assert schedule.nodes is not None
-    assert [nodes.tolist() for nodes in schedule.nodes] == [[0, 1], [2, 3]]
-
-
 @pytest.mark.parametrize("backfill", ["easy", 7, -1, None])
 def test_what_is_no_backfilling_is_refused_with_the_choices(backfill: Any) -> None:
     with pytest.raises(UsageError, match=r"must be one of Backfill\.NONE"):

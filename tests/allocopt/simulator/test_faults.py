@@ -1,4 +1,4 @@
-"""A scheduler that breaks a rule, raises or waits for ever is named, with the job and the time; nothing hangs."""
+"""A part that breaks a rule, raises or waits for ever is named, with job and time, and a bad workload is refused."""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -9,12 +9,17 @@ import numpy as np
 import pytest
 from support.workloads import workload
 
+from allocopt.arrays import IntArray
 from allocopt.cluster.platform import Platform
+from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.simulator import engine
+from allocopt.simulator.execution import Change
+from allocopt.simulator.placement import DepthFirst, Share
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.scheduler import Reserve, SchedulerError, Start, Wait
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
+from allocopt.traces.workload import Workload
 
 JOBS = workload([(7, 0.0, 5.0, 2, 5.0), (8, 1.0, 5.0, 2, 5.0), (9, 2.0, 5.0, 1, 5.0)])
 WHOLE = Platform.whole_nodes(3)
@@ -195,3 +200,142 @@ def test_nodes_of_one_unit_of_each_resource_can_be_chosen() -> None:
     platform = Platform(("cores", "gpus"), np.ones((2, 2), dtype=np.int64))
     made = simulate(JOBS, platform, Mine(both_nodes), demands={"gpus": np.array([1, 2, 1])})
     assert made.start.tolist() == [0.0, 5.0, 10.0]
+
+
+@dataclass
+class Ally:
+    """An allocator that gives every job what a test wants it to."""
+
+    answer: Callable[[IntArray], Any]
+    name: str = "ally"
+
+    def place(self, names: list[str], request: IntArray, free: IntArray) -> Any:
+        return self.answer(request)
+
+
+@dataclass
+class Pace:
+    """A model that answers what a test wants it to."""
+
+    answer: Callable[[Change], Any]
+    name: str = "pace"
+
+    def speeds(self, change: Change) -> Any:
+        return self.answer(change)
+
+
+def share(*nodes: int, units: int = 1) -> Share:
+    return Share(np.array(nodes, dtype=np.int64), np.full((len(nodes), 1), units))
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda request: 1 / 0, "raised ZeroDivisionError"),
+        (lambda request: [share(0)] * len(request), "job 7 gets 1 nodes, it asks for 2"),
+        (lambda request: [share(0, 0)], "job 7 gets a node twice"),
+        *((lambda _, at=at: [share(0, at)], f"job 7 gets node {at}, nodes are numbered 0 to 2") for at in (5, -1)),
+        *((lambda _, units=units: [share(0, 1, units=units)], "job 7") for units in (2, -1, 0)),
+        (lambda request: [], "places 0 jobs where 1 have started"),
+        (lambda request: [share(0, 1)] * 2, "places 2 jobs where 1 have started"),
+        *((lambda _, fault=fault: fault, "") for fault in (None, [3], [([0.5, 1.0], [[1], [1]])])),
+        *((lambda _, fault=fault: fault, "") for fault in ([([0, 1], [1, 1])], [([[0, 1]], [[1], [1]])])),
+    ],
+)
+def test_what_an_allocator_cannot_give_is_refused(answer: Callable[[IntArray], Any], message: str) -> None:
+    with pytest.raises(SchedulerError, match=f"ally.*{message}") as caught:
+        simulate(JOBS, Platform.whole_nodes(3), "fcfs", allocator=Ally(answer))
+    assert ("ZeroDivision" in message) == isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_a_node_that_is_taken_is_named_with_who_holds_it() -> None:
+    answer = {2: [share(0, 1)], 1: [share(1)]}
+    jobs = workload([(7, 0.0, 5.0, 2, 5.0), (9, 2.0, 5.0, 1, 5.0)])
+    with pytest.raises(SchedulerError, match=r"ally at time 2 s: job 9 over-commits node 1.* job 7"):
+        simulate(jobs, Platform.whole_nodes(3), allocator=Ally(lambda request: answer[int(request[0, 0])]))
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda change: 1 / 0, "raised ZeroDivisionError"),
+        *(
+            (lambda _, speed=speed: [(0, speed)], f"gives job 7 speed {speed}, must be a running job's, >= 0")
+            for speed in (-1.0, float("nan"), float("inf"))
+        ),
+        (lambda change: [(2, 1.0)], "gives job 9 speed 1.0"),
+        *((lambda _, job=job: [(job, 1.0)], f"names job number {job}") for job in (99, -1, 3)),
+        *((lambda _, fault=fault: fault, "raised") for fault in (None, [1], [(0, "x")], [("x", 1.0)], [(0,)])),
+    ],
+)
+def test_a_speed_that_cannot_be_is_refused(answer: Callable[[Change], Any], message: str) -> None:
+    with pytest.raises(SchedulerError, match=f"pace.*{message}") as caught:
+        simulate(JOBS, 2, "fcfs", execution=Pace(answer))
+    assert ("ZeroDivision" in message) == isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_a_job_of_speed_zero_is_killed_at_its_limit() -> None:
+    made = simulate(JOBS, 2, execution=Pace(lambda change: [(job, 0.0) for job in change.started.tolist()]))
+    assert made.end.tolist() == [5.0, 10.0, 15.0]
+
+
+def test_an_allocator_that_scribbles_on_what_it_is_shown_changes_nothing() -> None:
+    class Scribbler:
+        def place(self, names: list[str], request: IntArray, free: IntArray) -> list[Share]:
+            nodes = np.flatnonzero(free[:, 0])[: int(request[0, 0])]
+            free[:] = 100
+            return [Share(nodes, np.ones((len(nodes), 1), dtype=np.int64))]
+
+    schedule = simulate(JOBS, Platform.whole_nodes(5), "fcfs", allocator=Scribbler())
+    assert schedule.nodes is not None
+    assert [nodes.tolist() for nodes in schedule.nodes] == [[0, 1], [2, 3], [4]]
+
+
+LARGE = workload([(7, 0.0, 5.0, 2, 5.0), (8, 1.0, 5.0, 4, 5.0), (9, 2.0, 5.0, 3, 5.0)])
+TWO_RESOURCES = Platform(("cores", "gpus"), np.array([[8, 2]]), has_nodes=False)
+
+
+NOTHING = np.empty(0, dtype=np.int64)
+EMPTY = Workload("nothing", NOTHING, 0.0 * NOTHING, 0.0 * NOTHING, NOTHING, 0.0 * NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "platform", "given", "message"),
+    [
+        (LARGE, 3, {}, "job 8: asks for 4 processors, the machine has 3"),
+        (LARGE, Platform.whole_nodes(3), {}, "job 8: asks for 4 nodes, the machine has 3"),
+        (LARGE, TWO_RESOURCES, {"demands": {"gpus": np.array([0, 2, 3])}}, "job 9: asks for 3 gpus, the machine has 2"),
+        (LARGE, TWO_RESOURCES, {"demands": {"gpus": np.array([0, 2, -1])}}, "job 9: asks for -1 gpus"),
+        (EMPTY, 3, {}, "nothing holds no jobs"),
+    ],
+)
+def test_jobs_that_can_never_run_are_named(
+    jobs: Workload, platform: Platform | int, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidProblemError, match=message):
+        simulate(jobs, platform, **given)
+
+
+WHOLE_NUMBERS = "'gpus' must be 3 whole numbers"
+
+
+@pytest.mark.parametrize(
+    ("platform", "given", "message"),
+    [
+        (TWO_RESOURCES, {"demands": {"gpus": np.array([1])}}, WHOLE_NUMBERS),
+        (TWO_RESOURCES, {"demands": {"gpus": np.array([0.5, 0.5, 0.0])}}, WHOLE_NUMBERS),
+        (TWO_RESOURCES, {"demands": {"gpus": np.ones((3, 1), dtype=np.int64)}}, WHOLE_NUMBERS),
+        (TWO_RESOURCES, {"demands": {"tpus": np.array([0, 0, 0])}}, "'tpus'.*gpus"),
+        (8, {"demands": {"gpus": np.array([0, 0, 0])}}, "'gpus'.*none"),
+        (4, {"scheduler": "fcsf"}, "no policy 'fcsf'; did you mean 'fcfs'"),
+        (4, {"scheduler": object()}, "no method `schedule`"),
+        (4, {"allocator": DepthFirst()}, "an allocator needs a platform with nodes"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(platform: Platform | int, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        simulate(LARGE, platform, **given)
+
+
+def test_the_size_of_a_pool_may_be_a_numpy_integer() -> None:
+    assert simulate(LARGE, np.int64(4)).start.tolist() == simulate(LARGE, 4).start.tolist()  # type: ignore[arg-type]
