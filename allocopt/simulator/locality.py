@@ -37,10 +37,8 @@ class _Named(IntEnum):
 class WorkloadType(_Named):
     """What bounds the speed of a job; of an unknown type the mean of the two others is taken."""
 
-    # Computation, as of dgemm, a product of matrices: faster on few nodes.
-    COMPUTE = 0
-    # The network, as of daxpy, a sum of vectors: faster on many nodes.
-    NETWORK = 1
+    COMPUTE = 0  # computation, as of dgemm, a product of matrices: faster on few nodes
+    NETWORK = 1  # the network, as of daxpy, a sum of vectors: faster on many nodes
     UNKNOWN = 2
 
 
@@ -153,8 +151,7 @@ class Penalised:
     Raises `InvalidProblemError` if a penalty would make a job end before it starts.
     """
 
-    # Requested times of the jobs in seconds, shape ``(n,)``.
-    run: FloatArray
+    run: FloatArray  # requested times of the jobs in seconds, shape ``(n,)``
     # Seconds that they take longer, less where negative: shape ``(n,)``, or ``(n, 2)`` under each policy.
     penalty_s: FloatArray
     # The policy of each job, by its number as text, known when the job starts at the latest; None where penalties are
@@ -176,8 +173,7 @@ class Penalised:
 class ByPolicy:
     """An allocator that puts every job where its own policy says, known when the job starts at the latest."""
 
-    # By the number of the job, as text.
-    policies: Mapping[str, Policy]
+    policies: Mapping[str, Policy]  # by the number of the job, as text
 
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
         """Place one job after the other."""

@@ -105,8 +105,7 @@ class MeasuredJobs:
 
 
 class _Window(NamedTuple):
-    # A span of time, in seconds; what is measured of the machine is measured within it.
-    start: float
+    start: float  # A span of time, in seconds; what is measured of the machine is measured within it
     end: float
 
     def clip(self, times: FloatArray) -> FloatArray:

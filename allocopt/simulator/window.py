@@ -200,10 +200,8 @@ class WindowScheduler:
     name: ClassVar[str] = "window"
 
     period_s: float = 60.0
-    # Name of an installed solver, or a solver object.
-    solver: str | Solver = "auto"
-    # ``scas``, ``dcas`` or ``free``; None for the widest that the solver takes.
-    strategy: str | None = None
+    solver: str | Solver = "auto"  # name of an installed solver, or a solver object
+    strategy: str | None = None  # ``scas``, ``dcas`` or ``free``; None for the widest that the solver takes
     # What it may spend on a window, in seconds, None for no limit, and in steps, None for its own default.
     time_limit: float | None = None
     iterations: int | None = None

@@ -34,18 +34,15 @@ class NodeSelection(IntEnum):
     HIGH_GFLOPS = 1
     HIGH_CORES = 2
     HIGH_MEM = 3
-    # By the memory bandwidth of its processor that is not asked for.
-    HIGH_MEM_BW = 4
-    # By what it draws now: its share of an idle processor's power, or of what active cores share.
-    LOW_POWER = 5
+    HIGH_MEM_BW = 4  # by the memory bandwidth of its processor that is not asked for
+    LOW_POWER = 5  # by what it draws now: its share of an idle processor's power, or of what active cores share
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
     """What a policy does at a scheduling point: start waiting jobs by one pair of selections, or nothing."""
 
-    # None for the void action.
-    jobs: JobSelection | None = None
+    jobs: JobSelection | None = None  # None for the void action
     nodes: NodeSelection | None = None
 
     def __post_init__(self) -> None:

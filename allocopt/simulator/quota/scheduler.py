@@ -117,8 +117,7 @@ class CoallocationScheduler(QuotaScheduler):
     max_slowdown: float = 1.5
     degradation_weight: float = 1.0
     interference: Interference = field(default_factory=Interference)
-    # Seconds for each problem.
-    time_limit: float = 10.0
+    time_limit: float = 10.0  # seconds for each problem
 
     @property
     def name(self) -> str:
@@ -182,8 +181,7 @@ class _Asking(QuotaScheduler):
     window: int | None
     heeds_memory: bool
     period_s: float | None
-    # What is to be answered next; None if nothing is.
-    question: Question | None = field(init=False, default=None)
+    question: Question | None = field(init=False, default=None)  # what is to be answered next; None if nothing is
     # The answer, in percent, 0 to leave everything as it is; None at a new scheduling point.
     answer: int | None = field(init=False, default=None)
     _put: set[tuple[int, int]] = field(init=False, default_factory=set)

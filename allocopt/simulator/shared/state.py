@@ -154,10 +154,11 @@ class Shared(NamedTuple):
     held: IntMatrix  # nodes and tasks of all jobs, one job after the other, ``(2, H)``
     releases: IntArray  # nodes that have got more room, in that order; a ring of the last ``m``
     lists: IntMatrix  # running jobs as a heap by end, and by expected end; ``(2, n)``
-    waiting: IntMatrix  # shapes of which jobs wait, and those left in a pass as a heap by rank; ``(2, S)``
+    # Shapes of which jobs wait, those left in a pass as a heap, and by shape the rank of the job looked at; ``(3, S)``.
+    waiting: IntMatrix
     allowed: BoolMatrix  # nodes in one of the masks of each shape, ``(S, m)``
     tasks_at: IntArray  # scratch: tasks that every node has room for, ``(m,)``
-    chosen: IntMatrix  # scratch: nodes, room for tasks, sort keys, and tasks given, ``(4, m)``
+    chosen: IntMatrix  # scratch: nodes; by node room for tasks and sort keys; tasks given, as the nodes; ``(4, m)``
     sums: IntMatrix  # scratch: tasks and nodes that a group has room for, and whether it is allowed, ``(3, G)``
 
 
@@ -252,7 +253,7 @@ def new_shared(
         np.zeros((2, held), dtype=np.int64),
         np.zeros(m, dtype=np.int64),
         np.zeros((2, n), dtype=np.int64),
-        np.zeros((2, len(asked)), dtype=np.int64),
+        np.zeros((3, len(asked)), dtype=np.int64),
         np.stack([one.masks.any(axis=0) for one in asked]),
         np.zeros(m, dtype=np.int64),
         np.zeros((4, m), dtype=np.int64),

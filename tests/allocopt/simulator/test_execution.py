@@ -19,7 +19,7 @@ from allocopt.simulator.execution import Change, HopSlowdown, Locality
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.placement import BreadthFirst, DepthFirst, Guest
 from allocopt.simulator.rules import Backfill, Rules
-from allocopt.simulator.scheduler import Decision, ListScheduler, PlaceGuest, SchedulerError, SetQuota, Start
+from allocopt.simulator.scheduler import Decision, ListScheduler, PlaceGuest, SchedulerError, Start
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
@@ -228,13 +228,6 @@ def test_a_guest_uses_its_hosts_units_and_then_holds_its_own() -> None:
     # Half a second of work per second for 20 s, then the guest's other 20 s alone on the four that it asked for.
     assert done.end.tolist() == [20.0, 40.0, 25.0]
     assert script.seen == [(0.0, 0, {0: Guest(1, 50)}), (20.0, 0, {}), (25.0, 4, {}), (40.0, 8, {})]
-
-
-def test_a_host_whose_guest_ends_has_all_its_units_again() -> None:
-    script = Script({0.0: [Start(0), PlaceGuest(1, 0, 20), SetQuota(0, 50)], 20.0: [PlaceGuest(2, 0, 75)]})
-    done = simulate(jobs_of((8, 40.0), (8, 10.0), (1, 15.0)), 8, script, NOT_KILLED, execution=Halves())
-    assert done.end.tolist() == [20.0 + 20.0 + 25.0, 20.0, 40.0]
-    assert script.seen[-1] == (65.0, 8, {})
 
 
 def test_host_and_guest_that_end_together_give_back_all_units_once() -> None:

@@ -111,13 +111,18 @@ def test_a_scheduler_that_only_waits_while_jobs_come_is_stopped(monkeypatch: pyt
         simulate(jobs, 2, Mine(lambda view: [Wait(view.now + 1)]))
 
 
-class Still:
-    """No job makes progress."""
+@dataclass
+class Pace:
+    """A model that answers what a test wants it to."""
 
-    name = "still"
+    answer: Callable[[Change], Any]
+    name: str = "pace"
 
-    def speeds(self, change: Any) -> list[tuple[int, float]]:
-        return [(job, 0.0) for job in change.started.tolist()]
+    def speeds(self, change: Change) -> Any:
+        return self.answer(change)
+
+
+STILL = Pace(lambda change: [(job, 0.0) for job in change.started.tolist()])
 
 
 @pytest.mark.parametrize("waits", [False, True], ids=["returns", "waits"])
@@ -128,7 +133,7 @@ def test_jobs_that_stand_still_for_ever_are_named(waits: bool) -> None:
             yield Wait(view.now + 10)
 
     with pytest.raises(SchedulerError, match="job 7"):
-        simulate(JOBS, 9, Mine(decide), Rules(kill_at_limit=False), execution=Still())
+        simulate(JOBS, 9, Mine(decide), Rules(kill_at_limit=False), execution=STILL)
 
 
 def choose(*nodes: int) -> Callable[[View], list[Start]]:
@@ -213,17 +218,6 @@ class Ally:
         return self.answer(request)
 
 
-@dataclass
-class Pace:
-    """A model that answers what a test wants it to."""
-
-    answer: Callable[[Change], Any]
-    name: str = "pace"
-
-    def speeds(self, change: Change) -> Any:
-        return self.answer(change)
-
-
 def share(*nodes: int, units: int = 1) -> Share:
     return Share(np.array(nodes, dtype=np.int64), np.full((len(nodes), 1), units))
 
@@ -248,13 +242,6 @@ def test_what_an_allocator_cannot_give_is_refused(answer: Callable[[IntArray], A
     assert ("ZeroDivision" in message) == isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
-def test_a_node_that_is_taken_is_named_with_who_holds_it() -> None:
-    answer = {2: [share(0, 1)], 1: [share(1)]}
-    jobs = workload([(7, 0.0, 5.0, 2, 5.0), (9, 2.0, 5.0, 1, 5.0)])
-    with pytest.raises(SchedulerError, match=r"ally at time 2 s: job 9 over-commits node 1.* job 7"):
-        simulate(jobs, Platform.whole_nodes(3), allocator=Ally(lambda request: answer[int(request[0, 0])]))
-
-
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
@@ -275,7 +262,7 @@ def test_a_speed_that_cannot_be_is_refused(answer: Callable[[Change], Any], mess
 
 
 def test_a_job_of_speed_zero_is_killed_at_its_limit() -> None:
-    made = simulate(JOBS, 2, execution=Pace(lambda change: [(job, 0.0) for job in change.started.tolist()]))
+    made = simulate(JOBS, 2, execution=STILL)
     assert made.end.tolist() == [5.0, 10.0, 15.0]
 
 
