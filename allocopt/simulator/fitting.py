@@ -122,7 +122,7 @@ def fit_power(active: FloatArray, stalled_cores: FloatArray, power: FloatArray) 
     return Fit(constants, np.where(on, processor_w + core_w * busy, constants.idle_w), power)
 
 
-class FittedLine(NamedTuple):
+class _FittedLine(NamedTuple):
     """The penalties of a workload type and a policy as a line, in seconds."""
 
     workload: WorkloadType
@@ -130,7 +130,7 @@ class FittedLine(NamedTuple):
     fit: Fit[Line]
 
 
-def fit_locality(jobs: Sequence[Measured]) -> list[FittedLine]:
+def fit_locality(jobs: Sequence[Measured]) -> list[_FittedLine]:
     """Fit a line to the penalties of each type and policy; `InvalidProblemError` if one was not measured enough."""
     fitted = []
     for workload, policy in product(WorkloadType, Policy):
@@ -146,5 +146,5 @@ def fit_locality(jobs: Sequence[Measured]) -> list[FittedLine]:
         centred = gpus - gpus.mean()
         per_gpu = float(centred @ penalty / (centred @ centred))
         line = Line(float(penalty.mean() - per_gpu * gpus.mean()), per_gpu)
-        fitted.append(FittedLine(workload, policy, Fit(line, line.at(gpus), penalty)))
+        fitted.append(_FittedLine(workload, policy, Fit(line, line.at(gpus), penalty)))
     return fitted

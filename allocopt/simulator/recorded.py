@@ -21,7 +21,7 @@ from allocopt.traces.workload import Workload
 
 RECORDED = "as recorded"  # name of what the site did, where allocators and schedulers are named
 _MOST_JUDGED = 1000  # starts, and minutes, spread over the trace: each takes milliseconds on most machines
-_MINUTE_S = 60.0
+_TIME_LIMIT_S, _MINUTE_S = 1.0, 60.0
 _MOST_NAMED = 3
 _TOLERANCE = 1e-6
 
@@ -96,16 +96,16 @@ class Record:
         """Those of these on whose nodes no other job was at their start."""
         return self.several[~on_held_nodes(self.schedule)[self.several]]
 
-    def regret(self, time_limit: float = 1.0) -> Regret:
-        """Judge at most a thousand starts, each by itself and for some seconds: all other jobs lie where they were.
+    def regret(self) -> Regret:
+        """Judge at most a thousand starts, each by itself and for a second: all other jobs lie where they were.
 
         Its own nodes and those with processors left for its part are to be had, of as many processors as its own; those
         that had more than was left are not judged, nor those on nodes that Slurm would not give them.
         """
         jobs = _spread([[job] for job in self.several.tolist()])
-        return self._judged(((one, self._used(one) + self._on_each[one[0]] <= self.cores) for one in jobs), time_limit)
+        return self._judged((one, self._used(one) + self._on_each[one[0]] <= self.cores) for one in jobs)
 
-    def regret_by_minute(self, time_limit: float = 1.0) -> Regret:
+    def regret_by_minute(self) -> Regret:
         """Judge the starts on idle nodes of each minute together, where there are several on nodes of one kind.
 
         To be had are nodes that no other job held between the first and the last of them.
@@ -115,7 +115,7 @@ class Record:
             minute, kinds = self.schedule.start[job] // _MINUTE_S, np.unique(self.cores[self._held(job)])
             groups.setdefault((int(minute), *kinds.tolist()), []).append(job)
         together = map(self._together, _spread([jobs for jobs in groups.values() if len(jobs) > 1]))
-        return self._judged(((jobs, self._used(jobs) == 0) for jobs in together if len(jobs) > 1), time_limit)
+        return self._judged((jobs, self._used(jobs) == 0) for jobs in together if len(jobs) > 1)
 
     def remarks(self) -> tuple[str, ...]:
         """Return what is odd about the record, and its regret, a sentence each."""
@@ -168,7 +168,7 @@ class Record:
                 return kept
             jobs = kept
 
-    def _judged(self, windows: Iterable[tuple[list[int], BoolArray]], time_limit: float) -> Regret:
+    def _judged(self, windows: Iterable[tuple[list[int], BoolArray]]) -> Regret:
         # Each window is some jobs, and which nodes they may have.
         judged, chosen, least = 0, [], []
         solver, tree = get_solver("exact"), self.cluster.tree
@@ -183,7 +183,7 @@ class Record:
             alike = np.isin(self.cores, self.cores[np.concatenate(held)])
             problem = TopologyProblem(tree, np.flatnonzero(free & alike), asked, HOP_COST)
             prepare(solver, [problem])
-            found = solve(problem, "free", solver, time_limit)
+            found = solve(problem, "free", solver, _TIME_LIMIT_S)
             judged += 1
             if found.status is Status.OPTIMAL and found.objective is not None:
                 chosen.append(float(hop_costs(tree, HOP_COST, held).sum()))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from allocopt.problems.coallocation.interference import Interference, Sharing
-from allocopt.simulator.quota.execution import Accounts, Allocation, Progress, QuotaSchedule, QuotaView
+from allocopt.simulator.quota.execution import Allocation, Progress, QuotaExecution, QuotaSchedule, QuotaView
 from allocopt.simulator.quota.scheduler import QuotaScheduler
 from allocopt.simulator.scheduler import Decision, PlaceGuest, SetQuota, Start
 from allocopt.traces.applications import QueuedJob, queue_workload
@@ -39,7 +39,7 @@ class _Simulation:
         self.allocations: list[Allocation] = []
         self.rng = np.random.default_rng(seed)
         self.start, self.end = np.full(n, np.nan), np.full(n, np.nan)
-        self.accounts = Accounts.of(n)
+        self.accounts = QuotaExecution(jobs).accounts
 
     def step(self) -> bool:
         """Go on to the next event, take it, and let the scheduler decide; False where all jobs have ended."""

@@ -198,7 +198,7 @@ class QuotaView:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Accounts:
+class _Accounts:
     """Sums over time, in the order of the jobs."""
 
     host_of: IntArray  # job beside which each started, -1 where it started on cores of its own, shape ``(n,)``
@@ -218,12 +218,11 @@ class Accounts:
     lost_core_s: FloatArray
 
     @classmethod
-    def of(cls, jobs: int) -> "Accounts":
-        """Return the accounts before anything has happened."""
+    def of(cls, jobs: int) -> "_Accounts":
         return cls(np.full(jobs, NOBODY), np.zeros(jobs, dtype=np.int64), *(np.zeros(jobs) for _ in range(8)))
 
     def note(self, allocation: Allocation, seconds: float) -> None:
-        """Count some seconds in which nothing changes on an allocation."""
+        # Some seconds in which nothing changes on an allocation.
         self.owned_s[allocation.number] += seconds
         self.hosting_s[allocation.number] += seconds * (allocation.guest is not None)
         self.lost_core_s[allocation.number] += allocation.cores * seconds * (1.0 - 1.0 / allocation.host.slowdown)
@@ -241,7 +240,7 @@ class QuotaSchedule(Schedule):
     """A schedule of jobs that share cores."""
 
     jobs: tuple[QueuedJob, ...]
-    accounts: Accounts  # what each job used, and with whom
+    accounts: _Accounts  # what each job used, and with whom
 
     @property
     def slowdown(self) -> FloatArray:
@@ -273,7 +272,7 @@ class QuotaExecution:
     ) -> None:
         self.jobs = tuple(jobs)
         self.allocations: list[Allocation] = []
-        self.accounts = Accounts.of(len(self.jobs))
+        self.accounts = _Accounts.of(len(self.jobs))
         # Seconds after which the scheduler is called again while jobs share; None for when something happens only.
         self.period_s: float | None = None
         self._sharing, self._interference, self._now = sharing, interference or Interference(), -np.inf

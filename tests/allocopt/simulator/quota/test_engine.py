@@ -14,7 +14,7 @@ from support.slow_quotas import simulate_slowly
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import CoallocationObjective
-from allocopt.simulator.quota.execution import Accounts, Allocation, QuotaExecution, QuotaSchedule, QuotaView
+from allocopt.simulator.quota.execution import Allocation, QuotaExecution, QuotaSchedule, QuotaView
 from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing, StaticSharing
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import Decision, ListScheduler, PlaceGuest, SchedulerError, SetQuota, Start
@@ -253,7 +253,7 @@ def check_equal(found: QuotaSchedule, slow: QuotaSchedule) -> None:
     assert found.jobs == slow.jobs
     assert found.start == pytest.approx(slow.start, rel=1e-9, abs=1e-5)
     assert found.end == pytest.approx(slow.end, rel=1e-9, abs=1e-5)
-    for one in fields(Accounts):
+    for one in fields(found.accounts):
         expected = getattr(slow.accounts, one.name)
         assert getattr(found.accounts, one.name) == pytest.approx(expected, rel=1e-9, abs=1e-5), one.name
 
