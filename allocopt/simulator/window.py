@@ -24,6 +24,7 @@ from allocopt.problems.topology import Allocation, Job, TopologyProblem
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.placement import Share
 from allocopt.simulator.rules import Rules
+from allocopt.simulator.schedule import HOP_COST
 from allocopt.simulator.scheduler import Decision, Start, Wait
 from allocopt.simulator.view import View
 from allocopt.solving.budget import Budget
@@ -141,7 +142,7 @@ class _Window(NamedTuple):
 
     @classmethod
     def of(
-        cls, topology: Topology, idle: IntArray, asked: Mapping[int, Job], name: str, hop_cost: float = 1000.0
+        cls, topology: Topology, idle: IntArray, asked: Mapping[int, Job], name: str, hop_cost: float = HOP_COST
     ) -> "_Window":
         """Give the first idle nodes to the jobs that ask for one, at no cost, and pose the problem of the others."""
         single = [job for job, request in asked.items() if request.nodes == 1]
@@ -171,7 +172,7 @@ def _due(period_s: float, time: float) -> float:
     return min(candidate for candidate in candidates if candidate >= time)
 
 
-def _window_of(period_s: float, view: View, topology: Topology, name: str, hop_cost: float = 1000.0) -> _Window:
+def _window_of(period_s: float, view: View, topology: Topology, name: str, hop_cost: float = HOP_COST) -> _Window:
     """Select the jobs that start at a multiple of the period on a cluster whose nodes are given away whole.
 
     They are taken by number of waiting periods, most first, then by nodes, fewest first, then by submission and id,
@@ -310,7 +311,7 @@ def windows(
     period_s: float,
     allocate: Allocate,
     *,
-    hop_cost: float = 1000.0,
+    hop_cost: float = HOP_COST,
     min_jobs: int = 2,
     max_jobs: int | None = None,
     skip: int = 0,

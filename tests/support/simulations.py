@@ -3,6 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from allocopt.simulator.recorded import on_held_nodes
 from allocopt.simulator.rules import EventOrder, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.traces.workload import Workload
@@ -64,7 +65,8 @@ def lengths(jobs: Workload, rules: Rules) -> list[float]:
 def assert_lawful(schedule: Schedule, machine: int, rules: Rules) -> None:
     """Every job starts, not before its release, runs as long as it has to, and the machine is never over-committed.
 
-    A job is released when it is submitted, the one before it has ended and the think time is over.
+    A job is released when it is submitted, the one before it has ended and the think time is over. Whole nodes belong
+    to one job at a time.
     """
     jobs, start, end = schedule.workload, schedule.start, schedule.end
     assert np.isfinite(start).all()
@@ -74,6 +76,9 @@ def assert_lawful(schedule: Schedule, machine: int, rules: Rules) -> None:
     assert (start >= schedule.release).all()
     assert (end - start).tolist() == lengths(jobs, rules)
     assert most_in_use(start, end, jobs.processors) <= machine
+    if schedule.nodes is not None:
+        assert [len(set(nodes.tolist())) for nodes in schedule.nodes] == jobs.processors.tolist()
+        assert not on_held_nodes(schedule).any()
 
 
 def most_in_use(start: np.ndarray, end: np.ndarray, units: np.ndarray) -> int:

@@ -61,7 +61,9 @@ def test_a_queue_order_keeps_the_rules_and_gives_the_same_schedule_step_by_step_
     assert_lawful(schedule, machine_of(jobs), rules)
     for platform in (machine_of(jobs), Platform.whole_nodes(machine_of(jobs))):
         started.clear()
-        assert_same(schedule, simulate(jobs, platform, chosen, rules, seed, observer=look))  # type: ignore[arg-type]
+        watched = simulate(jobs, platform, chosen, rules, seed, observer=look)  # type: ignore[arg-type]
+        assert_same(schedule, watched)
+        assert_lawful(watched, machine_of(jobs), rules)
         assert sorted(started) == list(range(len(jobs))), "every job is started once"
 
 

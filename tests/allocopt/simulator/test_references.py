@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.workloads import workload
 
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.rules import Backfill, EventOrder, Rules
@@ -108,21 +107,6 @@ def test_jobs_of_ctc_with_a_requested_time_wait_as_published(shared_data: Path, 
     made = simulate(read_workload(asked), 338, EASY, SEQUENTIAL)
     assert len(made.workload) == 77_199
     assert f"{made.job_times.bounded_slowdown.mean():.8f}" == "49.57129022"
-
-
-def test_of_ends_at_the_same_time_that_of_the_job_started_first_comes_first() -> None:
-    # At 2, job 4 is started when it arrives, job 2 only when job 1 ends. Both end at 4: after job 4 has, job 3 fits.
-    jobs = workload(
-        [
-            (1, 1.0, 1.0, 2, 5.0),
-            (2, 2.0, 2.0, 2, 5.0),
-            (3, 2.0, 2.0, 3, 3.0),
-            (4, 2.0, 2.0, 1, 5.0),
-            (5, 4.0, 3.0, 2, 3.0),
-            (6, 5.0, 2.0, 1, 7.0),
-        ]
-    )
-    assert simulate(jobs, 3, EASY, SEQUENTIAL).start.tolist() == [1.0, 2.0, 4.0, 2.0, 6.0, 6.0]
 
 
 @pytest.mark.parametrize(

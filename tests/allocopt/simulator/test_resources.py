@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from support.schedulers import Wavering
-from support.simulations import lengths, machine_of, most_in_use, rules, small_workloads
+from support.simulations import lengths, most_in_use, rules, small_workloads
 from support.workloads import workload
 
 from allocopt.arrays import IntArray
@@ -85,21 +85,6 @@ def test_what_is_free_on_a_node_is_what_no_running_job_holds_and_several_jobs_fi
 
     demands = {"gpus": case.gpus}
     simulate(case.jobs, case.platform, scheduler, rules, demands=demands, allocator=allocator, observer=look)
-
-
-@given(jobs=small_workloads(), scheduler=schedulers, rules=rules, allocator=allocators)
-def test_a_whole_node_belongs_to_one_job_at_a_time(
-    jobs: Workload, scheduler: ListScheduler, rules: Rules, allocator: Allocator
-) -> None:
-    machine = machine_of(jobs)
-    schedule = simulate(jobs, Platform.whole_nodes(machine), scheduler, rules, allocator=allocator)
-    assert schedule.nodes is not None
-    holds = np.zeros((len(jobs), machine), dtype=np.int64)
-    for job, nodes in enumerate(schedule.nodes):
-        assert len(set(nodes.tolist())) == len(nodes) == jobs.processors[job]
-        holds[job, nodes] = 1
-    for node in range(machine):
-        assert most_in_use(schedule.start, schedule.end, holds[:, node]) <= 1
 
 
 def test_a_job_waits_for_the_resource_that_is_short() -> None:

@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -100,7 +100,7 @@ Cut = tuple[list[int], list[tuple[str, int]]]
 """Idle nodes of a window, and its jobs with their nodes."""
 
 
-def seen(made: Iterator[TopologyProblem]) -> list[Cut]:
+def seen(made: Iterable[TopologyProblem]) -> list[Cut]:
     return [(p.idle_nodes.tolist(), [(job.id, job.nodes) for job in p.jobs]) for p in made]
 
 
@@ -140,19 +140,15 @@ def slow_windows(jobs: Workload, size: int, period_s: float) -> tuple[list[Cut],
 
 
 @given(jobs_lists, periods)
-def test_jobs_start_and_windows_are_cut_as_the_rule_of_the_paper_says(jobs: Jobs, period_s: float) -> None:
-    made = scheduled(jobs, WindowScheduler(period_s, "sequential"))
+def test_jobs_start_and_windows_are_cut_for_solver_and_instances_as_the_rule_of_the_paper_says(
+    jobs: Jobs, period_s: float
+) -> None:
+    solver = Scripted()
+    made = scheduled(jobs, WindowScheduler(period_s, solver, "scas"))
     cuts, starts = slow_windows(workload(*jobs), TOPOLOGY.size, period_s)
     assert dict(zip(made.workload.ids.tolist(), made.start.tolist(), strict=True)) == starts
+    assert seen(solver.seen) == cuts
     assert seen(windows(workload(*jobs), TOPOLOGY, period_s, Allocation.sequential, min_jobs=1)) == cuts
-
-
-@given(jobs_lists, periods)
-def test_the_scheduler_solves_the_windows_that_are_cut_for_instances(jobs: Jobs, period_s: float) -> None:
-    solver = Scripted()
-    scheduled(jobs, WindowScheduler(period_s, solver, "scas"))
-    cut = windows(workload(*jobs), TOPOLOGY, period_s, Allocation.sequential, min_jobs=1)
-    assert seen(iter(solver.seen)) == seen(cut)
 
 
 @given(jobs_lists, periods, st.sampled_from([("sequential", "scas"), ("annealing", "dcas"), ("dp", "scas")]))

@@ -14,6 +14,7 @@ from support.slow_quotas import simulate_slowly
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import CoallocationObjective
+from allocopt.simulator.engine import Simulation
 from allocopt.simulator.quota.execution import Allocation, QuotaExecution, QuotaSchedule, QuotaView
 from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing, StaticSharing
 from allocopt.simulator.rules import Backfill
@@ -101,42 +102,6 @@ def test_space_sharing_is_easy_of_the_simulator(cores: int, seed: int, between_s
     assert done.slowdown == pytest.approx(np.ones(len(queue)))
 
 
-@dataclass
-class Watched(QuotaScheduler):
-    """A scheduler whose every decision point is looked at: nothing is given twice."""
-
-    inner: QuotaScheduler
-    heeds_memory: bool
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def period_s(self) -> float | None:
-        return self.inner.period_s
-
-    def share(self, view: QuotaView) -> Iterator[Decision]:
-        for decision in self.inner.share(view):
-            yield decision
-            self.look(view)
-
-    def look(self, view: QuotaView) -> None:
-        assert sum(one.cores for one in view.allocations) <= view.cores
-        running = [job.number for one in view.allocations for job in one.jobs]
-        assert len(set(running) | set(view.queue)) == len(running) + len(view.queue)
-        for one in view.allocations:
-            assert (one.guest is None) is (one.percent == 0)
-            assert one.percent <= 90
-            assert sum(one.allotted_cores()) <= one.cores + 1e-9
-            assert sum(job.busy_cores for job in one.jobs) <= one.cores + 1e-9
-            assert all(job.slowdown >= 1 for job in one.jobs)
-            assert not self.heeds_memory or sum(job.used_memory for job in one.jobs) <= one.cores + 1e-6
-
-    def ended(self, view: QuotaView, allocation: Allocation) -> None:
-        self.inner.ended(view, allocation)
-
-
 SCHEDULERS = {
     "space-sharing": SpaceSharing,
     "static-50": StaticSharing,
@@ -151,9 +116,24 @@ SCHEDULERS = {
 @pytest.mark.parametrize("sharing", list(Sharing))
 @pytest.mark.parametrize("name", SCHEDULERS)
 def test_no_scheduler_gives_anything_twice_and_nobody_starves(name: str, sharing: Sharing) -> None:
-    queue = asax_queue(np.random.default_rng(3), between_s=300.0)
-    scheduler = Watched(SCHEDULERS[name](), heeds_memory=name != "static-50")
-    done = run(queue, 64, scheduler, sharing, seed=5)
+    queue, scheduler = asax_queue(np.random.default_rng(3), between_s=300.0), SCHEDULERS[name]()
+    execution = QuotaExecution(queue, sharing)
+
+    def look(simulation: Simulation) -> None:
+        allocations, waiting = execution.allocations, simulation.view.queue.tolist()
+        assert sum(one.cores for one in allocations) <= 64
+        running = [job.number for one in allocations for job in one.jobs]
+        assert len({*running, *waiting}) == len(running) + len(waiting)
+        for one in allocations:
+            assert (one.guest is None) is (one.percent == 0)
+            assert one.percent <= 90
+            assert sum(one.allotted_cores()) <= one.cores + 1e-9
+            assert sum(job.busy_cores for job in one.jobs) <= one.cores + 1e-9
+            assert all(job.slowdown >= 1 for job in one.jobs)
+            assert name == "static-50" or sum(job.used_memory for job in one.jobs) <= one.cores + 1e-6
+
+    done = simulate(queue_workload(queue), 64, scheduler, seed=5, execution=execution, observer=look)
+    assert isinstance(done, QuotaSchedule)
     assert scheduler.name == name or name == "coallocation-response"
     assert np.isfinite(done.start).all()
     assert np.isfinite(done.end).all()
