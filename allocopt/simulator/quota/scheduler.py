@@ -75,7 +75,6 @@ class SpaceSharing(QuotaScheduler):
     name: ClassVar[str] = "space-sharing"
 
     def share(self, view: QuotaView) -> Iterable[Decision]:
-        """Start what EASY starts; see `QuotaScheduler.share`."""
         return view.easy_starts()
 
 
@@ -96,11 +95,9 @@ class StaticSharing(QuotaScheduler):
 
     @property
     def name(self) -> str:
-        """Its name: the quota behind ``static-``."""
         return f"static-{self.percent}{'-memory' if self.heeds_memory else ''}"
 
     def share(self, view: QuotaView) -> Iterator[Decision]:
-        """Start what EASY starts, then place guests; see `QuotaScheduler.share`."""
         yield from view.easy_starts()
         for job in list(view.queue):
             host = next((one for one in view.allocations if one.takes(view.jobs[job].job, self.heeds_memory)), None)
@@ -121,27 +118,18 @@ class CoallocationScheduler(QuotaScheduler):
 
     @property
     def name(self) -> str:
-        """Its name: that of the solver behind ``coallocation-``."""
         return f"coallocation-{self.solver}"
 
     def share(self, view: QuotaView) -> Iterator[Decision]:
-        """Start what EASY starts, then place guests; see `QuotaScheduler.share`."""
         yield from view.easy_starts()
         hosts = [one for one in view.allocations if one.guest is None and one.host.work_left_s >= _SOON_S]
         if not hosts or not view.queue:
             return
         queue = list(view.queue)
-        problem = self.problem(view, hosts, queue)
-        result = solve(problem, solver=get_solver(self.solver, None, problem.kind), time_limit=self.time_limit)
-        for guest, host, percent in result.solution.places if result.solution else ():
-            yield PlaceGuest(queue[guest], hosts[host].number, percent)
-
-    def problem(self, view: QuotaView, hosts: list[Allocation], queue: list[int]) -> CoallocationProblem:
-        """Return the problem of this moment."""
         running = (one.host.remaining(view.now) for one in hosts)
         # How long a job would still wait is not known; its limit stands for it.
         waiting = (view.jobs[job].job for job in queue)
-        return CoallocationProblem(
+        problem = CoallocationProblem(
             tuple(replace(job, id=str(number)) for number, job in enumerate(running)),
             tuple(replace(job, id=str(number), wait_s=job.walltime_s) for number, job in enumerate(waiting)),
             max_slowdown=self.max_slowdown,
@@ -150,6 +138,9 @@ class CoallocationScheduler(QuotaScheduler):
             sharing=Sharing.SHARES,
             interference=self.interference,
         )
+        result = solve(problem, solver=get_solver(self.solver, None, problem.kind), time_limit=self.time_limit)
+        for guest, host, percent in result.solution.places if result.solution else ():
+            yield PlaceGuest(queue[guest], hosts[host].number, percent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +180,6 @@ class _Asking(QuotaScheduler):
     name: ClassVar[str] = "asking"
 
     def share(self, view: QuotaView) -> Iterator[Decision]:
-        """Do what the answer says, or begin a scheduling point, and ask; see `QuotaScheduler.share`."""
         if self.answer is None or self.question is None:
             self._put = set()
             yield from view.easy_starts()

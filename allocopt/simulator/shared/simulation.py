@@ -115,41 +115,37 @@ def allocation_named(name: str, budget: Budget) -> Allocation | BySolver:
     return rules[name] if name in rules else BySolver(get_solver(name, None, "placement"), budget)
 
 
-class _Asked(NamedTuple):
-    """What jobs ask for in the numbers of a cluster."""
+def _asked(
+    workload: Workload, cluster: Cluster
+) -> tuple[list[ClusterRequest], IntArray, list[InvalidProblemError | None]]:
+    """Return the distinct requests that a cluster can serve, that of each job, and why jobs cannot be served, if so."""
+    if cluster.topology.is_beside:
+        raise UsageError("jobs get nodes side by side in the cluster's rings or toruses, which is not simulated")
+    numbers: dict[Request, int] = {}
+    made: list[ClusterRequest | InvalidProblemError] = []
+    number = np.empty(len(workload), dtype=np.int64)
+    for job, (request, processors) in enumerate(zip(workload.requests, workload.processors.tolist(), strict=True)):
+        asked = request or (Request.whole_nodes(processors) if cluster.is_exclusive else Request(processors))
+        number[job] = numbers.setdefault(asked, len(made))
+        if number[job] == len(made):
+            try:
+                made.append(asked.on(cluster))
+            except InvalidProblemError as error:
+                made.append(error)
+    limits = [one.most_seconds or np.inf for one in cluster.partitions] or [np.inf]
 
-    requests: list[ClusterRequest]  # distinct ones that the cluster can serve
-    number: IntArray  # of each job, shape ``(n,)``, where there are no faults
-    faults: list[InvalidProblemError | None]  # why the cluster cannot serve a job, if so
+    def fault(found: ClusterRequest | InvalidProblemError, estimate: float, run: float) -> InvalidProblemError | None:
+        if isinstance(found, InvalidProblemError):
+            return found
+        # An estimate that is the run time stands for one that was not told.
+        if estimate <= limits[found.partition] or estimate == run:
+            return None
+        limit = limits[found.partition]
+        return OverLimitError("", f"asks for {estimate:g} s, its partition lets jobs run {limit:g} s")
 
-    @classmethod
-    def of(cls, workload: Workload, cluster: Cluster) -> "_Asked":
-        if cluster.topology.is_beside:
-            raise UsageError("jobs get nodes side by side in the cluster's rings or toruses, which is not simulated")
-        numbers: dict[Request, int] = {}
-        made: list[ClusterRequest | InvalidProblemError] = []
-        number = np.empty(len(workload), dtype=np.int64)
-        for job, (request, processors) in enumerate(zip(workload.requests, workload.processors.tolist(), strict=True)):
-            asked = request or (Request.whole_nodes(processors) if cluster.is_exclusive else Request(processors))
-            number[job] = numbers.setdefault(asked, len(made))
-            if number[job] == len(made):
-                try:
-                    made.append(asked.on(cluster))
-                except InvalidProblemError as error:
-                    made.append(error)
-        limits = [one.most_seconds or np.inf for one in cluster.partitions] or [np.inf]
-        faults: list[InvalidProblemError | None] = []
-        for one, estimate, run in zip(number.tolist(), workload.estimate.tolist(), workload.run.tolist(), strict=True):
-            found = made[one]
-            if isinstance(found, InvalidProblemError):
-                faults.append(found)
-                continue
-            # An estimate that is the run time stands for one that was not told.
-            most = limits[found.partition]
-            is_over = estimate > most and estimate != run
-            told = f"asks for {estimate:g} s, its partition lets jobs run {most:g} s"
-            faults.append(OverLimitError("", told) if is_over else None)
-        return cls([one for one in made if not isinstance(one, InvalidProblemError)], number, faults)
+    of_job = (made[one] for one in number.tolist())
+    faults = list(map(fault, of_job, workload.estimate.tolist(), workload.run.tolist()))
+    return [one for one in made if not isinstance(one, InvalidProblemError)], number, faults
 
 
 def machine_of(topology: NamedTree) -> Platform | Cluster:
@@ -171,7 +167,7 @@ def admitted(workload: Workload, cluster: Cluster, *, in_nodes: bool, skip_overs
         requests = np.empty(len(workload), dtype=np.object_)
         requests[:] = [one or nodes for one, nodes in zip(known, whole, strict=True)]
         workload = replace(workload, requests=requests)
-    faults = _Asked.of(workload, cluster).faults
+    *_, faults = _asked(workload, cluster)
     is_over = np.array([isinstance(fault, OverLimitError) for fault in faults], dtype=np.bool_)
     is_served = np.array([fault is None for fault in faults], dtype=np.bool_)
     if not skip_oversized:
@@ -214,7 +210,7 @@ def simulate_on_cluster(
     if rules.dependencies and (workload.preceding != NO_JOB).any():
         fault = "jobs wait for preceding ones, which is not simulated on a cluster"
         raise UsageError(f"{workload.name}: {fault}: dependencies = false ignores that")
-    requests, number, faults = _Asked.of(workload, cluster)
+    requests, number, faults = _asked(workload, cluster)
     _refuse(workload, faults)
     tiers = np.array([one.tier for one in cluster.partitions] or [1])
     tier = tiers[[one.partition for one in requests]][number]
