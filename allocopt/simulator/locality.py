@@ -170,13 +170,12 @@ class Penalised:
 
 
 @dataclass(frozen=True, slots=True)
-class ByPolicy:
+class ByPolicy(Allocator):
     """An allocator that puts every job where its own policy says, known when the job starts at the latest."""
 
     policies: Mapping[str, Policy]  # by the number of the job, as text
 
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
-        """Place one job after the other."""
         left, shares = free.copy(), []
         for name, asked in zip(names, request, strict=True):
             (share,) = _ALLOCATORS[self.policies[name]].place([name], asked[np.newaxis], left)

@@ -39,21 +39,19 @@ class Allocator(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class DepthFirst:
+class DepthFirst(Allocator):
     """Node by node in the order of their numbers, each filled before the next (CuSH's depth-first, section 3.2)."""
 
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
-        """Give every job the first units that are left."""
         left = free.copy()
         return [_take(left, _first_units(left, asked)) for asked in request]
 
 
 @dataclass(frozen=True, slots=True)
-class BreadthFirst:
+class BreadthFirst(Allocator):
     """One unit from every node in turn: as many nodes as there are (CuSH's breadth-first placement, section 3.2)."""
 
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
-        """Spread every job over the nodes."""
         left, shares = free.copy(), []
         for asked in request:
             units = np.zeros_like(left)

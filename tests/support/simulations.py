@@ -25,18 +25,9 @@ def small_workloads(
     jobs = draw(st.lists(job, min_size=1, max_size=most_jobs))
     submit, run, processors, estimate, users = map(np.array, zip(*jobs, strict=True))
     before, think = draw(_precedence(len(jobs))) if following else (np.full(len(jobs), -1), np.zeros(len(jobs)))
-    return Workload(
-        "small",
-        np.arange(len(jobs)),
-        submit.astype(np.float64),
-        run.astype(np.float64),
-        processors,
-        (run if exact else estimate).astype(np.float64),
-        machine,
-        users=users,
-        preceding=before,
-        think_s=think,
-    )
+    submit, run, estimate = (column.astype(np.float64) for column in (submit, run, run if exact else estimate))
+    columns = np.arange(len(jobs)), submit, run, processors, estimate
+    return Workload("small", *columns, machine, users=users, preceding=before, think_s=think)
 
 
 @st.composite

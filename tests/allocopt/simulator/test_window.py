@@ -296,14 +296,17 @@ def test_a_job_larger_than_the_cluster_is_an_error_not_a_stall() -> None:
 
 
 @pytest.mark.parametrize(
-    ("period_s", "least", "most", "skip"), [(0, 2, None, 0), (60, 0, None, 0), (60, 3, 2, 0), (60, 2, None, -1)]
+    ("period_s", "asked", "fault"),
+    [
+        (0, {}, "the period is 0 s"),
+        (60, {"min_jobs": 0}, "the least number of jobs of a window is 0"),
+        (60, {"min_jobs": 3, "max_jobs": 2}, "of a window, 2, is below the least, 3"),
+        (60, {"skip": -1}, "the number of windows to skip is -1"),
+    ],
 )
-def test_a_senseless_request_is_refused(period_s: float, least: int, most: int | None, skip: int) -> None:
-    made = windows(
-        workload((0, 1, 1)), TOPOLOGY, period_s, Allocation.sequential, min_jobs=least, max_jobs=most, skip=skip
-    )
-    with pytest.raises(UsageError):
-        next(made)
+def test_a_senseless_request_is_refused(period_s: float, asked: dict[str, int], fault: str) -> None:
+    with pytest.raises(UsageError, match=fault):
+        next(windows(workload((0, 1, 1)), TOPOLOGY, period_s, Allocation.sequential, **asked))
 
 
 def test_an_allocator_that_gives_a_node_twice_is_found_out() -> None:
