@@ -138,7 +138,7 @@ def rate(simulation: MulticoreSimulation, policy: str) -> float:
     while inside < SECONDS:
         simulation.reset()
         started = time.perf_counter()
-        simulation.run(action)
+        simulation.run(*action.codes)
         inside += time.perf_counter() - started
         runs += 1
     return runs * JOBS / inside

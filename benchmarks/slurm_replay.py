@@ -23,8 +23,8 @@ from allocopt.cluster.request import ClusterRequest, Request
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.shared.kernel import simulate_shared
-from allocopt.simulator.shared.simulation import SharedRules, new_shared, places_of, run_shared
-from allocopt.simulator.shared.state import Allocation, Shared
+from allocopt.simulator.shared.simulation import places_of, run_shared
+from allocopt.simulator.shared.state import Allocation, Shared, SharedRules, new_shared
 from allocopt.traces.reading import read_workload
 from benchmarks.virtual_slurm import own_lines, running
 from papers.pages import page_parser, write_page

@@ -17,9 +17,9 @@ from allocopt.problems.placement.problem import NodeTasks, PlacementProblem, Pla
 from allocopt.problems.topology.problem import Allocation, Job, TopologyProblem
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.shared.kernel import simulate_shared
-from allocopt.simulator.shared.simulation import SharedRules, new_shared, places_of
+from allocopt.simulator.shared.simulation import places_of
 from allocopt.simulator.shared.state import Allocation as Rule
-from allocopt.simulator.shared.state import Shared
+from allocopt.simulator.shared.state import Shared, SharedRules, new_shared
 from allocopt.solving.protocol import Solver, get_solver, solver_names
 from allocopt.solving.result import Result
 from allocopt.solving.solve import prepare, solve

@@ -54,9 +54,7 @@ class _StagedModel(ExecutionModel, Protocol):
 class Simulation:
     """A simulation before its first event, which steps from one scheduling point to the next; see `simulate`.
 
-    ``is_watched`` says whether somebody looks at the running jobs besides the scheduler. Raises `InvalidProblemError`
-    if there are no jobs, or one asks for more than the machine has; it is named; `UsageError` if what is asked for does
-    not go together.
+    ``is_watched`` says whether somebody looks at the running jobs besides the scheduler.
     """
 
     def __init__(
@@ -101,13 +99,9 @@ class Simulation:
         self.placement = None if allocator is None else Placement(platform, workload.ids)
         self.guests = Guests(self.state, workload.ids)
         self.view = View(workload, platform, self.state, self.placement, self.guests.of, execution, rng)
-        self._allocator = allocator
-        self._execution = execution
+        self._allocator, self._execution, self._ids = allocator, execution, workload.ids
         self._staged = execution if isinstance(execution, _StagedModel) else None
-        self._ids = workload.ids
-        self._still_passes = 0
-        self._still_changes = 0
-        self._n_queued = 0
+        self._still_passes = self._still_changes = self._n_queued = 0
 
     def advance(self) -> bool:
         """Go to the next scheduling point; return False when nothing is left to happen."""
@@ -118,14 +112,12 @@ class Simulation:
             # Nothing happens before speeds change; then, too, the scheduler is called.
             self.state.clock["now"][0] = until
             return True
-        if self.guests.of or self.placement is not None:
-            ended = self._listed(ENDED, "n_ended").tolist()
-            if self.placement is None:
-                self.guests.leave(ended)
-            else:
-                # Guests run on a pool only.
-                for job in ended:
-                    self.placement.release(job)
+        # Guests run on a pool only.
+        if self.placement is not None:
+            for job in self._listed(ENDED, "n_ended").tolist():
+                self.placement.release(job)
+        elif self.guests.of:
+            self.guests.leave(self._listed(ENDED, "n_ended").tolist())
         return True
 
     def _next_change(self, model: _StagedModel) -> float:
@@ -144,10 +136,7 @@ class Simulation:
         return until
 
     def decide(self, scheduler: ListScheduler | Scheduler) -> None:
-        """Let the scheduler decide which jobs start now.
-
-        Raises `SchedulerError` if it raises, or decides what cannot be done; scheduler, job and time are named.
-        """
+        """Start what the scheduler decides; raise `SchedulerError` if it raises, or decides what cannot be done."""
         if isinstance(scheduler, ListScheduler):
             built_in = conservative_pass if scheduler.backfill is Backfill.CONSERVATIVE else list_pass
             # A long pass stops now and then, so that Ctrl-C is seen between its parts.
@@ -189,8 +178,8 @@ class Simulation:
         elif isinstance(decision, PlaceGuest | SetQuota):
             self._share(name, decision)
         else:
-            kinds = "Start, Reserve, Wait, PlaceGuest or SetQuota"
-            raise SchedulerError(f"{name} returned {decision!r}, which is no decision: {kinds}")
+            told = f"{decision!r}, which is no decision: Start, Reserve, Wait, PlaceGuest or SetQuota"
+            raise SchedulerError(f"{name} returned {told}")
 
     def _share(self, name: str, decision: PlaceGuest | SetQuota) -> None:
         if self.placement is not None or self._execution is None:
@@ -198,9 +187,7 @@ class Simulation:
         host = self._number(name, decision.host)
         if isinstance(decision, SetQuota):
             self.guests.set_quota(host, decision.percent)
-            return
-        job = self._number(name, decision.job)
-        if not self.guests.start(job, host, decision.percent):
+        elif not self.guests.start(job := self._number(name, decision.job), host, decision.percent):
             raise InvalidSolutionError(self._start_fault(job))
 
     def _wake_at(self, name: str, time: float) -> None:
@@ -216,8 +203,7 @@ class Simulation:
         return number
 
     def _start_fault(self, job: int) -> str:
-        start = self.state.jobs["start"][job]
-        who = f"job {self._ids[job]}"
+        start, who = self.state.jobs["start"][job], f"job {self._ids[job]}"
         if place_in_queue(self.state, job) >= 0:
             return f"{who} is started, it asks for {self.view.request[job]} units where {self.view.free} are free"
         if np.isnan(start):
@@ -288,23 +274,21 @@ class Simulation:
             raise SchedulerError(self._never_ends())
         if self.state.clock["n_queued"][0]:
             raise SchedulerError(f"{name_of(scheduler)} leaves jobs waiting for ever: {self._stalled()}")
-        held_from = jobs["start"].copy() if held else None
+        release, start, end = (jobs[field].copy() for field in ("release", "start", "end"))
+        held_from = start.copy() if held else None
         if held_from is not None:
             held_from[list(held)] = list(held.values())
-        nodes = None if self.placement is None else self.placement.nodes()
-        release, start, end = (jobs[field].copy() for field in ("release", "start", "end"))
-        size, topology = self.platform.size, self.platform.topology
-        return Schedule(self.workload, size, release, start, end, nodes, topology, held_from)
+        nodes, platform = None if self.placement is None else self.placement.nodes(), self.platform
+        return Schedule(self.workload, platform.size, release, start, end, nodes, platform.topology, held_from)
 
     def _never_ends(self) -> str:
         return f"job {self._ids[self.view.running[0]]} never ends: the execution model gives it speed 0"
 
     def _stalled(self) -> str:
-        queue = self.view.queue
-        job = int(queue[0])
+        queue, job = self.view.queue, int(self.view.queue[0])
         resources = zip(self.view.request[job], self.platform.resources, strict=True)
         asked = ", ".join(f"{units} {name}" for units, name in resources)
-        free = ", ".join(f"{units}" for units in self.view.free)
+        free = ", ".join(map(str, self.view.free))
         waiting = "1 job waits" if len(queue) == 1 else f"{len(queue)} jobs wait"
         return f"{waiting}, the first is job {self._ids[job]}, which asks for {asked} where {free} are free"
 

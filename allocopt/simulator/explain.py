@@ -15,10 +15,7 @@ from allocopt.traces.workload import Workload
 
 @dataclass(slots=True)
 class _Reason:
-    """One reason, for as long as it held."""
-
-    # Times of the first and the last pass that passed the job over for it, in seconds.
-    first: float
+    first: float  # times of the first and the last pass that passed the job over for it, in seconds
     last: float
     passes: int
     text: str

@@ -55,16 +55,9 @@ def fit_contention(
 ) -> Fit[ContentionConstants]:
     """Fit the piecewise linear slowdown and its floor by nonlinear least squares, from several beginnings.
 
-    It takes at least two measurements for each constant, with two different numbers of other tasks; ``sharing``, as in
-    `speed_factor`, is not fitted. Raises `InvalidProblemError` if the measurements cannot tell the constants.
-
-    Parameters
-    ----------
-    rate, others_rate
-        Rate in MB/s at which a task accesses memory when it runs alone, and the sum of these of the other tasks on its
-        processor, shape ``(m,)``.
-    others, factor
-        Number of the other tasks, and run time alone over run time together, shape ``(m,)``.
+    Rates are in MB/s, those of a task alone and the sum of those of the other tasks on its processor; ``factor`` is run
+    time alone over run time together. Raises `InvalidProblemError` if the measurements, two for each constant and with
+    two different numbers of others, cannot tell the constants; ``sharing``, as in `speed_factor`, is not fitted.
     """
     if len(factor) < _FEWEST:
         raise InvalidProblemError("contention", f"{len(factor)} measurements, must be at least {_FEWEST}")
@@ -101,18 +94,11 @@ def _constants(values: FloatArray) -> ContentionConstants:
 
 
 def fit_power(active: FloatArray, stalled_cores: FloatArray, power: FloatArray) -> Fit[PowerConstants]:
-    """Fit a line to the power of active processors, by linear least squares; idle power is the mean of idle ones.
+    """Fit a line to the power in watts of active processors, by linear least squares; idle power is a mean.
 
-    It takes measurements with at least two different numbers of active cores, 0 not counted. Raises
-    `InvalidProblemError` if they cannot tell the constants, or the fitted power falls with active cores.
-
-    Parameters
-    ----------
-    active, power
-        Number of active cores of a processor, and its power in watts, shape ``(m,)``.
-    stalled_cores
-        How many cores' worth of them waited for memory, the sum of 1 - factor, shape ``(m,)``; zeros where that was not
-        measured.
+    ``stalled_cores`` is how many cores' worth of the active ones waited for memory, the sum of 1 - factor, 0 where that
+    was not measured. Raises `InvalidProblemError` if the measurements cannot tell the constants, or power falls with
+    cores.
     """
     if (stalled_cores > active).any():
         raise InvalidProblemError("stalled_cores", "is somewhere above active_cores, must be at most as many")
@@ -136,7 +122,7 @@ def fit_power(active: FloatArray, stalled_cores: FloatArray, power: FloatArray) 
     return Fit(constants, np.where(on, processor_w + core_w * busy, constants.idle_w), power)
 
 
-class FittedLine(NamedTuple):
+class _FittedLine(NamedTuple):
     """The penalties of a workload type and a policy as a line, in seconds."""
 
     workload: WorkloadType
@@ -144,12 +130,8 @@ class FittedLine(NamedTuple):
     fit: Fit[Line]
 
 
-def fit_locality(jobs: Sequence[Measured]) -> list[FittedLine]:
-    """Fit a line to the penalties of each workload type and policy, by linear least squares.
-
-    Jobs of unknown type need not be among those measured. Raises `InvalidProblemError` if a type and policy,
-    ``UNKNOWN`` aside, has not been measured with at least two numbers of GPUs.
-    """
+def fit_locality(jobs: Sequence[Measured]) -> list[_FittedLine]:
+    """Fit a line to the penalties of each type and policy; `InvalidProblemError` if one was not measured enough."""
     fitted = []
     for workload, policy in product(WorkloadType, Policy):
         chosen = [job for job in jobs if job.workload == workload and job.policy == policy]
@@ -164,5 +146,5 @@ def fit_locality(jobs: Sequence[Measured]) -> list[FittedLine]:
         centred = gpus - gpus.mean()
         per_gpu = float(centred @ penalty / (centred @ centred))
         line = Line(float(penalty.mean() - per_gpu * gpus.mean()), per_gpu)
-        fitted.append(FittedLine(workload, policy, Fit(line, line.at(gpus), penalty)))
+        fitted.append(_FittedLine(workload, policy, Fit(line, line.at(gpus), penalty)))
     return fitted

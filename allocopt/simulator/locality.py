@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import product
 from pathlib import Path
-from types import MappingProxyType
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.errors import BadFileError, InvalidProblemError, UsageError
+from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.files.csv_rows import csv_rows
 from allocopt.files.faults import bad_file, problem_faults_named, shown
 from allocopt.files.models import VERSION, FileModel, check_header, validated
@@ -38,10 +37,8 @@ class _Named(IntEnum):
 class WorkloadType(_Named):
     """What bounds the speed of a job; of an unknown type the mean of the two others is taken."""
 
-    # Computation, as of dgemm, a product of matrices: faster on few nodes.
-    COMPUTE = 0
-    # The network, as of daxpy, a sum of vectors: faster on many nodes.
-    NETWORK = 1
+    COMPUTE = 0  # computation, as of dgemm, a product of matrices: faster on few nodes
+    NETWORK = 1  # the network, as of daxpy, a sum of vectors: faster on many nodes
     UNKNOWN = 2
 
 
@@ -52,10 +49,7 @@ class Policy(_Named):
     BREADTH_FIRST = 1
 
 
-_ALLOCATORS: Mapping[Policy, Allocator] = MappingProxyType(
-    {Policy.DEPTH_FIRST: DepthFirst(), Policy.BREADTH_FIRST: BreadthFirst()}
-)
-
+_ALLOCATORS: dict[Policy, Allocator] = {Policy.DEPTH_FIRST: DepthFirst(), Policy.BREADTH_FIRST: BreadthFirst()}
 
 _FORMAT = "allocopt-locality"
 _WORKLOADS = {kind.label: kind for kind in WorkloadType}
@@ -110,11 +104,7 @@ class PenaltyTable:
                 raise InvalidProblemError(place, "no line is given")
             if not np.isfinite([line.base, line.per_gpu]).all():
                 raise InvalidProblemError(place, f"is {line.base} + {line.per_gpu} per GPU, must be finite")
-        object.__setattr__(self, "lines", MappingProxyType(lines))
-
-    def __reduce__(self) -> tuple[type["PenaltyTable"], tuple[dict[tuple[WorkloadType, Policy], Line]]]:
-        """Return what copies and pickles are made of: a read-only mapping can be in neither."""
-        return PenaltyTable, (dict(self.lines),)
+        object.__setattr__(self, "lines", lines)
 
     @classmethod
     def read(cls, path: Path | str) -> "PenaltyTable":
@@ -161,8 +151,7 @@ class Penalised:
     Raises `InvalidProblemError` if a penalty would make a job end before it starts.
     """
 
-    # Requested times of the jobs in seconds, shape ``(n,)``.
-    run: FloatArray
+    run: FloatArray  # requested times of the jobs in seconds, shape ``(n,)``
     # Seconds that they take longer, less where negative: shape ``(n,)``, or ``(n, 2)`` under each policy.
     penalty_s: FloatArray
     # The policy of each job, by its number as text, known when the job starts at the latest; None where penalties are
@@ -181,14 +170,12 @@ class Penalised:
 
 
 @dataclass(frozen=True, slots=True)
-class ByPolicy:
+class ByPolicy(Allocator):
     """An allocator that puts every job where its own policy says, known when the job starts at the latest."""
 
-    # By the number of the job, as text.
-    policies: Mapping[str, Policy]
+    policies: Mapping[str, Policy]  # by the number of the job, as text
 
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
-        """Place one job after the other."""
         left, shares = free.copy(), []
         for name, asked in zip(names, request, strict=True):
             (share,) = _ALLOCATORS[self.policies[name]].place([name], asked[np.newaxis], left)
@@ -228,14 +215,10 @@ class _Curve:
     slowdown: FloatArray  # times it takes under each `Policy` over the shorter of the two, shape ``(k, 2)``
 
     def at(self, gpus: IntArray) -> FloatArray:
-        """Slowdown with so many GPUs, shape ``(n, 2)``: linear in log2 between measurements, constant beyond them.
-
-        Where the better policy changes in between, both lines are above 1; they are scaled so that the lower one is 1.
-        """
+        """Slowdown with so many GPUs, shape ``(n, 2)``: linear in log2 between measurements, constant beyond them."""
         measured, asked = np.log2(self.gpus), np.log2(np.maximum(gpus, 1))
         lines = np.stack([np.interp(asked, measured, self.slowdown[:, policy]) for policy in Policy], axis=1)
-        slowdown: FloatArray = lines / lines.min(axis=1, keepdims=True)
-        return slowdown
+        return np.asarray(lines / lines.min(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -267,7 +250,7 @@ class Measurements:
             raise bad_file(path, f"holds no GPU type with its {_SPREAD!r} counterpart")
         packed = {name: _throughputs(path, name, found[name]) for name in types}
         spread = {name: _throughputs(path, name + _SPREAD, found[name + _SPREAD]) for name in types}
-        return cls(MappingProxyType({name: _curves(packed[name], spread[name]) for name in types}))
+        return cls({name: _curves(packed[name], spread[name]) for name in types})
 
     @property
     def gpu_types(self) -> tuple[str, ...]:
@@ -287,10 +270,8 @@ class Measurements:
 
     def service(self, gpu_type: str, names: Sequence[str], length: FloatArray, gpus: IntArray) -> FloatArray:
         """Return how long jobs take under each `Policy`, shape ``(n, 2)``; under the better one it is ``length``."""
-        curves = self.curves[gpu_type]
-        rows = [curves[name].at(gpus[[job]])[0] for job, name in enumerate(names)]
-        service: FloatArray = length[:, np.newaxis] * np.array(rows).reshape(len(names), len(Policy))
-        return service
+        rows = [self.curves[gpu_type][name].at(gpus[[job]])[0] for job, name in enumerate(names)]
+        return np.asarray(length[:, np.newaxis] * np.array(rows).reshape(len(names), len(Policy)))
 
     def traits(self, gpu_type: str, names: Sequence[str]) -> FloatArray:
         """Describe jobs: their family, log2 of the batch size over 13, and the GPU type, all within 0 .. 1."""
@@ -329,7 +310,7 @@ def _curves(packed: _Throughputs, spread: _Throughputs) -> Mapping[str, _Curve]:
         # One GPU is on one server whatever the policy.
         slowdown = np.concatenate([np.ones((1, len(Policy))), times / times.min(axis=1, keepdims=True)])
         curves[name] = _Curve(np.array([1, *counts]), slowdown)
-    return MappingProxyType(curves)
+    return curves
 
 
 def _parts(name: str) -> tuple[str, int]:
@@ -338,11 +319,9 @@ def _parts(name: str) -> tuple[str, int]:
     return family, int(rest[:-1]) if rest else 1
 
 
-# Runs after which an application is classified, and the largest number that is taken.
-_RUNS, _MOST = 3, 2.0**53
-
 # Columns of measured jobs; others are ignored.
 _MEASURED = ("workload", "policy", "gpus", "requested_s", "service_s")
+_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,8 +346,8 @@ class Measured:
         path = Path(path)
         return [
             cls(
-                _WORKLOADS[_choice(path, place, row, "workload", tuple(_WORKLOADS))],
-                _POLICIES[_choice(path, place, row, "policy", tuple(_POLICIES))],
+                _choice(path, place, row, "workload", _WORKLOADS),
+                _choice(path, place, row, "policy", _POLICIES),
                 int(_number(path, place, row, "gpus")),
                 _number(path, place, row, "requested_s"),
                 _number(path, place, row, "service_s"),
@@ -383,7 +362,7 @@ class TypeClassifier:
 
     # The locality model, in seconds, and runs of an application before it is classified, at least 1.
     table: PenaltyTable
-    runs: int = _RUNS
+    runs: int = 3
     _seen: dict[str, list[Measured]] = field(default_factory=lambda: defaultdict(list))
 
     def observe(self, application: str, run: Measured) -> None:
@@ -404,25 +383,20 @@ class TypeClassifier:
         return min((WorkloadType.COMPUTE, WorkloadType.NETWORK), key=squares)
 
 
-def _choice(path: Path, place: str, row: Mapping[str, str], name: str, known: Sequence[str]) -> str:
+def _choice(path: Path, place: str, row: Mapping[str, str], name: str, known: Mapping[str, _Kind]) -> _Kind:
     cell = row[name].strip()
     if cell not in known:
-        raise _fault(path, place, name, cell, f"one of {', '.join(known)}")
-    return cell
+        raise bad_file(path, place, f"{name} is {shown(cell)}, must be one of {', '.join(known)}")
+    return known[cell]
 
 
 def _number(path: Path, place: str, row: Mapping[str, str], name: str) -> float:
-    cell = row[name].strip()
+    cell, is_count = row[name].strip(), name == "gpus"
     try:
         number = float(cell)
     except ValueError:
-        raise _fault(path, place, name, cell, "a number") from None
-    if name == "gpus" and not (0 <= number <= _MOST and number.is_integer()):
-        raise _fault(path, place, name, cell, "a whole number within 0 .. 2^53")
-    if name != "gpus" and not 0 < number <= _MOST:
-        raise _fault(path, place, name, cell, "a number of seconds, more than 0 and at most 2^53")
+        number = np.nan
+    if not (0 <= number <= 2.0**53 and (number.is_integer() if is_count else number > 0)):
+        right = "a whole number within 0 .. 2^53" if is_count else "a number of seconds, more than 0 and at most 2^53"
+        raise bad_file(path, place, f"{name} is {shown(cell)}, must be {right}")
     return number
-
-
-def _fault(path: Path, place: str, name: str, cell: str, right: str) -> BadFileError:
-    return bad_file(path, place, f"{name} is {shown(cell)}, must be {right}")

@@ -85,24 +85,15 @@ class MeasuredJobs:
 
     def statistics(self, which: NDArray[np.bool_] | slice) -> JobStatistics:
         """Summarize some of the jobs, at least one."""
-        times = self.times
-        costs = np.empty(0) if self.hop_costs is None else self.hop_costs[which]
+        times, costs = self.times, np.empty(0) if self.hop_costs is None else self.hop_costs[which]
         costs = costs[~np.isnan(costs)]
-        return JobStatistics(
-            len(times.wait_s[which]),
-            Spread.of(times.wait_s[which]),
-            Spread.of(times.response_s[which]),
-            Spread.of(times.slowdown[which]),
-            Spread.of(times.bounded_slowdown[which]),
-            int(self.starved[which].sum()),
-            float(costs.mean()) if len(costs) else None,
-        )
+        measures = (times.wait_s, times.response_s, times.slowdown, times.bounded_slowdown)
+        wait, response, slowdown, bounded = (Spread.of(values[which]) for values in measures)
+        starved, mean_cost = self.starved[which], float(costs.mean()) if len(costs) else None
+        return JobStatistics(len(starved), wait, response, slowdown, bounded, int(starved.sum()), mean_cost)
 
     def by_size(self, which: slice) -> tuple[SizeClass, ...]:
-        """Summarize some of the jobs by size, in powers of four: 1, 2 to 4, 5 to 16, 17 to 64, ... processors.
-
-        Classes without jobs are left out.
-        """
+        """Summarize some of the jobs by size, in powers of four: 1, 2 to 4, 5 to 16, ...; without empty classes."""
         kept = np.zeros(len(self.processors), dtype=np.bool_)
         kept[which] = True
         limits = CLASS_RATIO ** np.arange(32, dtype=np.int64)
@@ -114,26 +105,17 @@ class MeasuredJobs:
 
 
 class _Window(NamedTuple):
-    # A span of time, in seconds; what is measured of the machine is measured within it.
-    start: float
+    start: float  # A span of time, in seconds; what is measured of the machine is measured within it
     end: float
 
     def clip(self, times: FloatArray) -> FloatArray:
-        clipped: FloatArray = np.clip(times, self.start, self.end)
-        return clipped
+        return np.clip(times, self.start, self.end)
 
     def mean(self, since: FloatArray, until: FloatArray, weights: FloatArray | IntArray | float = 1.0) -> float:
         """Mean over time of how many intervals are open, each with its weight; 0 where the window has no length."""
         length = self.end - self.start
         total = float(((self.clip(until) - self.clip(since)) * weights).sum())
         return total / length if length > 0 else 0.0
-
-
-class _Changes(NamedTuple):
-    # Nodes that become idle (+1) or busy (-1), in the order of time; arrays of shape ``(m,)``.
-    time: FloatArray
-    node: IntArray
-    change: IntArray
 
 
 def _of_nodes(schedule: Schedule, window: _Window) -> tuple[float | None, tuple[float | None, ...] | None]:
@@ -151,33 +133,30 @@ def _of_nodes(schedule: Schedule, window: _Window) -> tuple[float | None, tuple[
     node, time, step = node[order], time[order], step[order]
     turns = np.flatnonzero(np.cumsum(step) == (step > 0))
     turns = turns[np.argsort(time[turns], kind="stable")]
-    changes = _Changes(time[turns], node[turns], -step[turns])
-    size = schedule.topology.size
-    last = np.flatnonzero(np.diff(changes.time, append=np.inf))
-    instants = np.concatenate(([window.start], changes.time[last], [window.end]))
-    durations = np.diff(window.clip(instants))
-    idle = np.concatenate(([size], size + np.cumsum(changes.change)[last]))
+    # Nodes that become idle (+1) or busy (-1), in the order of time, and the last of them at every instant.
+    time, node, change, size = time[turns], node[turns], -step[turns], schedule.topology.size
+    last = np.flatnonzero(np.diff(time, append=np.inf))
+    durations = np.diff(window.clip(np.concatenate(([window.start], time[last], [window.end]))))
+    idle = np.concatenate(([size], size + np.cumsum(change)[last]))
     weights = np.where(idle > 0, durations, 0.0)
     groups = schedule.topology.groups_of(np.arange(size))
     length = window.end - window.start
     busy = 1.0 - float(durations @ idle) / (length * size) if length > 0 else 0.0
-    return busy, tuple(_mean_at_level(level, changes, last, idle, weights) for level in groups)
+    return busy, tuple(_mean_at_level(level[node], np.bincount(level), change, last, idle, weights) for level in groups)
 
 
 def _mean_at_level(
-    group_of: IntArray, changes: _Changes, last: IntArray, idle: IntArray, weights: FloatArray
+    group: IntArray, sizes: IntArray, change: IntArray, last: IntArray, idle: IntArray, weights: FloatArray
 ) -> float | None:
-    # ``last`` holds the last change of every instant, ``weights`` its seconds.
+    # Of changes in groups of some sizes ``last`` holds the last one of every instant, ``weights`` its seconds.
     total = float(weights.sum())
     if total <= 0:
         return None
-    sizes = np.bincount(group_of)
-    group = group_of[changes.node]
     order = np.argsort(group, kind="stable")
     # Every group ends as it began, all idle, so that one running sum serves all.
     after = np.empty(len(group), dtype=np.int64)
-    after[order] = sizes[group[order]] + np.cumsum(changes.change[order])
-    before = after - changes.change
+    after[order] = sizes[group[order]] + np.cumsum(change[order])
+    before = after - change
     all_idle = int((sizes * sizes).sum())
     squares = np.concatenate(([all_idle], all_idle + np.cumsum(after * after - before * before)[last]))
     # The largest sum of squares that as many idle nodes can give: they fill the largest groups.
@@ -254,10 +233,7 @@ class Metrics:
 
 
 def is_overloaded(backlog: Sequence[float]) -> bool:
-    """Whether the backlog in the second half of a trace is above a twentieth of its time, in both of its quarters.
-
-    As machines begin empty, that has piled up over the trace. Waits depend on the length of the trace then.
-    """
+    """Whether the backlog in the second half of a trace is above a twentieth of its time, in both of its quarters."""
     return bool(backlog) and min(backlog[2:]) > _OVERLOADED
 
 

@@ -39,37 +39,27 @@ class Allocator(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class DepthFirst:
-    """Node by node in the order of their numbers, each filled before the next: few nodes, the sequential allocation.
-
-    Where nodes are shared this is CuSH's depth-first placement (section 3.2).
-    """
+class DepthFirst(Allocator):
+    """Node by node in the order of their numbers, each filled before the next (CuSH's depth-first, section 3.2)."""
 
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
-        """Give every job the first units that are left."""
         left = free.copy()
         return [_take(left, _first_units(left, asked)) for asked in request]
 
 
 @dataclass(frozen=True, slots=True)
-class BreadthFirst:
+class BreadthFirst(Allocator):
     """One unit from every node in turn: as many nodes as there are (CuSH's breadth-first placement, section 3.2)."""
 
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
-        """Spread every job over the nodes."""
         left, shares = free.copy(), []
         for asked in request:
             units = np.zeros_like(left)
             for resource, wanted in enumerate(asked.tolist()):
                 available = left[:, resource]
                 # The largest number such that taking as many from every node, or all it has, is not more than wanted.
-                level, most = 0, int(available.max(initial=0))
-                while level < most:
-                    middle = (level + most + 1) // 2
-                    if np.minimum(available, middle).sum() <= wanted:
-                        level = middle
-                    else:
-                        most = middle - 1
+                taken = np.minimum(available, np.arange(available.max(initial=0) + 1)[:, np.newaxis]).sum(axis=1)
+                level = np.searchsorted(taken, wanted, "right") - 1
                 units[:, resource] = np.minimum(available, level)
                 # What is over comes from the first ones.
                 over = np.flatnonzero(available > level)[: wanted - units[:, resource].sum()]
@@ -94,12 +84,9 @@ class Placement:
     """Free units of every node, and the jobs that hold the others; errors name jobs by their ``ids``."""
 
     def __init__(self, platform: Platform, ids: IntArray) -> None:
-        self.free = platform.capacity.copy()
-        self.capacity = platform.capacity
+        self.capacity, self.free = platform.capacity, platform.capacity.copy()
         self.shares: list[Share | None] = [None] * len(ids)
-        self._resources = platform.resources
-        self._is_shared = platform.is_shared
-        self._ids = ids
+        self._resources, self._is_shared, self._ids = platform.resources, platform.is_shared, ids
         self._idle = np.ones(len(self.free), dtype=np.bool_)
         self._holders: set[int] = set()
 
@@ -124,11 +111,7 @@ class Placement:
         return share
 
     def hold(self, job: int, share: Share, request: IntArray) -> None:
-        """Let a job hold its share.
-
-        Raises `InvalidSolutionError` if that is not what the job asks for, or not free; it names the job, the node and
-        the amount.
-        """
+        """Let a job hold its share; `InvalidSolutionError` if that is not what it asks for, or not free."""
         nodes, units = share
         self._check(job, nodes, units, request)
         self.free[nodes] -= units
@@ -183,8 +166,7 @@ class Guests:
     """Guests by host. What a guest asks for is put aside, so that it holds nothing of its own."""
 
     def __init__(self, state: State, ids: IntArray) -> None:
-        self._state = state
-        self._ids = ids
+        self._state, self._ids = state, ids
         self._of: dict[int, Guest] = {}
         self._asked: dict[int, IntArray] = {}
         self.of: Mapping[int, Guest] = MappingProxyType(self._of)
@@ -193,10 +175,7 @@ class Guests:
         """When each job that was a guest came to hold its own units, or ended as one."""
 
     def start(self, job: int, host: int, percent: int) -> bool:
-        """Start a waiting job as the guest of a running one; return False if it does not wait.
-
-        Raises `InvalidSolutionError` if it cannot be a guest there, or the quota is out of range.
-        """
+        """Start a waiting job as the guest of a running one; return False if it does not wait."""
         who = f"job {self._ids[job]} is to be a guest of job {self._ids[host]}"
         if host not in self._state.lists[RUNNING, : self._state.clock["n_running"][0]]:
             raise InvalidSolutionError(f"{who}, which does not run")
@@ -217,10 +196,7 @@ class Guests:
         return True
 
     def set_quota(self, host: int, percent: int) -> None:
-        """Give the guest of a job another quota.
-
-        Raises `InvalidSolutionError` if the job has no guest, or the quota is out of range.
-        """
+        """Give the guest of a job another quota."""
         if host not in self._of:
             raise InvalidSolutionError(f"job {self._ids[host]} has no guest whose quota could change")
         self._check_percent(percent)

@@ -21,7 +21,7 @@ from allocopt.traces.workload import Workload
 
 RECORDED = "as recorded"  # name of what the site did, where allocators and schedulers are named
 _MOST_JUDGED = 1000  # starts, and minutes, spread over the trace: each takes milliseconds on most machines
-_MINUTE_S = 60.0
+_TIME_LIMIT_S, _MINUTE_S = 1.0, 60.0
 _MOST_NAMED = 3
 _TOLERANCE = 1e-6
 
@@ -47,36 +47,18 @@ class Regret(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """The jobs of a trace as they ran.
+    """The jobs of a trace as they ran: those whose starts it tells, on the nodes that the cluster knows."""
 
-    Parameters
-    ----------
-    schedule
-        The jobs whose starts the trace tells, from there on for their run time, with the nodes that the cluster knows;
-        its nodes are None where it knows none.
-    left_out
-        Number of jobs of the trace without a start.
-    strangers
-        Jobs on nodes that the cluster does not know, shape ``(n,)``.
-    unknown
-        Names of these nodes.
-    cores
-        Processors of each node, 1 where nodes are whole.
-    """
-
-    schedule: Schedule
+    schedule: Schedule  # its nodes are None where the cluster knows none
     cluster: NamedTree
-    left_out: int
-    strangers: BoolArray
-    unknown: tuple[str, ...]
-    cores: IntArray
+    left_out: int  # jobs of the trace without a start
+    strangers: BoolArray  # jobs on nodes that the cluster does not know, shape ``(n,)``
+    unknown: tuple[str, ...]  # the names of these nodes
+    cores: IntArray  # processors of each node, 1 where nodes are whole
 
     @classmethod
     def of(cls, workload: Workload, cluster: NamedTree, cores: IntArray) -> "Record | None":
-        """Return the record of a workload on nodes of so many processors; None if it tells no start.
-
-        Raises `HostlistError` if the nodes of a job are no hostlist.
-        """
+        """Return the record of a workload on nodes of so many processors; None if it tells no start."""
         rows = np.flatnonzero(~np.isnan(workload.recorded_start))
         if not len(rows):
             return None
@@ -87,15 +69,19 @@ class Record:
         nodes = tuple(np.array(held[text], dtype=np.int64) for text in jobs.recorded_nodes)
         odd = {text: [name for name in names if name not in numbers] for text, names in lists.items()}
         strangers = np.array([bool(odd[text]) for text in jobs.recorded_nodes], dtype=np.bool_)
-        known = any(map(len, nodes))
         if cores.max() > 1:
-            jobs = replace(jobs, processors=_processors(jobs, nodes, cores))
+            processors = jobs.processors.copy()
+            # A trace that tells nodes counts these, and requests tell what jobs on shared nodes hold.
+            for job, request in enumerate(jobs.requests):
+                if request is not None and request.is_exclusive:
+                    processors[job] = cores[nodes[job]].sum() or processors[job]
+                elif request is not None:
+                    processors[job] = max(1, round((request.tasks or request.least_nodes) * request.cores_per_task))
+            jobs = replace(jobs, processors=processors)
         # A clock of seconds may tell a start a moment before the submission.
         start = np.maximum(jobs.recorded_start, jobs.submit)
-        schedule = Schedule(
-            jobs, int(cores.sum()), jobs.submit, start, start + jobs.run, nodes if known else None,
-            cluster.tree if known else None,
-        )  # fmt: skip
+        where = (nodes, cluster.tree) if any(map(len, nodes)) else (None, None)
+        schedule = Schedule(jobs, int(cores.sum()), jobs.submit, start, start + jobs.run, *where)
         unknown = tuple(dict.fromkeys(name for names in odd.values() for name in names))
         return cls(schedule, cluster, len(workload) - len(rows), strangers, unknown, cores)
 
@@ -110,29 +96,26 @@ class Record:
         """Those of these on whose nodes no other job was at their start."""
         return self.several[~on_held_nodes(self.schedule)[self.several]]
 
-    def regret(self, time_limit: float = 1.0) -> Regret:
-        """Judge each start by itself: all other jobs lie where they were.
+    def regret(self) -> Regret:
+        """Judge at most a thousand starts, each by itself and for a second: all other jobs lie where they were.
 
-        Its own nodes and the idle ones are to be had, on nodes that jobs share also those that had processors left for
-        its part on each; all of them with as many processors as its own have. At most a thousand starts are judged,
-        spread over the trace, with ``time_limit`` seconds for each; those that had more than was left are not, nor
-        those on nodes that Slurm would not give them (`NamedTree.most_groups`).
+        Its own nodes and those with processors left for its part are to be had, of as many processors as its own; those
+        that had more than was left are not judged, nor those on nodes that Slurm would not give them.
         """
         jobs = _spread([[job] for job in self.several.tolist()])
-        return self._judged(((one, self._used(one) + self._on_each[one[0]] <= self.cores) for one in jobs), time_limit)
+        return self._judged((one, self._used(one) + self._on_each[one[0]] <= self.cores) for one in jobs)
 
-    def regret_by_minute(self, time_limit: float = 1.0) -> Regret:
+    def regret_by_minute(self) -> Regret:
         """Judge the starts on idle nodes of each minute together, where there are several on nodes of one kind.
 
-        To be had are nodes that no other job held between the first and the last of them, and jobs whose own nodes were
-        not are left where they were; limits are those of `regret`.
+        To be had are nodes that no other job held between the first and the last of them.
         """
         groups: dict[tuple[int, ...], list[int]] = {}
         for job in self.alone[np.argsort(self.schedule.start[self.alone], kind="stable")].tolist():
             minute, kinds = self.schedule.start[job] // _MINUTE_S, np.unique(self.cores[self._held(job)])
             groups.setdefault((int(minute), *kinds.tolist()), []).append(job)
         together = map(self._together, _spread([jobs for jobs in groups.values() if len(jobs) > 1]))
-        return self._judged(((jobs, self._used(jobs) == 0) for jobs in together if len(jobs) > 1), time_limit)
+        return self._judged((jobs, self._used(jobs) == 0) for jobs in together if len(jobs) > 1)
 
     def remarks(self) -> tuple[str, ...]:
         """Return what is odd about the record, and its regret, a sentence each."""
@@ -156,16 +139,11 @@ class Record:
     def _on_each(self) -> IntArray:
         # Processors of each job on each of its nodes, evenly, for the record does not tell; one of whole nodes.
         sizes = np.array([max(len(held), 1) for held in self.schedule.nodes or ()], dtype=np.int64)
-        each: IntArray = np.minimum(-(-self.schedule.workload.processors // sizes), self.cores.max())
-        return each
+        return np.asarray(np.minimum(-(-self.schedule.workload.processors // sizes), self.cores.max()))
 
     def _held(self, job: int) -> IntArray:
         assert self.schedule.nodes is not None
         return self.schedule.nodes[job]
-
-    def _rules(self, job: int) -> Placement | None:
-        most = self.cluster.most_groups(len(self._held(job)))
-        return Placement(within=most.index(1) + 1) if 1 in most else None
 
     def _used(self, jobs: list[int]) -> IntArray:
         # Processors that other jobs held on each node at any time between the first and the last start of some jobs.
@@ -190,22 +168,22 @@ class Record:
                 return kept
             jobs = kept
 
-    def _judged(self, windows: Iterable[tuple[list[int], BoolArray]], time_limit: float) -> Regret:
+    def _judged(self, windows: Iterable[tuple[list[int], BoolArray]]) -> Regret:
         # Each window is some jobs, and which nodes they may have.
         judged, chosen, least = 0, [], []
         solver, tree = get_solver("exact"), self.cluster.tree
         for jobs, free in windows:
-            held, rules = [self._held(job) for job in jobs], [self._rules(job) for job in jobs]
-            kept = (
-                rule is None or rule.broken_rule(tree, nodes) is None for rule, nodes in zip(rules, held, strict=True)
-            )
-            if not free[np.concatenate(held)].all() or not all(kept):
+            held = [self._held(job) for job in jobs]
+            most = [self.cluster.most_groups(len(nodes)) for nodes in held]
+            rules = [Placement(within=groups.index(1) + 1) if 1 in groups else None for groups in most]
+            broken = (rule and rule.broken_rule(tree, nodes) for rule, nodes in zip(rules, held, strict=True))
+            if not free[np.concatenate(held)].all() or any(broken):
                 continue
             asked = tuple(Job(*job) for job in zip(map(str, jobs), map(len, held), rules, strict=True))
             alike = np.isin(self.cores, self.cores[np.concatenate(held)])
             problem = TopologyProblem(tree, np.flatnonzero(free & alike), asked, HOP_COST)
             prepare(solver, [problem])
-            found = solve(problem, "free", solver, time_limit)
+            found = solve(problem, "free", solver, _TIME_LIMIT_S)
             judged += 1
             if found.status is Status.OPTIMAL and found.objective is not None:
                 chosen.append(float(hop_costs(tree, HOP_COST, held).sum()))
@@ -237,14 +215,3 @@ def on_held_nodes(schedule: Schedule) -> BoolArray:
 def _spread(windows: list[list[int]]) -> list[list[int]]:
     kept = np.linspace(0, len(windows) - 1, min(len(windows), _MOST_JUDGED)).round().astype(int)
     return [windows[place] for place in kept.tolist()]
-
-
-def _processors(jobs: Workload, nodes: tuple[IntArray, ...], cores: IntArray) -> IntArray:
-    """Return processors of jobs on shared nodes; a trace that tells nodes counts these, and requests tell the rest."""
-    held = jobs.processors.copy()
-    for job, request in enumerate(jobs.requests):
-        if request is not None and request.is_exclusive:
-            held[job] = cores[nodes[job]].sum() or held[job]
-        elif request is not None:
-            held[job] = max(1, round((request.tasks or request.least_nodes) * request.cores_per_task))
-    return held

@@ -28,8 +28,7 @@ class JobTimes:
     response_s: FloatArray
     # Response over run time, at least 1; 1 for a job too short for its end to differ from its start.
     slowdown: FloatArray
-    # ``max(1, (wait + run) / max(run, 10 s))``
-    bounded_slowdown: FloatArray
+    bounded_slowdown: FloatArray  # ``max(1, (wait + run) / max(run, 10 s))``
 
     @classmethod
     def of(cls, wait_s: FloatArray, run_s: FloatArray) -> "JobTimes":

@@ -173,11 +173,9 @@ def get_policy(name: str, options: Mapping[str, Any] | None = None) -> Policy:
 def backfilled(
     name: str, policy: Policy, kind: str | None, tried: str | None = None, *, compression: bool = True
 ) -> Policy:
-    """Join a policy of some name with a kind of backfilling, if one is named.
+    """Join a policy with a kind of backfilling, if one is named, in which jobs are tried in the order of ``tried``.
 
-    Jobs are tried for it in the queue order named by ``tried``; None for that of the queue. With ``compression``
-    reservations move forward where jobs end early, under conservative backfilling. Raises `UsageError` if there is no
-    such backfilling or order, or the policy takes none.
+    Raises `UsageError` if there is no such backfilling or order, or the policy takes none.
     """
     if kind is None and tried is None:
         return policy

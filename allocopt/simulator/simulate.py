@@ -179,10 +179,7 @@ def entries_of(
 
 
 def as_scheduler(scheduler: str | Policy) -> AnyScheduler:
-    """Find a scheduler by name, see `get_policy`; a queue order alone schedules without backfilling.
-
-    Raises `UsageError` if there is none of that name, or it is no scheduler.
-    """
+    """Find a scheduler by name, see `get_policy`; a queue order alone schedules without backfilling."""
     policy = get_policy(scheduler) if isinstance(scheduler, str) else scheduler
     if isinstance(policy, ListScheduler | Scheduler):
         return policy
@@ -218,5 +215,5 @@ def _simulate_tasks(
     if policy.jobs is None:
         raise UsageError(f"policy {policy.name!r} starts no job, so that none would ever end")
     simulation = MulticoreSimulation(platform, workload, execution, seed)
-    simulation.run(policy)
+    simulation.run(*policy.codes)
     return simulation.schedule()

@@ -158,10 +158,28 @@ def new_state(
         track_running or not compression or not rules.kill_at_limit or order.kind is not OrderKind.ARRIVAL
     )
     numbers["track_running"] = track_running or backfill >= Backfill.EASY
+    jobs: Any = np.zeros(n, dtype=record_dtype(JobRecord))
+    for field in ("submit", "run", "estimate"):
+        jobs[field] = getattr(workload, field)
+    jobs["limit"] = workload.estimate if rules.kill_at_limit else np.inf
+    jobs["think"], jobs["user"] = workload.think_s, user
+    jobs["preceding"] = workload.preceding_rows() if rules.dependencies else NOBODY
+    jobs["dependent"] = jobs["next_dependent"] = NOBODY
+    preceding, first, following = jobs["preceding"], jobs["dependent"], jobs["next_dependent"]
+    # The jobs that wait for the same one are chained in their order: the first is known to it, the next to each.
+    for job in np.flatnonzero(preceding != NOBODY)[::-1].tolist():
+        following[job] = first[preceding[job]]
+        first[preceding[job]] = job
+    jobs["order_value"], jobs["order_rank"] = order.values, _ranks(order.values)
+    ranks = jobs["order_rank"] if tried is order else _ranks(tried.values)
+    jobs["backfill_value"], jobs["backfill_rank"] = tried.values, ranks
+    for field in ("release", "start", "end", "event", "expected_end"):
+        jobs[field] = np.nan
+    jobs["reserved"], jobs["speed"] = np.inf, 1.0
     return State(
         clock=clock,
         rules=numbers,
-        jobs=_jobs(workload, user, rules, order, tried),
+        jobs=jobs,
         request=np.ascontiguousarray(request),
         lists=np.zeros((6, n), dtype=np.int64),
         units=units,
@@ -170,30 +188,6 @@ def new_state(
         unpromised=np.tile(capacity, (steps, 1)),
         least=np.zeros((1 + SIZE_CLASSES, n // BLOCK + 1 if has_index else 0)),
     )
-
-
-def _jobs(workload: Workload, user: IntArray, rules: Rules, order: QueueKeys, backfill_order: QueueKeys) -> Any:
-    jobs = np.zeros(len(workload), dtype=record_dtype(JobRecord))
-    for field in ("submit", "run", "estimate"):
-        jobs[field] = getattr(workload, field)
-    jobs["limit"] = workload.estimate if rules.kill_at_limit else np.inf
-    jobs["think"] = workload.think_s
-    jobs["preceding"] = workload.preceding_rows() if rules.dependencies else NOBODY
-    jobs["dependent"] = jobs["next_dependent"] = NOBODY
-    preceding, first, following = jobs["preceding"], jobs["dependent"], jobs["next_dependent"]
-    # The jobs that wait for the same one are chained in their order: the first is known to it, the next to each.
-    for job in np.flatnonzero(preceding != NOBODY)[::-1].tolist():
-        following[job] = first[preceding[job]]
-        first[preceding[job]] = job
-    jobs["user"] = user
-    jobs["order_value"], jobs["order_rank"] = order.values, _ranks(order.values)
-    ranks = jobs["order_rank"] if backfill_order is order else _ranks(backfill_order.values)
-    jobs["backfill_value"], jobs["backfill_rank"] = backfill_order.values, ranks
-    for field in ("release", "start", "end", "event", "expected_end"):
-        jobs[field] = np.nan
-    jobs["reserved"] = np.inf
-    jobs["speed"] = 1.0
-    return jobs
 
 
 def _ranks(values: FloatArray) -> IntArray:

@@ -100,11 +100,7 @@ class TwoLevelScheduler:
             raise UsageError(f"reservations is {self.reservations!r}, must be one of {choices}")
 
     def schedule(self, view: View) -> Iterator[Decision]:
-        """Start the job that has the reservation, and those that the selector chooses.
-
-        A reservation is remembered here and not announced to the simulator, which would make a scheduling instance of
-        the time promised: at that time a job ends, unless one ended before.
-        """
+        """Start the job that has the reservation, and those that the selector chooses."""
         if self._view is not view:
             self._view, self.log = view, TwoLevelLog.of(len(view.ids))
         log, kept = self.log, self.reservations is Reservations.KEPT

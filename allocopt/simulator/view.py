@@ -37,18 +37,11 @@ class View:
         execution: ExecutionModel | None = None,
         rng: np.random.Generator | None = None,
     ) -> None:
-        self._state = state
+        self._state, self._placement = state, placement
         self.rng = np.random.default_rng(0) if rng is None else rng
-        self.guests = guests
-        self.execution = execution
-        self._placement = placement
-        self.platform = platform
-        self.ids = workload.ids
-        self.submit = workload.submit
-        self.estimate = workload.estimate
-        self.processors = workload.processors
-        self.users = workload.users
-        self.request = _read_only(state.request)
+        self.platform, self.guests, self.execution = platform, guests, execution
+        self.ids, self.users, self.processors = workload.ids, workload.users, workload.processors
+        self.submit, self.estimate, self.request = workload.submit, workload.estimate, _read_only(state.request)
 
     @property
     def now(self) -> float:
@@ -57,10 +50,7 @@ class View:
 
     @property
     def queue(self) -> IntArray:
-        """Waiting jobs in the order of the queue: for a scheduler of one's own, that in which they joined it.
-
-        They are copied: of a long queue `head`, `first` and `backfillable` show what a pass needs much sooner.
-        """
+        """Waiting jobs in the order of the queue, a copy: `head`, `first` and `backfillable` show less of it sooner."""
         return self.first(len(self.ids))
 
     @property

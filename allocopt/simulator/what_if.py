@@ -79,11 +79,10 @@ class WhatIf:
             self._parts(name, scheduler)
 
     def outcomes(self, allocators: Sequence[str], schedulers: Sequence[str]) -> Iterator[Outcome]:
-        """Yield the outcome of every combination, one scheduler after the other.
+        """Yield the outcome of every combination, one scheduler after the other; names as `check` takes them.
 
-        Allocators are names of topology solvers, or ``first``, on a cluster those of `allocation_named`; schedulers
-        names as `as_scheduler` takes them, or ``window``: then the allocator allocates every period's window. Raises
-        `UsageError` if there is none of a name, or it does not take the problem; before anything runs.
+        Allocators are topology solvers or ``first``, on a cluster those of `allocation_named`; schedulers as
+        `as_scheduler` takes them, or ``window``: then the allocator allocates every period's window.
         """
         # All names are tried before the first simulation.
         runs = [(name, scheduler, *self._parts(name, scheduler)) for scheduler, name in product(schedulers, allocators)]

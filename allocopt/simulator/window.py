@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import starmap
 from typing import ClassVar, NamedTuple
 
@@ -23,6 +24,7 @@ from allocopt.problems.topology import Allocation, Job, TopologyProblem
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.placement import Share
 from allocopt.simulator.rules import Rules
+from allocopt.simulator.schedule import HOP_COST
 from allocopt.simulator.scheduler import Decision, Start, Wait
 from allocopt.simulator.view import View
 from allocopt.solving.budget import Budget
@@ -128,19 +130,19 @@ _SHORTEST_S, _LONGEST_S = 1e-3, 1e9
 _LARGEST_SEED = 2**31
 
 
-@dataclass(frozen=True, slots=True)
-class _Window:
+Allocate = Callable[[TopologyProblem], Allocation]
+
+
+class _Window(NamedTuple):
     """Jobs that start together."""
 
-    # The one-node jobs, each with its node, and the other jobs, in the order of priority.
-    single: dict[int, IntArray]
-    jobs: tuple[int, ...]
-    # Where those go, a problem over the idle nodes that remain, strategy ``free``; None where there are none.
-    problem: TopologyProblem | None
+    single: dict[int, IntArray]  # the one-node jobs, each with its node
+    jobs: tuple[int, ...]  # the others, in the order of priority
+    problem: TopologyProblem | None  # where those go, of the idle nodes that remain; None where there are none
 
     @classmethod
     def of(
-        cls, topology: Topology, idle: IntArray, asked: Mapping[int, Job], name: str, hop_cost: float = 1000.0
+        cls, topology: Topology, idle: IntArray, asked: Mapping[int, Job], name: str, hop_cost: float = HOP_COST
     ) -> "_Window":
         """Give the first idle nodes to the jobs that ask for one, at no cost, and pose the problem of the others."""
         single = [job for job, request in asked.items() if request.nodes == 1]
@@ -149,46 +151,40 @@ class _Window:
         problem = TopologyProblem(topology, rest, tuple(several.values()), hop_cost, name) if several else None
         return cls(dict(zip(single, first, strict=True)), tuple(several), problem)
 
-    def nodes(self, allocation: Allocation) -> dict[int, IntArray]:
-        """Return the nodes of all jobs, those of the problem where an allocation says."""
-        return self.single | dict(zip(self.jobs, allocation.nodes, strict=True))
+    def nodes(self, allocate: Allocate) -> dict[int, IntArray]:
+        """Return the nodes of all jobs, those of the problem as it is solved."""
+        if self.problem is None:
+            return self.single
+        return self.single | dict(zip(self.jobs, allocate(self.problem).nodes, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class _WindowRule:
-    """Which jobs start at a multiple of the period.
+def _checked_period(period_s: float) -> float:
+    if not _SHORTEST_S <= period_s <= _LONGEST_S:
+        raise UsageError(f"the period is {period_s} s, must be within {_SHORTEST_S:g} and {_LONGEST_S:g} s")
+    return period_s
 
-    The waiting jobs are taken by number of waiting periods, most first, then by nodes, fewest first, then by submission
-    and id, until one does not fit the idle nodes. Raises `UsageError` if the period is out of range.
+
+def _due(period_s: float, time: float) -> float:
+    """Return the first multiple of a period that is not before a time, in seconds."""
+    number = math.ceil(time / period_s)
+    # The quotient is rounded, so that the multiple may be off by one.
+    candidates = (multiple * period_s for multiple in (number - 1, number, number + 1))
+    return min(candidate for candidate in candidates if candidate >= time)
+
+
+def _window_of(period_s: float, view: View, topology: Topology, name: str, hop_cost: float = HOP_COST) -> _Window:
+    """Select the jobs that start at a multiple of the period on a cluster whose nodes are given away whole.
+
+    They are taken by number of waiting periods, most first, then by nodes, fewest first, then by submission and id,
+    until one does not fit the idle nodes.
     """
-
-    # The period tau in seconds, 1 ms to 1e9 s.
-    period_s: float
-
-    def __post_init__(self) -> None:
-        if not _SHORTEST_S <= self.period_s <= _LONGEST_S:
-            raise UsageError(f"the period is {self.period_s} s, must be within {_SHORTEST_S:g} and {_LONGEST_S:g} s")
-
-    def due(self, time: float) -> float:
-        """Return the first multiple of the period that is not before a time, in seconds."""
-        number = math.ceil(time / self.period_s)
-        # The quotient is rounded, so that the multiple may be off by one.
-        candidates = (multiple * self.period_s for multiple in (number - 1, number, number + 1))
-        return min(candidate for candidate in candidates if candidate >= time)
-
-    def number(self, time: float) -> int:
-        """Return which multiple of the period a time is nearest to."""
-        return round(time / self.period_s)
-
-    def window(self, view: View, topology: Topology, name: str, hop_cost: float = 1000.0) -> _Window:
-        """Select jobs; the view is of a cluster whose nodes are given away whole, at a multiple of the period."""
-        queue = view.queue
-        waited = np.array([view.waited(job) for job in queue.tolist()])
-        periods = np.floor(waited / self.period_s + _ROUNDING)
-        order = queue[np.lexsort((view.ids[queue], view.submit[queue], view.processors[queue], -periods))]
-        selected = order[np.cumsum(view.processors[order]) <= view.free_processors].tolist()
-        asked = {job: Job(str(view.ids[job]), int(view.processors[job])) for job in selected}
-        return _Window.of(topology, view.idle_nodes, asked, name, hop_cost)
+    queue = view.queue
+    waited = np.array([view.waited(job) for job in queue.tolist()])
+    periods = np.floor(waited / period_s + _ROUNDING)
+    order = queue[np.lexsort((view.ids[queue], view.submit[queue], view.processors[queue], -periods))]
+    selected = order[np.cumsum(view.processors[order]) <= view.free_processors].tolist()
+    asked = {job: Job(str(view.ids[job]), int(view.processors[job])) for job in selected}
+    return _Window.of(topology, view.idle_nodes, asked, name, hop_cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,17 +201,14 @@ class WindowScheduler:
     name: ClassVar[str] = "window"
 
     period_s: float = 60.0
-    # Name of an installed solver, or a solver object.
-    solver: str | Solver = "auto"
-    # ``scas``, ``dcas`` or ``free``; None for the widest that the solver takes.
-    strategy: str | None = None
+    solver: str | Solver = "auto"  # name of an installed solver, or a solver object
+    strategy: str | None = None  # ``scas``, ``dcas`` or ``free``; None for the widest that the solver takes
     # What it may spend on a window, in seconds, None for no limit, and in steps, None for its own default.
     time_limit: float | None = None
     iterations: int | None = None
     seed: int = 0
     # Why each window of several nodes, of all simulations so far, was allocated sequentially; None where it was not.
     log: list[str | None] = field(init=False, repr=False, compare=False, default_factory=list)
-    _rule: _WindowRule = field(init=False, repr=False, compare=False)
     _solver: Solver = field(init=False, repr=False, compare=False)
     _strategy: Strategy = field(init=False, repr=False, compare=False)
 
@@ -224,7 +217,7 @@ class WindowScheduler:
         if self.seed < 0:
             raise UsageError(f"the seed is {self.seed}, must not be negative")
         solver = get_solver(self.solver) if isinstance(self.solver, str) else self.solver
-        object.__setattr__(self, "_rule", _WindowRule(self.period_s))
+        _checked_period(self.period_s)
         object.__setattr__(self, "_solver", solver)
         taken = [strategy for strategy in Strategy if strategy in solver.capabilities.strategies]
         if solver.kind != TopologyProblem.kind or not taken:
@@ -237,35 +230,30 @@ class WindowScheduler:
         object.__setattr__(self, "_strategy", taken[-1] if self.strategy is None else Strategy(self.strategy))
 
     def schedule(self, view: View) -> Iterator[Decision]:
-        """Start the jobs of a window at a multiple of the period, and wait for the next multiple at other times.
-
-        Raises `UsageError` if the platform has no topology, or jobs share its nodes.
-        """
+        """Start the jobs of a window at a multiple of the period, and wait for the next multiple at other times."""
         platform = view.platform
         if platform.topology is None:
             raise UsageError("policy 'window' needs a platform whose topology is known, such as a fat tree of nodes")
         if platform.is_shared or len(platform.resources) > 1:
             raise UsageError("policy 'window' gives away whole nodes, on this platform jobs share them")
-        due = self._rule.due(view.now)
+        due = _due(self.period_s, view.now)
         if due > view.now:
             # A job that a window leaves waiting can start only after an event, at which this is called again.
             if len(view.queue):
                 yield Wait(due)
             return
-        window, allocation = self._rule.window(view, platform.topology, f"window at {due:g} s"), Allocation(())
-        if window.problem is not None:
-            allocation = self._allocate(window.problem.with_strategy(self._strategy), due)
-        yield from starmap(Start, window.nodes(allocation).items())
+        window = _window_of(self.period_s, view, platform.topology, f"window at {due:g} s")
+        yield from starmap(Start, window.nodes(partial(self._allocate, due)).items())
 
     def remarks(self) -> list[str]:
         """Say how many windows were allocated sequentially instead, one line per reason; nothing where none was."""
         counts, windows = Counter(reason for reason in self.log if reason is not None), len(self.log)
         return [f"{number} of {windows} windows allocated sequentially: {reason}" for reason, number in counts.items()]
 
-    def _allocate(self, problem: TopologyProblem, time: float) -> Allocation:
-        solver = self._solver
+    def _allocate(self, time: float, problem: TopologyProblem) -> Allocation:
+        solver, problem = self._solver, problem.with_strategy(self._strategy)
         # A seed of its own for each window, whichever came before.
-        seed = int(np.random.default_rng((self.seed, self._rule.number(time))).integers(_LARGEST_SEED))
+        seed = int(np.random.default_rng((self.seed, round(time / self.period_s))).integers(_LARGEST_SEED))
         fault = f"{solver.name} found no allocation"
         if solver.refusal(problem) is not None:
             fault = f"{solver.name} takes {solver.capabilities.largest}"
@@ -283,10 +271,7 @@ class WindowScheduler:
 
 @dataclass(frozen=True, slots=True)
 class TopologyAllocator:
-    """Whole nodes by a topology solver: the jobs that start together are a window.
-
-    One-node jobs, which have no cost, take the first idle nodes (NSA paper, section III-A).
-    """
+    """Whole nodes by a topology solver: the jobs that start together are a window, of those of several nodes."""
 
     topology: Topology
     solver: Solver
@@ -297,40 +282,27 @@ class TopologyAllocator:
     seed: int = 0
 
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
-        """Solve the window.
-
-        Raises `UsageError` if nodes are shared, or the solver does not take the window; `NoSolutionError` if the solver
-        finds nothing within its limit.
-        """
+        """Solve the window; `NoSolutionError` if the solver finds nothing within its limit."""
         if free.shape[1] != 1 or free.max(initial=0) > 1:
             raise UsageError("a topology solver gives away whole nodes, this platform shares them")
         asked = {job: Job(name, int(size)) for job, (name, size) in enumerate(zip(names, request[:, 0], strict=True))}
         first = next((job.id for job in asked.values() if job.nodes > 1), None)
         window = _Window.of(self.topology, np.flatnonzero(free[:, 0]), asked, f"job {first} and others")
-        allocation = Allocation(())
-        if window.problem is not None:
-            what, limits = f"the window of {window.problem.name}", (self.time_limit, self.iterations)
-            allocation = _solved(window.problem, what, self.solver, self.strategy, self.seed, *limits)
-        nodes = window.nodes(allocation)
+
+        def allocate(problem: TopologyProblem) -> Allocation:
+            found = solve(
+                problem, self.strategy, self.solver, self.time_limit, self.seed, iterations=self.iterations
+            ).solution
+            return _found(found, self.solver, f"the window of {problem.name}")
+
+        nodes = window.nodes(allocate)
         return [Share.whole(nodes[job]) for job in range(len(names))]
 
 
-def _solved(
-    problem: TopologyProblem,
-    what: str,
-    solver: Solver,
-    strategy: str,
-    seed: int,
-    time_limit: float | None,
-    iterations: int | None,
-) -> Allocation:
-    result = solve(problem, strategy, solver, time_limit, seed, iterations=iterations)
-    if not isinstance(result.solution, Allocation):
+def _found(solution: object, solver: Solver, what: str) -> Allocation:
+    if not isinstance(solution, Allocation):
         raise NoSolutionError(f"solver {solver.name!r} found no allocation of {what}")
-    return result.solution
-
-
-Allocate = Callable[[TopologyProblem], Allocation]
+    return solution
 
 
 def windows(
@@ -339,7 +311,7 @@ def windows(
     period_s: float,
     allocate: Allocate,
     *,
-    hop_cost: float = 1000.0,
+    hop_cost: float = HOP_COST,
     min_jobs: int = 2,
     max_jobs: int | None = None,
     skip: int = 0,
@@ -358,43 +330,35 @@ def windows(
     asks for.
     """
     largest = len(workload) if max_jobs is None else max_jobs
-    for wrong, fault in (
-        (min_jobs < 1, f"the least number of jobs of a window is {min_jobs}, must be at least 1"),
-        (
-            max_jobs is not None and largest < min_jobs,
-            f"the greatest number of jobs of a window, {largest}, is below the least, {min_jobs}",
-        ),
-        (skip < 0, f"the number of windows to skip is {skip}, must not be negative"),
-    ):
-        if wrong:
-            raise UsageError(fault)
-    rule = _WindowRule(period_s)
+    if min_jobs < 1:
+        raise UsageError(f"the least number of jobs of a window is {min_jobs}, must be at least 1")
+    if max_jobs is not None and max_jobs < min_jobs:
+        raise UsageError(f"the greatest number of jobs of a window, {max_jobs}, is below the least, {min_jobs}")
+    if skip < 0:
+        raise UsageError(f"the number of windows to skip is {skip}, must not be negative")
+    _checked_period(period_s)
     if not len(workload):
         return
-    if workload.processors.max() > topology.size:
-        job = int(np.argmax(workload.processors > topology.size))
-        asked = workload.processors[job]
-        raise InvalidProblemError(
-            f"job {workload.ids[job]}", f"asks for {asked} nodes, the cluster has {topology.size}"
-        )
+
+    def checked(problem: TopologyProblem) -> Allocation:
+        allocation = allocate(problem)
+        verify(problem, allocation)
+        return allocation
+
     rules = Rules(kill_at_limit=False, dependencies=False)
     simulation = Simulation(workload, Platform.whole_nodes(topology), _Decided(()), rules)
     found = -skip
     while simulation.advance():
-        due = rule.due(simulation.view.now)
+        due = _due(period_s, simulation.view.now)
         if due > simulation.view.now:
             simulation.decide(_Decided((Wait(due),)))
             continue
-        window = rule.window(simulation.view, topology, f"{prefix}-{max(found, 0):03d}", hop_cost)
-        allocation = Allocation(())
-        if window.problem is not None:
-            if min_jobs <= len(window.jobs) <= largest:
-                if found >= 0:
-                    yield window.problem
-                found += 1
-            allocation = allocate(window.problem)
-            verify(window.problem, allocation)
-        simulation.decide(_Decided(tuple(starmap(Start, window.nodes(allocation).items()))))
+        window = _window_of(period_s, simulation.view, topology, f"{prefix}-{max(found, 0):03d}", hop_cost)
+        if window.problem is not None and min_jobs <= len(window.jobs) <= largest:
+            if found >= 0:
+                yield window.problem
+            found += 1
+        simulation.decide(_Decided(tuple(starmap(Start, window.nodes(checked).items()))))
 
 
 class _Decided(NamedTuple):
@@ -406,11 +370,9 @@ class _Decided(NamedTuple):
 
 
 def solver_allocator(name: str, strategy: str, iterations: int, rng: np.random.Generator) -> Allocate:
-    """Make an allocator of windows of an installed solver, which takes them under a strategy.
+    """Make an allocator of windows of a solver, which may spend so many iterations on each and no limit of time.
 
-    It may spend so many iterations on each, and there is no time limit: the same generator state gives the same
-    windows. Raises `UsageError` if there is no such solver, or it does not take the strategy; when called, if it does
-    not take the window; `MissingPackageError` if the solver needs a package that is not installed.
+    The same generator state gives the same windows. Raises `UsageError` if the solver does not take the strategy.
     """
     solver = get_solver(name)
     if strategy not in solver.capabilities.strategies:
@@ -419,6 +381,7 @@ def solver_allocator(name: str, strategy: str, iterations: int, rng: np.random.G
 
     def allocate(problem: TopologyProblem) -> Allocation:
         seed = int(rng.integers(_LARGEST_SEED))
-        return _solved(problem, f"window {problem.name!r}", solver, strategy, seed, None, iterations)
+        found = solve(problem, strategy, solver, None, seed, iterations=iterations).solution
+        return _found(found, solver, f"window {problem.name!r}")
 
     return allocate

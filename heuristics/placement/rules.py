@@ -14,8 +14,7 @@ from allocopt.kernels.compiled import kernel
 from allocopt.placement import NodeTasks, PlacementProblem, Placements, PlacementSolver
 from allocopt.problems.placement.window import BOUND_KERNELS, Window
 from allocopt.simulator.shared.allocation import choose, hold
-from allocopt.simulator.shared.simulation import SharedRules, new_shared
-from allocopt.simulator.shared.state import NOW, SHARED, Allocation, Shared
+from allocopt.simulator.shared.state import NOW, SHARED, Allocation, Shared, SharedRules, new_shared
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
 

@@ -2,25 +2,11 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from support.slow_simulator import Backfill as SlowBackfill
-from support.slow_simulator import EventOrder as SlowEventOrder
-from support.slow_simulator import Key, simulate_slowly
 
-from allocopt.simulator.rules import Backfill, EventOrder, OrderKind, QueueOrder, Rules
+from allocopt.simulator.recorded import on_held_nodes
+from allocopt.simulator.rules import EventOrder, Rules
 from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.scheduler import ListScheduler
 from allocopt.traces.workload import Workload
-
-SLOW_BACKFILL: dict[Backfill, SlowBackfill] = {
-    Backfill.NONE: "none",
-    Backfill.FIRST_FIT: "first_fit",
-    Backfill.EASY: "easy",
-    Backfill.CONSERVATIVE: "conservative",
-}
-SLOW_EVENT_ORDER: dict[EventOrder, SlowEventOrder] = {
-    EventOrder.BATCHED: "batched",
-    EventOrder.SEQUENTIAL: "sequential",
-}
 
 rules = st.builds(Rules, st.sampled_from(EventOrder), st.booleans())
 
@@ -39,18 +25,9 @@ def small_workloads(
     jobs = draw(st.lists(job, min_size=1, max_size=most_jobs))
     submit, run, processors, estimate, users = map(np.array, zip(*jobs, strict=True))
     before, think = draw(_precedence(len(jobs))) if following else (np.full(len(jobs), -1), np.zeros(len(jobs)))
-    return Workload(
-        "small",
-        np.arange(len(jobs)),
-        submit.astype(np.float64),
-        run.astype(np.float64),
-        processors,
-        (run if exact else estimate).astype(np.float64),
-        machine,
-        users=users,
-        preceding=before,
-        think_s=think,
-    )
+    submit, run, estimate = (column.astype(np.float64) for column in (submit, run, run if exact else estimate))
+    columns = np.arange(len(jobs)), submit, run, processors, estimate
+    return Workload("small", *columns, machine, users=users, preceding=before, think_s=think)
 
 
 @st.composite
@@ -71,56 +48,28 @@ def machine_of(jobs: Workload) -> int:
     return jobs.machine_processors
 
 
-def slow_key(order: QueueOrder, jobs: Workload) -> Key | None:
-    """Return what the slow simulator sorts by for an order of fixed or ageing values; None for arrival."""
-    keys = order.keys(jobs, np.random.default_rng(0))
-    values, submit = keys.values.tolist(), jobs.submit.tolist()
-    if keys.kind is OrderKind.ARRIVAL:
-        return None
-    assert keys.kind in (OrderKind.FIXED, OrderKind.AGEING)
-    if keys.kind is OrderKind.FIXED:
-        return lambda job, now: values[job]
-    return lambda job, now: -values[job] * (now - submit[job])
-
-
-def slow_backfill_key(order: QueueOrder | None, jobs: Workload) -> Key | None:
-    """Return the same for an order of backfilling; None for that of the queue."""
-    submit = jobs.submit.tolist()
-    return None if order is None else slow_key(order, jobs) or (lambda job, now: submit[job])
-
-
-def slow_starts(jobs: Workload, machine: int, scheduler: ListScheduler, rules: Rules) -> list[float]:
-    """Start times of a built-in scheduler by the slow simulator."""
-    return simulate_slowly(
-        jobs.submit.tolist(),
-        jobs.run.tolist(),
-        jobs.processors.tolist(),
-        jobs.estimate.tolist(),
-        machine,
-        backfill=SLOW_BACKFILL[scheduler.backfill],
-        event_order=SLOW_EVENT_ORDER[rules.event_order],
-        kill_at_limit=rules.kill_at_limit,
-        key=slow_key(scheduler.order, jobs),
-        backfill_key=slow_backfill_key(scheduler.backfill_order, jobs),
-        compression=scheduler.compression,
-        preceding=jobs.preceding_rows().tolist() if rules.dependencies else None,
-        think=jobs.think_s.tolist() if rules.dependencies else None,
-    )
-
-
 def lengths(jobs: Workload, rules: Rules) -> list[float]:
     """Seconds for which each job holds its processors at speed 1."""
     return [min(pair) if rules.kill_at_limit else pair[0] for pair in zip(jobs.run, jobs.estimate, strict=True)]
 
 
 def assert_lawful(schedule: Schedule, machine: int, rules: Rules) -> None:
-    """Every job starts, not before its release, runs as long as it has to, and the machine is never over-committed."""
+    """Every job starts, not before its release, runs as long as it has to, and the machine is never over-committed.
+
+    A job is released when it is submitted, the one before it has ended and the think time is over. Whole nodes belong
+    to one job at a time.
+    """
     jobs, start, end = schedule.workload, schedule.start, schedule.end
     assert np.isfinite(start).all()
-    assert (schedule.release >= jobs.submit).all()
+    before = jobs.preceding_rows()
+    follows = np.where(before >= 0, end[before] + jobs.think_s, 0.0)
+    assert schedule.release.tolist() == np.maximum(jobs.submit, follows).tolist()
     assert (start >= schedule.release).all()
     assert (end - start).tolist() == lengths(jobs, rules)
     assert most_in_use(start, end, jobs.processors) <= machine
+    if schedule.nodes is not None:
+        assert [len(set(nodes.tolist())) for nodes in schedule.nodes] == jobs.processors.tolist()
+        assert not on_held_nodes(schedule).any()
 
 
 def most_in_use(start: np.ndarray, end: np.ndarray, units: np.ndarray) -> int:

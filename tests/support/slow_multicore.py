@@ -23,18 +23,12 @@ def slow_factor(rate: float, total: float, n: int, k: ContentionConstants | None
     return max(floor, min(1.0, 1 + k.b * (total - k.c)))
 
 
-def finite(bandwidth: float) -> float:
-    """Bandwidth, 0 where it is not known."""
-    return 0.0 if bandwidth == inf else bandwidth
-
-
 @dataclass(eq=False)
 class _Task:
     job: int
     left: float
     rate_per_speed: float
     socket: "_Socket"
-    done: float = 0.0
 
 
 @dataclass(eq=False)

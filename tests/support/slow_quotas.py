@@ -4,133 +4,84 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from allocopt.errors import UsageError
 from allocopt.problems.coallocation.interference import Interference, Sharing
-from allocopt.problems.coallocation.problem import LARGEST_PERCENT
-from allocopt.simulator.quota.execution import Accounts, Allocation, Progress, QuotaSchedule, QuotaView
+from allocopt.simulator.quota.execution import Allocation, Progress, QuotaExecution, QuotaSchedule, QuotaView
 from allocopt.simulator.quota.scheduler import QuotaScheduler
-from allocopt.simulator.scheduler import Decision, PlaceGuest, Start
+from allocopt.simulator.scheduler import Decision, PlaceGuest, SetQuota, Start
 from allocopt.traces.applications import QueuedJob, queue_workload
 
 SAME_TIME_S = 1e-9
 
 
 def simulate_slowly(
-    jobs: Sequence[QueuedJob],
-    cores: int,
-    scheduler: QuotaScheduler,
-    seed: int = 0,
-    sharing: Sharing = Sharing.SHARES,
-    interference: Interference | None = None,
+    jobs: Sequence[QueuedJob], cores: int, scheduler: QuotaScheduler, seed: int = 0, sharing: Sharing = Sharing.SHARES
 ) -> QuotaSchedule:
-    """Simulate a queue to its end; see `simulate`."""
-    simulation = _Simulation(tuple(jobs), cores, scheduler, seed, sharing, interference or Interference())
+    """Simulate a queue to its end under a scheduler that decides nothing impossible; see `simulate`."""
+    simulation = _Simulation(tuple(jobs), cores, scheduler, seed, sharing)
     while simulation.step():
         pass
-    return simulation.result()
+    workload = queue_workload(simulation.jobs)
+    times = workload.submit.copy(), simulation.start, simulation.end
+    return QuotaSchedule(workload, cores, *times, jobs=simulation.jobs, accounts=simulation.accounts)
 
 
 class _Simulation:
     """One run."""
 
     def __init__(
-        self,
-        jobs: tuple[QueuedJob, ...],
-        cores: int,
-        scheduler: QuotaScheduler,
-        seed: int,
-        sharing: Sharing,
-        interference: Interference,
+        self, jobs: tuple[QueuedJob, ...], cores: int, scheduler: QuotaScheduler, seed: int, sharing: Sharing
     ) -> None:
-        for one in jobs:
-            if one.job.cores > cores:
-                raise UsageError(f"job {one.job.id!r} asks for {one.job.cores} cores, the cluster has {cores}")
         n = len(jobs)
-        self.jobs, self.cores, self.scheduler = jobs, cores, scheduler
-        self.sharing, self.interference = sharing, interference
+        self.jobs, self.cores, self.scheduler, self.sharing = jobs, cores, scheduler, sharing
         self.coming = sorted(range(n), key=lambda job: (jobs[job].submit_s, job))
         self.now, self.asked_s = 0.0, 0.0
         self.queue: list[int] = []
         self.allocations: list[Allocation] = []
         self.rng = np.random.default_rng(seed)
         self.start, self.end = np.full(n, np.nan), np.full(n, np.nan)
-        self.accounts = Accounts.of(n)
+        self.accounts = QuotaExecution(jobs).accounts
 
     def step(self) -> bool:
         """Go on to the next event, take it, and let the scheduler decide; False where all jobs have ended."""
-        self._submit()
-        self._ask()
+        while self.coming and self.jobs[self.coming[0]].submit_s <= self.now + SAME_TIME_S:
+            self.queue.append(self.coming.pop(0))
+        self.asked_s = self.now
+        for decision in self.scheduler.share(self._view()):
+            self._take(decision)
         if not self.allocations and not self.coming:
-            if self.queue:
-                raise UsageError(f"scheduler {self.scheduler.name!r} leaves {len(self.queue)} jobs waiting for ever")
             return False
         self._pass(self._next_s() - self.now)
         for allocation in list(self.allocations):
             self._settle(allocation)
         return True
 
-    def _submit(self) -> None:
-        """Let jobs that are due join the queue."""
-        while self.coming and self.jobs[self.coming[0]].submit_s <= self.now + SAME_TIME_S:
-            self.queue.append(self.coming.pop(0))
-
     def _view(self) -> QuotaView:
         return QuotaView(self.now, self.cores, self.jobs, self.queue, self.allocations, self.rng)
 
-    def _ask(self) -> None:
-        """Take the scheduler's decisions one after the other."""
-        self.asked_s = self.now
-        for decision in self.scheduler.share(self._view()):
-            self._take(decision)
-
     def _take(self, decision: Decision) -> None:
-        """Take a decision, if it can be."""
         if isinstance(decision, Start):
-            self._start_own(decision.job)
+            self._own(self._begin(decision.job))
             return
-        allocation = next((one for one in self.allocations if one.number == decision.host), None)
-        if allocation is None:
-            raise UsageError(f"there is no allocation {decision.host}")
-        if not 0 < decision.percent <= LARGEST_PERCENT:
-            raise UsageError(f"the quota is {decision.percent} %, must be above 0 and at most {LARGEST_PERCENT} %")
+        assert isinstance(decision, PlaceGuest | SetQuota)
+        allocation = next(one for one in self.allocations if one.number == decision.host)
         if isinstance(decision, PlaceGuest):
-            self._place(decision.job, allocation)
-        elif allocation.guest is None:
-            raise UsageError(f"allocation {allocation.number} has no guest whose quota could change")
+            allocation.guest = self._begin(decision.job)
+            self.accounts.host_of[decision.job] = allocation.number
+            self.accounts.guests[allocation.number] += 1
         allocation.percent = decision.percent
-        allocation.set_rates(self.sharing, self.interference)
+        allocation.set_rates(self.sharing, Interference())
 
     def _begin(self, job: int) -> Progress:
         """Take a job out of the queue."""
-        if job not in self.queue:
-            raise UsageError(f"job number {job} does not wait")
         self.queue.remove(job)
         self.start[job] = self.now
         return Progress(job, self.jobs[job], self.now)
 
-    def _start_own(self, job: int) -> None:
-        """Start a job on cores of its own."""
-        free = self._view().free_cores
-        if self.jobs[job].job.cores > free:
-            raise UsageError(f"job number {job} asks for {self.jobs[job].job.cores} cores, {free} are free")
-        self._own(self._begin(job))
-
     def _own(self, progress: Progress) -> None:
         """Give a job an allocation of its own."""
         allocation = Allocation(progress)
-        allocation.set_rates(self.sharing, self.interference)
+        allocation.set_rates(self.sharing, Interference())
         self.allocations.append(allocation)
-
-    def _place(self, job: int, allocation: Allocation) -> None:
-        """Start a job as a guest."""
-        if allocation.guest is not None:
-            raise UsageError(f"allocation {allocation.number} has a guest already")
-        if self.jobs[job].job.cores > allocation.cores:
-            fault = f"asks for {self.jobs[job].job.cores} cores, allocation {allocation.number} has {allocation.cores}"
-            raise UsageError(f"job number {job} {fault}")
-        allocation.guest = self._begin(job)
-        self.accounts.host_of[job] = allocation.host.number
-        self.accounts.guests[allocation.host.number] += 1
 
     def _next_s(self) -> float:
         """When something happens: a submission, the end of a stage, or the end of the scheduler's period."""
@@ -172,12 +123,4 @@ class _Simulation:
             if allocation.guest is not None:
                 self._own(allocation.guest)
             return
-        allocation.set_rates(self.sharing, self.interference)
-
-    def result(self) -> QuotaSchedule:
-        """Return what happened."""
-        workload = queue_workload(self.jobs)
-        release = workload.submit.copy()
-        return QuotaSchedule(
-            workload, self.cores, release, self.start, self.end, jobs=self.jobs, accounts=self.accounts
-        )
+        allocation.set_rates(self.sharing, Interference())

@@ -7,12 +7,16 @@ first.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
+
+import numpy as np
+
+from allocopt.simulator.rules import Backfill, EventOrder, OrderKind, QueueOrder, Rules
+from allocopt.simulator.scheduler import ListScheduler
+from allocopt.traces.workload import Workload
 
 Key = Callable[[int, float], Any]
 """Sorting key of a job index at a time; the smallest comes first."""
-Backfill = Literal["none", "first_fit", "easy", "conservative"]
-EventOrder = Literal["batched", "sequential"]
 
 
 @dataclass
@@ -90,42 +94,42 @@ class _Arrivals:
                 self.time[job] = max(self.submit[job], now + self.think[job])
 
 
-def simulate_slowly(
-    submit: Sequence[float],
-    run: Sequence[float],
-    processors: Sequence[int],
-    estimate: Sequence[float],
-    machine: int,
-    *,
-    backfill: Backfill = "none",
-    event_order: EventOrder = "batched",
-    kill_at_limit: bool = True,
-    key: Key | None = None,
-    backfill_key: Key | None = None,
-    compression: bool = False,
-    preceding: Sequence[int] | None = None,
-    think: Sequence[float] | None = None,
-) -> list[float]:
+def _key(order: QueueOrder, jobs: Workload) -> Key | None:
+    """Return what jobs are sorted by for an order of fixed or ageing values; None for arrival."""
+    keys = order.keys(jobs, np.random.default_rng(0))
+    values, submit = keys.values.tolist(), jobs.submit.tolist()
+    if keys.kind is OrderKind.ARRIVAL:
+        return None
+    if keys.kind is OrderKind.FIXED:
+        return lambda job, now: values[job]
+    assert keys.kind is OrderKind.AGEING
+    return lambda job, now: -values[job] * (now - submit[job])
+
+
+def slow_starts(jobs: Workload, machine: int, scheduler: ListScheduler, rules: Rules) -> list[float]:
     """Start time of every job.
 
     Batched: at each distinct time all ends, then all arrivals, then one pass. Sequential: one event at a time,
     arrivals before ends, a pass after each; but a job that ends on its estimate has given its processors back before
     the first of these passes, because a schedule of estimates counts them as free from then on.
-    Conservative backfilling also passes at every reserved start. Without a key jobs queue as they arrive.
+    Conservative backfilling also passes at every reserved start. Jobs age from their submission on.
     """
-    pool = _Pool(processors, estimate, machine, key, backfill_key)
-    length = [min(r, e) for r, e in zip(run, estimate, strict=True)] if kill_at_limit else list(run)
-    arrivals = _Arrivals(submit, preceding or [-1] * len(submit), think or [0] * len(submit))
+    submit, tried = jobs.submit.tolist(), None
+    if scheduler.backfill_order is not None:
+        tried = _key(scheduler.backfill_order, jobs) or (lambda job, now: submit[job])
+    pool = _Pool(jobs.processors.tolist(), jobs.estimate.tolist(), machine, _key(scheduler.order, jobs), tried)
+    length = (np.minimum(jobs.run, jobs.estimate) if rules.kill_at_limit else jobs.run).tolist()
+    arrivals = _Arrivals(submit, jobs.preceding_rows().tolist(), jobs.think_s.tolist())
     while arrivals.time or pool.waiting or pool.running:
         ends = {job: pool.start[job] + length[job] for job in pool.running}
         wake_ups = [time for time in pool.reserved.values() if time > pool.now]
         pool.now = min([*arrivals.time.values(), *ends.values(), *wake_ups])
         ended = [job for job in pool.running if ends[job] == pool.now]
-        for leaving, arriving in _STEPS[event_order](pool, arrivals, ended):
+        for leaving, arriving in _STEPS[rules.event_order](pool, arrivals, ended):
             pool.waiting += arriving
-            if compression and any(pool.ended_early(job) for job in leaving):
+            if scheduler.compression and any(pool.ended_early(job) for job in leaving):
                 pool.reserved.clear()
-            _PASSES[backfill](pool)
+            _PASSES[scheduler.backfill](pool)
     return [pool.start[job] for job in range(len(submit))]
 
 
@@ -159,8 +163,8 @@ def _one_by_one(pool: _Pool, arrivals: _Arrivals, ended: list[int]) -> _Steps:
 
 
 _STEPS: dict[EventOrder, Callable[[_Pool, _Arrivals, list[int]], _Steps]] = {
-    "batched": _at_once,
-    "sequential": _one_by_one,
+    EventOrder.BATCHED: _at_once,
+    EventOrder.SEQUENTIAL: _one_by_one,
 }
 
 
@@ -241,8 +245,8 @@ def _earliest_place(pool: _Pool, job: int) -> float:
 
 
 _PASSES: dict[Backfill, Callable[[_Pool], None]] = {
-    "none": _start_from_the_head,
-    "first_fit": _first_fit,
-    "easy": _easy,
-    "conservative": _conservative,
+    Backfill.NONE: _start_from_the_head,
+    Backfill.FIRST_FIT: _first_fit,
+    Backfill.EASY: _easy,
+    Backfill.CONSERVATIVE: _conservative,
 }

@@ -1,9 +1,5 @@
-"""How fast tasks that share memory channels run (IRMaSim, Eq. 2 to 4), alone and as an execution model.
+"""How fast tasks that share memory channels run (IRMaSim, Eq. 2 to 4), alone and as an execution model."""
 
-With `SharedMemory` schedulers and allocators of any kind run under contention.
-"""
-
-from collections import defaultdict
 from collections.abc import Iterable
 
 import numpy as np
@@ -93,16 +89,15 @@ class SharedMemory:
     ) -> None:
         if not 0 < reference < np.inf:
             raise UsageError(f"the reference speed is {reference:g}, must be a positive number")
-        self._execution = execution or Execution()
-        self._reference = reference
+        self._execution, self._reference = execution or Execution(), reference
         self._intensity = jobs.volume_mb / jobs.work
         self._kinds = list(machine.processors())
         counts = [len(node.processors) for node in machine.nodes()]
         ends = np.cumsum(counts).tolist()
         self._of_node = [range(end - count, end) for end, count in zip(ends, counts, strict=True)]
         self._placement: Placement | None = None
+        # Tasks of each job by processor, and the pace of each on every processor by job.
         self._tasks: list[dict[int, int]] = []
-        self._where: dict[int, list[int]] = {}
         self._paces: dict[int, dict[int, float]] = {}
 
     def speeds(self, change: Change) -> Iterable[tuple[int, float]]:
@@ -111,16 +106,15 @@ class SharedMemory:
             raise UsageError("memory contention needs a platform with nodes: machine.platform()")
         # Another placement is that of another simulation, which begins with an empty machine.
         if change.placement is not self._placement:
-            self._placement = change.placement
-            self._tasks = [defaultdict(int) for _ in self._kinds]
-            self._where, self._paces = {}, {}
+            self._placement, self._paces = change.placement, {}
+            self._tasks = [{} for _ in self._kinds]
         touched: set[int] = set()
         for job in change.ended.tolist():
-            del self._paces[job]
-            for processor in self._where.pop(job):
+            for processor in self._paces.pop(job):
                 del self._tasks[processor][job]
                 touched.add(processor)
-        touched |= {processor for job in change.started.tolist() for processor in self._enter(job, change.placement)}
+        for job in change.started.tolist():
+            touched.update(self._enter(job, change.placement))
         affected: set[int] = set()
         for processor in touched:
             kind, tasks = self._kinds[processor], self._tasks[processor]
@@ -135,9 +129,8 @@ class SharedMemory:
             affected |= tasks.keys()
         return [(job, min(self._paces[job].values()) / self._reference) for job in sorted(affected)]
 
-    def _enter(self, job: int, placement: Placement) -> list[int]:
-        share = placement.held_by(job)
-        self._where[job], self._paces[job] = [], {}
+    def _enter(self, job: int, placement: Placement) -> Iterable[int]:
+        share, self._paces[job] = placement.held_by(job), {}
         for node, cores in zip(share.nodes.tolist(), share.units[:, 0].tolist(), strict=True):
             missing = cores
             for processor in self._of_node[node]:
@@ -145,6 +138,5 @@ class SharedMemory:
                 taken = min(missing, self._kinds[processor].cores - sum(tasks.values()))
                 missing -= taken
                 if taken:
-                    tasks[job] = taken
-                    self._where[job].append(processor)
-        return self._where[job]
+                    tasks[job], self._paces[job][processor] = taken, 0.0
+        return self._paces[job]

@@ -34,21 +34,15 @@ class NodeSelection(IntEnum):
     HIGH_GFLOPS = 1
     HIGH_CORES = 2
     HIGH_MEM = 3
-    # By the memory bandwidth of its processor that is not asked for.
-    HIGH_MEM_BW = 4
-    # By what it draws now: its share of an idle processor's power, or of what active cores share.
-    LOW_POWER = 5
+    HIGH_MEM_BW = 4  # by the memory bandwidth of its processor that is not asked for
+    LOW_POWER = 5  # by what it draws now: its share of an idle processor's power, or of what active cores share
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a policy does at a scheduling point: start waiting jobs by one pair of selections, or nothing.
+    """What a policy does at a scheduling point: start waiting jobs by one pair of selections, or nothing."""
 
-    Raises `UsageError` if one selection is given without the other.
-    """
-
-    # None for the void action.
-    jobs: JobSelection | None = None
+    jobs: JobSelection | None = None  # None for the void action
     nodes: NodeSelection | None = None
 
     def __post_init__(self) -> None:
@@ -69,10 +63,7 @@ class Action:
 
     @staticmethod
     def named(name: str) -> "Action":
-        """Return the action of a name; ``fcfs`` is `DEFAULT_NAME`, and ``high_core`` the same as ``high_cores``.
-
-        Raises `UsageError` if there is none of that name.
-        """
+        """Return the action of a name; ``fcfs`` is `DEFAULT_NAME`, and ``high_core`` the same as ``high_cores``."""
         wanted = DEFAULT_NAME if name == "fcfs" else f"{name}s" if name.endswith("-high_core") else name
         if wanted in ACTION_NAMES:
             return ACTIONS[ACTION_NAMES.index(wanted)]
@@ -84,10 +75,7 @@ class Action:
 
     @staticmethod
     def several(names: Iterable[str] | None = None) -> "tuple[Action, ...]":
-        """Return the actions of some names, in their order; all 37 where none are given.
-
-        Raises `UsageError` if one does not exist or is given twice, or there are none.
-        """
+        """Return the actions of some names, which differ, in their order; all 37 where none are given."""
         if names is None:
             return ACTIONS
         chosen = tuple(Action.named(name) for name in names)

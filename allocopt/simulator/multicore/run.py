@@ -203,32 +203,11 @@ OVER, DECISION, STALLED = 0, 1, 2
 
 
 @inlined
-def _put_task(state: State, multicore: Multicore, task: int, processor: int) -> None:
-    now = state.clock[0].now
-    _touch(multicore, processor, now)
-    record, mine = multicore.processors[processor], multicore.tasks[task]
-    core = record.idle_from
-    while multicore.core_task[core] != IDLE:
-        core += 1
-    multicore.core_task[core] = task
-    record.idle_from = core + 1
-    mine.core, mine.processor = core, processor
-    record.active += 1
-    record.demand += mine.intensity * record.speed
-    node, job = multicore.nodes[record.node], multicore.jobs[mine.job]
-    node.free_cores -= 1
-    node.free_mb -= job.memory_mb
-    node.taken_by = mine.job
-    multicore.tally[0].running += 1
-    start_job(state, task)
-
-
-@inlined
 def _start_at(state: State, multicore: Multicore, place: int, selection: int) -> None:
     """Start the job at a place of the queue, which fits, on the cores that a selection takes."""
     task = queued(state, place)
     job = multicore.tasks[task].job
-    record, tally = multicore.jobs[job], multicore.tally[0]
+    asked, tally, now = multicore.jobs[job], multicore.tally[0], state.clock[0].now
     dequeue(state, place)
     # What was searched of the queue stays known unless this was the next one.
     if place == tally.best:
@@ -237,22 +216,34 @@ def _start_at(state: State, multicore: Multicore, place: int, selection: int) ->
         tally.best -= 1
     if place < tally.sought:
         tally.sought -= 1
-    record.start = state.clock[0].now
-    end = task + record.tasks
+    asked.start = now
+    last, end, number = task, task + asked.tasks, IDLE
     while task < end:
-        node = multicore.processors[_next_processor(multicore, selection, job, IDLE)].node
-        last = min(end, task + record.per_node)
-        while task < last:
-            _put_task(state, multicore, task, _next_processor(multicore, selection, job, node))
-            task += 1
+        if task == last:
+            number = multicore.processors[_next_processor(multicore, selection, job, IDLE)].node
+            last = min(end, task + asked.per_node)
+        processor = _next_processor(multicore, selection, job, number)
+        _touch(multicore, processor, now)
+        record, mine, node = multicore.processors[processor], multicore.tasks[task], multicore.nodes[number]
+        core = record.idle_from
+        while multicore.core_task[core] != IDLE:
+            core += 1
+        multicore.core_task[core] = task
+        record.idle_from = core + 1
+        mine.core, mine.processor = core, processor
+        record.active += 1
+        record.demand += mine.intensity * record.speed
+        node.free_cores -= 1
+        node.free_mb -= asked.memory_mb
+        node.taken_by = job
+        tally.running += 1
+        start_job(state, task)
+        task += 1
 
 
 @kernel(int64(STATE, MULTICORE, int64, int64))
 def decide(state: State, multicore: Multicore, jobs: int, nodes: int) -> int:
-    """Start waiting jobs by a policy until the one that is next does not fit; return how many.
-
-    Jobs selected by ``EVERY`` block no other one: all that fit start, in the order of the queue.
-    """
+    """Start jobs by a policy until the one that is next does not fit, by ``EVERY`` all that fit; return how many."""
     started = passed_over = 0
     while jobs != VOID and passed_over < state.clock[0].n_queued:
         place = passed_over if jobs == EVERY else _next_place(state, multicore, jobs)

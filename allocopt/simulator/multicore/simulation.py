@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -72,17 +72,12 @@ class MulticoreSchedule(Schedule):
         return self.energy_j * self.makespan_s
 
 
-def _sums(values: FloatArray, counts: list[int]) -> FloatArray:
-    firsts: Any = np.cumsum(counts) - counts
-    return np.asarray(np.add.reduceat(values, firsts), dtype=np.float64)
+def _sums(values: FloatArray, counts: Sequence[int] | IntArray) -> FloatArray:
+    return np.add.reduceat(values, np.cumsum(counts) - np.asarray(counts))
 
 
 class MulticoreSimulation:
-    """Steps from one decision to the next; jobs run under contention where no execution is given.
-
-    Each job is to run on the node that ``fixed_nodes`` names, shape ``(n,)``, -1 for any. Raises `InvalidProblemError`
-    if there are no jobs, or one can never start; it is named.
-    """
+    """Steps from one decision to the next, see `new_simulation`; without an execution, jobs run under contention."""
 
     def __init__(
         self,
@@ -92,8 +87,7 @@ class MulticoreSimulation:
         seed: int = 0,
         fixed_nodes: IntArray | None = None,
     ) -> None:
-        self.machine = machine
-        self.jobs = jobs
+        self.machine, self.jobs = machine, jobs
         self.state, self.multicore = new_simulation(machine, jobs, execution or Execution(), seed, fixed_nodes)
         self._arrays = [np.asarray(array) for array in (*self.state, *self.multicore)]
         self._fresh = [array.copy() for array in self._arrays]
@@ -112,9 +106,9 @@ class MulticoreSimulation:
         """Start waiting jobs by a policy until the one that is next does not fit; return how many have started."""
         return int(decide(self.state, self.multicore, *action.codes))
 
-    def run(self, action: Action) -> None:
-        """Go on to the end under one policy."""
-        run_in_slices(partial(run_policy, self.state, self.multicore, *action.codes), 64)
+    def run(self, jobs: int, nodes: int) -> None:
+        """Go on to the end under one policy, by its selections as kernels take them."""
+        run_in_slices(partial(run_policy, self.state, self.multicore, jobs, nodes), 64)
 
     def schedule(self) -> MulticoreSchedule:
         """Return what came out. Raises `SchedulerError` if jobs wait for ever."""
@@ -125,7 +119,6 @@ class MulticoreSimulation:
             raise SchedulerError(f"{left} not ended, the first is job {first!r}")
         for processor in range(self.multicore.processors.size):
             count_energy(self.multicore, processor, float(self.multicore.jobs["end"].max()))
-        energy = np.add.reduceat(self.multicore.tasks["energy"], self.multicore.jobs["first_task"])
         start, end = self.multicore.jobs["start"].copy(), self.multicore.jobs["end"].copy()
         cores = self.multicore.tasks["core"].copy()
         # The nodes of each job, rising, from the core of each task.
@@ -141,14 +134,12 @@ class MulticoreSimulation:
             machine=self.machine,
             jobs=self.jobs,
             cores=cores,
-            job_energy_j=np.asarray(energy, dtype=np.float64),
+            job_energy_j=_sums(self.multicore.tasks["energy"], self.jobs.tasks),
             processor_energy_j=self.multicore.processors["energy"].copy(),
         )
 
 
-COLUMNS = ("job_id", "node", "start_s")
-DURATION = "duration_s"
-SECONDS = "a time in seconds"
+COLUMNS, DURATION = ("job_id", "node", "start_s"), "duration_s"
 
 
 class PlacedJobs(NamedTuple):
@@ -174,9 +165,9 @@ class PlacedJobs(NamedTuple):
                 fault = "the workload has no such job" if name is None else "which comes twice"
                 raise bad_file(path, place, f"job_id is {shown(row['job_id'])}, {fault}")
             jobs.node[name] = row["node"]
-            jobs.start_s[name] = number_at_least_0(path, place, row, "start_s", SECONDS)
+            jobs.start_s[name] = number_at_least_0(path, place, row, "start_s", "a time in seconds")
             if DURATION in row:
-                jobs.duration_s[name] = number_at_least_0(path, place, row, DURATION, SECONDS)
+                jobs.duration_s[name] = number_at_least_0(path, place, row, DURATION, "a time in seconds")
                 if not jobs.duration_s[name]:
                     raise bad_file(path, place, f"{DURATION} is {shown(row[DURATION])}, must be positive")
         return jobs
@@ -197,6 +188,5 @@ class PlacedJobs(NamedTuple):
         started = replace(jobs, submit=np.array([self.start_s[name] for name in jobs.names]))
         fixed = np.array([numbers[self.node[name]] for name in started.names])
         simulation = MulticoreSimulation(machine, started, execution, fixed_nodes=fixed)
-        selections = EVERY, int(NodeSelection.HIGH_CORES)
-        run_in_slices(partial(run_policy, simulation.state, simulation.multicore, *selections), 64)
+        simulation.run(EVERY, NodeSelection.HIGH_CORES)
         return simulation.schedule()

@@ -184,6 +184,15 @@ def new_simulation(
         (JobSelection.LOW_MEM_BW, jobs.volume_mb / jobs.estimate),
     ):
         values[selection] = column[job_of]
+    # Only the first task of each job comes by itself.
+    ones, numbers = np.ones(len(job_of), dtype=np.int64), np.arange(len(job_of))
+    each = Workload(jobs.name, numbers, jobs.submit[job_of], jobs.work[job_of], ones, jobs.estimate[job_of])
+    arrival = QueueKeys(OrderKind.ARRIVAL, np.zeros(len(job_of)))
+    rules = Rules(kill_at_limit=execution.kill_at_limit, dependencies=False)
+    state = new_state(each, ones[:, None], np.array([machine.cores]), rules, Backfill.NONE, arrival)
+    first = np.searchsorted(job_of, job_of)
+    # Nothing releases the others: they start with the first task.
+    state.jobs["preceding"][first < numbers] = first[first < numbers]
     multicore = Multicore(
         *(tally, processors, nodes, tasks, records),
         np.full(machine.cores, IDLE),
@@ -191,7 +200,7 @@ def new_simulation(
         np.array([seed % 2**64], dtype=np.uint64),
         values,
     )
-    return _state(machine, jobs, job_of, execution), multicore
+    return state, multicore
 
 
 def check_jobs(machine: Machine, jobs: TaskWorkload, fixed_nodes: IntArray) -> None:
@@ -243,19 +252,3 @@ def _processors(machine: Machine, execution: Execution, began: float) -> Any:
 
 def _memory(nodes: list[Node]) -> FloatArray:
     return np.array([inf if node.memory_mb is None else node.memory_mb for node in nodes])
-
-
-def _state(machine: Machine, jobs: TaskWorkload, job_of: IntArray, execution: Execution) -> State:
-    # Only the first task of each job comes by itself.
-    ones = np.ones(len(job_of), dtype=np.int64)
-    numbers = np.arange(len(job_of))
-    estimate = jobs.estimate[job_of]
-    tasks = Workload(jobs.name, numbers, jobs.submit[job_of], jobs.work[job_of], ones, estimate)
-    arrival = QueueKeys(OrderKind.ARRIVAL, np.zeros(len(job_of)))
-    rules = Rules(kill_at_limit=execution.kill_at_limit, dependencies=False)
-    state = new_state(tasks, ones[:, None], np.array([machine.cores]), rules, Backfill.NONE, arrival)
-    first = np.searchsorted(job_of, job_of)
-    follows = first < numbers
-    # Nothing releases them: they start with the first task.
-    state.jobs["preceding"][follows] = first[follows]
-    return state

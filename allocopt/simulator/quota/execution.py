@@ -20,7 +20,6 @@ from allocopt.traces.applications import QueuedJob
 from allocopt.traces.job_profile import ProfiledJob, Stage
 
 LEAST_S = 1e-6  # seconds of work below which a stage is over
-LEAST_NEEDED_S = 1e-9  # seconds that a job needs at least, where something is divided by them
 ROUNDING = 1e-9  # share of a memory that sums of shares may lose
 
 
@@ -66,8 +65,7 @@ class Progress:
 
     def advance(self, seconds: float) -> None:
         """Let time pass; a stage that is done is left, the last one when the job ends."""
-        stage, left = self.left[0]
-        self.left[0] = (stage, left - seconds / self.slowdown)
+        self.left[0] = (self.stage, self.left[0][1] - seconds / self.slowdown)
         if self.left[0][1] <= LEAST_S and len(self.left) > 1:
             self.left.pop(0)
 
@@ -83,7 +81,7 @@ class Progress:
     def happiness(self, now: float) -> float:
         """Time left until its limit over the time that it still needs at the present rate (Eq. 1; errata)."""
         left = max(0.0, self.queued.job.walltime_s - (now - self.start_s))
-        return left / max(self.needed_s, LEAST_NEEDED_S)
+        return left / max(self.needed_s, 1e-9)
 
     @property
     def needed_s(self) -> float:
@@ -168,10 +166,7 @@ class QuotaView:
         return self.cores - sum(one.cores for one in self.allocations)
 
     def easy_starts(self) -> Iterator[Start]:
-        """Start jobs in order while they fit; then those behind that do not delay the first one that does not.
-
-        Estimates are the limits; a job beyond its limit is expected to end now, and a guest after its host.
-        """
+        """Start jobs in order while they fit; then those behind that do not delay the first one that does not."""
         while self.queue and self.jobs[self.queue[0]].job.cores <= self.free_cores:
             yield Start(self.queue[0])
         if not self.queue:
@@ -203,7 +198,7 @@ class QuotaView:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Accounts:
+class _Accounts:
     """Sums over time, in the order of the jobs."""
 
     host_of: IntArray  # job beside which each started, -1 where it started on cores of its own, shape ``(n,)``
@@ -223,17 +218,15 @@ class Accounts:
     lost_core_s: FloatArray
 
     @classmethod
-    def of(cls, jobs: int) -> "Accounts":
-        """Return the accounts before anything has happened."""
+    def of(cls, jobs: int) -> "_Accounts":
         return cls(np.full(jobs, NOBODY), np.zeros(jobs, dtype=np.int64), *(np.zeros(jobs) for _ in range(8)))
 
     def note(self, allocation: Allocation, seconds: float) -> None:
-        """Count some seconds in which nothing changes on an allocation."""
+        # Some seconds in which nothing changes on an allocation.
         self.owned_s[allocation.number] += seconds
         self.hosting_s[allocation.number] += seconds * (allocation.guest is not None)
         self.lost_core_s[allocation.number] += allocation.cores * seconds * (1.0 - 1.0 / allocation.host.slowdown)
-        if allocation.guest is not None:
-            guest = allocation.guest
+        if (guest := allocation.guest) is not None:
             self.gained_core_s[guest.number] += guest.queued.job.cores * seconds / guest.slowdown
         for one, allotted in zip(allocation.jobs, allocation.allotted_cores(), strict=True):
             self.busy_core_s[one.number] += one.busy_cores * seconds
@@ -247,7 +240,7 @@ class QuotaSchedule(Schedule):
     """A schedule of jobs that share cores."""
 
     jobs: tuple[QueuedJob, ...]
-    accounts: Accounts  # what each job used, and with whom
+    accounts: _Accounts  # what each job used, and with whom
 
     @property
     def slowdown(self) -> FloatArray:
@@ -279,11 +272,10 @@ class QuotaExecution:
     ) -> None:
         self.jobs = tuple(jobs)
         self.allocations: list[Allocation] = []
-        self.accounts = Accounts.of(len(self.jobs))
-        self._sharing, self._interference = sharing, interference or Interference()
+        self.accounts = _Accounts.of(len(self.jobs))
+        # Seconds after which the scheduler is called again while jobs share; None for when something happens only.
         self.period_s: float | None = None
-        """Seconds after which the scheduler is called again while jobs share; None for when something happens only."""
-        self._now = -np.inf
+        self._sharing, self._interference, self._now = sharing, interference or Interference(), -np.inf
         self._known: set[int] = set()
         self._speeds: dict[int, float] = {}
 

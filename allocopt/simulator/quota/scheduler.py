@@ -46,11 +46,7 @@ class QuotaScheduler(ABC):
         """Take note that the owner of an allocation has just ended; the guest that it had, if any, now owns its own."""
 
     def schedule(self, view: View) -> Iterator[Decision]:
-        """Say which allocations are over, then decide; see `Scheduler.schedule`.
-
-        Jobs that should end together may do so a rounding error apart; it decides once they all have. Raises
-        `UsageError` if the execution model is another one, or one of other jobs.
-        """
+        """Say which allocations are over, then decide, once all jobs that should end together have ended."""
         execution = view.execution
         if not isinstance(execution, QuotaExecution) or len(execution.jobs) != len(view.ids):
             raise UsageError(f"policy {self.name!r} needs a QuotaExecution of the workload's {len(view.ids)} jobs")
@@ -79,7 +75,6 @@ class SpaceSharing(QuotaScheduler):
     name: ClassVar[str] = "space-sharing"
 
     def share(self, view: QuotaView) -> Iterable[Decision]:
-        """Start what EASY starts; see `QuotaScheduler.share`."""
         return view.easy_starts()
 
 
@@ -100,11 +95,9 @@ class StaticSharing(QuotaScheduler):
 
     @property
     def name(self) -> str:
-        """Its name: the quota behind ``static-``."""
         return f"static-{self.percent}{'-memory' if self.heeds_memory else ''}"
 
     def share(self, view: QuotaView) -> Iterator[Decision]:
-        """Start what EASY starts, then place guests; see `QuotaScheduler.share`."""
         yield from view.easy_starts()
         for job in list(view.queue):
             host = next((one for one in view.allocations if one.takes(view.jobs[job].job, self.heeds_memory)), None)
@@ -121,32 +114,22 @@ class CoallocationScheduler(QuotaScheduler):
     max_slowdown: float = 1.5
     degradation_weight: float = 1.0
     interference: Interference = field(default_factory=Interference)
-    # Seconds for each problem.
-    time_limit: float = 10.0
+    time_limit: float = 10.0  # seconds for each problem
 
     @property
     def name(self) -> str:
-        """Its name: that of the solver behind ``coallocation-``."""
         return f"coallocation-{self.solver}"
 
     def share(self, view: QuotaView) -> Iterator[Decision]:
-        """Start what EASY starts, then place guests; see `QuotaScheduler.share`."""
         yield from view.easy_starts()
         hosts = [one for one in view.allocations if one.guest is None and one.host.work_left_s >= _SOON_S]
         if not hosts or not view.queue:
             return
         queue = list(view.queue)
-        problem = self.problem(view, hosts, queue)
-        result = solve(problem, solver=get_solver(self.solver, None, problem.kind), time_limit=self.time_limit)
-        for guest, host, percent in result.solution.places if result.solution else ():
-            yield PlaceGuest(queue[guest], hosts[host].number, percent)
-
-    def problem(self, view: QuotaView, hosts: list[Allocation], queue: list[int]) -> CoallocationProblem:
-        """Return the problem of this moment."""
         running = (one.host.remaining(view.now) for one in hosts)
         # How long a job would still wait is not known; its limit stands for it.
         waiting = (view.jobs[job].job for job in queue)
-        return CoallocationProblem(
+        problem = CoallocationProblem(
             tuple(replace(job, id=str(number)) for number, job in enumerate(running)),
             tuple(replace(job, id=str(number), wait_s=job.walltime_s) for number, job in enumerate(waiting)),
             max_slowdown=self.max_slowdown,
@@ -155,6 +138,9 @@ class CoallocationScheduler(QuotaScheduler):
             sharing=Sharing.SHARES,
             interference=self.interference,
         )
+        result = solve(problem, solver=get_solver(self.solver, None, problem.kind), time_limit=self.time_limit)
+        for guest, host, percent in result.solution.places if result.solution else ():
+            yield PlaceGuest(queue[guest], hosts[host].number, percent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +172,7 @@ class _Asking(QuotaScheduler):
     window: int | None
     heeds_memory: bool
     period_s: float | None
-    # What is to be answered next; None if nothing is.
-    question: Question | None = field(init=False, default=None)
+    question: Question | None = field(init=False, default=None)  # what is to be answered next; None if nothing is
     # The answer, in percent, 0 to leave everything as it is; None at a new scheduling point.
     answer: int | None = field(init=False, default=None)
     _put: set[tuple[int, int]] = field(init=False, default_factory=set)
@@ -195,7 +180,6 @@ class _Asking(QuotaScheduler):
     name: ClassVar[str] = "asking"
 
     def share(self, view: QuotaView) -> Iterator[Decision]:
-        """Do what the answer says, or begin a scheduling point, and ask; see `QuotaScheduler.share`."""
         if self.answer is None or self.question is None:
             self._put = set()
             yield from view.easy_starts()
@@ -221,14 +205,8 @@ class _Asking(QuotaScheduler):
 class AskingSimulation:
     """A simulation from one question to the next: what EASY starts starts, and every quota is somebody else's.
 
-    Raises `InvalidProblemError` if a job asks for more cores than there are.
-
-    Parameters
-    ----------
-    window, heeds_memory
-        Waiting jobs that are asked about, None for all, and whether a guest may only go where it has the memory.
-    period_s
-        Seconds after which is asked again while jobs share, though nothing happened; None for never.
+    The ``window`` waiting jobs that are asked about, None for all, may be placed only where there is the memory if that
+    is heeded. It is asked again after ``period_s`` seconds while jobs share, though nothing happened; None for never.
     """
 
     def __init__(

@@ -1,11 +1,13 @@
 """Choosing nodes for a job on shared nodes, and holding what it gets there."""
 
+from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined
 from allocopt.problems.placement.window import tasks_in_room
 from allocopt.simulator.shared.state import ALONE, Allocation, Shared
 
 FIRST_FIT, LEAST_LOADED = int(Allocation.FIRST_FIT), int(Allocation.LEAST_LOADED)
 LOWEST_SWITCH = int(Allocation.LOWEST_SWITCH)
+MANY = 2**20  # more nodes and groups than there are: one number orders by a value, then by theirs
 
 
 @inlined
@@ -38,40 +40,28 @@ def useful_tasks(s: Shared, node: int, shape: int) -> int:
     return 0 if s.shapes[shape].most_nodes == 1 and tasks < s.shapes[shape].tasks else tasks
 
 
-@inlined
-def _is_behind(s: Shared, a: int, b: int) -> bool:
-    """Whether a chosen node comes behind another by key, then by number."""
-    return bool(
-        s.chosen[2, a] > s.chosen[2, b] or (s.chosen[2, a] == s.chosen[2, b] and s.chosen[0, a] > s.chosen[0, b])
-    )
-
-
-@inlined
-def _swap(s: Shared, a: int, b: int) -> None:
-    for row in range(3):
-        s.chosen[row, a], s.chosen[row, b] = s.chosen[row, b], s.chosen[row, a]
-
-
-@inlined
-def _sink(s: Shared, at: int, size: int) -> None:
+@helper()
+def sink(heap: IntArray, keys: IntArray, at: int, size: int) -> None:
+    """Restore a heap, headed by what has the least key, below a place."""
     while 2 * at + 1 < size:
         child = 2 * at + 1
-        if child + 1 < size and _is_behind(s, child + 1, child):
+        if child + 1 < size and keys[heap[child + 1]] < keys[heap[child]]:
             child += 1
-        if not _is_behind(s, child, at):
+        if keys[heap[at]] < keys[heap[child]]:
             break
-        _swap(s, at, child)
+        heap[at], heap[child] = heap[child], heap[at]
         at = child
 
 
 @helper()
 def _sort(s: Shared, size: int) -> None:
-    """Sort the first of the chosen nodes (by a heap: there may be thousands)."""
+    """Sort the first of the chosen nodes by falling key (by a heap: there may be thousands)."""
+    nodes, keys = s.chosen[0], s.chosen[2]
     for at in range(size // 2 - 1, -1, -1):
-        _sink(s, at, size)
+        sink(nodes, keys, at, size)
     for end in range(size - 1, 0, -1):
-        _swap(s, 0, end)
-        _sink(s, 0, end)
+        nodes[0], nodes[end] = nodes[end], nodes[0]
+        sink(nodes, keys, 0, end)
 
 
 @inlined
@@ -80,7 +70,7 @@ def _take(s: Shared, shape: int, n: int) -> int:
     about, left, used = s.shapes[shape], s.shapes[shape].tasks, 0
     while used < n and used < about.most_nodes and (left > 0 or used < about.least_nodes):
         # Every node that is still to come gets one task at least.
-        given = min(s.chosen[1, used], left - max(about.least_nodes - used - 1, 0))
+        given = min(s.chosen[1, s.chosen[0, used]], left - max(about.least_nodes - used - 1, 0))
         s.chosen[3, used] = given
         left -= given
         used += 1
@@ -111,9 +101,9 @@ def _choose_among(s: Shared, shape: int, mask: int, level: int, group: int) -> i
         if tasks == 0:
             continue
         s.chosen[0, n] = node
-        s.chosen[1, n] = tasks
+        s.chosen[1, node] = tasks
         free = s.room[table, node, 0]
-        s.chosen[2, n] = -free if rule == LEAST_LOADED else free
+        s.chosen[2, node] = (free if rule == LEAST_LOADED else -free) * MANY - node
         n += 1
         total += tasks
         if rule == FIRST_FIT and total >= about.tasks and n >= about.least_nodes and n <= about.most_nodes:
@@ -126,7 +116,7 @@ def _choose_among(s: Shared, shape: int, mask: int, level: int, group: int) -> i
     if used == 0:
         # Those with most room together hold what others do not.
         for i in range(n):
-            s.chosen[2, i] = -s.chosen[1, i]
+            s.chosen[2, s.chosen[0, i]] = s.chosen[1, s.chosen[0, i]] * MANY - s.chosen[0, i]
         _sort(s, n)
         used = _take(s, shape, n)
     return used
@@ -172,13 +162,13 @@ def _choose_within(s: Shared, shape: int, mask: int, level: int) -> int:
         best = -1
         for group in range(s.sums.shape[1]):
             tasks = s.sums[0, group]
-            if tasks < about.tasks or s.sums[1, group] < about.least_nodes or tasks * 2**20 + group <= fullest:
+            if tasks < about.tasks or s.sums[1, group] < about.least_nodes or tasks * MANY + group <= fullest:
                 continue
             if best < 0 or tasks < s.sums[0, best]:
                 best = group
         if best < 0:
             return 0
-        fullest = s.sums[0, best] * 2**20 + best
+        fullest = s.sums[0, best] * MANY + best
         if about.most_below > 0:
             _allow_below(s, shape, mask, level, best)
         used = _choose_among(s, shape, mask, level, best)

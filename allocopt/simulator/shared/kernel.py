@@ -15,7 +15,7 @@ from numba import int64
 
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.rules import Backfill
-from allocopt.simulator.shared.allocation import choose, hold, useful_tasks
+from allocopt.simulator.shared.allocation import choose, hold, sink, useful_tasks
 from allocopt.simulator.shared.state import (
     ASKS,
     ENDED,
@@ -358,24 +358,6 @@ def _find_room(s: Shared, job: int) -> int:
     return 0
 
 
-@inlined
-def _rank(s: Shared, shape: int) -> int:
-    return s.jobs[s.shapes[shape].looked_at].rank
-
-
-@helper()
-def _sink_shape(s: Shared, at: int, size: int) -> None:
-    """Restore the heap of the shapes that are left in a pass below a place."""
-    while 2 * at + 1 < size:
-        child = 2 * at + 1
-        if child + 1 < size and _rank(s, s.waiting[1, child + 1]) < _rank(s, s.waiting[1, child]):
-            child += 1
-        if _rank(s, s.waiting[1, at]) < _rank(s, s.waiting[1, child]):
-            break
-        s.waiting[1, at], s.waiting[1, child] = s.waiting[1, child], s.waiting[1, at]
-        at = child
-
-
 @helper()
 def _begin_pass(s: Shared) -> None:
     """Block no partition, and make the heap of the shapes of which jobs wait."""
@@ -386,8 +368,9 @@ def _begin_pass(s: Shared) -> None:
         s.waiting[1, place] = shape
         s.shapes[shape].looked_at = s.shapes[shape].first_waiting
         s.shapes[shape].passed = -1
+        s.waiting[2, shape] = s.jobs[s.shapes[shape].looked_at].rank
     for place in range(s.clock[0].n_waiting // 2 - 1, -1, -1):
-        _sink_shape(s, place, s.clock[0].n_waiting)
+        sink(s.waiting[1], s.waiting[2], place, s.clock[0].n_waiting)
     s.clock[0].n_left = s.clock[0].n_waiting
 
 
@@ -465,12 +448,12 @@ def _pass(s: Shared) -> bool:
         if clock.n_slots == s.slots.size:
             clock.n_left = 0
         elif about.looked_at >= 0:
-            _sink_shape(s, 0, clock.n_left)
+            s.waiting[2, shape] = s.jobs[about.looked_at].rank
         else:
             # The shape has no room, or no more jobs.
             clock.n_left -= 1
             s.waiting[1, 0] = s.waiting[1, clock.n_left]
-            _sink_shape(s, 0, clock.n_left)
+        sink(s.waiting[1], s.waiting[2], 0, clock.n_left)
     _end_pass(s)
     return True
 

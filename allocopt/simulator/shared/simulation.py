@@ -1,7 +1,7 @@
 """Simulation of jobs that share the nodes of a cluster: cores, memory and GPUs, in partitions, under constraints."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,6 @@ from allocopt.cluster.named import NamedTree
 from allocopt.cluster.platform import Platform
 from allocopt.cluster.request import ClusterRequest, OverLimitError, Request
 from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.kernels.arrays import record_dtype
 from allocopt.kernels.ready import make_ready
 from allocopt.plugins import no_such_part
 from allocopt.problems.placement.problem import NodeTasks, PlacementJob, PlacementProblem
@@ -20,9 +19,8 @@ from allocopt.simulator.engine import keys_of, name_of
 from allocopt.simulator.rules import Backfill, EventOrder, OrderKind, Rules
 from allocopt.simulator.schedule import ClusterSchedule
 from allocopt.simulator.scheduler import AnyScheduler, ListScheduler
-from allocopt.simulator.shared import state as layout
 from allocopt.simulator.shared.kernel import simulate_shared
-from allocopt.simulator.shared.state import ALONE, ASKS, ENDED, NOW, Allocation, Shared
+from allocopt.simulator.shared.state import ALONE, ASKS, ENDED, NOW, Allocation, Shared, SharedRules, new_shared
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver, get_solver, solver_names
 from allocopt.solving.solve import solve
@@ -32,116 +30,13 @@ OVER_LIMITS = "over the limits of their partition"
 _GOES = "there go queue orders such as fcfs, sjf or largest, alone, with easy or with conservative"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SharedSchedule:
-    """When and where jobs ran.
-
-    Parameters
-    ----------
-    start, end
-        Seconds, shape ``(n,)``.
-    nodes, tasks
-        Nodes of each job and its tasks on each of them.
-    """
+class SharedSchedule(NamedTuple):
+    """When and where jobs ran, times in seconds."""
 
     start: FloatArray
     end: FloatArray
     nodes: tuple[IntArray, ...]
-    tasks: tuple[IntArray, ...]
-
-
-class SharedRules(NamedTuple):
-    """How jobs are scheduled and placed.
-
-    Conservative backfilling looks every ``period`` seconds at the first jobs of the queue, ``depth`` at most, as Slurm
-    does (bf_interval, bf_max_job_test); between, jobs start as without backfilling.
-    """
-
-    allocation: Allocation = Allocation.FIRST_FIT
-    backfill: Backfill = Backfill.NONE
-    period: float = 30.0
-    depth: int = 500
-
-
-def new_shared(
-    cluster: Cluster,
-    requests: Sequence[ClusterRequest],
-    request: IntArray,
-    submit: FloatArray,
-    run: FloatArray,
-    estimate: FloatArray,
-    rank: IntArray,
-    rules: SharedRules,
-) -> Shared:
-    """Return the state of a simulation before its first event; jobs are in the order of submission."""
-    kinds, shape_of = np.unique(np.stack((request, estimate)), axis=1, return_inverse=True)
-    asked = [requests[int(number)] for number in kinds[0]]
-    n, m, parts = len(submit), cluster.size, max(len(cluster.partitions), 1)
-    slots = min(rules.depth, n)
-    clock, followed, jobs, shapes, failures, partitions, reservations = (
-        np.zeros(size, dtype=record_dtype(record))
-        for record, size in (
-            (layout.ClockRecord, 1),
-            (layout.RulesRecord, 1),
-            (layout.JobRecord, n),
-            (layout.ShapeRecord, len(asked)),
-            (layout.FailureRecord, 2 * len(asked)),
-            (layout.PartitionRecord, parts),
-            (layout.SlotRecord, slots),
-        )
-    )
-    clock["now"] = -np.inf
-    clock["next_walk"] = np.inf
-    for name in ("allocation", "backfill", "period"):
-        followed[name] = getattr(rules, name)
-    for name, values in (("submit", submit), ("run", run), ("rank", rank), ("shape", shape_of.reshape(-1))):
-        jobs[name] = values
-    jobs["start"], jobs["next_waiting"] = np.nan, -1
-    shapes["estimate"], shapes["first_waiting"] = kinds[1], -1
-    partitions["job"] = -1
-    first = 0
-    for shape, one in zip(shapes, asked, strict=True):
-        level = one.level
-        shape["tasks"], shape["least_nodes"], shape["most_nodes"] = one.tasks, one.least_nodes, one.most_nodes
-        shape["most_tasks"], shape["is_exclusive"], shape["partition"] = one.most_tasks, one.is_exclusive, one.partition
-        shape["first_mask"], shape["n_masks"] = first, len(one.masks)
-        shape["level"], shape["most_below"] = level, one.most_groups[level - 1] if level > 0 else 0
-        first += len(one.masks)
-    failures["released"] = -1
-    groups = cluster.topology.tree.groups.copy()
-    weights = np.array([node.weight for node in cluster.nodes])
-    held = int(np.array([min(one.most_nodes, m) for one in requests])[request].sum())
-    return Shared(
-        clock,
-        followed,
-        jobs,
-        shapes,
-        failures,
-        partitions,
-        cluster.capacity.copy(),
-        np.repeat(cluster.capacity[None], 2 + parts, axis=0),
-        np.zeros((2 + parts, m), dtype=np.int64),
-        np.zeros(parts, dtype=np.bool_),
-        np.zeros((len(asked), parts), dtype=np.bool_),
-        np.zeros((parts, m), dtype=np.bool_),
-        np.zeros((parts, m), dtype=np.int64),
-        reservations,
-        np.zeros((slots if rules.backfill is Backfill.CONSERVATIVE else 1, m), dtype=np.bool_),
-        np.zeros(m, dtype=np.bool_),
-        np.stack([one.per_task for one in asked]),
-        np.stack([one.per_node for one in asked]),
-        np.concatenate([one.masks for one in asked]),
-        np.lexsort((np.arange(m), weights)),
-        groups,
-        np.zeros((2, held), dtype=np.int64),
-        np.zeros(m, dtype=np.int64),
-        np.zeros((2, n), dtype=np.int64),
-        np.zeros((2, len(asked)), dtype=np.int64),
-        np.stack([one.masks.any(axis=0) for one in asked]),
-        np.zeros(m, dtype=np.int64),
-        np.zeros((4, m), dtype=np.int64),
-        np.zeros((3, int(groups.max()) + 1 if groups.size else 1), dtype=np.int64),
-    )
+    tasks: tuple[IntArray, ...]  # of each job on each of its nodes
 
 
 def places_of(state: Shared, job: int) -> dict[int, int]:
@@ -150,29 +45,17 @@ def places_of(state: Shared, job: int) -> dict[int, int]:
     return dict(state.held[:, first : first + used].T.tolist())
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedBySolver:
+class PlacedBySolver(NamedTuple):
     """Nodes of jobs that need several, chosen by a solver of placement problems, one job at a time.
 
-    Parameters
-    ----------
-    cluster
-        Where the jobs run.
-    requests, request
-        What they ask for, as in `new_shared`.
-    solver
-        The solver; where it finds nothing, the job gets the nodes of the simulation's own rule.
-    budget
-        What it may spend on a job.
-    seed
-        Of the solver.
+    Where it finds nothing, a job gets the nodes of the simulation's own rule.
     """
 
     cluster: Cluster
-    requests: Sequence[ClusterRequest]
+    requests: Sequence[ClusterRequest]  # these two as in `new_shared`
     request: IntArray
     solver: Solver
-    budget: Budget
+    budget: Budget  # for a job
     seed: int = 0
 
     def __call__(self, state: Shared, job: int) -> Sequence[NodeTasks]:
@@ -221,10 +104,7 @@ class BySolver(NamedTuple):
 
 
 def allocation_named(name: str, budget: Budget) -> Allocation | BySolver:
-    """Return the rule of a name, ``first``, ``best-fit`` and so on, or a solver of placement problems.
-
-    Raises `UsageError` if there is none of that name.
-    """
+    """Return the rule of a name, ``first``, ``best-fit`` and so on, or a solver of placement problems."""
     rules = {rule.name.lower().replace("_", "-").replace("first-fit", "first"): rule for rule in Allocation}
     solvers = [one for one in solver_names("placement") if one not in rules]
     if name not in rules and name not in solvers:
@@ -235,42 +115,37 @@ def allocation_named(name: str, budget: Budget) -> Allocation | BySolver:
     return rules[name] if name in rules else BySolver(get_solver(name, None, "placement"), budget)
 
 
-class _Asked(NamedTuple):
-    """What jobs ask for in the numbers of a cluster."""
+def _asked(
+    workload: Workload, cluster: Cluster
+) -> tuple[list[ClusterRequest], IntArray, list[InvalidProblemError | None]]:
+    """Return the distinct requests that a cluster can serve, that of each job, and why jobs cannot be served, if so."""
+    if cluster.topology.is_beside:
+        raise UsageError("jobs get nodes side by side in the cluster's rings or toruses, which is not simulated")
+    numbers: dict[Request, int] = {}
+    made: list[ClusterRequest | InvalidProblemError] = []
+    number = np.empty(len(workload), dtype=np.int64)
+    for job, (request, processors) in enumerate(zip(workload.requests, workload.processors.tolist(), strict=True)):
+        asked = request or (Request.whole_nodes(processors) if cluster.is_exclusive else Request(processors))
+        number[job] = numbers.setdefault(asked, len(made))
+        if number[job] == len(made):
+            try:
+                made.append(asked.on(cluster))
+            except InvalidProblemError as error:
+                made.append(error)
+    limits = [one.most_seconds or np.inf for one in cluster.partitions] or [np.inf]
 
-    requests: list[ClusterRequest | InvalidProblemError]  # distinct ones, or why the cluster cannot serve them
-    number: IntArray  # of each job, shape ``(n,)``
-    most_seconds: FloatArray  # limit of its partition, infinite where the time that its user asked for is not known
-
-    @classmethod
-    def of(cls, workload: Workload, cluster: Cluster) -> "_Asked":
-        if cluster.topology.is_beside:
-            raise UsageError("jobs get nodes side by side in the cluster's rings or toruses, which is not simulated")
-        numbers: dict[Request, int] = {}
-        made: list[ClusterRequest | InvalidProblemError] = []
-        number = np.empty(len(workload), dtype=np.int64)
-        for job, (request, processors) in enumerate(zip(workload.requests, workload.processors.tolist(), strict=True)):
-            asked = request or (Request.whole_nodes(processors) if cluster.is_exclusive else Request(processors))
-            number[job] = numbers.setdefault(asked, len(made))
-            if number[job] == len(made):
-                try:
-                    made.append(asked.on(cluster))
-                except InvalidProblemError as error:
-                    made.append(error)
-        limits = [one.most_seconds or np.inf for one in cluster.partitions] or [np.inf]
-        seconds = [np.inf if isinstance(one, InvalidProblemError) else limits[one.partition] for one in made]
-        # An estimate that is the run time stands for one that was not told.
-        is_told = workload.estimate != workload.run
-        return cls(made, number, np.where(is_told, np.array(seconds)[number], np.inf))
-
-    def fault(self, job: int, estimate: float) -> InvalidProblemError | None:
-        """Return why the cluster cannot serve a job, if so."""
-        found = self.requests[self.number[job]]
+    def fault(found: ClusterRequest | InvalidProblemError, estimate: float, run: float) -> InvalidProblemError | None:
         if isinstance(found, InvalidProblemError):
             return found
-        if estimate <= self.most_seconds[job]:
+        # An estimate that is the run time stands for one that was not told.
+        if estimate <= limits[found.partition] or estimate == run:
             return None
-        return OverLimitError("", f"asks for {estimate:g} s, its partition lets jobs run {self.most_seconds[job]:g} s")
+        limit = limits[found.partition]
+        return OverLimitError("", f"asks for {estimate:g} s, its partition lets jobs run {limit:g} s")
+
+    of_job = (made[one] for one in number.tolist())
+    faults = list(map(fault, of_job, workload.estimate.tolist(), workload.run.tolist()))
+    return [one for one in made if not isinstance(one, InvalidProblemError)], number, faults
 
 
 def machine_of(topology: NamedTree) -> Platform | Cluster:
@@ -292,20 +167,19 @@ def admitted(workload: Workload, cluster: Cluster, *, in_nodes: bool, skip_overs
         requests = np.empty(len(workload), dtype=np.object_)
         requests[:] = [one or nodes for one, nodes in zip(known, whole, strict=True)]
         workload = replace(workload, requests=requests)
-    asked = _Asked.of(workload, cluster)
-    faults = [asked.fault(job, estimate) for job, estimate in enumerate(workload.estimate.tolist())]
+    *_, faults = _asked(workload, cluster)
     is_over = np.array([isinstance(fault, OverLimitError) for fault in faults], dtype=np.bool_)
     is_served = np.array([fault is None for fault in faults], dtype=np.bool_)
-    if not skip_oversized and not (is_served | is_over).all():
-        _refuse(workload, int(np.argmin(is_served | is_over)), faults[int(np.argmin(is_served | is_over))])
-    kept = workload.keeping(~is_over, OVER_LIMITS)
-    return kept.keeping(is_served[~is_over], OVERSIZED)
+    if not skip_oversized:
+        _refuse(workload, [None if isinstance(fault, OverLimitError) else fault for fault in faults])
+    return workload.keeping(~is_over, OVER_LIMITS).keeping(is_served[~is_over], OVERSIZED)
 
 
-def _refuse(workload: Workload, job: int, fault: InvalidProblemError | None) -> None:
-    if fault is not None:
-        told = f"{fault.fault}; skip_oversized = true drops such jobs"
-        raise InvalidProblemError(f"job {workload.names[job] or workload.ids[job]}", told)
+def _refuse(workload: Workload, faults: list[InvalidProblemError | None]) -> None:
+    for job, fault in enumerate(faults):
+        if fault is not None:
+            told = f"{fault.fault}; skip_oversized = true drops such jobs"
+            raise InvalidProblemError(f"job {workload.names[job] or workload.ids[job]}", told)
 
 
 def listed(scheduler: AnyScheduler) -> ListScheduler:
@@ -319,17 +193,9 @@ def listed(scheduler: AnyScheduler) -> ListScheduler:
 
 
 def simulate_on_cluster(
-    workload: Workload,
-    cluster: Cluster,
-    scheduler: AnyScheduler,
-    rules: Rules | None = None,
-    seed: int = 0,
-    allocator: object = None,
+    workload: Workload, cluster: Cluster, scheduler: AnyScheduler, rules: Rules | None, seed: int, allocator: object
 ) -> ClusterSchedule:
-    """Simulate jobs on the nodes of a cluster; see `allocopt.simulator.simulate.simulate`, whose errors it raises.
-
-    Jobs of partitions of a higher tier stand first in the queue.
-    """
+    """Simulate jobs on the nodes of a cluster, those of partitions of a higher tier first; see `simulate`."""
     rules = rules or Rules()
     if not isinstance(allocator, Allocation | BySolver):
         allocator = allocation_named(str(allocator or "first"), Budget())
@@ -344,29 +210,26 @@ def simulate_on_cluster(
     if rules.dependencies and (workload.preceding != NO_JOB).any():
         fault = "jobs wait for preceding ones, which is not simulated on a cluster"
         raise UsageError(f"{workload.name}: {fault}: dependencies = false ignores that")
-    asked = _Asked.of(workload, cluster)
-    for job, estimate in enumerate(workload.estimate.tolist()):
-        _refuse(workload, job, asked.fault(job, estimate))
-    requests = [one for one in asked.requests if not isinstance(one, InvalidProblemError)]
+    requests, number, faults = _asked(workload, cluster)
+    _refuse(workload, faults)
     tiers = np.array([one.tier for one in cluster.partitions] or [1])
-    tier = tiers[[one.partition for one in requests]][asked.number]
+    tier = tiers[[one.partition for one in requests]][number]
     rank = np.empty(len(workload), dtype=np.int64)
     rank[np.lexsort((keys.values, -tier))] = np.arange(len(workload))
     run = np.minimum(workload.run, workload.estimate) if rules.kill_at_limit else workload.run
     make_ready((simulate_shared,))
-    state = new_shared(
-        *(cluster, requests, asked.number, workload.submit, run, workload.estimate, rank),
-        SharedRules(Allocation.LOWEST_SWITCH if isinstance(allocator, BySolver) else allocator, scheduler.backfill),
-    )
     placed_by = None
     if isinstance(allocator, BySolver):
-        placed_by = PlacedBySolver(cluster, requests, asked.number, *allocator, seed)
+        placed_by = PlacedBySolver(cluster, requests, number, *allocator, seed)
+        allocator = Allocation.LOWEST_SWITCH
+    times = workload.submit, run, workload.estimate
+    state = new_shared(cluster, requests, number, *times, rank, SharedRules(allocator, scheduler.backfill))
     found = run_shared(state, placed_by)
     ends = np.cumsum([len(nodes) for nodes in found.nodes])
     whole = np.add.reduceat(cluster.capacity[np.concatenate(found.nodes)], np.append(0, ends[:-1]))
-    shared = np.array([one.tasks * one.per_task for one in requests])[asked.number]
-    shared += np.diff(ends, prepend=0)[:, None] * np.array([one.per_node for one in requests])[asked.number]
-    is_alone = np.array([one.is_exclusive for one in requests])[asked.number]
+    shared = np.array([one.tasks * one.per_task for one in requests])[number]
+    shared += np.diff(ends, prepend=0)[:, None] * np.array([one.per_node for one in requests])[number]
+    is_alone = np.array([one.is_exclusive for one in requests])[number]
     return ClusterSchedule(
         *(workload, cluster.processors, workload.submit, found.start, found.end),
         *(found.nodes, cluster.topology.tree),

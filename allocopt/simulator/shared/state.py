@@ -4,11 +4,17 @@ Jobs are numbered in the order of their submission, nodes in the order of their 
 for as long, are of one *shape*. Amounts are those of `allocopt.cluster.cluster.Cluster.capacity`.
 """
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Annotated, NamedTuple, Protocol
 
-from allocopt.arrays import BoolArray, IntArray
-from allocopt.kernels.arrays import BoolMatrix, IntMatrix, Records, record_type
+import numpy as np
+
+from allocopt.arrays import BoolArray, FloatArray, IntArray
+from allocopt.cluster.cluster import Cluster
+from allocopt.cluster.request import ClusterRequest
+from allocopt.kernels.arrays import BoolMatrix, IntMatrix, Records, record_dtype, record_type
+from allocopt.simulator.rules import Backfill
 
 
 class Allocation(IntEnum):
@@ -34,7 +40,7 @@ WINDOW_S = 30.0
 ALONE = 2**40  # counts for a job that has its node alone: one that asks for no amounts is kept off by it only
 
 
-class ShapeRecord(Protocol):
+class _ShapeRecord(Protocol):
     """What jobs of a shape ask for beside amounts, and which of them wait."""
 
     estimate: float
@@ -54,15 +60,15 @@ class ShapeRecord(Protocol):
     passed: int  # the one before it that goes on waiting, -1 for none
 
 
-class FailureRecord(Protocol):
+class _FailureRecord(Protocol):
     """How far jobs of a shape were from having room when they were looked at last."""
 
-    released: int  # `ClockRecord.n_released` then, -1 for never
+    released: int  # `n_released` of the clock then, -1 for never
     tasks: int  # that nodes had room for, at most
     nodes: int  # with room for a task, at most
 
 
-class JobRecord(Protocol):
+class _JobRecord(Protocol):
     """A job."""
 
     submit: float
@@ -77,7 +83,7 @@ class JobRecord(Protocol):
     rank: int  # its place in the queue among all jobs
 
 
-class ClockRecord(Protocol):
+class _ClockRecord(Protocol):
     """The numbers of a simulation that change."""
 
     now: float
@@ -95,7 +101,7 @@ class ClockRecord(Protocol):
     table: int  # in which jobs have to fit: `NOW` or `SCRATCH`
 
 
-class RulesRecord(Protocol):
+class _RulesRecord(Protocol):
     """How jobs are scheduled and placed."""
 
     allocation: int  # an `Allocation`
@@ -104,7 +110,7 @@ class RulesRecord(Protocol):
     is_asking: int  # whether the simulation stops where a job can start, to be told its nodes, 0 or 1
 
 
-class PartitionRecord(Protocol):
+class _PartitionRecord(Protocol):
     """The reservation of a partition's first waiting job."""
 
     job: int  # -1 for none
@@ -114,7 +120,7 @@ class PartitionRecord(Protocol):
     is_stale: int  # whether a job has gone since that may let it start earlier
 
 
-class SlotRecord(Protocol):
+class _SlotRecord(Protocol):
     """A reservation of whole nodes for a time."""
 
     since: float
@@ -124,12 +130,12 @@ class SlotRecord(Protocol):
 class Shared(NamedTuple):
     """A simulation of jobs on shared nodes."""
 
-    clock: Records[ClockRecord]
-    rules: Records[RulesRecord]
-    jobs: Records[JobRecord]
-    shapes: Records[ShapeRecord]
-    failures: Records[FailureRecord]  # beside no reservation, then beside some; ``(2 S,)``
-    partitions: Records[PartitionRecord]
+    clock: Records[_ClockRecord]
+    rules: Records[_RulesRecord]
+    jobs: Records[_JobRecord]
+    shapes: Records[_ShapeRecord]
+    failures: Records[_FailureRecord]  # beside no reservation, then beside some; ``(2 S,)``
+    partitions: Records[_PartitionRecord]
     capacity: IntMatrix  # shape ``(m, R)``
     room: Annotated[IntArray, 3]  # what is free by table, of reservations only on their nodes, ``(2 + P, m, R)``
     users: IntMatrix  # jobs on each node in the same tables, one that is there alone as `ALONE`; ``(2 + P, m)``
@@ -137,7 +143,7 @@ class Shared(NamedTuple):
     respected_then: BoolMatrix  # the same at the failures of each shape beside reservations, ``(S, P)``
     reserved: BoolMatrix  # nodes by partition, ``(P, m)``
     planned: IntMatrix  # the same as numbers of nodes
-    slots: Records[SlotRecord]  # reservations of a pass that backfills conservatively
+    slots: Records[_SlotRecord]  # reservations of a pass that backfills conservatively
     slot_nodes: BoolMatrix  # their nodes, ``(slots, m)``
     closed: BoolArray  # nodes that a job may not get for such a reservation, ``(m,)``
     per_task: IntMatrix  # amounts by shape, ``(S, R)``
@@ -148,13 +154,108 @@ class Shared(NamedTuple):
     held: IntMatrix  # nodes and tasks of all jobs, one job after the other, ``(2, H)``
     releases: IntArray  # nodes that have got more room, in that order; a ring of the last ``m``
     lists: IntMatrix  # running jobs as a heap by end, and by expected end; ``(2, n)``
-    waiting: IntMatrix  # shapes of which jobs wait, and those left in a pass as a heap by rank; ``(2, S)``
+    # Shapes of which jobs wait, those left in a pass as a heap, and by shape the rank of the job looked at; ``(3, S)``.
+    waiting: IntMatrix
     allowed: BoolMatrix  # nodes in one of the masks of each shape, ``(S, m)``
     tasks_at: IntArray  # scratch: tasks that every node has room for, ``(m,)``
-    chosen: IntMatrix  # scratch: nodes, room for tasks, sort keys, and tasks given, ``(4, m)``
+    chosen: IntMatrix  # scratch: nodes; by node room for tasks and sort keys; tasks given, as the nodes; ``(4, m)``
     sums: IntMatrix  # scratch: tasks and nodes that a group has room for, and whether it is allowed, ``(3, G)``
 
 
 SHARED = record_type(Shared)
 ENDS, RUNNING = range(2)
 ENDED, GOES_ON, ASKS = range(3)
+
+
+class SharedRules(NamedTuple):
+    """How jobs are scheduled and placed.
+
+    Conservative backfilling looks every ``period`` seconds at the first jobs of the queue, ``depth`` at most, as Slurm
+    does (bf_interval, bf_max_job_test); between, jobs start as without backfilling.
+    """
+
+    allocation: Allocation = Allocation.FIRST_FIT
+    backfill: Backfill = Backfill.NONE
+    period: float = 30.0
+    depth: int = 500
+
+
+def new_shared(
+    cluster: Cluster,
+    requests: Sequence[ClusterRequest],
+    request: IntArray,
+    submit: FloatArray,
+    run: FloatArray,
+    estimate: FloatArray,
+    rank: IntArray,
+    rules: SharedRules,
+) -> Shared:
+    """Return the state of a simulation before its first event; jobs are in the order of submission."""
+    kinds, shape_of = np.unique(np.stack((request, estimate)), axis=1, return_inverse=True)
+    asked = [requests[int(number)] for number in kinds[0]]
+    n, m, parts = len(submit), cluster.size, max(len(cluster.partitions), 1)
+    slots = min(rules.depth, n)
+    clock, followed, jobs, shapes, failures, partitions, reservations = (
+        np.zeros(size, dtype=record_dtype(record))
+        for record, size in (
+            (_ClockRecord, 1),
+            (_RulesRecord, 1),
+            (_JobRecord, n),
+            (_ShapeRecord, len(asked)),
+            (_FailureRecord, 2 * len(asked)),
+            (_PartitionRecord, parts),
+            (_SlotRecord, slots),
+        )
+    )
+    clock["now"] = -np.inf
+    clock["next_walk"] = np.inf
+    for name in ("allocation", "backfill", "period"):
+        followed[name] = getattr(rules, name)
+    for name, values in (("submit", submit), ("run", run), ("rank", rank), ("shape", shape_of.reshape(-1))):
+        jobs[name] = values
+    jobs["start"], jobs["next_waiting"] = np.nan, -1
+    shapes["estimate"], shapes["first_waiting"] = kinds[1], -1
+    partitions["job"] = -1
+    first = 0
+    for shape, one in zip(shapes, asked, strict=True):
+        level = one.level
+        shape["tasks"], shape["least_nodes"], shape["most_nodes"] = one.tasks, one.least_nodes, one.most_nodes
+        shape["most_tasks"], shape["is_exclusive"], shape["partition"] = one.most_tasks, one.is_exclusive, one.partition
+        shape["first_mask"], shape["n_masks"] = first, len(one.masks)
+        shape["level"], shape["most_below"] = level, one.most_groups[level - 1] if level > 0 else 0
+        first += len(one.masks)
+    failures["released"] = -1
+    groups = cluster.topology.tree.groups.copy()
+    weights = np.array([node.weight for node in cluster.nodes])
+    held = int(np.array([min(one.most_nodes, m) for one in requests])[request].sum())
+    return Shared(
+        clock,
+        followed,
+        jobs,
+        shapes,
+        failures,
+        partitions,
+        cluster.capacity.copy(),
+        np.repeat(cluster.capacity[None], 2 + parts, axis=0),
+        np.zeros((2 + parts, m), dtype=np.int64),
+        np.zeros(parts, dtype=np.bool_),
+        np.zeros((len(asked), parts), dtype=np.bool_),
+        np.zeros((parts, m), dtype=np.bool_),
+        np.zeros((parts, m), dtype=np.int64),
+        reservations,
+        np.zeros((slots if rules.backfill is Backfill.CONSERVATIVE else 1, m), dtype=np.bool_),
+        np.zeros(m, dtype=np.bool_),
+        np.stack([one.per_task for one in asked]),
+        np.stack([one.per_node for one in asked]),
+        np.concatenate([one.masks for one in asked]),
+        np.lexsort((np.arange(m), weights)),
+        groups,
+        np.zeros((2, held), dtype=np.int64),
+        np.zeros(m, dtype=np.int64),
+        np.zeros((2, n), dtype=np.int64),
+        np.zeros((3, len(asked)), dtype=np.int64),
+        np.stack([one.masks.any(axis=0) for one in asked]),
+        np.zeros(m, dtype=np.int64),
+        np.zeros((4, m), dtype=np.int64),
+        np.zeros((3, int(groups.max()) + 1 if groups.size else 1), dtype=np.int64),
+    )

@@ -1,5 +1,7 @@
 """What every installed policy keeps to, under every backfilling, event order and kill rule."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,6 +18,7 @@ from allocopt.simulator.rules import Backfill, EventOrder, QueueOrder, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler, Scheduler, get_policy, policy_names
 from allocopt.simulator.simulate import simulate
+from allocopt.simulator.state import STARTED
 from allocopt.traces.workload import Workload
 
 EXAMPLES = 20
@@ -30,39 +33,38 @@ OTHERS = [
 def assert_same(first: Schedule, second: Schedule) -> None:
     assert first.start.tolist() == second.start.tolist()
     assert first.end.tolist() == second.end.tolist()
+    if first.nodes is not None and second.nodes is not None:
+        assert [nodes.tolist() for nodes in first.nodes] == [nodes.tolist() for nodes in second.nodes]
 
 
+@pytest.mark.parametrize("backfill", Backfill, ids=lambda backfill: backfill.name.lower())
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
-@given(
-    jobs=small_workloads(following=True),
-    rules=rules,
-    backfill=BACKFILLS,
-    compression=st.booleans(),
-    seed=st.integers(0, 9),
-)
-def test_a_queue_order_keeps_the_rules_and_its_seed_fixes_the_schedule(
-    order: QueueOrder, jobs: Workload, rules: Rules, backfill: Backfill, compression: bool, seed: int
+@settings(max_examples=EXAMPLES)
+@given(jobs=small_workloads(following=True), rules=rules, compression=st.booleans(), seed=st.integers(0, 9))
+def test_a_queue_order_keeps_the_rules_and_gives_the_same_schedule_step_by_step_with_nodes_and_without(
+    order: QueueOrder, backfill: Backfill, jobs: Workload, rules: Rules, compression: bool, seed: int
 ) -> None:
-    chosen = ListScheduler(order, backfill, compression=compression and backfill is Backfill.CONSERVATIVE)
-    schedule = simulate(jobs, machine_of(jobs), chosen, rules, seed)
-    assert_lawful(schedule, machine_of(jobs), rules)
-    assert_same(schedule, simulate(jobs, machine_of(jobs), chosen, rules, seed))
+    started: list[int] = []
 
-
-@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
-@given(jobs=small_workloads(following=True), rules=rules, backfill=BACKFILLS)
-def test_nobody_waits_who_could_start(order: QueueOrder, jobs: Workload, rules: Rules, backfill: Backfill) -> None:
     def look(simulation: Simulation) -> None:
+        started.extend(simulation.state.lists[STARTED, : simulation.state.clock["n_started"][0]].tolist())
         view = simulation.view
         waiting = view.queue.tolist()
         if backfill is Backfill.CONSERVATIVE:
-            assert not any(view.fits(job) for job in waiting if view.reserved[job] <= view.now)
-        elif backfill is Backfill.FIRST_FIT:
-            assert not any(view.fits(job) for job in waiting)
-        else:
-            assert not any(view.fits(job) for job in waiting[:1])
+            waiting = [job for job in waiting if view.reserved[job] <= view.now]
+        elif backfill is not Backfill.FIRST_FIT:
+            waiting = waiting[:1]
+        assert not any(map(view.fits, waiting)), "nobody waits who could start"
 
-    simulate(jobs, machine_of(jobs), ListScheduler(order, backfill), rules, observer=look)
+    chosen = ListScheduler(order, backfill, compression=compression)
+    schedule = simulate(jobs, machine_of(jobs), chosen, rules, seed)
+    assert_lawful(schedule, machine_of(jobs), rules)
+    for platform in (machine_of(jobs), Platform.whole_nodes(machine_of(jobs))):
+        started.clear()
+        watched = simulate(jobs, platform, chosen, rules, seed, observer=look)  # type: ignore[arg-type]
+        assert_same(schedule, watched)
+        assert_lawful(watched, machine_of(jobs), rules)
+        assert sorted(started) == list(range(len(jobs))), "every job is started once"
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -111,3 +113,13 @@ def test_with_exact_estimates_both_event_orders_give_the_same_schedule(jobs: Wor
 @given(jobs=small_workloads(), rules=rules)
 def test_fcfs_starts_jobs_in_the_order_of_their_submission(jobs: Workload, rules: Rules) -> None:
     assert (np.diff(simulate(jobs, machine_of(jobs), "fcfs", rules).start) >= 0).all()
+
+
+@given(jobs=small_workloads(following=True), backfill=BACKFILLS, rules=rules)
+def test_dependencies_can_be_ignored(jobs: Workload, backfill: Backfill, rules: Rules) -> None:
+    scheduler = ListScheduler(ORDERS["fcfs"], backfill)
+    ignored = simulate(jobs, machine_of(jobs), scheduler, replace(rules, dependencies=False))
+    nobody = np.full(len(jobs), -1)
+    without = simulate(replace(jobs, preceding=nobody, think_s=0.0 * nobody), machine_of(jobs), scheduler, rules)
+    assert ignored.start.tolist() == without.start.tolist()
+    assert ignored.release.tolist() == jobs.submit.tolist()

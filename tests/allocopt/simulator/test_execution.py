@@ -1,6 +1,6 @@
-"""Execution models: jobs whose speed depends on where they run, or on who runs beside them."""
+"""Execution models: jobs whose speed depends on where they run, on who runs beside them, and on their guests."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -16,17 +16,22 @@ from allocopt.cluster.platform import Part, Platform
 from allocopt.cluster.topology import FatTree, Pairs
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.simulator.execution import Change, HopSlowdown, Locality
-from allocopt.simulator.placement import BreadthFirst, DepthFirst
+from allocopt.simulator.metrics import measure
+from allocopt.simulator.placement import BreadthFirst, DepthFirst, Guest
 from allocopt.simulator.rules import Backfill, Rules
-from allocopt.simulator.scheduler import ListScheduler
+from allocopt.simulator.scheduler import Decision, ListScheduler, PlaceGuest, SchedulerError, Start
 from allocopt.simulator.simulate import simulate
+from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
 
 
-def share_slowly(
-    jobs: Workload, machine: int, speed: Callable[[int], Fraction], rules: Rules
-) -> tuple[list[float], list[float]]:
+def pace(running: int) -> Fraction:
+    """Return a speed that floats keep exactly, so that no tie is lost to rounding."""
+    return Fraction(1, {1: 1, 2: 2}.get(running, 4))
+
+
+def share_slowly(jobs: Workload, machine: int, rules: Rules) -> tuple[list[float], list[float]]:
     """Start and end of every job, when all run at a speed that depends on how many run; events are batched."""
     submit, processors = [Fraction(time) for time in jobs.submit], jobs.processors.tolist()
     left = [Fraction(time) for time in jobs.run]
@@ -35,12 +40,12 @@ def share_slowly(
     now, queue, arrived = Fraction(0), [], 0
     while len(end) < len(jobs):
         running = [job for job in start if job not in end]
-        pace = speed(len(running)) if running else Fraction(0)
+        speed = pace(len(running))
         limit = {job: start[job] + Fraction(jobs.estimate[job]) for job in running if rules.kill_at_limit}
-        ends = {job: min(now + left[job] / pace, limit.get(job, now + left[job] / pace)) for job in running}
+        ends = {job: min(now + left[job] / speed, limit.get(job, now + left[job] / speed)) for job in running}
         time = min([*submit[arrived : arrived + 1], *ends.values()])
         for job in running:
-            left[job] -= (time - now) * pace
+            left[job] -= (time - now) * speed
         now = time
         end |= {job: now for job in running if ends[job] == now}
         while arrived < len(jobs) and submit[arrived] == now:
@@ -58,35 +63,24 @@ NOT_KILLED = Rules(kill_at_limit=False)
 
 
 @dataclass
-class Sharing:
-    """Jobs that run together share what one alone would have."""
-
-    def speeds(self, change: Change) -> Iterator[tuple[int, float]]:
-        for job in change.running.tolist():
-            yield job, 1 / len(change.running)
-
-
-def pace(running: int) -> Fraction:
-    """Return a speed that floats keep exactly, so that no tie is lost to rounding."""
-    return Fraction(1, {1: 1, 2: 2}.get(running, 4))
-
-
-@dataclass
 class Crowding:
-    """Jobs slow each other down by powers of two; changes are noted."""
+    """Jobs slow each other down by powers of two; what a model is told adds up."""
 
-    changes: list[Change] = field(default_factory=list)
+    running: set[int] = field(default_factory=set)
+    started: list[int] = field(default_factory=list)
 
     def speeds(self, change: Change) -> Iterator[tuple[int, float]]:
-        self.changes.append(change)
-        for job in change.running.tolist():
-            yield job, float(pace(len(change.running)))
+        assert set(change.ended.tolist()) <= self.running
+        self.running = self.running - set(change.ended.tolist()) | set(change.started.tolist())
+        assert set(change.running.tolist()) == self.running
+        self.started.extend(change.started.tolist())
+        return ((job, float(pace(len(change.running)))) for job in change.running.tolist())
 
 
 @given(jobs=small_workloads(), kill=st.booleans())
 def test_speeds_that_change_at_every_event_give_the_slow_schedule(jobs: Workload, kill: bool) -> None:
     rules = Rules(kill_at_limit=kill)
-    starts, ends = share_slowly(jobs, machine_of(jobs), pace, rules)
+    starts, ends = share_slowly(jobs, machine_of(jobs), rules)
     for scheduler in ("fcfs", PlainFcfs()):
         made = simulate(jobs, machine_of(jobs), scheduler, rules, execution=Crowding())
         assert made.start.tolist() == starts
@@ -109,40 +103,9 @@ def test_easy_sees_the_same_running_jobs_in_python_and_compiled_while_speeds_cha
 @given(jobs=small_workloads(following=True), backfill=st.sampled_from(Backfill), rules=rules)
 def test_a_model_is_told_who_started_who_ended_and_who_runs(jobs: Workload, backfill: Backfill, rules: Rules) -> None:
     model = Crowding()
-    scheduler = ListScheduler(FirstComeFirstServed(), backfill)
-    simulate(jobs, machine_of(jobs), scheduler, rules, execution=model)
-    running: set[int] = set()
-    for change in model.changes:
-        assert set(change.ended.tolist()) <= running
-        running = running - set(change.ended.tolist()) | set(change.started.tolist())
-        assert set(change.running.tolist()) == running
-    assert not running
-    assert sorted(job for change in model.changes for job in change.started.tolist()) == list(range(len(jobs)))
-
-
-def test_jobs_that_share_the_machine_end_as_computed_by_hand() -> None:
-    jobs = workload([(1, 0.0, 4.0, 1, 99.0), (2, 2.0, 3.0, 1, 99.0), (3, 2.0, 5.0, 1, 99.0)])
-    made = simulate(jobs, 3, execution=Sharing())
-    # Of 2, 3 and 5 s left at a third of the speed, 1 and 3 s are left at 8, at half the speed; 2 s are left at 10.
-    assert made.end.tolist() == pytest.approx([8.0, 10.0, 12.0])
-
-
-class Half:
-    """All jobs run at half their speed."""
-
-    def speeds(self, change: Change) -> Iterator[tuple[int, float]]:
-        return ((job, 0.5) for job in change.started.tolist())
-
-
-@given(jobs=small_workloads(), backfill=st.sampled_from(Backfill))
-def test_jobs_at_half_speed_take_twice_as_long_and_are_killed_at_their_limit(
-    jobs: Workload, backfill: Backfill
-) -> None:
-    scheduler = ListScheduler(FirstComeFirstServed(), backfill)
-    killed = simulate(jobs, machine_of(jobs), scheduler, execution=Half())
-    assert (killed.end - killed.start).tolist() == np.minimum(2 * jobs.run, jobs.estimate).tolist()
-    free = simulate(jobs, machine_of(jobs), scheduler, NOT_KILLED, execution=Half())
-    assert (free.end - free.start).tolist() == (2 * jobs.run).tolist()
+    simulate(jobs, machine_of(jobs), ListScheduler(FirstComeFirstServed(), backfill), rules, execution=model)
+    assert not model.running
+    assert sorted(model.started) == list(range(len(jobs)))
 
 
 class Pausing:
@@ -226,3 +189,107 @@ def test_a_pool_of_processors_has_no_hops() -> None:
     workload = Workload("one", np.array([1]), np.zeros(1), np.ones(1), np.array([2]), np.ones(1))
     with pytest.raises(UsageError, match="needs a platform with nodes"):
         simulate(workload, 4, execution=HopSlowdown(FatTree(1, 1, 4), 0.1))
+
+
+class Halves:
+    """Everybody has exactly the share of its units that its quota says."""
+
+    def speeds(self, change: Change) -> Iterator[tuple[int, float]]:
+        shares = dict.fromkeys(change.running.tolist(), 1.0)
+        for host, guest in change.guests.items():
+            shares[host], shares[guest.job] = 1 - guest.percent / 100, guest.percent / 100
+        return iter(shares.items())
+
+
+@dataclass
+class Script:
+    """Decides what is written down for a time, and notes what it sees."""
+
+    lines: dict[float, list[Decision]]
+    seen: list[tuple[float, int, dict[int, Guest]]] = field(default_factory=list)
+
+    name = "script"
+
+    def schedule(self, view: View) -> Iterator[Decision]:
+        yield from self.lines.get(view.now, [])
+        self.seen.append((view.now, view.free_processors, dict(view.guests)))
+
+
+def jobs_of(*jobs: tuple[int, float]) -> Workload:
+    """Return jobs of so many processors and seconds, all submitted at once."""
+    processors, run = zip(*jobs, strict=True)
+    times = np.array(run)
+    return Workload("jobs", np.arange(1, len(jobs) + 1), np.zeros(len(jobs)), times, np.array(processors), times)
+
+
+def test_a_guest_uses_its_hosts_units_and_then_holds_its_own() -> None:
+    script = Script({0.0: [Start(0), PlaceGuest(1, 0, 50)], 20.0: [Start(2)]})
+    done = simulate(jobs_of((8, 10.0), (4, 30.0), (4, 5.0)), 8, script, NOT_KILLED, execution=Halves())
+    # Half a second of work per second for 20 s, then the guest's other 20 s alone on the four that it asked for.
+    assert done.end.tolist() == [20.0, 40.0, 25.0]
+    assert script.seen == [(0.0, 0, {0: Guest(1, 50)}), (20.0, 0, {}), (25.0, 4, {}), (40.0, 8, {})]
+
+
+def test_host_and_guest_that_end_together_give_back_all_units_once() -> None:
+    script = Script({0.0: [Start(0), PlaceGuest(1, 0, 50)], 20.0: [Start(2)]})
+    done = simulate(jobs_of((8, 10.0), (8, 10.0), (8, 1.0)), 8, script, NOT_KILLED, execution=Halves())
+    assert done.end.tolist() == [20.0, 20.0, 21.0]
+    assert script.seen[-1] == (21.0, 8, {})
+
+
+class Weather:
+    """All jobs stand still every other ten seconds."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def speeds(self, change: Change) -> Iterator[tuple[int, float]]:
+        self.now = change.now
+        return ((job, float(change.now % 20 < 10)) for job in change.running.tolist())
+
+    def next_change(self) -> float:
+        return 10 * (self.now // 10 + 1)
+
+
+def test_speeds_of_a_staged_model_change_between_events() -> None:
+    weather = Weather()
+    script = Script({0.0: [Start(0)], 10.0: [Start(1)]})
+    done = simulate(jobs_of((1, 25.0), (1, 5.0)), 2, script, NOT_KILLED, execution=weather)
+    assert done.end.tolist() == [45.0, 25.0]
+    assert [now for now, _, _ in script.seen] == [0.0, 10.0, 20.0, 25.0, 30.0, 40.0, 45.0]
+
+
+@dataclass
+class Stuck:
+    """Says that speeds change at a time, which may have passed."""
+
+    at: float
+    name = "stuck"
+
+    def speeds(self, change: Change) -> Iterator[tuple[int, float]]:
+        return iter(())
+
+    def next_change(self) -> float:
+        return self.at
+
+
+@pytest.mark.parametrize("at", [-1.0, 0.0, float("nan")])
+def test_a_model_that_goes_back_in_time_is_named(at: float) -> None:
+    with pytest.raises(SchedulerError, match=f"stuck changes speeds at {at:g} s, which is not after 0 s"):
+        simulate(jobs_of((1, 25.0)), 2, "fcfs", NOT_KILLED, execution=Stuck(at))
+
+
+@pytest.mark.parametrize("platform", [Platform.whole_nodes(8), Platform.pool(8)], ids=["nodes", "pool"])
+def test_guests_need_a_pool_and_a_model_for_them(platform: Platform) -> None:
+    script = Script({0.0: [Start(0), PlaceGuest(1, 0, 50)]})
+    execution = Halves() if platform.has_nodes else None
+    with pytest.raises(SchedulerError, match="script shares units: that needs a pool, and an execution model for it"):
+        simulate(jobs_of((8, 10.0), (4, 30.0)), platform, script, NOT_KILLED, execution=execution)
+
+
+def test_the_machine_is_used_by_who_holds_it_not_by_guests() -> None:
+    script = Script({0.0: [Start(0), PlaceGuest(1, 0, 50)]})
+    done = simulate(jobs_of((8, 10.0), (4, 30.0)), 8, script, NOT_KILLED, execution=Halves())
+    assert done.held_from is not None
+    assert done.held_from.tolist() == [0.0, 20.0]
+    assert measure(done).machine.utilization == (8 * 20 + 4 * 20) / (8 * 40)

@@ -36,14 +36,7 @@ def bursts(seed: int, n_jobs: int) -> Workload:
     processors = np.minimum(MACHINE, 2 ** rng.integers(0, 7, n_jobs) + rng.integers(0, 3, n_jobs))
     submit = np.sort(rng.integers(0, 3, n_jobs)) * (run_s * processors).sum() / MACHINE * 0.2
     estimate = np.round(run_s * rng.choice([0.5, 1.0, 1.0, 4.0], n_jobs))
-    return Workload(
-        name="bursts",
-        ids=np.arange(n_jobs),
-        submit=submit,
-        run=run_s,
-        processors=processors,
-        estimate=np.maximum(1.0, estimate),
-    )
+    return Workload("bursts", np.arange(n_jobs), submit, run_s, processors, np.maximum(1.0, estimate))
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.schedulers import promise
 from support.simulations import machine_of, small_workloads
-from support.workloads import MACHINE, random_workload, workload
+from support.workloads import MACHINE, random_workload
 
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.kernels.conservative import AT_A_TIME, run_conservative
@@ -19,7 +19,6 @@ from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed, LargestFirst, ShortestJobFirst
 
 FCFS = FirstComeFirstServed()
-EASY = ListScheduler(FCFS, Backfill.EASY)
 CONSERVATIVE = ListScheduler(FCFS, Backfill.CONSERVATIVE, compression=False)
 event_orders = st.sampled_from(EventOrder)
 backfill_orders: st.SearchStrategy[QueueOrder | None] = st.sampled_from([None, ShortestJobFirst(), LargestFirst()])
@@ -41,47 +40,24 @@ class Promises:
             assert simulation.state.clock["shadow"][0] == shadow
 
 
-def assert_no_head_is_late(jobs: Workload, scheduler: ListScheduler, rules: Rules) -> None:
-    promises = Promises()
+exact_or_killed = st.one_of(
+    st.tuples(small_workloads(exact=True), st.booleans()), st.tuples(small_workloads(following=True), st.just(True))
+)
+
+
+@given(
+    case=exact_or_killed,
+    event_order=event_orders,
+    order=backfill_orders,
+)
+def test_the_easy_head_is_never_late_with_exact_estimates_or_when_jobs_are_killed_at_their_limit(
+    case: tuple[Workload, bool], event_order: EventOrder, order: QueueOrder | None
+) -> None:
+    (jobs, kill), promises = case, Promises()
+    scheduler, rules = ListScheduler(FCFS, Backfill.EASY, order), Rules(event_order, kill)
     schedule = simulate(jobs, machine_of(jobs), scheduler, rules, observer=promises)
     for job, time in promises.first.items():
         assert schedule.start[job] <= time
-
-
-@given(jobs=small_workloads(exact=True), event_order=event_orders, kill=st.booleans(), order=backfill_orders)
-def test_the_easy_head_is_never_late_with_exact_estimates(
-    jobs: Workload, event_order: EventOrder, kill: bool, order: QueueOrder | None
-) -> None:
-    assert_no_head_is_late(jobs, ListScheduler(FCFS, Backfill.EASY, order), Rules(event_order, kill))
-
-
-@given(jobs=small_workloads(following=True), event_order=event_orders, order=backfill_orders)
-def test_the_easy_head_is_never_late_when_jobs_are_killed_at_their_limit(
-    jobs: Workload, event_order: EventOrder, order: QueueOrder | None
-) -> None:
-    assert_no_head_is_late(jobs, ListScheduler(FCFS, Backfill.EASY, order), Rules(event_order))
-
-
-# Job 1 runs 9 s beyond its estimate, so that job 2, which needs the whole machine, cannot start at 5.
-LATE = workload([(1, 0.0, 14.0, 1, 5.0), (2, 1.0, 5.0, 2, 5.0), (3, 2.0, 4.0, 1, 4.0)])
-
-
-def test_the_easy_head_is_late_when_a_job_runs_beyond_its_estimate() -> None:
-    promises = Promises()
-    schedule = simulate(LATE, 2, EASY, Rules(kill_at_limit=False), observer=promises)
-    assert promises.first[1] == 5.0
-    assert schedule.start.tolist() == [0.0, 14.0, 19.0]
-    assert simulate(LATE, 2, EASY).start.tolist() == [0.0, 5.0, 10.0]
-
-
-def test_first_fit_promises_nothing() -> None:
-    # Two jobs of one processor each keep the job of two from starting for as long as such jobs come.
-    small = [(i, float(2 * i), 4.0, 1, 4.0) for i in range(10)]
-    jobs = workload([*small, (99, 1.0, 1.0, 2, 1.0)])
-    waits = {}
-    for backfill in (Backfill.FIRST_FIT, Backfill.EASY):
-        waits[backfill] = simulate(jobs, 2, ListScheduler(FCFS, backfill)).start[jobs.ids == 99][0] - 1
-    assert waits == {Backfill.FIRST_FIT: 21.0, Backfill.EASY: 3.0}
 
 
 class Reservations:
@@ -93,6 +69,7 @@ class Reservations:
 
     def __call__(self, simulation: Simulation) -> None:
         reserved = simulation.view.reserved
+        assert np.isfinite(reserved[simulation.view.queue]).all(), "everybody has one from submission on"
         known = np.isfinite(self.first)
         self.moved |= bool((reserved[known] != self.first[known]).any())
         self.first = np.where(known, self.first, reserved)
@@ -108,14 +85,6 @@ def test_a_conservative_reservation_never_moves_and_is_kept_to_the_second(
     assert schedule.start.tolist() == reservations.first.tolist()
 
 
-@given(jobs=small_workloads(), event_order=event_orders)
-def test_everybody_has_a_reservation_from_submission_on(jobs: Workload, event_order: EventOrder) -> None:
-    def look(simulation: Simulation) -> None:
-        assert np.isfinite(simulation.view.reserved[simulation.view.queue]).all()
-
-    simulate(jobs, machine_of(jobs), CONSERVATIVE, Rules(event_order), observer=look)
-
-
 @given(jobs=small_workloads(), compression=st.booleans(), event_order=event_orders, kill=st.booleans())
 def test_nobody_is_promised_more_than_there_is(
     jobs: Workload, compression: bool, event_order: EventOrder, kill: bool
@@ -129,29 +98,6 @@ def test_nobody_is_promised_more_than_there_is(
             assert left.min() >= 0
 
     simulate(jobs, machine_of(jobs), scheduler, Rules(event_order, kill), observer=look)
-
-
-@pytest.mark.parametrize(("compression", "start"), [(False, 10.0), (True, 2.0)])
-def test_compression_moves_reservations_forward_when_a_job_ends_early(compression: bool, start: float) -> None:
-    jobs = workload([(1, 0.0, 2.0, 2, 10.0), (2, 1.0, 5.0, 2, 5.0)])
-    scheduler = ListScheduler(FCFS, Backfill.CONSERVATIVE, compression=compression)
-    assert simulate(jobs, 2, scheduler).start.tolist() == [0.0, start]
-
-
-def test_conservative_backfilling_delays_no_job_where_easy_delays_the_second() -> None:
-    # Job 4 ends after job 3 could start, and takes only what job 2, the head, leaves over.
-    jobs = workload([(1, 0.0, 10.0, 3, 10.0), (2, 1.0, 10.0, 2, 10.0), (3, 2.0, 5.0, 4, 5.0), (4, 3.0, 30.0, 1, 30.0)])
-    assert simulate(jobs, 4, EASY).start.tolist() == [0.0, 10.0, 33.0, 3.0]
-    assert simulate(jobs, 4, CONSERVATIVE).start.tolist() == [0.0, 10.0, 20.0, 25.0]
-
-
-@pytest.mark.parametrize(("third", "starts"), [(1.0, [0.0, 15.0, 10.0]), (2.0, [0.0, 10.0, 20.0])])
-def test_jobs_that_arrive_together_are_promised_times_in_the_order_of_the_queue(
-    third: float, starts: list[float]
-) -> None:
-    jobs = workload([(1, 0.0, 10.0, 2, 10.0), (2, 1.0, 10.0, 2, 10.0), (3, third, 5.0, 2, 5.0)])
-    shortest_first = ListScheduler(ShortestJobFirst(), Backfill.CONSERVATIVE)
-    assert simulate(jobs, 2, shortest_first).start.tolist() == starts
 
 
 AT_ONCE = replace(random_workload(600, 0), submit=np.zeros(600))

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.schedulers import Wavering
-from support.simulations import lengths, machine_of, most_in_use, rules, small_workloads
+from support.simulations import lengths, most_in_use, rules, small_workloads
 from support.workloads import workload
 
 from allocopt.arrays import IntArray
@@ -63,7 +62,7 @@ def test_a_view_knows_who_may_be_backfilled(case: Case, rules: Rules, seed: int)
 
 
 @given(case=cases(), scheduler=schedulers, rules=rules, allocator=allocators)
-def test_what_is_free_on_a_node_is_what_no_running_job_holds(
+def test_what_is_free_on_a_node_is_what_no_running_job_holds_and_several_jobs_fit_as_each_does(
     case: Case, scheduler: ListScheduler, rules: Rules, allocator: Allocator
 ) -> None:
     def look(simulation: Simulation) -> None:
@@ -80,33 +79,12 @@ def test_what_is_free_on_a_node_is_what_no_running_job_holds(
         assert free.sum(axis=0).tolist() == view.free.tolist()
         whole = (free == case.platform.capacity).all(axis=1)
         assert view.idle_nodes.tolist() == np.flatnonzero(whole).tolist()
+        everybody, spare = np.arange(len(case.jobs)), view.free - 1
+        assert view.fitting(everybody).tolist() == [view.fits(job) for job in everybody.tolist()]
+        assert view.fitting(everybody, spare).tolist() == (view.request <= spare).all(axis=1).tolist()
 
     demands = {"gpus": case.gpus}
     simulate(case.jobs, case.platform, scheduler, rules, demands=demands, allocator=allocator, observer=look)
-
-
-@given(jobs=small_workloads(), scheduler=schedulers, rules=rules, allocator=allocators)
-def test_a_whole_node_belongs_to_one_job_at_a_time(
-    jobs: Workload, scheduler: ListScheduler, rules: Rules, allocator: Allocator
-) -> None:
-    machine = machine_of(jobs)
-    schedule = simulate(jobs, Platform.whole_nodes(machine), scheduler, rules, allocator=allocator)
-    assert schedule.nodes is not None
-    holds = np.zeros((len(jobs), machine), dtype=np.int64)
-    for job, nodes in enumerate(schedule.nodes):
-        assert len(set(nodes.tolist())) == len(nodes) == jobs.processors[job]
-        holds[job, nodes] = 1
-    for node in range(machine):
-        assert most_in_use(schedule.start, schedule.end, holds[:, node]) <= 1
-
-
-@given(jobs=small_workloads(), scheduler=schedulers, rules=rules)
-def test_nodes_change_no_start_time(jobs: Workload, scheduler: ListScheduler, rules: Rules) -> None:
-    pool, nodes = (
-        simulate(jobs, platform, scheduler, rules).start.tolist()
-        for platform in (machine_of(jobs), Platform.whole_nodes(machine_of(jobs)))
-    )
-    assert pool == nodes
 
 
 def test_a_job_waits_for_the_resource_that_is_short() -> None:
@@ -127,25 +105,3 @@ def test_the_user_with_the_lowest_dominant_share_comes_first() -> None:
     with_gpu = simulate(jobs, platform, "drf", demands={"gpus": np.array([0, 1, 0, 0, 0])})
     assert with_gpu.start.tolist() == [0.0, 0.0, 0.0, 8.0, 5.0]
     assert simulate(jobs, platform, "drf").start.tolist() == [0.0, 0.0, 0.0, 5.0, 8.0]
-
-
-@pytest.mark.parametrize("allocator", [DepthFirst(), BreadthFirst()], ids=["depth", "breadth"])
-def test_nodes_are_given_back_when_a_job_ends(allocator: Allocator) -> None:
-    jobs = workload([(1, 0.0, 5.0, 3, 5.0), (2, 0.0, 5.0, 3, 5.0), (3, 5.0, 5.0, 2, 5.0), (4, 6.0, 1.0, 1, 1.0)])
-    made = simulate(jobs, Platform.whole_nodes(3), FCFS, allocator=allocator)
-    assert made.nodes is not None
-    assert made.start.tolist() == [0.0, 5.0, 10.0, 10.0]
-    assert [nodes.tolist() for nodes in made.nodes] == [[0, 1, 2], [0, 1, 2], [0, 1], [2]]
-
-
-@given(case=cases(), rules=rules)
-def test_several_jobs_fit_as_each_of_them_does(case: Case, rules: Rules) -> None:
-    everybody = np.arange(len(case.jobs))
-
-    def fit_alike(simulation: Simulation) -> None:
-        view = simulation.view
-        assert view.fitting(everybody).tolist() == [view.fits(job) for job in everybody.tolist()]
-        spare = view.free - 1
-        assert view.fitting(everybody, spare).tolist() == (view.request <= spare).all(axis=1).tolist()
-
-    simulate(case.jobs, case.platform, FCFS, rules, demands={"gpus": case.gpus}, observer=fit_alike)

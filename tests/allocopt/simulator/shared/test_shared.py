@@ -1,10 +1,11 @@
 """Jobs that share nodes: the kernel schedules as the slow simulation does, and no node is ever overcommitted."""
 
+import contextlib
 import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
@@ -13,8 +14,8 @@ from allocopt.cluster.named import Switch, tree_of_switches
 from allocopt.cluster.request import ClusterRequest, Request
 from allocopt.errors import InvalidProblemError
 from allocopt.simulator.rules import Backfill
-from allocopt.simulator.shared.simulation import PlacedBySolver, SharedRules, SharedSchedule, new_shared, run_shared
-from allocopt.simulator.shared.state import Allocation
+from allocopt.simulator.shared.simulation import PlacedBySolver, SharedSchedule, run_shared
+from allocopt.simulator.shared.state import Allocation, SharedRules, new_shared
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import get_solver
 
@@ -52,13 +53,13 @@ class SlowShared:
     allocation: Allocation
     backfill: Backfill
     depth: int
+    queue: list[int] = field(default_factory=list)
     running: list[_Running] = field(default_factory=list)
     plans: dict[int, _Plan] = field(default_factory=dict)
+    started: dict[int, tuple[float, dict[int, int]]] = field(default_factory=dict)
 
     def simulate(self) -> dict[int, tuple[float, dict[int, int]]]:
         """Return start and tasks by node of every job that starts."""
-        started: dict[int, tuple[float, dict[int, int]]] = {}
-        queue: list[int] = []
         coming = list(range(len(self.submit)))
         walk = math.inf
         while coming or self.running:
@@ -72,18 +73,18 @@ class SlowShared:
                     useful = self.requests[self.request[plan.job]].masks.any(axis=0)
                     plan.is_stale |= any(useful[node] for node in one.tasks)
             while coming and self.submit[coming[0]] == now:
-                queue.append(coming.pop(0))
-            queue.sort(key=lambda job: int(self.rank[job]))
-            self.look(now, queue, started)
+                self.queue.append(coming.pop(0))
+            self.queue.sort(key=lambda job: int(self.rank[job]))
+            self.look(now)
             if walk <= now:
-                planned = self.walk(now, queue, started)
+                planned = self.walk(now)
                 walk = math.ceil(planned / PERIOD_S) * PERIOD_S if planned < math.inf else math.inf
-        return started
+        return self.started
 
-    def look(self, now: float, queue: list[int], started: dict[int, tuple[float, dict[int, int]]]) -> None:
+    def look(self, now: float) -> None:
         """Start jobs without backfilling, or beside the reservations of the partitions."""
         blocked: dict[int, _Plan | None] = {}
-        for job in list(queue):
+        for job in list(self.queue):
             request = self.requests[self.request[job]]
             if request.partition in blocked and self.backfill is not Backfill.EASY:
                 continue
@@ -95,8 +96,7 @@ class SlowShared:
             ]
             tasks = self.choose(request, tables)
             if tasks:
-                queue.remove(job)
-                started[job] = self.start(job, now, tasks)
+                self.start(job, now, tasks)
             elif request.partition not in blocked:
                 plan = self.plans.get(request.partition)
                 if self.backfill is Backfill.EASY and (
@@ -107,16 +107,17 @@ class SlowShared:
                 blocked[request.partition] = plan if self.backfill is Backfill.EASY else None
         self.plans = {partition: plan for partition, plan in self.plans.items() if partition in blocked}
 
-    def start(self, job: int, now: float, tasks: dict[int, int]) -> tuple[float, dict[int, int]]:
+    def start(self, job: int, now: float, tasks: dict[int, int]) -> None:
+        self.queue.remove(job)
+        self.started[job] = now, tasks
         request, end, expected = self.requests[self.request[job]], now + self.run[job], now + self.estimate[job]
         self.running.append(_Running(job, request, end, expected, tasks))
-        return now, tasks
 
-    def walk(self, now: float, queue: list[int], started: dict[int, tuple[float, dict[int, int]]]) -> float:
+    def walk(self, now: float) -> float:
         """Start jobs that fit beside the reservations of all before them; return the first time that is planned."""
         slots: list[tuple[float, float, set[int]]] = []
         planned = math.inf
-        for job in list(queue):
+        for job in list(self.queue):
             opens = now
             while opens < math.inf:
                 since, until = opens, opens + self.estimate[job]
@@ -128,8 +129,7 @@ class SlowShared:
                 if not tasks or begin > opens:
                     continue
                 if begin <= now:
-                    queue.remove(job)
-                    started[job] = self.start(job, now, tasks)
+                    self.start(job, now, tasks)
                     break
                 first, last = (math.floor(time / 60) * 60.0 for time in (begin, begin + self.estimate[job]))
                 last = max(last, first + 60.0)
@@ -291,45 +291,34 @@ def clusters(draw: st.DrawFn) -> Cluster:
 def requests(draw: st.DrawFn, cluster: Cluster) -> Request:
     least = draw(st.integers(1, 3))
     return Request(
-        draw(st.none() | st.integers(1, 6)),
-        least,
-        draw(st.none() | st.integers(least, 4)),
-        draw(st.none() | st.integers(1, 4)),
-        draw(st.sampled_from([0, 1, 2])),
-        draw(st.sampled_from([None, 3, 10])),
+        draw(st.none() | st.integers(1, 6)), least, draw(st.none() | st.integers(least, 4)),
+        draw(st.none() | st.integers(1, 4)), draw(st.sampled_from([0, 1, 2])), draw(st.sampled_from([None, 3, 10])),
         gpus_per_node=draw(st.sampled_from([(), (("", 1),), (("a", 1),)])),
         partition=draw(st.sampled_from([None, *(one.name for one in cluster.partitions)])),
-        constraint=draw(st.sampled_from([None, "x", "x|y", "[x|y]", "x&y"])),
-        is_exclusive=draw(st.booleans()),
-    )
+        constraint=draw(st.sampled_from([None, "x", "x|y", "[x|y]", "x&y"])), is_exclusive=draw(st.booleans()),
+    )  # fmt: skip
 
 
 @st.composite
-def simulations(draw: st.DrawFn) -> SlowShared | None:
-    cluster = draw(clusters())
-    made = []
-    for _ in range(draw(st.integers(1, 4))):
-        try:
-            made.append(draw(requests(cluster)).on(cluster))
-        except InvalidProblemError:
-            continue
-    if not made:
-        return None
-    jobs = draw(st.integers(1, 14))
-    estimate = np.array([draw(st.sampled_from([3.0, 5.0, 20.0, 70.0, 100.0, 250.0])) for _ in range(jobs)])
-    run = np.array([draw(st.sampled_from([1.0, 3.0, 5.0, 30.0, 100.0])) for _ in range(jobs)])
+def simulations(draw: st.DrawFn) -> SlowShared:
+    cluster, made = draw(clusters()), []
+    for request in draw(st.lists(requests(cluster), min_size=1, max_size=4)):
+        with contextlib.suppress(InvalidProblemError):
+            made.append(request.on(cluster))
+    assume(made)
+    n = draw(st.integers(1, 14))
+
+    def column(*values: float) -> FloatArray:
+        return np.array(draw(st.lists(st.sampled_from(values), min_size=n, max_size=n)))
+
+    estimate, run = column(3.0, 5.0, 20.0, 70.0, 100.0, 250.0), column(1.0, 3.0, 5.0, 30.0, 100.0)
     return SlowShared(
-        cluster,
-        made,
-        np.array([draw(st.integers(0, len(made) - 1)) for _ in range(jobs)]),
-        np.sort(np.array([float(draw(st.integers(0, 12))) for _ in range(jobs)])),
-        run if draw(st.booleans()) else np.minimum(run, estimate),
-        estimate,
-        np.array(draw(st.permutations(range(jobs)) if draw(st.booleans()) else st.just(range(jobs)))),
-        draw(st.sampled_from(Allocation)),
-        draw(st.sampled_from([Backfill.NONE, Backfill.EASY, Backfill.CONSERVATIVE])),
+        cluster, made, column(*range(len(made))).astype(np.int64), np.sort(column(*map(float, range(13)))),
+        run if draw(st.booleans()) else np.minimum(run, estimate), estimate,
+        np.array(draw(st.permutations(range(n)) if draw(st.booleans()) else st.just(range(n)))),
+        draw(st.sampled_from(Allocation)), draw(st.sampled_from([Backfill.NONE, Backfill.EASY, Backfill.CONSERVATIVE])),
         draw(st.sampled_from([1, 3, 100])),
-    )
+    )  # fmt: skip
 
 
 def run(slow: SlowShared, solver: str | None = None) -> SharedSchedule:
@@ -360,11 +349,8 @@ def check_no_node_is_overcommitted(slow: SlowShared, schedule: SharedSchedule) -
         assert ((alone < 1000) | (alone == 1000)).all()
 
 
-@settings(deadline=None)
 @given(simulations())
-def test_the_kernel_schedules_as_the_slow_simulation_does_and_overcommits_nothing(slow: SlowShared | None) -> None:
-    if slow is None:
-        return
+def test_the_kernel_schedules_as_the_slow_simulation_does_and_overcommits_nothing(slow: SlowShared) -> None:
     schedule, expected = run(slow), slow.simulate()
     assert len(expected) == len(slow.submit)
     for job, (start, tasks) in expected.items():
@@ -372,11 +358,8 @@ def test_the_kernel_schedules_as_the_slow_simulation_does_and_overcommits_nothin
     check_no_node_is_overcommitted(slow, schedule)
 
 
-@settings(deadline=None)
 @given(simulations())
-def test_nodes_chosen_by_a_solver_are_kept_and_overcommit_nothing(slow: SlowShared | None) -> None:
-    if slow is None:
-        return
+def test_nodes_chosen_by_a_solver_are_kept_and_overcommit_nothing(slow: SlowShared) -> None:
     by_rule, by_solver = run(replace(slow, allocation=Allocation.LOWEST_SWITCH)), run(slow, "cons-tres")
     check_no_node_is_overcommitted(slow, by_solver)
     if slow.allocation is Allocation.LOWEST_SWITCH:

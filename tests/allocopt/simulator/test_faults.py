@@ -1,4 +1,4 @@
-"""A scheduler that breaks a rule, raises or waits for ever is named, with the job and the time; nothing hangs."""
+"""A part that breaks a rule, raises or waits for ever is named, with job and time, and a bad workload is refused."""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -9,12 +9,17 @@ import numpy as np
 import pytest
 from support.workloads import workload
 
+from allocopt.arrays import IntArray
 from allocopt.cluster.platform import Platform
+from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.simulator import engine
+from allocopt.simulator.execution import Change
+from allocopt.simulator.placement import DepthFirst, Share
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.scheduler import Reserve, SchedulerError, Start, Wait
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
+from allocopt.traces.workload import Workload
 
 JOBS = workload([(7, 0.0, 5.0, 2, 5.0), (8, 1.0, 5.0, 2, 5.0), (9, 2.0, 5.0, 1, 5.0)])
 WHOLE = Platform.whole_nodes(3)
@@ -39,33 +44,28 @@ def fails(decide: Callable[[View], Any], message: str, platform: Platform | int 
     return caught.value
 
 
-def test_a_scheduler_that_raises_is_named_with_its_exception_as_the_cause() -> None:
-    def divide(view: View) -> float:
-        return view.now / 0
+def raising(error: BaseException) -> Callable[[View], Iterable[Start]]:
+    """Decide one thing, then raise."""
 
-    error = fails(divide, "mine raised ZeroDivisionError: .* at time 0 s")
-    assert isinstance(error.__cause__, ZeroDivisionError)
-
-
-def test_a_scheduler_that_raises_between_two_decisions_is_named() -> None:
     def decide(view: View) -> Iterable[Start]:
         yield Start(0)
-        raise KeyError("lost")
+        raise error
 
-    assert isinstance(fails(decide, "mine raised KeyError: 'lost'").__cause__, KeyError)
+    return decide
 
 
-def test_an_interrupt_is_not_taken_for_a_fault() -> None:
-    def interrupt(view: View) -> Iterable[Start]:
-        raise KeyboardInterrupt
-
+def test_a_scheduler_that_raises_is_named_with_its_exception_as_the_cause_unless_it_is_interrupted() -> None:
+    assert isinstance(fails(lambda view: view.now / 0, "mine raised Zero.* at time 0 s").__cause__, ZeroDivisionError)
+    assert isinstance(fails(raising(KeyError("lost")), "mine raised KeyError: 'lost'").__cause__, KeyError)
     with pytest.raises(KeyboardInterrupt):
-        simulate(JOBS, 2, Mine(interrupt))
+        simulate(JOBS, 2, Mine(raising(KeyboardInterrupt())))
 
 
 @pytest.mark.parametrize(
     ("decide", "message"),
     [
+        *((lambda _, fault=fault: [fault], "which is no decision") for fault in (0, "x", None, 3.5, (0, None))),
+        *((lambda _, answer=answer: answer, "mine raised TypeError") for answer in (None, 3, Start)),
         (lambda view: [Start(0), Start(0)], "mine at time 0 s: job 7 is started twice, first at 0 s"),
         (lambda view: [Start(0)], "mine at time 1 s: job 7 is started twice, first at 0 s"),
         (lambda view: [Start(2)], "mine at time 0 s: job 9 is started before it is submitted"),
@@ -86,16 +86,6 @@ def test_a_decision_that_cannot_be_taken_is_named_with_job_and_time(
     decide: Callable[[View], Any], message: str
 ) -> None:
     fails(decide, message)
-
-
-@pytest.mark.parametrize("decision", [0, "x", None, 3.5, (0, None)], ids=repr)
-def test_what_is_no_decision_is_shown(decision: object) -> None:
-    fails(lambda view: [decision], "which is no decision")
-
-
-@pytest.mark.parametrize("answer", [None, 3, Start], ids=str)
-def test_an_answer_without_decisions_is_a_fault(answer: object) -> None:
-    fails(lambda view: answer, "mine raised TypeError")
 
 
 @pytest.mark.parametrize("time", [0.0, -1.0, float("nan")])
@@ -121,21 +111,18 @@ def test_a_scheduler_that_only_waits_while_jobs_come_is_stopped(monkeypatch: pyt
         simulate(jobs, 2, Mine(lambda view: [Wait(view.now + 1)]))
 
 
-def test_a_scheduler_that_wants_to_be_called_for_ever_is_not_called_after_the_last_job() -> None:
-    def decide(view: View) -> Iterable[Start | Wait]:
-        yield from (Start(job) for job in view.queue if view.fits(job))
-        yield Wait(view.now + 1)
+@dataclass
+class Pace:
+    """A model that answers what a test wants it to."""
 
-    assert simulate(JOBS, 9, Mine(decide)).end.tolist() == [5.0, 6.0, 7.0]
+    answer: Callable[[Change], Any]
+    name: str = "pace"
+
+    def speeds(self, change: Change) -> Any:
+        return self.answer(change)
 
 
-class Still:
-    """No job makes progress."""
-
-    name = "still"
-
-    def speeds(self, change: Any) -> list[tuple[int, float]]:
-        return [(job, 0.0) for job in change.started.tolist()]
+STILL = Pace(lambda change: [(job, 0.0) for job in change.started.tolist()])
 
 
 @pytest.mark.parametrize("waits", [False, True], ids=["returns", "waits"])
@@ -146,7 +133,7 @@ def test_jobs_that_stand_still_for_ever_are_named(waits: bool) -> None:
             yield Wait(view.now + 10)
 
     with pytest.raises(SchedulerError, match="job 7"):
-        simulate(JOBS, 9, Mine(decide), Rules(kill_at_limit=False), execution=Still())
+        simulate(JOBS, 9, Mine(decide), Rules(kill_at_limit=False), execution=STILL)
 
 
 def choose(*nodes: int) -> Callable[[View], list[Start]]:
@@ -218,3 +205,124 @@ def test_nodes_of_one_unit_of_each_resource_can_be_chosen() -> None:
     platform = Platform(("cores", "gpus"), np.ones((2, 2), dtype=np.int64))
     made = simulate(JOBS, platform, Mine(both_nodes), demands={"gpus": np.array([1, 2, 1])})
     assert made.start.tolist() == [0.0, 5.0, 10.0]
+
+
+@dataclass
+class Ally:
+    """An allocator that gives every job what a test wants it to."""
+
+    answer: Callable[[IntArray], Any]
+    name: str = "ally"
+
+    def place(self, names: list[str], request: IntArray, free: IntArray) -> Any:
+        return self.answer(request)
+
+
+def share(*nodes: int, units: int = 1) -> Share:
+    return Share(np.array(nodes, dtype=np.int64), np.full((len(nodes), 1), units))
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda request: 1 / 0, "raised ZeroDivisionError"),
+        (lambda request: [share(0)] * len(request), "job 7 gets 1 nodes, it asks for 2"),
+        (lambda request: [share(0, 0)], "job 7 gets a node twice"),
+        *((lambda _, at=at: [share(0, at)], f"job 7 gets node {at}, nodes are numbered 0 to 2") for at in (5, -1)),
+        *((lambda _, units=units: [share(0, 1, units=units)], "job 7") for units in (2, -1, 0)),
+        (lambda request: [], "places 0 jobs where 1 have started"),
+        (lambda request: [share(0, 1)] * 2, "places 2 jobs where 1 have started"),
+        *((lambda _, fault=fault: fault, "") for fault in (None, [3], [([0.5, 1.0], [[1], [1]])])),
+        *((lambda _, fault=fault: fault, "") for fault in ([([0, 1], [1, 1])], [([[0, 1]], [[1], [1]])])),
+    ],
+)
+def test_what_an_allocator_cannot_give_is_refused(answer: Callable[[IntArray], Any], message: str) -> None:
+    with pytest.raises(SchedulerError, match=f"ally.*{message}") as caught:
+        simulate(JOBS, Platform.whole_nodes(3), "fcfs", allocator=Ally(answer))
+    assert ("ZeroDivision" in message) == isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda change: 1 / 0, "raised ZeroDivisionError"),
+        *(
+            (lambda _, speed=speed: [(0, speed)], f"gives job 7 speed {speed}, must be a running job's, >= 0")
+            for speed in (-1.0, float("nan"), float("inf"))
+        ),
+        (lambda change: [(2, 1.0)], "gives job 9 speed 1.0"),
+        *((lambda _, job=job: [(job, 1.0)], f"names job number {job}") for job in (99, -1, 3)),
+        *((lambda _, fault=fault: fault, "raised") for fault in (None, [1], [(0, "x")], [("x", 1.0)], [(0,)])),
+    ],
+)
+def test_a_speed_that_cannot_be_is_refused(answer: Callable[[Change], Any], message: str) -> None:
+    with pytest.raises(SchedulerError, match=f"pace.*{message}") as caught:
+        simulate(JOBS, 2, "fcfs", execution=Pace(answer))
+    assert ("ZeroDivision" in message) == isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_a_job_of_speed_zero_is_killed_at_its_limit() -> None:
+    made = simulate(JOBS, 2, execution=STILL)
+    assert made.end.tolist() == [5.0, 10.0, 15.0]
+
+
+def test_an_allocator_that_scribbles_on_what_it_is_shown_changes_nothing() -> None:
+    class Scribbler:
+        def place(self, names: list[str], request: IntArray, free: IntArray) -> list[Share]:
+            nodes = np.flatnonzero(free[:, 0])[: int(request[0, 0])]
+            free[:] = 100
+            return [Share(nodes, np.ones((len(nodes), 1), dtype=np.int64))]
+
+    schedule = simulate(JOBS, Platform.whole_nodes(5), "fcfs", allocator=Scribbler())
+    assert schedule.nodes is not None
+    assert [nodes.tolist() for nodes in schedule.nodes] == [[0, 1], [2, 3], [4]]
+
+
+LARGE = workload([(7, 0.0, 5.0, 2, 5.0), (8, 1.0, 5.0, 4, 5.0), (9, 2.0, 5.0, 3, 5.0)])
+TWO_RESOURCES = Platform(("cores", "gpus"), np.array([[8, 2]]), has_nodes=False)
+
+
+NOTHING = np.empty(0, dtype=np.int64)
+EMPTY = Workload("nothing", NOTHING, 0.0 * NOTHING, 0.0 * NOTHING, NOTHING, 0.0 * NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "platform", "given", "message"),
+    [
+        (LARGE, 3, {}, "job 8: asks for 4 processors, the machine has 3"),
+        (LARGE, Platform.whole_nodes(3), {}, "job 8: asks for 4 nodes, the machine has 3"),
+        (LARGE, TWO_RESOURCES, {"demands": {"gpus": np.array([0, 2, 3])}}, "job 9: asks for 3 gpus, the machine has 2"),
+        (LARGE, TWO_RESOURCES, {"demands": {"gpus": np.array([0, 2, -1])}}, "job 9: asks for -1 gpus"),
+        (EMPTY, 3, {}, "nothing holds no jobs"),
+    ],
+)
+def test_jobs_that_can_never_run_are_named(
+    jobs: Workload, platform: Platform | int, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidProblemError, match=message):
+        simulate(jobs, platform, **given)
+
+
+WHOLE_NUMBERS = "'gpus' must be 3 whole numbers"
+
+
+@pytest.mark.parametrize(
+    ("platform", "given", "message"),
+    [
+        (TWO_RESOURCES, {"demands": {"gpus": np.array([1])}}, WHOLE_NUMBERS),
+        (TWO_RESOURCES, {"demands": {"gpus": np.array([0.5, 0.5, 0.0])}}, WHOLE_NUMBERS),
+        (TWO_RESOURCES, {"demands": {"gpus": np.ones((3, 1), dtype=np.int64)}}, WHOLE_NUMBERS),
+        (TWO_RESOURCES, {"demands": {"tpus": np.array([0, 0, 0])}}, "'tpus'.*gpus"),
+        (8, {"demands": {"gpus": np.array([0, 0, 0])}}, "'gpus'.*none"),
+        (4, {"scheduler": "fcsf"}, "no policy 'fcsf'; did you mean 'fcfs'"),
+        (4, {"scheduler": object()}, "no method `schedule`"),
+        (4, {"allocator": DepthFirst()}, "an allocator needs a platform with nodes"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(platform: Platform | int, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        simulate(LARGE, platform, **given)
+
+
+def test_the_size_of_a_pool_may_be_a_numpy_integer() -> None:
+    assert simulate(LARGE, np.int64(4)).start.tolist() == simulate(LARGE, 4).start.tolist()  # type: ignore[arg-type]
