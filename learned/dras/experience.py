@@ -93,7 +93,7 @@ class JobsetCollector:
         returns = advantages + values
         machine.reward_scale *= SCALE_MEMORY + (1 - SCALE_MEMORY) * max(float(returns.std()), 1e-3)
         mean_return = float((played.rewards.sum(axis=0) / machine.n_jobs[jobsets]).mean())
-        return Rollout(played.states, played.legal, played.actions, probability, advantages, returns, mean_return)
+        return Rollout(played.states, played.legal, played.actions, advantages, probability, returns, mean_return)
 
 
 def _play(environment: JobsetEnvironment, act: Act) -> _PlayedEpisodes:

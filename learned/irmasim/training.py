@@ -24,7 +24,7 @@ from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.traces.irmasim import npb_batch, read_irmasim
 from allocopt.traces.tasks import TaskWorkload
 from learned.rl.training import A2cSettings, DeclaredTraining, PgSettings, Trained, option
-from learned.rl.workers import Learner, Stateful, Workers
+from learned.rl.workers import Stateful, Workers
 from learned.weights import Card, load_weights, two_layers
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
     def _learner(self, seed: int, workers: Workers) -> "BestKept":
         from torch import nn
 
-        from learned.rl.algorithms import A2cLearner, BestKept, PgLearner
+        from learned.rl.algorithms import LEARNERS, BestKept
         from learned.rl.networks import ActorCritic, dense, scale_last_layer
 
         environment = self.environment(seed)
@@ -276,14 +276,10 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
         rate = self.learning_rate or USUAL_RATES[self.agent]
         actor = dense(size, HIDDEN, len(environment.episodes.options.actions), activation=nn.Tanh())
         scale_last_layer(actor, 0.01)
-        inner: Learner
-        if self.agent == PG:
-            settings = PgSettings(n_steps=steps, learning_rate=rate, ent_coef=self.ent_coef)
-            inner = PgLearner(actor, environment, settings, seed)
-        else:
-            model = ActorCritic(actor, dense(size, HIDDEN, 1, activation=nn.Tanh()))
-            of_critic = A2cSettings(n_steps=steps, learning_rate=rate, ent_coef=self.ent_coef)
-            inner = A2cLearner(model, environment, of_critic, seed)
+        is_pg = self.agent == PG
+        settings = (PgSettings if is_pg else A2cSettings)(n_steps=steps, learning_rate=rate, ent_coef=self.ent_coef)
+        model = actor if is_pg else ActorCritic(actor, dense(size, HIDDEN, 1, activation=nn.Tanh()))
+        inner = LEARNERS[type(settings)](model, environment, settings, seed)
 
         class Watched(BestKept):
             more_is_better = True
