@@ -14,17 +14,17 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 import torch
 from torch import nn
 
-from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.arrays import BoolArray, Float32Array, FloatArray
 from allocopt.errors import UsageError
 from learned.rl.networks import Policy, masked, masked_log_softmax, weights_of
 from learned.rl.training import A2cSettings, DqlSettings, PgSettings, PpoSettings, Settings
-from learned.rl.workers import Learner, Stateful
+from learned.rl.workers import Environment, Learner, Stateful
 
 OptimizerName = Literal["adam", "rmsprop"]
 LAST_RATE = 0.05  # Share of a learning rate that is left at the end of a training, as a rule
@@ -101,20 +101,6 @@ class BestKept(Stateful):
             if is_better:
                 self.best_score, self.best = score, weights
         return {**measures, **self._judged, "best_score": float(self.best_score)}
-
-
-class Environment(Protocol):
-    """E environments that take a step together; one that ends starts again by itself. They are `Stateful`."""
-
-    @property
-    def n_environments(self) -> int:
-        """Their number E."""
-
-    def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return states, shape ``(E, ...)``, and legal actions, shape ``(E, actions)``; new arrays."""
-
-    def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Take an action each; return rewards and which episodes ended, shape ``(E,)``; new arrays."""
 
 
 def _mean_entropy(log_probabilities: torch.Tensor) -> torch.Tensor:
