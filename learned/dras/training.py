@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from learned.rl.algorithms import BestKept, EnvironmentLearner
     from learned.rl.networks import SlotActorCritic
-Place = JobsetEnvironment | SeveralMachines
+
 SHARES = {"sampled": 0.1, "real": 0.1, "synthetic": 0.8}
 """Phases by name, and which share of the training they take: the paper's 9, 9 and 82 of a hundred jobsets."""
 MOST_SAMPLED, MOST_SYNTHETIC = 32, 128  # Jobsets of these phases, over which the episodes go round
@@ -100,9 +100,8 @@ class DrasTraining(DeclaredTraining["BestKept"]):
         super().__post_init__()
         paths, sizes = self.trace.split(","), str(self.processors).split(",")
         if len(sizes) not in (1, len(paths)) or not all(size.strip().isdecimal() for size in sizes):
-            raise UsageError(
-                f"processors are {self.processors!r}, must be a number, or one for each of {len(paths)} traces"
-            )
+            right = f"a number, or one for each of {len(paths)} traces"
+            raise UsageError(f"processors are {self.processors!r}, must be {right}")
         if not 0 < self.lowest_load <= self.highest_load:
             raise UsageError(f"loads are {self.lowest_load} .. {self.highest_load}, must rise and be positive")
 
@@ -122,7 +121,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
 
     def options(self) -> Options:
         """Return the options of the environment."""
-        return Options(window=self.window, reservations=self.reservations, reward=self.reward, skips_forced=True)
+        return Options(self.window, self.reservations, self.reward, skips_forced=True)
 
     @property
     def reward(self) -> Weights:
@@ -191,9 +190,8 @@ class DrasTraining(DeclaredTraining["BestKept"]):
     def settings(self) -> Settings:
         """Return the settings of the algorithm, whose class says which one it is."""
 
-    def _prepare(self, model: "SlotActorCritic", environment: Place, seed: int) -> None:
-        # Gives a policy with a critic its first weights, random ones if it does nothing.
-        pass
+    def _prepare(self, model: "SlotActorCritic", environment: JobsetEnvironment | SeveralMachines, seed: int) -> None:
+        """Begin with other than random weights of a policy with a critic."""
 
     def traces(self) -> list[tuple[Workload, int]]:
         """Read all traces, each without jobs larger than its machine, and the machine's size."""
@@ -214,21 +212,22 @@ class DrasTraining(DeclaredTraining["BestKept"]):
         model = SyntheticModel.fitted(training, machine)
         rng = np.random.default_rng((seed, 0))
         usual = int(np.mean([len(jobs) for jobs in real]))
-        validation = [
-            model.week(VALIDATION_SEED, index, EVALUATION_LOAD, self.weeks) for index in range(self.validation)
-        ]
+        validated = range(self.validation)
+        validation = [model.week(VALIDATION_SEED, index, EVALUATION_LOAD, self.weeks) for index in validated]
         if self.validated_weeks:
             validation += split.spans(self.validated_weeks)
         elif len(real) >= MANY_REAL:
             validation += real[VALIDATED_REAL - 1 :: VALIDATED_REAL]
             del real[VALIDATED_REAL - 1 :: VALIDATED_REAL]
+
+        def synthetic(index: int) -> Workload:
+            return model.week(seed, index, float(rng.uniform(self.lowest_load, self.highest_load)), self.weeks)
+
+        # Only those that are asked for may draw.
         makers = {
-            "sampled": lambda: [model.sampled(usual, rng, f"sampled-{i}") for i in range(MOST_SAMPLED)],
+            "sampled": lambda: [model.sampled(usual, rng, f"sampled-{index}") for index in range(MOST_SAMPLED)],
             "real": lambda: real,
-            "synthetic": lambda: [
-                model.week(seed, i, float(rng.uniform(self.lowest_load, self.highest_load)), self.weeks)
-                for i in range(MOST_SYNTHETIC)
-            ],
+            "synthetic": lambda: list(map(synthetic, range(MOST_SYNTHETIC))),
         }
         return [(makers[name](), SHARES[name]) for name in self.phases.split(",")], validation
 
@@ -247,10 +246,10 @@ class DrasPpo(DrasTraining):
     def settings(self) -> Settings:
         return PpoSettings(n_epochs=2, batch_size=2048, learning_rate=self.rate, ent_coef=0.01, final_ent_coef=0.001)
 
-    def _prepare(self, model: "SlotActorCritic", environment: Place, seed: int) -> None:
-        if self.start == "wfp3":
-            from learned.dras.experience import imitate_wfp3
+    def _prepare(self, model: "SlotActorCritic", environment: JobsetEnvironment | SeveralMachines, seed: int) -> None:
+        from learned.dras.experience import imitate_wfp3
 
+        if self.start == "wfp3":
             imitate_wfp3(model, environment, seed)
 
 

@@ -24,7 +24,7 @@ from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from learned.dras import policies
 from learned.dras.environment import Validator, _Waits
 from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, Split, SyntheticModel, varied_jobset
-from learned.dras.policies import DecimaPg, DrasA2c, DrasDql, DrasPg, DrasPpo, _Adaptation, _ended_jobs
+from learned.dras.policies import DecimaPg, DrasA2c, DrasDql, DrasPg, DrasPpo, _adapted, _ended_jobs
 from learned.rl.networks import SlotActorCritic, weights_of
 from learned.rl.slots import CompactNetwork
 from learned.weights import Card, read_weights, write_weights
@@ -129,7 +129,7 @@ def test_new_weights_are_better_on_other_variants_of_what_was_seen_or_not_taken(
     changed = 0
     for seed in range(2):
         old = fresh_weights(seed)
-        new = _Adaptation(updates=8, learning_rate=2e-3, seed=seed).adapted(old, seen, NODES, options, 0)
+        new = _adapted(old, seen, NODES, options, (seed, 0), updates=8, learning_rate=2e-3)
         if any(not np.array_equal(new[name], old[name]) for name in old):
             changed += 1
             assert validator.waits(new).mean_h.mean() < validator.waits(old).mean_h.mean()
@@ -173,7 +173,7 @@ def test_jobs_are_looked_at_once_they_have_ended(agent: Path) -> None:
 
 @pytest.mark.slow
 def test_a_dynamic_agent_learns_every_week_and_a_static_one_never(agent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policies, "_Adaptation", partial(_Adaptation, updates=1, variants=1, judging=2))
+    monkeypatch.setattr(policies, "_adapted", partial(_adapted, updates=1, variants=1, judging=2))
     workload = busy_days(0, 600, 18, NODES)
     static, dynamic = DrasPpo(str(agent)), DrasPpo(str(agent), dynamic=True)
     first = simulate(workload, NODES, static)
