@@ -15,8 +15,7 @@ from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.reading import read_machine
-from allocopt.envs.policy_selection.dynamics import LevelName, RewardName
-from allocopt.envs.policy_selection.task import Episodes, Options
+from allocopt.envs.policy_selection.task import Episodes, LevelName, Options, RewardName
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES
 from allocopt.simulator.multicore.simulation import MulticoreSchedule
@@ -187,9 +186,7 @@ def policy_rewards(
     n_actions = len(options.actions)
     actions = np.tile(np.arange(n_actions), len(jobsets))
     episodes = Episodes(jobsets, machine, len(actions), execution, options, seed)
-    episodes.begin(np.repeat(np.arange(len(jobsets)), n_actions))
-    while not episodes.step(actions)[1].all():
-        pass
+    episodes.play(lambda seen, legal: actions, np.repeat(np.arange(len(jobsets)), n_actions))
     rewards = episodes.tally["total_reward"].reshape(len(jobsets), n_actions).copy()
     rewards[:, [action.jobs is None for action in options.policies]] = np.nan
     return np.asarray(rewards)

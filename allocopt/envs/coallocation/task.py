@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -149,8 +150,7 @@ class Options:
 class Episodes(SideBySide[Float32Array]):
     """Independent episodes on clusters that are alike, each a simulation of its own that stops at every question.
 
-    All of them are over until `begin` is called, which raises `InvalidProblemError` if a job asks for more cores than
-    there are, and `UsageError` if in a queue no job ever waits beside a running one that can take it.
+    `begin` raises `InvalidProblemError` if a job asks for more cores than there are, `UsageError` if nobody is asked.
     """
 
     def __init__(
@@ -178,7 +178,6 @@ class Episodes(SideBySide[Float32Array]):
         return simulation
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return observations and legal answers, the episodes in front; zeros where one is over."""
         seen = np.zeros((self.n_environments, _size(self.applications)), dtype=np.float32)
         legal = np.zeros((self.n_environments, self.n_actions), dtype=np.bool_)
         for place, simulation in enumerate(self._running):
@@ -223,7 +222,7 @@ class Episodes(SideBySide[Float32Array]):
         return now - before
 
     def metrics(self) -> dict[str, FloatArray]:
-        """Return metrics of the episodes by name; NaN for those that go on."""
+        # NaN for those that go on.
         ended = [None if one is None or one.question is not None else one.schedule() for one in self._running]
         return {
             name: np.array([np.nan if done is None else measure(done) for done in ended], dtype=np.float64)
@@ -335,10 +334,8 @@ print(info["mean_response_h"], info["cpu_utilization"])
         jobsets = self.jobsets
         if jobsets is None:
             lines = self.cores if self.cores in CLUSTER_SIZES else CLUSTER_SIZES[0]
-            jobsets = [
-                asax_queue(rng, walltime_factor=WALLTIME_FACTOR, cluster=lines, between_s=BETWEEN_S)
-                for _ in range(DRAWN_QUEUES)
-            ]
+            draw = partial(asax_queue, walltime_factor=WALLTIME_FACTOR, cluster=lines, between_s=BETWEEN_S)
+            jobsets = [draw(rng) for _ in range(DRAWN_QUEUES)]
         return Episodes(jobsets, self.cores, count, self.options)
 
 

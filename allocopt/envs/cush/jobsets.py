@@ -117,10 +117,7 @@ class JobSet:
         return cast(IntArray, self.service.argmin(axis=1))
 
     def workload(self, name: str = "jobset") -> Workload:
-        """Return the jobs as `simulate` takes them, with ids from 0 and CPUs as processors; a timestep is a second.
-
-        Raises `InvalidProblemError` if a job asks for no CPU.
-        """
+        """Return the jobs as `simulate` takes them; raises `InvalidProblemError` if one asks for no CPU."""
         arrival, cpus = self.arrival.astype(np.float64), self.request[:, CPUS]
         return Workload(name, np.arange(len(self)), arrival, self.length, cpus, self.length)
 

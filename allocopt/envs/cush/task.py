@@ -91,11 +91,7 @@ class Options:
 
 
 class Episodes(Compiled):
-    """Independent episodes on machines that are alike, all of them over until `begin` is called.
-
-    Raises `UsageError` if there are no job sets or episodes, the traits differ in number, or a job asks for more than
-    the machine has.
-    """
+    """Independent episodes on machines that are alike; raises `UsageError` for job sets that do not fit them."""
 
     layout = LAYOUT
     kernel = staticmethod(step_all)
@@ -170,11 +166,11 @@ class Episodes(Compiled):
 
         Behind its K traits stand log2(1 + GPUs) / 10, GPUs over those of the machine, and log2(1 + length) / 5.
         """
-        jobs, batch, rows = self._batch.slots, self._batch, self._rows()
+        batch, rows = self._batch, self._rows()
         gpus, length = batch.request[rows, 1], batch.length[rows]
         numbers = [np.log2(1.0 + gpus) / 10, gpus / self.machine.total[1], np.log2(1.0 + length) / 5]
         described = np.concatenate([batch.traits[rows], np.minimum(np.stack(numbers, axis=-1), MOST)], axis=-1)
-        return np.where((jobs != NOBODY)[..., np.newaxis], described, 0.0).astype(np.float32)
+        return np.where((batch.slots != NOBODY)[..., np.newaxis], described, 0.0).astype(np.float32)
 
     def _rows(self) -> IntArray:
         # Where the jobs in the slots stand among those of all sets.
@@ -187,17 +183,14 @@ class Episodes(Compiled):
 
     def penalties(self) -> FloatArray:
         """Return the locality penalty of the job in each slot under each `Policy`, shape ``(E, Q, 2)``."""
-        jobs, batch, rows = self._batch.slots, self._batch, self._rows()
+        batch, rows = self._batch, self._rows()
         penalties = batch.service[rows] - batch.length[rows][..., np.newaxis]
-        return np.where((jobs != NOBODY)[..., np.newaxis], penalties, 0.0)
+        return np.where((batch.slots != NOBODY)[..., np.newaxis], penalties, 0.0)
 
     def step(  # type: ignore[override]
         self, slots: IntArray, policies: IntArray, jobsets: IntArray | None = None
     ) -> tuple[FloatArray, BoolArray]:
-        """Start a job in each episode, or let a timestep pass; otherwise as `SideBySide.step`.
-
-        Slot Q and one whose job cannot start do nothing; a job that starts is placed by its `Policy`; shapes ``(E,)``.
-        """
+        """Start a job in each episode by a `Policy`, or let a timestep pass where slot Q or no such job is named."""
         chosen, how = (np.ascontiguousarray(values, dtype=np.int64) for values in (slots, policies))
         if chosen.shape != self._stay.shape or how.shape != self._stay.shape:
             raise UsageError(f"the actions have shapes {chosen.shape} and {how.shape}, must have {self._stay.shape}")
@@ -212,9 +205,7 @@ class Episodes(Compiled):
         """Run the first episode to its end: the job in the queue with the lowest value starts, the first of equals.
 
         There is a value and a `Policy` for each job, shapes ``(n,)``, or there are several values that take turns after
-        each start, ``(k, n)``. Where the job with the lowest does not fit, others start as backfilling says: none; the
-        first that fits; or, with EASY, the first that fits and does not delay it by the service times. Raises
-        `UsageError` if a shape is wrong, or backfilling is of another kind.
+        each start, ``(k, n)``. Where the job with the lowest does not fit, others start as backfilling says.
         """
         numbers, how = np.array(np.atleast_2d(values), dtype=float), np.array(policies, dtype=np.int64)
         n = len(self.jobsets[jobset])
@@ -225,7 +216,6 @@ class Episodes(Compiled):
         follow_list(self._batch, 0, jobset, numbers, how, int(backfill))
 
     def metrics(self) -> dict[str, FloatArray]:
-        """Return means over the jobs started so far, and the total of the paper's local rewards, shapes ``(E,)``."""
         started = np.maximum(self._batch.clock["n_begun"][:, 0], 1)
         names = ("normalized_turnaround", "wait", "turnaround", "service", "penalty")
         return {name: self.tally[name] / started for name in names} | {"rewards": self.tally["local_reward"].copy()}
@@ -320,7 +310,6 @@ those of the measured model. Times are in timesteps.
         return Episodes(jobsets, self.machine, count, self.options)
 
     def observation_space(self) -> Dict:
-        """Return the space of observations: of the job selector, the policy selector, and the backlog."""
         n_traits = self.jobsets[0].traits.shape[1] if self.jobsets is not None else len(WorkloadType)
         shape = self.options.shape(self.machine, n_traits)
         most = MOST if self.options.observation == "slots" else 1.0
@@ -336,7 +325,6 @@ those of the measured model. Times are in timesteps.
         return MultiDiscrete([self.options.n_actions, len(Policy)])
 
     def look(self, episodes: Episodes) -> tuple[Observation, BoolArray]:
-        """Return observations, and masks of the slots and, behind them, of the policies."""
         seen, legal = episodes.observe()
         waiting = episodes.backlog
         backlog = (waiting / (waiting + 10.0)).astype(np.float32)[:, np.newaxis]
@@ -345,7 +333,6 @@ those of the measured model. Times are in timesteps.
         return seen_all, np.concatenate([legal, policies], axis=-1)
 
     def step(self, episodes: Episodes, actions: NDArray[Any], jobsets: IntArray | None) -> tuple[FloatArray, BoolArray]:
-        """Start jobs, or let a timestep pass; actions are slots, or Q to do nothing, and policies, shape ``(E, 2)``."""
         pairs, options = np.asarray(actions), self.options
         if pairs.dtype.kind not in "iu":
             raise UsageError(f"the actions have dtype {pairs.dtype}, must be whole numbers: slots and policies")
@@ -362,10 +349,9 @@ CushEnv, CushVectorEnv = environments_of(Cush)
 
 
 class DynamicTypes:
-    """Tells agents the types of applications after a few runs of them: each is classified then (section 3.1).
+    """Tells agents the types of applications, as classified after a few runs of them (section 3.1).
 
-    Episodes are played one at a time, over job sets of `Recipe.draw_runs`; what the classifier knows stays from one to
-    the next. Raises `UsageError` if there are several episodes side by side, or the jobs are of no applications.
+    Job sets of `Recipe.draw_runs` are played one at a time; what the classifier knows stays from one to the next.
     """
 
     def __init__(self, classifier: TypeClassifier, episodes: Episodes) -> None:

@@ -96,10 +96,7 @@ class Options:
 
 
 class Episodes(Compiled):
-    """Independent episodes on machines of one size, all of them over until `begin` is called.
-
-    Raises `UsageError` if there are no jobsets or episodes, or a job is larger than the machine.
-    """
+    """Independent episodes on machines of one size; raises `UsageError` without jobsets, or for a larger job."""
 
     layout = LAYOUT
     kernel = staticmethod(step_all)
@@ -149,7 +146,6 @@ class Episodes(Compiled):
         return {"level": self.level}
 
     def metrics(self) -> dict[str, FloatArray]:
-        """Return metrics of the episodes so far, as ``simulate`` measures them, shapes ``(E,)``."""
         tally, started = self.tally, np.maximum(self.tally["started"], 1)
         return {
             "mean_bounded_slowdown": tally["bounded_slowdown"] / started,

@@ -9,8 +9,7 @@ import pytest
 from support.workloads import random_workload, workload
 
 from allocopt.cluster.irmasim import irmasim_testbed
-from allocopt.envs.batch_scheduling.dynamics import MeanWait
-from allocopt.envs.batch_scheduling.task import BatchSchedulingEnv
+from allocopt.envs.batch_scheduling.task import BatchSchedulingEnv, MeanWait
 from allocopt.envs.coallocation import task as coallocation
 from allocopt.envs.coallocation.task import CoallocationEnv
 from allocopt.envs.cush import dynamics as cush_dynamics

@@ -18,8 +18,7 @@ from support.environments import ARGUMENTS, action_of, task_of
 from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.envs import COALLOCATION, CUSH, ENVIRONMENT, POLICY_SELECTION, TASKS, TWO_LEVEL
 from allocopt.envs.cush import task as cush
-from allocopt.envs.policy_selection.dynamics import LEVELS
-from allocopt.envs.policy_selection.task import Options
+from allocopt.envs.policy_selection.task import LEVELS, Options
 from allocopt.envs.side_by_side import STAY, SideBySide
 from allocopt.errors import UsageError
 from allocopt.simulator.metrics import measure

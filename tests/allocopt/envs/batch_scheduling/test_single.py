@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 from support.workloads import MACHINE, crowds, random_workload
 
 from allocopt.cluster.platform import Platform
-from allocopt.envs.batch_scheduling.dynamics import BoundedSlowdown, Makespan, MeanWait, Reward, Utilization
-from allocopt.envs.batch_scheduling.task import BackfillName, BatchSchedulingEnv
+from allocopt.envs.batch_scheduling.task import (
+    BackfillName,
+    BatchSchedulingEnv,
+    BoundedSlowdown,
+    Makespan,
+    MeanWait,
+    Reward,
+    Utilization,
+)
 from allocopt.simulator.rules import Backfill, EventOrder, OrderKind, QueueKeys, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler

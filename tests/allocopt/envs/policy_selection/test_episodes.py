@@ -12,8 +12,18 @@ from support.multicore import random_jobs, random_machine
 from allocopt.arrays import Float32Array
 from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Machine
-from allocopt.envs.policy_selection.dynamics import GB_IN_MB, HOUR_S, LEVELS, REWARDS, TB_IN_MB, LevelName, RewardName
-from allocopt.envs.policy_selection.task import Episodes, Options, PolicySelectionEnv
+from allocopt.envs.policy_selection.task import (
+    GB_IN_MB,
+    HOUR_S,
+    LEVELS,
+    REWARDS,
+    TB_IN_MB,
+    Episodes,
+    LevelName,
+    Options,
+    PolicySelectionEnv,
+    RewardName,
+)
 from allocopt.errors import BadFileError
 from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME
 from allocopt.simulator.multicore.run import DECISION, OVER
