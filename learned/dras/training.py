@@ -1,8 +1,7 @@
 """Trainings ``dras-ppo``, ``dras-a2c``, ``dras-pg``, ``dras-dql`` and ``decima-pg`` (DRAS paper, sections 3.2, 3.3)."""
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -88,7 +87,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
     usual_updates: ClassVar[int]
     usual_environments: ClassVar[int] = 32
     usual_every: ClassVar[int] = 5
-    usual_rate: ClassVar[float]
+    usual: ClassVar[Settings]  # Of the algorithm, whose class says which one it is
     reservations: ClassVar[Reservations] = Reservations.KEPT
 
     def __post_init__(self) -> None:
@@ -113,11 +112,6 @@ class DrasTraining(DeclaredTraining["BestKept"]):
     @property
     def n_updates(self) -> int:
         return self.updates or self.usual_updates
-
-    @property
-    def rate(self) -> float:
-        """Learning rate at the start."""
-        return self.learning_rate or self.usual_rate
 
     def options(self) -> Options:
         """Return the options of the environment."""
@@ -154,7 +148,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
             validators.append(Validator(validation, machine, self.options(), self.tolerated))
         environment = environments[0] if len(environments) == 1 else SeveralMachines(environments)
         network = CompactNetwork(environment.episodes.options.shape(environment.episodes.machine)[1])
-        settings = self.settings()
+        settings = replace(self.usual, learning_rate=self.learning_rate or self.usual.learning_rate)
         learns = LEARNERS[type(settings)]
         inner: EnvironmentLearner[nn.Module, Settings]
         if isinstance(settings, A2cSettings):
@@ -178,17 +172,8 @@ class DrasTraining(DeclaredTraining["BestKept"]):
     def result(self, learner: "BestKept") -> Trained:
         traces = [Path(path).name for path in self.trace.split(",")]
         thanks = [text for name, text in ACKNOWLEDGEMENTS.items() if any(one.startswith(name) for one in traces)]
-        told = {
-            "acknowledgement": "; ".join(thanks),
-            "reservations": self.reservations.name.lower(),
-            "reward": asdict(self.reward),
-            "score": float(learner.best_score),
-        }
-        return "compact", learner.best, told
-
-    @abstractmethod
-    def settings(self) -> Settings:
-        """Return the settings of the algorithm, whose class says which one it is."""
+        told = {"acknowledgement": "; ".join(thanks), "reservations": self.reservations.name.lower()}
+        return "compact", learner.best, {**told, "reward": asdict(self.reward), "score": float(learner.best_score)}
 
     def _prepare(self, model: "SlotActorCritic", environment: JobsetEnvironment | SeveralMachines, seed: int) -> None:
         """Begin with other than random weights of a policy with a critic."""
@@ -241,10 +226,7 @@ class DrasPpo(DrasTraining):
 
     name = "dras-ppo"
     usual_updates = 250
-    usual_rate = 2e-3
-
-    def settings(self) -> Settings:
-        return PpoSettings(n_epochs=2, batch_size=2048, learning_rate=self.rate, ent_coef=0.01, final_ent_coef=0.001)
+    usual = PpoSettings(n_epochs=2, batch_size=2048, learning_rate=2e-3, ent_coef=0.01, final_ent_coef=0.001)
 
     def _prepare(self, model: "SlotActorCritic", environment: JobsetEnvironment | SeveralMachines, seed: int) -> None:
         from learned.dras.experience import imitate_wfp3
@@ -259,10 +241,7 @@ class DrasA2c(DrasTraining):
     name = "dras-a2c"
     usual_updates = 400
     usual_environments = 16
-    usual_rate = 5e-3
-
-    def settings(self) -> Settings:
-        return A2cSettings(learning_rate=self.rate, gae_lambda=0.95)
+    usual = A2cSettings(learning_rate=5e-3, gae_lambda=0.95)
 
 
 class DrasPg(DrasTraining):
@@ -271,10 +250,7 @@ class DrasPg(DrasTraining):
     name = "dras-pg"
     usual_updates = 1500
     usual_every = 20
-    usual_rate = 2e-3
-
-    def settings(self) -> Settings:
-        return PgSettings(n_steps=32, learning_rate=self.rate, ent_coef=0.01)
+    usual = PgSettings(n_steps=32, learning_rate=2e-3, ent_coef=0.01)
 
 
 class DecimaPg(DrasPg):
@@ -290,7 +266,4 @@ class DrasDql(DrasTraining):
     name = "dras-dql"
     usual_updates = 1500
     usual_every = 20
-    usual_rate = 1e-3
-
-    def settings(self) -> Settings:
-        return DqlSettings(learning_rate=self.rate, gamma=0.97)
+    usual = DqlSettings(learning_rate=1e-3, gamma=0.97)
