@@ -50,7 +50,7 @@ USAGE: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (
         BatchSchedulingEnv,
         {"workload": JOBS, "n_jobs": 5, "processors": 2},
-        "of 2; drop such jobs with Workload.fitting",
+        "of 2; drop such jobs with Workload",
     ),
     (BatchSchedulingEnv, {"workload": workload([(1, 0.0, 1.0, 1, 1.0)]), "n_jobs": 1}, "does not say how large"),
     (coallocation.Options, {"percents": (10, 20)}, "must rise from 0"),
@@ -71,11 +71,7 @@ USAGE: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (CushEnv, {"jobsets": []}, "no jobsets"),
     (cush.Episodes, {"jobsets": Recipe().draw_each(Machine(), SIERRA_TABLE, [0]), "machine": SMALL}, "asks for"),
     (Recipe, {"share": 1.5}, "share"),
-    (
-        Recipe().draw_runs,
-        {"machine": SMALL, "table": SIERRA_TABLE, "seeds": [0], "applications": 0},
-        "applications is 0",
-    ),
+    (Recipe().draw_runs, {"machine": SMALL, "table": SIERRA_TABLE, "seeds": [0], "applications": 0}, "ations is 0"),
     (Machine, {"nodes": 1.5}, r"number of nodes is 1\.5, must be a whole number"),
     (dras.Options, {"window": 0}, "window is 0"),
     (dras.Options, {"observation": "nodes"}, "observation"),

@@ -181,11 +181,12 @@ def test_the_last_step_tells_what_the_episode_came_to_and_shows_nothing(name: st
 
 
 @every_task
-def test_an_episode_of_many_begins_anew_in_the_step_after_its_last(name: str) -> None:
+def test_an_episode_of_many_begins_anew_in_the_step_after_its_last_and_steps_return_new_arrays(name: str) -> None:
     envs, rng = make(name, 3), np.random.default_rng(2)
     assert envs.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
     observations, info = envs.reset(seed=4)
     metrics, was_over, ended = set(envs.episodes.metrics()), np.zeros(3, dtype=bool), 0
+    returned: list[tuple[Any, Any]] = []
     while ended < 6:
         actions = np.array([action_of(name, mask, rng) for mask in info["action_mask"]])
         observations, rewards, over, _, info = envs.step(actions)
@@ -201,6 +202,9 @@ def test_an_episode_of_many_begins_anew_in_the_step_after_its_last(name: str) ->
             assert (info[f"_{metric}"] == over).all()
             assert np.isfinite(info[metric][over]).all()
         was_over, ended = over, ended + int(over.sum())
+        arrays = [*parts_of(observations), rewards, over, *info.values()]
+        returned = [*returned[:20], (arrays, copy.deepcopy(arrays))]
+    assert all((old == new).all() for arrays, kept in returned for old, new in zip(arrays, kept, strict=True))
 
 
 @every_task
@@ -228,13 +232,6 @@ def test_gymnasium_finds_no_fault(name: str, arguments: dict[str, Any] | None) -
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(make(name, None, arguments))
-
-
-@every_task
-def test_an_option_of_a_reset_that_there_is_not_is_named(name: str) -> None:
-    for env in (make(name), make(name, 2)):
-        with pytest.raises(UsageError, match=f"has no option 'job_set'; it has: {env.unwrapped.task.jobset_option}"):
-            env.reset(seed=1, options={"job_set": 0})
 
 
 @every_task
@@ -279,18 +276,6 @@ def test_a_seed_fixes_jobs_and_episode_and_another_seed_gives_others(name: str, 
 
 
 @every_task
-def test_what_a_step_returned_is_not_changed_later(name: str) -> None:
-    envs, rng = make(name, 3), np.random.default_rng(4)
-    info = envs.reset(seed=0)[1]
-    returned = []
-    for _ in range(20):
-        seen, *others, info = envs.step(np.array([action_of(name, mask, rng) for mask in info["action_mask"]]))
-        arrays = [*parts_of(seen), *others, *info.values()]
-        returned.append((arrays, copy.deepcopy(arrays)))
-    assert all((old == new).all() for arrays, kept in returned for old, new in zip(arrays, kept, strict=True))
-
-
-@every_task
 def test_steps_and_resets_that_cannot_be_are_refused(name: str) -> None:
     env, envs = make(name), make(name, 3)
     option, n_jobsets, action = env.task.jobset_option, envs._episodes.n_jobsets, env.action_space.sample()
@@ -312,6 +297,7 @@ def test_steps_and_resets_that_cannot_be_are_refused(name: str) -> None:
         ({option: 0.5}, rf"the {option} is 0\.5, must be a whole number within 0 \.\. {last}"),
         ({option: [0, 1]}, f"there are 2 {option}s for 3 episodes"),
         (3, "the options of a reset are 3, must be a dictionary"),
+        ({"job_set": 0}, f"has no option 'job_set'; it has: {option}"),
     ):
         with pytest.raises(UsageError, match=fault):
             envs.reset(options=options)

@@ -176,13 +176,11 @@ def test_computing_counts_the_speeds_right_after_each_action() -> None:
 
 def test_observations_have_the_sizes_of_the_paper() -> None:
     machine = irmasim_testbed()
-    nodes, cores, traits = 15, 60, 4
-    of_queue = 5 * traits + 1
-    for level, size in zip(LEVELS, (2 * nodes + 3 * cores + of_queue, 2 * nodes + of_queue, of_queue), strict=True):
-        options = Options(level)
-        env = PolicySelectionEnv(options=options)
+    of_queue = 5 * 4 + 1
+    for level, size in zip(LEVELS, (2 * 15 + 3 * 60 + of_queue, 2 * 15 + of_queue, of_queue), strict=True):
+        env = PolicySelectionEnv(options=Options(level))
         assert (env.observation_space.shape, env.action_space.n) == ((size,), 37)
-        assert Episodes([npb_batch(3, np.random.default_rng(0))], machine, options=options).size == size
+        assert Episodes([npb_batch(3, np.random.default_rng(0))], machine, options=Options(level)).size == size
 
 
 def test_void_waits_and_stands_for_a_policy_where_nothing_would_ever_happen() -> None:
