@@ -152,6 +152,8 @@ class Layout(Generic[E]):
 
         Sizes are the numbers of each jobset's counted units, shape ``(S,)``, or where these begin and end, ``(S, 2)``.
         """
+        if not episodes or count < 1:
+            raise UsageError(f"there are {len(episodes)} jobsets and {count} episodes, must be at least 1 of each")
         arrays = {}
         for leaf in self._leaves:
             values = [np.asarray(reduce(getattr, leaf.path, episode)) for episode in episodes]

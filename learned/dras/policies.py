@@ -86,29 +86,15 @@ class AgentScheduler:
         return self._scheduler.schedule(view)
 
 
-class DrasA2c(AgentScheduler):
-    """``dras-a2c``; see `AgentScheduler`."""
-
-    name = "dras-a2c"
-
-
-class DrasPg(AgentScheduler):
-    """``dras-pg``; see `AgentScheduler`."""
-
-    name = "dras-pg"
+def _of(class_name: str, name: str, reservations: Reservations = Reservations.KEPT) -> type[AgentScheduler]:
+    doc = f"``{name}``; see `AgentScheduler`."
+    own = {"__doc__": doc, "__module__": __name__, "name": name, "reservations": reservations}
+    return type(class_name, (AgentScheduler,), own)
 
 
-class DrasDql(AgentScheduler):
-    """``dras-dql``; see `AgentScheduler`."""
-
-    name = "dras-dql"
-
-
-class DecimaPg(AgentScheduler):
-    """``decima-pg``: no reservations and no second level, the ablation of the DRAS paper; see `AgentScheduler`."""
-
-    name = "decima-pg"
-    reservations = Reservations.NONE
+DrasA2c, DrasPg, DrasDql = _of("DrasA2c", "dras-a2c"), _of("DrasPg", "dras-pg"), _of("DrasDql", "dras-dql")
+# No reservations and no second level, the ablation of the DRAS paper.
+DecimaPg = _of("DecimaPg", "decima-pg", Reservations.NONE)
 
 
 def _adapted(

@@ -9,6 +9,7 @@ from gymnasium.spaces import Box, Dict, MultiDiscrete
 from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.envs.cush import dynamics
 from allocopt.envs.cush.dynamics import (
     CLUSTER_MEANINGS,
     FIRST_TRAIT,
@@ -18,10 +19,6 @@ from allocopt.envs.cush.dynamics import (
     N_POLICIES,
     Episode,
     Weights,
-    describe_all,
-    draw_all,
-    follow_list,
-    step_all,
 )
 from allocopt.envs.cush.jobsets import GPUS, MACHINES, JobSet, Machine, Recipe
 from allocopt.envs.environments import About, Task, check_type, environments_of
@@ -94,7 +91,7 @@ class Episodes(Compiled):
     """Independent episodes on machines that are alike; raises `UsageError` for job sets that do not fit them."""
 
     layout = LAYOUT
-    kernel = staticmethod(step_all)
+    kernel = staticmethod(dynamics.step_all)
 
     def __init__(
         self, jobsets: Sequence[JobSet], machine: Machine, count: int = 1, options: Options | None = None
@@ -113,7 +110,7 @@ class Episodes(Compiled):
                 raise UsageError(f"a job of set {number} asks for {cpus} CPUs and {gpus} GPUs, the machine has {have}")
         shape = self.options.shape(machine, self.n_traits)
         super().__init__(count, [self._episode()], self.options.n_actions, shape, jobs=list(map(len, jobsets)))
-        self.describe = describe_all if self.options.observation == "slots" else draw_all
+        self.describe = dynamics.describe_all if self.options.observation == "slots" else dynamics.draw_all
 
     def _episode(self) -> Episode:
         # Before its first event, with the jobs of all sets behind each other.
@@ -213,7 +210,7 @@ class Episodes(Compiled):
             raise UsageError(f"values and policies have shapes {numbers.shape}, {how.shape}, must have one per job")
         if backfill not in (Backfill.NONE, Backfill.FIRST_FIT, Backfill.EASY):
             raise UsageError(f"backfilling is {backfill!r}, must be Backfill.NONE, Backfill.FIRST_FIT or Backfill.EASY")
-        follow_list(self._batch, 0, jobset, numbers, how, int(backfill))
+        dynamics.follow_list(self._batch, 0, jobset, numbers, how, int(backfill))
 
     def metrics(self) -> dict[str, FloatArray]:
         started = np.maximum(self._batch.clock["n_begun"][:, 0], 1)

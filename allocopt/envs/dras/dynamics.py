@@ -418,8 +418,8 @@ def _mark_legal(episode: Episode, legal: BoolArray) -> None:
 
 
 @kernel(void(LAYOUT.episode, float32[:, ::1]))
-def describe_slots(episode: Episode, observation: Float32Array) -> None:
-    """Write the features of every slot, see `MEANINGS`; 0 where nobody stands in it."""
+def _describe_slots(episode: Episode, observation: Float32Array) -> None:
+    # The features of every slot; 0 where nobody stands in it.
     state, instance = episode.state, episode.instance[0]
     clock, machine, free = state.clock[0], state.units[ALL, 0], state.units[FREE, 0]
     observation[instance.n_slots :] = 0.0
@@ -473,8 +473,8 @@ def describe_slots(episode: Episode, observation: Float32Array) -> None:
 
 
 @kernel(void(LAYOUT.episode, float32[:, ::1]))
-def describe_state(episode: Episode, observation: Float32Array) -> None:
-    """Write the paper's state, shape ``(2 W + N, 2)`` for a machine of N nodes; see `TwoLevel.about`."""
+def _describe_state(episode: Episode, observation: Float32Array) -> None:
+    # The paper's state, shape ``(2 W + N, 2)`` for a machine of N nodes; see `TwoLevel.about`.
     state = episode.state
     clock, machine, free = state.clock[0], state.units[ALL, 0], state.units[FREE, 0]
     row = 2 * episode.slots.size
@@ -496,5 +496,7 @@ def describe_state(episode: Episode, observation: Float32Array) -> None:
             row += 1
 
 
-describe_slots_all = LAYOUT.describe_kernel(_mark_legal, describe_slots, 2)
-describe_state_all = LAYOUT.describe_kernel(_mark_legal, describe_state, 2)
+describe_slots_all = LAYOUT.describe_kernel(_mark_legal, _describe_slots, 2)
+describe_state_all = LAYOUT.describe_kernel(_mark_legal, _describe_state, 2)
+DESCRIBE = {"slots": (_describe_slots, describe_slots_all), "state": (_describe_state, describe_state_all)}
+"""By observation, the kernels that write it of one episode, and of all with what is legal."""

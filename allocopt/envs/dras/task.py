@@ -10,23 +10,8 @@ from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.cluster.platform import Platform
-from allocopt.envs.dras.dynamics import (
-    CAPABILITY,
-    LAYOUT,
-    LOG_UNIT,
-    MEANINGS,
-    MINUTE_S,
-    MOST,
-    MOST_DAYS,
-    N_FEATURES,
-    Episode,
-    Weights,
-    describe_slots,
-    describe_slots_all,
-    describe_state,
-    describe_state_all,
-    step_all,
-)
+from allocopt.envs.dras import dynamics
+from allocopt.envs.dras.dynamics import CAPABILITY, DESCRIBE, LAYOUT, MEANINGS, N_FEATURES, Episode, Weights
 from allocopt.envs.environments import About, Task, check_sizes, check_type, environments_of
 from allocopt.envs.side_by_side import MOST_SLOTS, Compiled, first_state, whole_number
 from allocopt.errors import UsageError
@@ -99,13 +84,11 @@ class Episodes(Compiled):
     """Independent episodes on machines of one size; raises `UsageError` without jobsets, or for a larger job."""
 
     layout = LAYOUT
-    kernel = staticmethod(step_all)
+    kernel = staticmethod(dynamics.step_all)
 
     def __init__(
         self, jobsets: Sequence[Workload], machine: int, count: int = 1, options: Options | None = None
     ) -> None:
-        if not jobsets or count < 1:
-            raise UsageError(f"there are {len(jobsets)} jobsets and {count} episodes, must be at least 1 of each")
         for jobs in jobsets:
             if not len(jobs):
                 raise UsageError(f"{jobs.name} holds no jobs")
@@ -113,7 +96,7 @@ class Episodes(Compiled):
         self.jobsets, self.machine, self.options = tuple(jobsets), machine, options or Options()
         episodes, shape = [self._episode(jobs) for jobs in jobsets], self.options.shape(machine)
         super().__init__(count, episodes, self.options.n_actions, shape, jobs=list(map(len, jobsets)))
-        self.describe = describe_slots_all if self.options.observation == "slots" else describe_state_all
+        _, self.describe = DESCRIBE[self.options.observation]
         self._views: dict[int, tuple[tuple[int, int], View]] = {}
 
     def _episode(self, jobs: Workload) -> Episode:
@@ -210,7 +193,7 @@ class Episodes(Compiled):
 def _traits(processors: IntArray, estimate: FloatArray, machine: int) -> FloatArray:
     # What describes jobs whatever happens: logarithms of sizes and estimates in seconds, shape ``(n, 2)``.
     sizes = np.log2(1.0 + processors) / np.log2(1.0 + machine)
-    times = np.minimum(np.log2(1.0 + estimate / MINUTE_S) / LOG_UNIT, MOST)
+    times = np.minimum(np.log2(1.0 + estimate / dynamics.MINUTE_S) / dynamics.LOG_UNIT, dynamics.MOST)
     return np.ascontiguousarray(np.stack([sizes, times], axis=1))
 
 
@@ -247,8 +230,11 @@ class Observing:
         state, nothing, ladder = view.kernel_state(), np.zeros(0, np.int64), np.empty(len(view.running), np.int64)
         tallies = instance, LAYOUT.record("tally"), _terms(self.options), LAYOUT.record("weights")
         episode = Episode(state, *tallies, nothing, slots, known["traits"], ladder, state.clock, state.jobs)
-        observation = np.empty(self.options.shape(machine), dtype=np.float32)
-        (describe_slots if self.options.observation == "slots" else describe_state)(episode, observation)
+        observation, (describe, _) = (
+            np.empty(self.options.shape(machine), np.float32),
+            DESCRIBE[self.options.observation],
+        )
+        describe(episode, observation)
         return observation
 
 
@@ -326,7 +312,7 @@ idle nodes first: (1, 0) if idle, else (0, time until it is idle by the estimate
             raise UsageError("the workloads do not say how large their one machine is; give processors")
         self.machine = whole_number("number of processors", machine, 1)
         self.shape, self.n_actions = self.options.shape(self.machine), self.options.n_actions
-        self.most_seen = MOST if observation == "slots" else MOST_DAYS
+        self.most_seen = dynamics.MOST if observation == "slots" else dynamics.MOST_DAYS
 
     def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
         jobsets = self.jobsets or [lublin_workload(DRAWN_JOBS, self.machine, rng)]

@@ -388,8 +388,6 @@ class Episodes(Compiled):
         options: Options | None = None,
         seed: int = 0,
     ) -> None:
-        if not jobsets or count < 1:
-            raise UsageError(f"there are {len(jobsets)} job sets and {count} episodes, must be at least 1 of each")
         self.machine, self.jobsets = machine, tuple(jobsets)
         self.execution, self.options = execution or Execution(), options or Options()
         episodes = [self._episode(jobs) for jobs in jobsets]
