@@ -19,18 +19,7 @@ from allocopt.envs.cush.jobsets import JobSet, Machine
 from allocopt.envs.cush.task import Episodes, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import Policy
-from learned.cush.policies import (
-    FILTERS,
-    JOBS,
-    LEARNED,
-    POLICIES,
-    SIDE,
-    Agent,
-    JobSelector,
-    PolicySelector,
-    Validator,
-    parts_of,
-)
+from learned.cush.policies import JOBS, LEARNED, POLICIES, SIDE, Agent, JobSelector, PolicySelector, Validator, parts_of
 from learned.rl.algorithms import Choices, OptimizerName, PolicyGradient, timed_advantages
 from learned.rl.networks import SlotNetwork, masked, masked_log_softmax, set_weights, slot_logits, weights_of
 from learned.rl.slots import CompactNetwork, SlotPolicy
@@ -39,6 +28,7 @@ from learned.rl.workers import Stateful, Workers
 Clock = Literal["timesteps", "actions"]  # What counts as the same time for the baseline
 SlotRows = tuple[torch.Tensor, torch.Tensor]
 """States of ``n`` choices: features ``(R, K)`` of the legal ones alone, and which are legal, ``(n, Q + 1)``."""
+FILTERS = 16
 MOMENTUM = 0.1  # Share of a batch in the running statistics of batch normalization
 
 

@@ -27,7 +27,7 @@ JOBS, POLICIES = "jobs.", "policies."  # What the names of both networks' parame
 LEARNED, ORACLE = "learned", "oracle"
 FIXED = (*(policy.label for policy in Policy), ORACLE)
 """What may stand in the place of the policy selector: one policy for all jobs, or the better one of each."""
-FILTERS, SIDE = 16, 2
+SIDE = 2  # Of the filters of the paper's job selector
 HIDDEN = 10
 N_NUMBERS = 3  # What a policy selector is told of a job beside its traits; see `Episodes.descriptions`
 GPUS = "gpus"  # The resource of a platform that policies are about

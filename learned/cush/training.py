@@ -126,14 +126,7 @@ class CushTraining(DeclaredTraining["CushLearner"]):
     def _learner(self, seed: int, workers: Workers) -> "CushLearner":
         from torch import nn
 
-        from learned.cush.learner import (
-            PUBLISHED,
-            USUAL,
-            CompactModule,
-            CushLearner,
-            ImageModule,
-            Simulations,
-        )
+        from learned.cush.learner import PUBLISHED, USUAL, CompactModule, CushLearner, ImageModule, Simulations
         from learned.rl.networks import dense
 
         if self.simulations % workers.count:

@@ -314,10 +314,7 @@ print(info["mean_response_h"], info["cpu_utilization"])
     )
 
     def __init__(
-        self,
-        cores: int = CLUSTER_SIZES[0],
-        jobs: Queue | Sequence[Queue] | None = None,
-        options: Options | None = None,
+        self, cores: int = CLUSTER_SIZES[0], jobs: Queue | Sequence[Queue] | None = None, options: Options | None = None
     ) -> None:
         self.options = Options() if options is None else options
         if not isinstance(self.options, Options):

@@ -47,11 +47,7 @@ USAGE: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (CushEnv, {"options": {"queue": 3}}, r"must be Options\(...\)"),
     (BatchSchedulingEnv, {"reward": MeanWait(0.0)}, "unit is 0.0 s, must be positive"),
     (BatchSchedulingEnv, {"workload": JOBS, "n_jobs": 21}, "lublin has 20 jobs, an episode takes 21"),
-    (
-        BatchSchedulingEnv,
-        {"workload": JOBS, "n_jobs": 5, "processors": 2},
-        "of 2; drop such jobs with Workload",
-    ),
+    (BatchSchedulingEnv, {"workload": JOBS, "n_jobs": 5, "processors": 2}, "of 2; drop such jobs with Workload"),
     (BatchSchedulingEnv, {"workload": workload([(1, 0.0, 1.0, 1, 1.0)]), "n_jobs": 1}, "does not say how large"),
     (coallocation.Options, {"percents": (10, 20)}, "must rise from 0"),
     (coallocation.Options, {"percents": (0, 95)}, "at most 90"),

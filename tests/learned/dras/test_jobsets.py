@@ -5,13 +5,7 @@ import pytest
 
 from allocopt.errors import UsageError
 from allocopt.traces.workload import Workload
-from learned.dras.jobsets import (
-    DAY_S,
-    WEEK_S,
-    Split,
-    SyntheticModel,
-    varied_jobset,
-)
+from learned.dras.jobsets import DAY_S, WEEK_S, Split, SyntheticModel, varied_jobset
 
 N = 64
 

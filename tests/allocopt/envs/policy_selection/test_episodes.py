@@ -200,14 +200,9 @@ def test_void_waits_and_stands_for_a_policy_where_nothing_would_ever_happen() ->
 
 
 def test_machine_and_jobs_may_be_files(tmp_path: Path) -> None:
-    platform = {
-        "format": "allocopt-platform",
-        "version": 1,
-        "name": "pair",
-        "processors": {"p": {"cores": 4, "clock_ghz": 3.4}},
-        "nodes": {"n": {"processors": ["p"]}},
-        "clusters": [{"name": "c", "nodes": [{"type": "n", "count": 2}]}],
-    }
+    parts = {"processors": {"p": {"cores": 4, "clock_ghz": 3.4}}, "nodes": {"n": {"processors": ["p"]}}}
+    clusters = [{"name": "c", "nodes": [{"type": "n", "count": 2}]}]
+    platform = {"format": "allocopt-platform", "version": 1, "name": "pair", **parts, "clusters": clusters}
     job = {"subtime": 0.0, "res": 1, "req_ops": 1e10, "ipc": 1.0, "req_time": 5.0, "mem": 0, "mem_vol": 100.0}
     (tmp_path / "platform.json").write_text(json.dumps(platform))
     (tmp_path / "jobs.json").write_text(json.dumps({"jobs": [{"id": str(n), **job} for n in range(10)]}))
