@@ -89,9 +89,9 @@ class Agent:
         Raises `BadFileError` for a machine of another size, `InvalidProblemError` if a job can never start.
         """
         episodes = Episodes([jobs], machine, 1, execution, self.options, seed)
-        inputs = self.weights["0.weight"].shape[1]
-        if inputs != episodes.size:
-            raise BadFileError(f"the agent takes {inputs} values, of this machine it would be told {episodes.size}")
+        inputs, (size,) = self.weights["0.weight"].shape[1], episodes.shape
+        if inputs != size:
+            raise BadFileError(f"the agent takes {inputs} values, of this machine it would be told {size}")
         named = np.zeros(len(self.options.actions))
 
         def choose(seen: Float32Array, legal: BoolArray) -> IntArray:
@@ -262,7 +262,7 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
         from learned.rl.networks import ActorCritic, dense, scale_last_layer
 
         environment = self.environment(seed)
-        size, steps = environment.episodes.size, environment.horizon
+        (size,), steps = environment.episodes.shape, environment.horizon
         rate = self.learning_rate or USUAL_RATES[self.agent]
         actor = dense(size, HIDDEN, len(environment.episodes.options.actions), activation=nn.Tanh())
         scale_last_layer(actor, 0.01)

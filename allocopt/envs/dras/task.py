@@ -116,17 +116,12 @@ class Episodes(Compiled):
         )
 
     @property
-    def level(self) -> IntArray:
-        """The `Level` at which each episode stands, shape ``(E,)``."""
-        return cast(IntArray, self._batch.instance["level"][:, 0].copy())
-
-    @property
     def now(self) -> FloatArray:
         """Time of each episode in seconds, as its jobset counts it, shape ``(E,)``."""
         return cast(FloatArray, self._batch.clock["now"][:, 0].copy())
 
     def told(self) -> dict[str, NDArray[Any]]:
-        return {"level": self.level}
+        return {"level": self._batch.instance["level"][:, 0].copy()}
 
     def metrics(self) -> dict[str, FloatArray]:
         tally, started = self.tally, np.maximum(self.tally["started"], 1)

@@ -429,11 +429,6 @@ class Episodes(Compiled):
             multicore.jobs,
         )
 
-    @property
-    def size(self) -> int:
-        """Number of values of an observation."""
-        return self.shape[0]
-
     def seed(self, rng: np.random.Generator) -> None:
         self._batch.word[:, 0] = rng.integers(0, 2**64, self.n_environments, dtype=np.uint64)
 

@@ -180,7 +180,7 @@ def test_observations_have_the_sizes_of_the_paper() -> None:
     for level, size in zip(LEVELS, (2 * 15 + 3 * 60 + of_queue, 2 * 15 + of_queue, of_queue), strict=True):
         env = PolicySelectionEnv(options=Options(level))
         assert (env.observation_space.shape, env.action_space.n) == ((size,), 37)
-        assert Episodes([npb_batch(3, np.random.default_rng(0))], machine, options=Options(level)).size == size
+        assert Episodes([npb_batch(3, np.random.default_rng(0))], machine, options=Options(level)).shape == (size,)
 
 
 def test_void_waits_and_stands_for_a_policy_where_nothing_would_ever_happen() -> None:
