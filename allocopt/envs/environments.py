@@ -34,7 +34,6 @@ class About(NamedTuple):
     # Classes of rewards, of which the summaries are told; one of weights, of which the parameters are; or names with
     # what an episode adds up to.
     rewards: tuple[type, ...] | dict[str, str]
-    options: type | None = None  # class of the argument ``options``, if there is one
     example: str = ""  # code that plays an episode
 
 

@@ -110,28 +110,13 @@ class MeanResponse:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of all episodes of an environment.
+    """Options of all episodes of an environment; raises `UsageError` if a number is out of range."""
 
-    Raises `UsageError` if a number is out of range.
-
-    Parameters
-    ----------
-    percents
-        The quotas, rising from 0 to at most 90.
-    reward
-        What an agent is rewarded for.
-    window
-        Waiting jobs that are asked about; None for all.
-    heeds_memory
-        Whether a guest may only go where it has the memory.
-    period_s
-        Seconds after which is asked again while jobs share, though nothing happened; None for never.
-    """
-
-    percents: tuple[int, ...] = tuple(range(0, LARGEST_PERCENT + 1, 10))
-    reward: Reward = field(default_factory=Capacity)
-    window: int | None = None
-    heeds_memory: bool = True
+    percents: tuple[int, ...] = tuple(range(0, LARGEST_PERCENT + 1, 10))  #: The quotas, rising from 0 to at most 90.
+    reward: Reward = field(default_factory=Capacity)  #: What an agent is rewarded for.
+    window: int | None = None  #: Waiting jobs that are asked about; None for all.
+    heeds_memory: bool = True  #: Whether a guest may only go where it has the memory.
+    #: Seconds after which is asked again while jobs share, though nothing happened; None for never.
     period_s: float | None = None
 
     def __post_init__(self) -> None:
@@ -298,7 +283,6 @@ quota, or 0 for no. The episode ends when no question is left. `episodes.questio
         seen="Shape (17 + 2 A,) for A applications: behind the numbers below a one among A each for host and guest.",
         meanings={"Of host, guest and cluster": MEANINGS},
         rewards=(Capacity, MeanResponse),
-        options=Options,
         example="""\
 from allocopt.envs.coallocation.task import Options
 

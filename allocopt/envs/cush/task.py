@@ -42,30 +42,15 @@ Observation = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of all episodes besides the machine.
+    """Options of all episodes besides the machine; raises `UsageError` if a value is not one of these."""
 
-    Raises `UsageError` if a value is not one of these.
-
-    Parameters
-    ----------
-    queue
-        Slots Q that an agent sees, 1 to `MOST_SLOTS`; other jobs wait in the backlog.
-    horizon
-        Rows T of an image, in timesteps, 1 to `MOST_SLOTS`.
-    reward
-        What an agent is rewarded for.
-    observation
-        ``image``: the paper's, ``(Q + 1, T, units of the machine)``; ``slots``: features of each slot and of doing
-        nothing, ``(Q + 1, features)``, which do not depend on the size of the machine.
-    skips_forced
-        Whether time passes by itself while nothing can start; what that costs is added to the reward of the action
-        before.
-    """
-
-    queue: int = 5
-    horizon: int = 5
-    reward: Weights = field(default_factory=Weights)
+    queue: int = 5  #: Slots Q that an agent sees, 1 to `MOST_SLOTS`; other jobs wait in the backlog.
+    horizon: int = 5  #: Rows T of an image, in timesteps, 1 to `MOST_SLOTS`.
+    reward: Weights = field(default_factory=Weights)  #: What an agent is rewarded for.
+    #: ``image``: the paper's, ``(Q + 1, T, units of the machine)``; ``slots``: features of each slot and of doing
+    #: nothing, ``(Q + 1, features)``, which do not depend on the size of the machine.
     observation: ObservationName = "slots"
+    #: Whether time passes by itself while nothing can start; what that costs is added to the reward before.
     skips_forced: bool = False
 
     def __post_init__(self) -> None:
@@ -280,7 +265,6 @@ those of the measured model. Times are in timesteps.
 `jobs`, shape (Q, K + 3), has the traits, log2(1 + GPUs) / 10, GPUs / all GPUs and log2(1 + length) / 5.""",
         meanings={"A row of `slots`, of the job": JOB_MEANINGS, "A row of `slots`, of the cluster": CLUSTER_MEANINGS},
         rewards=(Weights,),
-        options=Options,
     )
 
     def __init__(

@@ -41,22 +41,16 @@ class Options:
     """Options of all episodes besides the machine: arguments of `TwoLevel`, and those that trainings choose.
 
     Raises `UsageError` if a value is not one of these.
-
-    Parameters
-    ----------
-    observation
-        ``slots``: `N_FEATURES` numbers per slot that do not depend on the size of the machine; ``state``: the state of
-        the paper, which does.
-    skips_forced
-        Whether choices where only one action is legal are made by themselves; their rewards are added to that of the
-        action before. An episode may then begin with an action that is not the first.
     """
 
     window: int = PAPER_WINDOW
     reservations: Reservations = Reservations.KEPT
     reward: Weights = CAPABILITY
+    #: ``slots``: `N_FEATURES` numbers per slot that do not depend on the machine; ``state``: the paper's, which does.
     observation: ObservationName = "slots"
     can_end: bool = False
+    #: Whether choices where only one action is legal are made by themselves; their rewards are added to that of the
+    #: action before. An episode may then begin with an action that is not the first.
     skips_forced: bool = False
     rules: Rules = field(default_factory=Rules)
 

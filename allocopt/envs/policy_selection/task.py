@@ -330,20 +330,11 @@ class Options:
     """Options of all episodes besides machine and execution.
 
     Raises `UsageError` if there is no such level, reward or policy, one is named twice, or none starts jobs.
-
-    Parameters
-    ----------
-    level
-        How much an agent is told: ``normal``, ``small`` (nothing of cores) or ``minimal`` (the waiting jobs only).
-    reward
-        What it is rewarded for: a name of the table below.
-    actions
-        Names of the policies among which it chooses; all 37 by default.
     """
 
-    level: LevelName = "small"
-    reward: RewardName = "energy"
-    actions: tuple[str, ...] = ACTION_NAMES
+    level: LevelName = "small"  #: ``normal``, ``small`` (nothing is told of cores) or ``minimal`` (the queue only).
+    reward: RewardName = "energy"  #: What an agent is rewarded for.
+    actions: tuple[str, ...] = ACTION_NAMES  #: Names of the policies among which it chooses; all 37 by default.
 
     def __post_init__(self) -> None:
         if self.level not in LEVELS:
@@ -478,7 +469,6 @@ With N nodes, P processors and C cores, level `normal` has N + P + 3 C + 21 numb
 list none; here it is the bandwidth.""",
         meanings={"Parts, in this order": MEANINGS},
         rewards=REWARD_MEANINGS,
-        options=Options,
     )
 
     def __init__(
