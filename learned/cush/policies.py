@@ -13,7 +13,7 @@ import numpy as np
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.cush.dynamics import FIRST_TRAIT
 from allocopt.envs.cush.jobsets import JobSet, Machine
-from allocopt.envs.cush.task import DynamicTypes, Episodes, Options
+from allocopt.envs.cush.task import N_NUMBERS, DynamicTypes, Episodes, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import Policy, WorkloadType
 from allocopt.simulator.scheduler import Decision, Start, Wait
@@ -29,7 +29,6 @@ FIXED = (*(policy.label for policy in Policy), ORACLE)
 """What may stand in the place of the policy selector: one policy for all jobs, or the better one of each."""
 SIDE = 2  # Of the filters of the paper's job selector
 HIDDEN = 10
-N_NUMBERS = 3  # What a policy selector is told of a job beside its traits; see `Episodes.descriptions`
 GPUS = "gpus"  # The resource of a platform that policies are about
 
 

@@ -1,15 +1,13 @@
 """Algorithms over masked, discrete actions, their rollouts, and the base classes of learners.
 
-- A2C (DRAS paper, section 3.2; Mnih et al., 2016) takes one gradient step per update along the gradient of
-  ``log pi(a|s) A + beta H(pi(s))`` and down that of the critic's squared error. The advantage A is the sum of rewards
-  up to the end of the update, plus the critic's value of the state after it, which the paper leaves out, minus that of
-  the state before the action.
+- A2C (DRAS paper, section 3.2; Mnih et al., 2016) takes one gradient step per update. The advantage is the sum of
+  rewards up to the end of the update, plus the critic's value of the state after it, which the paper leaves out, minus
+  that of the state before the action.
 - PPO (Schulman et al., 2017) takes several steps, along the clipped objective.
 - REINFORCE (DRAS paper, Eq. 4; Williams, 1992) has no critic. The baseline of the k-th step of an update is the
   cumulative reward from the k-th step on, averaged over all updates before and over the environments side by side.
 - Deep Q-learning (DRAS paper, Eq. 3, with the sign that learns) moves ``Q(s, a)`` towards ``r + max Q(s', .)`` over the
-  legal actions of the next state, 0 after the last one. With a probability that decays at every update the action is a
-  random one.
+  legal actions of the next state. With a probability that decays at every update the action is a random one.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -97,8 +95,7 @@ class BestKept(Stateful):
             weights = self.last()
             self._judged = self.judge(weights)
             score = self._judged["score"]
-            is_better = score > self.best_score if self.more_is_better else score < self.best_score
-            if is_better:
+            if score > self.best_score if self.more_is_better else score < self.best_score:
                 self.best_score, self.best = score, weights
         return {**measures, **self._judged, "best_score": float(self.best_score)}
 

@@ -8,7 +8,7 @@ import torch
 
 from allocopt.envs.cush.dynamics import FIRST_TRAIT, Weights
 from allocopt.envs.cush.jobsets import Machine, Recipe
-from allocopt.envs.cush.task import Options
+from allocopt.envs.cush.task import N_NUMBERS, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE
 from heuristics.scheduling.job_selection import run_baseline
@@ -23,7 +23,7 @@ from learned.cush.learner import (
     _baseline,
     _Played,
 )
-from learned.cush.policies import HIDDEN, N_NUMBERS, Agent, PolicySelector, Validator
+from learned.cush.policies import HIDDEN, Agent, PolicySelector, Validator
 from learned.rl.networks import dense, weights_of
 from learned.rl.slots import CompactNetwork
 from learned.rl.workers import ALONE
