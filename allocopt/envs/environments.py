@@ -34,15 +34,13 @@ class About(NamedTuple):
     # Classes of rewards, of which the summaries are told; one of weights, of which the parameters are; or names with
     # what an episode adds up to.
     rewards: tuple[type, ...] | dict[str, str]
-    options: type | None = None  # class of the argument ``options``, if there is one
     example: str = ""  # code that plays an episode
 
 
 class Task(ABC, Generic[E, Seen]):
-    """Arguments, checked, and spaces of an environment; everything random comes from outside.
+    """Arguments, checked, and spaces of an environment; an episode takes one of its jobsets.
 
-    A task sets ``shape`` and ``n_actions``, or returns other spaces than those that follow from them. An episode takes
-    one of its jobsets; where they are None, some are drawn, anew with every seed.
+    It sets ``shape`` and ``n_actions``, or returns other spaces. Jobsets that are None are drawn, with every seed anew.
     """
 
     jobset_option: ClassVar[str] = "jobset"  # under what name `reset` takes the number of a jobset
@@ -55,7 +53,6 @@ class Task(ABC, Generic[E, Seen]):
         if jobsets is not None and not jobsets:
             raise UsageError("there are no jobsets; give some, or None for drawn ones")
         self.jobsets = jobsets
-        self.is_drawn = jobsets is None
 
     @abstractmethod
     def episodes(self, count: int, rng: np.random.Generator) -> E:
@@ -74,19 +71,12 @@ class Task(ABC, Generic[E, Seen]):
         return episodes.observe()
 
     def step(self, episodes: E, actions: NDArray[Any], jobsets: IntArray | None) -> tuple[FloatArray, BoolArray]:
-        """Carry out actions, or begin an episode where a jobset is named; return rewards, and which episodes are over.
-
-        Raises `UsageError` if there is no such action.
-        """
+        """Carry out actions, or begin an episode where a jobset is named; see `SideBySide.step`."""
         return episodes.step(actions, jobsets)
 
 
 class _Environment(Generic[E, Seen]):
-    """Base of a single environment and of many.
-
-    Once an episode is over, its ``action_mask`` is 0 everywhere, its observation zeros, and the dictionary has what it
-    came to; that stays so until another one begins.
-    """
+    """Base of a single environment and of many; an episode that is over has no legal action and shows zeros."""
 
     task: ClassVar[type[Task[Any, Any]]]  # whose arguments the environment takes
 
@@ -100,7 +90,7 @@ class _Environment(Generic[E, Seen]):
     def _set_up(self, count: int, task: Task[E, Seen]) -> None:
         self._task = task
         # Jobs that do not fit are told now, not at the first reset.
-        self._episodes = None if task.is_drawn else task.episodes(count, np.random.default_rng(0))
+        self._episodes = None if task.jobsets is None else task.episodes(count, np.random.default_rng(0))
         self._mask: NDArray[np.int8] = np.empty((count, 0), dtype=np.int8)
         self._over: BoolArray | None = None
 
@@ -114,7 +104,7 @@ class _Environment(Generic[E, Seen]):
     def _begin(
         self, count: int, rng: np.random.Generator, seed: int | None, options: dict[str, Any] | None
     ) -> tuple[Seen, dict[str, Any]]:
-        if self._episodes is None or (self._task.is_drawn and seed is not None):
+        if self._episodes is None or (self._task.jobsets is None and seed is not None):
             self._episodes = self._task.episodes(count, rng)
         if seed is not None or self._over is None:
             self._episodes.seed(rng)
@@ -190,8 +180,7 @@ class _SingleEnv(_Environment[E, Seen], gymnasium.Env[Seen, Any], Generic[E, See
 class _VectorEnv(_Environment[E, Seen], VectorEnv[Seen, Any, NDArray[Any]], Generic[E, Seen]):
     """Independent environments, stepped together; they take ``num_envs``, at least 1, and the arguments of their task.
 
-    The step after the last of an episode ignores its action and begins a new one, with a reward of 0
-    (`AutoresetMode.NEXT_STEP`). Jobsets are drawn by one generator in the order of the environments.
+    The step after the last of an episode ignores its action and begins a new one, with a reward of 0.
     """
 
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012 - so Gymnasium declares it
@@ -212,8 +201,7 @@ class _VectorEnv(_Environment[E, Seen], VectorEnv[Seen, Any, NDArray[Any]], Gene
     def step(self, actions: NDArray[Any]) -> tuple[Seen, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         """Carry out an action in every environment; where an episode was over, begin a new one instead.
 
-        Everything is as of one environment, with the environments in front. What is known at the end of an episode only
-        stands in the dictionary if one has ended, with a flag per environment under the same name after an underscore.
+        What is known at the end of an episode only has a flag per environment under its name after an underscore.
         """
         episodes, begins, jobsets = self.episodes, self._over, None
         if begins is not None and begins.any():

@@ -1,9 +1,7 @@
 """Episodes that are stepped together: arrays and kernels of many from the declaration of one.
 
 A task declares the fields of its episodes in a named tuple ``Episode``, and with each where an episode finds it among
-the arrays of a batch: `Own`, `OwnByJob`, `OfJobs`, `OfTasks`, `OfJobset` or `Shared`. From that `Layout` makes memory
-layouts, numba's types, the arrays of many episodes, and the entries that step and describe them; `Compiled` is how
-Python calls those.
+the arrays of a batch: `Own`, `OwnByJob`, `OfJobs`, `OfTasks`, `OfJobset` or `Shared`. All else follows from that.
 """
 
 import operator
@@ -94,13 +92,8 @@ class _Leaf(NamedTuple):
 class Layout(Generic[E]):
     """Memory layout, types and kernels that follow from a declared episode; ``LAYOUT`` in its module.
 
-    Parameters
-    ----------
-    declared
-        A named tuple. A field that is a named tuple itself is annotated with numba's type of it, and where its fields
-        are found, behind the name of that array where it is another one.
-    counted
-        Units of which jobsets have different numbers: ``jobs``, and ``tasks`` where a job has several.
+    A field that is a named tuple itself is annotated with numba's type of it, and where its fields are found, behind
+    the name of that array where it is another one. Of what is ``counted`` jobsets have different numbers.
     """
 
     def __init__(self, declared: type[E], counted: tuple[str, ...] = ("jobs",)) -> None:
@@ -157,9 +150,10 @@ class Layout(Generic[E]):
     def side_by_side(self, count: int, episodes: Sequence[E], **sizes: ArrayLike) -> Batch:
         """Return so many episodes of which none has begun, given one of each jobset.
 
-        Arrays that they own or share are those of the first, with room for every jobset. Sizes are the numbers of each
-        jobset's counted units, shape ``(S,)``, or where these begin and end, ``(S, 2)``.
+        Sizes are the numbers of each jobset's counted units, shape ``(S,)``, or where these begin and end, ``(S, 2)``.
         """
+        if not episodes or count < 1:
+            raise UsageError(f"there are {len(episodes)} jobsets and {count} episodes, must be at least 1 of each")
         arrays = {}
         for leaf in self._leaves:
             values = [np.asarray(reduce(getattr, leaf.path, episode)) for episode in episodes]
@@ -222,10 +216,9 @@ class Layout(Generic[E]):
     def describe_kernel(
         self, mark_legal: Callable[..., None], describe: Callable[..., None], ndim: int, idle: int = 0
     ) -> Callable[..., None]:
-        """Make an entry that writes observations and masks of all episodes, named ``describe`` and ``_all``.
+        """Make an entry that writes masks and observations of so many dimensions, named ``describe`` and ``_all``.
 
-        Both functions take an episode that is not over and an array: one of a flag per action, and one of so many
-        dimensions. Where an episode is over, all that is seen is 0, and only the action ``idle`` is legal.
+        Both functions take an episode that is not over. Where one is, only the action ``idle`` is legal.
         """
         episode_of = self.episode_of
 
@@ -278,15 +271,8 @@ def rewind(state: State, clock: Records[Clock], jobs: Records[JobRecord]) -> Non
 
 
 def first_state(jobs: Workload, request: IntArray, capacity: Sequence[int], rules: Rules, backfill: Backfill) -> State:
-    """Return jobs before the first event, without counts per user and an index of the queue.
-
-    Nobody asks for shares of users, and queues of episodes are short.
-
-    Parameters
-    ----------
-    request, capacity
-        Units of each resource that each job holds, shape ``(n, R)``, and that there are.
-    """
+    """Return jobs before the first event, which hold so many units of each resource, shape ``(n, R)``."""
+    # Nobody asks for shares of users, and queues of episodes are too short for an index.
     arrival = QueueKeys(OrderKind.ARRIVAL, np.zeros(len(jobs)))
     state = new_state(jobs, request, np.array(capacity), rules, backfill, arrival)
     np.asarray(state.jobs)["user"] = 0
@@ -307,10 +293,9 @@ def whole_number(name: str, value: object, least: int, most: int | None = None) 
 
 
 class SideBySide(ABC, Generic[Seen]):
-    """Independent episodes that are stepped together, each over a jobset of its own.
+    """Independent episodes that are stepped together, each over a jobset of its own, all of them over before `begin`.
 
-    An episode that is over stays as it is and pays nothing, until `begin` names a jobset for its place, or at once
-    where `follow` did. What it came to stays in `last` until another one is over in its place.
+    One that is over stays as it is and pays nothing, until `begin` names a jobset for its place, or `follow` did.
     """
 
     def __init__(self, n_jobsets: int, n_actions: int, batch: Batch) -> None:
@@ -343,11 +328,10 @@ class SideBySide(ABC, Generic[Seen]):
         self._batch.following[:] = self._checked(jobsets)
 
     def step(self, actions: NDArray[Any], jobsets: IntArray | None = None) -> tuple[FloatArray, BoolArray]:
-        """Carry out an action in every episode, up to its next decision; return rewards, and which are over.
+        """Carry out an action in every episode, up to its next decision; return rewards and which are over; new arrays.
 
-        Actions are numbers, shape ``(E,)``; one that cannot be done stands for the first that can. Where a jobset is
-        named instead of ``STAY``, shape ``(E,)``, an episode begins instead. The arrays that are returned are new.
-        Raises `UsageError` if there is no such action.
+        An action that cannot be done stands for the first that can. Where a jobset is named instead of ``STAY``, an
+        episode begins instead. Raises `UsageError` if there is no such action.
         """
         given = np.asarray(actions)
         # Steps of one environment are so short that looking for the least and the largest would take a third of them.
@@ -369,10 +353,7 @@ class SideBySide(ABC, Generic[Seen]):
 
     @abstractmethod
     def observe(self) -> tuple[Seen, BoolArray]:
-        """Return observations and action masks, the episodes in front; new arrays.
-
-        Of an episode that is over, zeros; the one action that is legal then does nothing.
-        """
+        """Return observations, zeros where an episode is over, and action masks, episodes in front; new arrays."""
 
     @abstractmethod
     def metrics(self) -> dict[str, FloatArray]:
@@ -415,7 +396,6 @@ class Compiled(SideBySide[Float32Array]):
         self._shapes = (self.n_environments, *shape), (self.n_environments, n_actions)
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return observations, shape ``(E, *shape)``, and action masks, ``(E, n_actions)``."""
         seen, legal = self._blank()
         self.describe(self._batch, seen, legal)
         return seen, legal

@@ -1,11 +1,10 @@
 """Scheduler ``asax``, which places guests by a learner and sets quotas anew while jobs share (sections 3.2, 4.4).
 
-The learner weighs experts by application, and draws quotas by them. The weights learn from the risk of what was done:
-Algorithm 1 of the ASAX paper, lines 1 to 13. A round goes on until some expert has gathered a risk above 1; then the
-weights are set anew. By default, following the errata, ``alpha_t`` is proportional to ``exp(-gamma_t R_t)`` with R_t
-the risk of all rounds so far and ``gamma_t = sqrt(2 ln n / t)``. The printed update multiplies the last weights by
-``exp(-gamma r_t)`` instead: with a constant gamma this is the same thing, with a decreasing one it can lose all the
-time (docs/asax.md).
+The learner weighs experts by application, and draws quotas by them: Algorithm 1 of the ASAX paper, lines 1 to 13. A
+round goes on until some expert has gathered a risk above 1; then the weights are set anew. By default, following the
+errata, ``alpha_t`` is proportional to ``exp(-gamma_t R_t)`` with R_t the risk of all rounds so far and ``gamma_t =
+sqrt(2 ln n / t)``. The printed update multiplies the last weights by ``exp(-gamma r_t)``: with a decreasing gamma it
+can lose all the time (docs/asax.md).
 
 The file is JSON: ``{"format": "allocopt-asax", "version": 1, "metrics": [..], "update": .., "horizon": ..,
 "applications": {NAME: {"alpha": [..], "round_risk": [..], "past_risk": [..], "rounds": t, "mixture_risk": x,
@@ -42,8 +41,6 @@ LEAST_LIKELY = 1e-9  # How likely any quota above 0 has to be to be drawn for a 
 
 
 class _Update(StrEnum):
-    """Rule by which risks set the weights at the end of a round."""
-
     # From the risk of all rounds, at a rate that decreases with their number
     CUMULATIVE = "cumulative"
     # From the last weights and the risk of the last round (line 12), at a constant rate
@@ -199,24 +196,17 @@ class Asax:
     full_loss_at: float = 1.0  # Share of its limit by which a job passes it at a loss of 1, positive
 
     def __post_init__(self) -> None:
-        metrics = tuple(expert.metric for expert in self.experts.experts)
-        if self.knowledge.metrics != metrics:
-            raise UsageError(f"the knowledge is that of experts for {self.knowledge.metrics}, not for {metrics}")
+        own, known = self.experts.metrics, self.knowledge.metrics
+        if own != known:
+            raise UsageError(f"the knowledge is that of experts for {known}, not for {own}")
         if not self.full_loss_at > 0:
             raise UsageError(f"full_loss_at is {self.full_loss_at}, must be positive")
 
     @classmethod
-    def untrained(
-        cls,
-        experts: Experts | None = None,
-        update: str = _Update.CUMULATIVE,
-        horizon: int = 1000,
-        full_loss_at: float = 1.0,
-    ) -> "Asax":
+    def untrained(cls, experts: Experts | None = None, full_loss_at: float = 1.0) -> "Asax":
         """Return a learner without knowledge, with the experts of the package if none are given."""
-        trees = Experts.read() if experts is None else experts
-        metrics = tuple(expert.metric for expert in trees.experts)
-        return cls(trees, Knowledge(metrics, _Update(update), horizon), full_loss_at)
+        trees = experts or Experts.read()
+        return cls(trees, Knowledge(trees.metrics), full_loss_at)
 
     def mixture(self, application: str, state: State) -> FloatArray:
         """Return the probability of each action (line 6), shape ``(m,)``."""
@@ -329,19 +319,18 @@ class AsaxScheduler(QuotaScheduler):
 
 
 def _asked(view: QuotaView, number: int) -> tuple[int, float, float]:
-    """Return a waiting job's cores, its memory in cores' worth of it, and the cores that it keeps busy on average."""
+    # A waiting job's cores, its memory in cores' worth of it, and the cores that it keeps busy on average.
     job = view.jobs[number].job
     return job.cores, job.peak_memory() * job.cores, job.mean("cpu") * job.cores
 
 
 def _fulfils(host: Allocation, decision: Decision, cores: int, memory: float, busy: float) -> bool:
-    """Whether a host has what a job asks for (3.2); quotas are shares, so that its idle cores count beyond them."""
+    # Whether a host has what a job asks for (3.2); quotas are shares, so that its idle cores count beyond them.
     usable = max(decision.percent / 100 * host.cores, host.idle_cores())
     return cores <= host.cores and memory <= host.free_memory() + ROUNDING and busy <= usable + ROUNDING
 
 
 def _state_of(now: float, allocation: Allocation) -> State:
-    """Return what the experts see of an allocation's owner: its demands now, its progress, its happiness."""
     host = allocation.host
     return State(host.stage.cpu, host.stage.memory, host.stage.kind, host.interval(now), host.happiness(now))
 
@@ -352,8 +341,7 @@ class AsaxPolicy(AsaxScheduler):
 
     experts: str = ""  # File of the experts' trees; empty for those of the package
     knowledge: str = ""  # File of what was learned before; empty for nothing
-    # File that `remember` writes, the same or another one; one that is there must be such a file. Empty for
-    # none.
+    # File that `remember` writes, the same or another one; one that is there must be such a file. Empty for none.
     save_knowledge: str = ""
     full_loss_at: float = 1.0  # See `Asax`
     asax: Asax = field(init=False, repr=False)

@@ -19,27 +19,30 @@ expert leave no gap and do not overlap.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from allocopt.arrays import FloatArray
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import read_toml
+from allocopt.problems.coallocation.problem import LARGEST_PERCENT
 from allocopt.traces.job_profile import StageKind
 
 SHIPPED = "experts.toml"
 SUM_TOLERANCE = 1e-6
-METRICS: Mapping[str, tuple[float, float]] = {"cpu": (0.0, 1.0), "memory": (0.0, 1.0), "interval": (0.0, 1.0)}
-"""Metrics that are numbers, and their ranges."""
-STAGE = "stage"
+STAGE, KINDS = "stage", list(StageKind)
+METRICS: Mapping[str, tuple[float, float]] = {
+    **dict.fromkeys(("cpu", "memory", "interval"), (0.0, 1.0)),
+    STAGE: (0.0, float(len(KINDS))),
+}
+"""Metrics of experts, and their ranges; stages count from 0, so that one of a name is a range of numbers, too."""
 HAPPINESS = (0.0, math.inf)
-LARGEST_PERCENT = 90
 Range = tuple[float, float]
 
 
@@ -55,88 +58,33 @@ class State:
     happiness: float  # Time left until its limit over the time that it still needs (Eq. 1; errata).
 
     def value(self, metric: str) -> float:
-        """Value of a metric that is a number, within its range."""
+        """Value of a metric, within its range."""
         low, high = METRICS[metric]
-        return min(high, max(low, float(getattr(self, metric))))
+        value = KINDS.index(self.stage) if metric == STAGE else getattr(self, metric)
+        return min(high, max(low, float(value)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Leaf:
-    """A row of a table."""
-
-    condition: Range | StageKind  # Range of the metric, or kind of stage
+class _Leaf(NamedTuple):
+    # A row of a table.
+    condition: Range  # Of the metric
     happiness: Range
     probabilities: tuple[float, ...]  # How likely each action is, summing to 1
-
-    @classmethod
-    def of(cls, row: Any, metric: str, n_actions: int, place: str, where: Path | str) -> "_Leaf":
-        if not isinstance(row, dict) or set(row) != {metric, "happiness", "p"}:
-            raise bad_file(where, place, f"must have the keys {metric}, happiness and p")
-        numbers = row["p"]
-        if not _are_numbers(numbers, n_actions) or min(numbers) < 0:
-            raise bad_file(where, place, f"p must hold {n_actions} numbers from 0 on, one for each action")
-        if abs(sum(numbers) - 1) > SUM_TOLERANCE:
-            raise bad_file(where, place, f"p sums to {sum(numbers):g}, must sum to 1")
-        condition: Range | StageKind
-        if metric == STAGE:
-            if row[metric] not in list(StageKind):
-                raise bad_file(where, place, f"{STAGE} is {shown(row[metric])}, must be one of {', '.join(StageKind)}")
-            condition = StageKind(row[metric])
-        else:
-            condition = _range(row[metric], metric, METRICS[metric], place, where)
-        happiness = _range(row["happiness"], "happiness", HAPPINESS, place, where)
-        return cls(condition, happiness, tuple(map(float, numbers)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Expert:
-    """Tree whose leaf of a state holds the probability of each action."""
-
-    metric: str  # ``cpu``, ``memory``, ``stage`` or ``interval``
+    # A tree whose leaf of a state holds the probability of each action.
+    metric: str
     leaves: tuple[_Leaf, ...]  # Each state is in exactly one
 
-    @classmethod
-    def of(cls, held: Any, n_actions: int, place: str, where: Path | str) -> "_Expert":
-        metric = held.get("metric") if isinstance(held, dict) else None
-        if metric not in (*METRICS, STAGE):
-            known = ", ".join((*METRICS, STAGE))
-            raise bad_file(where, f"{place}.metric", f"is {shown(metric)}, must be one of {known}")
-        rows = held.get("rows")
-        if not isinstance(rows, list) or not rows:
-            raise bad_file(where, f"expert {metric!r}", "has no rows")
-        leaves = tuple(
-            _Leaf.of(row, metric, n_actions, f"expert {metric!r}, row {number}", where)
-            for number, row in enumerate(rows, start=1)
-        )
-        if metric == STAGE:
-            cells = [(f"stage {kind}", [leaf for leaf in leaves if leaf.condition is kind]) for kind in StageKind]
-        else:
-            ranges = [(leaf, leaf.condition) for leaf in leaves if not isinstance(leaf.condition, StageKind)]
-            edges = sorted({*METRICS[metric], *(edge for _, pair in ranges for edge in pair)})
-            cells = [
-                (f"{metric} {low:g} .. {high:g}", [leaf for leaf, held in ranges if held[0] <= low and high <= held[1]])
-                for low, high in pairwise(edges)
-            ]
-        for name, held_by in cells:
-            edges = sorted({*HAPPINESS, *(edge for leaf in held_by for edge in leaf.happiness)})
-            for low, high in pairwise(edges):
-                count = sum(leaf.happiness[0] <= low and high <= leaf.happiness[1] for leaf in held_by)
-                if count != 1:
-                    fault = "no row holds" if count == 0 else f"{count} rows hold"
-                    raise bad_file(where, f"expert {metric!r}", f"{fault} for {name}, happiness {low:g} .. {high:g}")
-        return cls(metric, leaves)
-
     def leaf(self, state: State) -> _Leaf:
-        """Return the leaf of a state."""
-
-        def holds(leaf: _Leaf) -> bool:
-            if isinstance(leaf.condition, StageKind):
-                return leaf.condition is StageKind(state.stage)
-            value = state.value(self.metric)
-            return _within(leaf.condition, value) or leaf.condition[1] == value == METRICS[self.metric][1]
-
-        happiness = max(0.0, state.happiness)
-        return next(leaf for leaf in self.leaves if holds(leaf) and _within(leaf.happiness, happiness))
+        value, most, happiness = state.value(self.metric), METRICS[self.metric][1], max(0.0, state.happiness)
+        return next(
+            leaf
+            for leaf in self.leaves
+            if (_within(leaf.condition, value) or leaf.condition[1] == value == most)
+            and _within(leaf.happiness, happiness)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,15 +111,17 @@ class Experts:
             raise bad_file(where, "actions", f"are {actions}, must rise from 0 to at most {LARGEST_PERCENT}")
         if not isinstance(listed, list) or not listed:
             raise bad_file(where, "experts", "is missing or empty, must hold at least one expert")
-        experts = tuple(_Expert.of(one, len(actions), f"experts[{index}]", where) for index, one in enumerate(listed))
+        experts = tuple(_expert(one, len(actions), f"experts[{index}]", where) for index, one in enumerate(listed))
         metrics = [expert.metric for expert in experts]
         for metric in metrics:
             if metrics.count(metric) > 1:
                 raise bad_file(where, "experts", f"the metric {metric!r} has two experts")
         return cls(tuple(actions), experts)
 
-    def __len__(self) -> int:
-        return len(self.experts)
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Metrics of the experts, in their order."""
+        return tuple(expert.metric for expert in self.experts)
 
     def leaves(self, state: State) -> tuple[_Leaf, ...]:
         """Return the leaf of a state by each expert; experts cannot tell states with the same leaves apart."""
@@ -183,18 +133,61 @@ class Experts:
         return np.asarray(table / table.sum(axis=1, keepdims=True))
 
 
-def _within(range_: Range, value: float) -> bool:
+def _expert(held: Any, n_actions: int, place: str, where: Path | str) -> _Expert:
+    metric = held.get("metric") if isinstance(held, dict) else None
+    if not isinstance(metric, str) or metric not in METRICS:
+        raise bad_file(where, f"{place}.metric", f"is {shown(metric)}, must be one of {', '.join(METRICS)}")
+    rows, name = held.get("rows"), f"expert {metric!r}"
+    if not isinstance(rows, list) or not rows:
+        raise bad_file(where, name, "has no rows")
+    leaves = tuple(_leaf(row, metric, n_actions, f"{name}, row {n}", where) for n, row in enumerate(rows, start=1))
+    for low, high in _cells(METRICS[metric], [leaf.condition for leaf in leaves]):
+        held_by = [leaf.happiness for leaf in leaves if _covers(leaf.condition, low, high)]
+        for sad, happy in _cells(HAPPINESS, held_by):
+            count = sum(_covers(happiness, sad, happy) for happiness in held_by)
+            if count != 1:
+                fault = "no row holds" if count == 0 else f"{count} rows hold"
+                cell = KINDS[int(low)] if metric == STAGE else f"{low:g} .. {high:g}"
+                raise bad_file(where, name, f"{fault} for {metric} {cell}, happiness {sad:g} .. {happy:g}")
+    return _Expert(metric, leaves)
+
+
+def _leaf(row: Any, metric: str, n_actions: int, place: str, where: Path | str) -> _Leaf:
+    if not isinstance(row, dict) or set(row) != {metric, "happiness", "p"}:
+        raise bad_file(where, place, f"must have the keys {metric}, happiness and p")
+    numbers = row["p"]
+    if not _are_numbers(numbers, n_actions) or min(numbers) < 0:
+        raise bad_file(where, place, f"p must hold {n_actions} numbers from 0 on, one for each action")
+    if abs(sum(numbers) - 1) > SUM_TOLERANCE:
+        raise bad_file(where, place, f"p sums to {sum(numbers):g}, must sum to 1")
+    ranges = {"happiness": HAPPINESS} if metric == STAGE else {metric: METRICS[metric], "happiness": HAPPINESS}
+    for name, (low, high) in ranges.items():
+        held = row[name]
+        if not _are_numbers(held, 2) or not low <= held[0] < held[1] <= high:
+            raise bad_file(where, place, f"{name} must be a range [low, high] within {low:g} .. {high:g}")
+    condition, happiness = row[metric], row["happiness"]
+    if metric == STAGE:
+        if condition not in KINDS:
+            raise bad_file(where, place, f"{STAGE} is {shown(condition)}, must be one of {', '.join(KINDS)}")
+        condition = KINDS.index(condition), KINDS.index(condition) + 1
+    low, high, sad, happy, *probabilities = map(float, (*condition, *happiness, *numbers))
+    return _Leaf((low, high), (sad, happy), tuple(probabilities))
+
+
+def _cells(limits: Range, ranges: list[Range]) -> Iterator[Range]:
+    return pairwise(sorted({*limits, *(edge for one in ranges for edge in one)}))
+
+
+def _covers(one: Range, low: float, high: float) -> bool:
+    return one[0] <= low and high <= one[1]
+
+
+def _within(one: Range, value: float) -> bool:
     # Open at its upper end, but infinity lies in a range up to infinity.
-    return range_[0] <= value < range_[1] or value == range_[1] == math.inf
+    return one[0] <= value < one[1] or value == one[1] == math.inf
 
 
 def _are_numbers(values: Any, count: int) -> bool:
     if not isinstance(values, list) or len(values) != count:
         return False
     return all(isinstance(value, int | float) and not math.isnan(value) for value in values)
-
-
-def _range(held: Any, name: str, limits: Range, place: str, where: Path | str) -> Range:
-    if not _are_numbers(held, 2) or not limits[0] <= held[0] < held[1] <= limits[1]:
-        raise bad_file(where, place, f"{name} must be a range [low, high] within {limits[0]:g} .. {limits[1]:g}")
-    return float(held[0]), float(held[1])

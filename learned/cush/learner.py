@@ -1,9 +1,8 @@
 """The selectors of CuSH in torch, and Algorithm 1: they learn from simulations, and workers average their parameters.
 
-In an epoch, several simulations of each job set run side by side. The return of a step is
-``v_t = (sum over i >= t of gamma^(i - t) r_i) r_g``: discounted local rewards, times the mean normalized turnaround
-time of the episode where that is asked for. Rewards are negative, so that an episode that went worse has smaller
-returns. The baseline ``b_t`` is the mean of the returns of all simulations of the same job set, those of the other
+In an epoch, several simulations of each job set run side by side. The return of a step is ``v_t = (sum over i >= t of
+gamma^(i - t) r_i) r_g``: discounted local rewards, times the mean normalized turnaround time of the episode where that
+is asked for. The baseline ``b_t`` is the mean of the returns of all simulations of the same job set, those of the other
 workers among them, at the same time ``t``: after as many timesteps, or after as many actions.
 """
 
@@ -20,18 +19,7 @@ from allocopt.envs.cush.jobsets import JobSet, Machine
 from allocopt.envs.cush.task import Episodes, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import Policy
-from learned.cush.policies import (
-    FILTERS,
-    JOBS,
-    LEARNED,
-    POLICIES,
-    SIDE,
-    Agent,
-    JobSelector,
-    PolicySelector,
-    Validator,
-    parts_of,
-)
+from learned.cush.policies import JOBS, LEARNED, POLICIES, SIDE, Agent, JobSelector, PolicySelector, Validator, parts_of
 from learned.rl.algorithms import Choices, OptimizerName, PolicyGradient, timed_advantages
 from learned.rl.networks import SlotNetwork, masked, masked_log_softmax, set_weights, slot_logits, weights_of
 from learned.rl.slots import CompactNetwork, SlotPolicy
@@ -40,6 +28,7 @@ from learned.rl.workers import Stateful, Workers
 Clock = Literal["timesteps", "actions"]  # What counts as the same time for the baseline
 SlotRows = tuple[torch.Tensor, torch.Tensor]
 """States of ``n`` choices: features ``(R, K)`` of the legal ones alone, and which are legal, ``(n, Q + 1)``."""
+FILTERS = 16
 MOMENTUM = 0.1  # Share of a batch in the running statistics of batch normalization
 
 
@@ -71,9 +60,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         if min(self.average_every, self.validate_every, self.chunks) < 1 or self.validate_every % self.average_every:
-            raise UsageError(
-                f"validations every {self.validate_every} epochs must fall on averages, every {self.average_every}"
-            )
+            validations = f"validations every {self.validate_every} epochs"
+            raise UsageError(f"{validations} must fall on averages, every {self.average_every}")
 
 
 PUBLISHED = Settings()
@@ -171,7 +159,7 @@ SelectorModule = CompactModule | ImageModule
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Allocations:
-    """How the n jobs of some episodes were allocated."""
+    # How the n jobs of some episodes were allocated.
 
     # Episode of each, and its number in the job set, shape ``(n,)``
     episodes: IntArray
@@ -183,7 +171,7 @@ class _Allocations:
     right: BoolArray
 
     def choices(self, groups: IntArray, settings: Settings, workers: Workers) -> Choices:
-        """Return what the policy selector learns from: minus penalties, and if asked less their mean over a job."""
+        # The policy selector learns from minus the penalties, if that is asked for less their mean over a job.
         returns = -self.penalties
         if settings.policy_baseline:
             # Every job of every job set is started once in each simulation.
@@ -196,7 +184,7 @@ class _Allocations:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Played:
-    """Whole episodes: T steps of E episodes, after which all are over."""
+    # Whole episodes: T steps of E episodes, after which all are over.
 
     # Of the N choices where more than one thing could be done, step after step
     observations: Float32Array
@@ -210,15 +198,13 @@ class _Played:
     allocations: _Allocations  # How all jobs were allocated
 
     def returns(self, gamma: float, *, global_reward: bool) -> FloatArray:
-        """Return ``v_t`` of every step, shape ``(T, E)``, with or without the factor ``r_g``."""
+        # ``v_t`` of every step, shape ``(T, E)``, with or without the factor ``r_g``.
         returns = timed_advantages(self.rewards, np.full(self.rewards.shape, gamma))
         return returns * self.turnaround if global_reward else returns
 
     def times_by(self, clock: Clock) -> IntArray:
-        """Return the time of every step by a clock, shape ``(T, E)``."""
-        if clock == "timesteps":
-            return self.times
-        return np.broadcast_to(np.arange(len(self.times))[:, None], self.times.shape)
+        actions = np.broadcast_to(np.arange(len(self.times))[:, None], self.times.shape)
+        return self.times if clock == "timesteps" else actions
 
 
 class Simulations(Stateful):
@@ -264,7 +250,7 @@ class Simulations(Stateful):
 
 
 def _baseline(returns: FloatArray, times: IntArray, runs: BoolArray, groups: IntArray, workers: Workers) -> FloatArray:
-    """Return the mean return over simulations of a job set, by groups ``(E,)``, at the same time, shape ``(T, E)``."""
+    # ``b_t`` of every step, shape ``(T, E)``; groups are the simulations of a job set, shape ``(E,)``.
     last = int(workers.largest(np.array([times[runs].max()], dtype=np.float64))[0])
     size, means = (int(groups.max()) + 1, last + 1), np.zeros_like(returns)
     means[runs] = _means_over(returns[runs], np.broadcast_to(groups, times.shape)[runs], times[runs], size, workers)
@@ -301,9 +287,8 @@ class CushLearner(Stateful):
         self._jobs, self._policies = jobs, policies
         self._simulations, self._validator, self._settings, self._workers = simulations, validator, settings, workers
         self.n_workers = workers.count
-        self._generator = torch.Generator().manual_seed(
-            int(np.random.SeedSequence((seed, workers.rank)).generate_state(1)[0])
-        )
+        own_seed = np.random.SeedSequence((seed, workers.rank)).generate_state(1)[0]
+        self._generator = torch.Generator().manual_seed(int(own_seed))
         how = (settings.optimizer, settings.last_rate, settings.max_grad_norm)
         self._learners = {JOBS: PolicyGradient(jobs, settings.selector_rate, *how)}
         if isinstance(policies, nn.Module):

@@ -1,9 +1,7 @@
 """Agents of CuSH: both selectors (sections 3.2, 3.3), how they act without torch, and ``cush``, one as a scheduler.
 
-The job selector of the paper applies 16 filters of 2 x 2 to the image, then a rectifier, batch normalization and a
-dense layer with an output for every choice. The compact one, `CompactNetwork`, looks at the features of one choice at a
-time, with the same weights for all of them, so that neither the machine nor the queue has a say in its size. The policy
-selector has 10 hidden neurons.
+The paper's job selector is a convolution over the image, with an output for every choice; the compact one looks at the
+features of one choice at a time, so that neither the machine nor the queue has a say in its size.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +13,7 @@ import numpy as np
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.cush.dynamics import FIRST_TRAIT
 from allocopt.envs.cush.jobsets import JobSet, Machine
-from allocopt.envs.cush.task import DynamicTypes, Episodes, Options
+from allocopt.envs.cush.task import N_NUMBERS, DynamicTypes, Episodes, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import Policy, WorkloadType
 from allocopt.simulator.scheduler import Decision, Start, Wait
@@ -29,9 +27,8 @@ JOBS, POLICIES = "jobs.", "policies."  # What the names of both networks' parame
 LEARNED, ORACLE = "learned", "oracle"
 FIXED = (*(policy.label for policy in Policy), ORACLE)
 """What may stand in the place of the policy selector: one policy for all jobs, or the better one of each."""
-FILTERS, SIDE = 16, 2
+SIDE = 2  # Of the filters of the paper's job selector
 HIDDEN = 10
-N_NUMBERS = 3  # What a policy selector is told of a job beside its traits; see `Episodes.descriptions`
 GPUS = "gpus"  # The resource of a platform that policies are about
 
 
@@ -61,16 +58,14 @@ class PolicySelector:
             check_shapes({**first, "2.weight": (len(Policy), HIDDEN), "2.bias": (len(Policy),)}, self.weights)
 
     def choose(self, described: Float32Array, penalties: FloatArray, uniform: FloatArray | None = None) -> IntArray:
-        """Return the most probable policies of jobs that start, or draw them by random numbers within 0 .. 1, ``(n,)``.
+        """Return the most probable policies of n jobs, or draw them by random numbers within 0 .. 1, ``(n,)``.
 
-        Descriptions have shape ``(n, inputs)``; only an oracle looks at penalties under each `Policy`, shape ``(n,
-        2)``. For a rule nothing is drawn.
+        Descriptions have shape ``(n, inputs)``, penalties under each `Policy`, which an oracle looks at, ``(n, 2)``.
         """
         if self.how == ORACLE:
             return np.asarray(penalties.argmin(axis=1), dtype=np.int64)
         if self.how != LEARNED:
-            chosen = next(policy for policy in Policy if policy.label == self.how)
-            return np.full(len(described), int(chosen), dtype=np.int64)
+            return np.full(len(described), FIXED.index(self.how), dtype=np.int64)
         logits = two_layers(self.weights, described, lambda values: np.maximum(values, np.float32(0.0)))
         if uniform is None:
             return np.asarray(logits.argmax(axis=1), dtype=np.int64)
@@ -113,24 +108,16 @@ class Agent:
         jobs = episodes.jobs()[places]
         return _Choice(observations, legal, slots, policies, starting, jobs, how, *told)
 
-    def run(self, episodes: Episodes) -> None:
-        """Play an episode of every job set to its end, by the best choices."""
-        episodes.begin(np.arange(len(episodes.jobsets)))
+    def run(self, episodes: Episodes, types: DynamicTypes | None = None) -> None:
+        """Play by the best choices an episode of every job set to its end, or the one that types have begun."""
+        if types is None:
+            episodes.begin(np.arange(len(episodes.jobsets)))
         over = np.zeros(episodes.n_environments, dtype=np.bool_)
         while not over.all():
-            over = self._step(episodes, over)
-
-    def run_dynamic(self, types: DynamicTypes, episodes: Episodes, number: int) -> None:
-        """Play a job set of applications, whose types become known meanwhile, to its end by the best choices."""
-        types.begin(number)
-        over = np.zeros(1, dtype=np.bool_)
-        while not over.all():
-            over = self._step(episodes, over)
-            types.look()
-
-    def _step(self, episodes: Episodes, over: BoolArray) -> BoolArray:
-        choice = self.choose(episodes, over)
-        return episodes.step(choice.slots, choice.policies)[1]
+            choice = self.choose(episodes, over)
+            over = episodes.step(choice.slots, choice.policies)[1]
+            if types is not None:
+                types.look()
 
 
 MEANS = ("turnaround", "wait", "rewards", "penalty")  # Metrics of episodes that are told beside the score
@@ -213,10 +200,8 @@ class Kinds:
     penalty_s: FloatArray  # Seconds that each takes longer under each `Policy`, shape ``(n, 2)``
 
 
-@dataclass(slots=True, eq=False)
-class _Simulation:
+class _Simulation(NamedTuple):
     # As an agent sees it: jobs in the order of their arrival, the shorter first, times in timesteps.
-
     view: View
     episodes: Episodes  # One, which is set by what is seen, never stepped
     episode: Any  # Its arrays
@@ -288,8 +273,7 @@ class Cush:
             yield Start(job)
 
     def _set(self, simulation: _Simulation) -> None:
-        view, place = simulation.view, simulation.place
-        running = view.running
+        view, place, running = simulation.view, simulation.place, simulation.view.running
         penalty = simulation.penalty[running, simulation.chosen[running]]
         # By which timestep they end, as far as that is known; later than now in any case.
         known = np.ceil((view.expected_end[running] + penalty) / self.timestep_s - 1e-9)
@@ -319,23 +303,14 @@ class Cush:
         if kinds.traits.shape != (n, self._traits) or kinds.penalty_s.shape != (n, len(Policy)):
             shapes, expected = (kinds.traits.shape, kinds.penalty_s.shape), ((n, self._traits), (n, len(Policy)))
             raise UsageError(f"kinds have shapes {shapes}, must have {expected} for these jobs and weights")
-        names = view.platform.resources
+        names, total = view.platform.resources, view.platform.total
         gpus = names.index(GPUS) if GPUS in names[1:] else 0
-        asked = view.request[:, [0, gpus]] if gpus else np.stack([view.request[:, 0], np.zeros(n, dtype=np.int64)], 1)
-        total = view.platform.total
-        machine = Machine(1, int(total[0]), max(1, int(total[gpus]) if gpus else 1))
+        asked = view.request[:, [0, gpus]] * [1, gpus > 0]
+        machine = Machine(1, int(total[0]), max(1, int(total[gpus])) if gpus else 1)
         arrival, length = (view.submit // self.timestep_s).astype(np.int64), view.estimate / self.timestep_s
         order = np.lexsort((length, arrival))
         service = np.maximum(length[:, None] + kinds.penalty_s / self.timestep_s, 1e-9)
         jobs = JobSet(arrival, length, asked, service, kinds.traits)
         episodes = Episodes([jobs], machine, 1, self._options)
-        return _Simulation(
-            view,
-            episodes,
-            episodes.arrays(0),
-            gpus,
-            order,
-            np.argsort(order),
-            kinds.penalty_s,
-            np.zeros(n, dtype=np.int64),
-        )
+        arrays, chosen = episodes.arrays(0), np.zeros(n, dtype=np.int64)
+        return _Simulation(view, episodes, arrays, gpus, order, np.argsort(order), kinds.penalty_s, chosen)

@@ -9,10 +9,10 @@ import numpy as np
 
 from allocopt.envs.cush.dynamics import FIRST_TRAIT, Weights
 from allocopt.envs.cush.jobsets import MACHINES, JobSet, Machine, Recipe
-from allocopt.envs.cush.task import ObservationName, Options
+from allocopt.envs.cush.task import N_NUMBERS, ObservationName, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE, Measurements, PenaltyTable, Policy
-from learned.cush.policies import FIXED, HIDDEN, LEARNED, N_NUMBERS, SIDE, PolicySelector, Validator
+from learned.cush.policies import FIXED, HIDDEN, LEARNED, SIDE, PolicySelector, Validator
 from learned.rl.slots import CompactNetwork
 from learned.rl.training import DeclaredTraining, Trained, option
 from learned.rl.workers import Workers
@@ -93,11 +93,7 @@ class CushTraining(DeclaredTraining["CushLearner"]):
         return next(part for part in parts if self.jobsets // part <= fitting)
 
     def options(self) -> Options:
-        """Return what episodes have in common.
-
-        As published, agents are rewarded by the local rewards and act in every timestep; as usual, by what counts, and
-        time passes by itself where nothing can start.
-        """
+        """Return what episodes have in common: as usual, time passes by itself where nothing can start."""
         published = self.settings == "published"
         reward = Weights() if published else Weights(waiting=0.0, normalized_turnaround=1.0)
         observation = OBSERVATION_OF[self.network]
@@ -126,20 +122,12 @@ class CushTraining(DeclaredTraining["CushLearner"]):
     def _learner(self, seed: int, workers: Workers) -> "CushLearner":
         from torch import nn
 
-        from learned.cush.learner import (
-            PUBLISHED,
-            USUAL,
-            CompactModule,
-            CushLearner,
-            ImageModule,
-            Simulations,
-        )
+        from learned.cush.learner import PUBLISHED, USUAL, CompactModule, CushLearner, ImageModule, Simulations
         from learned.rl.networks import dense
 
         if self.simulations % workers.count:
-            raise UsageError(
-                f"{self.simulations} simulations cannot be shared out evenly among {workers.count} workers"
-            )
+            fault = f"cannot be shared out evenly among {workers.count} workers"
+            raise UsageError(f"{self.simulations} simulations {fault}")
         pool = self.draw(np.random.default_rng((seed, 0)).integers(0, VALIDATION_SEED, self.pool).tolist())
         traits = pool[0].traits.shape[1]
         jobs: SelectorModule

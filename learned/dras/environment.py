@@ -12,7 +12,7 @@ from allocopt.simulator.rules import Reservations
 from allocopt.traces.workload import Workload
 from learned.dras.jobsets import HOUR_S
 from learned.rl.slots import SlotPolicy
-from learned.rl.workers import Stateful
+from learned.rl.workers import Environment, Stateful
 
 DOUBT = 2.0  # Standard errors by which waits must be shorter to be better
 MOST_WEIGHT = 4.0  # How much more the rewards of a quiet jobset may count than usual
@@ -22,12 +22,8 @@ Phase = tuple[Sequence[Workload], float]
 """Jobsets of a phase of a training, and its positive share of the training; shares are scaled to a sum of 1."""
 
 
-class JobsetEnvironment(Stateful):
-    """Episodes over the jobsets of one phase after the other; see `learned.rl.algorithms.Environment`.
-
-    Every episode that ends is followed by one of a random jobset of the phase, unless `begin_groups` begins all
-    together.
-    """
+class JobsetEnvironment(Stateful, Environment):
+    """Episodes over random jobsets of one phase after the other, unless `begin_groups` begins all together."""
 
     state = ("episodes", "_rng", "_streams", "reward_scale", "_share")
 
@@ -57,7 +53,6 @@ class JobsetEnvironment(Stateful):
         return self
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return states and legal actions; see `learned.rl.algorithms.Environment.observe`."""
         if not self._streams:
             self._streams = True
             self.episodes.begin(self.drawn(self.n_environments))
@@ -65,7 +60,7 @@ class JobsetEnvironment(Stateful):
         return self.episodes.observe()
 
     def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Make a choice in every episode; rewards count more where there are many jobs that wait little under EASY."""
+        # Rewards count more where there are many jobs that wait little under EASY.
         weights = self._weights[self.episodes.tally["jobset"]]
         rewards, ended = self.episodes.step(actions)
         if self._streams and ended.any():
@@ -87,7 +82,7 @@ class JobsetEnvironment(Stateful):
         return first + self._rng.choice(end - first, count, replace=count > end - first)
 
 
-class SeveralMachines(Stateful):
+class SeveralMachines(Stateful, Environment):
     """Environments of several machines, as many episodes on each, for a *generic* agent (section 6.6)."""
 
     state = ("_turn", "_environments")
@@ -113,26 +108,21 @@ class SeveralMachines(Stateful):
             environment.go_on_to(share)
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return states and legal actions on the present machine."""
         return self._environments[self._turn].observe()
 
     def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Make a choice in every episode of the present machine."""
         return self._environments[self._turn].step(actions)
 
 
 def _first_come_first_served(jobsets: Sequence[Workload], machine: int, options: Options) -> Episodes:
-    """Play every jobset through, first come, first served: the first slot at both levels, which is FCFS with EASY."""
+    # The first slot at both levels, which is FCFS with EASY.
     episodes = Episodes(jobsets, machine, len(jobsets), replace(options, reservations=Reservations.KEPT))
-    episodes.begin(np.arange(len(jobsets)))
-    nothing = np.zeros(len(jobsets), dtype=np.int64)
-    while not episodes.step(nothing)[1].all():
-        pass
+    episodes.play(lambda states, legal: np.zeros(len(jobsets), dtype=np.int64))
     return episodes
 
 
 def _mean_waits_s(episodes: Episodes) -> FloatArray:
-    """Return the mean wait of every episode's jobs in seconds, shape ``(E,)``."""
+    # Of every episode's jobs, shape ``(E,)``.
     tally = episodes.tally
     sizes = np.array([len(jobs) for jobs in episodes.jobsets])
     return np.asarray(tally["wait_s"] / sizes[tally["jobset"]])
@@ -140,8 +130,6 @@ def _mean_waits_s(episodes: Episodes) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waits:
-    """Waits of one policy on some jobsets."""
-
     # Mean and longest wait in each jobset, in hours, shape ``(n,)``
     mean_h: FloatArray
     longest_h: FloatArray
@@ -168,11 +156,7 @@ class Validator:
         return _waits(self._episodes)
 
     def measures(self, weights: Mapping[str, Float32Array]) -> dict[str, float]:
-        """Compare a network's waits with those of FCFS and EASY.
-
-        The ``score``, less is better, is the mean ratio of mean waits, plus that of what ratios of longest waits
-        exceed.
-        """
+        """Compare a network's waits with those of FCFS and EASY; the smaller the ``score``, the better."""
         waits = self.waits(weights)
         wait_ratio = waits.mean_h / self.reference.mean_h
         longest_ratio = waits.longest_h / self.reference.longest_h

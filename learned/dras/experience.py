@@ -1,13 +1,12 @@
 """Collect whole episodes, several of each jobset, and judge every choice against the others of its jobset.
 
-How much the jobs of an episode wait depends far more on what was submitted than on what is chosen. So some episodes
-run on the same jobset side by side, and what all of them gain on average in a span of time is taken from what each
-gains in it: a baseline that knows the arrivals (Mao, Venkatakrishnan, Schwarzkopf and Alizadeh, "Variance reduction for
-reinforcement learning in input-driven environments", ICLR 2019). The critic estimates what is left. Time between two
-choices is anything from none to days, so the discount is per time.
+How much the jobs of an episode wait depends far more on what was submitted than on what is chosen. So some episodes run
+on the same jobset side by side, and what all of them gain on average in a span of time is taken from what each gains in
+it (Mao et al., "Variance reduction for reinforcement learning in input-driven environments", ICLR 2019). The critic
+estimates what is left. Time between two choices is anything from none to days, so the discount is per time.
 
-A policy may begin with what WFP3 chooses, the rule that starts the job of the greatest (wait / estimate)^3 x size: its
-logarithm is a sum of three features. Trained from nothing, a policy lets long jobs starve for a while.
+A policy may begin with what WFP3 chooses, the rule that starts the job of the greatest (wait / estimate)^3 x size.
+Trained from nothing, a policy lets long jobs starve for a while.
 """
 
 from collections.abc import Callable
@@ -93,11 +92,10 @@ class JobsetCollector:
         returns = advantages + values
         machine.reward_scale *= SCALE_MEMORY + (1 - SCALE_MEMORY) * max(float(returns.std()), 1e-3)
         mean_return = float((played.rewards.sum(axis=0) / machine.n_jobs[jobsets]).mean())
-        return Rollout(played.states, played.legal, played.actions, probability, advantages, returns, mean_return)
+        return Rollout(played.states, played.legal, played.actions, advantages, probability, returns, mean_return)
 
 
 def _play(environment: JobsetEnvironment, act: Act) -> _PlayedEpisodes:
-    """Act in all episodes, which have begun, until every one is over."""
     over = np.zeros(environment.n_environments, dtype=np.bool_)
     steps, times = [], [environment.episodes.now]
     while not over.all():
@@ -134,7 +132,7 @@ def _relative_rewards(rewards: FloatArray, times_s: FloatArray, jobsets: IntArra
 
 
 def _wfp3_scores(states: Float32Array, machine: int) -> FloatArray:
-    """Logarithm of WFP3's score of every slot, times counted from a minute on; ``(..., W, K)`` to ``(..., W)``."""
+    # Logarithms, a sum of three features, with times counted from a minute on; ``(..., W, K)`` to ``(..., W)``.
     size_unit = np.log2(1.0 + machine) / LOG_UNIT
     relative_wait = states[..., LOG_WAIT] - states[..., LOG_ESTIMATE]
     return np.asarray(POWER * relative_wait + size_unit * states[..., LOG_SIZE], dtype=np.float64)

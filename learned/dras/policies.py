@@ -1,10 +1,9 @@
 """Policies ``dras-ppo``, ``dras-a2c``, ``dras-pg``, ``dras-dql`` and ``decima-pg``: trained agents as schedulers.
 
-``dras-ppo`` may go on learning in operation (DRAS paper, sections 3.3 and 6.5: *dynamic*). From time to time the jobs
-that have ended in the last weeks, as they were submitted and as long as they really ran, and variants of them become
-jobsets, on which the agent is trained a little further by PPO at a low rate: by simulation, so that it never has to try
-anything on the machine. Other variants judge: the new weights are taken where they are better there beyond doubt, and
-the longest wait is no longer. Needs torch, at these times only.
+``dras-ppo`` may go on learning in operation (DRAS paper, sections 3.3 and 6.5: *dynamic*). From time to time variants
+of the jobs that have ended in the last weeks, as long as they really ran, become jobsets, on which the agent is trained
+a little further: by simulation, so that it never has to try anything on the machine. Other variants judge: the new
+weights are taken where they are better there beyond doubt. Needs torch, at these times only.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,6 +28,7 @@ from learned.rl.training import PpoSettings, check_torch
 from learned.weights import Card, find_weights, load_weights
 
 LEAST_JOBS = 100  # Jobs that must have ended for the agent to learn from them
+ADAPTED_EPISODES = 16  # Side by side, shared out evenly among the variants that are trained on
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,73 +86,54 @@ class AgentScheduler:
         return self._scheduler.schedule(view)
 
 
-class DrasA2c(AgentScheduler):
-    """``dras-a2c``; see `AgentScheduler`."""
-
-    name = "dras-a2c"
-
-
-class DrasPg(AgentScheduler):
-    """``dras-pg``; see `AgentScheduler`."""
-
-    name = "dras-pg"
+def _of(class_name: str, name: str, reservations: Reservations = Reservations.KEPT) -> type[AgentScheduler]:
+    doc = f"``{name}``; see `AgentScheduler`."
+    own = {"__doc__": doc, "__module__": __name__, "name": name, "reservations": reservations}
+    return type(class_name, (AgentScheduler,), own)
 
 
-class DrasDql(AgentScheduler):
-    """``dras-dql``; see `AgentScheduler`."""
-
-    name = "dras-dql"
-
-
-class DecimaPg(AgentScheduler):
-    """``decima-pg``: no reservations and no second level, the ablation of the DRAS paper; see `AgentScheduler`."""
-
-    name = "decima-pg"
-    reservations = Reservations.NONE
+DrasA2c, DrasPg, DrasDql = _of("DrasA2c", "dras-a2c"), _of("DrasPg", "dras-pg"), _of("DrasDql", "dras-dql")
+# No reservations and no second level, the ablation of the DRAS paper.
+DecimaPg = _of("DecimaPg", "decima-pg", Reservations.NONE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Adaptation:
-    """Settings of the training that goes on in operation."""
+def _adapted(
+    weights: Mapping[str, Float32Array],
+    jobs: Workload,
+    machine: int,
+    options: Options,
+    seeds: tuple[int, int],
+    *,
+    updates: int = 10,
+    learning_rate: float = 2e-4,  # A tenth of the training's
+    variants: int = 4,
+    judging: int = 16,
+) -> dict[str, Float32Array]:
+    # Trains an agent further on variants of jobs that have ended; returns the better weights by what others judge.
+    import torch
 
-    updates: int = 10  # Updates of PPO at a time, at least 1
-    learning_rate: float = 2e-4  # Of Adam; a tenth of the training's
-    environments: int = 16  # Episodes side by side, shared out evenly among the variants that are trained on
-    variants: int = 4  # Variants of what was seen that are trained on, at least 1
-    judging: int = 16  # Variants that judge, at least 2
-    seed: int = 0  # Fixes every random choice
+    from learned.dras.experience import JobsetCollector
+    from learned.rl.algorithms import PpoLearner
+    from learned.rl.networks import SlotActorCritic, set_weights, weights_of
 
-    def adapted(
-        self, weights: Mapping[str, Float32Array], jobs: Workload, machine: int, options: Options, number: int
-    ) -> dict[str, Float32Array]:
-        """Train an agent further on jobs that have ended; return the better weights, by `Waits.are_better_than`.
-
-        The options have the reward that it was trained for; ``number`` is how often it was trained further before.
-        """
-        import torch
-
-        from learned.dras.experience import JobsetCollector
-        from learned.rl.algorithms import PpoLearner
-        from learned.rl.networks import SlotActorCritic, set_weights, weights_of
-
-        rng = np.random.default_rng((self.seed, number))
-        seed = int(rng.integers(2**31))
-        trained, judging = ([varied_jobset(jobs, rng) for _ in range(n)] for n in (self.variants, self.judging))
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            model = SlotActorCritic(CompactNetwork.of(weights))
-        set_weights(model, weights)
-        environment = JobsetEnvironment([(trained, 1.0)], machine, self.environments, options, seed)
-        settings = PpoSettings(n_epochs=2, batch_size=2048, learning_rate=self.learning_rate, ent_coef=0.001)
-        learner = PpoLearner(model, environment, settings, seed, JobsetCollector(groups=self.variants))
-        for update in range(self.updates):
-            learner.update(update / self.updates)
-        validator, new = Validator(judging, machine, options), weights_of(model)
-        return new if validator.waits(new).are_better_than(validator.waits(weights)) else dict(weights)
+    rng = np.random.default_rng(seeds)
+    seed = int(rng.integers(2**31))
+    trained, judges = ([varied_jobset(jobs, rng) for _ in range(n)] for n in (variants, judging))
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = SlotActorCritic(CompactNetwork.of(weights))
+    set_weights(model, weights)
+    environment = JobsetEnvironment([(trained, 1.0)], machine, ADAPTED_EPISODES, options, seed)
+    settings = PpoSettings(n_epochs=2, batch_size=2048, learning_rate=learning_rate, ent_coef=0.001)
+    learner = PpoLearner(model, environment, settings, seed, JobsetCollector(groups=variants))
+    for update in range(updates):
+        learner.update(update / updates)
+    validator, new = Validator(judges, machine, options), weights_of(model)
+    return new if validator.waits(new).are_better_than(validator.waits(weights)) else dict(weights)
 
 
 def _ended_jobs(view: View, since_s: float) -> Workload:
-    """Return the jobs that have ended, submitted at some time or later, with the run times that they really had."""
+    # Of those that were submitted since then, with the run times that they really had.
     jobs = view.kernel_state().jobs
     start, end, release = (np.asarray(jobs[name]) for name in ("start", "end", "release"))
     ended = np.isfinite(start) & (end <= view.now)
@@ -212,7 +193,7 @@ class DrasPpo(AgentScheduler):
             if len(jobs) >= LEAST_JOBS:
                 options = Options(window=agent.window, reward=agent.reward, skips_forced=True)
                 machine, before = int(view.platform.total[0]), operation.weights
-                learned = _Adaptation(seed=self.seed).adapted(before, jobs, machine, options, operation.trained)
+                learned = _adapted(before, jobs, machine, options, (self.seed, operation.trained))
                 operation.trained += 1
                 operation.changed += any(not np.array_equal(learned[name], before[name]) for name in before)
                 operation.weights, self._policy.network = learned, SlotPolicy.of(learned).network

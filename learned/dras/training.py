@@ -1,8 +1,7 @@
 """Trainings ``dras-ppo``, ``dras-a2c``, ``dras-pg``, ``dras-dql`` and ``decima-pg`` (DRAS paper, sections 3.2, 3.3)."""
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     from learned.rl.algorithms import BestKept, EnvironmentLearner
     from learned.rl.networks import SlotActorCritic
-Place = JobsetEnvironment | SeveralMachines
+
 SHARES = {"sampled": 0.1, "real": 0.1, "synthetic": 0.8}
 """Phases by name, and which share of the training they take: the paper's 9, 9 and 82 of a hundred jobsets."""
 MOST_SAMPLED, MOST_SYNTHETIC = 32, 128  # Jobsets of these phases, over which the episodes go round
@@ -88,7 +87,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
     usual_updates: ClassVar[int]
     usual_environments: ClassVar[int] = 32
     usual_every: ClassVar[int] = 5
-    usual_rate: ClassVar[float]
+    usual: ClassVar[Settings]  # Of the algorithm, whose class says which one it is
     reservations: ClassVar[Reservations] = Reservations.KEPT
 
     def __post_init__(self) -> None:
@@ -100,9 +99,8 @@ class DrasTraining(DeclaredTraining["BestKept"]):
         super().__post_init__()
         paths, sizes = self.trace.split(","), str(self.processors).split(",")
         if len(sizes) not in (1, len(paths)) or not all(size.strip().isdecimal() for size in sizes):
-            raise UsageError(
-                f"processors are {self.processors!r}, must be a number, or one for each of {len(paths)} traces"
-            )
+            right = f"a number, or one for each of {len(paths)} traces"
+            raise UsageError(f"processors are {self.processors!r}, must be {right}")
         if not 0 < self.lowest_load <= self.highest_load:
             raise UsageError(f"loads are {self.lowest_load} .. {self.highest_load}, must rise and be positive")
 
@@ -115,14 +113,9 @@ class DrasTraining(DeclaredTraining["BestKept"]):
     def n_updates(self) -> int:
         return self.updates or self.usual_updates
 
-    @property
-    def rate(self) -> float:
-        """Learning rate at the start."""
-        return self.learning_rate or self.usual_rate
-
     def options(self) -> Options:
         """Return the options of the environment."""
-        return Options(window=self.window, reservations=self.reservations, reward=self.reward, skips_forced=True)
+        return Options(self.window, self.reservations, self.reward, skips_forced=True)
 
     @property
     def reward(self) -> Weights:
@@ -155,7 +148,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
             validators.append(Validator(validation, machine, self.options(), self.tolerated))
         environment = environments[0] if len(environments) == 1 else SeveralMachines(environments)
         network = CompactNetwork(environment.episodes.options.shape(environment.episodes.machine)[1])
-        settings = self.settings()
+        settings = replace(self.usual, learning_rate=self.learning_rate or self.usual.learning_rate)
         learns = LEARNERS[type(settings)]
         inner: EnvironmentLearner[nn.Module, Settings]
         if isinstance(settings, A2cSettings):
@@ -179,21 +172,11 @@ class DrasTraining(DeclaredTraining["BestKept"]):
     def result(self, learner: "BestKept") -> Trained:
         traces = [Path(path).name for path in self.trace.split(",")]
         thanks = [text for name, text in ACKNOWLEDGEMENTS.items() if any(one.startswith(name) for one in traces)]
-        told = {
-            "acknowledgement": "; ".join(thanks),
-            "reservations": self.reservations.name.lower(),
-            "reward": asdict(self.reward),
-            "score": float(learner.best_score),
-        }
-        return "compact", learner.best, told
+        told = {"acknowledgement": "; ".join(thanks), "reservations": self.reservations.name.lower()}
+        return "compact", learner.best, {**told, "reward": asdict(self.reward), "score": float(learner.best_score)}
 
-    @abstractmethod
-    def settings(self) -> Settings:
-        """Return the settings of the algorithm, whose class says which one it is."""
-
-    def _prepare(self, model: "SlotActorCritic", environment: Place, seed: int) -> None:
-        # Gives a policy with a critic its first weights, random ones if it does nothing.
-        pass
+    def _prepare(self, model: "SlotActorCritic", environment: JobsetEnvironment | SeveralMachines, seed: int) -> None:
+        """Begin with other than random weights of a policy with a critic."""
 
     def traces(self) -> list[tuple[Workload, int]]:
         """Read all traces, each without jobs larger than its machine, and the machine's size."""
@@ -214,21 +197,22 @@ class DrasTraining(DeclaredTraining["BestKept"]):
         model = SyntheticModel.fitted(training, machine)
         rng = np.random.default_rng((seed, 0))
         usual = int(np.mean([len(jobs) for jobs in real]))
-        validation = [
-            model.week(VALIDATION_SEED, index, EVALUATION_LOAD, self.weeks) for index in range(self.validation)
-        ]
+        validated = range(self.validation)
+        validation = [model.week(VALIDATION_SEED, index, EVALUATION_LOAD, self.weeks) for index in validated]
         if self.validated_weeks:
             validation += split.spans(self.validated_weeks)
         elif len(real) >= MANY_REAL:
             validation += real[VALIDATED_REAL - 1 :: VALIDATED_REAL]
             del real[VALIDATED_REAL - 1 :: VALIDATED_REAL]
+
+        def synthetic(index: int) -> Workload:
+            return model.week(seed, index, float(rng.uniform(self.lowest_load, self.highest_load)), self.weeks)
+
+        # Only those that are asked for may draw.
         makers = {
-            "sampled": lambda: [model.sampled(usual, rng, f"sampled-{i}") for i in range(MOST_SAMPLED)],
+            "sampled": lambda: [model.sampled(usual, rng, f"sampled-{index}") for index in range(MOST_SAMPLED)],
             "real": lambda: real,
-            "synthetic": lambda: [
-                model.week(seed, i, float(rng.uniform(self.lowest_load, self.highest_load)), self.weeks)
-                for i in range(MOST_SYNTHETIC)
-            ],
+            "synthetic": lambda: list(map(synthetic, range(MOST_SYNTHETIC))),
         }
         return [(makers[name](), SHARES[name]) for name in self.phases.split(",")], validation
 
@@ -242,15 +226,12 @@ class DrasPpo(DrasTraining):
 
     name = "dras-ppo"
     usual_updates = 250
-    usual_rate = 2e-3
+    usual = PpoSettings(n_epochs=2, batch_size=2048, learning_rate=2e-3, ent_coef=0.01, final_ent_coef=0.001)
 
-    def settings(self) -> Settings:
-        return PpoSettings(n_epochs=2, batch_size=2048, learning_rate=self.rate, ent_coef=0.01, final_ent_coef=0.001)
+    def _prepare(self, model: "SlotActorCritic", environment: JobsetEnvironment | SeveralMachines, seed: int) -> None:
+        from learned.dras.experience import imitate_wfp3
 
-    def _prepare(self, model: "SlotActorCritic", environment: Place, seed: int) -> None:
         if self.start == "wfp3":
-            from learned.dras.experience import imitate_wfp3
-
             imitate_wfp3(model, environment, seed)
 
 
@@ -260,10 +241,7 @@ class DrasA2c(DrasTraining):
     name = "dras-a2c"
     usual_updates = 400
     usual_environments = 16
-    usual_rate = 5e-3
-
-    def settings(self) -> Settings:
-        return A2cSettings(learning_rate=self.rate, gae_lambda=0.95)
+    usual = A2cSettings(learning_rate=5e-3, gae_lambda=0.95)
 
 
 class DrasPg(DrasTraining):
@@ -272,10 +250,7 @@ class DrasPg(DrasTraining):
     name = "dras-pg"
     usual_updates = 1500
     usual_every = 20
-    usual_rate = 2e-3
-
-    def settings(self) -> Settings:
-        return PgSettings(n_steps=32, learning_rate=self.rate, ent_coef=0.01)
+    usual = PgSettings(n_steps=32, learning_rate=2e-3, ent_coef=0.01)
 
 
 class DecimaPg(DrasPg):
@@ -291,7 +266,4 @@ class DrasDql(DrasTraining):
     name = "dras-dql"
     usual_updates = 1500
     usual_every = 20
-    usual_rate = 1e-3
-
-    def settings(self) -> Settings:
-        return DqlSettings(learning_rate=self.rate, gamma=0.97)
+    usual = DqlSettings(learning_rate=1e-3, gamma=0.97)

@@ -1,13 +1,13 @@
-"""Training ``irmasim``: an agent that selects policies (IRMaSim, section IV), REINFORCE or actor-critic.
+"""Training ``irmasim``: an agent that selects policies (IRMaSim, section IV), rewarded relative to the policies alone.
 
-It is rewarded relative to what the policies alone come to. Trained agents are read from files and play without torch.
+Trained agents are read from files and play without torch.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -15,8 +15,7 @@ from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.reading import read_machine
-from allocopt.envs.policy_selection.dynamics import LevelName, RewardName
-from allocopt.envs.policy_selection.task import Episodes, Options
+from allocopt.envs.policy_selection.task import Episodes, LevelName, Options, RewardName
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES
 from allocopt.simulator.multicore.simulation import MulticoreSchedule
@@ -24,7 +23,7 @@ from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.traces.irmasim import npb_batch, read_irmasim
 from allocopt.traces.tasks import TaskWorkload
 from learned.rl.training import A2cSettings, DeclaredTraining, PgSettings, Trained, option
-from learned.rl.workers import Learner, Stateful, Workers
+from learned.rl.workers import Environment, Stateful, Workers
 from learned.weights import Card, load_weights, two_layers
 
 if TYPE_CHECKING:
@@ -52,13 +51,10 @@ PAPERS: Mapping[str, Machine] = MappingProxyType(
 """The clusters on which IRMaSim was validated."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Played:
-    """Schedule of an agent, and the policies that it named."""
-
-    schedule: MulticoreSchedule  # When and where the jobs ran, and the energy
-    # Share of the decisions in which each policy was named, by its name; policies that never were are left out
-    shares: Mapping[str, float]
+class _Played(NamedTuple):
+    # Schedule of an agent, and the policies that it named.
+    schedule: MulticoreSchedule
+    shares: Mapping[str, float]  # Of the decisions in which each policy was named, by its name, if it ever was
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,15 +84,14 @@ class Agent:
         return np.asarray(np.where(legal, two_layers(self.weights, seen, np.tanh), -np.inf).argmax(axis=1))
 
     def play(self, machine: Machine, jobs: TaskWorkload, execution: Execution | None = None, seed: int = 0) -> _Played:
-        """Simulate jobs, under contention if nothing else is said; the policy that the agent prefers is applied.
+        """Simulate jobs by the policies that the agent prefers; the seed fixes what random ones choose.
 
-        The seed fixes what random policies choose. Raises `BadFileError` if the weights are for machines of another
-        size, `InvalidProblemError` if there are no jobs, or one can never start.
+        Raises `BadFileError` for a machine of another size, `InvalidProblemError` if a job can never start.
         """
         episodes = Episodes([jobs], machine, 1, execution, self.options, seed)
-        inputs = self.weights["0.weight"].shape[1]
-        if inputs != episodes.size:
-            raise BadFileError(f"the agent takes {inputs} values, of this machine it would be told {episodes.size}")
+        inputs, (size,) = self.weights["0.weight"].shape[1], episodes.shape
+        if inputs != size:
+            raise BadFileError(f"the agent takes {inputs} values, of this machine it would be told {size}")
         named = np.zeros(len(self.options.actions))
 
         def choose(seen: Float32Array, legal: BoolArray) -> IntArray:
@@ -109,12 +104,12 @@ class Agent:
         return _Played(episodes.schedule(0), {name: share for name, share in shares if share > 0})
 
 
-class _WholeEpisodes(Stateful):
-    """Episodes on the same random job set that begin together, at least 2; see `learned.rl.algorithms.Environment`.
+class _WholeEpisodes(Stateful, Environment):
+    """Episodes on the same random job set, which begin anew together after as many steps as the longest can have.
 
-    All begin anew after as many steps as the longest can have. What an episode gains in a step is the reward over that
-    of a reference, negative and one for each job set, plus the share of the work that was done in it: this adds up to
-    the share by which it stays below the reference. It is rewarded with what it gains beyond the mean of all.
+    What an episode gains in a step is the reward over that of a reference, negative and one for each job set, plus the
+    share of the work that was done in it: this adds up to the share by which it stays below the reference. It is
+    rewarded with what it gains beyond the mean of all.
     """
 
     state = ("episodes", "_rng", "_at")
@@ -133,16 +128,7 @@ class _WholeEpisodes(Stateful):
         self.n_environments = count
         # Every policy starts serial jobs that memory does not limit wherever a core is idle: one decision each.
         always = all(action.jobs is not None for action in options.policies)
-        self.horizon = 0
-        for jobs in jobsets:
-            most_mb = jobs.memory_mb.max()
-            is_enough = all(
-                node.memory_mb is None or node.cores * most_mb <= node.memory_mb for node in machine.nodes()
-            )
-            starts_always = always and is_enough and int(jobs.tasks.max()) == 1
-            # Else one at each submission, and at each end of a task.
-            decisions = len(jobs) if starts_always else len(jobs) + int(jobs.tasks.sum())
-            self.horizon = max(self.horizon, decisions)
+        self.horizon = max(_longest(jobs, machine, always) for jobs in jobsets)
         self._references = -references
         self._rng = np.random.default_rng((seed, 1))
         self._at = 0
@@ -152,7 +138,6 @@ class _WholeEpisodes(Stateful):
         self.totals = np.zeros(count)  # What the rewards of the options added up to in these, shape ``(E,)``
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return states and legal actions; see `learned.rl.algorithms.Environment.observe`."""
         if self._at == 0:
             self._taken[:] = 0
             jobset = int(self._rng.integers(0, len(self.episodes.jobsets)))
@@ -160,7 +145,6 @@ class _WholeEpisodes(Stateful):
         return self.episodes.observe()
 
     def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Let a policy start jobs in each episode; an episode ends in one step only, the last that it plays."""
         tally = self.episodes.tally
         was_over, before = tally["over"] != 0, tally["done"].copy()
         self._taken += np.bincount(actions[~was_over], minlength=len(self._taken))
@@ -180,6 +164,14 @@ class _WholeEpisodes(Stateful):
         return float(1 + (played.tally["total_reward"] / self._references).mean())
 
 
+def _longest(jobs: TaskWorkload, machine: Machine, starts_always: bool) -> int:
+    # The most decisions of an episode: one at each submission, and, but for serial jobs, at each end of a task.
+    most_mb = jobs.memory_mb.max()
+    has_room = all(node.memory_mb is None or node.cores * most_mb <= node.memory_mb for node in machine.nodes())
+    is_serial = starts_always and has_room and int(jobs.tasks.max()) == 1
+    return len(jobs) if is_serial else len(jobs) + int(jobs.tasks.sum())
+
+
 def policy_rewards(
     jobsets: Sequence[TaskWorkload], machine: Machine, execution: Execution, options: Options, seed: int = 0
 ) -> FloatArray:
@@ -187,9 +179,7 @@ def policy_rewards(
     n_actions = len(options.actions)
     actions = np.tile(np.arange(n_actions), len(jobsets))
     episodes = Episodes(jobsets, machine, len(actions), execution, options, seed)
-    episodes.begin(np.repeat(np.arange(len(jobsets)), n_actions))
-    while not episodes.step(actions)[1].all():
-        pass
+    episodes.play(lambda seen, legal: actions, np.repeat(np.arange(len(jobsets)), n_actions))
     rewards = episodes.tally["total_reward"].reshape(len(jobsets), n_actions).copy()
     rewards[:, [action.jobs is None for action in options.policies]] = np.nan
     return np.asarray(rewards)
@@ -268,22 +258,18 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
     def _learner(self, seed: int, workers: Workers) -> "BestKept":
         from torch import nn
 
-        from learned.rl.algorithms import A2cLearner, BestKept, PgLearner
+        from learned.rl.algorithms import LEARNERS, BestKept
         from learned.rl.networks import ActorCritic, dense, scale_last_layer
 
         environment = self.environment(seed)
-        size, steps = environment.episodes.size, environment.horizon
+        (size,), steps = environment.episodes.shape, environment.horizon
         rate = self.learning_rate or USUAL_RATES[self.agent]
         actor = dense(size, HIDDEN, len(environment.episodes.options.actions), activation=nn.Tanh())
         scale_last_layer(actor, 0.01)
-        inner: Learner
-        if self.agent == PG:
-            settings = PgSettings(n_steps=steps, learning_rate=rate, ent_coef=self.ent_coef)
-            inner = PgLearner(actor, environment, settings, seed)
-        else:
-            model = ActorCritic(actor, dense(size, HIDDEN, 1, activation=nn.Tanh()))
-            of_critic = A2cSettings(n_steps=steps, learning_rate=rate, ent_coef=self.ent_coef)
-            inner = A2cLearner(model, environment, of_critic, seed)
+        is_pg = self.agent == PG
+        settings = (PgSettings if is_pg else A2cSettings)(n_steps=steps, learning_rate=rate, ent_coef=self.ent_coef)
+        model = actor if is_pg else ActorCritic(actor, dense(size, HIDDEN, 1, activation=nn.Tanh()))
+        inner = LEARNERS[type(settings)](model, environment, settings, seed)
 
         class Watched(BestKept):
             more_is_better = True

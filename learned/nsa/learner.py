@@ -220,7 +220,7 @@ class RepairEnvironment(Stateful):
         _start_all(self._pool, self._repairs, self._rules, self._rng)
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return states and legal actions; see `learned.rl.algorithms.Environment.observe`."""
+        """Return states and legal actions; see `learned.rl.workers.Environment.observe`."""
         n_features, n_actions = self._shape
         states = np.empty((self.n_environments, n_features * n_actions), dtype=np.float32)
         n_legal = np.empty(self.n_environments, dtype=np.int64)
@@ -228,7 +228,7 @@ class RepairEnvironment(Stateful):
         return states.reshape(-1, n_features, n_actions), np.arange(n_actions) < n_legal[:, None]
 
     def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Place a job in every walk; see `learned.rl.algorithms.Environment.step`."""
+        """Place a job in every walk; see `learned.rl.workers.Environment.step`."""
         rewards = np.empty(self.n_environments)
         done = np.empty(self.n_environments, dtype=np.bool_)
         _step_all(self._pool, self._repairs, self._rules, actions, rewards, done, self._rng)

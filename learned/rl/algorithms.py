@@ -1,30 +1,28 @@
 """Algorithms over masked, discrete actions, their rollouts, and the base classes of learners.
 
-- A2C (DRAS paper, section 3.2; Mnih et al., 2016) takes one gradient step per update along the gradient of
-  ``log pi(a|s) A + beta H(pi(s))`` and down that of the critic's squared error. The advantage A is the sum of rewards
-  up to the end of the update, plus the critic's value of the state after it, which the paper leaves out, minus that of
-  the state before the action.
+- A2C (DRAS paper, section 3.2; Mnih et al., 2016) takes one gradient step per update. The advantage is the sum of
+  rewards up to the end of the update, plus the critic's value of the state after it, which the paper leaves out, minus
+  that of the state before the action.
 - PPO (Schulman et al., 2017) takes several steps, along the clipped objective.
 - REINFORCE (DRAS paper, Eq. 4; Williams, 1992) has no critic. The baseline of the k-th step of an update is the
   cumulative reward from the k-th step on, averaged over all updates before and over the environments side by side.
 - Deep Q-learning (DRAS paper, Eq. 3, with the sign that learns) moves ``Q(s, a)`` towards ``r + max Q(s', .)`` over the
-  legal actions of the next state, 0 after the last one. With a probability that decays at every update the action is a
-  random one.
+  legal actions of the next state. With a probability that decays at every update the action is a random one.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 import torch
 from torch import nn
 
-from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.arrays import BoolArray, Float32Array, FloatArray
 from allocopt.errors import UsageError
 from learned.rl.networks import Policy, masked, masked_log_softmax, weights_of
 from learned.rl.training import A2cSettings, DqlSettings, PgSettings, PpoSettings, Settings
-from learned.rl.workers import Learner, Stateful
+from learned.rl.workers import Environment, Learner, Stateful
 
 OptimizerName = Literal["adam", "rmsprop"]
 LAST_RATE = 0.05  # Share of a learning rate that is left at the end of a training, as a rule
@@ -45,13 +43,9 @@ class ModelLearner(Stateful):
         made = torch.optim.Adam if optimizer == "adam" else torch.optim.RMSprop
         self._optimizer: torch.optim.Optimizer = made(self._parameters, lr=learning_rate)
 
-    def rate(self, share: float) -> float:
-        """Learning rate when a share of the training is finished."""
-        return self._learning_rate * (1 - (1 - self._last_rate) * share)
-
     def set_rate(self, share: float) -> float:
         """Set the learning rate for a share of the training that is finished, and return it."""
-        rate = self.rate(share)
+        rate = self._learning_rate * (1 - (1 - self._last_rate) * share)
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         return rate
@@ -101,32 +95,54 @@ class BestKept(Stateful):
             weights = self.last()
             self._judged = self.judge(weights)
             score = self._judged["score"]
-            is_better = score > self.best_score if self.more_is_better else score < self.best_score
-            if is_better:
+            if score > self.best_score if self.more_is_better else score < self.best_score:
                 self.best_score, self.best = score, weights
         return {**measures, **self._judged, "best_score": float(self.best_score)}
 
 
-class Environment(Protocol):
-    """E environments that take a step together, each with discrete actions; one that ends starts again by itself.
+def _mean_entropy(log_probabilities: torch.Tensor) -> torch.Tensor:
+    return -(log_probabilities.exp() * log_probabilities).sum(1).mean()
 
-    It has a state, as `learned.rl.workers.Stateful` keeps it.
-    """
 
-    @property
-    def n_environments(self) -> int:
-        """Their number E."""
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """States, actions and advantages of N choices."""
 
-    def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return states, shape ``(E, ...)``, and legal actions, shape ``(E, actions)``; new arrays."""
+    states: Any  # As the policy takes them
+    legal: torch.Tensor  # Which actions were, shape ``(N, actions)``
+    # Shape ``(N,)``
+    actions: torch.Tensor
+    advantages: torch.Tensor
 
-    def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Take an action each; return rewards and which episodes ended, shape ``(E,)``; new arrays."""
+    def policy_loss(self, log_probabilities: torch.Tensor, ent_coef: float) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return minus the mean of ``log pi(a|s) A``, less the weighted entropy, whose mean is the second value."""
+        taken = log_probabilities.gather(1, self.actions[:, None]).squeeze(1)
+        entropy = _mean_entropy(log_probabilities)
+        return -(taken * self.advantages).mean() - ent_coef * entropy, entropy
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout(Choices):
+    """Choices that a policy with a critic learns from."""
+
+    log_probability: torch.Tensor  # How probable what was done was, shape ``(N,)``
+    returns: torch.Tensor  # What the critic should have said, shape ``(N,)``
+    episode_return: float  # Mean sum of rewards of the episodes that ended; NaN if none did
+
+    def loss(self, model: Policy, settings: A2cSettings) -> tuple[torch.Tensor, float, float]:
+        """Return the loss of A2C, the mean entropy and the critic's mean squared error."""
+        policy_loss, entropy = self.policy_loss(model.log_probabilities(self.states, self.legal), settings.ent_coef)
+        value_loss = (model.values(self.states) - self.returns).square().mean()
+        return policy_loss + settings.vf_coef * value_loss, entropy.item(), value_loss.item()
+
+
+Collector = Callable[[Any, Any, A2cSettings, FloatArray, torch.Generator], Rollout]
+"""Lets a policy act in an environment, given the sums of rewards of its running episodes, which it keeps up to date."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """T steps of E environments; what is flat has a row for each of the N = T E samples, step after step."""
+    # T steps of E environments; what is flat has a row for each of the N = T E samples, step after step.
 
     # Flat: what was seen, what was legal, what was done, and the score of that action
     states: torch.Tensor
@@ -138,109 +154,13 @@ class _Steps:
     # Rewards, and whether they ended an episode, shape ``(T, E)``
     rewards: FloatArray
     done: BoolArray
-    episode_return: float  # Mean sum of rewards of the episodes that ended; NaN if none did
-
-
-def _take_steps(
-    judge: Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]],
-    draw: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
-    environment: Environment,
-    n_steps: int,
-    unfinished: FloatArray,
-    beyond: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
-) -> _Steps:
-    """Act in all environments.
-
-    ``judge`` takes states and legal actions to scores of all actions and values of the states, ``draw`` scores and
-    legal actions to actions, ``beyond`` states and legal actions after the last step, if they are looked at, to values.
-    ``unfinished``, kept up to date, is the sum of rewards of every running episode, shape ``(E,)``.
-    """
-    steps = []
-    with torch.no_grad():
-        for _ in range(n_steps):
-            state, legal = (torch.from_numpy(array) for array in environment.observe())
-            scores, value = judge(state, legal)
-            action = draw(scores, legal)
-            reward, ended = environment.step(action.numpy())
-            unfinished += reward
-            returns = unfinished[ended]
-            unfinished[ended] = 0.0
-            taken = scores.gather(1, action[:, None]).squeeze(1)
-            steps.append((state, legal, action, taken, value, reward, ended, returns))
-        states, masks, actions, taken_scores, values, rewards, done, finished = zip(*steps, strict=True)
-        if beyond is not None:
-            values = (*values, beyond(*(torch.from_numpy(array) for array in environment.observe())))
-    ended_returns = np.concatenate(finished)
-    return _Steps(
-        torch.cat(states),
-        torch.cat(masks),
-        torch.cat(actions),
-        torch.cat(taken_scores),
-        torch.stack(values),
-        np.array(rewards),
-        np.array(done),
-        float(ended_returns.mean()) if ended_returns.size else float("nan"),
-    )
-
-
-def _drawn(log_probabilities: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Draw actions by the logarithms of their probabilities, shape ``(E, actions)``."""
-    return torch.multinomial(log_probabilities.exp(), 1, generator=generator).squeeze(1)
-
-
-@dataclass(frozen=True, slots=True)
-class Rollout:
-    """N choices that a policy with a critic learns from."""
-
-    states: Any  # As the policy takes them
-    # What could be done, shape ``(N, actions)``, what was done, and how probable it was, shape ``(N,)``
-    legal: torch.Tensor
-    actions: torch.Tensor
-    log_probability: torch.Tensor
-    # Estimates for what was done, shape ``(N,)``
-    advantages: torch.Tensor
-    returns: torch.Tensor
-    episode_return: float  # Mean sum of rewards of the episodes that ended; NaN if none did
-
-    def loss(self, model: Policy, settings: A2cSettings) -> tuple[torch.Tensor, float, float]:
-        """Return the loss of A2C, the mean entropy and the critic's mean squared error."""
-        log_probabilities = model.log_probabilities(self.states, self.legal)
-        taken = log_probabilities.gather(1, self.actions[:, None]).squeeze(1)
-        entropy = _mean_entropy(log_probabilities)
-        value_loss = (model.values(self.states) - self.returns).square().mean()
-        policy_loss = -(taken * self.advantages).mean()
-        loss = policy_loss + settings.vf_coef * value_loss - settings.ent_coef * entropy
-        return loss, entropy.item(), value_loss.item()
-
-
-Collector = Callable[[Any, Any, A2cSettings, FloatArray, torch.Generator], Rollout]
-"""Lets a policy act in an environment, and estimates how good its actions were; see `_collect`."""
-
-
-def _collect(
-    model: Policy, environment: Environment, settings: A2cSettings, unfinished: FloatArray, generator: torch.Generator
-) -> Rollout:
-    """Let a policy act for some steps; see `_take_steps`."""
-    steps = _take_steps(
-        lambda states, legal: (model.log_probabilities(states, legal), model.values(states)),
-        lambda log_probabilities, legal: _drawn(log_probabilities, generator),
-        environment,
-        settings.n_steps,
-        unfinished,
-        beyond=lambda states, legal: model.values(states),
-    )
-    rewards, done = torch.from_numpy(steps.rewards).float(), torch.from_numpy(steps.done)
-    advantages = _generalized_advantages(rewards, done, steps.values, settings)
-    returns = (advantages + steps.values[:-1]).flatten()
-    return Rollout(
-        steps.states, steps.legal, steps.actions, steps.scores, advantages.flatten(), returns, steps.episode_return
-    )
+    episode_return: float  # As in `Rollout`
 
 
 def _generalized_advantages(
     rewards: torch.Tensor, done: torch.Tensor, values: torch.Tensor, settings: A2cSettings
 ) -> torch.Tensor:
-    """Generalized advantage estimates, shape ``(T, E)``; see `_Steps` for what they are made of."""
+    # As `timed_advantages` in 32 bits, in which rounding depends on the order of operations.
     advantages = torch.zeros_like(rewards)
     later = torch.zeros_like(rewards[0])
     for t in range(len(rewards) - 1, -1, -1):
@@ -254,7 +174,7 @@ def _generalized_advantages(
 def timed_advantages(
     rewards: FloatArray, discounts: FloatArray, values: FloatArray | None = None, gae_lambda: float = 1.0
 ) -> FloatArray:
-    """Generalized advantage estimates, shape ``(T, E)``; without values, shape ``(T + 1, E)``, sums of rewards.
+    """Generalized advantage estimates, ``(T, E)``; of values ``(T + 1, E)``, or without any sums of rewards.
 
     Discounts are those of each step, 0 where it ended an episode.
     """
@@ -300,43 +220,86 @@ class EnvironmentLearner(ModelLearner, Generic[M_co, S_co]):
     def _descend(self, loss: torch.Tensor) -> None:
         descend(self._optimizer, self._parameters, loss, self._settings.max_grad_norm)
 
+    def _judge(self, states: torch.Tensor, legal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        # Scores of all actions, and values of the states.
+        raise NotImplementedError
+
+    def _draw(self, log_probabilities: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
+        # Actions by the scores of all of them, here the logarithms of their probabilities.
+        return torch.multinomial(log_probabilities.exp(), 1, generator=self._generator).squeeze(1)
+
+    def _take_steps(self, *, looks_beyond: bool = True) -> _Steps:
+        # Where that is asked for the states after the last step are valued, too.
+        steps, environment, unfinished = [], self._environment, self._unfinished
+        with torch.no_grad():
+            for _ in range(self._settings.n_steps):
+                state, legal = (torch.from_numpy(array) for array in environment.observe())
+                scores, value = self._judge(state, legal)
+                action = self._draw(scores, legal)
+                reward, ended = environment.step(action.numpy())
+                unfinished += reward
+                returns = unfinished[ended]
+                unfinished[ended] = 0.0
+                taken = scores.gather(1, action[:, None]).squeeze(1)
+                steps.append((state, legal, action, taken, value, reward, ended, returns))
+            *flat, values, rewards, done, finished = zip(*steps, strict=True)
+            if looks_beyond:
+                values = (*values, self._judge(*(torch.from_numpy(array) for array in environment.observe()))[1])
+        returned = np.concatenate(finished)
+        mean_return = float(returned.mean()) if returned.size else float("nan")
+        states, masks, actions, chosen = (torch.cat(parts) for parts in flat)
+        of_steps = torch.stack(values), np.array(rewards), np.array(done)
+        return _Steps(states, masks, actions, chosen, *of_steps, mean_return)
+
 
 class _ActorCriticLearner(EnvironmentLearner[Policy, A]):
     def __init__(
-        self, model: Policy, environment: Environment, settings: A, seed: int, collector: Collector = _collect
+        self, model: Policy, environment: Environment, settings: A, seed: int, collector: Collector | None = None
     ) -> None:
         super().__init__(model, environment, settings, seed)
         self._collector = collector
 
+    def _judge(self, states: torch.Tensor, legal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.model.log_probabilities(states, legal), self.model.values(states)
+
     def _rollout(self) -> Rollout:
-        return self._collector(self.model, self._environment, self._settings, self._unfinished, self._generator)
-
-
-def _mean_entropy(log_probabilities: torch.Tensor) -> torch.Tensor:
-    """Mean entropy of distributions over actions, their logarithms of shape ``(batch, actions)``."""
-    return -(log_probabilities.exp() * log_probabilities).sum(1).mean()
-
-
-class A2cLearner(_ActorCriticLearner[A2cSettings]):
-    """A2C on one environment, its experience collected by a `Collector`."""
+        settings = self._settings
+        if self._collector:
+            return self._collector(self.model, self._environment, settings, self._unfinished, self._generator)
+        steps = self._take_steps()
+        rewards, done = torch.from_numpy(steps.rewards).float(), torch.from_numpy(steps.done)
+        advantages = _generalized_advantages(rewards, done, steps.values, settings)
+        returns = (advantages + steps.values[:-1]).flatten()
+        choices = steps.states, steps.legal, steps.actions, advantages.flatten()
+        return Rollout(*choices, steps.scores, returns, steps.episode_return)
 
     def _improve(self, share: float) -> tuple[int, float, dict[str, float]]:
         rollout = self._rollout()
+        return len(rollout.actions), rollout.episode_return, self._improve_by(rollout, share)
+
+    def _improve_by(self, rollout: Rollout, share: float) -> dict[str, float]:
+        raise NotImplementedError
+
+
+class _A2cLearner(_ActorCriticLearner[A2cSettings]):
+    """A2C on one environment, its experience collected by a `Collector`."""
+
+    def _improve_by(self, rollout: Rollout, share: float) -> dict[str, float]:
         loss, entropy, value_loss = rollout.loss(self.model, self._settings)
         self._descend(loss)
-        return len(rollout.actions), rollout.episode_return, {"entropy": entropy, "value_loss": value_loss}
+        return {"entropy": entropy, "value_loss": value_loss}
 
 
 class PpoLearner(_ActorCriticLearner[PpoSettings]):
     """PPO on one environment, its experience collected by a `Collector`."""
 
-    def _improve(self, share: float) -> tuple[int, float, dict[str, float]]:
-        settings, rollout = self._settings, self._rollout()
-        n = len(rollout.actions)
+    def _improve_by(self, rollout: Rollout, share: float) -> dict[str, float]:
+        settings = self._settings
         ent_coef = settings.ent_coef + share * (settings.final_ent_coef - settings.ent_coef)
         sums, steps = np.zeros(3), 0
         for _ in range(settings.n_epochs):
-            for chosen in torch.split(torch.randperm(n, generator=self._generator), settings.batch_size):
+            order = torch.randperm(len(rollout.actions), generator=self._generator)
+            for chosen in torch.split(order, settings.batch_size):
                 # What is left over may be one sample, whose advantage has no spread to be measured by.
                 if len(chosen) == 1:
                     continue
@@ -354,27 +317,7 @@ class PpoLearner(_ActorCriticLearner[PpoSettings]):
                 approx_kl = ((ratio - 1) - change).mean()
                 sums += entropy.item(), value_loss.item(), approx_kl.item()
                 steps += 1
-        means = zip(("entropy", "value_loss", "approx_kl"), (sums / max(steps, 1)).tolist(), strict=True)
-        return n, rollout.episode_return, dict(means)
-
-
-@dataclass(frozen=True, slots=True)
-class Choices:
-    """States, actions and advantages of N choices."""
-
-    states: Any  # As the policy takes them
-    legal: torch.Tensor  # Which actions were, shape ``(N, actions)``
-    # Shape ``(N,)``
-    actions: torch.Tensor
-    advantages: torch.Tensor
-
-
-def _policy_loss(actor: nn.Module, choices: Choices, ent_coef: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return minus the mean of ``log pi(a|s) A``, less the weighted entropy, whose mean is the second value."""
-    log_probabilities = masked_log_softmax(actor(choices.states), choices.legal)
-    taken = log_probabilities.gather(1, choices.actions[:, None]).squeeze(1)
-    entropy = _mean_entropy(log_probabilities)
-    return -(taken * choices.advantages).mean() - ent_coef * entropy, entropy
+        return dict(zip(("entropy", "value_loss", "approx_kl"), (sums / max(steps, 1)).tolist(), strict=True))
 
 
 class PolicyGradient(ModelLearner):
@@ -393,7 +336,7 @@ class PolicyGradient(ModelLearner):
         count, entropies = 0, 0.0
         for choices in batches:
             n = len(choices.actions)
-            loss, entropy = _policy_loss(self.actor, choices, ent_coef)
+            loss, entropy = choices.policy_loss(masked_log_softmax(self.actor(choices.states), choices.legal), ent_coef)
             (loss * n).backward()  # type: ignore[no-untyped-call]
             count, entropies = count + n, entropies + n * entropy.item()
         for parameter in self._parameters:
@@ -405,7 +348,7 @@ class PolicyGradient(ModelLearner):
         return entropies / max(count, 1)
 
 
-class PgLearner(EnvironmentLearner[nn.Module, PgSettings]):
+class _PgLearner(EnvironmentLearner[nn.Module, PgSettings]):
     """REINFORCE on one environment, the actor as for `PolicyGradient`."""
 
     state = (*EnvironmentLearner.state, "_sums", "_updates")
@@ -415,20 +358,17 @@ class PgLearner(EnvironmentLearner[nn.Module, PgSettings]):
         self._sums = np.zeros(settings.n_steps)
         self._updates = 0
 
+    def _judge(self, states: torch.Tensor, legal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        # A policy alone values all states the same.
+        return masked_log_softmax(self.model(states), legal), torch.zeros(len(states))
+
     def _improve(self, share: float) -> tuple[int, float, dict[str, float]]:
-        settings = self._settings
-        steps = _take_steps(
-            # A policy alone values all states the same.
-            lambda states, legal: (masked_log_softmax(self.model(states), legal), torch.zeros(len(states))),
-            lambda log_probabilities, legal: _drawn(log_probabilities, self._generator),
-            self._environment,
-            settings.n_steps,
-            self._unfinished,
-        )
-        returns = timed_advantages(steps.rewards, np.where(steps.done, 0.0, settings.gamma))
+        steps = self._take_steps(looks_beyond=False)
+        returns = timed_advantages(steps.rewards, np.where(steps.done, 0.0, self._settings.gamma))
         advantages = torch.from_numpy(returns - self._baseline(returns)[:, None]).float().flatten()
         choices = Choices(steps.states, steps.legal, steps.actions, advantages)
-        loss, entropy = _policy_loss(self.model, choices, settings.ent_coef)
+        log_probabilities, _ = self._judge(steps.states, steps.legal)
+        loss, entropy = choices.policy_loss(log_probabilities, self._settings.ent_coef)
         self._descend(loss)
         return len(steps.actions), steps.episode_return, {"entropy": entropy.item()}
 
@@ -450,22 +390,17 @@ class _DqlLearner(EnvironmentLearner[nn.Module, DqlSettings]):
         super().__init__(critic, environment, settings, seed)
         self.exploration_rate = settings.exploration_initial_eps
 
+    def _judge(self, states: torch.Tensor, legal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        values = masked(self.model(states), legal)
+        return values, values.max(1).values
+
+    def _draw(self, values: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
+        anything = torch.multinomial(legal.float(), 1, generator=self._generator).squeeze(1)
+        explores = torch.rand(len(values), generator=self._generator) < self.exploration_rate
+        return torch.where(explores, anything, values.argmax(1))
+
     def _improve(self, share: float) -> tuple[int, float, dict[str, float]]:
-        settings = self._settings
-
-        def draw(values: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
-            anything = torch.multinomial(legal.float(), 1, generator=self._generator).squeeze(1)
-            explores = torch.rand(len(values), generator=self._generator) < self.exploration_rate
-            return torch.where(explores, anything, values.argmax(1))
-
-        steps = _take_steps(
-            self._judge,
-            draw,
-            self._environment,
-            settings.n_steps,
-            self._unfinished,
-            beyond=lambda states, legal: self._judge(states, legal)[1],
-        )
+        settings, steps = self._settings, self._take_steps()
         goes_on = torch.from_numpy(~steps.done).float()
         later = settings.gamma * goes_on * steps.values[1:]
         targets = (torch.from_numpy(steps.rewards).float() + later).flatten()
@@ -476,14 +411,10 @@ class _DqlLearner(EnvironmentLearner[nn.Module, DqlSettings]):
         measures = {"exploration_rate": self.exploration_rate, "value_loss": loss.item()}
         return len(steps.actions), steps.episode_return, measures
 
-    def _judge(self, states: torch.Tensor, legal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        values = masked(self.model(states), legal)
-        return values, values.max(1).values
-
 
 LEARNERS: dict[type[Settings], Callable[..., EnvironmentLearner[Any, Any]]] = {
-    PgSettings: PgLearner,
-    A2cSettings: A2cLearner,
+    PgSettings: _PgLearner,
+    A2cSettings: _A2cLearner,
     PpoSettings: PpoLearner,
     DqlSettings: _DqlLearner,
 }

@@ -1,8 +1,7 @@
 """Policies over masked, discrete actions, their critics, and the parameters of modules as arrays.
 
-An illegal action gets the smallest logit there is, so that its probability is zero (NSA paper, section V-B2). The
-compact network (`learned.rl.slots`) takes dense states in the algorithms without a critic, and packed ones in those
-with one: a window of fifty slots has few legal ones as a rule, and empty slots cost neither room nor work there.
+An illegal action gets the smallest logit there is, so that its probability is zero (NSA paper, section V-B2).
+Algorithms with a critic take states packed: a window of fifty slots has few legal ones, and empty ones cost nothing.
 """
 
 from collections.abc import Mapping, Sequence

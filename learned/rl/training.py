@@ -1,7 +1,4 @@
-"""Declarations of trainings: options, network, learner and settings, and the run that they have in common.
-
-Needs no torch but where something is trained. Settings are named as Stable-Baselines3 names them.
-"""
+"""Declarations of trainings, and the run that they have in common; needs no torch but where something is trained."""
 
 import csv
 import io
@@ -40,17 +37,14 @@ NOT_TENSORS = (
 """What archives and torch raise for bytes that hold something else."""
 
 
-def run_updates(
+def _run_updates(
     learner: Learner, total: int, request: TrainingRequest, identity: dict[str, Any], workers: Workers = ALONE
 ) -> Iterator[TrainingProgress]:
-    """Make all updates that are left, yielding after each; the caller writes the weights at the end.
+    """Make all updates that are left, yielding after each; the caller has checked the folder and writes the weights.
 
-    The identity is what must be the same for a checkpoint to be of this training. Of the workers that run this loop
-    together, the first one writes files. Raises what `TrainingRequest.check_folder` and `_read_checkpoint` do,
-    `UsageError` if another worker has died, and `KeyboardInterrupt` if it is interrupted, after which what was done can
-    be gone on from.
+    The identity is what must be the same for a checkpoint to be of this training. Raises what `_read_checkpoint` does,
+    `UsageError` if another worker has died, and `KeyboardInterrupt`, after which what was done can be gone on from.
     """
-    request.check_folder(NAME)
     rows: list[dict[str, float]] = []
     if request.resumes:
         state = _read_checkpoint(request.folder, identity)
@@ -80,8 +74,7 @@ def run_updates(
             snapshot = learner.snapshot()
             if workers.is_leader:
                 _write_checkpoint(request.folder, identity, {"learner": snapshot, "rows": rows})
-                title = str(identity.get("title", request.folder.name))
-                _write_curve(request.folder, rows, title)
+                _write_curve(request.folder, rows, str(identity["title"]))
             saved = now
         if stops:
             raise KeyboardInterrupt(f"{request.folder}: --resume goes on from here")
@@ -91,7 +84,6 @@ def run_updates(
 
 
 def _write_checkpoint(folder: Path, identity: dict[str, Any], state: dict[str, Any]) -> None:
-    """Write the state of a training: tensors, arrays, numbers, texts, and lists and dicts of these."""
     import torch
 
     buffer = io.BytesIO()
@@ -114,14 +106,13 @@ def _read_checkpoint(folder: Path, identity: dict[str, Any]) -> dict[str, Any]:
         held = torch.load(io.BytesIO(data), weights_only=True) if is_whole else None
     except NOT_TENSORS:
         raise _damaged(path) from None
-    known, state = (held.get(part) if isinstance(held, dict) else None for part in ("identity", "state"))
-    if not isinstance(known, dict) or not isinstance(state, dict):
-        raise _damaged(path)
-    for name, value in identity.items():
-        if known.get(name) != value:
-            raise UsageError(f"{path} is of a training with {name} {known.get(name)!r}, not {value!r}")
-    restored: dict[str, Any] = _arrays(state)
-    return restored
+    match held:
+        case {"identity": dict(known), "state": dict(state)}:
+            for name, value in identity.items():
+                if known.get(name) != value:
+                    raise UsageError(f"{path} is of a training with {name} {known.get(name)!r}, not {value!r}")
+            return {name: _arrays(part) for name, part in state.items()}
+    raise _damaged(path)
 
 
 def _write_curve(folder: Path, rows: Sequence[Mapping[str, float]], title: str) -> None:
@@ -131,11 +122,11 @@ def _write_curve(folder: Path, rows: Sequence[Mapping[str, float]], title: str) 
     writer.writeheader()
     writer.writerows(rows)
     write_text(folder / "curve.csv", text.getvalue())
-    x, y = "samples", "mean_return"
-    xs, ys = (np.array([row[name] for row in rows]) for name in (x, y))
+    samples, returns = (np.array([row[name] for row in rows]) for name in ("samples", "mean_return"))
+    lines = {"mean_return": (samples, smoothed(returns, 0.02))}
     # A training goes on where nothing draws.
     with suppress(MissingPackageError):
-        Figure.of_lines(title, x, y, {y: (xs, smoothed(ys, 0.02))}).write(folder / "curve.svg")
+        Figure.of_lines(title, "samples", "mean_return", lines).write(folder / "curve.svg")
 
 
 def _damaged(path: Path) -> BadFileError:
@@ -262,7 +253,7 @@ class DeclaredTraining(ABC, Generic[L]):
             learner = self.learner(request.seed, workers)
             asked = {**self.card_settings(), **asdict(self), "updates": self.n_updates}
             identity = {"title": self.label, "seed": request.seed, **asked, "workers": workers.count}
-            for progress in run_updates(learner, self.n_updates, request, identity, workers):
+            for progress in _run_updates(learner, self.n_updates, request, identity, workers):
                 if workers.is_leader:
                     if progress.done == progress.total:
                         network, weights, told = self.result(learner)
@@ -277,7 +268,7 @@ class DeclaredTraining(ABC, Generic[L]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Settings of all algorithms."""
+    """Settings of all algorithms, named as Stable-Baselines3 names them."""
 
     n_steps: int = 16  # Steps of every environment between two updates
     learning_rate: float = 1e-3  # Of Adam, at the start; it falls linearly to a twentieth at the end

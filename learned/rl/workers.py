@@ -1,7 +1,6 @@
-"""Learners and their state, and the processes that train one together, or one alone that does the same.
+"""Learners, environments and their state, and the processes that train together, or one alone that does the same.
 
-Several are workers on torch.distributed, as ``torchrun --standalone --nproc-per-node P`` starts them. Needs torch only
-where there are several.
+Several are workers on torch.distributed, as ``torchrun`` starts them. Needs torch only where there are several.
 """
 
 import os
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from allocopt.arrays import FloatArray
+from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,11 +36,22 @@ class Learner(Protocol):
         """Go back to a snapshot."""
 
 
+class Environment(Protocol):
+    """E environments that take a step together; one that ends starts again by itself. They are `Stateful`."""
+
+    n_environments: int
+
+    def observe(self) -> tuple[Float32Array, BoolArray]:
+        """Return states, shape ``(E, ...)``, and legal actions, shape ``(E, actions)``; new arrays."""
+
+    def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
+        """Take an action each; return rewards and which episodes ended, shape ``(E,)``; new arrays."""
+
+
 class Stateful:
     """Base class of what a checkpoint keeps: the attributes that ``state`` names.
 
-    These hold numbers, texts, arrays, generators, modules and optimizers of torch, what has a state itself, and tuples
-    and dicts of all of them.
+    They may be numbers, texts, arrays, generators, parts of torch, `Stateful`, and tuples and dicts of all of these.
     """
 
     state: ClassVar[tuple[str, ...]]
@@ -118,6 +128,14 @@ class Workers:
 
     def average(self, module: "nn.Module") -> None:
         """Set the parameters of a module, and what else it holds, to the means over all of them."""
+        import torch
+
+        tensors = [tensor for tensor in module.state_dict().values() if tensor.is_floating_point()]
+        # One message is faster than one a tensor.
+        own = torch.cat([tensor.flatten() for tensor in tensors]).numpy()
+        means = torch.from_numpy(self.total(own)) / self.count
+        for tensor, mean in zip(tensors, torch.split(means, [tensor.numel() for tensor in tensors]), strict=True):
+            tensor.copy_(mean.view_as(tensor))
 
     def gathered(self, state: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         """Return the states of all of them, by their numbers."""
@@ -133,28 +151,26 @@ class Workers:
         import torch
         from torch import distributed
 
-        has_accelerator = torch.cuda.is_available()
-        device = torch.device("cuda", int(os.environ.get(LOCAL_RANK, "0"))) if has_accelerator else torch.device("cpu")
-        if has_accelerator:
-            torch.cuda.set_device(device)
+        place = "cpu"
+        if torch.cuda.is_available():
+            place = f"cuda:{os.environ.get(LOCAL_RANK, '0')}"
+            torch.cuda.set_device(place)
         try:
-            distributed.init_process_group("nccl" if has_accelerator else "gloo")
+            distributed.init_process_group("gloo" if place == "cpu" else "nccl")
         except (ValueError, RuntimeError) as error:
-            raise UsageError(
-                f"the other workers cannot be joined: {error}; start them by torchrun --standalone --nproc-per-node P"
-            ) from None
+            right = "start them by torchrun --standalone --nproc-per-node P"
+            raise UsageError(f"the other workers cannot be joined: {error}; {right}") from None
 
         # torchrun tells all workers to stop when one has died.
         def stop(number: int, frame: FrameType | None) -> None:
-            raise UsageError(
-                "this worker was told to stop, as when another one has died; --resume goes on from the last checkpoint"
-            )
+            fault = "this worker was told to stop, as when another one has died"
+            raise UsageError(f"{fault}; --resume goes on from the last checkpoint")
 
         # Only the main thread may handle signals.
         is_main = threading.current_thread() is threading.main_thread()
         before = signal.signal(signal.SIGTERM, stop) if is_main else None
         try:
-            yield _Joined(device)
+            yield _Joined(torch.device(place))
         finally:
             if is_main:
                 signal.signal(signal.SIGTERM, before)
@@ -179,20 +195,6 @@ class _Joined(Workers):
     def largest(self, values: FloatArray) -> FloatArray:
         return self._reduced(values, self._distributed.ReduceOp.MAX)
 
-    def average(self, module: "nn.Module") -> None:
-        import torch
-
-        tensors = [tensor for tensor in module.state_dict().values() if tensor.is_floating_point()]
-        # One message is faster than one a tensor.
-        means = torch.cat([tensor.detach().flatten() for tensor in tensors]).to(self._device)
-        with _loss_told():
-            self._distributed.all_reduce(means)
-        means /= self.count
-        first = 0
-        for tensor in tensors:
-            tensor.copy_(means[first : first + tensor.numel()].view_as(tensor))
-            first += tensor.numel()
-
     def gathered(self, state: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         found: list[Any] = [None] * self.count
         with _loss_told():
@@ -216,6 +218,5 @@ def _loss_told() -> Iterator[None]:
     except RuntimeError as error:
         # Its first sentence, without the place in the library's source.
         reason = str(error).split("] ", 1)[-1].split(". ")[0]
-        raise UsageError(
-            f"another worker has died, so this training ends ({reason}); --resume goes on from its last checkpoint"
-        ) from None
+        fault = f"another worker has died, so this training ends ({reason})"
+        raise UsageError(f"{fault}; --resume goes on from its last checkpoint") from None

@@ -329,7 +329,9 @@ def _right_by_set(asked: Asked, training: CushTraining) -> Record:
         classifier, row = TypeClassifier(SIERRA_TABLE), []
         for one in sets:
             episodes = Episodes([one], machine, 1, Options(training.queue, skips_forced=True))
-            agent.run_dynamic(DynamicTypes(classifier, episodes), episodes, 0)
+            types = DynamicTypes(classifier, episodes)
+            types.begin(0)
+            agent.run(episodes, types)
             row.append(episodes.right_share())
         shares.append(row)
     return {"right": [float(share) for share in np.mean(shares, axis=0)], "campaigns": [float(len(shares))]}

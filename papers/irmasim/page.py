@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.envs.policy_selection.dynamics import LEVELS
-from allocopt.envs.policy_selection.task import Episodes, Options
+from allocopt.envs.policy_selection.task import LEVELS, Episodes, Options
 from allocopt.report.plot import Axis, Colours, Panel
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.multicore.policies import NodeSelection

@@ -125,13 +125,10 @@ def of_a_trace(name: str, options: dict[str, Any], trace: Path | str) -> Any:
     return get_training(name, {"trace": str(trace), **options} if name.startswith("d") else options)
 
 
+WINDOWS = "reserved for evaluation: it makes the windows of instances"
 REFUSED_SEEDS = [
     *(("dras-ppo", seed, "reserved") for seed in (8000, EVALUATION_SEEDS[0], EVALUATION_SEEDS[-1])),
-    *(
-        (name, seed, "reserved for evaluation: it makes the windows of instances")
-        for name in ("nsa", "lns-prices")
-        for seed in RESERVED
-    ),
+    *((name, seed, WINDOWS) for name in ("nsa", "lns-prices") for seed in RESERVED),
     *(("lns-prices", seed, "reserved for evaluation") for seed in (UNSEEN_WINDOWS[0], UNSEEN_WINDOWS[-1])),
     *(("nsa", seed, f"the seed is {seed}, must be within 0") for seed in (-1, 2**63, 10**30)),
     ("decima-pg", -1, "must not be negative"),
@@ -147,12 +144,9 @@ def test_seeds_of_evaluations_and_those_out_of_range_are_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_other_seeds_are_taken() -> None:
+def test_the_reserved_seeds_are_those_of_the_shipped_windows_and_others_are_taken() -> None:
     for seed in (0, LARGEST_SEED):
         get_training("nsa", {}).check_seed(seed)  # type: ignore[attr-defined]
-
-
-def test_the_reserved_seeds_are_those_of_the_shipped_windows() -> None:
     script = (ROOT / "instances" / "generate.sh").read_text()
     for seed, name in RESERVED.items():
         line = next(line for line in script.splitlines() if f"--seed {seed} " in line)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -109,28 +110,13 @@ class MeanResponse:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of all episodes of an environment.
+    """Options of all episodes of an environment; raises `UsageError` if a number is out of range."""
 
-    Raises `UsageError` if a number is out of range.
-
-    Parameters
-    ----------
-    percents
-        The quotas, rising from 0 to at most 90.
-    reward
-        What an agent is rewarded for.
-    window
-        Waiting jobs that are asked about; None for all.
-    heeds_memory
-        Whether a guest may only go where it has the memory.
-    period_s
-        Seconds after which is asked again while jobs share, though nothing happened; None for never.
-    """
-
-    percents: tuple[int, ...] = tuple(range(0, LARGEST_PERCENT + 1, 10))
-    reward: Reward = field(default_factory=Capacity)
-    window: int | None = None
-    heeds_memory: bool = True
+    percents: tuple[int, ...] = tuple(range(0, LARGEST_PERCENT + 1, 10))  #: The quotas, rising from 0 to at most 90.
+    reward: Reward = field(default_factory=Capacity)  #: What an agent is rewarded for.
+    window: int | None = None  #: Waiting jobs that are asked about; None for all.
+    heeds_memory: bool = True  #: Whether a guest may only go where it has the memory.
+    #: Seconds after which is asked again while jobs share, though nothing happened; None for never.
     period_s: float | None = None
 
     def __post_init__(self) -> None:
@@ -149,8 +135,7 @@ class Options:
 class Episodes(SideBySide[Float32Array]):
     """Independent episodes on clusters that are alike, each a simulation of its own that stops at every question.
 
-    All of them are over until `begin` is called, which raises `InvalidProblemError` if a job asks for more cores than
-    there are, and `UsageError` if in a queue no job ever waits beside a running one that can take it.
+    `begin` raises `InvalidProblemError` if a job asks for more cores than there are, `UsageError` if nobody is asked.
     """
 
     def __init__(
@@ -178,7 +163,6 @@ class Episodes(SideBySide[Float32Array]):
         return simulation
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return observations and legal answers, the episodes in front; zeros where one is over."""
         seen = np.zeros((self.n_environments, _size(self.applications)), dtype=np.float32)
         legal = np.zeros((self.n_environments, self.n_actions), dtype=np.bool_)
         for place, simulation in enumerate(self._running):
@@ -223,7 +207,7 @@ class Episodes(SideBySide[Float32Array]):
         return now - before
 
     def metrics(self) -> dict[str, FloatArray]:
-        """Return metrics of the episodes by name; NaN for those that go on."""
+        # NaN for those that go on.
         ended = [None if one is None or one.question is not None else one.schedule() for one in self._running]
         return {
             name: np.array([np.nan if done is None else measure(done) for done in ended], dtype=np.float64)
@@ -299,7 +283,6 @@ quota, or 0 for no. The episode ends when no question is left. `episodes.questio
         seen="Shape (17 + 2 A,) for A applications: behind the numbers below a one among A each for host and guest.",
         meanings={"Of host, guest and cluster": MEANINGS},
         rewards=(Capacity, MeanResponse),
-        options=Options,
         example="""\
 from allocopt.envs.coallocation.task import Options
 
@@ -315,10 +298,7 @@ print(info["mean_response_h"], info["cpu_utilization"])
     )
 
     def __init__(
-        self,
-        cores: int = CLUSTER_SIZES[0],
-        jobs: Queue | Sequence[Queue] | None = None,
-        options: Options | None = None,
+        self, cores: int = CLUSTER_SIZES[0], jobs: Queue | Sequence[Queue] | None = None, options: Options | None = None
     ) -> None:
         self.options = Options() if options is None else options
         if not isinstance(self.options, Options):
@@ -335,10 +315,8 @@ print(info["mean_response_h"], info["cpu_utilization"])
         jobsets = self.jobsets
         if jobsets is None:
             lines = self.cores if self.cores in CLUSTER_SIZES else CLUSTER_SIZES[0]
-            jobsets = [
-                asax_queue(rng, walltime_factor=WALLTIME_FACTOR, cluster=lines, between_s=BETWEEN_S)
-                for _ in range(DRAWN_QUEUES)
-            ]
+            draw = partial(asax_queue, walltime_factor=WALLTIME_FACTOR, cluster=lines, between_s=BETWEEN_S)
+            jobsets = [draw(rng) for _ in range(DRAWN_QUEUES)]
         return Episodes(jobsets, self.cores, count, self.options)
 
 

@@ -60,30 +60,16 @@ class Machine:
 class JobSet:
     """The jobs of an episode, in the order of their arrival; the shorter first of those that arrive together.
 
-    Raises `InvalidProblemError` if any of this does not hold.
-
-    Parameters
-    ----------
-    arrival
-        Timesteps at which they arrive, not negative, shape ``(n,)`` as all first dimensions here.
-    length
-        Requested times in timesteps, positive.
-    request
-        CPUs and GPUs that each asks for, shape ``(n, 2)``, not negative, at least one unit of something.
-    service
-        Times in timesteps that each takes under each `Policy`, shape ``(n, 2)``, positive.
-    traits
-        What an agent is told of each job's kind, shape ``(n, K)``, within 0 .. 1.
-    applications
-        Numbers of the applications of which the jobs are runs, shape ``(n,)``; None if they are of none.
+    There are n of them, K traits of each, two resources and two policies. Raises `InvalidProblemError` if any of this
+    does not hold.
     """
 
-    arrival: IntArray
-    length: FloatArray
-    request: IntArray
-    service: FloatArray
-    traits: FloatArray
-    applications: IntArray | None = None
+    arrival: IntArray  #: Timesteps at which they arrive, not negative, shape ``(n,)``.
+    length: FloatArray  #: Requested times in timesteps, positive, shape ``(n,)``.
+    request: IntArray  #: CPUs and GPUs that each asks for, at least one unit of something, shape ``(n, 2)``.
+    service: FloatArray  #: Times in timesteps that each takes under each `Policy`, positive, shape ``(n, 2)``.
+    traits: FloatArray  #: What an agent is told of each job's kind, within 0 .. 1, shape ``(n, K)``.
+    applications: IntArray | None = None  #: Numbers of the applications of which they are runs, ``(n,)``, if of any.
 
     def __post_init__(self) -> None:
         n = len(self.arrival)
@@ -117,47 +103,23 @@ class JobSet:
         return cast(IntArray, self.service.argmin(axis=1))
 
     def workload(self, name: str = "jobset") -> Workload:
-        """Return the jobs as `simulate` takes them, with ids from 0 and CPUs as processors; a timestep is a second.
-
-        Raises `InvalidProblemError` if a job asks for no CPU.
-        """
+        """Return the jobs as `simulate` takes them; raises `InvalidProblemError` if one asks for no CPU."""
         arrival, cpus = self.arrival.astype(np.float64), self.request[:, CPUS]
         return Workload(name, np.arange(len(self)), arrival, self.length, cpus, self.length)
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How job sets are drawn (CuSH, section 4).
+    """How job sets are drawn (CuSH, section 4); raises `UsageError` if a value is out of range."""
 
-    Raises `UsageError` if a value is out of range.
-
-    Parameters
-    ----------
-    jobs
-        Jobs of a set, at least 1.
-    arrivals
-        Timesteps in which they arrive, from 0 on, at least 1.
-    short, long
-        Longest of the short and of the long jobs, in timesteps: short ones take 1 .. short, long ones
-        short + 1 .. long.
-    short_share
-        Share of the jobs that are short, drawn for each job.
-    share
-        Largest request as a share of the cluster: CPUs and GPUs are uniform in 1 .. share of all.
-    compute_share
-        Share of the jobs that are compute-bound; the others are network-bound.
-    unknown_share
-        Share of the jobs of which the agent is not told the type.
-    """
-
-    jobs: int = 20
-    arrivals: int = 10
-    short: int = 10
-    long: int = 20
-    short_share: float = 0.75
-    share: float = SHARE
-    compute_share: float = 0.5
-    unknown_share: float = 0.0
+    jobs: int = 20  #: Jobs of a set, at least 1.
+    arrivals: int = 10  #: Timesteps in which they arrive, from 0 on, at least 1.
+    short: int = 10  #: Longest of the short jobs, which take 1 .. short timesteps.
+    long: int = 20  #: Longest of the long jobs, which take short + 1 .. long timesteps.
+    short_share: float = 0.75  #: Share of the jobs that are short, drawn for each job.
+    share: float = SHARE  #: Largest request: CPUs and GPUs are uniform in 1 .. this share of all.
+    compute_share: float = 0.5  #: Share of the jobs that are compute-bound; the others are network-bound.
+    unknown_share: float = 0.0  #: Share of the jobs of which the agent is not told the type.
 
     def __post_init__(self) -> None:
         for name in ("jobs", "arrivals", "short"):

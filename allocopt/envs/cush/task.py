@@ -9,6 +9,7 @@ from gymnasium.spaces import Box, Dict, MultiDiscrete
 from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.envs.cush import dynamics
 from allocopt.envs.cush.dynamics import (
     CLUSTER_MEANINGS,
     FIRST_TRAIT,
@@ -18,10 +19,6 @@ from allocopt.envs.cush.dynamics import (
     N_POLICIES,
     Episode,
     Weights,
-    describe_all,
-    draw_all,
-    follow_list,
-    step_all,
 )
 from allocopt.envs.cush.jobsets import GPUS, MACHINES, JobSet, Machine, Recipe
 from allocopt.envs.environments import About, Task, check_type, environments_of
@@ -45,30 +42,15 @@ Observation = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of all episodes besides the machine.
+    """Options of all episodes besides the machine; raises `UsageError` if a value is not one of these."""
 
-    Raises `UsageError` if a value is not one of these.
-
-    Parameters
-    ----------
-    queue
-        Slots Q that an agent sees, 1 to `MOST_SLOTS`; other jobs wait in the backlog.
-    horizon
-        Rows T of an image, in timesteps, 1 to `MOST_SLOTS`.
-    reward
-        What an agent is rewarded for.
-    observation
-        ``image``: the paper's, ``(Q + 1, T, units of the machine)``; ``slots``: features of each slot and of doing
-        nothing, ``(Q + 1, features)``, which do not depend on the size of the machine.
-    skips_forced
-        Whether time passes by itself while nothing can start; what that costs is added to the reward of the action
-        before.
-    """
-
-    queue: int = 5
-    horizon: int = 5
-    reward: Weights = field(default_factory=Weights)
+    queue: int = 5  #: Slots Q that an agent sees, 1 to `MOST_SLOTS`; other jobs wait in the backlog.
+    horizon: int = 5  #: Rows T of an image, in timesteps, 1 to `MOST_SLOTS`.
+    reward: Weights = field(default_factory=Weights)  #: What an agent is rewarded for.
+    #: ``image``: the paper's, ``(Q + 1, T, units of the machine)``; ``slots``: features of each slot and of doing
+    #: nothing, ``(Q + 1, features)``, which do not depend on the size of the machine.
     observation: ObservationName = "slots"
+    #: Whether time passes by itself while nothing can start; what that costs is added to the reward before.
     skips_forced: bool = False
 
     def __post_init__(self) -> None:
@@ -91,14 +73,10 @@ class Options:
 
 
 class Episodes(Compiled):
-    """Independent episodes on machines that are alike, all of them over until `begin` is called.
-
-    Raises `UsageError` if there are no job sets or episodes, the traits differ in number, or a job asks for more than
-    the machine has.
-    """
+    """Independent episodes on machines that are alike; raises `UsageError` for job sets that do not fit them."""
 
     layout = LAYOUT
-    kernel = staticmethod(step_all)
+    kernel = staticmethod(dynamics.step_all)
 
     def __init__(
         self, jobsets: Sequence[JobSet], machine: Machine, count: int = 1, options: Options | None = None
@@ -117,7 +95,7 @@ class Episodes(Compiled):
                 raise UsageError(f"a job of set {number} asks for {cpus} CPUs and {gpus} GPUs, the machine has {have}")
         shape = self.options.shape(machine, self.n_traits)
         super().__init__(count, [self._episode()], self.options.n_actions, shape, jobs=list(map(len, jobsets)))
-        self.describe = describe_all if self.options.observation == "slots" else draw_all
+        self.describe = dynamics.describe_all if self.options.observation == "slots" else dynamics.draw_all
 
     def _episode(self) -> Episode:
         # Before its first event, with the jobs of all sets behind each other.
@@ -170,11 +148,11 @@ class Episodes(Compiled):
 
         Behind its K traits stand log2(1 + GPUs) / 10, GPUs over those of the machine, and log2(1 + length) / 5.
         """
-        jobs, batch, rows = self._batch.slots, self._batch, self._rows()
+        batch, rows = self._batch, self._rows()
         gpus, length = batch.request[rows, 1], batch.length[rows]
         numbers = [np.log2(1.0 + gpus) / 10, gpus / self.machine.total[1], np.log2(1.0 + length) / 5]
         described = np.concatenate([batch.traits[rows], np.minimum(np.stack(numbers, axis=-1), MOST)], axis=-1)
-        return np.where((jobs != NOBODY)[..., np.newaxis], described, 0.0).astype(np.float32)
+        return np.where((batch.slots != NOBODY)[..., np.newaxis], described, 0.0).astype(np.float32)
 
     def _rows(self) -> IntArray:
         # Where the jobs in the slots stand among those of all sets.
@@ -187,17 +165,14 @@ class Episodes(Compiled):
 
     def penalties(self) -> FloatArray:
         """Return the locality penalty of the job in each slot under each `Policy`, shape ``(E, Q, 2)``."""
-        jobs, batch, rows = self._batch.slots, self._batch, self._rows()
+        batch, rows = self._batch, self._rows()
         penalties = batch.service[rows] - batch.length[rows][..., np.newaxis]
-        return np.where((jobs != NOBODY)[..., np.newaxis], penalties, 0.0)
+        return np.where((batch.slots != NOBODY)[..., np.newaxis], penalties, 0.0)
 
     def step(  # type: ignore[override]
         self, slots: IntArray, policies: IntArray, jobsets: IntArray | None = None
     ) -> tuple[FloatArray, BoolArray]:
-        """Start a job in each episode, or let a timestep pass; otherwise as `SideBySide.step`.
-
-        Slot Q and one whose job cannot start do nothing; a job that starts is placed by its `Policy`; shapes ``(E,)``.
-        """
+        """Start a job in each episode by a `Policy`, or let a timestep pass where slot Q or no such job is named."""
         chosen, how = (np.ascontiguousarray(values, dtype=np.int64) for values in (slots, policies))
         if chosen.shape != self._stay.shape or how.shape != self._stay.shape:
             raise UsageError(f"the actions have shapes {chosen.shape} and {how.shape}, must have {self._stay.shape}")
@@ -212,9 +187,7 @@ class Episodes(Compiled):
         """Run the first episode to its end: the job in the queue with the lowest value starts, the first of equals.
 
         There is a value and a `Policy` for each job, shapes ``(n,)``, or there are several values that take turns after
-        each start, ``(k, n)``. Where the job with the lowest does not fit, others start as backfilling says: none; the
-        first that fits; or, with EASY, the first that fits and does not delay it by the service times. Raises
-        `UsageError` if a shape is wrong, or backfilling is of another kind.
+        each start, ``(k, n)``. Where the job with the lowest does not fit, others start as backfilling says.
         """
         numbers, how = np.array(np.atleast_2d(values), dtype=float), np.array(policies, dtype=np.int64)
         n = len(self.jobsets[jobset])
@@ -222,10 +195,9 @@ class Episodes(Compiled):
             raise UsageError(f"values and policies have shapes {numbers.shape}, {how.shape}, must have one per job")
         if backfill not in (Backfill.NONE, Backfill.FIRST_FIT, Backfill.EASY):
             raise UsageError(f"backfilling is {backfill!r}, must be Backfill.NONE, Backfill.FIRST_FIT or Backfill.EASY")
-        follow_list(self._batch, 0, jobset, numbers, how, int(backfill))
+        dynamics.follow_list(self._batch, 0, jobset, numbers, how, int(backfill))
 
     def metrics(self) -> dict[str, FloatArray]:
-        """Return means over the jobs started so far, and the total of the paper's local rewards, shapes ``(E,)``."""
         started = np.maximum(self._batch.clock["n_begun"][:, 0], 1)
         names = ("normalized_turnaround", "wait", "turnaround", "service", "penalty")
         return {name: self.tally[name] / started for name in names} | {"rewards": self.tally["local_reward"].copy()}
@@ -293,7 +265,6 @@ those of the measured model. Times are in timesteps.
 `jobs`, shape (Q, K + 3), has the traits, log2(1 + GPUs) / 10, GPUs / all GPUs and log2(1 + length) / 5.""",
         meanings={"A row of `slots`, of the job": JOB_MEANINGS, "A row of `slots`, of the cluster": CLUSTER_MEANINGS},
         rewards=(Weights,),
-        options=Options,
     )
 
     def __init__(
@@ -320,7 +291,6 @@ those of the measured model. Times are in timesteps.
         return Episodes(jobsets, self.machine, count, self.options)
 
     def observation_space(self) -> Dict:
-        """Return the space of observations: of the job selector, the policy selector, and the backlog."""
         n_traits = self.jobsets[0].traits.shape[1] if self.jobsets is not None else len(WorkloadType)
         shape = self.options.shape(self.machine, n_traits)
         most = MOST if self.options.observation == "slots" else 1.0
@@ -336,7 +306,6 @@ those of the measured model. Times are in timesteps.
         return MultiDiscrete([self.options.n_actions, len(Policy)])
 
     def look(self, episodes: Episodes) -> tuple[Observation, BoolArray]:
-        """Return observations, and masks of the slots and, behind them, of the policies."""
         seen, legal = episodes.observe()
         waiting = episodes.backlog
         backlog = (waiting / (waiting + 10.0)).astype(np.float32)[:, np.newaxis]
@@ -345,7 +314,6 @@ those of the measured model. Times are in timesteps.
         return seen_all, np.concatenate([legal, policies], axis=-1)
 
     def step(self, episodes: Episodes, actions: NDArray[Any], jobsets: IntArray | None) -> tuple[FloatArray, BoolArray]:
-        """Start jobs, or let a timestep pass; actions are slots, or Q to do nothing, and policies, shape ``(E, 2)``."""
         pairs, options = np.asarray(actions), self.options
         if pairs.dtype.kind not in "iu":
             raise UsageError(f"the actions have dtype {pairs.dtype}, must be whole numbers: slots and policies")
@@ -362,10 +330,9 @@ CushEnv, CushVectorEnv = environments_of(Cush)
 
 
 class DynamicTypes:
-    """Tells agents the types of applications after a few runs of them: each is classified then (section 3.1).
+    """Tells agents the types of applications, as classified after a few runs of them (section 3.1).
 
-    Episodes are played one at a time, over job sets of `Recipe.draw_runs`; what the classifier knows stays from one to
-    the next. Raises `UsageError` if there are several episodes side by side, or the jobs are of no applications.
+    Job sets of `Recipe.draw_runs` are played one at a time; what the classifier knows stays from one to the next.
     """
 
     def __init__(self, classifier: TypeClassifier, episodes: Episodes) -> None:

@@ -10,16 +10,7 @@ import numpy as np
 from numba import float32, void
 
 from allocopt.arrays import BoolArray, Float32Array, IntArray
-from allocopt.envs.side_by_side import (
-    EpisodeTally,
-    Layout,
-    OfJobs,
-    Own,
-    OwnByJob,
-    Shared,
-    Simulation,
-    rewind,
-)
+from allocopt.envs.side_by_side import EpisodeTally, Layout, OfJobs, Own, OwnByJob, Shared, Simulation, rewind
 from allocopt.errors import UsageError
 from allocopt.kernels.arrays import FloatMatrix, Records
 from allocopt.kernels.compiled import helper, inlined, kernel
@@ -249,7 +240,6 @@ def _await_choice(episode: Episode) -> None:
 
 @inlined
 def _is_legal(episode: Episode, slot: int) -> bool:
-    """Whether the job in a slot may be chosen."""
     if slot >= episode.instance[0].n_slots:
         return False
     if episode.terms[0].reservations != NO_RESERVATIONS:
@@ -428,8 +418,8 @@ def _mark_legal(episode: Episode, legal: BoolArray) -> None:
 
 
 @kernel(void(LAYOUT.episode, float32[:, ::1]))
-def describe_slots(episode: Episode, observation: Float32Array) -> None:
-    """Write the features of every slot, see `MEANINGS`; 0 where nobody stands in it."""
+def _describe_slots(episode: Episode, observation: Float32Array) -> None:
+    # The features of every slot; 0 where nobody stands in it.
     state, instance = episode.state, episode.instance[0]
     clock, machine, free = state.clock[0], state.units[ALL, 0], state.units[FREE, 0]
     observation[instance.n_slots :] = 0.0
@@ -483,13 +473,8 @@ def describe_slots(episode: Episode, observation: Float32Array) -> None:
 
 
 @kernel(void(LAYOUT.episode, float32[:, ::1]))
-def describe_state(episode: Episode, observation: Float32Array) -> None:
-    """Write the paper's state, shape ``(2 W + N, 2)`` for a machine of N nodes (section 3.1).
-
-    Rows 2 w and 2 w + 1 are the job in slot w: (size / N, estimate), (priority, which is 0, wait); zeros where nobody
-    stands in it. Then a row per node: (1, 0) if it is idle, else (0, time until it is by the estimates); idle nodes
-    first, then the others by that time. Times are in days.
-    """
+def _describe_state(episode: Episode, observation: Float32Array) -> None:
+    # The paper's state, shape ``(2 W + N, 2)`` for a machine of N nodes; see `TwoLevel.about`.
     state = episode.state
     clock, machine, free = state.clock[0], state.units[ALL, 0], state.units[FREE, 0]
     row = 2 * episode.slots.size
@@ -511,5 +496,7 @@ def describe_state(episode: Episode, observation: Float32Array) -> None:
             row += 1
 
 
-describe_slots_all = LAYOUT.describe_kernel(_mark_legal, describe_slots, 2)
-describe_state_all = LAYOUT.describe_kernel(_mark_legal, describe_state, 2)
+describe_slots_all = LAYOUT.describe_kernel(_mark_legal, _describe_slots, 2)
+describe_state_all = LAYOUT.describe_kernel(_mark_legal, _describe_state, 2)
+DESCRIBE = {"slots": (_describe_slots, describe_slots_all), "state": (_describe_state, describe_state_all)}
+"""By observation, the kernels that write it of one episode, and of all with what is legal."""

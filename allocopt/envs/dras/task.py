@@ -10,23 +10,8 @@ from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.cluster.platform import Platform
-from allocopt.envs.dras.dynamics import (
-    CAPABILITY,
-    LAYOUT,
-    LOG_UNIT,
-    MEANINGS,
-    MINUTE_S,
-    MOST,
-    MOST_DAYS,
-    N_FEATURES,
-    Episode,
-    Weights,
-    describe_slots,
-    describe_slots_all,
-    describe_state,
-    describe_state_all,
-    step_all,
-)
+from allocopt.envs.dras import dynamics
+from allocopt.envs.dras.dynamics import CAPABILITY, DESCRIBE, LAYOUT, MEANINGS, N_FEATURES, Episode, Weights
 from allocopt.envs.environments import About, Task, check_sizes, check_type, environments_of
 from allocopt.envs.side_by_side import MOST_SLOTS, Compiled, first_state, whole_number
 from allocopt.errors import UsageError
@@ -56,22 +41,16 @@ class Options:
     """Options of all episodes besides the machine: arguments of `TwoLevel`, and those that trainings choose.
 
     Raises `UsageError` if a value is not one of these.
-
-    Parameters
-    ----------
-    observation
-        ``slots``: `N_FEATURES` numbers per slot that do not depend on the size of the machine; ``state``: the state of
-        the paper, which does.
-    skips_forced
-        Whether choices where only one action is legal are made by themselves; their rewards are added to that of the
-        action before. An episode may then begin with an action that is not the first.
     """
 
     window: int = PAPER_WINDOW
     reservations: Reservations = Reservations.KEPT
     reward: Weights = CAPABILITY
+    #: ``slots``: `N_FEATURES` numbers per slot that do not depend on the machine; ``state``: the paper's, which does.
     observation: ObservationName = "slots"
     can_end: bool = False
+    #: Whether choices where only one action is legal are made by themselves; their rewards are added to that of the
+    #: action before. An episode may then begin with an action that is not the first.
     skips_forced: bool = False
     rules: Rules = field(default_factory=Rules)
 
@@ -96,19 +75,14 @@ class Options:
 
 
 class Episodes(Compiled):
-    """Independent episodes on machines of one size, all of them over until `begin` is called.
-
-    Raises `UsageError` if there are no jobsets or episodes, or a job is larger than the machine.
-    """
+    """Independent episodes on machines of one size; raises `UsageError` without jobsets, or for a larger job."""
 
     layout = LAYOUT
-    kernel = staticmethod(step_all)
+    kernel = staticmethod(dynamics.step_all)
 
     def __init__(
         self, jobsets: Sequence[Workload], machine: int, count: int = 1, options: Options | None = None
     ) -> None:
-        if not jobsets or count < 1:
-            raise UsageError(f"there are {len(jobsets)} jobsets and {count} episodes, must be at least 1 of each")
         for jobs in jobsets:
             if not len(jobs):
                 raise UsageError(f"{jobs.name} holds no jobs")
@@ -116,7 +90,7 @@ class Episodes(Compiled):
         self.jobsets, self.machine, self.options = tuple(jobsets), machine, options or Options()
         episodes, shape = [self._episode(jobs) for jobs in jobsets], self.options.shape(machine)
         super().__init__(count, episodes, self.options.n_actions, shape, jobs=list(map(len, jobsets)))
-        self.describe = describe_slots_all if self.options.observation == "slots" else describe_state_all
+        _, self.describe = DESCRIBE[self.options.observation]
         self._views: dict[int, tuple[tuple[int, int], View]] = {}
 
     def _episode(self, jobs: Workload) -> Episode:
@@ -136,20 +110,14 @@ class Episodes(Compiled):
         )
 
     @property
-    def level(self) -> IntArray:
-        """The `Level` at which each episode stands, shape ``(E,)``."""
-        return cast(IntArray, self._batch.instance["level"][:, 0].copy())
-
-    @property
     def now(self) -> FloatArray:
         """Time of each episode in seconds, as its jobset counts it, shape ``(E,)``."""
         return cast(FloatArray, self._batch.clock["now"][:, 0].copy())
 
     def told(self) -> dict[str, NDArray[Any]]:
-        return {"level": self.level}
+        return {"level": self._batch.instance["level"][:, 0].copy()}
 
     def metrics(self) -> dict[str, FloatArray]:
-        """Return metrics of the episodes so far, as ``simulate`` measures them, shapes ``(E,)``."""
         tally, started = self.tally, np.maximum(self.tally["started"], 1)
         return {
             "mean_bounded_slowdown": tally["bounded_slowdown"] / started,
@@ -214,7 +182,7 @@ class Episodes(Compiled):
 def _traits(processors: IntArray, estimate: FloatArray, machine: int) -> FloatArray:
     # What describes jobs whatever happens: logarithms of sizes and estimates in seconds, shape ``(n, 2)``.
     sizes = np.log2(1.0 + processors) / np.log2(1.0 + machine)
-    times = np.minimum(np.log2(1.0 + estimate / MINUTE_S) / LOG_UNIT, MOST)
+    times = np.minimum(np.log2(1.0 + estimate / dynamics.MINUTE_S) / dynamics.LOG_UNIT, dynamics.MOST)
     return np.ascontiguousarray(np.stack([sizes, times], axis=1))
 
 
@@ -251,8 +219,11 @@ class Observing:
         state, nothing, ladder = view.kernel_state(), np.zeros(0, np.int64), np.empty(len(view.running), np.int64)
         tallies = instance, LAYOUT.record("tally"), _terms(self.options), LAYOUT.record("weights")
         episode = Episode(state, *tallies, nothing, slots, known["traits"], ladder, state.clock, state.jobs)
-        observation = np.empty(self.options.shape(machine), dtype=np.float32)
-        (describe_slots if self.options.observation == "slots" else describe_state)(episode, observation)
+        observation, (describe, _) = (
+            np.empty(self.options.shape(machine), np.float32),
+            DESCRIBE[self.options.observation],
+        )
+        describe(episode, observation)
         return observation
 
 
@@ -330,7 +301,7 @@ idle nodes first: (1, 0) if idle, else (0, time until it is idle by the estimate
             raise UsageError("the workloads do not say how large their one machine is; give processors")
         self.machine = whole_number("number of processors", machine, 1)
         self.shape, self.n_actions = self.options.shape(self.machine), self.options.n_actions
-        self.most_seen = MOST if observation == "slots" else MOST_DAYS
+        self.most_seen = dynamics.MOST if observation == "slots" else dynamics.MOST_DAYS
 
     def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
         jobsets = self.jobsets or [lublin_workload(DRAWN_JOBS, self.machine, rng)]

@@ -1,41 +1,324 @@
-"""The task of policy selection: its arguments, its episodes side by side, and its environments."""
+"""The task of policy selection (IRMaSim, Table I): an episode's state, kernels and rewards, and the environments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 
-from allocopt.arrays import Float32Array, FloatArray
+from allocopt.arrays import BoolArray, Float32Array, FloatArray
 from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.reading import read_machine
 from allocopt.envs.environments import About, Task, environments_of
-from allocopt.envs.policy_selection.dynamics import (
-    GB_IN_MB,
-    HOUR_S,
-    LAYOUT,
-    LEVELS,
-    MEANINGS,
-    N_QUANTILES,
-    N_TRAITS,
-    PER_CORE,
-    REWARD_MEANINGS,
-    REWARDS,
-    TB_IN_MB,
-    Episode,
-    LevelName,
-    RewardName,
-    describe_all,
-    step_all,
+from allocopt.envs.side_by_side import (
+    Compiled,
+    EpisodeTally,
+    Layout,
+    OfJobs,
+    OfJobset,
+    OfTasks,
+    Own,
+    Shared,
+    TaskSimulation,
+    put_records,
 )
-from allocopt.envs.side_by_side import Compiled
 from allocopt.errors import UsageError
-from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME, Action
+from allocopt.kernels.arrays import FloatMatrix, IntMatrix, Records
+from allocopt.kernels.compiled import helper, inlined
+from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID, VOID_NAME, Action
+from allocopt.simulator.multicore.run import OVER, STALLED, core_power, count_energy, decide, to_decision
 from allocopt.simulator.multicore.simulation import MulticoreSchedule, MulticoreSimulation
-from allocopt.simulator.multicore.state import Execution, ExecutionKind, new_simulation
+from allocopt.simulator.multicore.state import (
+    IDLE,
+    MULTICORE,
+    Execution,
+    ExecutionKind,
+    JobRecord,
+    Multicore,
+    NodeRecord,
+    ProcessorRecord,
+    TallyRecord,
+    TaskRecord,
+    new_simulation,
+)
+from allocopt.simulator.state import Clock
+from allocopt.simulator.state import JobRecord as SimulatedTask
 from allocopt.traces.irmasim import npb_batch, read_irmasim
 from allocopt.traces.tasks import TaskWorkload
+
+_PLACES = dict.fromkeys(Multicore._fields, "[e]") | {
+    "tally": "totals[e]",
+    "tasks": "[e, : end_tasks - first_tasks]",
+    "jobs": "[e, : end_jobs - first_jobs]",
+    "values": "[jobset]",
+}
+
+RewardName = Literal[
+    "makespan", "energy", "energy_delay", "flow_time", "energy_flow_time", "energy_square_flow_time", "computing"
+]
+REWARDS: tuple[RewardName, ...] = get_args(RewardName)
+REWARD_MEANINGS: dict[str, str] = {
+    "makespan": "minus the seconds from the first submission to the last end",
+    "energy": "minus the energy of the whole machine in joules, idle times counted: the text's energy consumption",
+    "energy_delay": "minus energy x makespan: the text's energy efficiency",
+    "flow_time": "minus the sum of C, the seconds between submission and end: what Table I calls the makespan",
+    "energy_flow_time": "minus energy x sum of C: what Table I calls the energy consumption",
+    "energy_square_flow_time": "minus energy x sum of C^2: what Table I calls the energy efficiency",
+    "computing": "*plus* the sum, over the decisions, of the billions of cycles per second computed right after each: "
+    "the reward that Table I gives for the makespan; no measure of a schedule, for it counts decisions, not time",
+}
+"""What an episode's rewards add up to; Table I takes sums over jobs where its text speaks of the workload."""
+MAKESPAN, ENERGY, ENERGY_DELAY, FLOW_TIME, ENERGY_FLOW_TIME, ENERGY_SQUARE_FLOW_TIME, COMPUTING = range(len(REWARDS))
+
+
+class _Tally(EpisodeTally, Protocol):
+    decisions: int  # actions so far
+    done: float  # share of the work of all jobs, submitted or not, that is done
+    total_reward: float  # sum of the rewards so far
+    energy_j: float  # of the whole machine since the first submission
+    makespan_s: float  # seconds since the first submission
+    # Sums over the jobs submitted so far of the seconds since their submission, up to their end, and of its square.
+    flow_time_s: float
+    square_flow_time: float
+    # Sum, over the actions so far, of the billions of cycles per second that were computed right after them.
+    computing: float
+
+
+class _Terms(Protocol):
+    reward: int  # place in `REWARDS`
+    level: int  # how much is told: place in `LEVELS`
+    most_speed: float  # speed of the fastest core, in billions of cycles per second
+    most_power_w: float  # most that an active core draws, all of what its processor's cores share counted
+
+
+class Episode(NamedTuple):
+    """One episode of ``n`` jobs with ``T`` tasks; the last fields are the simulation before the first event."""
+
+    state: TaskSimulation
+    multicore: Annotated[Multicore, MULTICORE, _PLACES]
+    tally: Own[Records[_Tally]]  # shape ``(1,)``
+    terms: Shared[Records[_Terms]]  # shape ``(1,)``
+    actions: Shared[IntMatrix]  # the selections of jobs and cores of each action, shape ``(A, 2)``
+    traits: OfJobs[FloatMatrix]  # estimate, tasks, memory and memory volume of a task, within 0 .. 1, shape ``(n, 4)``
+    ranks: OfJobs[IntMatrix]  # the jobs in rising order of each trait, shape ``(n, 4)``
+    first_clock: Shared[Records[Clock]]
+    first_units: Shared[IntMatrix]
+    first_totals: OfJobset[Records[TallyRecord]]
+    first_processors: OfJobset[Records[ProcessorRecord]]
+    first_nodes: Shared[Records[NodeRecord]]
+    first_tasks: OfTasks[Records[SimulatedTask]]  # those of `State`
+    first_records: OfTasks[Records[TaskRecord]]  # those of `Multicore`
+    first_jobs: OfJobs[Records[JobRecord]]
+
+
+LAYOUT = Layout(Episode, ("jobs", "tasks"))
+
+
+@inlined
+def _has_come(episode: Episode, job: int) -> bool:
+    return bool(episode.multicore.jobs[job].first_task < episode.state.clock[0].next_submission)
+
+
+@inlined
+def _goes_on_by_itself(episode: Episode) -> bool:
+    # Something will happen although no job starts: a task runs, or a job is to come.
+    jobs = episode.multicore.jobs
+    return bool(episode.multicore.tally[0].running > 0 or not _has_come(episode, jobs.size - 1))
+
+
+@inlined
+def _measure(episode: Episode) -> None:
+    tally, multicore, now = episode.tally[0], episode.multicore, episode.state.clock[0].now
+    tally.makespan_s = now - multicore.tally[0].began
+    tally.energy_j = tally.flow_time_s = tally.square_flow_time = 0.0
+    # Tasks that were killed count as done.
+    tasks, done, total = episode.state.jobs, 0.0, 0.0
+    for task in range(tasks.size):
+        total += tasks[task].run
+        if not np.isnan(tasks[task].start):
+            ended = tasks[task].end <= now
+            left = 0.0 if ended else tasks[task].remaining - (now - tasks[task].changed) * tasks[task].speed
+            done += tasks[task].run - left
+    tally.done = done / total
+    for processor in range(multicore.processors.size):
+        count_energy(multicore, processor, now)
+        tally.energy_j += multicore.processors[processor].energy
+    for job in range(multicore.jobs.size):
+        # Jobs are sorted by submission: those behind the first that has not come have not come either.
+        if not _has_come(episode, job):
+            break
+        record = multicore.jobs[job]
+        end = now if np.isnan(record.end) else record.end
+        seconds = end - episode.state.jobs[record.first_task].submit
+        tally.flow_time_s += seconds
+        tally.square_flow_time += seconds * seconds
+
+
+@inlined
+def _worth(tally: _Tally, kind: int) -> float:
+    # Of the episode so far; rewards are its changes.
+    if kind == MAKESPAN:
+        return float(-tally.makespan_s)
+    if kind == ENERGY:
+        return float(-tally.energy_j)
+    if kind == ENERGY_DELAY:
+        return float(-tally.energy_j * tally.makespan_s)
+    if kind == FLOW_TIME:
+        return float(-tally.flow_time_s)
+    if kind == ENERGY_FLOW_TIME:
+        return float(-tally.energy_j * tally.flow_time_s)
+    if kind == ENERGY_SQUARE_FLOW_TIME:
+        return float(-tally.energy_j * tally.square_flow_time)
+    return float(tally.computing)
+
+
+@helper()
+def _act(episode: Episode, action: int) -> None:
+    # Where nothing would ever happen again, void stands for the first policy that is not.
+    tally, actions, kind = episode.tally[0], episode.actions, episode.terms[0].reward
+    tally.invalid = actions[action, 0] == VOID and not _goes_on_by_itself(episode)
+    if tally.invalid:
+        action = 0
+        while actions[action, 0] == VOID:
+            action += 1
+    tally.decisions += 1
+    # A reward is the change of what the episode is worth: rewards add up to the objective.
+    before = _worth(tally, kind)
+    episode.multicore.tally[0].last_queue = episode.state.clock[0].n_queued
+    decide(episode.state, episode.multicore, actions[action, 0], actions[action, 1])
+    # Billions of cycles per second of all tasks.
+    speed = 0.0
+    for core in range(episode.multicore.core_task.size):
+        task = episode.multicore.core_task[core]
+        if task != IDLE:
+            speed += episode.state.jobs[task].speed
+    tally.computing += speed
+    # The jobs of a stalled episode would wait for ever: it is over, although they have not ended.
+    tally.over = to_decision(episode.state, episode.multicore) in (OVER, STALLED)
+    _measure(episode)
+    tally.reward = _worth(tally, kind) - before
+    tally.total_reward += tally.reward
+
+
+@helper()
+def _begin(episode: Episode) -> None:
+    state, multicore = episode.state, episode.multicore
+    put_records(episode.first_clock, state.clock)
+    put_records(episode.first_tasks, state.jobs)
+    put_records(episode.first_totals, multicore.tally)
+    put_records(episode.first_processors, multicore.processors)
+    put_records(episode.first_nodes, multicore.nodes)
+    put_records(episode.first_records, multicore.tasks)
+    put_records(episode.first_jobs, multicore.jobs)
+    for row in range(state.units.shape[0]):
+        state.units[row, 0] = episode.first_units[row, 0]
+    state.held[:] = 0
+    multicore.core_task[:] = IDLE
+    to_decision(state, multicore)
+    _measure(episode)
+
+
+step_all = LAYOUT.step_kernel(_act, _begin)
+
+
+LevelName = Literal["normal", "small", "minimal"]
+LEVELS: tuple[LevelName, ...] = get_args(LevelName)
+NORMAL, _, MINIMAL = range(len(LEVELS))
+"""How much is told: of queue, nodes, processors and cores; not of cores; of the queue alone."""
+MEANINGS = {
+    "node": "of each node: its free memory / its memory; 1 where that is not limited",
+    "processor": "of each processor: memory bandwidth that its tasks do not ask for / its bandwidth; 1 if not known",
+    "core": "of each core: speed now (of an idle core its speed) / that of the fastest",
+    "power": "power now, with its share of what the cores of its processor share / the most that any core can draw",
+    "left": "what is left of its task by the estimate / the estimate; 0 when that is over",
+    "queue": "of the waiting jobs, minimum, quartiles and maximum of: the estimate, x / (x + 1 h)",
+    "tasks": "tasks / cores of the machine",
+    "memory": "memory of a task, x / (x + 1 GB)",
+    "memory_volume": "memory volume of a task, x / (x + 1 TB)",
+    "variation": "length of the queue / (length + length at the decision before)",
+}
+"""What is seen, in its order; the numbers of a part are repeated for each node, processor and core."""
+N_TRAITS, N_QUANTILES, PER_CORE = 4, 5, 3  # of waiting jobs: estimate, tasks, memory and memory volume of a task
+HOUR_S, GB_IN_MB, TB_IN_MB = 3600.0, 1e3, 1e6
+"""What counts as a half, where times, memory and volumes are squeezed into 0 .. 1."""
+
+
+@inlined
+def _within(number: float) -> float:
+    return min(max(number, 0.0), 1.0)
+
+
+@helper()
+def _describe_queue(episode: Episode, seen: Float32Array) -> None:
+    # Minimum, quartiles and maximum of each trait of the waiting jobs, and how the queue's length changes. The jobs are
+    # sorted by each trait once, before the first event: here their order is only gone through.
+    waiting, before = episode.state.clock[0].n_queued, episode.multicore.tally[0].last_queue
+    seen[:] = 0.0
+    for trait in range(N_TRAITS):
+        rank = 0
+        for place in range(episode.ranks.shape[0]):
+            job = episode.ranks[place, trait]
+            if not (_has_come(episode, job) and np.isnan(episode.multicore.jobs[job].start)):
+                continue
+            for quantile in range(N_QUANTILES):
+                # Ranks are whole numbers: between two of them the quantile is interpolated.
+                share = 1.0 - abs(quantile * (waiting - 1) / (N_QUANTILES - 1.0) - rank)
+                if share > 0.0:
+                    seen[N_QUANTILES * trait + quantile] += share * episode.traits[job, trait]
+            rank += 1
+    seen[N_TRAITS * N_QUANTILES] = waiting / (waiting + before) if waiting + before > 0 else 0.5
+
+
+@inlined
+def _describe_cores(episode: Episode, seen: Float32Array) -> None:
+    multicore, terms, now = episode.multicore, episode.terms[0], episode.state.clock[0].now
+    for processor in range(multicore.processors.size):
+        record = multicore.processors[processor]
+        for core in range(record.first_core, record.first_core + record.cores):
+            task, at = multicore.core_task[core], PER_CORE * core
+            # An idle core draws its share of the idle power of its processor.
+            factor, power, left = 1.0, record.idle_w / record.cores, 0.0
+            if task != IDLE:
+                factor = multicore.tasks[task].factor
+                power = core_power(multicore, processor, factor) + record.processor_w / record.active
+                estimate = episode.state.jobs[task].estimate
+                left = (episode.state.jobs[task].start + estimate - now) / estimate
+            seen[at] = _within(factor * record.speed / terms.most_speed)
+            seen[at + 1] = _within(power / terms.most_power_w) if terms.most_power_w > 0.0 else 0.0
+            seen[at + 2] = _within(left)
+
+
+@helper()
+def _describe(episode: Episode, seen: Float32Array) -> None:
+    first, level = 0, episode.terms[0].level
+    if level != MINIMAL:
+        nodes, processors = episode.multicore.nodes, episode.multicore.processors
+        first = nodes.size + processors.size
+        for node in range(nodes.size):
+            limited = nodes[node].memory_mb < np.inf
+            seen[node] = _within(nodes[node].free_mb / nodes[node].memory_mb) if limited else 1.0
+        for processor in range(processors.size):
+            record = processors[processor]
+            known = record.bandwidth > 0.0
+            seen[nodes.size + processor] = _within(1.0 - record.demand / record.bandwidth) if known else 1.0
+    if level == NORMAL:
+        end = first + PER_CORE * episode.multicore.core_task.size
+        _describe_cores(episode, seen[first:end])
+        first = end
+    _describe_queue(episode, seen[first:])
+
+
+@helper()
+def _mark_legal(episode: Episode, legal: BoolArray) -> None:
+    # Void, while something happens by itself, and all others.
+    for action in range(legal.size):
+        legal[action] = episode.actions[action, 0] != VOID or _goes_on_by_itself(episode)
+
+
+describe_all = LAYOUT.describe_kernel(_mark_legal, _describe, 1)
+
 
 DRAWN_JOBSETS, DRAWN_JOBS = 16, 100  # job sets drawn by the seed of a reset where none are given, and jobs of each
 
@@ -47,20 +330,11 @@ class Options:
     """Options of all episodes besides machine and execution.
 
     Raises `UsageError` if there is no such level, reward or policy, one is named twice, or none starts jobs.
-
-    Parameters
-    ----------
-    level
-        How much an agent is told: ``normal``, ``small`` (nothing of cores) or ``minimal`` (the waiting jobs only).
-    reward
-        What it is rewarded for: a name of the table below.
-    actions
-        Names of the policies among which it chooses; all 37 by default.
     """
 
-    level: LevelName = "small"
-    reward: RewardName = "energy"
-    actions: tuple[str, ...] = ACTION_NAMES
+    level: LevelName = "small"  #: ``normal``, ``small`` (nothing is told of cores) or ``minimal`` (the queue only).
+    reward: RewardName = "energy"  #: What an agent is rewarded for.
+    actions: tuple[str, ...] = ACTION_NAMES  #: Names of the policies among which it chooses; all 37 by default.
 
     def __post_init__(self) -> None:
         if self.level not in LEVELS:
@@ -88,10 +362,9 @@ class Options:
 
 
 class Episodes(Compiled):
-    """Independent episodes on machines that are alike, all of them over until `begin` is called.
+    """Independent episodes on machines that are alike; the seed fixes what policies choose at random.
 
-    The seed fixes what policies choose at random. Raises `UsageError` if there are no job sets or episodes,
-    `InvalidProblemError` if a set holds no jobs, or one that can never start; it is named.
+    Raises `UsageError` without job sets or episodes, `InvalidProblemError` if a job can never start, or there is none.
     """
 
     layout = LAYOUT
@@ -106,8 +379,6 @@ class Episodes(Compiled):
         options: Options | None = None,
         seed: int = 0,
     ) -> None:
-        if not jobsets or count < 1:
-            raise UsageError(f"there are {len(jobsets)} job sets and {count} episodes, must be at least 1 of each")
         self.machine, self.jobsets = machine, tuple(jobsets)
         self.execution, self.options = execution or Execution(), options or Options()
         episodes = [self._episode(jobs) for jobs in jobsets]
@@ -128,15 +399,9 @@ class Episodes(Compiled):
             most_speed=max(processor.core_speed for processor in self.machine.processors()),
             most_power_w=max(watts, default=0.0),
         )
-        told = np.stack(
-            [
-                jobs.estimate / (jobs.estimate + HOUR_S),
-                jobs.tasks / self.machine.cores,
-                jobs.memory_mb / (jobs.memory_mb + GB_IN_MB),
-                jobs.volume_mb / (jobs.volume_mb + TB_IN_MB),
-            ],
-            axis=1,
-        )
+        parts = (jobs.estimate, HOUR_S), (jobs.memory_mb, GB_IN_MB), (jobs.volume_mb, TB_IN_MB)
+        estimate, memory, volume = (values / (values + half) for values, half in parts)
+        told = np.stack([estimate, jobs.tasks / self.machine.cores, memory, volume], axis=1)
         return Episode(
             state._replace(least=state.least[:, :0]),
             multicore,
@@ -155,16 +420,10 @@ class Episodes(Compiled):
             multicore.jobs,
         )
 
-    @property
-    def size(self) -> int:
-        """Number of values of an observation."""
-        return self.shape[0]
-
     def seed(self, rng: np.random.Generator) -> None:
         self._batch.word[:, 0] = rng.integers(0, 2**64, self.n_environments, dtype=np.uint64)
 
     def metrics(self) -> dict[str, FloatArray]:
-        """Return makespan, energy, flow time and energy-delay so far, shapes ``(E,)``."""
         found = {name: self.tally[name].copy() for name in ("makespan_s", "energy_j", "flow_time_s")}
         return found | {"energy_delay_js": found["energy_j"] * found["makespan_s"]}
 
@@ -210,7 +469,6 @@ With N nodes, P processors and C cores, level `normal` has N + P + 3 C + 21 numb
 list none; here it is the bandwidth.""",
         meanings={"Parts, in this order": MEANINGS},
         rewards=REWARD_MEANINGS,
-        options=Options,
     )
 
     def __init__(

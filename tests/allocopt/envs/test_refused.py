@@ -9,8 +9,7 @@ import pytest
 from support.workloads import random_workload, workload
 
 from allocopt.cluster.irmasim import irmasim_testbed
-from allocopt.envs.batch_scheduling.dynamics import MeanWait
-from allocopt.envs.batch_scheduling.task import BatchSchedulingEnv
+from allocopt.envs.batch_scheduling.task import BatchSchedulingEnv, MeanWait
 from allocopt.envs.coallocation import task as coallocation
 from allocopt.envs.coallocation.task import CoallocationEnv
 from allocopt.envs.cush import dynamics as cush_dynamics
@@ -48,11 +47,7 @@ USAGE: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (CushEnv, {"options": {"queue": 3}}, r"must be Options\(...\)"),
     (BatchSchedulingEnv, {"reward": MeanWait(0.0)}, "unit is 0.0 s, must be positive"),
     (BatchSchedulingEnv, {"workload": JOBS, "n_jobs": 21}, "lublin has 20 jobs, an episode takes 21"),
-    (
-        BatchSchedulingEnv,
-        {"workload": JOBS, "n_jobs": 5, "processors": 2},
-        "of 2; drop such jobs with Workload.fitting",
-    ),
+    (BatchSchedulingEnv, {"workload": JOBS, "n_jobs": 5, "processors": 2}, "of 2; drop such jobs with Workload"),
     (BatchSchedulingEnv, {"workload": workload([(1, 0.0, 1.0, 1, 1.0)]), "n_jobs": 1}, "does not say how large"),
     (coallocation.Options, {"percents": (10, 20)}, "must rise from 0"),
     (coallocation.Options, {"percents": (0, 95)}, "at most 90"),
@@ -72,11 +67,7 @@ USAGE: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (CushEnv, {"jobsets": []}, "no jobsets"),
     (cush.Episodes, {"jobsets": Recipe().draw_each(Machine(), SIERRA_TABLE, [0]), "machine": SMALL}, "asks for"),
     (Recipe, {"share": 1.5}, "share"),
-    (
-        Recipe().draw_runs,
-        {"machine": SMALL, "table": SIERRA_TABLE, "seeds": [0], "applications": 0},
-        "applications is 0",
-    ),
+    (Recipe().draw_runs, {"machine": SMALL, "table": SIERRA_TABLE, "seeds": [0], "applications": 0}, "ations is 0"),
     (Machine, {"nodes": 1.5}, r"number of nodes is 1\.5, must be a whole number"),
     (dras.Options, {"window": 0}, "window is 0"),
     (dras.Options, {"observation": "nodes"}, "observation"),

@@ -23,10 +23,8 @@ BLAST = ("applications", "blast")
 
 def fixed(actions: list[int], **experts: list[int]) -> Asax:
     """Return experts whose likelihoods are the same in every state."""
-    held = [
-        {"metric": name, "rows": [{name: [0, 1], "p": p, "happiness": [0.0, float("inf")]}]}
-        for name, p in experts.items()
-    ]
+    rows = {name: {name: [0, 1], "p": p, "happiness": [0.0, float("inf")]} for name, p in experts.items()}
+    held = [{"metric": name, "rows": [row]} for name, row in rows.items()]
     return Asax.untrained(Experts.of({"actions": actions, "experts": held}, "table"))
 
 
@@ -58,23 +56,17 @@ def test_a_busy_happy_job_refuses_far_more_often_than_an_idle_one() -> None:
     assert busy @ asax.experts.actions < idle @ asax.experts.actions
 
 
-def test_losses_turn_the_mixture_to_the_expert_that_gives_nothing() -> None:
+def test_losses_turn_the_mixture_to_the_expert_that_gives_nothing_and_without_any_nothing_is_learned() -> None:
     asax, rng = opposites(), np.random.default_rng(2)
-    before = asax.mixture("blast", BUSY)[0]
+    assert not any(asax.learn(asax.decide("blast", IDLE, rng), 0.0) for _ in range(50))
+    assert asax.mixture("blast", BUSY).tolist() == [0.5, 0.5]
     for _ in range(60):
         decision = asax.decide("blast", BUSY, rng)
         asax.learn(decision, 1.0 if decision.percent else 0.0)
-    assert before == 0.5
     assert asax.mixture("blast", BUSY)[0] > 0.95
     assert asax.mixture("montage", BUSY)[0] == 0.5
     (risk, bound) = asax.excess_risks()["blast"]
     assert 0 <= risk <= bound
-
-
-def test_without_a_loss_nothing_is_learned() -> None:
-    asax, rng = opposites(), np.random.default_rng(3)
-    assert not any(asax.learn(asax.decide("statistics", IDLE, rng), 0.0) for _ in range(50))
-    assert asax.mixture("statistics", IDLE).tolist() == [0.5, 0.5]
 
 
 def test_a_guest_that_is_there_is_given_something() -> None:
@@ -88,22 +80,18 @@ def test_a_guest_that_is_there_is_given_something() -> None:
 
 def test_the_seed_decides_what_is_drawn() -> None:
     asax = Asax.untrained()
-    draws = [
-        [asax.decide("montage", IDLE, rng).percent for _ in range(20)] for rng in map(np.random.default_rng, (1, 1, 2))
-    ]
+    rngs = map(np.random.default_rng, (1, 1, 2))
+    draws = [[asax.decide("montage", IDLE, rng).percent for _ in range(20)] for rng in rngs]
     assert draws[0] == draws[1] != draws[2]
 
 
-@pytest.mark.parametrize("loss", [-0.1, 1.1, float("nan")])
-def test_a_loss_out_of_range_is_refused(loss: float) -> None:
+def test_losses_out_of_range_and_knowledge_of_other_experts_are_refused() -> None:
     asax = Asax.untrained()
-    with pytest.raises(UsageError, match=r"must be within 0 \.\. 1"):
-        asax.learn(asax.decide("a", IDLE, np.random.default_rng(0)), loss)
-
-
-def test_knowledge_of_other_experts_is_refused() -> None:
+    for loss in (-0.1, 1.1, float("nan")):
+        with pytest.raises(UsageError, match=r"must be within 0 \.\. 1"):
+            asax.learn(asax.decide("a", IDLE, np.random.default_rng(0)), loss)
     with pytest.raises(UsageError, match="the knowledge is that of experts for"):
-        Asax(Asax.untrained().experts, Knowledge(("cpu",)))
+        Asax(asax.experts, Knowledge(("cpu",)))
     with pytest.raises(UsageError, match="full_loss_at is 0"):
         Asax.untrained(full_loss_at=0.0)
 

@@ -127,13 +127,8 @@ def test_the_risk_stays_under_its_bound_whatever_is_a_loss(loss: Loss) -> None:
     asax = Asax.untrained(full_loss_at=0.5)
     for seed in range(3):
         queue = asax_queue(np.random.default_rng(seed), walltime_factor=1.25, between_s=120.0)
-        simulate(
-            queue_workload(queue),
-            64,
-            AsaxScheduler(asax, loss=loss, idle_weight=1.0),
-            seed=seed,
-            execution=QuotaExecution(queue),
-        )
+        scheduler = AsaxScheduler(asax, loss=loss, idle_weight=1.0)
+        simulate(queue_workload(queue), 64, scheduler, seed=seed, execution=QuotaExecution(queue))
     assert sum(weights.rounds for weights in asax.knowledge.applications.values()) > 4
     assert all(0 < risk <= bound for risk, bound in asax.excess_risks().values())
 

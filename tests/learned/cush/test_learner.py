@@ -1,17 +1,19 @@
 """Returns and baselines are those of the paper, networks have its sizes, and both selectors learn."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from allocopt.arrays import FloatArray
 from allocopt.envs.cush.dynamics import FIRST_TRAIT, Weights
 from allocopt.envs.cush.jobsets import Machine, Recipe
-from allocopt.envs.cush.task import Options
+from allocopt.envs.cush.task import N_NUMBERS, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE
 from heuristics.scheduling.job_selection import run_baseline
 from learned.cush.learner import (
+    USUAL,
     CompactModule,
     CushLearner,
     ImageModule,
@@ -21,35 +23,17 @@ from learned.cush.learner import (
     _baseline,
     _Played,
 )
-from learned.cush.policies import HIDDEN, N_NUMBERS, Agent, PolicySelector, Validator
+from learned.cush.policies import HIDDEN, Agent, PolicySelector, Validator
 from learned.rl.networks import dense, weights_of
 from learned.rl.slots import CompactNetwork
 from learned.rl.workers import ALONE
 
 SMALL = Machine(4, 2, 4)
-
-
 COMPACT = CompactNetwork(FIRST_TRAIT + 3, critic=0)
-
-
 OPTIONS = Options(reward=Weights(waiting=0.0, normalized_turnaround=1.0), skips_forced=True)
 
-
-QUICK = Settings(
-    optimizer="adam",
-    selector_rate=1e-2,
-    policy_rate=3e-2,
-    gamma=1.0,
-    global_reward=False,
-    clock="timesteps",
-    policy_steps=2,
-    policy_baseline=True,
-    scaled=True,
-    average_every=1,
-    validate_every=1,
-)
-
-
+QUICK = replace(USUAL, selector_rate=1e-2, policy_rate=3e-2, last_rate=1.0, policy_steps=2, ent_coef=0.0)
+QUICK = replace(QUICK, max_grad_norm=np.inf, average_every=1, validate_every=1)
 SETS = Recipe(jobs=8).draw_each(SMALL, SIERRA_TABLE, range(40))
 
 
@@ -61,15 +45,13 @@ def selector(module: torch.nn.Module) -> PolicySelector:
     return PolicySelector(weights=weights_of(module))
 
 
-def learner(settings: Settings = QUICK, options: Options = OPTIONS, seed: int = 0) -> CushLearner:
+def learner() -> CushLearner:
     with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        image = options.observation == "image"
-        jobs = ImageModule(5, 5, SMALL.units) if image else CompactModule(COMPACT)
-        policies = policy_network()
-    simulations = Simulations(SETS[:30], SMALL, 4 // settings.chunks, 6, options, seed)
-    validator = Validator(SETS[30:], SMALL, options, ALONE)
-    return CushLearner(jobs, policies, simulations, validator, settings, seed, ALONE)
+        torch.manual_seed(0)
+        jobs, policies = CompactModule(COMPACT), policy_network()
+    simulations = Simulations(SETS[:30], SMALL, 4, 6, OPTIONS, 0)
+    validator = Validator(SETS[30:], SMALL, OPTIONS, ALONE)
+    return CushLearner(jobs, policies, simulations, validator, QUICK, 0, ALONE)
 
 
 def played(**parts: object) -> _Played:
@@ -88,25 +70,17 @@ def test_returns_are_discounted_local_rewards_times_the_global_reward() -> None:
     assert both.returns(1.0, global_reward=False)[0].tolist() == [-9.0, -6.0]
 
 
-def brute_baseline(returns: FloatArray, times: FloatArray, runs: FloatArray, groups: list[int]) -> FloatArray:
-    means = np.zeros_like(returns)
-    for t, e in np.argwhere(runs):
-        alike = [returns[i, j] for i, j in np.argwhere(runs) if groups[j] == groups[e] and times[i, j] == times[t, e]]
-        means[t, e] = np.mean(alike)
-    return means
-
-
 @pytest.mark.parametrize("clock", ["actions", "timesteps"])
 def test_the_baseline_is_the_mean_return_of_the_same_job_set_at_the_same_time(clock: str) -> None:
     rng = np.random.default_rng(0)
-    lengths = [5, 3, 4, 5]
-    runs = np.arange(5)[:, None] < np.array(lengths)
+    runs = np.arange(5)[:, None] < np.array([5, 3, 4, 5])
     times = np.sort(rng.integers(0, 4, (5, 4)), axis=0)
-    one = played(runs=runs, times=times)
     returns, groups = rng.normal(size=(5, 4)), np.array([0, 0, 1, 1])
-    when = one.times_by(clock)  # type: ignore[arg-type]
-    found = _baseline(returns, when, runs, groups, ALONE)
-    np.testing.assert_allclose(found, brute_baseline(returns, when, runs, groups.tolist()))
+    when = played(runs=runs, times=times).times_by(clock)  # type: ignore[arg-type]
+    found, steps = _baseline(returns, when, runs, groups, ALONE), np.argwhere(runs)
+    for t, e in np.ndindex(runs.shape):
+        alike = [returns[i, j] for i, j in steps if groups[j] == groups[e] and when[i, j] == when[t, e]]
+        assert found[t, e] == pytest.approx(np.mean(alike) if runs[t, e] else 0.0)
 
 
 STARTED = _Allocations(
@@ -156,15 +130,12 @@ def test_both_selectors_learn_what_is_better_than_shortest_job_first() -> None:
     assert one.best_score < found
 
 
-def test_a_snapshot_of_more_workers_is_refused() -> None:
+def test_a_snapshot_of_more_workers_and_validations_between_averages_are_refused() -> None:
     one = learner()
     snapshot = one.snapshot()
     snapshot["workers"] *= 2
     with pytest.raises(ValueError, match="of 2 workers"):
         one.restore(snapshot)
-
-
-def test_validations_must_fall_on_averages() -> None:
     with pytest.raises(UsageError, match="every 7 epochs must fall on averages, every 5"):
         Settings(average_every=5, validate_every=7)
 
@@ -176,8 +147,7 @@ def test_validations_must_fall_on_averages() -> None:
         (ImageModule(5, 5, Machine.of("summit").units), 393_270),
         (ImageModule(5, 5, Machine.of("sierra", 16).units), 36_918),
         (CompactModule(COMPACT), 1_729),
-        # Ten hidden neurons.
-        (policy_network(), 6 * 10 + 10 + 10 * 2 + 2),
+        (policy_network(), 6 * 10 + 10 + 10 * 2 + 2),  # Ten hidden neurons
     ],
 )
 def test_selectors_have_this_many_parameters(module: torch.nn.Module, number: int) -> None:

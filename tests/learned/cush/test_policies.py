@@ -59,32 +59,23 @@ def test_without_waiting_nobody_of_the_queue_waits_who_could_start() -> None:
     simulate(jobs, Platform.pool(64), Cush(waits=False, queue=len(jobs)), observer=look)
 
 
-def test_kinds_must_fit_the_jobs_and_the_weights() -> None:
+def test_options_that_fit_neither_jobs_nor_weights_are_refused(tmp_path: Path) -> None:
     (jobs,) = Recipe().draw_each(MACHINE, SIERRA_TABLE, [0])
-    kinds = Kinds(jobs.traits[:, :2], jobs.penalty)
     with pytest.raises(UsageError, match=r"must have \(\(20, 3\), \(20, 2\)\)"):
-        simulate(jobs.workload(), 512, Cush(kinds=kinds))
+        simulate(jobs.workload(), 512, Cush(kinds=Kinds(jobs.traits[:, :2], jobs.penalty)))
+    for options, fault in (
+        ({"weights": str(tmp_path / "none")}, "must be one of sierra, summit or a file"),
+        ({"queue": -1}, "the queue is -1"),
+        ({"queue": 2**31}, r"the queue is 2147483648, must be within 1 \.\. 100000"),
+        ({"timestep_s": 0.0}, "the timestep is 0"),
+    ):
+        with pytest.raises(UsageError, match=fault):
+            Cush(**options)
 
 
-def test_weights_that_are_not_there_and_a_timestep_that_is_none_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="must be one of sierra, summit or a file"):
-        Cush(str(tmp_path / "none"))
-    with pytest.raises(UsageError, match="the queue is -1"):
-        Cush(queue=-1)
-    with pytest.raises(UsageError, match=r"the queue is 2147483648, must be within 1 \.\. 100000"):
-        Cush(queue=2**31)
-    with pytest.raises(UsageError, match="the timestep is 0"):
-        replace(Cush(), timestep_s=0.0)
-
-
-@pytest.mark.parametrize(
-    ("weights", "machine"),
-    [("sierra", Machine.of("sierra")), ("summit", Machine.of("summit"))],
-    ids=["sierra", "summit"],
-)
-def test_a_shipped_agent_is_a_fifth_better_than_every_baseline_and_chooses_the_better_policy(
-    weights: str, machine: Machine
-) -> None:
+@pytest.mark.parametrize("weights", ["sierra", "summit"])
+def test_a_shipped_agent_is_a_fifth_better_than_every_baseline_and_chooses_the_better_policy(weights: str) -> None:
+    machine = Machine.of(weights)
     jobsets = Recipe().draw_each(machine, SIERRA_TABLE, range(HELD_OUT, HELD_OUT + 100))
     trained = Trained.load(weights)
     found = of_agent(trained.agent(), jobsets, machine, trained.queue)

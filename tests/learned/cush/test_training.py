@@ -15,15 +15,11 @@ from learned.weights import read_weights
 TINY = CushTraining(nodes=4, epochs=4, jobsets=2, simulations=4, pool=10, validation=4, average_every=2, every=2)
 
 
-def request(folder: Path, minutes: float | None = None, *, resumes: bool = False) -> TrainingRequest:
-    return TrainingRequest(folder, 3, minutes, resumes, "test")
-
-
 def test_a_training_of_fewer_epochs_than_lie_between_validations_writes_weights_that_it_trained(tmp_path: Path) -> None:
     short = replace(TINY, average_every=5, every=25)
     found = [short.learner(3, ALONE).weights()]
     for epochs in (1, 3):
-        list(replace(short, epochs=epochs).train(request(tmp_path / f"{epochs}")))
+        list(replace(short, epochs=epochs).train(TrainingRequest(tmp_path / f"{epochs}", 3, None, False, "test")))
         found.append(read_weights(tmp_path / f"{epochs}" / "weights.safetensors")[0])
     for one, other in combinations(found, 2):
         assert any(not np.array_equal(values, other[name]) for name, values in one.items())

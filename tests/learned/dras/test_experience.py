@@ -14,19 +14,12 @@ from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import Wfp3
 from learned.dras.environment import JobsetEnvironment, Validator, _first_come_first_served, _mean_waits_s
-from learned.dras.experience import (
-    _play,
-    _relative_rewards,
-    _wfp3_scores,
-    imitate_wfp3,
-)
+from learned.dras.experience import _play, _relative_rewards, _wfp3_scores, imitate_wfp3
 from learned.rl.networks import SlotActorCritic, SlotStates, weights_of
 from learned.rl.slots import CompactNetwork, SlotPolicy
 
 NODES, FEATURES = 16, 21
 SMALL = CompactNetwork(FEATURES, 16, 8, 8)
-
-
 REWARD = Weights(mean_wait=1.0, longest_wait=0.1)
 
 
@@ -38,10 +31,7 @@ def jobset(seed: int, n: int = 30) -> Workload:
 
 
 def environment(count: int = 6) -> JobsetEnvironment:
-    phases = [
-        ((jobset(0), jobset(1), jobset(2)), 0.5),
-        ((jobset(3, 20), jobset(4, 25)), 0.5),
-    ]
+    phases = [((jobset(0), jobset(1), jobset(2)), 0.5), ((jobset(3, 20), jobset(4, 25)), 0.5)]
     return JobsetEnvironment(phases, NODES, count, Options(window=8, reward=REWARD, skips_forced=True), 0)
 
 
@@ -113,12 +103,9 @@ def test_a_jobset_in_which_jobs_wait_twice_as_long_counts_half() -> None:
 
 def test_later_phases_have_jobsets_of_their_own() -> None:
     env = environment()
-    env.go_on_to(0.49)
-    assert set(env.drawn(6)) == {0, 1, 2}
-    env.go_on_to(0.5)
-    assert set(env.drawn(6)) == {3, 4}
-    env.go_on_to(1.0)
-    assert set(env.drawn(6)) == {3, 4}
+    for share, jobsets in ((0.49, {0, 1, 2}), (0.5, {3, 4}), (1.0, {3, 4})):
+        env.go_on_to(share)
+        assert set(env.drawn(6)) == jobsets
 
 
 def test_an_episode_that_ends_is_followed_by_another_one_unless_groups_are_played() -> None:
@@ -141,20 +128,15 @@ def test_relative_rewards_of_a_jobset_add_up_to_nothing() -> None:
     times[0], times[-1] = 0.0, times.max() + 1
     rewards = rng.normal(size=(20, 4))
     relative = _relative_rewards(rewards, times, np.array([7, 7, 9, 9]))
-    np.testing.assert_allclose(relative[:, :2].sum(), 0.0, atol=1e-9)
-    np.testing.assert_allclose(relative[:, 2:].sum(), 0.0, atol=1e-9)
+    np.testing.assert_allclose((relative[:, :2].sum(), relative[:, 2:].sum()), 0.0, atol=1e-9)
+    # One alone on its jobset is as good as itself.
+    hours = np.tile(np.arange(21.0)[:, None], 4)
+    np.testing.assert_allclose(_relative_rewards(rewards, hours, np.arange(4)), 0.0, atol=1e-9)
     difference = (rewards[:, 0].sum() - rewards[:, 1].sum()) / 2
     assert relative[:, 0].sum() == pytest.approx(difference)
 
 
-def test_an_episode_alone_on_its_jobset_is_as_good_as_itself() -> None:
-    rewards, times = np.ones((5, 1)), np.arange(6.0)[:, None]
-    assert not _relative_rewards(rewards, times, np.array([0])).any()
-
-
 LARGER = 32
-
-
 OPTIONS = Options(reward=Weights(mean_wait=1.0), skips_forced=True)
 
 

@@ -5,13 +5,7 @@ import pytest
 
 from allocopt.errors import UsageError
 from allocopt.traces.workload import Workload
-from learned.dras.jobsets import (
-    DAY_S,
-    WEEK_S,
-    Split,
-    SyntheticModel,
-    varied_jobset,
-)
+from learned.dras.jobsets import DAY_S, WEEK_S, Split, SyntheticModel, varied_jobset
 
 N = 64
 
@@ -28,33 +22,23 @@ def trace(name: str = "Theta-2018-01", n_days: int = 28, per_day: int = 40) -> W
     return Workload(name, np.arange(n), day * DAY_S + hour * 3600, run, rng.integers(1, N + 1, n), estimate)
 
 
-def test_nothing_of_the_held_out_week_is_in_any_jobset() -> None:
+def test_the_evaluation_part_is_the_held_out_days_alone_and_nothing_of_them_is_in_any_jobset() -> None:
     split = Split.of(trace())
-    training = split.training()
+    training, held_out, weeks = split.training(), split.evaluation(), split.spans()
+    assert set(held_out.run) == {777.0}
+    assert 0 <= held_out.submit.min() < DAY_S
+    assert (len(held_out), len(training), len(weeks)) == (7 * 40, 21 * 40, 3)
     assert 777.0 not in training.run
-    assert len(training) == 21 * 40
-    weeks = split.spans()
-    assert len(weeks) == 3
     assert all(777.0 not in week.run and week.submit.max() < WEEK_S for week in weeks)
     assert 777.0 not in SyntheticModel.fitted(training, N).sampled(500, np.random.default_rng(0)).run
 
 
-def test_the_evaluation_part_is_the_held_out_days_alone() -> None:
-    held_out = Split.of(trace()).evaluation()
-    assert set(held_out.run) == {777.0}
-    assert 0 <= held_out.submit.min() < DAY_S
-    assert len(held_out) == 7 * 40
-
-
-def test_the_last_fifth_of_other_traces_is_held_out() -> None:
+def test_the_last_fifth_of_other_traces_is_held_out_and_a_week_must_be_left() -> None:
     assert Split.of(trace("Theta-2018-01.swf", n_days=31)).held_out == range(7, 14)
     assert Split.of(trace("SDSC-SP2-1998-4.2-cln", n_days=71)).held_out == range(56, 71)
     split = Split.of(trace("other", n_days=70))
     assert split.training().submit.max() < 56 * DAY_S
     assert len(split.evaluation()) == 14 * 40
-
-
-def test_no_week_left_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="no whole span"):
         Split(trace(n_days=5), range(0, 3)).spans()
 
@@ -63,26 +47,20 @@ def test_a_sampled_jobset_arrives_at_the_mean_gap_of_the_trace() -> None:
     training = Split.of(trace()).training()
     jobs = SyntheticModel.fitted(training, N).sampled(4000, np.random.default_rng(3))
     assert jobs.submit[0] == 0
-    assert np.diff(jobs.submit).mean() == pytest.approx(
-        len(set(training.submit // DAY_S)) * DAY_S / len(training), rel=0.06
-    )
+    mean_gap_s, gaps = len(set(training.submit // DAY_S)) * DAY_S / len(training), np.diff(jobs.submit)
+    assert gaps.mean() == pytest.approx(mean_gap_s, rel=0.06)
     # A Poisson process: gaps vary as much as they are long.
-    assert np.diff(jobs.submit).std() == pytest.approx(np.diff(jobs.submit).mean(), rel=0.1)
+    assert gaps.std() == pytest.approx(gaps.mean(), rel=0.1)
 
 
 @pytest.mark.parametrize("load", [0.3, 0.85, 1.2])
 def test_a_synthetic_week_has_the_load_asked_for(load: float) -> None:
     model = SyntheticModel.fitted(Split.of(trace()).training(), N)
-    for index in range(5):
-        week = model.week(0, index, load)
-        area = (np.minimum(week.run, week.estimate) * week.processors).sum()
-        assert area / (WEEK_S * N) == pytest.approx(load, abs=0.01)
-        assert week.submit.max() < WEEK_S
-    three = model.week(0, 0, load, weeks=3)
-    assert (np.minimum(three.run, three.estimate) * three.processors).sum() / (WEEK_S * N) == pytest.approx(
-        3 * load, abs=0.01
-    )
-    assert 2 * WEEK_S < three.submit.max() < 3 * WEEK_S
+    weeks = [model.week(0, index, load) for index in range(5)]
+    for jobs, count in [*((week, 1) for week in weeks), (model.week(0, 0, load, weeks=3), 3)]:
+        area = (np.minimum(jobs.run, jobs.estimate) * jobs.processors).sum()
+        assert area / (WEEK_S * N) == pytest.approx(count * load, abs=0.01)
+        assert (count - 1) * WEEK_S < jobs.submit.max() < count * WEEK_S
 
 
 def test_a_synthetic_week_follows_hours_run_times_and_accuracies() -> None:
@@ -92,9 +70,8 @@ def test_a_synthetic_week_follows_hours_run_times_and_accuracies() -> None:
     submit, run, estimate = (
         np.concatenate([getattr(w, name) for w in weeks]) for name in ("submit", "run", "estimate")
     )
-    assert np.mean(submit % DAY_S >= DAY_S / 2) == pytest.approx(
-        np.mean(training.submit % DAY_S >= DAY_S / 2), abs=0.04
-    )
+    late = np.mean(training.submit % DAY_S >= DAY_S / 2)
+    assert np.mean(submit % DAY_S >= DAY_S / 2) == pytest.approx(late, abs=0.04)
     assert np.median(run) == pytest.approx(np.median(training.run), rel=0.1)
     assert np.all(run <= estimate)
     # Estimates are rounded up to 300 s, so they are longer than the trace's.

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from allocopt.arrays import Float32Array
-from papers.dras.network import THETA_LAYERS, THETA_NODES, PaperNetwork, RowNetwork, paper_network
+from learned.rl.networks import weights_of
+from papers.dras.network import THETA_LAYERS, THETA_NODES, PaperModule, PaperNetwork, RowNetwork, paper_network
 
 TABLE_3 = {
     ("theta", "dql"): 21_449_004,
@@ -38,9 +39,6 @@ def state(rng: np.random.Generator, window: int, nodes: int) -> Float32Array:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_paper_network_gives_without_torch_what_it_gives_with_it(seed: int) -> None:
-    from learned.rl.networks import weights_of
-    from papers.dras.network import PaperModule
-
     rng = np.random.default_rng(seed)
     network = PaperNetwork(5, 60, 40, 20, 6)
     with torch.random.fork_rng():
@@ -55,19 +53,14 @@ def test_a_paper_network_gives_without_torch_what_it_gives_with_it(seed: int) ->
 
 
 def test_a_network_of_one_job_values_every_job_of_a_window() -> None:
-    from learned.rl.networks import weights_of
-    from papers.dras.network import PaperModule
-
     rng = np.random.default_rng(7)
     network = PaperNetwork(1, 60, 40, 20, 1)
     with torch.random.fork_rng():
         torch.manual_seed(7)
         module = PaperModule(network)
     given = state(rng, 5, 60)
-    one_by_one = [
-        module(torch.from_numpy(np.concatenate((given[2 * job : 2 * job + 2], given[10:])))[None]).item()
-        for job in range(5)
-    ]
+    states = [np.concatenate((given[2 * job : 2 * job + 2], given[10:])) for job in range(5)]
+    one_by_one = [module(torch.from_numpy(one)[None]).item() for one in states]
     together = module.job_values(torch.from_numpy(given)[None])[0].detach().numpy()
     np.testing.assert_allclose(together, one_by_one, atol=1e-5)
     rows = RowNetwork.of(network, weights_of(module))

@@ -10,15 +10,7 @@ from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.errors import BadFileError
 from allocopt.simulator.simulate import simulate
 from allocopt.training import TrainingRequest
-from learned.irmasim.training import (
-    HIDDEN,
-    PAPERS,
-    SUBSET,
-    Agent,
-    IrmasimTraining,
-    _WholeEpisodes,
-    policy_rewards,
-)
+from learned.irmasim.training import HIDDEN, PAPERS, SUBSET, Agent, IrmasimTraining, _WholeEpisodes, policy_rewards
 from learned.weights import Card, two_layers, write_weights
 
 
@@ -45,11 +37,7 @@ def test_an_agent_comes_to_name_the_better_of_two_policies() -> None:
 
 def test_whole_episodes_are_rewarded_by_what_they_stay_below_the_reference_beyond_the_others() -> None:
     training = small()
-    options, machine, jobs = (
-        training.options(),
-        PAPERS["heterogeneous"],
-        IrmasimTraining(jobs=20, batch=100).jobsets()[0],
-    )
+    options, machine, (jobs,) = training.options(), PAPERS["heterogeneous"], training.jobsets()
     alone = policy_rewards([jobs], machine, training.execution(), options)[0]
     np.testing.assert_allclose(alone, [-simulate(jobs, machine, name).energy_j for name in options.actions], rtol=1e-9)
     episodes = _WholeEpisodes([jobs], machine, training.execution(), options, alone[:1], 6, 0)

@@ -13,7 +13,7 @@ import torch
 from allocopt.errors import BadFileError, UsageError
 from allocopt.interruption import termination_interrupts
 from allocopt.training import TrainingRequest
-from learned.rl.training import NAME, _read_checkpoint, _write_checkpoint, _write_curve, run_updates
+from learned.rl.training import NAME, _read_checkpoint, _run_updates, _write_checkpoint, _write_curve
 
 IDENTITY = {"title": "walk", "seed": 1}
 
@@ -43,11 +43,11 @@ def request(folder: Path, *, resumes: bool = False, minutes: float | None = None
 
 def test_a_training_that_is_cut_off_again_and_again_ends_as_one_that_is_not(tmp_path: Path) -> None:
     whole, cut = RandomWalk(), RandomWalk()
-    list(run_updates(whole, 7, request(tmp_path / "whole"), IDENTITY))
+    list(_run_updates(whole, 7, request(tmp_path / "whole"), IDENTITY))
     done, resumes = 0, False
     while done < 7:
         cut = RandomWalk()
-        *_, last = run_updates(cut, 7, request(tmp_path / "cut", resumes=resumes, minutes=0.0), IDENTITY)
+        *_, last = _run_updates(cut, 7, request(tmp_path / "cut", resumes=resumes, minutes=0.0), IDENTITY)
         assert last.done == done + 1
         done, resumes = last.done, True
     assert cut.place.tolist() == whole.place.tolist()
@@ -57,23 +57,15 @@ def test_a_training_that_is_cut_off_again_and_again_ends_as_one_that_is_not(tmp_
     assert len(curves[0]) == 8
 
 
-def test_the_share_finished_is_told_after_every_update(tmp_path: Path) -> None:
-    progress = list(run_updates(RandomWalk(), 4, request(tmp_path), IDENTITY))
-    assert [point.share for point in progress] == [0.25, 0.5, 0.75, 1.0]
-
-
-def test_a_training_is_not_overwritten(tmp_path: Path) -> None:
-    list(run_updates(RandomWalk(), 1, request(tmp_path), IDENTITY))
-    with pytest.raises(UsageError, match="holds a training already; --resume"):
-        list(run_updates(RandomWalk(), 1, request(tmp_path), IDENTITY))
-
-
-def test_there_must_be_something_to_go_on_from_and_it_must_be_the_same(tmp_path: Path) -> None:
+def test_shares_are_told_and_a_training_is_neither_overwritten_nor_mistaken_for_another(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no checkpoint"):
-        list(run_updates(RandomWalk(), 1, request(tmp_path, resumes=True), IDENTITY))
-    list(run_updates(RandomWalk(), 1, request(tmp_path), IDENTITY))
+        request(tmp_path, resumes=True).check_folder(NAME)
+    progress = list(_run_updates(RandomWalk(), 4, request(tmp_path), IDENTITY))
+    assert [point.share for point in progress] == [0.25, 0.5, 0.75, 1.0]
+    with pytest.raises(UsageError, match="holds a training already; --resume"):
+        request(tmp_path).check_folder(NAME)
     with pytest.raises(UsageError, match="with seed 1, not 2"):
-        list(run_updates(RandomWalk(), 1, request(tmp_path, resumes=True), {**IDENTITY, "seed": 2}))
+        list(_run_updates(RandomWalk(), 1, request(tmp_path, resumes=True), {**IDENTITY, "seed": 2}))
 
 
 @pytest.mark.parametrize("place", [0.0, 0.3, 0.7, 0.99])
@@ -100,16 +92,12 @@ def test_a_checkpoint_that_was_cut_or_altered_is_named(tmp_path: Path, place: fl
 def test_a_checkpoint_of_another_program_is_named(tmp_path: Path, state: dict[str, Any]) -> None:
     _write_checkpoint(tmp_path, IDENTITY, state)
     with pytest.raises(BadFileError, match=f"{NAME}: is damaged, or no checkpoint of this training"):
-        list(run_updates(RandomWalk(), 1, request(tmp_path, resumes=True), IDENTITY))
+        list(_run_updates(RandomWalk(), 1, request(tmp_path, resumes=True), IDENTITY))
 
 
 def test_a_folder_that_cannot_be_written_to_is_named_before_anything_is_learned(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    for folder, fault in (
-        ("file", "is a file, must be a folder"),
-        ("file/below", "cannot be"),
-        ("x" * 300, "too long"),
-    ):
+    for folder, fault in (("file", "is a file, must be"), ("file/below", "cannot be"), ("x" * 300, "too long")):
         with pytest.raises(BadFileError, match=fault):
             request(tmp_path / folder).check_folder(NAME)
         with pytest.raises(UsageError, match="no checkpoint"):
@@ -134,47 +122,40 @@ def test_an_interruption_waits_for_the_end_of_an_update_and_loses_nothing(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     whole, cut = RandomWalk(), RandomWalk()
-    list(run_updates(whole, 8, request(tmp_path / "whole"), IDENTITY))
+    list(_run_updates(whole, 8, request(tmp_path / "whole"), IDENTITY))
     with termination_interrupts(), pytest.raises(KeyboardInterrupt, match="--resume goes on from here"):
-        list(run_updates(Interrupted(number), 8, request(tmp_path / "cut"), IDENTITY))
+        list(_run_updates(Interrupted(number), 8, request(tmp_path / "cut"), IDENTITY))
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    progress = list(run_updates(cut, 8, request(tmp_path / "cut", resumes=True), IDENTITY))
+    progress = list(_run_updates(cut, 8, request(tmp_path / "cut", resumes=True), IDENTITY))
     assert progress[0].done == 4
     assert cut.place.tolist() == whole.place.tolist()
 
 
 def test_a_training_has_a_checkpoint_after_its_first_update(tmp_path: Path) -> None:
-    updates = run_updates(RandomWalk(), 8, request(tmp_path), IDENTITY)
-    next(updates)
-    updates.close()  # type: ignore[attr-defined]
-    progress = list(run_updates(RandomWalk(), 8, request(tmp_path, resumes=True), IDENTITY))
-    assert progress[0].done == 2
+    next(_run_updates(RandomWalk(), 8, request(tmp_path), IDENTITY))
+    assert next(_run_updates(RandomWalk(), 8, request(tmp_path, resumes=True), IDENTITY)).done == 2
 
 
 def test_a_checkpoint_keeps_arrays_numbers_and_what_holds_them(tmp_path: Path) -> None:
     state = {"a": np.arange(3), "b": {"c": [1, 2.5, np.ones((2, 2))], "big": 2**100}, "d": torch.ones(2)}
     _write_checkpoint(tmp_path, IDENTITY, state)
     found = _read_checkpoint(tmp_path, IDENTITY)
-    assert found["a"].tolist() == [0, 1, 2]
-    assert found["a"].dtype == np.int64
-    assert found["b"]["c"][:2] == [1, 2.5]
-    assert found["b"]["c"][2].tolist() == [[1, 1], [1, 1]]
-    assert found["b"]["big"] == 2**100
+    assert (found["a"].tolist(), found["a"].dtype) == ([0, 1, 2], np.int64)
+    *numbers, ones = found["b"]["c"]
+    assert (numbers, ones.tolist(), found["b"]["big"]) == ([1, 2.5], [[1, 1], [1, 1]], 2**100)
     assert torch.equal(found["d"], torch.ones(2))
 
 
-ROWS = [{"samples": 10.0 * k, "mean_return": -1.0 / (k + 1)} for k in range(5)]
-
-
-def test_a_curve_is_written_as_csv_and_as_a_picture(tmp_path: Path) -> None:
-    _write_curve(tmp_path, ROWS, "a title")
+def test_a_curve_is_written_as_csv_and_as_a_picture_where_there_is_a_converter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{"samples": 10.0 * k, "mean_return": -1.0 / (k + 1)} for k in range(5)]
+    _write_curve(tmp_path, rows, "a title")
     lines = (tmp_path / "curve.csv").read_text().splitlines()
     assert lines[0] == "samples,mean_return"
     assert len(lines) == 6
     assert ElementTree.fromstring((tmp_path / "curve.svg").read_text()).tag.endswith("svg")
-
-
-def test_without_a_converter_there_is_no_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "vl_convert", None)
-    _write_curve(tmp_path, ROWS, "a title")
-    assert [path.name for path in tmp_path.iterdir()] == ["curve.csv"]
+    (tmp_path / "other").mkdir()
+    _write_curve(tmp_path / "other", rows, "a title")
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["curve.csv"]

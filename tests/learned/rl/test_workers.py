@@ -123,30 +123,23 @@ def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
 
 
 def test_one_alone_tells_itself_what_it_has() -> None:
-    workers = ALONE
-    assert workers.is_leader
-    assert workers.total(np.array([2.0])).tolist() == workers.largest(np.array([2.0])).tolist() == [2.0]
-    assert workers.any_of(True, False) == (True, False)
-    assert workers.gathered({"a": 1}) == [{"a": 1}]
+    assert ALONE.is_leader
+    assert ALONE.total(np.array([2.0])).tolist() == ALONE.largest(np.array([2.0])).tolist() == [2.0]
+    assert ALONE.any_of(True, False) == (True, False)
+    assert ALONE.gathered({"a": 1}) == [{"a": 1}]
 
 
 @pytest.mark.slow
 def test_workers_hear_sums_maxima_means_and_everything(launcher: Launcher) -> None:
-    told = [one.stdout.strip() for one in launcher.started(TALK)]
-    assert told == ["2 3.0 2.0 0.5 [0, 1]"] * 2
+    assert [one.stdout.strip() for one in launcher.started(TALK)] == ["2 3.0 2.0 0.5 [0, 1]"] * 2
 
 
 @pytest.mark.slow
-def test_a_dead_worker_is_told_to_the_user(launcher: Launcher) -> None:
+def test_a_dead_worker_and_one_that_is_told_to_stop_are_told_to_the_user(launcher: Launcher) -> None:
     first, second = launcher.started(DIE)
-    assert second.returncode == 3
-    assert first.returncode == 1
+    assert (first.returncode, second.returncode) == (1, 3)
     assert "another worker has died" in first.stderr
     assert "--resume goes on from its last checkpoint" in first.stderr
-
-
-@pytest.mark.slow
-def test_a_worker_that_is_told_to_stop_says_so(launcher: Launcher) -> None:
     for one in launcher.started(STOP):
         assert one.returncode == 1
         assert "told to stop, as when another one has died; --resume goes on" in one.stderr

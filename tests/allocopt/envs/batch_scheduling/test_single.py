@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 from support.workloads import MACHINE, crowds, random_workload
 
 from allocopt.cluster.platform import Platform
-from allocopt.envs.batch_scheduling.dynamics import BoundedSlowdown, Makespan, MeanWait, Reward, Utilization
-from allocopt.envs.batch_scheduling.task import BackfillName, BatchSchedulingEnv
+from allocopt.envs.batch_scheduling.task import (
+    BackfillName,
+    BatchSchedulingEnv,
+    BoundedSlowdown,
+    Makespan,
+    MeanWait,
+    Reward,
+    Utilization,
+)
 from allocopt.simulator.rules import Backfill, EventOrder, OrderKind, QueueKeys, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler
@@ -101,10 +108,10 @@ def test_always_the_first_slot_is_first_come_first_served(
         pass
     scheduler = ListScheduler(FCFS, Backfill.EASY if backfill == "easy" else Backfill.NONE)
     expected = simulate(env.episodes.schedule().workload, MACHINE, scheduler, rules)
-    assert env.episodes.schedule().workload.ids.tolist() == list(range(38, 338))
-    assert env.episodes.schedule().release.tolist() == expected.release.tolist()
-    assert env.episodes.schedule().start.tolist() == expected.start.tolist()
-    assert env.episodes.schedule().end.tolist() == expected.end.tolist()
+    found = env.episodes.schedule()
+    assert found.workload.ids.tolist() == list(range(38, 338))
+    for times in ("release", "start", "end"):
+        np.testing.assert_array_equal(getattr(found, times), getattr(expected, times))
 
 
 def test_the_first_job_may_wait_for_a_later_one() -> None:
@@ -121,15 +128,10 @@ def test_the_first_job_may_wait_for_a_later_one() -> None:
     assert env.episodes.schedule().start.tolist() == [14.0, 1.0, 24.0]
 
 
-def test_a_workload_may_be_a_file(shared_data: Path) -> None:
+def test_jobs_are_those_of_a_file_or_drawn_for_the_size_of_the_machine(shared_data: Path) -> None:
     path = next(iter(sorted((shared_data / "traces").glob("**/*lublin*.swf*"))))
-    env = BatchSchedulingEnv(path, processors=256)
-    env.reset(seed=0)
-    assert len(env.episodes.schedule().workload) == 256
-
-
-def test_jobs_are_drawn_for_the_size_of_the_machine() -> None:
-    env = BatchSchedulingEnv(processors=32, n_jobs=200)
-    env.reset(seed=0)
+    for env, n_jobs in ((BatchSchedulingEnv(path, processors=256), 256), (BatchSchedulingEnv(None, 32, 200), 200)):
+        env.reset(seed=0)
+        assert len(env.episodes.schedule().workload) == n_jobs
     assert env.episodes.schedule().processors == 32
     assert 16 < env.episodes.schedule().workload.processors.max() <= 32

@@ -64,10 +64,11 @@ SETS = Recipe().draw_runs(SMALL, SIERRA_TABLE, range(4), 6)
 
 
 @pytest.mark.slow
-def test_a_type_is_told_once_three_runs_have_ended_and_is_right() -> None:
+def test_jobs_take_the_time_of_their_type_which_is_told_once_three_runs_have_ended_and_is_right() -> None:
     episodes = Episodes(SETS, SMALL)
     types = DynamicTypes(TypeClassifier(SIERRA_TABLE), episodes)
     runs = np.zeros(6, dtype=np.int64)
+    assert SETS[0].penalty.argmin(axis=1).tolist() == (SETS[0].applications % 2).tolist()
     for number, one in enumerate(SETS):
         types.begin(number)
         over, before = False, runs.copy()
@@ -86,12 +87,6 @@ def test_a_type_is_told_once_three_runs_have_ended_and_is_right() -> None:
             types.look()
         runs = before + np.bincount(one.applications, minlength=6)
     assert (runs >= 3).all()
-
-
-def test_jobs_take_the_time_of_their_applications_types() -> None:
-    one = SETS[0]
-    faster = one.penalty.argmin(axis=1)
-    assert faster.tolist() == (one.applications % 2).tolist()
 
 
 def test_types_are_classified_in_one_episode_at_a_time_over_runs_of_applications() -> None:

@@ -18,12 +18,7 @@ from heuristics.scheduling.two_level import AtRandom
 ALL_PARTS = Weights(0.5, 0.25, 0.125, 2.0, 1.0, 0.01, 0.1, 0.3, unit_s=60.0)
 
 
-@given(
-    jobs=crowds(MACHINE),
-    seed=st.integers(0, 5),
-    window=st.integers(1, 9),
-    order=st.sampled_from(EventOrder),
-)
+@given(jobs=crowds(MACHINE), seed=st.integers(0, 5), window=st.integers(1, 9), order=st.sampled_from(EventOrder))
 def test_no_reserved_job_starts_after_its_reserved_time(
     jobs: Workload, seed: int, window: int, order: EventOrder
 ) -> None:

@@ -14,7 +14,7 @@ from support.workloads import MACHINE, crowds, random_workload
 
 from allocopt.arrays import BoolArray, Float32Array
 from allocopt.envs.dras.task import Episodes, ObservationName, Observing, Options
-from allocopt.simulator.rules import Backfill, EventOrder, Mode, QueueOrder, Reservations, Rules
+from allocopt.simulator.rules import Backfill, EventOrder, QueueOrder, Reservations, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.simulate import simulate
@@ -49,7 +49,7 @@ LONG = 1_000
 
 
 class PicksAndEnds:
-    """Chooses at random, and sometimes ends the instance."""
+    """Chooses at random, and where that can be done sometimes ends the instance."""
 
     def select(self, choice: Choice) -> int:
         rng = np.random.default_rng((7, choice.number))
@@ -114,6 +114,7 @@ def test_an_order_is_that_order_with_easy_by_renewed_reservations_and_with_first
 SELECTORS: list[Callable[[], Selector]] = [
     *(lambda order=order: InOrder(order, ShortestJobFirst()) for order in ORDERS),
     AtRandom,
+    PicksAndEnds,
     lambda: InOrder(LargestFirst()),
 ]
 
@@ -128,13 +129,10 @@ SELECTORS: list[Callable[[], Selector]] = [
 def test_a_selector_schedules_alike_in_both(
     jobs: Workload, rules: Rules, window: int, make: Callable[[], Selector], reservations: Reservations
 ) -> None:
-    check_both_ways(jobs, MACHINE, make, Options(window=window, reservations=reservations, rules=rules))
-
-
-@given(jobs=crowds(MACHINE), rules=st.sampled_from(RULES))
-def test_an_instance_can_be_ended_in_both(jobs: Workload, rules: Rules) -> None:
-    options = Options(window=4, reservations=Reservations.NONE, can_end=True, rules=rules)
-    check_both_ways(jobs, MACHINE, PicksAndEnds, options)
+    # Without reservations, an instance can be ended, too.
+    can_end = reservations is Reservations.NONE
+    options = Options(window=window, reservations=reservations, can_end=can_end, rules=rules)
+    check_both_ways(jobs, MACHINE, make, options)
 
 
 SCHEDULERS: dict[str, tuple[Scheduler, int]] = {
@@ -190,10 +188,3 @@ def test_a_week_of_theta_is_scheduled_alike_in_both(shared_data: Path, reservati
         check_both_ways(trace, 4_360, make, options)
     if reservations is Reservations.NONE:
         check_scheduler(trace, 4_360, OptimizationScheduler(), Options(reservations=reservations, can_end=True))
-
-
-def test_first_come_first_served_on_theta_is_the_policy_fcfs_with_easy(shared_data: Path) -> None:
-    trace = read_workload(shared_data / "traces" / "Theta-2018-01.swf.gz").fitting(4_360)
-    episodes = played(trace, 4_360, InOrder(FCFS), Options(window=LONG))
-    assert_same(episodes.schedule(0), simulate(trace, 4_360, ListScheduler(FCFS, Backfill.EASY)))
-    assert set(np.unique(episodes.modes(0))) == {Mode.READY, Mode.RESERVED, Mode.BACKFILLED}

@@ -12,8 +12,18 @@ from support.multicore import random_jobs, random_machine
 from allocopt.arrays import Float32Array
 from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Machine
-from allocopt.envs.policy_selection.dynamics import GB_IN_MB, HOUR_S, LEVELS, REWARDS, TB_IN_MB, LevelName, RewardName
-from allocopt.envs.policy_selection.task import Episodes, Options, PolicySelectionEnv
+from allocopt.envs.policy_selection.task import (
+    GB_IN_MB,
+    HOUR_S,
+    LEVELS,
+    REWARDS,
+    TB_IN_MB,
+    Episodes,
+    LevelName,
+    Options,
+    PolicySelectionEnv,
+    RewardName,
+)
 from allocopt.errors import BadFileError
 from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME
 from allocopt.simulator.multicore.run import DECISION, OVER
@@ -166,13 +176,11 @@ def test_computing_counts_the_speeds_right_after_each_action() -> None:
 
 def test_observations_have_the_sizes_of_the_paper() -> None:
     machine = irmasim_testbed()
-    nodes, cores, traits = 15, 60, 4
-    of_queue = 5 * traits + 1
-    for level, size in zip(LEVELS, (2 * nodes + 3 * cores + of_queue, 2 * nodes + of_queue, of_queue), strict=True):
-        options = Options(level)
-        env = PolicySelectionEnv(options=options)
+    of_queue = 5 * 4 + 1
+    for level, size in zip(LEVELS, (2 * 15 + 3 * 60 + of_queue, 2 * 15 + of_queue, of_queue), strict=True):
+        env = PolicySelectionEnv(options=Options(level))
         assert (env.observation_space.shape, env.action_space.n) == ((size,), 37)
-        assert Episodes([npb_batch(3, np.random.default_rng(0))], machine, options=options).size == size
+        assert Episodes([npb_batch(3, np.random.default_rng(0))], machine, options=Options(level)).shape == (size,)
 
 
 def test_void_waits_and_stands_for_a_policy_where_nothing_would_ever_happen() -> None:
@@ -192,14 +200,9 @@ def test_void_waits_and_stands_for_a_policy_where_nothing_would_ever_happen() ->
 
 
 def test_machine_and_jobs_may_be_files(tmp_path: Path) -> None:
-    platform = {
-        "format": "allocopt-platform",
-        "version": 1,
-        "name": "pair",
-        "processors": {"p": {"cores": 4, "clock_ghz": 3.4}},
-        "nodes": {"n": {"processors": ["p"]}},
-        "clusters": [{"name": "c", "nodes": [{"type": "n", "count": 2}]}],
-    }
+    parts = {"processors": {"p": {"cores": 4, "clock_ghz": 3.4}}, "nodes": {"n": {"processors": ["p"]}}}
+    clusters = [{"name": "c", "nodes": [{"type": "n", "count": 2}]}]
+    platform = {"format": "allocopt-platform", "version": 1, "name": "pair", **parts, "clusters": clusters}
     job = {"subtime": 0.0, "res": 1, "req_ops": 1e10, "ipc": 1.0, "req_time": 5.0, "mem": 0, "mem_vol": 100.0}
     (tmp_path / "platform.json").write_text(json.dumps(platform))
     (tmp_path / "jobs.json").write_text(json.dumps({"jobs": [{"id": str(n), **job} for n in range(10)]}))
