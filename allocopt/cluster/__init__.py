@@ -5,24 +5,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from allocopt.cluster.cluster import Cluster, ClusterNode, Partition
-    from allocopt.cluster.constraint import Constraint
     from allocopt.cluster.graphml import graph_of, tree_of_graph
     from allocopt.cluster.hostlist import expand_hostlist, fold_hostlist
     from allocopt.cluster.named import NamedTree
     from allocopt.cluster.platform import Part, Platform
     from allocopt.cluster.reading import read_cluster
-    from allocopt.cluster.request import Request
+    from allocopt.cluster.request import Constraint, Request
     from allocopt.cluster.topology import FatTree, Tree
 
 _NAMES = {
     "cluster": ("Cluster", "ClusterNode", "Partition"),
-    "constraint": ("Constraint",),
     "graphml": ("graph_of", "tree_of_graph"),
     "hostlist": ("expand_hostlist", "fold_hostlist"),
     "named": ("NamedTree",),
     "platform": ("Part", "Platform"),
     "reading": ("read_cluster",),
-    "request": ("Request",),
+    "request": ("Constraint", "Request"),
     "topology": ("FatTree", "Tree"),
 }
 __all__ = [

@@ -8,6 +8,7 @@ trees no job leaves.
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
@@ -24,10 +25,8 @@ class NamedTree:
 
     Parameters
     ----------
-    tree
-        The tree; its nodes are numbered so that those of a switch stand together.
-    nodes
-        Name of every node, by its number.
+    tree, nodes
+        The tree, and the name of every node by its number; those of a switch stand together.
     remarks
         Oddities of the description, and how they were decided, a line each.
     is_joined
@@ -37,10 +36,7 @@ class NamedTree:
     is_beside
         Whether jobs get nodes that are side by side in a ring or torus, of which the tree says nothing.
 
-    Raises
-    ------
-    InvalidProblemError
-        If the number of names is not that of the nodes, or a name is given twice or cannot be printed on one line.
+    Raises `InvalidProblemError` if names are not one for each node, or one cannot be printed on a line.
     """
 
     tree: Tree
@@ -189,16 +185,13 @@ def tree_of_switches(switches: Sequence[Switch]) -> NamedTree:
             fault = f"switch {switch.name!r} has both nodes and switches below it, must have one of them"
             raise InvalidProblemError(switch.place, fault)
         known[switch.name] = switch
-    nodes, _, of_nodes = _owned({name: switch.nodes for name, switch in known.items()}, "node")
     for name, switch in known.items():
         for child in switch.switches:
             if child not in known:
                 raise InvalidProblemError(switch.place, f"switch {name!r} has {child!r} below it, which is not given")
+    nodes, _, of_nodes = _owned({name: switch.nodes for name, switch in known.items()}, "node")
     below, above, of_switches = _owned({name: switch.switches for name, switch in known.items()}, "switch")
-    _check_no_circle(known, above)
-    heights: dict[str, int] = {}
-    for root in (name for name in known if name not in above):
-        _measure(known[root], nodes, below, heights)
+    heights = _heights(known, nodes, below)
     # A switch on top whose nodes all went to switches before it has the height 0.
     roots = [name for name in known if name not in above and heights[name]]
     if not roots:
@@ -233,37 +226,25 @@ def _owned(members: Mapping[str, Sequence[str]], noun: str) -> tuple[dict[str, l
     return held, above, list(again.values())
 
 
-def _check_no_circle(switches: Mapping[str, Switch], above: Mapping[str, str]) -> None:
-    safe: set[str] = set()
-    for name in switches:
-        path: dict[str, None] = {}
-        at: str | None = name
-        while at is not None and at not in safe:
-            if at in path:
-                circle = " under ".join([*list(path)[list(path).index(at) :], at])
-                fault = f"switches run in a circle: {circle}; must list what is below them alone"
-                raise InvalidProblemError(switches[at].place, fault)
-            path[at] = None
-            at = above.get(at)
-        safe.update(path)
-
-
-def _measure(
-    root: Switch, nodes: Mapping[str, Sequence[str]], below: dict[str, list[str]], heights: dict[str, int]
-) -> None:
-    # Notes how high the switches from a root downwards are, 0 without nodes; those are cut off.
-    downwards, left = [], [root.name]
-    while left:
-        downwards.append(left.pop())
-        left.extend(reversed(below[downwards[-1]]))
-    # From the leaves upwards without recursion: a description may be deeper than Python's stack.
-    for name in reversed(downwards):
-        below[name] = [child for child in below[name] if heights[child]]
-        highest = max((heights[child] for child in below[name]), default=0)
-        heights[name] = 1 if nodes[name] else highest + 1 if highest else 0
-    if heights[root.name] > MOST_LEVELS:
-        fault = f"have {heights[root.name]} levels, must be at most {MOST_LEVELS}"
-        raise InvalidProblemError(root.place, f"switch {root.name!r} and those below it {fault}")
+def _heights(
+    known: Mapping[str, Switch], nodes: Mapping[str, Sequence[str]], below: dict[str, list[str]]
+) -> dict[str, int]:
+    # How high each switch is, 0 without nodes; those are cut off.
+    heights: dict[str, int] = {}
+    try:
+        for name in TopologicalSorter(below).static_order():
+            below[name] = [child for child in below[name] if heights[child]]
+            highest = max((heights[child] for child in below[name]), default=0)
+            heights[name] = 1 if nodes[name] else highest + 1 if highest else 0
+    except CycleError as error:
+        circle = " under ".join(error.args[1])
+        fault = f"switches run in a circle: {circle}; must list what is below them alone"
+        raise InvalidProblemError(known[error.args[1][0]].place, fault) from None
+    tallest = max(known, key=lambda name: heights[name], default="")
+    if tallest and heights[tallest] > MOST_LEVELS:
+        fault = f"have {heights[tallest]} levels, must be at most {MOST_LEVELS}"
+        raise InvalidProblemError(known[tallest].place, f"switch {tallest!r} and those below it {fault}")
+    return heights
 
 
 def _numbered_tree(

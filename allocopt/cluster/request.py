@@ -1,5 +1,7 @@
 """What a job asks of a cluster: tasks with resources each, on nodes of a partition, under a constraint."""
 
+import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -7,9 +9,85 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, IntArray
 from allocopt.cluster.cluster import CORES, GPUS, MEMORY, THOUSANDTHS, Cluster
-from allocopt.cluster.constraint import Constraint
 from allocopt.cluster.hostlist import HostlistError, expand_hostlist
 from allocopt.errors import InvalidProblemError
+from allocopt.files.faults import shown
+
+_TOKEN = re.compile(r"\s*([&,|()\[\]]|!?[^\s&,|()\[\]!*]+(?:\*\d+)?)")
+_MOST_ALTERNATIVES = 1000  # of a constraint, each a set of features, beyond which it is refused
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """Features that nodes of a job must have, as ``sbatch --constraint`` takes them.
+
+    ``|`` binds as tightly as ``&`` and both apply from left to right, as in Slurm; parentheses group. A list in
+    brackets, ``[rack1|rack2]``, asks that all nodes of the job have the same one of its features (sbatch(1), matching
+    OR): the groups are the alternatives of which all nodes take the same one, each a set of alternatives of which every
+    node has at least one, a set of features that the node has all of.
+    """
+
+    text: str
+    groups: tuple[frozenset[frozenset[str]], ...]
+
+    @classmethod
+    def parse(cls, text: str) -> "Constraint":
+        """Parse an expression; raise `InvalidProblemError` for what is none, or counts nodes (``a*2``)."""
+        tokens: list[str] = []
+        at, stripped = 0, text.strip().strip("\"'")
+        while at < len(stripped):
+            match = _TOKEN.match(stripped, at)
+            if match is None:
+                raise _fault(text, f"holds {shown(stripped[at:].strip())}")
+            tokens.append({",": "&"}.get(match[1], match[1]))
+            at = match.end()
+        if counted := next((token for token in tokens if "*" in token), None):
+            raise _fault(text, f"counts nodes in {shown(counted)}, which is not supported")
+        groups, rest = _parsed(tokens, text)
+        if rest:
+            raise _fault(text, f"has {shown(rest[0])} behind its end")
+        return cls(text, tuple(groups))
+
+    def holds(self, features: Collection[str]) -> tuple[bool, ...]:
+        """Whether a node with some features may be used, by the alternatives that all nodes must share."""
+        return tuple(any(needed <= set(features) for needed in group) for group in self.groups)
+
+
+def _parsed(tokens: list[str], text: str) -> tuple[list[frozenset[frozenset[str]]], list[str]]:
+    groups, tokens = _operand(tokens, text)
+    while tokens and tokens[0] in "&|":
+        sign, *tokens = tokens
+        other, tokens = _operand(tokens, text)
+        if sign == "&":
+            groups = [frozenset(one | two for one in mine for two in theirs) for mine in groups for theirs in other]
+        elif len(groups) == len(other) == 1:
+            groups = [groups[0] | other[0]]
+        else:
+            raise _fault(text, "has a list in brackets beside |, must be beside & or alone")
+        if sum(map(len, groups)) > _MOST_ALTERNATIVES:
+            raise _fault(text, f"has more than {_MOST_ALTERNATIVES} alternatives")
+    return groups, tokens
+
+
+def _operand(tokens: list[str], text: str) -> tuple[list[frozenset[frozenset[str]]], list[str]]:
+    if not tokens:
+        raise _fault(text, "ends where a feature must follow")
+    first, *tokens = tokens
+    if first in "([":
+        groups, tokens = _parsed(tokens, text)
+        if tokens[:1] != [{"(": ")", "[": "]"}[first]]:
+            raise _fault(text, f"has a {first} that is not closed")
+        if first == "[":
+            # Any of what the list names, but the same for all nodes.
+            groups = [frozenset({one}) for group in groups for one in sorted(group, key=sorted)]
+        return groups, tokens[1:]
+    if first in "&|)]" or first.startswith("!"):
+        raise _fault(text, f"has {shown(first)} where a feature must stand")
+    return [frozenset({frozenset({first})})], tokens
+
+
+def _fault(text: str, fault: str) -> InvalidProblemError:
+    return InvalidProblemError("constraint", f"{shown(text)} {fault}")
 
 
 class OverLimitError(InvalidProblemError):
@@ -43,10 +121,7 @@ class Request:
     is_exclusive
         Whether it has its nodes alone.
 
-    Raises
-    ------
-    InvalidProblemError
-        If a number is not in its range.
+    Raises `InvalidProblemError` if a number is not in its range.
     """
 
     tasks: int | None = None
@@ -84,22 +159,23 @@ class Request:
         """Return the request in the numbers of a cluster.
 
         Raises `InvalidProblemError` if the cluster has no such partition, node or type of GPU, nodes are no hostlist,
-        or it never fits there;
-        `OverLimitError` if its partition lets no job have as many nodes.
+        or it never fits there; `OverLimitError` if its partition lets no job have as many nodes.
         """
         partition = cluster.partition(self.partition)
         is_exclusive = self.is_exclusive or cluster.is_exclusive or (partition is not None and partition.is_exclusive)
-        constraint = None if self.constraint is None else Constraint.parse(self.constraint)
-        masks = np.array(cluster.eligible(partition, constraint), dtype=np.bool_).reshape(-1, cluster.size)
+        masks = np.ones((1, cluster.size), dtype=np.bool_)
+        if partition is not None:
+            masks &= cluster.members[partition.name]
+        if self.constraint is not None:
+            constraint = Constraint.parse(self.constraint)
+            masks = masks & np.array([constraint.holds(node.features) for node in cluster.nodes], dtype=np.bool_).T
         try:
             excluded, required = expand_hostlist(self.excluded), expand_hostlist(self.required)
         except HostlistError as error:
             raise InvalidProblemError("request", str(error)) from None
         masks[:, cluster.topology.numbers(excluded)] = False
         if self.required:
-            only = np.zeros(cluster.size, dtype=np.bool_)
-            only[cluster.topology.numbers(required)] = True
-            masks &= only
+            masks &= np.isin(np.arange(cluster.size), cluster.topology.numbers(required))
         tasks = max(self.tasks or self.least_nodes, self.least_nodes)
         least, most = self.least_nodes, self.most_nodes or tasks
         if self.tasks_per_node is not None:

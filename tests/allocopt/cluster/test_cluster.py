@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from allocopt.cluster.cluster import Cluster, ClusterNode, Partition
-from allocopt.cluster.constraint import Constraint
 from allocopt.cluster.reading import read_cluster, read_topology
-from allocopt.cluster.request import Request
+from allocopt.cluster.request import Constraint, Request
 from allocopt.errors import BadFileError, InvalidProblemError, UsageError
 
 CONF = """
