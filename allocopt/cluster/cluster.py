@@ -7,8 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from allocopt.arrays import BoolArray, IntArray
-from allocopt.cluster.named import NamedTree
-from allocopt.cluster.topology import Tree
+from allocopt.cluster.named import NamedTree, placed_tree
 from allocopt.errors import InvalidProblemError
 
 CORES, MEMORY, GPUS = "cores", "memory_mib", "gpus"
@@ -60,6 +59,8 @@ class Partition:
 class Cluster:
     """Nodes, how they are connected, and partitions.
 
+    Raises `InvalidProblemError` if the nodes are not those of the topology, or a partition names one that is not there.
+
     Parameters
     ----------
     nodes, topology
@@ -70,8 +71,6 @@ class Cluster:
         Whether jobs have their nodes alone everywhere.
     remarks
         What of the description is odd and was decided, a line each.
-
-    Raises `InvalidProblemError` if the nodes are not those of the topology, or a partition names one that is not there.
     """
 
     nodes: tuple[ClusterNode, ...]
@@ -107,8 +106,7 @@ class Cluster:
             if known.setdefault(node.name, node) is not node:
                 raise InvalidProblemError("cluster", f"node {node.name!r} is given twice")
         if topology is None:
-            tree = Tree(np.zeros((0, len(known)), dtype=np.int64), (), (2,)) if known else None
-            found = None if tree is None else NamedTree(tree, tuple(known))
+            found = placed_tree(dict.fromkeys(known, ())) if known else None
         else:
             found = topology.among(known)
             missing = len(topology.nodes) - (found.tree.size if found else 0)

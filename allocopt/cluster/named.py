@@ -23,6 +23,8 @@ MOST_LEVELS = 64  # levels of switches beyond which a topology is refused
 class NamedTree:
     """A cluster as its site describes it: a tree, and the names of its nodes.
 
+    Raises `InvalidProblemError` if names are not one for each node, or one cannot be printed on a line.
+
     Parameters
     ----------
     tree, nodes
@@ -35,8 +37,6 @@ class NamedTree:
         Nodes that Slurm plans for a block and for what joins blocks, by level; empty where no blocks are enforced.
     is_beside
         Whether jobs get nodes that are side by side in a ring or torus, of which the tree says nothing.
-
-    Raises `InvalidProblemError` if names are not one for each node, or one cannot be printed on a line.
     """
 
     tree: Tree

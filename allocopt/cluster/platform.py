@@ -18,6 +18,8 @@ PROCESSORS, NODES = "processors", "nodes"
 class Part:
     """A part of the hierarchy node - processor - core, or several that are alike.
 
+    Raises `InvalidProblemError` if the count is not positive, or a resource is negative.
+
     Parameters
     ----------
     count
@@ -28,11 +30,6 @@ class Part:
         What execution models read, with the unit in the name, such as ``{"clock_ghz": 3.4}``.
     parts
         Parts below: the processors of a node, the cores of a processor.
-
-    Raises
-    ------
-    InvalidProblemError
-        If the count is not positive, or a resource is negative.
     """
 
     count: int = 1
@@ -65,6 +62,8 @@ class Part:
 class Platform:
     """A machine as a simulation sees it: named resources of nodes, or of one pool.
 
+    Raises `InvalidProblemError` if the shapes contradict each other, or a capacity is negative.
+
     Parameters
     ----------
     resources
@@ -75,11 +74,6 @@ class Platform:
         Whether placement is tracked node by node, or only counted.
     topology, parts
         How the nodes are connected, and what they are made of in the order of their numbers; None and empty if unknown.
-
-    Raises
-    ------
-    InvalidProblemError
-        If the shapes contradict each other, or a capacity is negative.
     """
 
     resources: tuple[str, ...]
@@ -117,10 +111,7 @@ class Platform:
     def of_parts(cls, parts: Sequence[Part], topology: Topology | None = None, first: str = "cores") -> "Platform":
         """Return a cluster of nodes that jobs share, from what the nodes are made of, in the order of their numbers.
 
-        Parameters
-        ----------
-        first
-            The resource that jobs ask for by their number of processors; some node has it.
+        Jobs ask for the resource ``first``, which some node has, by their number of processors.
         """
         others = dict.fromkeys(name for part in parts for name in part.names() if name != first)
         names = (first, *others)

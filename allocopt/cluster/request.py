@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocopt.arrays import BoolArray, IntArray
-from allocopt.cluster.cluster import CORES, GPUS, MEMORY, THOUSANDTHS, Cluster
+from allocopt.cluster.cluster import CORES, GPUS, MEMORY, THOUSANDTHS, Cluster, Partition
 from allocopt.cluster.hostlist import HostlistError, expand_hostlist
 from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import shown
@@ -163,19 +163,7 @@ class Request:
         """
         partition = cluster.partition(self.partition)
         is_exclusive = self.is_exclusive or cluster.is_exclusive or (partition is not None and partition.is_exclusive)
-        masks = np.ones((1, cluster.size), dtype=np.bool_)
-        if partition is not None:
-            masks &= cluster.members[partition.name]
-        if self.constraint is not None:
-            constraint = Constraint.parse(self.constraint)
-            masks = masks & np.array([constraint.holds(node.features) for node in cluster.nodes], dtype=np.bool_).T
-        try:
-            excluded, required = expand_hostlist(self.excluded), expand_hostlist(self.required)
-        except HostlistError as error:
-            raise InvalidProblemError("request", str(error)) from None
-        masks[:, cluster.topology.numbers(excluded)] = False
-        if self.required:
-            masks &= np.isin(np.arange(cluster.size), cluster.topology.numbers(required))
+        masks = self._masks(cluster, partition)
         tasks = max(self.tasks or self.least_nodes, self.least_nodes)
         least, most = self.least_nodes, self.most_nodes or tasks
         if self.tasks_per_node is not None:
@@ -207,6 +195,22 @@ class Request:
         )  # fmt: skip
         made.check_fits(cluster)
         return made
+
+    def _masks(self, cluster: Cluster, partition: Partition | None) -> BoolArray:
+        masks = np.ones((1, cluster.size), dtype=np.bool_)
+        if partition is not None:
+            masks &= cluster.members[partition.name]
+        if self.constraint is not None:
+            constraint = Constraint.parse(self.constraint)
+            masks = masks & np.array([constraint.holds(node.features) for node in cluster.nodes], dtype=np.bool_).T
+        try:
+            excluded, required = expand_hostlist(self.excluded), expand_hostlist(self.required)
+        except HostlistError as error:
+            raise InvalidProblemError("request", str(error)) from None
+        masks[:, cluster.topology.numbers(excluded)] = False
+        if self.required:
+            masks &= np.isin(np.arange(cluster.size), cluster.topology.numbers(required))
+        return masks
 
 
 class ClusterRequest(NamedTuple):
