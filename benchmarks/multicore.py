@@ -14,7 +14,7 @@ import numpy as np
 
 from allocopt.cluster.irmasim import CONTENTION, irmasim_testbed
 from allocopt.cluster.multicore import Cluster, Machine
-from allocopt.cluster.reading import read_machine
+from allocopt.cluster.platform_files import read_machine
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.multicore.contention import speed_factor
 from allocopt.simulator.multicore.policies import ACTIONS, Action

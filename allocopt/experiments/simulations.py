@@ -10,7 +10,8 @@ import numpy as np
 from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.platform import NODES, Platform
-from allocopt.cluster.reading import read_cluster, read_machine, read_topology
+from allocopt.cluster.platform_files import read_machine
+from allocopt.cluster.reading import read_cluster, read_topology
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import BadFileError, UsageError
 from allocopt.experiments.fields import FieldError

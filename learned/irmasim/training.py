@@ -14,7 +14,7 @@ import numpy as np
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Machine
-from allocopt.cluster.reading import read_machine
+from allocopt.cluster.platform_files import read_machine
 from allocopt.envs.policy_selection.dynamics import LevelName, RewardName
 from allocopt.envs.policy_selection.task import Episodes, Options
 from allocopt.errors import BadFileError, UsageError

@@ -9,7 +9,7 @@ import numpy as np
 from allocopt.arrays import Float32Array, FloatArray
 from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Machine
-from allocopt.cluster.reading import read_machine
+from allocopt.cluster.platform_files import read_machine
 from allocopt.envs.environments import About, Task, environments_of
 from allocopt.envs.policy_selection.dynamics import (
     GB_IN_MB,

@@ -9,7 +9,7 @@ from support.multicore import PLATFORM
 from support.program import Run
 
 import allocopt
-from allocopt.cluster.reading import read_machine
+from allocopt.cluster.platform_files import read_machine
 from allocopt.experiments.plan import plan
 from allocopt.simulator.multicore.policies import Action
 from allocopt.simulator.multicore.simulation import MulticoreSchedule

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from allocopt.cli.schema import _json_schema
 from allocopt.cluster.multicore import ContentionConstants, Machine, PowerConstants
 from allocopt.cluster.platform import Part, Platform
-from allocopt.cluster.reading import read_machine
+from allocopt.cluster.platform_files import read_machine
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import BadFileError, InvalidProblemError
 
@@ -208,7 +208,7 @@ def changed(obj: dict[str, Any], path: str, value: object) -> dict[str, Any]:
     return obj
 
 
-MANY = [{"type": "old", "count": 1_000_000}] * 9
+MANY = [{"type": "n", "count": 1_000_000}] * 9
 PLATFORM = "<platform>{}</platform>".format
 
 

@@ -9,7 +9,7 @@ import pytest
 from support.multicore import examples
 
 from allocopt.cluster.multicore import Cluster, Machine, PowerConstants
-from allocopt.cluster.reading import read_machine
+from allocopt.cluster.platform_files import read_machine
 from allocopt.errors import AllocoptError, InvalidProblemError
 from allocopt.simulator.multicore.policies import ACTIONS
 from allocopt.simulator.multicore.simulation import MulticoreSchedule

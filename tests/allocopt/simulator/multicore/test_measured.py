@@ -14,7 +14,7 @@ from support.multicore import (
 )
 
 from allocopt.cluster.multicore import Machine
-from allocopt.cluster.reading import read_machine
+from allocopt.cluster.platform_files import read_machine
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 
