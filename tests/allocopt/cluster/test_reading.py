@@ -81,11 +81,11 @@ BOTH = "  tree: {switches: []}\n  block: {blocks: []}"
 @pytest.mark.parametrize(
     ("name", "old", "new", "message"),
     [
-        ("racks", "node[01-02]", "node[01-02", "[0].tree.switches[1].nodes: 'node[01-02' has a bracket that is not"),
-        ("racks", "s[1-2]", "s[1-3]", "[0].tree.switches[0]: switch 'root' has 's3' below it, which is not given"),
-        ("racks", "switch: s2", "swich: s2", "[0].tree.switches[2].swich: is an unknown key"),
-        ("blocks", "[2, 4]", "[2, 3]", "[1].block.block_sizes: is 2,3, must rise"),
-        ("blocks", "[2, 4]", "two", "[1].block.block_sizes: is 'two', must be a valid list"),
+        ("racks", "node[01-02]", "node[01-02", "[0]: tree.switches[1].nodes: 'node[01-02' has a bracket that is not"),
+        ("racks", "s[1-2]", "s[1-3]", "[0]: tree.switches[0]: switch 'root' has 's3' below it, which is not given"),
+        ("racks", "switch: s2", "swich: s2", "[0]: tree.switches[2].swich: is an unknown key"),
+        ("blocks", "[2, 4]", "[2, 3]", "[1]: block.block_sizes: is 2,3, must rise"),
+        ("blocks", "[2, 4]", "two", "[1]: block.block_sizes: is 'two', must be a valid list"),
         ("racks", "flat: true", "flat: [", "line 24, column 1: is not YAML"),
         ("racks", TOPOLOGIES, "", "top level: is null, must be a valid list"),
         ("racks", "racks", "no racks", "there is no topology 'racks'; there are no racks, blocks, other"),
