@@ -23,13 +23,9 @@ _HEADER = ("jobid", "user", "vc", "status", "submitted", "start", "end", "nodes"
 
 
 def _read_philly(path: Path, jobs: list[Any], damage: Damage) -> Workload:
-    """Return the jobs of a log that has been parsed.
-
-    A job runs from the start of its first attempt to the end of its last, on the nodes of the first. Raises
-    `BadFileError` if no job is left.
-    """
+    # A job runs from the start of its first attempt to the end of its last, on the nodes of the first.
     rows: dict[int, list[str]] = {}
-    faults: dict[int, BadFileError] = {}
+    faults: list[BadFileError] = []
     for number, job in enumerate(jobs):
         try:
             attempts = job["attempts"] or [{}]
@@ -40,10 +36,8 @@ def _read_philly(path: Path, jobs: list[Any], damage: Damage) -> Workload:
             rows[number] = [str(text or "") for text in texts]
         except (KeyError, TypeError, AttributeError):
             fault = "is no job of Philly, must have jobid, submitted_time, attempts"
-            faults[number] = bad_file(path, f"job {number}", fault)
-    damage.drop(list(faults), faults.__getitem__)
-    if not rows and damage.first is not None:
-        raise damage.first
+            faults.append(bad_file(path, f"job {number}", fault))
+    damage.drop(len(faults), faults, left=len(rows))
     return workload_of(Rows(path, _HEADER, list(rows), list(rows.values()), "job", -1), Columns(), damage)
 
 
@@ -103,16 +97,14 @@ class Batsim(TraceFormat):
             return _read_philly(path, given, damage)
         model = validated(_File, given, path)
         delays: dict[str, float] = {}
-        faults: dict[int, BadFileError] = {}
+        faults: list[BadFileError] = []
         kept: list[tuple[int, _Job]] = []
         for number, described in enumerate(model.jobs):
             try:
                 kept.append((number, _job_of(path, number, described, model.profiles, delays)))
             except BadFileError as error:
-                faults[number] = error
-        damage.drop(list(faults), faults.__getitem__)
-        if not kept and damage.first is not None:
-            raise damage.first
+                faults.append(error)
+        damage.drop(len(faults), faults, left=len(kept))
         jobs = [job for _, job in kept]
         run = np.array([delays[job.profile] for job in jobs])
         walltime = np.array([job.walltime for job in jobs])
@@ -151,7 +143,7 @@ class Batsim(TraceFormat):
 
 
 def _job_of(path: Path, number: int, given: object, profiles: Mapping[str, object], delays: dict[str, float]) -> _Job:
-    """Return a job, and put the delay of its profile among the others."""
+    # The delay of its profile is put among the others.
     place = f"jobs[{number}]"
     try:
         job = _Job.model_validate(given)

@@ -53,30 +53,14 @@ _GPUS = re.compile(r"(?:gres[:/])?gpu(?::(?!\d+(?:[(=]|$))([^:=()]+))?(?:[:=](\d
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Rows of a table.
-
-    Parameters
-    ----------
-    path
-        The file.
-    header
-        Names of the columns.
-    numbers
-        Numbers of the rows in the file, not in succession where a cell holds an end of a line.
-    cells
-        Texts of each row, as many as columns.
-    place
-        What ``numbers`` count.
-    before
-        How many lines stand before the first row.
-    """
+    """Rows of a table."""
 
     path: Path
-    header: Sequence[str]
-    numbers: list[int]
-    cells: list[list[str]]
-    place: str = "line"
-    before: int = 0
+    header: Sequence[str]  # names of the columns
+    numbers: list[int]  # of the rows in the file, not in succession where a cell holds an end of a line
+    cells: list[list[str]]  # of each row, as many as columns
+    place: str = "line"  # what ``numbers`` count
+    before: int = 0  # lines before the first row
     # By role the number of the column and its unit; the role of a job's size; faults of rows.
     places: dict[str, tuple[int, float]] = field(default_factory=dict)
     size: str = "nodes"
@@ -119,9 +103,8 @@ class Rows:
 
     def sound(self, damage: Damage) -> "Rows":
         """Return the rows that have no fault; raise `BadFileError` if there are none."""
-        damage.drop(sorted(self.faults), self.faults.__getitem__)
-        if len(self.faults) == len(self.cells) and damage.first is not None:
-            raise damage.first
+        errors = (self.faults[row] for row in sorted(self.faults))
+        damage.drop(len(self.faults), errors, left=len(self.cells) - len(self.faults))
         return self.only([row not in self.faults for row in range(len(self.cells))]) if self.faults else self
 
     def without_steps(self) -> "Rows":
@@ -187,7 +170,7 @@ class Rows:
         )
 
     def _ids(self) -> tuple[IntArray, list[str], BoolArray]:
-        """Give every job a number of its own; return all, the names of others, and which ids had a number in them."""
+        # A number of its own for every job, the names of those whose id is none, and which ids had a number in them.
         jobs = self.texts("job")
         first = {job: row for row, job in reversed(list(enumerate(jobs)))}
         plain = [_PLAIN.fullmatch(job) is not None for job in jobs]
@@ -200,7 +183,7 @@ class Rows:
         return ids, ["" if owned[row] else printable(job) for row, job in enumerate(jobs)], numbered
 
     def _requests(self, nodes: FloatArray, processors: FloatArray) -> tuple[Any, dict[str, BoolArray]]:
-        """Return what the jobs ask for, and which rows have what is not understood, by a reason."""
+        # What the jobs ask for, and which rows have what is not understood, by a reason.
         requests, bad = np.full(len(self.cells), None), np.zeros(len(self.cells), dtype=np.bool_)
         if not {"nodes", *_REQUESTED} & self.places.keys():
             return requests, {}
@@ -222,7 +205,6 @@ class Rows:
         return requests, {f"request not understood ({told}), left out": bad} if told else {}
 
     def _request(self, nodes: float, processors: float, asked: dict[str, str]) -> Request:
-        """Return a request; raise `ValueError` for what is none."""
         # A pod of Kubernetes is on one node, with a share of its cores.
         is_pod = self.places.get("processors", (0, 1.0))[1] < 1
         cores = processors if is_pod else resource_count(asked["cores_per_task"], "cpu") or 1.0
@@ -308,12 +290,12 @@ def read_csv_workload(path: Path, damage: Damage, columns: Columns | None = None
     of_width = "-" in rule and not rule.strip("- ")
     rows = _rows_of_width(path, lines) if of_width else _rows_of_cells(path, lines, columns, damage)
     if not rows.cells:
-        raise damage.first or bad_file(path, "holds no jobs")
+        raise bad_file(path, "holds no jobs")
     return workload_of(rows, columns, damage)
 
 
 def _rows_of_width(path: Path, lines: list[str]) -> Rows:
-    """Return the rows of a table for eyes, as ``sacct`` prints it: the second line rules its columns."""
+    # A table for eyes, as ``sacct`` prints it: the second line rules its columns.
     spans = [match.span() for match in re.finditer("-+", lines[1])]
     texts = [[line[begin:end].strip() for begin, end in spans] for line in lines]
     numbers = [number for number, line in enumerate(lines, 1) if number > 2 and line.strip()]
@@ -327,7 +309,7 @@ def _rows_of_cells(path: Path, lines: list[str], columns: Columns, damage: Damag
     reader = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE if is_slurm else csv.QUOTE_MINIMAL)
     numbers: list[int] = []
     rows: list[list[str]] = []
-    faults: dict[int, BadFileError] = {}
+    faults: list[BadFileError] = []
     try:
         header = next(reader)
         while header and not header[-1].strip():
@@ -346,15 +328,15 @@ def _rows_of_cells(path: Path, lines: list[str], columns: Columns, damage: Damag
                 rows.append(cells)
             else:
                 fault = f"has {len(cells)} cells, line 1 names {len(header)} columns"
-                faults[reader.line_num] = bad_file(path, f"line {reader.line_num}", fault)
+                faults.append(bad_file(path, f"line {reader.line_num}", fault))
     except csv.Error as error:
         raise bad_file(path, f"line {reader.line_num}", f"is not a row of cells: {error}") from None
-    damage.drop(list(faults), faults.__getitem__)
+    damage.drop(len(faults), faults, left=len(rows))
     return Rows(path, header, numbers, rows, before=1)
 
 
 def _aligned(cells: list[str], header: list[str], places: dict[str, tuple[int, float]]) -> list[str]:
-    """Return the cells of a row with too many, as free texts hold delimiters; as they are if they fit no way."""
+    # The cells of a row with too many, as free texts hold delimiters; as they are if they fit no way.
     names = [plain_name(name) for name in header]
     free = [names.index(name) for name in _FREE if name in names]
     over = len(cells) - len(header)
@@ -400,7 +382,7 @@ def _parquet_rows(path: Path) -> Rows:
         file = parquet.ParquetFile(arrow.BufferReader(data))
         is_sane = file.metadata.num_rows <= _MOST_ROWS
         table = file.read(use_threads=False) if is_sane else None
-        columns = [] if table is None else [_parquet_texts(arrow, column) for column in table.columns]
+        columns = [] if table is None else [_texts_of(arrow, column) for column in table.columns]
     except (arrow.ArrowException, OSError, ValueError, KeyError) as error:
         raise bad_file(path, f"cannot be read as Parquet: {[*str(error).splitlines(), ''][0]}") from None
     if table is None:
@@ -412,7 +394,7 @@ def _parquet_rows(path: Path) -> Rows:
     return Rows(path, header, list(range(1, len(cells) + 1)), cells, "row")
 
 
-def _parquet_texts(arrow: Any, column: Any) -> list[str]:
+def _texts_of(arrow: Any, column: Any) -> list[str]:
     try:
         values = column.cast(arrow.string()).to_pylist()
     except arrow.ArrowException:
@@ -430,7 +412,7 @@ def _is_hostlist(text: str) -> bool:
 
 
 def _gpus(text: str, share: float) -> tuple[tuple[tuple[str, float], ...], bool]:
-    """Return GPUs by type, each of which counts as a share, and whether they are those of all nodes."""
+    # GPUs by type, each of which counts as a share, and whether they are those of all nodes.
     if "gpu" not in text:
         amount = 0.0 if re.search("[=:]", text) else resource_count(text, "gpu")
         return (("", amount * share),) if amount else (), True

@@ -39,7 +39,7 @@ def read_events(path: Path, damage: Damage) -> Workload:
     limit. Raises `BadFileError` if the file cannot be read, or no job is left.
     """
     rows: dict[int, tuple[list[str], str]] = {}
-    faults: dict[int, BadFileError] = {}
+    faults: list[BadFileError] = []
     for number, line in enumerate(read_text(path).splitlines(), 1):
         event, _, options = line.partition("|")
         words = event.split()
@@ -47,10 +47,10 @@ def read_events(path: Path, damage: Damage) -> Workload:
             try:
                 rows[number] = _row(words, options)
             except ValueError as error:
-                faults[number] = bad_file(path, f"line {number}", str(error))
-    damage.drop(list(faults), faults.__getitem__)
+                faults.append(bad_file(path, f"line {number}", str(error)))
+    damage.drop(len(faults), faults, left=len(rows))
     if not rows:
-        raise damage.first or bad_file(path, "holds no jobs")
+        raise bad_file(path, "holds no jobs")
     table = Rows(path, _HEADER, list(rows), [row for row, _ in rows.values()])
     made = workload_of(table, Columns({"processors": "processors"}), damage)
     repairs = Counter(repair for _, repair in rows.values() if repair)

@@ -1,8 +1,9 @@
 """What formats of traces share: records become a workload, whose jobs become rows of plain numbers again."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -27,15 +28,7 @@ _TOLD = 3
 
 
 class Damage:
-    """Rows of a file that were dropped for a fault: how many, and what the first ones had.
-
-    Parameters
-    ----------
-    path
-        The file.
-    strict
-        Whether the first fault refuses it.
-    """
+    """Rows of a file that were dropped for a fault: how many, and what the first ones had; a strict one has none."""
 
     def __init__(self, path: Path, *, strict: bool = False) -> None:
         self._path = path
@@ -48,13 +41,13 @@ class Damage:
         """The first fault."""
         return self._told[0] if self._told else None
 
-    def drop(self, rows: Sequence[int], error: Callable[[int], BadFileError]) -> None:
-        """Count rows, with the error of each; raise the first one where the file is read strictly."""
+    def drop(self, rows: int, errors: Iterable[BadFileError], *, left: int) -> None:
+        """Count rows, with the error of each; raise the first one where the file is strict, or has no row left."""
         # A message may take a pass over the file: only those that are told are made.
-        self._told += [error(row) for row in rows[: _TOLD - len(self._told)]]
-        if self._strict and self._told:
+        self._told += islice(errors, _TOLD - len(self._told))
+        if self._told and (self._strict or not left):
             raise self._told[0]
-        self._rows += len(rows)
+        self._rows += rows
 
     def counts(self) -> Counts:
         """Return the number of the rows by a reason that tells the first faults; nothing where there are none."""
@@ -148,12 +141,14 @@ class Records:
         lost = 0
         if self.preceding is not None and self.think_s is not None:
             precedence = Precedence(self.ids, self.preceding, self.think_s)
-            circular = precedence.of(rows).rows_on_cycles()
-            rows = self._without(rows, circular, damage, "preceding", self._endless)
+            circular, before = precedence.of(rows).rows_on_cycles(), self.preceding
+
+            def endless(row: int) -> str:
+                return f"{before[row]}, so that job {self.ids[row]} would have to end before it starts"
+
+            rows = self._without(rows, circular, damage, "preceding", endless)
             found, lost = precedence.of(rows).without_lost()
             columns = {"preceding": found.preceding, "think_s": found.think_s}
-        if not len(rows) and damage.first is not None:
-            raise damage.first
         columns |= {name: values[rows] for name in _OPTIONAL if (values := getattr(self, name)) is not None}
         kept = np.zeros(len(keep), dtype=np.bool_)
         kept[rows] = True
@@ -174,12 +169,10 @@ class Records:
     def _without(
         self, rows: IntArray, damaged: IntArray, damage: Damage, place: str, fault: Callable[[int], str]
     ) -> IntArray:
-        damage.drop(rows[damaged].tolist(), lambda row: self.error(row, place, f"is {fault(row)}"))
-        return np.delete(rows, damaged)
-
-    def _endless(self, row: int) -> str:
-        assert self.preceding is not None
-        return f"{self.preceding[row]}, so that job {self.ids[row]} would have to end before it starts"
+        left = np.delete(rows, damaged)
+        errors = (self.error(row, place, f"is {fault(row)}") for row in rows[damaged].tolist())
+        damage.drop(len(damaged), errors, left=len(left))
+        return left
 
 
 def _counts(flags: Mapping[str, BoolArray]) -> Counts:
