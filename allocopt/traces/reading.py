@@ -44,6 +44,9 @@ def read_workload(
 ) -> Workload:
     """Read a workload in the format that the ending of its file tells.
 
+    Raises `BadFileError`, which names the line and the column, or the field, if the file cannot be read, `UsageError`
+    if columns are given for a file that is no table.
+
     ``.swf`` is the Standard Workload Format, ``.json`` Batsim's or Philly's job log, ``.events`` those of the Slurm
     simulator of UB CCR, ``.csv``, ``.tsv`` and ``.parquet`` a table whose first line names the columns. Any other text
     is such a table if ``|`` stands in its first line, or its second one rules columns, as ``sacct`` prints them, and
@@ -60,13 +63,6 @@ def read_workload(
         Whether a damaged row refuses the file; it is dropped and counted if not.
     dependencies
         Whether preceding jobs and think times are read where a format has them (columns 17 and 18 of SWF).
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read; it names the line and the column, or the field.
-    UsageError
-        If columns are given for a file that is no table.
     """
     columns = Columns.parse(columns) if isinstance(columns, str) else columns
     path = _file_of(Path(path))
