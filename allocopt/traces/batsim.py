@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import BeforeValidator, Field, ValidationError
@@ -14,32 +14,9 @@ from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import FileModel, first_fault, validated
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.writing import compact_json, write_text
-from allocopt.traces.csv_columns import Columns
-from allocopt.traces.csv_mapping import Rows, workload_of
 from allocopt.traces.records import Damage, Records, TraceFormat, rows_of
+from allocopt.traces.tables import read_philly
 from allocopt.traces.workload import Workload
-
-_HEADER = ("jobid", "user", "vc", "status", "submitted", "start", "end", "nodes", "gpus", "nodelist")
-
-
-def _read_philly(path: Path, jobs: list[Any], damage: Damage) -> Workload:
-    # A job runs from the start of its first attempt to the end of its last, on the nodes of the first.
-    rows: dict[int, list[str]] = {}
-    faults: list[BadFileError] = []
-    for number, job in enumerate(jobs):
-        try:
-            attempts = job["attempts"] or [{}]
-            first, detail = attempts[0], attempts[0].get("detail", [])
-            texts = [job["jobid"], *(job.get(key) for key in _HEADER[1:4]), job["submitted_time"]]
-            texts += [first.get("start_time"), attempts[-1].get("end_time"), len(detail)]
-            texts += [sum(len(one["gpus"]) for one in detail), ",".join(one["ip"] for one in detail)]
-            rows[number] = [str(text or "") for text in texts]
-        except (KeyError, TypeError, AttributeError):
-            fault = "is no job of Philly, must have jobid, submitted_time, attempts"
-            faults.append(bad_file(path, f"job {number}", fault))
-    damage.drop(len(faults), faults, left=len(rows))
-    return workload_of(Rows(path, _HEADER, list(rows), list(rows.values()), "job", -1), Columns(), damage)
-
 
 RUN_USED = "no walltime, run time used"
 
@@ -94,7 +71,7 @@ class Batsim(TraceFormat):
     def read(self, path: Path, damage: Damage) -> Workload:
         given = parse_json(read_text(path), path)
         if isinstance(given, list) and given:
-            return _read_philly(path, given, damage)
+            return read_philly(path, given, damage)
         model = validated(_File, given, path)
         delays: dict[str, float] = {}
         faults: list[BadFileError] = []

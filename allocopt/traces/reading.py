@@ -72,7 +72,7 @@ def read_workload(
         if columns is not None:
             raise UsageError(f"columns say what columns of a table mean, {path.name} is none")
         if name.endswith(".events"):
-            from allocopt.traces.events import read_events
+            from allocopt.traces.tables import read_events
 
             return read_events(path, damage)
         if name.endswith(".json"):
@@ -86,7 +86,7 @@ def read_workload(
     is_ruled = "-" in second and not set(second) - set(" -\r")
     if "|" in first or is_ruled:
         # Most workloads are no tables, and are read without what it takes to guess at columns.
-        from allocopt.traces.csv_mapping import read_csv_workload
+        from allocopt.traces.tables import read_csv_workload
 
         return read_csv_workload(path, damage, columns)
     try:

@@ -1,8 +1,12 @@
-"""Tables of jobs with a header: dumps of ``sacct``, CSV files and Parquet, with the columns in any order."""
+"""Tables of jobs with a header: dumps of ``sacct``, CSV files and Parquet, with the columns in any order.
+
+Events of a simulator of Slurm and the job log of Philly become rows of such a table, too.
+"""
 
 import csv
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -51,6 +55,9 @@ _PART = re.compile(r"\d+[_+]\S+", re.ASCII)
 _GPUS = re.compile(r"(?:gres[:/])?gpu(?::(?!\d+(?:[(=]|$))([^:=()]+))?(?:[:=](\d+))?(?:\(.*\))?", re.ASCII)
 
 
+_Reader = Callable[[str, float], float]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     """Rows of a table."""
@@ -59,17 +66,14 @@ class Rows:
     header: Sequence[str]  # names of the columns
     numbers: list[int]  # of the rows in the file, not in succession where a cell holds an end of a line
     cells: list[list[str]]  # of each row, as many as columns
+    columns: Columns
     place: str = "line"  # what ``numbers`` count
     before: int = 0  # lines before the first row
-    # By role the number of the column and its unit; the role of a job's size; faults of rows.
-    places: dict[str, tuple[int, float]] = field(default_factory=dict)
-    size: str = "nodes"
-    faults: dict[int, BadFileError] = field(default_factory=dict)
+    # By role the number of the column and its unit.
+    places: dict[str, tuple[int, float]] = field(init=False)
 
-    def error(self, row: int, role: str, fault: str) -> BadFileError:
-        """Return an error that names the file, the row and the column."""
-        name = self.header[self.places[role][0]].strip() if role in self.places else role
-        return bad_file(self.path, f"{self.place} {self.numbers[row]}", f"{name} {fault}")
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "places", self.columns.find(self.path, self.header))
 
     def texts(self, role: str) -> list[str]:
         """Return the cells of a role; empty ones where no column has it."""
@@ -78,99 +82,68 @@ class Rows:
         column = self.places[role][0]
         return [cells[column].strip() for cells in self.cells]
 
-    def values(self, role: str, read: Callable[[str, float], float], otherwise: float | None = None) -> FloatArray:
-        """Return the values of a role, shape ``(rows,)``; those of empty cells where no column has it.
+    def value(self, row: int, role: str, read: _Reader, otherwise: float | None = None) -> float:
+        """Return the value of a cell, an empty one where no column has the role.
 
-        Cells that cannot be read have the value ``otherwise``, or become faults where there is none.
+        A cell that cannot be read has the value ``otherwise``; a `BadFileError` names it where there is none.
         """
-        unit = self.places.get(role, (0, 1.0))[1]
-        values = np.zeros(len(self.cells))
-        for row, text in enumerate(self.texts(role)):
-            try:
-                values[row] = read(text, unit)
-            except ValueError as error:
-                if otherwise is None:
-                    self.faults.setdefault(row, self.error(row, role, str(error)))
-                else:
-                    values[row] = otherwise
-        return values
+        column, unit = self.places.get(role, (-1, 1.0))
+        try:
+            return read("" if column < 0 else self.cells[row][column].strip(), unit)
+        except ValueError as error:
+            if otherwise is not None:
+                return otherwise
+            raise self.error(row, role, str(error)) from None
 
-    def only(self, keep: Sequence[bool]) -> "Rows":
+    def error(self, row: int, role: str, fault: str) -> BadFileError:
+        """Return an error that names the file, the row and the column."""
+        name = self.header[self.places[role][0]].strip() if role in self.places else role
+        return bad_file(self.path, f"{self.place} {self.numbers[row]}", f"{name} {fault}")
+
+    def only(self, kept: Sequence[int]) -> "Rows":
         """Return the rows that are kept."""
-        kept = [row for row, kept in enumerate(keep) if kept]
-        numbers, cells = [self.numbers[row] for row in kept], [self.cells[row] for row in kept]
-        return replace(self, numbers=numbers, cells=cells, faults={})
-
-    def sound(self, damage: Damage) -> "Rows":
-        """Return the rows that have no fault; raise `BadFileError` if there are none."""
-        errors = (self.faults[row] for row in sorted(self.faults))
-        damage.drop(len(self.faults), errors, left=len(self.cells) - len(self.faults))
-        return self.only([row not in self.faults for row in range(len(self.cells))]) if self.faults else self
+        return replace(self, numbers=[self.numbers[row] for row in kept], cells=[self.cells[row] for row in kept])
 
     def without_steps(self) -> "Rows":
         """Return the rows without those of job steps, such as ``4711.batch``."""
-        jobs = [job for job in self.texts("job") if job]
-        if jobs and all(job.endswith(".0") and _PLAIN.fullmatch(job[:-2]) for job in jobs):
+        jobs = self.texts("job")
+        named = [job for job in jobs if job]
+        if named and all(job.endswith(".0") and _PLAIN.fullmatch(job[:-2]) for job in named):
             # Numbers that went through a table of floats are no steps.
             column = self.places["job"][0]
             for cells in self.cells:
                 cells[column] = cells[column].strip().removesuffix(".0")
             return self
-        kept = self.only([not _STEP.fullmatch(job) for job in self.texts("job")])
+        kept = self.only([row for row, job in enumerate(jobs) if not _STEP.fullmatch(job)])
         if not kept.cells:
-            raise bad_file(self.path, f"all {len(jobs)} lines are those of job steps")
+            raise bad_file(self.path, f"all {len(named)} lines are those of job steps")
         return kept
 
-    def records(self) -> Records:
-        """Return the jobs, whose times count from the first submission; cells that cannot be read become faults."""
-        ids, names, numbered = self._ids()
-        submit = self.values("submit", instant_s)
+    def job(self, row: int, size: str) -> tuple[float, ...]:
+        """Return start, run time, estimate, nodes and processors of a job, of which one is its size."""
         # A job without a start or an end has no run time: NaN becomes 0, and the job is dropped.
         if "run" in self.places:
-            start, run = self.values("start", instant_s, np.nan), np.nan_to_num(self.values("run", duration_s))
+            start, run = self.value(row, "start", instant_s, math.nan), self.value(row, "run", duration_s)
         else:
-            start = self.values("start", instant_s)
-            run = np.nan_to_num(self.values("end", instant_s) - start)
-        estimate = np.nan_to_num(self.values("estimate", duration_s))
-        limited = estimate > 0
+            start = self.value(row, "start", instant_s)
+            run = self.value(row, "end", instant_s) - start
+        nodes, processors = (
+            self.value(row, role, partial(_counted, resource), None if role == size else 0.0)
+            for role, resource in (("nodes", "node"), ("processors", "cpu"))
+        )
+        return start, run, self.value(row, "estimate", duration_s), nodes, processors
+
+    def users(self) -> IntArray:
+        """Return the number of each job's user."""
         users = self.texts("user")
         if all(_PLAIN.fullmatch(name) for name in users):
-            numbers = [int(name) for name in users]
-        else:
-            # Names of users become numbers in the order in which they come.
-            known = {name: number for number, name in enumerate(dict.fromkeys(name for name in users if name))}
-            numbers = [known.get(name, UNKNOWN_USER) for name in users]
-        sizes = {
-            role: self.values(role, partial(_counted, resource), None if role == self.size else 0.0)
-            for role, resource in (("nodes", "node"), ("processors", "cpu"))
-        }
-        # Slurm writes sentences such as ``None assigned``.
-        listed = ["" if " " in text else text for text in self.texts("node_list")]
-        lists = {text: _is_hostlist(text) for text in set(listed)}
-        requests, not_understood = self._requests(sizes["nodes"], sizes["processors"])
-        return Records(
-            self.path,
-            self.error,
-            ids,
-            submit - submit.min(),
-            run,
-            np.ceil(sizes[self.size].round(6)).astype(np.int64),
-            np.where(limited, estimate, run),
-            {
-                RUN_USED: ~limited,
-                NUMBERED: numbered,
-                _NO_NODES: np.array([not lists[text] for text in listed]),
-                **not_understood,
-            },
-            np.array(numbers, dtype=np.int64),
-            names=np.array(names, dtype=np.object_),
-            requests=requests,
-            recorded_start=np.where(start >= submit, start, np.nan) - submit.min(),
-            recorded_nodes=np.array([text if lists[text] else "" for text in listed], dtype=np.object_),
-        )
+            return np.array([int(name) for name in users], dtype=np.int64)
+        # Names of users become numbers in the order in which they come.
+        known = {name: number for number, name in enumerate(dict.fromkeys(filter(None, users)))}
+        return np.array([known.get(name, UNKNOWN_USER) for name in users], dtype=np.int64)
 
-    def _ids(self) -> tuple[IntArray, list[str], BoolArray]:
-        # A number of its own for every job, the names of those whose id is none, and which ids had a number in them.
+    def ids(self) -> tuple[IntArray, list[str], BoolArray]:
+        """Give every job a number of its own; return all, the names of others, and which ids had a number in them."""
         jobs = self.texts("job")
         first = {job: row for row, job in reversed(list(enumerate(jobs)))}
         plain = [_PLAIN.fullmatch(job) is not None for job in jobs]
@@ -182,8 +155,8 @@ class Rows:
         numbered = ~owned & np.array([plain[row] or _PART.fullmatch(job) is not None for row, job in enumerate(jobs)])
         return ids, ["" if owned[row] else printable(job) for row, job in enumerate(jobs)], numbered
 
-    def _requests(self, nodes: FloatArray, processors: FloatArray) -> tuple[Any, dict[str, BoolArray]]:
-        # What the jobs ask for, and which rows have what is not understood, by a reason.
+    def requests(self, nodes: FloatArray, processors: FloatArray) -> tuple[Any, dict[str, BoolArray]]:
+        """Return what the jobs ask for, and which rows have what is not understood, by a reason."""
         requests, bad = np.full(len(self.cells), None), np.zeros(len(self.cells), dtype=np.bool_)
         if not {"nodes", *_REQUESTED} & self.places.keys():
             return requests, {}
@@ -245,26 +218,60 @@ class Rows:
         )
 
 
-def workload_of(rows: Rows, columns: Columns, damage: Damage) -> Workload:
+def workload_of(rows: Rows, damage: Damage) -> Workload:
     """Return the jobs of a table; see `read_csv_workload`."""
-    found = columns.find(rows.path, rows.header)
-    rows = replace(rows, places=found, size=columns.size(found)).without_steps()
-    submit = rows.values("submit", instant_s)
-    submit = np.delete(submit, sorted(rows.faults))
-    rows = rows.sound(damage)
-    ended = np.array([text.split(" ")[0].strip("+").upper() not in _UNENDED for text in rows.texts("state")])
-    submitted = ~np.isnan(submit)
-    keep = submitted & ended
-    if not keep.any():
-        raise damage.first or bad_file(rows.path, f"none of its {len(keep)} jobs has been submitted and has ended")
-    kept = rows.only(keep.tolist())
-    records = kept.records()
-    if kept.faults:
-        records = kept.sound(damage).records()
-    made = records.workload(damage)
+    rows = rows.without_steps()
+    size = rows.columns.size(rows.places)
+    kept: list[int] = []
+    jobs: list[tuple[float, ...]] = []
+    faults: list[BadFileError] = []
+    left_out = {NOT_ENDED: 0, NO_SUBMIT: 0}
+    for row, state in enumerate(rows.texts("state")):
+        try:
+            submitted = rows.value(row, "submit", instant_s)
+            if state.split(" ")[0].strip("+").upper() in _UNENDED:
+                left_out[NOT_ENDED] += 1
+            elif math.isnan(submitted):
+                left_out[NO_SUBMIT] += 1
+            else:
+                jobs.append((submitted, *rows.job(row, size)))
+                kept.append(row)
+        except BadFileError as error:
+            faults.append(error)
+    damage.drop(len(faults), faults, left=len(kept))
+    if not kept:
+        fault = f"none of its {len(rows.cells)} jobs has been submitted and has ended"
+        raise damage.first or bad_file(rows.path, fault)
+    rows = rows.only(kept)
+    submit, start, run, estimate, nodes, processors = np.array(jobs).T
+    run, estimate = np.nan_to_num(run), np.nan_to_num(estimate)
+    ids, names, numbered = rows.ids()
+    # Slurm writes sentences such as ``None assigned``.
+    listed = ["" if " " in text else text for text in rows.texts("node_list")]
+    lists = {text: _is_hostlist(text) for text in set(listed)}
+    requests, not_understood = rows.requests(nodes, processors)
+    made = Records(
+        rows.path,
+        rows.error,
+        ids,
+        submit - submit.min(),
+        run,
+        np.ceil((nodes if size == "nodes" else processors).round(6)).astype(np.int64),
+        np.where(estimate > 0, estimate, run),
+        {
+            RUN_USED: estimate <= 0,
+            NUMBERED: numbered,
+            _NO_NODES: np.array([not lists[text] for text in listed]),
+            **not_understood,
+        },
+        rows.users(),
+        names=np.array(names, dtype=np.object_),
+        requests=requests,
+        recorded_start=np.where(start >= submit, start, np.nan) - submit.min(),
+        recorded_nodes=np.array([text if lists[text] else "" for text in listed], dtype=np.object_),
+    ).workload(damage)
     made = made.subset(slice(None), float(made.submit.min()))
-    dropped = ((NOT_ENDED, int((~ended).sum())), (NO_SUBMIT, int((ended & ~submitted).sum())))
-    return replace(made, dropped=(*(count for count in dropped if count[1]), *made.dropped))
+    return replace(made, dropped=(*(count for count in left_out.items() if count[1]), *made.dropped))
 
 
 def read_csv_workload(path: Path, damage: Damage, columns: Columns | None = None) -> Workload:
@@ -282,24 +289,24 @@ def read_csv_workload(path: Path, damage: Damage, columns: Columns | None = None
     """
     columns = columns or Columns()
     if path.name.endswith(".parquet"):
-        return workload_of(_parquet_rows(path), columns, damage)
+        return workload_of(_parquet_rows(path, columns), damage)
     lines = lines_of(read_text(path))
     if not lines:
         raise bad_file(path, "is empty, must begin with the names of its columns")
     rule = lines[1].rstrip() if len(lines) > 1 else ""
     of_width = "-" in rule and not rule.strip("- ")
-    rows = _rows_of_width(path, lines) if of_width else _rows_of_cells(path, lines, columns, damage)
+    rows = _rows_of_width(path, lines, columns) if of_width else _rows_of_cells(path, lines, columns, damage)
     if not rows.cells:
         raise bad_file(path, "holds no jobs")
-    return workload_of(rows, columns, damage)
+    return workload_of(rows, damage)
 
 
-def _rows_of_width(path: Path, lines: list[str]) -> Rows:
+def _rows_of_width(path: Path, lines: list[str], columns: Columns) -> Rows:
     # A table for eyes, as ``sacct`` prints it: the second line rules its columns.
     spans = [match.span() for match in re.finditer("-+", lines[1])]
     texts = [[line[begin:end].strip() for begin, end in spans] for line in lines]
     numbers = [number for number, line in enumerate(lines, 1) if number > 2 and line.strip()]
-    return Rows(path, texts[0], numbers, [texts[number - 1] for number in numbers], before=2)
+    return Rows(path, texts[0], numbers, [texts[number - 1] for number in numbers], columns, before=2)
 
 
 def _rows_of_cells(path: Path, lines: list[str], columns: Columns, damage: Damage) -> Rows:
@@ -332,7 +339,7 @@ def _rows_of_cells(path: Path, lines: list[str], columns: Columns, damage: Damag
     except csv.Error as error:
         raise bad_file(path, f"line {reader.line_num}", f"is not a row of cells: {error}") from None
     damage.drop(len(faults), faults, left=len(rows))
-    return Rows(path, header, numbers, rows, before=1)
+    return Rows(path, header, numbers, rows, columns, before=1)
 
 
 def _aligned(cells: list[str], header: list[str], places: dict[str, tuple[int, float]]) -> list[str]:
@@ -372,35 +379,32 @@ def _job_number(text: str, _: float) -> float:
     return 0.0
 
 
-def _parquet_rows(path: Path) -> Rows:
+def _parquet_rows(path: Path, columns: Columns) -> Rows:
     try:
         arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
         raise MissingPackageError("Parquet files need pyarrow: pip install 'allocopt[parquet]'") from None
+
+    def texts(column: Any) -> list[str]:
+        try:
+            values = column.cast(arrow.string()).to_pylist()
+        except arrow.ArrowException:
+            # Lists and the like have no text of their own.
+            values = column.to_pylist()
+        return ["" if value is None else str(value) for value in values]
+
     data = read_bytes(path)
     try:
         file = parquet.ParquetFile(arrow.BufferReader(data))
-        is_sane = file.metadata.num_rows <= _MOST_ROWS
-        table = file.read(use_threads=False) if is_sane else None
-        columns = [] if table is None else [_texts_of(arrow, column) for column in table.columns]
+        if file.metadata.num_rows > _MOST_ROWS:
+            raise ValueError(f"it has {file.metadata.num_rows} rows, at most {_MOST_ROWS} are read")
+        table = file.read(use_threads=False)
+        cells = [list(row) for row in zip(*map(texts, table.columns), strict=True)]
     except (arrow.ArrowException, OSError, ValueError, KeyError) as error:
         raise bad_file(path, f"cannot be read as Parquet: {[*str(error).splitlines(), ''][0]}") from None
-    if table is None:
-        raise bad_file(path, f"has {file.metadata.num_rows} rows, at most {_MOST_ROWS} are read")
-    header = [str(name) for name in table.column_names]
-    cells = [list(row) for row in zip(*columns, strict=True)]
     if not cells:
         raise bad_file(path, "holds no jobs")
-    return Rows(path, header, list(range(1, len(cells) + 1)), cells, "row")
-
-
-def _texts_of(arrow: Any, column: Any) -> list[str]:
-    try:
-        values = column.cast(arrow.string()).to_pylist()
-    except arrow.ArrowException:
-        # Lists and the like have no text of their own.
-        values = column.to_pylist()
-    return ["" if value is None else str(value) for value in values]
+    return Rows(path, list(map(str, table.column_names)), list(range(1, len(cells) + 1)), cells, columns, "row")
 
 
 def _is_hostlist(text: str) -> bool:
@@ -422,3 +426,91 @@ def _gpus(text: str, share: float) -> tuple[tuple[tuple[str, float], ...], bool]
     # Where types are told, the number of all stands beside them. Those of ``--gres`` are of each node.
     typed = [match for match in found if match[1]] or found
     return tuple((match[1] or "", float(match[2] or 1)) for match in typed), "=" in text
+
+
+_INTO_LIMIT, _BELOW_A_SECOND = "no run time, time limit used", "run time 0, 1 s used"
+
+# Options, short and long, and the columns that they become.
+_OPTIONS = {
+    "J": "job", "job-name": "job", "uid": "user", "N": "nodes", "nodes": "nodes", "p": "partition",
+    "partition": "partition", "C": "constraint", "constraint": "constraint", "gres": "gres",
+    "ntasks-per-node": "ntasks_per_node", "c": "cpus_per_task", "cpus-per-task": "cpus_per_task",
+    "x": "exclude", "exclude": "exclude", "w": "required", "nodelist": "required",
+    "n": "tasks", "ntasks": "tasks", "t": "limit", "time": "limit",
+}  # fmt: skip
+_EVENT = ("submit", "run", "estimate", "processors", "memory", "exclusive", *dict.fromkeys(_OPTIONS.values()))
+_OPTION = re.compile(r"--([\w-]+)(?:=(\S*))?|-([A-Za-z][\w-]*)\s+(?!-[A-Za-z-])(\S+)")
+
+
+def read_events(path: Path, damage: Damage) -> Workload:
+    """Read the events of the Slurm simulator of UB CCR: a line per submission with the options of ``sbatch``.
+
+    ``-dt 49 -e submit_batch_job | -J job2 -sim-walltime 1201 -t 00:30:00 -n 12 -p normal job.sh``;
+    https://github.com/ubccr-slurm-simulator/slurm_simulator. A job's processors are its tasks times the cores of each.
+    A negative ``-sim-walltime`` is a job that runs into its limit. Raises `BadFileError` if the file cannot be read, or
+    no job is left.
+    """
+    rows: dict[int, tuple[list[str], str]] = {}
+    faults: list[BadFileError] = []
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        event, _, options = line.partition("|")
+        words = event.split()
+        if words and words[0][0] != "#" and words[3:] in ([], ["submit_batch_job"]):
+            try:
+                rows[number] = _event_row(words, options)
+            except ValueError as error:
+                faults.append(bad_file(path, f"line {number}", str(error)))
+    damage.drop(len(faults), faults, left=len(rows))
+    if not rows:
+        raise bad_file(path, "holds no jobs")
+    cells, columns = [row for row, _ in rows.values()], Columns({"processors": "processors"})
+    made = workload_of(Rows(path, _EVENT, list(rows), cells, columns), damage)
+    repairs = Counter(repair for _, repair in rows.values() if repair)
+    return replace(made, repaired=(*repairs.items(), *made.repaired))
+
+
+def _event_row(words: list[str], options: str) -> tuple[list[str], str]:
+    # The cells of a submission, and what of it was repaired.
+    if words[::2] != ["-dt", "-e"]:
+        raise ValueError(f"begins with {shown(' '.join(words))}, must be -dt SECONDS -e submit_batch_job")
+    found = _OPTION.finditer(options)
+    asked = {_OPTIONS.get(match[1] or match[3], match[1] or match[3]): match[2] or match[4] or "" for match in found}
+    if "sim-walltime" not in asked:
+        raise ValueError("has no -sim-walltime")
+    run_s, limit_s = duration_s(asked["sim-walltime"]), duration_s(asked.get("limit", ""), 60.0)
+    repair = _INTO_LIMIT if run_s < 0 else "" if run_s else _BELOW_A_SECOND
+    run_s = limit_s if run_s < 0 else run_s or 1.0
+    tasks, nodes, of_node, of_task = (
+        int(resource_count(asked.get(name, ""), "")) for name in ("tasks", "nodes", "ntasks_per_node", "cpus_per_task")
+    )
+    cores = (tasks or (nodes or 1) * (of_node or 1)) * (of_task or 1)
+    memory = asked.get("mem") or (f"{asked['mem-per-cpu']}c" if "mem-per-cpu" in asked else "")
+    # Nodes of ``--exclusive=user`` are closed to the others, too.
+    alone = "yes" if "exclusive" in asked else ""
+    cells = [words[1], str(run_s), str(limit_s), str(cores), memory, alone]
+    return cells + [asked.get(column, "") for column in _EVENT[6:]], repair
+
+
+_PHILLY = ("jobid", "user", "vc", "status", "submitted", "start", "end", "nodes", "gpus", "nodelist")
+
+
+def read_philly(path: Path, jobs: list[Any], damage: Damage) -> Workload:
+    """Return the jobs of a parsed log of Philly, from the start of a first attempt to the end of the last.
+
+    They are on the nodes of the first attempt. Raises `BadFileError` if no job is left.
+    """
+    rows: dict[int, list[str]] = {}
+    faults: list[BadFileError] = []
+    for number, job in enumerate(jobs):
+        try:
+            attempts = job["attempts"] or [{}]
+            first, detail = attempts[0], attempts[0].get("detail", [])
+            texts = [job["jobid"], *(job.get(key) for key in _PHILLY[1:4]), job["submitted_time"]]
+            texts += [first.get("start_time"), attempts[-1].get("end_time"), len(detail)]
+            texts += [sum(len(one["gpus"]) for one in detail), ",".join(one["ip"] for one in detail)]
+            rows[number] = [str(text or "") for text in texts]
+        except (KeyError, TypeError, AttributeError):
+            fault = "is no job of Philly, must have jobid, submitted_time, attempts"
+            faults.append(bad_file(path, f"job {number}", fault))
+    damage.drop(len(faults), faults, left=len(rows))
+    return workload_of(Rows(path, _PHILLY, list(rows), list(rows.values()), Columns(), "job", -1), damage)
