@@ -21,8 +21,7 @@ from allocopt.simulator.multicore.policies import ACTIONS, Action
 from allocopt.simulator.multicore.simulation import MulticoreSimulation, PlacedJobs
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.irmasim import npb_batch, read_irmasim
-from allocopt.traces.tasks import TaskWorkload
+from allocopt.traces.tasks import TaskWorkload, npb_batch, read_irmasim
 from papers.pages import page_parser, write_lines, write_page
 
 ENERGY_J, MAKESPAN_S = 9_514.0, 490.487

@@ -61,16 +61,9 @@ class Cluster:
 
     Raises `InvalidProblemError` if the nodes are not those of the topology, or a partition names one that is not there.
 
-    Parameters
-    ----------
-    nodes, topology
-        The nodes, in the order of the tree, or forest, of their names.
-    partitions
-        The partitions, the default one first; none for one partition of all nodes.
-    is_exclusive
-        Whether jobs have their nodes alone everywhere.
-    remarks
-        What of the description is odd and was decided, a line each.
+    The nodes are in the order of the tree, or forest, of their names. The default partition is the first one; none is
+    one partition of all nodes. Jobs have their nodes alone everywhere where the cluster is exclusive. Remarks tell what
+    of the description is odd and was decided, a line each.
     """
 
     nodes: tuple[ClusterNode, ...]

@@ -20,16 +20,9 @@ class Part:
 
     Raises `InvalidProblemError` if the count is not positive, or a resource is negative.
 
-    Parameters
-    ----------
-    count
-        Number of them in the part above, at least 1.
-    resources
-        Units of each named resource that one of them has itself, parts below not counted, such as ``{"memory_mb": 1}``.
-    attributes
-        What execution models read, with the unit in the name, such as ``{"clock_ghz": 3.4}``.
-    parts
-        Parts below: the processors of a node, the cores of a processor.
+    Each has so many units of named resources itself, parts below not counted, such as ``{"memory_mb": 1}``; attributes
+    are what execution models read, with the unit in the name, such as ``{"clock_ghz": 3.4}``. Parts below are the
+    processors of a node, the cores of a processor.
     """
 
     count: int = 1
@@ -64,16 +57,9 @@ class Platform:
 
     Raises `InvalidProblemError` if the shapes contradict each other, or a capacity is negative.
 
-    Parameters
-    ----------
-    resources
-        Names of the resources; jobs ask for ``processors`` units of the first one.
-    capacity
-        Units of each resource per node, shape ``(nodes, resources)``; one row for a pool.
-    has_nodes
-        Whether placement is tracked node by node, or only counted.
-    topology, parts
-        How the nodes are connected, and what they are made of in the order of their numbers; None and empty if unknown.
+    Jobs ask for ``processors`` units of the first resource. The capacity is in units of each per node, shape ``(nodes,
+    resources)``, one row for a pool; ``has_nodes`` says whether placement is tracked node by node, or only counted.
+    How the nodes are connected, and what they are made of in the order of their numbers, may be unknown.
     """
 
     resources: tuple[str, ...]

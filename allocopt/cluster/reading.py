@@ -28,14 +28,10 @@ def read_topology(path: Path | str, labels: Sequence[str] = ()) -> NamedTree:
     Raises `BadFileError`, which names the place, if the file cannot be read or makes no tree, `UsageError` if labels
     are given for another format, or one twice.
 
-    Parameters
-    ----------
-    path
-        Slurm's ``topology.conf``, what ``scontrol show topology`` prints, or ``topology.yaml``, of which ``FILE#NAME``
-        chooses a topology; nodes of Kubernetes as ``kubectl get nodes -o json`` or ``-o yaml`` prints them; Flux's
-        resource graphs; ``.graphml``; what ``ibnetdiscover`` prints. ``.gz`` is decompressed.
-    labels
-        For Kubernetes the keys of the labels that name the levels, from the top downwards; none for known ones.
+    The file is Slurm's ``topology.conf``, what ``scontrol show topology`` prints, or ``topology.yaml``, of which
+    ``FILE#NAME`` chooses a topology; nodes of Kubernetes as ``kubectl get nodes -o json`` or ``-o yaml`` prints them;
+    Flux's resource graphs; ``.graphml``; what ``ibnetdiscover`` prints. ``.gz`` is decompressed. For Kubernetes the
+    keys of labels name the levels, from the top downwards; none for known ones.
     """
     found = _found(path, labels)
     if isinstance(found, str):

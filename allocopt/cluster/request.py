@@ -33,19 +33,18 @@ class Constraint:
     @classmethod
     def parse(cls, text: str) -> "Constraint":
         """Parse an expression; raise `InvalidProblemError` for what is none, or counts nodes (``a*2``)."""
-        tokens: list[str] = []
-        at, stripped = 0, text.strip().strip("\"'")
-        while at < len(stripped):
-            match = _TOKEN.match(stripped, at)
-            if match is None:
-                raise _fault(text, f"holds {shown(stripped[at:].strip())}")
-            tokens.append({",": "&"}.get(match[1], match[1]))
-            at = match.end()
-        if counted := next((token for token in tokens if "*" in token), None):
-            raise _fault(text, f"counts nodes in {shown(counted)}, which is not supported")
-        groups, rest = _parsed(tokens, text)
-        if rest:
-            raise _fault(text, f"has {shown(rest[0])} behind its end")
+        stripped = text.strip().strip("\"'")
+        tokens = _TOKEN.findall(stripped)
+        try:
+            if odd := _TOKEN.sub("", stripped).strip():
+                raise ValueError(f"holds {shown(odd)}")
+            if counted := next((token for token in tokens if "*" in token), None):
+                raise ValueError(f"counts nodes in {shown(counted)}, which is not supported")
+            groups, rest = _parsed(tokens)
+            if rest:
+                raise ValueError(f"has {shown(rest[0])} behind its end")
+        except ValueError as error:
+            raise InvalidProblemError("constraint", f"{shown(text)} {error}") from None
         return cls(text, tuple(groups))
 
     def holds(self, features: Collection[str]) -> tuple[bool, ...]:
@@ -53,41 +52,37 @@ class Constraint:
         return tuple(any(needed <= set(features) for needed in group) for group in self.groups)
 
 
-def _parsed(tokens: list[str], text: str) -> tuple[list[frozenset[frozenset[str]]], list[str]]:
-    groups, tokens = _operand(tokens, text)
-    while tokens and tokens[0] in "&|":
+def _parsed(tokens: list[str]) -> tuple[list[frozenset[frozenset[str]]], list[str]]:
+    groups, tokens = _operand(tokens)
+    while tokens and tokens[0] in "&,|":
         sign, *tokens = tokens
-        other, tokens = _operand(tokens, text)
-        if sign == "&":
+        other, tokens = _operand(tokens)
+        if sign != "|":
             groups = [frozenset(one | two for one in mine for two in theirs) for mine in groups for theirs in other]
         elif len(groups) == len(other) == 1:
             groups = [groups[0] | other[0]]
         else:
-            raise _fault(text, "has a list in brackets beside |, must be beside & or alone")
+            raise ValueError("has a list in brackets beside |, must be beside & or alone")
         if sum(map(len, groups)) > _MOST_ALTERNATIVES:
-            raise _fault(text, f"has more than {_MOST_ALTERNATIVES} alternatives")
+            raise ValueError(f"has more than {_MOST_ALTERNATIVES} alternatives")
     return groups, tokens
 
 
-def _operand(tokens: list[str], text: str) -> tuple[list[frozenset[frozenset[str]]], list[str]]:
+def _operand(tokens: list[str]) -> tuple[list[frozenset[frozenset[str]]], list[str]]:
     if not tokens:
-        raise _fault(text, "ends where a feature must follow")
+        raise ValueError("ends where a feature must follow")
     first, *tokens = tokens
     if first in "([":
-        groups, tokens = _parsed(tokens, text)
+        groups, tokens = _parsed(tokens)
         if tokens[:1] != [{"(": ")", "[": "]"}[first]]:
-            raise _fault(text, f"has a {first} that is not closed")
+            raise ValueError(f"has a {first} that is not closed")
         if first == "[":
             # Any of what the list names, but the same for all nodes.
             groups = [frozenset({one}) for group in groups for one in sorted(group, key=sorted)]
         return groups, tokens[1:]
-    if first in "&|)]" or first.startswith("!"):
-        raise _fault(text, f"has {shown(first)} where a feature must stand")
+    if first in "&,|)]" or first.startswith("!"):
+        raise ValueError(f"has {shown(first)} where a feature must stand")
     return [frozenset({frozenset({first})})], tokens
-
-
-def _fault(text: str, fault: str) -> InvalidProblemError:
-    return InvalidProblemError("constraint", f"{shown(text)} {fault}")
 
 
 class OverLimitError(InvalidProblemError):
@@ -96,32 +91,24 @@ class OverLimitError(InvalidProblemError):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a job asks for; the words are those of ``sbatch``.
+    """What a job asks for; the words are those of ``sbatch``. Raises `InvalidProblemError` if a number is out of range.
 
     Parameters
     ----------
-    tasks
-        Number of tasks; None for one a node.
+    tasks, tasks_per_node, cores_per_task
+        Number of tasks, None for one a node; those that a node has at most, and cores of each.
     least_nodes, most_nodes
         Numbers of nodes that it may have; for no most, None.
-    tasks_per_node
-        Tasks that a node has at most.
-    cores_per_task
-        Cores of each task.
     memory_per_node_mib, memory_per_core_mib
         Memory on each node, or for each core of a task; None for the partition's default.
     gpus_per_node, gpus_per_task
         GPUs by type, a fraction where they are shared; an empty type for any.
-    partition
-        Name of the partition; None for the default one.
-    constraint
-        An expression of features, see `Constraint`.
+    partition, constraint
+        Name of the partition, None for the default one, and an expression of features, see `Constraint`.
     excluded, required
         Hostlists of nodes that it must not have, and of those of which it takes all its nodes.
     is_exclusive
         Whether it has its nodes alone.
-
-    Raises `InvalidProblemError` if a number is not in its range.
     """
 
     tasks: int | None = None

@@ -40,9 +40,8 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import get_solver
 from allocopt.traces.applications import Executables, profiled_jobs, read_profiles
 from allocopt.traces.csv_columns import Columns
-from allocopt.traces.irmasim import read_irmasim
 from allocopt.traces.reading import read_workload
-from allocopt.traces.tasks import TaskWorkload
+from allocopt.traces.tasks import TaskWorkload, read_irmasim
 from allocopt.traces.workload import Workload
 
 

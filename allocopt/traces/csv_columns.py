@@ -64,15 +64,10 @@ _UNITS = MappingProxyType(
 class Columns:
     """The meaning of the columns of a table.
 
-    Parameters
-    ----------
-    names
-        The name of the column of each role: job, submit, start, end, run, estimate, nodes, processors, user, state,
-        node_list, gpus, memory, partition, constraint and others that requests have.
-    units
-        The unit of bare numbers by role: ms, s, min, h or d; seconds if not given.
-    delimiter
-        The character between cells; None for the one of ``, ; |`` and tabulator that the first line has most of.
+    Each role has the name of its column: job, submit, start, end, run, estimate, nodes, processors, user, state,
+    node_list, gpus, memory, partition, constraint and others that requests have. Units of bare numbers by role are ms,
+    s, min, h or d; seconds if not given. The delimiter between cells is one character; None for the one of ``, ; |``
+    and tabulator that the first line has most of.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)

@@ -52,17 +52,10 @@ def read_workload(
     is such a table if ``|`` stands in its first line, or its second one rules columns, as ``sacct`` prints them, and
     else the NSA authors' text.
 
-    Parameters
-    ----------
-    path
-        With ``.gz`` after its ending the file is decompressed. Where there is none of that name, the name of a trace
-        that has been fetched (`allocopt.traces.fetch`).
-    columns
-        For a table, which columns mean what where their names do not say; a text as `Columns.parse` takes it.
-    strict
-        Whether a damaged row refuses the file; it is dropped and counted if not.
-    dependencies
-        Whether preceding jobs and think times are read where a format has them (columns 17 and 18 of SWF).
+    With ``.gz`` after its ending the file is decompressed. Where there is none of that name, it is the name of a trace
+    that has been fetched (`allocopt.traces.fetch`). ``columns`` tells which columns of a table mean what where their
+    names do not say; a text as `Columns.parse` takes it. A damaged row refuses a ``strict`` file, or else is dropped
+    and counted. ``dependencies`` are preceding jobs and think times, where a format has them.
     """
     columns = Columns.parse(columns) if isinstance(columns, str) else columns
     path = _file_of(Path(path))

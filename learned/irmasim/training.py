@@ -21,8 +21,7 @@ from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES
 from allocopt.simulator.multicore.simulation import MulticoreSchedule
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
-from allocopt.traces.irmasim import npb_batch, read_irmasim
-from allocopt.traces.tasks import TaskWorkload
+from allocopt.traces.tasks import TaskWorkload, npb_batch, read_irmasim
 from learned.rl.training import A2cSettings, DeclaredTraining, PgSettings, Trained, option
 from learned.rl.workers import Learner, Stateful, Workers
 from learned.weights import Card, load_weights, two_layers

@@ -34,8 +34,7 @@ from allocopt.errors import UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME, Action
 from allocopt.simulator.multicore.simulation import MulticoreSchedule, MulticoreSimulation
 from allocopt.simulator.multicore.state import Execution, ExecutionKind, new_simulation
-from allocopt.traces.irmasim import npb_batch, read_irmasim
-from allocopt.traces.tasks import TaskWorkload
+from allocopt.traces.tasks import TaskWorkload, npb_batch, read_irmasim
 
 DRAWN_JOBSETS, DRAWN_JOBS = 16, 100  # job sets drawn by the seed of a reset where none are given, and jobs of each
 

@@ -15,8 +15,7 @@ from allocopt.simulator.multicore.policies import ACTIONS
 from allocopt.simulator.multicore.simulation import MulticoreSchedule
 from allocopt.simulator.multicore.state import Execution
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.irmasim import read_irmasim
-from allocopt.traces.tasks import TaskWorkload
+from allocopt.traces.tasks import TaskWorkload, read_irmasim
 
 LATER_SHARING = 0.6
 """In IRMaSim's later code, with which its statistics were made."""
