@@ -21,21 +21,23 @@ from allocopt.errors import BadFileError, InvalidProblemError
 CPU = Part(2, {"caches": 1}, parts=(Part(8, {"cores": 1}, {"clock_ghz": 2.4}),))
 NODE = Part(3, {"memory_mb": 64_000}, parts=(CPU, Part(4, {"gpus": 1})))
 THIN = Part(2, {"cores": 16})
+TREE = FatTree(2, 3, 4)
 
 
-def test_a_pool_counts_processors_only() -> None:
-    pool = Platform.pool(12)
-    assert (pool.resources, pool.size, pool.total.tolist()) == (("processors",), 12, [12])
-    assert not pool.has_nodes
-    assert not pool.is_shared
-
-
-def test_whole_nodes_come_from_a_number_or_a_topology() -> None:
-    tree = FatTree(2, 3, 4)
-    for nodes, topology in ((24, None), (tree, tree)):
-        platform = Platform.whole_nodes(nodes)
-        assert (platform.resources, platform.size, platform.capacity.shape) == (("nodes",), 24, (24, 1))
-        assert (platform.has_nodes, platform.is_shared, platform.topology) == (True, False, topology)
+@pytest.mark.parametrize(
+    ("platform", "resource", "shape", "has_nodes"),
+    [
+        (Platform.pool(24), "processors", (1, 1), False),
+        (Platform.whole_nodes(24), "nodes", (24, 1), True),
+        (Platform.whole_nodes(TREE), "nodes", (24, 1), True),
+    ],
+)
+def test_pools_and_whole_nodes_have_one_resource(
+    platform: Platform, resource: str, shape: tuple[int, int], has_nodes: bool
+) -> None:
+    assert (platform.resources, platform.size, platform.total.tolist()) == ((resource,), 24, [24])
+    assert (platform.capacity.shape, platform.has_nodes, platform.is_shared) == (shape, has_nodes, False)
+    assert platform.topology in (None, TREE)
 
 
 def test_nodes_of_parts_are_counted_in_the_order_of_their_numbers() -> None:
@@ -103,10 +105,7 @@ def test_what_a_platform_is_made_of_cannot_be_changed() -> None:
         (lambda: Platform(("cores",), np.array([[1, 2]])), r"has shape \(1, 2\)"),
         (lambda: Platform(("cores",), np.array([4])), r"has shape \(1,\)"),
         (lambda: Platform(("cores",), np.array([[4], [-1]])), "must not be negative"),
-        (
-            lambda: Platform(("nodes",), np.array([[1]]), topology=FatTree(1, 1, 4)),
-            "connects 4 nodes, .* has 1",
-        ),
+        (lambda: Platform(("nodes",), np.array([[1]]), topology=FatTree(1, 1, 4)), "connects 4 nodes, .* has 1"),
         (lambda: Part(0), "has count 0, must be at least 1"),
         (lambda: Part(1, {"gpus": -2}), "has -2 units of 'gpus'"),
     ],

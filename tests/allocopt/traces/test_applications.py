@@ -125,12 +125,6 @@ def test_a_job_of_an_application_without_profile_is_named() -> None:
         profiled_jobs(workload, WORKFLOWS)
 
 
-@pytest.mark.parametrize(("cell", "known"), [("-1", -1), ("-7", -1), ("0", 0), ("12", 12)])
-def test_column_14_is_the_executable(tmp_path: Path, cell: str, known: int) -> None:
-    (tmp_path / "log.swf").write_text(f"1 0 -1 60 4 -1 -1 4 60 -1 1 5 -1 {cell} -1 -1 -1 -1\n")
-    assert read_workload(tmp_path / "log.swf").executables.tolist() == [known]
-
-
 TABLE = """
 [[application]]
 executable = 7
