@@ -190,10 +190,7 @@ class Cluster:
         return found
 
     def partition(self, name: str | None) -> Partition | None:
-        """Return the partition of a name, for None the default one; None where there are no partitions.
-
-        Raises `InvalidProblemError` if there is none of that name.
-        """
+        """Return the partition of a name, for None the default one; None where there are no partitions."""
         if not self.partitions:
             return None
         if name is None:

@@ -41,10 +41,7 @@ def expand_hostlist(text: str) -> list[str]:
 
 
 class HostlistExpander:
-    """Expands the hostlists of one description, which together name no more nodes than any cluster has.
-
-    Names are counted before any is written out: a few bytes can stand for more than a memory holds.
-    """
+    """Expands the hostlists of one description, which together name no more nodes than any cluster has."""
 
     def __init__(self) -> None:
         self._left = LARGEST_CLUSTER

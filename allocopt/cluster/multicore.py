@@ -1,7 +1,4 @@
-"""Multicore machines: clusters of nodes, whose processors have cores that share memory channels, and power.
-
-What is out of range is refused with `InvalidProblemError`.
-"""
+"""Multicore machines: clusters of nodes, whose processors have cores that share memory channels, and power."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields

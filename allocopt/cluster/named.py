@@ -134,10 +134,7 @@ class NamedTree:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A switch as a description names it, with its nodes or the switches below it.
-
-    ``place`` is where it is described, such as ``line 3``.
-    """
+    """A switch as a description names it, at a place such as ``line 3``, with its nodes or the switches below it."""
 
     name: str
     nodes: tuple[str, ...] = ()
@@ -146,10 +143,7 @@ class Switch:
 
 
 def placed_tree(places: Mapping[str, tuple[str, ...]]) -> NamedTree:
-    """Make the tree of nodes each of which has a place, the names of the groups that it is in from the top downwards.
-
-    Places are of one length. Errors are those of `tree_of_switches`.
-    """
+    """Make the tree of nodes by their places, names of groups from the top downwards, as many for each node."""
     held: dict[tuple[str, ...], list[str]] = {}
     for node, place in places.items():
         held.setdefault(place, []).append(node)

@@ -143,11 +143,7 @@ class Request:
         return cls(None, nodes, nodes, cores_per_task=0, is_exclusive=True)
 
     def on(self, cluster: Cluster) -> "ClusterRequest":
-        """Return the request in the numbers of a cluster.
-
-        Raises `InvalidProblemError` if the cluster has no such partition, node or type of GPU, nodes are no hostlist,
-        or it never fits there; `OverLimitError` if its partition lets no job have as many nodes.
-        """
+        """Return the request in the numbers of a cluster; raise `InvalidProblemError` if it never fits there."""
         partition = cluster.partition(self.partition)
         is_exclusive = self.is_exclusive or cluster.is_exclusive or (partition is not None and partition.is_exclusive)
         masks = self._masks(cluster, partition)

@@ -35,10 +35,7 @@ _KEYS = {
 
 
 def slurm_topology(text: str, path: Path) -> NamedTree:
-    """Return the topology in the text of a ``topology.conf``, that of trees or that of blocks.
-
-    ``Nodes=ALL`` means the nodes of the ``slurm.conf`` beside it. Errors are those of `read_topology`.
-    """
+    """Return the topology in the text of a ``topology.conf``, that of trees or that of blocks."""
     reader, switches = ConfReader(path), []
     lines = list(reader.lines(path, text))
     kinds = {_kind(line): line for line in lines}
@@ -76,10 +73,7 @@ def slurm_topology(text: str, path: Path) -> NamedTree:
 
 
 def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
-    """Write a ``topology.conf`` of blocks where they are enforced, else of switches from the leaves upwards.
-
-    Raises `BadFileError` if the file cannot be written, or would not be read again because of the name of a node.
-    """
+    """Write a ``topology.conf`` of blocks where they are enforced, else of switches from the leaves upwards."""
     used: set[str] = set()
     # With the first node below each, by which the trees of a forest keep their order.
     lines: list[tuple[int, str]] = []
@@ -242,10 +236,7 @@ _KINDS = {
 
 
 def slurm_yaml_topology(obj: object, path: Path, name: str | None = None) -> NamedTree:
-    """Return the topology of a name from a parsed ``topology.yaml``, or else the cluster's default or the first.
-
-    Rings and toruses are groups that no job leaves. Errors are those of `read_topology`.
-    """
+    """Return the topology of a name from a parsed ``topology.yaml``, or else the cluster's default or the first."""
     names = validated(_NamesModel, obj, path).root
     chosen = name or next((one.topology for one in names if one.cluster_default), names[0].topology)
     index = next((index for index, one in enumerate(names) if one.topology == chosen), None)

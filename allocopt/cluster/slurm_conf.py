@@ -104,10 +104,7 @@ class ConfReader:
     characters: int = 0
 
     def lines(self, path: Path, text: str, only: str | tuple[str, ...] = "", above: int = 0) -> Iterator[ConfLine]:
-        """Yield the lines of a text, those of included files in place, whose first key begins with one of ``only``.
-
-        Raises `BadFileError` if a line is not all pairs or has a key twice, or what is included is too much.
-        """
+        """Yield the lines of a text, those of included files in place, whose first key begins with one of ``only``."""
         self.files, self.characters = self.files + 1, self.characters + len(text)
         if self.files > MOST_FILES or self.characters > MOST_CHARACTERS:
             fault = f"what is included has more than {MOST_FILES} files or {MOST_CHARACTERS} characters"
@@ -177,11 +174,7 @@ _GPU = re.compile(r"gpu(?::((?!-)[^:()\s]*[^:()\s\d][^:()\s]*))?(?::(\d{1,9}))?(
 
 
 def slurm_cluster(texts: Mapping[Path, str]) -> Cluster:
-    """Return the cluster of the texts of some files, of whose topology nothing is known.
-
-    They are those of ``slurm.conf`` and ``gres.conf``, or what ``scontrol show node`` and ``show partition`` print.
-    Raises `BadFileError` that names file, line and fault, `InvalidProblemError` if no node takes jobs.
-    """
+    """Return the cluster of the texts of files, or of what ``scontrol show`` prints, without a topology."""
     expander = HostlistExpander()
     lines = [line for path, text in texts.items() for line in _lines(path, text, expander)]
     settings = {key: line for line in lines for key in line.values if key in SETTINGS}

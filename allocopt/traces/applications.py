@@ -161,10 +161,7 @@ def asax_queue(
 
 
 def queue_workload(queue: tuple[QueuedJob, ...], name: str = "asax-queue") -> Workload:
-    """Return the queue as a workload for schedulers that give every job cores of its own.
-
-    Its executables are the paper's workflows, numbered from 1 in the order of `APPLICATIONS`; others get 0.
-    """
+    """Return the queue as a workload; its executables are the paper's workflows from 1 on, others get 0."""
     numbers = defaultdict(int, {application: number for number, application in enumerate(APPLICATIONS, 1)})
     return Workload(
         name,
@@ -179,10 +176,7 @@ def queue_workload(queue: tuple[QueuedJob, ...], name: str = "asax-queue") -> Wo
 
 @dataclass(frozen=True, slots=True)
 class Executable:
-    """An application; a sequential stage of its profile keeps one core busy, however many cores the job has.
-
-    Raises `InvalidProblemError` if the profile is not one (`check_profile`).
-    """
+    """An application; a sequential stage of its profile keeps one core busy, however many cores the job has."""
 
     name: str
     profile: tuple[Stage, ...]
@@ -205,10 +199,7 @@ WORKFLOWS: Executables = MappingProxyType(
 
 
 def profiled_jobs(workload: Workload, executables: Executables) -> tuple[QueuedJob, ...]:
-    """Return the jobs of a workload with the profiles of their applications, in its order.
-
-    Raises `InvalidProblemError`, which names the job, if its application has no profile.
-    """
+    """Return the jobs of a workload, in its order, with the profiles of their applications."""
     jobs = []
     columns = ("ids", "executables", "processors", "submit", "run", "estimate")
     rows = zip(*(getattr(workload, column).tolist() for column in columns), strict=True)

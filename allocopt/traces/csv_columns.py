@@ -130,10 +130,7 @@ class Columns:
         return "nodes" if "nodes" in found and "processors" not in self.names else "processors"
 
     def find(self, path: Path, header: Sequence[str]) -> dict[str, tuple[int, float]]:
-        """Return the number of each role's column and its unit in seconds, MiB or ones.
-
-        Raises `BadFileError` if a column that is named, or one that is needed, is not there.
-        """
+        """Return the number of each role's column and its unit in seconds, MiB or ones."""
         there = {plain_name(name): number for number, name in reversed(list(enumerate(header)))}
         found = {}
         for role, known in _ROLES.items():

@@ -59,10 +59,7 @@ class TraceSource:
 
     @classmethod
     def known(cls, name: str, url: str | None = None, sha256: str | None = None) -> "TraceSource":
-        """Return a source of `SOURCES`, or any other whose address and checksum are given.
-
-        Raises `UsageError` if the name is no file name, or is unknown and address or checksum is missing.
-        """
+        """Return a source of `SOURCES`, or any other whose address and checksum are given."""
         if not name or name.startswith(".") or set(name) & set("/\\\0"):
             raise UsageError(f"{name!r} is no name for a trace")
         known = SOURCES.get(name) or cls(name, "", "")
@@ -73,10 +70,7 @@ class TraceSource:
         return found
 
     def fetch(self, folder: Path | None = None) -> Path:
-        """Return the file of the trace in a folder (see `cached_trace`); fetch it if it is missing or damaged.
-
-        Raises `BadFileError` if it cannot be fetched or has another checksum; then nothing is kept.
-        """
+        """Return the file of the trace in a folder (see `cached_trace`); fetch it if it is missing or damaged."""
         there = cached_trace(self.name, folder)
         # A file that was cut, by a full disk for instance, is fetched again.
         with suppress(BadFileError):

@@ -81,10 +81,7 @@ class Gamma:
 
 @dataclass(frozen=True, slots=True)
 class LublinModel:
-    """Parameters of the model; their names in the paper and its program stand in parentheses.
-
-    Raises `UsageError` if a share is not within 0 .. 1, or a distribution lies mostly beyond its greatest value.
-    """
+    """Parameters of the model; their names in the paper and its program stand in parentheses."""
 
     # Share of jobs of one processor (SerialProb), and of those whose size is rounded to a power of two (Pow2Prob).
     serial: float = 0.244
@@ -157,10 +154,7 @@ class LublinModel:
         return np.exp(_at_most(self.longest_log_gap, lambda: self.gap.drawn(jobs, rng)))
 
     def arrival_times(self, gaps_s: FloatArray) -> FloatArray:
-        """Return arrival times in whole seconds from midnight, where `draw_gaps` has drawn the gaps before them.
-
-        Time runs faster where the daily cycle has more arrivals.
-        """
+        """Return arrival times in whole seconds from midnight of jobs with some gaps before them."""
         day_s = _BUCKETS * _BUCKET_S
         days, within = np.divmod(np.cumsum(gaps_s), day_s)
         passed_s = np.append(0.0, np.cumsum(self.bucket_weights())) * _BUCKET_S
@@ -183,10 +177,7 @@ class LublinModel:
 def lublin_workload(
     jobs: int, processors: int, rng: np.random.Generator, model: LublinModel | None = None, name: str = "lublin"
 ) -> Workload:
-    """Draw a workload of the model of Lublin and Feitelson from midnight on, in whole seconds; estimates are run times.
-
-    Raises `UsageError` if there is no job to draw, or the machine is too small: the default model needs 10 processors.
-    """
+    """Draw a workload of the model from midnight on, in whole seconds; estimates are run times."""
     if jobs < 1:
         raise UsageError(f"the number of jobs is {jobs}, must be at least 1")
     model = LublinModel() if model is None else model

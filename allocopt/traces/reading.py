@@ -22,10 +22,7 @@ _TAKEN_FOR_NSA = (
 
 
 def format_of(path: Path) -> TraceFormat:
-    """Return the format of a file by its ending: ``.swf``, Batsim's ``.json``, the NSA authors' ``.txt``; also ``.gz``.
-
-    Raises `UsageError` if no format has this ending.
-    """
+    """Return the format of a file to be written, by its ending; also before ``.gz``."""
     name = path.name.removesuffix(".gz")
     for ending in _FORMATS:
         if name.endswith(ending):

@@ -194,10 +194,7 @@ class Row(NamedTuple):
 
 
 def rows_of(path: Path, workload: Workload) -> Iterator[Row]:
-    """Return the jobs of a workload as rows, in its order.
-
-    Raises `BadFileError`, which names the file to be written, if there are no jobs or one could not be read again.
-    """
+    """Return the jobs of a workload as rows, in its order; raise `BadFileError` if one could not be read again."""
     if not len(workload):
         raise bad_file(path, "cannot be written: the workload holds no jobs")
     # An integer: as floats, 2^53 and 2^53 + 1 would be the same.

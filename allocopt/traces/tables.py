@@ -495,10 +495,7 @@ _PHILLY = ("jobid", "user", "vc", "status", "submitted", "start", "end", "nodes"
 
 
 def read_philly(path: Path, jobs: list[Any], damage: Damage) -> Workload:
-    """Return the jobs of a parsed log of Philly, from the start of a first attempt to the end of the last.
-
-    They are on the nodes of the first attempt. Raises `BadFileError` if no job is left.
-    """
+    """Return the jobs of a parsed log of Philly, from the start of a first attempt to the end of the last."""
     rows: dict[int, list[str]] = {}
     faults: list[BadFileError] = []
     for number, job in enumerate(jobs):

@@ -238,10 +238,7 @@ _SPAN_S = 120.0
 
 
 def npb_batch(jobs: int, rng: np.random.Generator, span_s: float = _SPAN_S) -> TaskWorkload:
-    """Draw a batch of serial jobs, each a benchmark of Table IV, submitted uniformly within a span in seconds.
-
-    Raises `UsageError` if there is not at least one job, or the span is negative.
-    """
+    """Draw serial jobs, each a benchmark of Table IV, submitted uniformly within a span in seconds."""
     if jobs < 1 or not span_s >= 0:
         raise UsageError(f"a batch has at least 1 job, and a span that is not negative, not {jobs} in {span_s:g} s")
     drawn = rng.integers(len(TABLE_FOUR), size=jobs)

@@ -46,11 +46,7 @@ class Table:
     def read(
         cls, path: Path, columns: Mapping[str, tuple[int, str]], fewest: int, damage: Damage, *, has_more: bool = True
     ) -> "Table":
-        """Read a file, plain or compressed (``.gz``), of at least so many columns, or exactly as many.
-
-        Lines that do not hold what they should are dropped. Raises `BadFileError`, which names line and column, if
-        there are no others.
-        """
+        """Read a file of at least so many columns, or exactly as many; damaged lines are dropped."""
         text = read_text(path)
         # Split at line ends of any system, and nowhere else.
         lines = (text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text).split("\n")
@@ -76,10 +72,7 @@ class Table:
         return self.numbers(column).astype(np.int64)
 
     def texts(self, column: int) -> list[str] | None:
-        """Return the texts of a column behind those of numbers, counted from 1; None where the first row has none.
-
-        Rows that end before it have an empty one.
-        """
+        """Return the texts of a column behind those of numbers, counted from 1; None where the first row has none."""
         rows = filter(_holds_numbers, self.lines)
         if len(next(rows).split()) < column:
             return None

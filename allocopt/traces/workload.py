@@ -157,10 +157,7 @@ class Workload:
         return [*counted, f"{self.name}: the trace's own machine has size {self.machine_processors}, this one {size}"]
 
     def in_nodes(self, processors_per_node: int) -> "Workload":
-        """Return the workload in whole nodes: each job's processors divided and rounded up, and the machine's down.
-
-        Raises `UsageError` if the number of processors per node is not positive.
-        """
+        """Return the workload in whole nodes: each job's processors divided and rounded up, and the machine's down."""
         if processors_per_node < 1:
             raise UsageError(f"there are {processors_per_node} processors per node, must be at least 1")
         machine = None if self.machine_processors is None else self.machine_processors // processors_per_node
