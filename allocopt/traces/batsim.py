@@ -14,7 +14,7 @@ from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import FileModel, first_fault, validated
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.writing import compact_json, write_text
-from allocopt.traces.records import Damage, Records, TraceFormat, rows_of
+from allocopt.traces.records import Damage, TraceFormat, rows_of, runnable_jobs
 from allocopt.traces.tables import read_philly
 from allocopt.traces.workload import Workload
 
@@ -86,17 +86,18 @@ class Batsim(TraceFormat):
         run = np.array([delays[job.profile] for job in jobs])
         walltime = np.array([job.walltime for job in jobs])
         missing = walltime == _NO_WALLTIME
-        records = Records(
+        return runnable_jobs(
             path,
             lambda row, place, fault: bad_file(path, f"jobs[{kept[row][0]}].{_FIELDS[place]}", fault),
-            np.array([job.id for job in jobs], dtype=np.int64),
-            np.array([job.subtime for job in jobs]),
-            run,
-            np.array([job.res for job in jobs], dtype=np.int64),
-            np.where(missing, run, walltime),
+            damage,
             {RUN_USED: missing},
+            model.nb_res,
+            ids=np.array([job.id for job in jobs], dtype=np.int64),
+            submit=np.array([job.subtime for job in jobs]),
+            run=run,
+            processors=np.array([job.res for job in jobs], dtype=np.int64),
+            estimate=np.where(missing, run, walltime),
         )
-        return records.workload(damage, model.nb_res)
 
     def write(self, path: Path, workload: Workload) -> None:
         # Every run time becomes a profile of type ``delay``, every estimate a walltime.

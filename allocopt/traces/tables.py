@@ -25,7 +25,7 @@ from allocopt.files.cells import LARGEST, duration_s, instant_s, memory_mib, res
 from allocopt.files.faults import bad_file, printable, shown
 from allocopt.files.reading import lines_of, read_bytes, read_text
 from allocopt.traces.csv_columns import Columns, plain_name
-from allocopt.traces.records import Damage, Records
+from allocopt.traces.records import Damage, runnable_jobs
 from allocopt.traces.workload import UNKNOWN_USER, Workload
 
 RUN_USED = "no time limit, run time used"
@@ -250,26 +250,27 @@ def workload_of(rows: Rows, damage: Damage) -> Workload:
     listed = ["" if " " in text else text for text in rows.texts("node_list")]
     lists = {text: _is_hostlist(text) for text in set(listed)}
     requests, not_understood = rows.requests(nodes, processors)
-    made = Records(
+    made = runnable_jobs(
         rows.path,
         rows.error,
-        ids,
-        submit - submit.min(),
-        run,
-        np.ceil((nodes if size == "nodes" else processors).round(6)).astype(np.int64),
-        np.where(estimate > 0, estimate, run),
+        damage,
         {
             RUN_USED: estimate <= 0,
             NUMBERED: numbered,
             _NO_NODES: np.array([not lists[text] for text in listed]),
             **not_understood,
         },
-        rows.users(),
+        ids=ids,
+        submit=submit - submit.min(),
+        run=run,
+        processors=np.ceil((nodes if size == "nodes" else processors).round(6)).astype(np.int64),
+        estimate=np.where(estimate > 0, estimate, run),
+        users=rows.users(),
         names=np.array(names, dtype=np.object_),
         requests=requests,
         recorded_start=np.where(start >= submit, start, np.nan) - submit.min(),
         recorded_nodes=np.array([text if lists[text] else "" for text in listed], dtype=np.object_),
-    ).workload(damage)
+    )
     made = made.subset(slice(None), float(made.submit.min()))
     return replace(made, dropped=(*(count for count in left_out.items() if count[1]), *made.dropped))
 

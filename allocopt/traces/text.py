@@ -22,7 +22,7 @@ from allocopt.files.cells import LARGEST
 from allocopt.files.faults import bad_file, printable, shown
 from allocopt.files.reading import read_text
 from allocopt.files.writing import write_text
-from allocopt.traces.records import Damage, Number, Records, Row, TraceFormat, plain, rows_of
+from allocopt.traces.records import Damage, Number, Row, TraceFormat, plain, rows_of, runnable_jobs
 from allocopt.traces.workload import NO_JOB, UNKNOWN_EXECUTABLE, UNKNOWN_USER, Workload
 
 # Keys of columns that hold integers.
@@ -171,29 +171,30 @@ class Swf(TraceFormat):
             think = np.where(preceding == NO_JOB, 0.0, np.maximum(table.numbers("think"), 0.0))
         processors = np.where(asks, requested, table.integers("allocated"))
         requests, nodes = _of_metacentrum(table, processors)
-        records = Records(
-            path,
-            table.error,
-            table.integers("job"),
-            submit,
-            run,
-            processors,
-            np.where(estimates, requested_time, run),
-            {ALLOCATED_USED: ~asks, RUN_USED: ~estimates},
-            # Archive files have other negative numbers than -1 where nothing is known.
-            np.maximum(table.integers("user"), UNKNOWN_USER),
-            preceding,
-            think,
-            np.maximum(table.integers("executable"), UNKNOWN_EXECUTABLE),
-            requests=requests,
-            recorded_start=np.where(wait >= 0, submit + wait, np.nan),
-            recorded_nodes=nodes,
-        )
         # Real headers say more behind the number, such as the batch partition's share, or something else altogether.
         found = re.match(r"\d+(?=\s|$)", swf_header(table.lines).get("MaxProcs", ""), re.ASCII)
         if found and float(found.group()) > LARGEST:
             raise bad_file(path, "MaxProcs", f"is {shown(found.group())}, must be at most 2^53")
-        return records.workload(damage, int(found.group()) or None if found else None)
+        return runnable_jobs(
+            path,
+            table.error,
+            damage,
+            {ALLOCATED_USED: ~asks, RUN_USED: ~estimates},
+            int(found.group()) or None if found else None,
+            ids=table.integers("job"),
+            submit=submit,
+            run=run,
+            processors=processors,
+            estimate=np.where(estimates, requested_time, run),
+            # Archive files have other negative numbers than -1 where nothing is known.
+            users=np.maximum(table.integers("user"), UNKNOWN_USER),
+            executables=np.maximum(table.integers("executable"), UNKNOWN_EXECUTABLE),
+            preceding=preceding,
+            think_s=think,
+            requests=requests,
+            recorded_start=np.where(wait >= 0, submit + wait, np.nan),
+            recorded_nodes=nodes,
+        )
 
     def write(self, path: Path, workload: Workload) -> None:
         notes = (f"workload {workload.name}, times in seconds, unknown values -1", *workload.remarks())
@@ -255,8 +256,11 @@ class Nsa(TraceFormat):
 
     def read(self, path: Path, damage: Damage) -> Workload:
         table = Table.read(path, _NSA_COLUMNS, 4, damage, has_more=False)
-        ids, run, nodes = table.integers("job"), table.numbers("run"), table.integers("nodes")
-        return Records(path, table.error, ids, table.numbers("submit"), run, nodes, run, {}).workload(damage)
+        submit, run = table.numbers("submit"), table.numbers("run")
+        ids, nodes = table.integers("job"), table.integers("nodes")
+        return runnable_jobs(
+            path, table.error, damage, {}, ids=ids, submit=submit, run=run, processors=nodes, estimate=run
+        )
 
     def write(self, path: Path, workload: Workload) -> None:
         lines = (f"{row.job}  {row.submit}  {row.run}  {row.processors}\n" for row in rows_of(path, workload))
