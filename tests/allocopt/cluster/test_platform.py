@@ -1,6 +1,7 @@
 """Platforms, and the files that describe them."""
 
 import json
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -150,15 +151,7 @@ nodes = [{ type = "small" }]
 
 
 def own() -> dict[str, Any]:
-    """Return a small file of our own format."""
-    return {
-        "format": "allocopt-platform",
-        "version": 1,
-        "name": "p",
-        "processors": {"k": {"cores": 4, "clock_ghz": 3.4, "contention": dict(CONSTANTS)}},
-        "nodes": {"n": {"processors": ["k"]}},
-        "clusters": [{"name": "c", "nodes": [{"type": "n", "count": 2}]}],
-    }
+    return tomllib.loads(TOML)
 
 
 def irmasim() -> dict[str, Any]:
@@ -176,7 +169,7 @@ def written(folder: Path, obj: object, name: str = "platform.json") -> Path:
     return path
 
 
-def test_our_own_toml_is_read(tmp_path: Path) -> None:
+def test_our_own_toml_is_read_and_so_is_json_that_fits_the_schema(tmp_path: Path) -> None:
     machine = read_machine(written(tmp_path, TOML, "platform.toml"))
     nodes = list(machine.nodes())
     assert [cluster.name for cluster in machine.clusters] == ["first", "second"]
@@ -188,13 +181,10 @@ def test_our_own_toml_is_read(tmp_path: Path) -> None:
     assert fast.power == PowerConstants(6.14, 5.59, 0.28, 0.5)
     assert machine.cores == 20
     assert machine.platform().capacity[:, 0].tolist() == [8, 8, 2, 2]
-
-
-def test_json_of_ours_is_the_same_and_fits_the_schema(tmp_path: Path) -> None:
     jsonschema.validate(own(), _json_schema("platform"))
-    machine = read_machine(written(tmp_path, own()))
-    assert [node.name for node in machine.nodes()] == ["n-1", "n-2"]
-    assert next(machine.processors()).bandwidth == 32000
+    assert read_machine(f"{written(tmp_path, own())}#two clusters") == machine
+    without = changed(own(), "processors.fast.bandwidth_mb_s", None)
+    assert next(read_machine(written(tmp_path, without)).processors()).bandwidth == 32_000
 
 
 def changed(obj: dict[str, Any], path: str, value: object) -> dict[str, Any]:
@@ -207,22 +197,22 @@ def changed(obj: dict[str, Any], path: str, value: object) -> dict[str, Any]:
     return obj
 
 
-MANY = [{"type": "n", "count": 1_000_000}] * 9
+MANY = [{"type": "small", "count": 1_000_000}] * 9
 PLATFORM = "<platform>{}</platform>".format
 
 
 CHANGED: list[tuple[Callable[[], dict[str, Any]], str, Any, str]] = [
-    (own, "processors.k.cores", 0, "processors.k.cores: is 0, must be greater than or equal to 1"),
-    (own, "processors.k.clock", 1, "processors.k.clock: is an unknown key"),
-    (own, "processors.k.contention.b", 1, "processors.k.contention.b: is 1, must be less than 0"),
-    (own, "nodes.n.processors", ["x"], "has processor 'x', there is none; there are k"),
-    (own, "clusters.0.nodes.0.type", "x", "type 'x' is not among the types of nodes: n"),
+    (own, "processors.fast.cores", 0, "processors.fast.cores: is 0, must be greater than or equal to 1"),
+    (own, "processors.fast.clock", 1, "processors.fast.clock: is an unknown key"),
+    (own, "processors.fast.contention.b", 1, "processors.fast.contention.b: is 1, must be less than 0"),
+    (own, "nodes.twin.processors", ["x"], "has processor 'x', there is none; there are fast, slow"),
+    (own, "clusters.1.nodes.0.type", "x", "type 'x' is not among the types of nodes: twin, small"),
     (own, "clusters.0.nodes.0.names", ["a"], "has 1 names for 2 nodes"),
     (own, "clusters.0.nodes.0.names", ["a", "a"], "has two nodes called 'a'"),
     (own, "version", 2, "version: is 2, this program reads version 1"),
-    (own, "processors.k.clock_ghz", 1e-300, "clock_ghz x operations_per_cycle is 1e-300, must be from 1e-09 to 1e"),
-    (own, "processors.k.power", {"core_w": 1e300, "processor_w": 1}, "k: power: core_w is 1e.300, must be from 0"),
-    (own, "clusters.0.nodes", MANY, "has 9000000 nodes, must be at most 1000000"),
+    (own, "processors.fast.clock_ghz", 1e-300, "clock_ghz x operations_per_cycle is 1e-300, must be from 1e-09 to 1e"),
+    (own, "processors.fast.power", {"core_w": 1e300, "processor_w": 1}, "fast: power: core_w is 1e.300, must be from"),
+    (own, "clusters.1.nodes", MANY, "has 9000003 nodes, must be at most 1000000"),
     (irmasim, "processor", {}, "processor: type 'k' is not in the file; types = FOLDER names the folder"),
     (irmasim, "processor.k.clock_rate", -1, "processor.k: clock_rate: is -1, must be greater than 0"),
     (irmasim, "processor.k.dd", None, "processor.k: has b, c, da, db, dc, but no dd"),
@@ -269,8 +259,7 @@ def test_a_file_that_describes_no_platform_is_told_in_one_line(
     assert name in str(raised.value)
 
 
-def test_the_only_platform_of_a_file_may_be_named_and_no_other(tmp_path: Path) -> None:
-    assert read_machine(f"{written(tmp_path, own())}#p").cores == 8
+def test_no_other_than_the_only_platform_of_a_file_may_be_named(tmp_path: Path) -> None:
     for path in (written(tmp_path, own()), written(tmp_path, TOML, "a.toml"), written(tmp_path, "<a/>", "a.xml")):
         with pytest.raises(BadFileError, match="'q' cannot be chosen"):
             read_machine(f"{path}#q")
