@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 from xml.etree import ElementTree
 
-from pydantic import Field
+from pydantic import AliasPath, Field
 
 from allocopt.cluster.irmasim import IDLE_SHARE
 from allocopt.cluster.multicore import Cluster, ContentionConstants, Machine, Node, PowerConstants, Processor
@@ -213,13 +213,9 @@ class _IrmasimSockets(_IrmasimModel):
     number: Annotated[int, Field(ge=1, le=_MOST_SOCKETS)] = 1
 
 
-class _IrmasimMemory(_IrmasimModel):
-    capacity: _Positive
-
-
 class _IrmasimNode(_IrmasimModel):
     processors: Annotated[list[_IrmasimSockets], Field(min_length=1)]
-    memory: _IrmasimMemory | None = None
+    memory_gb: Annotated[_Positive | None, Field(validation_alias=AliasPath("memory", "capacity"))] = None
 
 
 class _IrmasimProcessor(_IrmasimModel):
@@ -299,7 +295,7 @@ class _Library:
         kind = self.find("node", nodes.type, _IrmasimNode)
         Machine.check_size(1, sum(entry.number for entry in kind.processors))
         parts = tuple(part for entry in kind.processors for part in [self.processor(entry.type)] * entry.number)
-        memory = None if kind.memory is None else kind.memory.capacity * _MB_PER_GB
+        memory = None if kind.memory_gb is None else kind.memory_gb * _MB_PER_GB
         return _Group(nodes.id or nodes.type, parts, memory, nodes.number)
 
     def processor(self, name: str) -> Processor:
