@@ -14,7 +14,16 @@ from xml.etree import ElementTree
 from pydantic import AliasPath, Field
 
 from allocopt.cluster.irmasim import IDLE_SHARE
-from allocopt.cluster.multicore import Cluster, ContentionConstants, Machine, Node, PowerConstants, Processor
+from allocopt.cluster.multicore import (
+    MOST_CORES,
+    Cluster,
+    ContentionConstants,
+    Machine,
+    Node,
+    PowerConstants,
+    Processor,
+)
+from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import bad_file, memory_faults_named, problem_faults_named, shown
 from allocopt.files.models import FileModel, Text, check_header, validated
 from allocopt.files.reading import parse_json, read_text, read_toml
@@ -142,12 +151,18 @@ class _Group:
         return (Node(name, self.processors, self.memory_mb) for name in names)
 
 
+def _check_size(nodes: int, processors: int) -> None:
+    # Counted before any node is written out: a few bytes may ask for more than a memory holds.
+    for name, count, most in (("nodes", nodes, _MOST), ("processors", processors, MOST_CORES)):
+        if count > most:
+            raise InvalidProblemError("platform", f"has {count} {name}, must be at most {most}")
+
+
 def _clusters_of(named: Iterable[tuple[str, list[_Group]]]) -> list[Cluster]:
     clusters = list(named)
     groups = [group for _, inside in clusters for group in inside]
-    # Counted before any node is written out: a few bytes may ask for more than a memory holds.
     n_processors = sum(group.count * len(group.processors) for group in groups)
-    Machine.check_size(sum(group.count for group in groups), n_processors)
+    _check_size(sum(group.count for group in groups), n_processors)
     return [Cluster(name, tuple(chain.from_iterable(one.nodes() for one in inside))) for name, inside in clusters]
 
 
@@ -293,7 +308,7 @@ class _Library:
 
     def group(self, nodes: _IrmasimNodes) -> _Group:
         kind = self.find("node", nodes.type, _IrmasimNode)
-        Machine.check_size(1, sum(entry.number for entry in kind.processors))
+        _check_size(1, sum(entry.number for entry in kind.processors))
         parts = tuple(part for entry in kind.processors for part in [self.processor(entry.type)] * entry.number)
         memory = None if kind.memory_gb is None else kind.memory_gb * _MB_PER_GB
         return _Group(nodes.id or nodes.type, parts, memory, nodes.number)
@@ -367,7 +382,7 @@ def _clusters(root: ElementTree.Element, path: Path) -> Iterator[Cluster]:
                 raise bad_file(path, f"cluster {shown(element.get('id', 'cluster'))}", fault)
             numbers[-1].append(range(first, last + 1))
     count = sum(len(part) for parts in numbers for part in parts)
-    Machine.check_size(count, count)
+    _check_size(count, count)
     for element, parts in zip(elements, numbers, strict=True):
         prefix, suffix = element.get("prefix", ""), element.get("suffix", "")
         nodes = [_host(path, element, f"{prefix}{number}{suffix}") for number in chain.from_iterable(parts)]

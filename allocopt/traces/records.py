@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import islice, starmap
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -162,35 +162,34 @@ class Row(NamedTuple):
     executable: int
 
 
+_WRITTEN = {
+    "ids": "id",
+    "submit": "submit time",
+    "run": "run time",
+    "processors": "number of processors",
+    "estimate": "estimate",
+    "users": "user",
+    "preceding": "preceding job",
+    "think_s": "think time",
+    "executables": "executable",
+}
+"""Columns of a workload in the order of `Row`, with what each holds."""
+
+
 def rows_of(path: Path, workload: Workload) -> Iterator[Row]:
     """Return the jobs of a workload as rows, in its order; raise `BadFileError` if one could not be read again."""
     if not len(workload):
         raise bad_file(path, "cannot be written: the workload holds no jobs")
     # An integer: as floats, 2^53 and 2^53 + 1 would be the same.
     most = int(LARGEST)
-    columns: dict[str, IntArray | FloatArray] = {
-        "id": workload.ids,
-        "submit time": workload.submit,
-        "run time": workload.run,
-        "number of processors": workload.processors,
-        "estimate": workload.estimate,
-        "user": workload.users,
-        "think time": workload.think_s,
-        "executable": workload.executables,
-    }
-    for what, values in columns.items():
-        wrong = (values < -most) | (values > most)
-        if wrong.any():
-            job = int(np.argmax(wrong))
+    for column, what in _WRITTEN.items():
+        values = getattr(workload, column)
+        for job in np.flatnonzero((values < -most) | (values > most))[:1].tolist():
             fault = f"its {what} is {values[job]}, must be within 2^53 of 0"
             raise bad_file(path, f"cannot be written: job {workload.ids[job]}", fault)
-    integers = (workload.ids, workload.processors, workload.users, workload.preceding, workload.executables)
-    ids, processors, users, preceding, executables = (values.tolist() for values in integers)
-    seconds = (workload.submit, workload.run, workload.estimate, workload.think_s)
-    submit, run, estimate, think = map(plain, seconds)
-    return map(Row, ids, submit, run, processors, estimate, users, preceding, think, executables)
+    return starmap(Row, zip(*(plain(getattr(workload, column)) for column in _WRITTEN), strict=True))
 
 
-def plain(seconds: FloatArray) -> list[Number]:
-    """Return seconds as numbers of Python, integers where they are whole."""
-    return [int(value) if value.is_integer() else value for value in seconds.tolist()]
+def plain(values: IntArray | FloatArray) -> list[Number]:
+    """Return numbers of Python, integers where they are whole."""
+    return [int(value) if float(value).is_integer() else value for value in values.tolist()]
