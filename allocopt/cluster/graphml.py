@@ -19,7 +19,6 @@ from allocopt.cluster.named import NamedTree, Switch, placed_tree, tree_of_switc
 from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import bad_file
 from allocopt.files.reading import read_text
-from allocopt.files.writing import write_text
 
 if TYPE_CHECKING:
     from allocopt.cluster.cluster import Cluster
@@ -49,11 +48,6 @@ def read_graphml(path: Path) -> "NamedTree | Cluster":
 
         return grug_cluster(nx.DiGraph(graph), path)
     return tree_of_graph(graph)
-
-
-def write_graphml(path: Path, cluster: NamedTree) -> None:
-    """Write a cluster as a GraphML file; errors as in `write_topology`."""
-    write_text(path, "\n".join(nx.generate_graphml(graph_of(cluster))) + "\n")
 
 
 def tree_of_graph(graph: Graph) -> NamedTree:

@@ -12,6 +12,7 @@ from allocopt.errors import UsageError
 from allocopt.files.csv_rows import csv_rows, number_at_least_0
 from allocopt.files.faults import bad_file, memory_faults_named, problem_faults_named, shown
 from allocopt.files.reading import parse_json, read_text, read_yaml
+from allocopt.files.writing import write_text
 
 ALONE = "what nodes have is told nowhere: jobs have them alone"
 _NODES = re.compile(
@@ -172,9 +173,11 @@ def write_topology(path: Path, cluster: NamedTree) -> None:
 
             write_slurm_topology(path, cluster)
         case ".graphml":
-            from allocopt.cluster.graphml import write_graphml
+            import networkx as nx
 
-            write_graphml(path, cluster)
+            from allocopt.cluster.graphml import graph_of
+
+            write_text(path, "\n".join(nx.generate_graphml(graph_of(cluster))) + "\n")
         case _:
             raise UsageError(f"{path} must end in .conf or .graphml")
 

@@ -49,9 +49,8 @@ class _Published(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Application:
-    """A workflow of the paper."""
-
+class _Application:
+    # A workflow of the paper.
     name: str
     # Cores of its jobs.
     sizes: tuple[int, ...]
@@ -93,22 +92,22 @@ class Application:
 
 _APPLICATIONS = (
     # I/O-intensive; nine stages, grouped into two parallel and two sequential ones.
-    Application(
+    _Application(
         "montage", _SIZES, ((_P, 0.3, 0.5), (_S, 0.2, 0.4), (_P, 0.3, 0.5), (_S, 0.2, 0.4)),
         (_Published(0.35, 0.04, 45, 10), _Published(0.32, 0.04, 33, 7), _Published(0.29, 0.04, 21, 5)),
     ),
     # Compute-intensive; one parallel stage, then a sequential one.
-    Application(
+    _Application(
         "blast", _SIZES, ((_P, 0.97, 0.05), (_S, 0.03, 0.05)),
         (_Published(0.71, 0.21, 96, 44), _Published(0.72, 0.22, 95, 45), _Published(0.70, 0.21, 91, 42)),
     ),
     # I/O- and network-intensive; two sequential and two parallel stages.
-    Application(
+    _Application(
         "statistics", _SIZES, ((_S, 0.25, 0.3), (_P, 0.25, 0.4), (_S, 0.25, 0.3), (_P, 0.25, 0.4)),
         (_Published(0.69, 0.10, 26, 5), _Published(0.70, 0.10, 16, 1), _Published(0.72, 0.10, 10, 1)),
     ),
     # Data- and compute-intensive; a sequential stage that fills the memory, then a parallel one.
-    Application(
+    _Application(
         "synthetic", _SIZES[1:], ((_S, 0.01, 0.2), (_P, 0.99, 0.05)),
         (_Published(0.49, 0.15, 99, 95), _Published(0.50, 0.15, 99, 93), _Published(0.48, 0.14, 99, 92)),
     ),

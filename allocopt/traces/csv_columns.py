@@ -94,9 +94,21 @@ class Columns:
         or unit, `BadFileError` if the file cannot be read or is not a mapping.
         """
         if text.endswith(".toml"):
-            return cls._read(Path(text))
-        names: dict[str, str] = {}
-        units: dict[str, str] = {}
+            path, read = Path(text), read_toml(Path(text))
+            unknown = set(read) - {"columns", "units", "delimiter"}
+            if unknown:
+                raise bad_file(path, f"key {shown(min(unknown))} is unknown; keys are columns, units, delimiter")
+            names, units, delimiter = read.get("columns", {}), read.get("units", {}), read.get("delimiter")
+            for key, table in (("columns", names), ("units", units)):
+                if not isinstance(table, dict) or not all(isinstance(value, str) for value in table.values()):
+                    raise bad_file(path, key, "must be a table of texts")
+            if not isinstance(delimiter, str | None):
+                raise bad_file(path, "delimiter", "must be a text of one character")
+            try:
+                return cls(names, units, delimiter)
+            except UsageError as error:
+                raise bad_file(path, str(error)) from None
+        names, units = {}, {}
         for part in text.split(","):
             role, equals, column = part.partition("=")
             if not equals or not column:
@@ -106,23 +118,6 @@ class Columns:
             if colon:
                 units[role.strip()] = unit.strip()
         return cls(names, units)
-
-    @classmethod
-    def _read(cls, path: Path) -> "Columns":
-        read = read_toml(path)
-        unknown = set(read) - {"columns", "units", "delimiter"}
-        if unknown:
-            raise bad_file(path, f"key {shown(min(unknown))} is unknown; keys are columns, units, delimiter")
-        names, units, delimiter = read.get("columns", {}), read.get("units", {}), read.get("delimiter")
-        for key, table in (("columns", names), ("units", units)):
-            if not isinstance(table, dict) or not all(isinstance(value, str) for value in table.values()):
-                raise bad_file(path, key, "must be a table of texts")
-        if not isinstance(delimiter, str | None):
-            raise bad_file(path, "delimiter", "must be a text of one character")
-        try:
-            return cls(names, units, delimiter)
-        except UsageError as error:
-            raise bad_file(path, str(error)) from None
 
     def size(self, found: Mapping[str, object]) -> str:
         """Return the role that says how large a job is: its nodes where they are known and processors are not named."""

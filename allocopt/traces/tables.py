@@ -59,9 +59,7 @@ _Reader = Callable[[str, float], float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """Rows of a table."""
-
+class _Rows:
     path: Path
     header: Sequence[str]  # names of the columns
     numbers: list[int]  # of the rows in the file, not in succession where a cell holds an end of a line
@@ -76,17 +74,13 @@ class Rows:
         object.__setattr__(self, "places", self.columns.find(self.path, self.header))
 
     def texts(self, role: str) -> list[str]:
-        """Return the cells of a role; empty ones where no column has it."""
         if role not in self.places:
             return [""] * len(self.cells)
         column = self.places[role][0]
         return [cells[column].strip() for cells in self.cells]
 
     def value(self, row: int, role: str, read: _Reader, otherwise: float | None = None) -> float:
-        """Return the value of a cell, an empty one where no column has the role.
-
-        A cell that cannot be read has the value ``otherwise``; a `BadFileError` names it where there is none.
-        """
+        # A cell that cannot be read has the value ``otherwise``, or is a fault where there is none.
         column, unit = self.places.get(role, (-1, 1.0))
         try:
             return read("" if column < 0 else self.cells[row][column].strip(), unit)
@@ -96,16 +90,14 @@ class Rows:
             raise self.error(row, role, str(error)) from None
 
     def error(self, row: int, role: str, fault: str) -> BadFileError:
-        """Return an error that names the file, the row and the column."""
         name = self.header[self.places[role][0]].strip() if role in self.places else role
         return bad_file(self.path, f"{self.place} {self.numbers[row]}", f"{name} {fault}")
 
-    def only(self, kept: Sequence[int]) -> "Rows":
-        """Return the rows that are kept."""
+    def only(self, kept: Sequence[int]) -> "_Rows":
         return replace(self, numbers=[self.numbers[row] for row in kept], cells=[self.cells[row] for row in kept])
 
-    def without_steps(self) -> "Rows":
-        """Return the rows without those of job steps, such as ``4711.batch``."""
+    def without_steps(self) -> "_Rows":
+        # Steps are such as ``4711.batch``.
         jobs = self.texts("job")
         named = [job for job in jobs if job]
         if named and all(job.endswith(".0") and _PLAIN.fullmatch(job[:-2]) for job in named):
@@ -120,7 +112,7 @@ class Rows:
         return kept
 
     def job(self, row: int, size: str) -> tuple[float, ...]:
-        """Return start, run time, estimate, nodes and processors of a job, of which one is its size."""
+        # Start, run time, estimate, nodes and processors, of which one is the job's size.
         # A job without a start or an end has no run time: NaN becomes 0, and the job is dropped.
         if "run" in self.places:
             start, run = self.value(row, "start", instant_s, math.nan), self.value(row, "run", duration_s)
@@ -134,7 +126,6 @@ class Rows:
         return start, run, self.value(row, "estimate", duration_s), nodes, processors
 
     def users(self) -> IntArray:
-        """Return the number of each job's user."""
         users = self.texts("user")
         if all(_PLAIN.fullmatch(name) for name in users):
             return np.array([int(name) for name in users], dtype=np.int64)
@@ -143,7 +134,7 @@ class Rows:
         return np.array([known.get(name, UNKNOWN_USER) for name in users], dtype=np.int64)
 
     def ids(self) -> tuple[IntArray, list[str], BoolArray]:
-        """Give every job a number of its own; return all, the names of others, and which ids had a number in them."""
+        # A number of its own for every job, the names of those whose id is none, and which ids had a number in them.
         jobs = self.texts("job")
         first = {job: row for row, job in reversed(list(enumerate(jobs)))}
         plain = [_PLAIN.fullmatch(job) is not None for job in jobs]
@@ -156,7 +147,7 @@ class Rows:
         return ids, ["" if owned[row] else printable(job) for row, job in enumerate(jobs)], numbered
 
     def requests(self, nodes: FloatArray, processors: FloatArray) -> tuple[Any, dict[str, BoolArray]]:
-        """Return what the jobs ask for, and which rows have what is not understood, by a reason."""
+        # What the jobs ask for, and which rows have what is not understood, by a reason.
         requests, bad = np.full(len(self.cells), None), np.zeros(len(self.cells), dtype=np.bool_)
         if not {"nodes", *_REQUESTED} & self.places.keys():
             return requests, {}
@@ -218,8 +209,7 @@ class Rows:
         )
 
 
-def workload_of(rows: Rows, damage: Damage) -> Workload:
-    """Return the jobs of a table; see `read_csv_workload`."""
+def _workload_of(rows: _Rows, damage: Damage) -> Workload:
     rows = rows.without_steps()
     size = rows.columns.size(rows.places)
     kept: list[int] = []
@@ -290,7 +280,7 @@ def read_csv_workload(path: Path, damage: Damage, columns: Columns | None = None
     """
     columns = columns or Columns()
     if path.name.endswith(".parquet"):
-        return workload_of(_parquet_rows(path, columns), damage)
+        return _workload_of(_parquet_rows(path, columns), damage)
     lines = lines_of(read_text(path))
     if not lines:
         raise bad_file(path, "is empty, must begin with the names of its columns")
@@ -299,18 +289,18 @@ def read_csv_workload(path: Path, damage: Damage, columns: Columns | None = None
     rows = _rows_of_width(path, lines, columns) if of_width else _rows_of_cells(path, lines, columns, damage)
     if not rows.cells:
         raise bad_file(path, "holds no jobs")
-    return workload_of(rows, damage)
+    return _workload_of(rows, damage)
 
 
-def _rows_of_width(path: Path, lines: list[str], columns: Columns) -> Rows:
+def _rows_of_width(path: Path, lines: list[str], columns: Columns) -> _Rows:
     # A table for eyes, as ``sacct`` prints it: the second line rules its columns.
     spans = [match.span() for match in re.finditer("-+", lines[1])]
     texts = [[line[begin:end].strip() for begin, end in spans] for line in lines]
     numbers = [number for number, line in enumerate(lines, 1) if number > 2 and line.strip()]
-    return Rows(path, texts[0], numbers, [texts[number - 1] for number in numbers], columns, before=2)
+    return _Rows(path, texts[0], numbers, [texts[number - 1] for number in numbers], columns, before=2)
 
 
-def _rows_of_cells(path: Path, lines: list[str], columns: Columns, damage: Damage) -> Rows:
+def _rows_of_cells(path: Path, lines: list[str], columns: Columns, damage: Damage) -> _Rows:
     delimiter = columns.delimiter or max(_DELIMITERS, key=lines[0].count)
     # Slurm does not quote.
     is_slurm = delimiter == "|"
@@ -340,7 +330,7 @@ def _rows_of_cells(path: Path, lines: list[str], columns: Columns, damage: Damag
     except csv.Error as error:
         raise bad_file(path, f"line {reader.line_num}", f"is not a row of cells: {error}") from None
     damage.drop(len(faults), faults, left=len(rows))
-    return Rows(path, header, numbers, rows, columns, before=1)
+    return _Rows(path, header, numbers, rows, columns, before=1)
 
 
 def _aligned(cells: list[str], header: list[str], places: dict[str, tuple[int, float]]) -> list[str]:
@@ -380,7 +370,7 @@ def _job_number(text: str, _: float) -> float:
     return 0.0
 
 
-def _parquet_rows(path: Path, columns: Columns) -> Rows:
+def _parquet_rows(path: Path, columns: Columns) -> _Rows:
     try:
         arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
@@ -405,7 +395,7 @@ def _parquet_rows(path: Path, columns: Columns) -> Rows:
         raise bad_file(path, f"cannot be read as Parquet: {[*str(error).splitlines(), ''][0]}") from None
     if not cells:
         raise bad_file(path, "holds no jobs")
-    return Rows(path, list(map(str, table.column_names)), list(range(1, len(cells) + 1)), cells, columns, "row")
+    return _Rows(path, list(map(str, table.column_names)), list(range(1, len(cells) + 1)), cells, columns, "row")
 
 
 def _is_hostlist(text: str) -> bool:
@@ -465,7 +455,7 @@ def read_events(path: Path, damage: Damage) -> Workload:
     if not rows:
         raise bad_file(path, "holds no jobs")
     cells, columns = [row for row, _ in rows.values()], Columns({"processors": "processors"})
-    made = workload_of(Rows(path, _EVENT, list(rows), cells, columns), damage)
+    made = _workload_of(_Rows(path, _EVENT, list(rows), cells, columns), damage)
     repairs = Counter(repair for _, repair in rows.values() if repair)
     return replace(made, repaired=(*repairs.items(), *made.repaired))
 
@@ -511,4 +501,4 @@ def read_philly(path: Path, jobs: list[Any], damage: Damage) -> Workload:
             fault = "is no job of Philly, must have jobid, submitted_time, attempts"
             faults.append(bad_file(path, f"job {number}", fault))
     damage.drop(len(faults), faults, left=len(rows))
-    return workload_of(Rows(path, _PHILLY, list(rows), list(rows.values()), Columns(), "job", -1), damage)
+    return _workload_of(_Rows(path, _PHILLY, list(rows), list(rows.values()), Columns(), "job", -1), damage)

@@ -31,9 +31,7 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
-    """Columns of numbers of a file."""
-
+class _Table:
     path: Path
     # All lines of the file, those of damaged rows empty; lines that are blank or begin with ``;`` hold no numbers.
     lines: list[str]
@@ -45,8 +43,7 @@ class Table:
     @classmethod
     def read(
         cls, path: Path, columns: Mapping[str, tuple[int, str]], fewest: int, damage: Damage, *, has_more: bool = True
-    ) -> "Table":
-        """Read a file of at least so many columns, or exactly as many; damaged lines are dropped."""
+    ) -> "_Table":
         text = read_text(path)
         # Split at line ends of any system, and nowhere else.
         lines = (text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text).split("\n")
@@ -64,22 +61,18 @@ class Table:
         return cls(path, lines, columns, values)
 
     def numbers(self, column: str) -> FloatArray:
-        """Return the values of a column, shape ``(rows,)``."""
         return self.values[:, list(self.columns).index(column)]
 
     def integers(self, column: str) -> IntArray:
-        """Return the values of a column of integers, shape ``(rows,)``."""
         return self.numbers(column).astype(np.int64)
 
     def texts(self, column: int) -> list[str] | None:
-        """Return the texts of a column behind those of numbers, counted from 1; None where the first row has none."""
-        rows = filter(_holds_numbers, self.lines)
-        if len(next(rows).split()) < column:
+        # Those behind the columns of numbers, counted from 1; none where the first row has none.
+        if len(next(filter(_holds_numbers, self.lines)).split()) < column:
             return None
         return ["".join(line.split()[column - 1 : column]) for line in filter(_holds_numbers, self.lines)]
 
     def error(self, row: int, column: str, fault: str) -> BadFileError:
-        """Return an error that names the file, the line of a row, and the column."""
         # Lines are counted only now: a long file that is right pays nothing for it.
         line = [number for number, line in enumerate(self.lines, 1) if _holds_numbers(line)][row]
         number, name = self.columns[column]
@@ -160,7 +153,7 @@ class Swf(TraceFormat):
 
     def read(self, path: Path, damage: Damage) -> Workload:
         columns = {**_COLUMNS, **(_PRECEDENCE if self._dependencies else {})}
-        table = Table.read(path, columns, 18, damage)
+        table = _Table.read(path, columns, 18, damage)
         run = table.numbers("run")
         requested, requested_time = table.integers("requested"), table.numbers("requested_time")
         asks, estimates = requested > 0, requested_time > 0
@@ -204,7 +197,7 @@ class Swf(TraceFormat):
 
 
 def _of_metacentrum(
-    table: Table, processors: IntArray
+    table: _Table, processors: IntArray
 ) -> tuple[NDArray[np.object_], NDArray[np.object_]] | tuple[None, None]:
     listed, asked = table.texts(19), table.texts(21)
     if listed is None or asked is None:
@@ -255,7 +248,7 @@ class Nsa(TraceFormat):
     """The text format of the NSA paper's authors: whole nodes, and no estimates, for which the run times stand."""
 
     def read(self, path: Path, damage: Damage) -> Workload:
-        table = Table.read(path, _NSA_COLUMNS, 4, damage, has_more=False)
+        table = _Table.read(path, _NSA_COLUMNS, 4, damage, has_more=False)
         submit, run = table.numbers("submit"), table.numbers("run")
         ids, nodes = table.integers("job"), table.integers("nodes")
         return runnable_jobs(
