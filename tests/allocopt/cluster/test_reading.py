@@ -325,29 +325,6 @@ def test_a_hash_sign_chooses_a_topology_only_in_the_names_of_yaml_files(tmp_path
     assert topology_file("site.yaml") == (Path("site.yaml"), None)
 
 
-@pytest.mark.parametrize(
-    ("text", "nodes"),
-    [
-        (
-            "# a comment with SwitchName=no Nodes=none\r\n"
-            "switchname=s1 NODES=n[1-2] LinkSpeed=100 # n3\r\n"
-            '   SwitchName = s2   Nodes = "n3, n4"\r\n'
-            "\r\n"
-            "SWITCHNAME=top switches=s[1-2]",
-            ["n1", "n2", "n3", "n4"],
-        ),
-        (
-            "SwitchName=s1 \\\n  Nodes=n1,\\\n        n[2-3],\\  # more\n  n4\nSwitchName=s2 Nodes=n5\n",
-            ["n1", "n2", "n3", "n4", "n5"],
-        ),
-        ("# ends with a backslash \\\nSwitchName=s1 Nodes=n1\n", ["n1"]),
-    ],
-    ids=["any case, comments, quotes, line ends", "a list over lines", "a comment does not go on"],
-)
-def test_lines_are_spelled_as_slurm_takes_them(tmp_path: Path, text: str, nodes: list[str]) -> None:
-    assert list(conf(tmp_path, text).nodes) == nodes
-
-
 def test_empty_keys_stand_for_nothing(tmp_path: Path) -> None:
     cluster = conf(tmp_path, "SwitchName=s1 Nodes=n1 Switches=\nSwitchName=s2 Nodes= LinkSpeed=5\n")
     assert cluster.nodes == ("n1",)
@@ -458,16 +435,22 @@ def written_trees(draw: st.DrawFn) -> tuple[str, list[list[str]]]:
     """Draw a file of two levels of switches in odd spelling, and the nodes of each leaf."""
     count = iter(range(1000))
     leaves = [[f"n{next(count):03d}" for _ in range(draw(st.integers(1, 4)))] for _ in range(draw(st.integers(1, 6)))]
-    spell = st.sampled_from([str, str.lower, str.upper])
-    joints = st.sampled_from([",", ",\\\n", ",\\ \n  "])
+    spell, spaced = st.sampled_from([str, str.lower, str.upper]), st.sampled_from(["{}={}", " {} = {}"])
+    joints = st.sampled_from([",", ",\\\n", ",\\ \n  ", ",\\  # more\n        "])
+    ends = st.sampled_from(["", " # end", " # SwitchName=no Nodes=none", " LinkSpeed=1", "  ", "\n# ends so \\"])
     lines = [
-        f"{draw(spell)('SwitchName')}=leaf{number} {draw(spell)('Nodes')}="
-        f"{fold_hostlist(nodes) if draw(st.booleans()) else draw(joints).join(nodes)}"
-        f"{draw(st.sampled_from(['', ' # end', ' LinkSpeed=1', '  ']))}"
+        draw(spaced).format(draw(spell)("SwitchName"), f"leaf{number} ")
+        + draw(spaced).format(
+            draw(spell)("Nodes"),
+            draw(st.sampled_from(["{}", '"{}"'])).format(fold_hostlist(nodes))
+            if draw(st.booleans())
+            else draw(joints).join(nodes),
+        )
+        + draw(ends)
         for number, nodes in enumerate(leaves)
     ]
     lines.append(f"SwitchName=root Switches={fold_hostlist(f'leaf{number}' for number in range(len(leaves)))}")
-    return "\n".join(lines), leaves
+    return draw(st.sampled_from(["\n", "\r\n", "\n\n"])).join(lines), leaves
 
 
 @given(written_trees())
