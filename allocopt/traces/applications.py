@@ -50,14 +50,11 @@ class _Published(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Application:
-    # A workflow of the paper.
     name: str
-    # Cores of its jobs.
-    sizes: tuple[int, ...]
+    sizes: tuple[int, ...]  # cores of its jobs
     # Kind, share of the time and share of I/O of each stage, in order.
     stages: tuple[tuple[StageKind, float, float], ...]
-    # Its lines of Table 2, one for each of `CLUSTER_SIZES`.
-    published: tuple[_Published, ...]
+    published: tuple[_Published, ...]  # its lines of Table 2, one for each of `CLUSTER_SIZES`
 
     def runtime_s(self, cores: int, cluster: int = 64) -> float:
         """Return the run time alone on so many cores, in seconds."""

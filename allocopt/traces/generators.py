@@ -90,8 +90,7 @@ class LublinModel:
     log2_least: float = 0.8
     # How far below that of the machine it becomes rarer (UHi - UMed), usually 1.5 to 3.5.
     log2_below_machine: float = 2.5
-    # Share of parallel jobs below that place (UProb).
-    smaller: float = 0.86
+    smaller: float = 0.86  # share of parallel jobs below that place (UProb)
     # Natural logarithm of the run time in seconds: the two parts of a hyper-gamma distribution (a1 b1 a2 b2).
     short_run: Gamma = Gamma(4.2, 0.94)
     long_run: Gamma = Gamma(312.0, 0.03)

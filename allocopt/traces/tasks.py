@@ -38,10 +38,8 @@ class TaskWorkload:
     """
 
     name: str
-    # Distinct names of the jobs.
-    names: tuple[str, ...]
-    # Submit times in seconds, not negative.
-    submit: FloatArray
+    names: tuple[str, ...]  # distinct names of the jobs
+    submit: FloatArray  # submit times in seconds, not negative
     # Different nodes that the tasks of a job are put on, at least 1, and its tasks, at least one for each of these; all
     # nodes but the last get equally many.
     nodes: IntArray
@@ -52,10 +50,8 @@ class TaskWorkload:
     # Memory that each task takes, and data that it reads from and writes to memory, in MB.
     memory_mb: FloatArray
     volume_mb: FloatArray
-    # Run time in seconds as the user estimated it, positive.
-    estimate: FloatArray
-    # What each job runs, for reports; empty where it is not known.
-    applications: tuple[str, ...] = field(default=())
+    estimate: FloatArray  # run time in seconds as the user estimated it, positive
+    applications: tuple[str, ...] = field(default=())  # what each job runs, for reports; empty where it is not known
 
     def __post_init__(self) -> None:
         n = len(self.names)

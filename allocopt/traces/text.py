@@ -37,8 +37,7 @@ class _Table:
     lines: list[str]
     # By key, the number of each column that is read, counted from 1, and its name.
     columns: Mapping[str, tuple[int, str]]
-    # These columns, in this order, shape ``(rows, columns)``.
-    values: FloatArray
+    values: FloatArray  # these columns, in this order, shape ``(rows, columns)``
 
     @classmethod
     def read(
