@@ -26,11 +26,15 @@ _MIB = {"": 1.0, "KB": 1 / 1024, "MB": 1.0, "MIB": 1.0, "GB": 1024.0, "GIB": 102
 
 
 # Vertices have many keys that say nothing of what fits where.
+class _Metadata(FileModel, extra="ignore"):
+    type: str
+    size: Annotated[float, Field(ge=0, lt=2**40)] = 1
+    unit: str = ""
+    path: Annotated[str, Field(validation_alias=AliasPath("paths", "containment"))] = ""
+
+
 class _Vertex(FileModel, extra="ignore"):
-    type: Annotated[str, Field(validation_alias=AliasPath("metadata", "type"))]
-    size: Annotated[float, Field(ge=0, lt=2**40, validation_alias=AliasPath("metadata", "size"))] = 1
-    unit: Annotated[str, Field(validation_alias=AliasPath("metadata", "unit"))] = ""
-    path: Annotated[str, Field(validation_alias=AliasPath("metadata", "paths", "containment"))] = ""
+    metadata: _Metadata
 
 
 class _JsonGraph(FileModel, extra="ignore"):
@@ -51,11 +55,11 @@ def flux_cluster(obj: object, path: Path) -> Cluster:
 
     def pieces() -> Iterator[_Piece]:
         for number, vertex in enumerate(validated(_JsonGraph, obj, path).vertices):
-            place = f"graph.nodes[{number}]"
-            if not vertex.path.startswith("/"):
+            about, place = vertex.metadata, f"graph.nodes[{number}]"
+            if not about.path.startswith("/"):
                 raise bad_file(path, place, "has no path of containment, must be such as /cluster0/rack0/node0")
-            amount = vertex.size * _unit(vertex.unit, path, place)
-            yield _Piece(tuple(vertex.path.strip("/").split("/")), vertex.type, amount, place)
+            amount = about.size * _unit(about.unit, path, place)
+            yield _Piece(tuple(about.path.strip("/").split("/")), about.type, amount, place)
 
     return _cluster(pieces(), path)
 

@@ -59,10 +59,14 @@ _POWERS = {"": 1.0, "m": 1e-3, "k": 1e3} | {
 
 
 # Keys that are not known are left alone: the objects of Kubernetes have many.
+class _Metadata(FileModel, extra="ignore"):
+    name: Annotated[str, Field(min_length=1)]
+    labels: Annotated[dict[str, str], Field(default_factory=dict)]
+
+
 class _Node(FileModel, extra="ignore"):
     kind: Literal["Node"] = "Node"
-    name: Annotated[str, Field(min_length=1, validation_alias=AliasPath("metadata", "name"))]
-    labels: Annotated[dict[str, str], Field(default_factory=dict, validation_alias=AliasPath("metadata", "labels"))]
+    metadata: _Metadata
     is_cordoned: Annotated[bool, Field(validation_alias=AliasPath("spec", "unschedulable"))] = False
     held: Annotated[
         dict[str, str | int], Field(default_factory=dict, validation_alias=AliasPath("status", "allocatable"))
@@ -86,17 +90,17 @@ def kubernetes_cluster(obj: object, path: Path, labels: Sequence[str] = ()) -> C
         obj = {"items": [obj]}
     nodes = validated(_NodeList, obj, path).items
     # No job runs on a control plane; where all nodes are of it, as in tests on one machine, jobs do.
-    workers = [node for node in nodes if not any(role in node.labels for role in CONTROL_PLANE)] or nodes
+    workers = [node for node in nodes if not any(role in node.metadata.labels for role in CONTROL_PLANE)] or nodes
     open_nodes = [node for node in workers if not node.is_cordoned]
-    keys = list(labels) or [key for key in KNOWN_LABELS if all(key in node.labels for node in workers)]
+    keys = list(labels) or [key for key in KNOWN_LABELS if all(key in node.metadata.labels for node in workers)]
     if not keys:
-        there = sorted({key for node in workers for key in node.labels if key not in NOT_NETWORK})
+        there = sorted({key for node in workers for key in node.metadata.labels if key not in NOT_NETWORK})
         fault = f"none of the labels of a network topology that are known is on all nodes; there are {', '.join(there)}"
         raise bad_file(path, "items", f"{fault}: choose from the top downwards with --labels")
-    placed = [node for node in open_nodes if all(key in node.labels for key in keys)]
+    placed = [node for node in open_nodes if all(key in node.metadata.labels for key in keys)]
     if not placed:
         raise bad_file(path, "items", f"none of the {len(nodes)} nodes has the labels {', '.join(keys)}")
-    name, count = Counter(node.name for node in placed).most_common(1)[0]
+    name, count = Counter(node.metadata.name for node in placed).most_common(1)[0]
     if count > 1:
         raise bad_file(path, "items", f"node {name!r} is given twice")
     remarks = [f"levels from the top downwards: {', '.join(keys)}"]
@@ -107,21 +111,21 @@ def kubernetes_cluster(obj: object, path: Path, labels: Sequence[str] = ()) -> C
     ):
         remarks += [f"nodes {what} left out: {left_out}"] * bool(left_out)
     is_told = any(node.held for node in placed)
-    tree = placed_tree({one.name: tuple(one.labels[key] for key in keys) for one in placed})
+    tree = placed_tree({one.metadata.name: tuple(one.metadata.labels[key] for key in keys) for one in placed})
     return Cluster.of([_cluster_node(node, path) for node in placed], tree, is_exclusive=not is_told, remarks=remarks)
 
 
 def _cluster_node(node: _Node, path: Path) -> ClusterNode:
-    amounts = {key: _amount(text, f"node {node.name!r}: {key}", path) for key, text in node.held.items()}
-    kind = next((node.labels[key] for key in GPU_LABELS if key in node.labels), "")
+    amounts = {key: _amount(text, f"node {node.metadata.name!r}: {key}", path) for key, text in node.held.items()}
+    kind = next((node.metadata.labels[key] for key in GPU_LABELS if key in node.metadata.labels), "")
     gpus = round(sum(amount for key, amount in amounts.items() if key in GPU_RESOURCES))
     memory = amounts.get("memory")
     return ClusterNode(
-        node.name,
+        node.metadata.name,
         amounts.get("cpu", 1.0),
         None if memory is None else int(memory / 2**20),
         {kind: gpus} if gpus else {},
-        frozenset(f"{key}={value}" for key, value in node.labels.items()),
+        frozenset(f"{key}={value}" for key, value in node.metadata.labels.items()),
     )
 
 

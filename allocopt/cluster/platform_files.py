@@ -58,9 +58,9 @@ class _ContentionModel(FileModel):
 class _PowerModel(FileModel):
     """Power of a processor (IRMaSim, Eq. 5)."""
 
-    core_w: Annotated[_Watts, Field(description="_Watts of an active core (pa).")]
-    processor_w: Annotated[_Watts, Field(description="_Watts of what its cores share, while one is active (pb).")]
-    idle_w: Annotated[_Watts, Field(description="_Watts while no core is active.")] = 0.0
+    core_w: Annotated[_Watts, Field(description="Watts of an active core (pa).")]
+    processor_w: Annotated[_Watts, Field(description="Watts of what its cores share, while one is active (pb).")]
+    idle_w: Annotated[_Watts, Field(description="Watts while no core is active.")] = 0.0
     stalled: Annotated[
         float, Field(ge=0, le=1, description="Share of core_w that a core draws while it waits for memory.")
     ] = 1.0
