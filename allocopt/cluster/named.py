@@ -6,7 +6,7 @@ trees no job leaves.
 """
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 
@@ -252,20 +252,16 @@ def _numbered_tree(
     numbers: list[dict[str, int]] = [{} for _ in range(below_top)]
     columns: list[list[int]] = []
     order: list[str] = []
-    for path in (path for root in roots for path in _paths(below, (root,))):
-        # Where a path skips levels, a switch stands for several.
-        groups = [next(name for name in path if heights[name] <= level) for level in range(1, below_top + 1)]
-        column = [known_by.setdefault(group, len(known_by)) for known_by, group in zip(numbers, groups, strict=True)]
-        order += nodes[path[-1]]
-        # All nodes of a leaf switch share the groups above it.
-        columns += [column] * len(nodes[path[-1]])
+    paths: list[tuple[str, ...]] = [(root,) for root in reversed(roots)]
+    while paths:
+        path = paths.pop()
+        paths += [(*path, child) for child in reversed(below[path[-1]])]
+        # Where a path skips levels, a switch stands for several; all nodes of a leaf switch share the groups above it.
+        if nodes[path[-1]]:
+            groups = [next(name for name in path if heights[name] <= level) for level in range(1, below_top + 1)]
+            column = [known.setdefault(group, len(known)) for known, group in zip(numbers, groups, strict=True)]
+            order += nodes[path[-1]]
+            columns += [column] * len(nodes[path[-1]])
     matrix = np.array(columns, dtype=np.int64).reshape(len(order), below_top).T
     tree = Tree(matrix, tuple(map(tuple, numbers)), Tree.default_hops(below_top))
     return NamedTree(tree, tuple(order), remarks, is_joined=len(roots) == 1)
-
-
-def _paths(below: Mapping[str, Sequence[str]], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    if not below[path[-1]]:
-        yield path
-    for child in below[path[-1]]:
-        yield from _paths(below, (*path, child))

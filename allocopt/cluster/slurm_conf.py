@@ -8,6 +8,7 @@ keys in any case, with comments, lines that go on, and other files that are incl
 import math
 import os
 import re
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -206,7 +207,7 @@ def slurm_cluster(texts: Mapping[Path, str]) -> Cluster:
         if line.word("state", "UP") not in ("UP", "DRAIN"):
             remarks.append(f"partition {line.values[PARTITION]} is {line.word('state', '').lower()}: left out")
             continue
-        partition = _partition(line, _nodes_of(line, nodes, away, sets), settings)
+        partition = _partition(line, nodes, away, sets, settings)
         if any(partition.name == one.name for one in partitions):
             raise line.error(f"partition {shown(partition.name)} is given twice")
         partitions.append(partition)
@@ -319,55 +320,51 @@ def _node(line: ConfLine, *, counts_threads: bool, shares_memory: bool) -> Clust
         raise line.error(error.fault) from None
 
 
-def _gpus(line: ConfLine) -> Mapping[str, int]:
-    held: dict[str, int] = {}
+def _gpus(line: ConfLine) -> dict[str, int]:
+    held: Counter[str] = Counter()
     for gres in re.split(r",(?![^(]*\))", line.values.get("gres", "")):
-        if gres.split(":")[0].strip() != "gpu":
-            continue
-        match = _GPU.fullmatch(gres.strip())
-        if match is None:
-            raise line.error(f"Gres is {shown(gres)}, must be such as gpu:a100:4")
-        held[match[1] or ""] = held.get(match[1] or "", 0) + int(match[2] or 1)
-    return held
+        if gres.split(":")[0].strip() == "gpu":
+            match = _GPU.fullmatch(gres.strip())
+            if match is None:
+                raise line.error(f"Gres is {shown(gres)}, must be such as gpu:a100:4")
+            held[match[1] or ""] += int(match[2] or 1)
+    return dict(held)
 
 
 def _tell_types(nodes: dict[str, ClusterNode], gres: Sequence[ConfLine]) -> None:
     # How many a node has is what slurm.conf says; of which type may stand in gres.conf alone.
-    types: dict[str, dict[str, int]] = {}
+    types: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for line in gres:
         kind = line.values.get("type", "")
-        if line.values[GRES] != "gpu" or not kind:
-            continue
-        count = line.whole("count") or len(line.names("file")) or 1
-        for name in line.names(NODE) if NODE in line.values else tuple(nodes):
-            held = types.setdefault(name, {})
-            held[kind] = held.get(kind, 0) + count
+        if line.values[GRES] == "gpu" and kind:
+            count = line.whole("count") or len(line.names("file")) or 1
+            for name in line.names(NODE) if NODE in line.values else nodes:
+                types[name][kind] += count
     for name, held in types.items():
-        if name in nodes and nodes[name].gpus == {"": sum(held.values())}:
-            nodes[name] = replace(nodes[name], gpus=held)
+        if name in nodes and nodes[name].gpus == {"": held.total()}:
+            nodes[name] = replace(nodes[name], gpus=dict(held))
 
 
-def _nodes_of(
-    line: ConfLine, nodes: Mapping[str, ClusterNode], away: Container[str], sets: Mapping[str, ConfLine]
-) -> tuple[str, ...]:
-    if line.values.get("nodes", "").upper() == "ALL":
-        return tuple(nodes)
-    found: dict[str, None] = {}
-    for name in line.names("nodes"):
-        if name not in sets:
+def _partition(
+    line: ConfLine,
+    nodes: Mapping[str, ClusterNode],
+    away: Container[str],
+    sets: Mapping[str, ConfLine],
+    settings: Mapping[str, ConfLine],
+) -> Partition:
+    has_all = line.word("nodes", "") == "ALL"
+    found: dict[str, None] = dict.fromkeys(nodes if has_all else ())
+    for name in () if has_all else line.names("nodes"):
+        chosen = sets.get(name)
+        if chosen is None:
             found[name] = None
             continue
-        chosen = sets[name]
         feature = chosen.values.get("feature", chosen.values.get("features"))
         found |= dict.fromkeys(chosen.names("nodes"))
         found |= {node.name: None for node in nodes.values() if feature in node.features}
     unknown = next((name for name in found if name not in nodes and name not in away), None)
     if unknown is not None:
         raise line.error(f"Nodes has {shown(unknown)}, which no NodeName or NodeSet names")
-    return tuple(name for name in found if name in nodes)
-
-
-def _partition(line: ConfLine, nodes: tuple[str, ...], settings: Mapping[str, ConfLine]) -> Partition:
     try:
         most_seconds = duration_s(line.values.get("maxtime", "UNLIMITED"), 60.0)
     except ValueError as error:
@@ -379,7 +376,7 @@ def _partition(line: ConfLine, nodes: tuple[str, ...], settings: Mapping[str, Co
     )
     return Partition(
         line.values[PARTITION],
-        nodes,
+        tuple(name for name in found if name in nodes),
         None if math.isnan(most_seconds) else most_seconds,
         line.whole("maxnodes") or None,
         per_core,
