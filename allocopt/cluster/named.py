@@ -25,18 +25,11 @@ class NamedTree:
 
     Raises `InvalidProblemError` if names are not one for each node, or one cannot be printed on a line.
 
-    Parameters
-    ----------
-    tree, nodes
-        The tree, and the name of every node by its number; those of a switch stand together.
-    remarks
-        Oddities of the description, and how they were decided, a line each.
-    is_joined
-        Whether a job may span groups of the highest level below the top; if not, they are a forest's trees.
-    block_sizes
-        Nodes that Slurm plans for a block and for what joins blocks, by level; empty where no blocks are enforced.
-    is_beside
-        Whether jobs get nodes that are side by side in a ring or torus, of which the tree says nothing.
+    Nodes are numbered so that those of a switch stand together; remarks tell oddities of the description, and how they
+    were decided, a line each. A job may span groups of the highest level below the top where the trees are joined, and
+    else these are a forest's. Block sizes are the nodes that Slurm plans for a block and for what joins blocks, by
+    level, none where no blocks are enforced. In a ring or torus, of which the tree says nothing, jobs get nodes that
+    are beside each other.
     """
 
     tree: Tree

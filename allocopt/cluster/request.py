@@ -93,22 +93,12 @@ class OverLimitError(InvalidProblemError):
 class Request:
     """What a job asks for; the words are those of ``sbatch``. Raises `InvalidProblemError` if a number is out of range.
 
-    Parameters
-    ----------
-    tasks, tasks_per_node, cores_per_task
-        Number of tasks, None for one a node; those that a node has at most, and cores of each.
-    least_nodes, most_nodes
-        Numbers of nodes that it may have; for no most, None.
-    memory_per_node_mib, memory_per_core_mib
-        Memory on each node, or for each core of a task; None for the partition's default.
-    gpus_per_node, gpus_per_task
-        GPUs by type, a fraction where they are shared; an empty type for any.
-    partition, constraint
-        Name of the partition, None for the default one, and an expression of features, see `Constraint`.
-    excluded, required
-        Hostlists of nodes that it must not have, and of those of which it takes all its nodes.
-    is_exclusive
-        Whether it has its nodes alone.
+    It has one task a node where it says no number, at most ``tasks_per_node`` of so many cores each, and any number of
+    nodes from the least on without a most. Memory in MiB is that on each node, or for each core of a task, or else the
+    partition's default. GPUs are by type, an empty one for any, and fractions where they are shared. Without a name of
+    a partition it is the default one; the constraint is an expression of features, see `Constraint`. Excluded and
+    required are hostlists of nodes that it must not have, and of those of which it takes all its nodes. An exclusive
+    job has its nodes alone.
     """
 
     tasks: int | None = None

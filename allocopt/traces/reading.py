@@ -23,16 +23,10 @@ _TAKEN_FOR_NSA = (
 
 def format_of(path: Path) -> TraceFormat:
     """Return the format of a file to be written, by its ending; also before ``.gz``."""
-    name = path.name.removesuffix(".gz")
-    for ending in _FORMATS:
-        if name.endswith(ending):
-            return _format(ending)
+    for ending, (module, name) in _FORMATS.items():
+        if path.name.removesuffix(".gz").endswith(ending):
+            return cast(TraceFormat, getattr(import_module(f"allocopt.traces.{module}"), name)())
     raise UsageError(f"{path}: the name must end in {', '.join(_FORMATS)}, or one of these and .gz")
-
-
-def _format(ending: str) -> TraceFormat:
-    module, name = _FORMATS[ending]
-    return cast(TraceFormat, getattr(import_module(f"allocopt.traces.{module}"), name)())
 
 
 @memory_faults_named
@@ -65,11 +59,11 @@ def read_workload(
             from allocopt.traces.tables import read_events
 
             return read_events(path, damage)
-        if name.endswith(".json"):
-            return _format(".json").read(path, damage)
-        from allocopt.traces.text import Swf
+        if name.endswith(".swf"):
+            from allocopt.traces.text import Swf
 
-        return Swf(dependencies=dependencies).read(path, damage)
+            return Swf(dependencies=dependencies).read(path, damage)
+        return format_of(path).read(path, damage)
     first, second = "|", ""
     if columns is None and not name.endswith(_TABLES):
         first, second = [*read_text(path).split("\n", 2), "", ""][:2]
@@ -80,7 +74,9 @@ def read_workload(
 
         return read_csv_workload(path, damage, columns)
     try:
-        return _format(".txt").read(path, damage)
+        from allocopt.traces.text import Nsa
+
+        return Nsa().read(path, damage)
     except BadFileError as error:
         raise BadFileError(f"{error}; {_TAKEN_FOR_NSA}") from None
 

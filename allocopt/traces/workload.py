@@ -46,30 +46,28 @@ class Workload:
 
     Raises `InvalidProblemError`, which names the job, if any of what follows does not hold.
 
+    Arrays have shape ``(n,)``; an empty one says of every job that nothing is known.
+
     Parameters
     ----------
-    ids
-        Distinct numbers of the jobs, shape ``(n,)`` as all arrays here.
+    ids, names
+        Distinct numbers of the jobs, and their ids in the trace's own words, empty where that is the number.
     submit, run, estimate
         Submit times, not negative, run times, and the users' estimates of these, both positive; in seconds.
-    processors
-        Processors (or whole nodes, where the trace counts nodes) that each job occupies, at least 1.
-    machine_processors
-        Size of the machine that the trace comes from; None where the trace does not say.
+    processors, machine_processors
+        Processors (or whole nodes, where the trace counts nodes) that each job occupies, at least 1, and those of the
+        machine that the trace comes from; None where the trace does not say.
     dropped, repaired
         Numbers of jobs that were left out, or whose missing values were filled in, by reason.
     users, executables
-        Numbers of each job's user and application, -1 where unknown; an empty array, also below, says so of every job.
+        Numbers of each job's user and application, -1 where unknown.
     preceding, think_s
         Number of the job that has to end before this one can be submitted, -1 for none, and the seconds from its end to
         the submission, not negative; 0 for a job without one.
-    names
-        Ids of the jobs in the trace's own words, empty where that is the number.
     requests
         What the jobs ask of a cluster's nodes, None where that is not known.
     recorded_start, recorded_nodes
-        When each job started by the trace, in seconds as ``submit``, NaN where unknown; and the hostlist of its nodes,
-        empty where unknown.
+        When each job started by the trace, in seconds as ``submit``, NaN where unknown; and the hostlist of its nodes.
     """
 
     name: str
