@@ -31,12 +31,10 @@ def test_jobs_are_sorted_by_submit_time_then_id_also_on_the_way_to_another_proce
     rows = zip(*(getattr(made, column).tolist() for column in columns), strict=True)
     assert list(rows) == [(2, 20, 2, 21, 20, -1, 0), (3, 30, 3, 31, 30, 2, 3.5), (1, 10, 17, 11, 10, 3, 1)]
     assert made.preceding_rows().tolist() == [-1, 0, 1]
-
-
-def test_what_is_not_given_is_unknown() -> None:
-    made = workload()
-    assert made.users.tolist() == made.preceding.tolist() == made.preceding_rows().tolist() == [-1, -1, -1]
-    assert made.think_s.tolist() == [0.0, 0.0, 0.0]
+    # What is not given is unknown.
+    bare = workload()
+    assert bare.users.tolist() == bare.preceding.tolist() == bare.preceding_rows().tolist() == [-1, -1, -1]
+    assert bare.think_s.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_a_workload_cannot_be_changed() -> None:
