@@ -9,6 +9,7 @@ above the leaves, all nodes below them; blocks have a size and are followed by t
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -125,18 +126,14 @@ def _blocks(blocks: Sequence[Switch], sizes: Sequence[int], error: Callable[[str
         base = next((len(block.nodes) for block in blocks if block.nodes), 1)
         sizes = [base << level for level in range(5) if 1 << level < 2 * len(blocks)]
     ratios = [size / sizes[0] if sizes[0] > 0 else 0.0 for size in sizes]
-    powers = all(ratio in _LEVELS for ratio in ratios)
-    if not powers or sorted(set(sizes)) != list(sizes):
-        raise error(
-            f"is {','.join(map(str, sizes))}, must rise, each size a power of two times the first, at most 2^15"
-        )
+    if not all(ratio in _LEVELS for ratio in ratios) or sorted(set(sizes)) != list(sizes):
+        given = ",".join(map(str, sizes))
+        raise error(f"is {given}, must rise, each size a power of two times the first, at most 2^15")
     # Slurm joins neighbours in the order of the file and gives what is joined no name; ours tell size and number.
-    switches, joined, before = list(blocks), [block.name for block in blocks], 1
-    for size in sizes[1:]:
-        blocks_in = size // sizes[0]
-        step = blocks_in // before
+    switches, joined = list(blocks), [block.name for block in blocks]
+    for below, size in pairwise(sizes):
+        step = size // below
         groups = [tuple(joined[at : at + step]) for at in range(0, len(joined), step)]
-        before = blocks_in
         joined = [f"{size}-node block {number}" for number in range(1, len(groups) + 1)]
         switches += (Switch(name, switches=group) for name, group in zip(joined, groups, strict=True))
     switches += [Switch("all blocks", switches=tuple(joined))] if len(joined) > 1 else []
