@@ -14,15 +14,14 @@ import numpy as np
 
 from allocopt.cluster.irmasim import CONTENTION, irmasim_testbed
 from allocopt.cluster.multicore import Cluster, Machine
-from allocopt.cluster.reading import read_machine
+from allocopt.cluster.platform_files import read_machine
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.multicore.contention import speed_factor
 from allocopt.simulator.multicore.policies import ACTIONS, Action
 from allocopt.simulator.multicore.simulation import MulticoreSimulation, PlacedJobs
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.irmasim import npb_batch, read_irmasim
-from allocopt.traces.tasks import TaskWorkload
+from allocopt.traces.tasks import TaskWorkload, npb_batch, read_irmasim
 from papers.pages import page_parser, write_lines, write_page
 
 ENERGY_J, MAKESPAN_S = 9_514.0, 490.487

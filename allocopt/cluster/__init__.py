@@ -5,26 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from allocopt.cluster.cluster import Cluster, ClusterNode, Partition
-    from allocopt.cluster.constraint import Constraint
     from allocopt.cluster.graphml import graph_of, tree_of_graph
     from allocopt.cluster.hostlist import expand_hostlist, fold_hostlist
     from allocopt.cluster.named import NamedTree
     from allocopt.cluster.platform import Part, Platform
     from allocopt.cluster.reading import read_cluster
-    from allocopt.cluster.request import Request
+    from allocopt.cluster.request import Constraint, Request
     from allocopt.cluster.topology import FatTree, Tree
 
-_NAMES = {
-    "cluster": ("Cluster", "ClusterNode", "Partition"),
-    "constraint": ("Constraint",),
-    "graphml": ("graph_of", "tree_of_graph"),
-    "hostlist": ("expand_hostlist", "fold_hostlist"),
-    "named": ("NamedTree",),
-    "platform": ("Part", "Platform"),
-    "reading": ("read_cluster",),
-    "request": ("Request",),
-    "topology": ("FatTree", "Tree"),
-}
+_MODULES = ("topology", "named", "hostlist", "cluster", "request", "platform", "reading", "graphml")
 __all__ = [
     "Cluster",
     "ClusterNode",
@@ -45,8 +34,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name from its module: networkx, which graphs need, takes a while."""
-    for module, names in _NAMES.items():
-        if name in names:
-            return getattr(import_module(f"allocopt.cluster.{module}"), name)
+    """Import a name from its module, of which that of graphs comes last: networkx takes a while."""
+    for module in _MODULES if name in __all__ else ():
+        found = import_module(f"allocopt.cluster.{module}")
+        if hasattr(found, name):
+            return getattr(found, name)
     raise AttributeError(f"module 'allocopt.cluster' has no attribute {name!r}")

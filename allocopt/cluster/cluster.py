@@ -7,9 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from allocopt.arrays import BoolArray, IntArray
-from allocopt.cluster.constraint import Constraint
-from allocopt.cluster.named import NamedTree
-from allocopt.cluster.topology import Tree
+from allocopt.cluster.named import NamedTree, placed_tree
 from allocopt.errors import InvalidProblemError
 
 CORES, MEMORY, GPUS = "cores", "memory_mib", "gpus"
@@ -19,22 +17,11 @@ THOUSANDTHS = 1000
 
 @dataclass(frozen=True, slots=True)
 class ClusterNode:
-    """A node and what it has.
+    """A node and what jobs may have of it.
 
-    Parameters
-    ----------
-    name
-        Its name, one in its cluster.
-    cores
-        Cores that jobs may have, a fraction where a site counts in fractions.
-    memory_mib
-        Memory that jobs may have in MiB; None where memory limits no job.
-    gpus
-        GPUs by type; the type is empty where none is told.
-    features
-        What constraints of jobs may ask for.
-    weight
-        Nodes of lower weight are taken first where the rule of allocation looks at it, as in Slurm.
+    Cores are fractions where a site counts in these; memory is in MiB, None where it limits no job; GPUs are by type,
+    an empty one where none is told; features are what constraints ask for. Nodes of lower weight are taken first where
+    the rule of allocation looks at it, as in Slurm.
     """
 
     name: str
@@ -52,22 +39,10 @@ class ClusterNode:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Nodes that jobs ask for by one name, and the limits of the jobs there.
+    """Nodes that jobs ask for by one name, and the limits of a job there; None for no limit.
 
-    Parameters
-    ----------
-    name
-        Its name.
-    nodes
-        Names of its nodes.
-    most_seconds, most_nodes
-        Largest time limit and node count of a job; None for no limit.
-    memory_per_core_mib, memory_per_node_mib
-        Memory of a job that asks for none; None where neither is told.
-    is_exclusive
-        Whether a job has its nodes alone.
-    tier
-        Jobs of partitions of a higher tier are looked at first.
+    The memory is that of a job that asks for none. A job has its nodes alone where the partition is exclusive; jobs of
+    partitions of a higher tier are looked at first.
     """
 
     name: str
@@ -82,25 +57,13 @@ class Partition:
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """Nodes, partitions and how the nodes are connected.
+    """Nodes, how they are connected, and partitions.
 
-    Parameters
-    ----------
-    nodes
-        The nodes, in the order of the topology.
-    topology
-        The tree, or forest, of their names.
-    partitions
-        The partitions, the default one first; none for one partition of all nodes.
-    is_exclusive
-        Whether jobs have their nodes alone everywhere.
-    remarks
-        What of the description is odd and was decided, a line each.
+    Raises `InvalidProblemError` if the nodes are not those of the topology, or a partition names one that is not there.
 
-    Raises
-    ------
-    InvalidProblemError
-        If the nodes are not those of the topology, or a partition names a node that is not there.
+    The nodes are in the order of the tree, or forest, of their names. The default partition is the first one; none is
+    one partition of all nodes. Jobs have their nodes alone everywhere where the cluster is exclusive. Remarks tell what
+    of the description is odd and was decided, a line each.
     """
 
     nodes: tuple[ClusterNode, ...]
@@ -136,8 +99,7 @@ class Cluster:
             if known.setdefault(node.name, node) is not node:
                 raise InvalidProblemError("cluster", f"node {node.name!r} is given twice")
         if topology is None:
-            tree = Tree(np.zeros((0, len(known)), dtype=np.int64), (), (2,)) if known else None
-            found = None if tree is None else NamedTree(tree, tuple(known))
+            found = placed_tree(dict.fromkeys(known, ())) if known else None
         else:
             found = topology.among(known)
             missing = len(topology.nodes) - (found.tree.size if found else 0)
@@ -147,15 +109,10 @@ class Cluster:
             remarks = [*remarks, *told, *topology.remarks]
         if found is None:
             raise InvalidProblemError("cluster", "has no node that its topology has too")
-        left = set(found.nodes)
-        kept = [replace(one, nodes=tuple(name for name in one.nodes if name in left)) for one in partitions]
-        return cls(
-            tuple(known[name] for name in found.nodes),
-            found,
-            tuple(one for one in kept if one.nodes),
-            is_exclusive,
-            tuple(remarks),
-        )
+        left = {name: known[name] for name in found.nodes}
+        kept = (replace(one, nodes=tuple(name for name in one.nodes if name in left)) for one in partitions)
+        inhabited = tuple(one for one in kept if one.nodes)
+        return cls(tuple(left.values()), found, inhabited, is_exclusive, tuple(remarks))
 
     def under(self, topology: NamedTree) -> "Cluster":
         """Return the cluster of those of its nodes that a topology has; see `of`."""
@@ -225,14 +182,15 @@ class Cluster:
         return rows, row_of.reshape(-1)
 
     @cached_property
-    def _numbers(self) -> dict[str, IntArray]:
-        return {one.name: np.array(self.topology.numbers(one.nodes), dtype=np.int64) for one in self.partitions}
+    def members(self) -> dict[str, BoolArray]:
+        """Which nodes are in each partition, by its name."""
+        found = {one.name: np.zeros(self.size, dtype=np.bool_) for one in self.partitions}
+        for one in self.partitions:
+            found[one.name][self.topology.numbers(one.nodes)] = True
+        return found
 
     def partition(self, name: str | None) -> Partition | None:
-        """Return the partition of a name, for None the default one; None where there are no partitions.
-
-        Raises `InvalidProblemError` if there is none of that name.
-        """
+        """Return the partition of a name, for None the default one; None where there are no partitions."""
         if not self.partitions:
             return None
         if name is None:
@@ -242,14 +200,3 @@ class Cluster:
             known = ", ".join(one.name for one in self.partitions)
             raise InvalidProblemError("partition", f"is {name!r}, must be one of {known}")
         return found
-
-    def eligible(self, partition: Partition | None, constraint: Constraint | None) -> tuple[BoolArray, ...]:
-        """Return which nodes a job may use, by the alternatives of its constraint that all its nodes must share."""
-        inside = np.ones(self.size, dtype=np.bool_)
-        if partition is not None:
-            inside[:] = False
-            inside[self._numbers[partition.name]] = True
-        if constraint is None:
-            return (inside,)
-        held = np.array([constraint.holds(node.features) for node in self.nodes], dtype=np.bool_)
-        return tuple(inside & column for column in held.T)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field
+from pydantic import AliasPath, Field
 
 from allocopt.cluster.cluster import Cluster, ClusterNode
 from allocopt.cluster.named import placed_tree
@@ -28,22 +28,17 @@ _MIB = {"": 1.0, "KB": 1 / 1024, "MB": 1.0, "MIB": 1.0, "GB": 1024.0, "GIB": 102
 # Vertices have many keys that say nothing of what fits where.
 class _Metadata(FileModel, extra="ignore"):
     type: str
-    name: str = ""
     size: Annotated[float, Field(ge=0, lt=2**40)] = 1
     unit: str = ""
-    paths: dict[str, str] = Field(default_factory=dict)
+    path: Annotated[str, Field(validation_alias=AliasPath("paths", "containment"))] = ""
 
 
 class _Vertex(FileModel, extra="ignore"):
     metadata: _Metadata
 
 
-class _Vertices(FileModel, extra="ignore"):
-    nodes: Annotated[list[_Vertex], Field(min_length=1)]
-
-
 class _JsonGraph(FileModel, extra="ignore"):
-    graph: _Vertices
+    vertices: Annotated[list[_Vertex], Field(min_length=1, validation_alias=AliasPath("graph", "nodes"))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +54,12 @@ def flux_cluster(obj: object, path: Path) -> Cluster:
     """Return the cluster of a JSON graph; raise `BadFileError` that names the place."""
 
     def pieces() -> Iterator[_Piece]:
-        for number, vertex in enumerate(validated(_JsonGraph, obj, path).graph.nodes):
+        for number, vertex in enumerate(validated(_JsonGraph, obj, path).vertices):
             about, place = vertex.metadata, f"graph.nodes[{number}]"
-            at = about.paths.get("containment", "")
-            if not at.startswith("/"):
+            if not about.path.startswith("/"):
                 raise bad_file(path, place, "has no path of containment, must be such as /cluster0/rack0/node0")
-            yield _Piece(
-                tuple(at.strip("/").split("/")), about.type, about.size * _unit(about.unit, path, place), place
-            )
+            amount = about.size * _unit(about.unit, path, place)
+            yield _Piece(tuple(about.path.strip("/").split("/")), about.type, amount, place)
 
     return _cluster(pieces(), path)
 
@@ -120,15 +113,10 @@ def _cluster(pieces: Iterable[_Piece], path: Path) -> Cluster:
     # Nodes of several racks may have one name.
     counts = Counter(at[-1] for at in held)
     names = {at: at[-1] if counts[at[-1]] == 1 else ".".join(at) for at in held}
-    nodes = [
-        ClusterNode(
-            names[at],
-            has["core"] or 1,
-            round(has["memory"]) or None,
-            {"": round(has["gpu"])} if has["gpu"] else {},
-        )
-        for at, has in held.items()
-    ]
+    nodes = []
+    for at, has in held.items():
+        gpus = {"": round(has["gpu"])} if has["gpu"] else {}
+        nodes.append(ClusterNode(names[at], has["core"] or 1, round(has["memory"]) or None, gpus))
     # A node beside racks is in one of its own.
     deepest = max(map(len, held))
     return Cluster.of(nodes, placed_tree({names[at]: at[:-1] + at[-2:-1] * (deepest - len(at)) for at in held}))

@@ -6,6 +6,7 @@ as jobs can tell if the hops between its nodes are those of one: then they are c
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import ParseError
@@ -14,12 +15,10 @@ import networkx as nx
 import numpy as np
 
 from allocopt.arrays import IntArray
-from allocopt.cluster.named import NamedTree, Switch, tree_of_switches
-from allocopt.cluster.topology import Tree
+from allocopt.cluster.named import NamedTree, Switch, placed_tree, tree_of_switches
 from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import bad_file
 from allocopt.files.reading import read_text
-from allocopt.files.writing import write_text
 
 if TYPE_CHECKING:
     from allocopt.cluster.cluster import Cluster
@@ -28,12 +27,10 @@ if TYPE_CHECKING:
 else:
     Graph = nx.Graph
 
-KIND, NODE, SWITCH = "kind", "node", "switch"
-KIND_KEYS = (KIND, "type", "role")  # attributes of a vertex that may say what it is, as our own files do by the first
-HOSTS, SWITCHES = {NODE, "host", "server", "compute"}, {SWITCH, "router", "leaf", "spine", "core"}
-RECIPE = {"gen_method", "multi_scale"}
-"""Attributes that the links of a recipe of Flux have by default; its vertices stand for many nodes."""
-MOST_COUNTED = 5000  # nodes up to which hops are counted in a graph with cycles
+_KIND_KEYS = ("kind", "type", "role")  # attributes of a vertex that may say what it is; our own files have the first
+_HOSTS, _SWITCHES = {"node", "host", "server", "compute"}, {"switch", "router", "leaf", "spine", "core"}
+_RECIPE = {"gen_method", "multi_scale"}  # what the links of a recipe of Flux have by default
+_MOST_COUNTED = 5000  # nodes up to which hops are counted in a graph with cycles
 
 
 def read_graphml(path: Path) -> "NamedTree | Cluster":
@@ -46,16 +43,11 @@ def read_graphml(path: Path) -> "NamedTree | Cluster":
             graph = nx.parse_graphml(text)
     except (ParseError, nx.NetworkXError, KeyError, ValueError) as error:
         raise bad_file(path, f"is not GraphML: {error}") from None
-    if RECIPE <= graph.graph.get("edge_default", {}).keys():
+    if _RECIPE <= graph.graph.get("edge_default", {}).keys():
         from allocopt.cluster.flux import grug_cluster
 
         return grug_cluster(nx.DiGraph(graph), path)
     return tree_of_graph(graph)
-
-
-def write_graphml(path: Path, cluster: NamedTree) -> None:
-    """Write a cluster as a GraphML file; errors as in `write_topology`."""
-    write_text(path, "\n".join(nx.generate_graphml(graph_of(cluster))) + "\n")
 
 
 def tree_of_graph(graph: Graph) -> NamedTree:
@@ -64,12 +56,8 @@ def tree_of_graph(graph: Graph) -> NamedTree:
     Vertices are nodes or switches as their attribute ``kind`` (or ``type``, ``role``) says, or else nodes are those
     with one link. A vertex's name is its attribute ``name``, or else itself. A directed graph runs downwards, from
     vertices with no link to them; an undirected one hangs from its center, or the vertex whose attribute
-    ``root`` holds.
-
-    Raises
-    ------
-    InvalidProblemError
-        If there are no nodes, a name is given twice, or the hops between the nodes are not those of a tree.
+    ``root`` holds. Raises `InvalidProblemError` if there are no nodes, a name is given twice, or the hops between the
+    nodes are not those of a tree.
     """
     names = {vertex: str(data.get("name", vertex)) for vertex, data in graph.nodes(data=True)}
     named: Graph = nx.relabel_nodes(graph, names)
@@ -79,11 +67,11 @@ def tree_of_graph(graph: Graph) -> NamedTree:
     links: Graph = nx.Graph(named)
     links.remove_edges_from(list(nx.selfloop_edges(links)))
     kinds = {
-        vertex: next((str(data[key]).lower() for key in KIND_KEYS if key in data), "")
+        vertex: next((str(data[key]).lower() for key in _KIND_KEYS if key in data), "")
         for vertex, data in links.nodes(data=True)
     }
-    hosts = [vertex for vertex, kind in kinds.items() if kind in HOSTS]
-    hosts = hosts or [vertex for vertex, kind in kinds.items() if links.degree[vertex] == 1 and kind not in SWITCHES]
+    hosts = [vertex for vertex, kind in kinds.items() if kind in _HOSTS]
+    hosts = hosts or [vertex for vertex, kind in kinds.items() if links.degree[vertex] == 1 and kind not in _SWITCHES]
     if not hosts:
         raise InvalidProblemError("", "has no nodes: vertices with one link, or whose attribute kind is node")
     # A switch that leads to no node only lengthens the graph, and would move its center.
@@ -112,8 +100,8 @@ def graph_of(cluster: NamedTree) -> Graph:
     if cluster.is_joined:
         vertices.append([f"top of {len(cluster.nodes)} nodes"])
     for level, switches in enumerate(vertices, 1):
-        graph.add_nodes_from(switches, kind=SWITCH, level=level, **({"root": True} if level == len(vertices) else {}))
-    graph.add_nodes_from(cluster.nodes, kind=NODE, level=0)
+        graph.add_nodes_from(switches, kind="switch", level=level, **({"root": True} if level == len(vertices) else {}))
+    graph.add_nodes_from(cluster.nodes, kind="node", level=0)
     for node, groups in zip(cluster.nodes, cluster.tree.groups.T.tolist(), strict=True):
         above = zip(vertices, [*groups, 0], strict=False)
         nx.add_path(graph, [node, *(switches[group] for switches, group in above)])
@@ -141,8 +129,8 @@ def _switches(graph: Graph, links: Graph, hosts: set[str]) -> Iterator[Switch]:
 
 
 def _counted(links: Graph, hosts: Sequence[str]) -> NamedTree:
-    if len(hosts) > MOST_COUNTED:
-        raise InvalidProblemError("", f"has cycles and {len(hosts)} nodes; hops are counted for up to {MOST_COUNTED}")
+    if len(hosts) > _MOST_COUNTED:
+        raise InvalidProblemError("", f"has cycles and {len(hosts)} nodes; hops are counted for up to {_MOST_COUNTED}")
     from scipy.sparse.csgraph import dijkstra
 
     position = {vertex: index for index, vertex in enumerate(links)}
@@ -154,8 +142,6 @@ def _counted(links: Graph, hosts: Sequence[str]) -> NamedTree:
         raise InvalidProblemError("", f"nodes {hosts[first]!r} and {hosts[second]!r} are not connected")
     hops: IntArray = apart.astype(np.int64)
     # The hops are those of a tree where being near is an equivalence at every distance: ultrametric.
-    if len(hosts) < 2:
-        return NamedTree(Tree(np.zeros((0, 1), dtype=np.int64), (), (2,)), tuple(hosts))
     steps = [int(step) for step in np.unique(hops) if step > 0]
     # A group is known by its first node.
     firsts_of = [np.argmax(hops <= step, axis=1) for step in steps]
@@ -168,11 +154,6 @@ def _counted(links: Graph, hosts: Sequence[str]) -> NamedTree:
             a, b, c = hosts[first], hosts[second], hosts[other]
             found = f"{a} - {b} {hops[first, second]}, {a} - {c} {hops[first, other]}, {b} - {c} {hops[second, other]}"
             raise InvalidProblemError("", f"the hops between nodes are not those of a tree: {found}")
-    order = np.lexsort(firsts_of)
-    groups, names = [], []
-    for level, row in enumerate(firsts_of[:-1], 1):
-        firsts, group = np.unique(row[order], return_inverse=True)
-        groups.append(group)
-        names.append(tuple(f"level {level} of {hosts[first]}" for first in firsts))
-    matrix = np.array(groups, dtype=np.int64).reshape(len(groups), len(hosts))
-    return NamedTree(Tree(matrix, tuple(names), tuple(steps)), tuple(hosts[number] for number in order))
+    levels = [[f"level {level} of {hosts[first]}" for first in row] for level, row in enumerate(firsts_of[:-1], 1)]
+    made = placed_tree({host: tuple(level[node] for level in reversed(levels)) for node, host in enumerate(hosts)})
+    return replace(made, tree=replace(made.tree, hops=tuple(steps or (2,))))

@@ -29,22 +29,15 @@ def expand_hostlist(text: str) -> list[str]:
     """Expand a hostlist to its names, in order; a name that is given twice comes twice.
 
     A name may hold several bracketed lists, whose first varies slowest. A range counts with the width of its lower
-    end: ``n[08-10]`` is n08, n09 and n10. An empty place between commas is skipped, as Slurm does.
-
-    Raises
-    ------
-    HostlistError
-        If a bracket is not closed or empty, a range is no range or falls, a name holds a space or an equals sign, or
-        there are more names than any cluster has nodes.
+    end: ``n[08-10]`` is n08, n09 and n10. An empty place between commas is skipped, as Slurm does. Raises
+    `HostlistError` if a bracket is not closed or empty, a range is no range or falls, a name holds a space or an equals
+    sign, or there are more names than any cluster has nodes.
     """
     return HostlistExpander().expand(text)
 
 
 class HostlistExpander:
-    """Expands the hostlists of one description, which together name no more nodes than any cluster has.
-
-    Names are counted before any is written out: a few bytes can stand for more than a memory holds.
-    """
+    """Expands the hostlists of one description, which together name no more nodes than any cluster has."""
 
     def __init__(self) -> None:
         self._left = LARGEST_CLUSTER
@@ -58,22 +51,19 @@ class HostlistExpander:
             raise HostlistError(f"{shown(text)} has a bracket that is not {fault}")
         items = [item.strip() for item in _ITEMS.findall(text) if item.strip()]
         # The names of all items are counted first; only then is any written out.
-        names = [[_choices(bracket, literal, item) for bracket, literal in _PARTS.findall(item)] for item in items]
-        for item, parts in zip(items, names, strict=True):
+        choices = [[_choices(bracket, literal, item) for bracket, literal in _PARTS.findall(item)] for item in items]
+        for item, parts in zip(items, choices, strict=True):
             self._left -= prod(sum(len(numbers) for numbers, _ in part) for part in parts if not isinstance(part, str))
             if self._left < 0:
                 fault = f"stands for more than {LARGEST_CLUSTER} names together with what comes before it"
                 raise HostlistError(f"{shown(item)} {fault}")
-        texts = (
-            [
-                [part]
-                if isinstance(part, str)
-                else [str(one).zfill(width) for numbers, width in part for one in numbers]
-                for part in parts
-            ]
-            for parts in names
-        )
-        return ["".join(chosen) for parts in texts for chosen in product(*parts)]
+        return [name for parts in choices for name in map("".join, product(*map(_written, parts)))]
+
+
+def _written(part: str | list[tuple[range, int]]) -> list[str]:
+    if isinstance(part, str):
+        return [part]
+    return [str(one).zfill(width) for numbers, width in part for one in numbers]
 
 
 def check_listable(name: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AliasPath, Field
 
 from allocopt.cluster.cluster import Cluster, ClusterNode
 from allocopt.cluster.named import placed_tree
@@ -64,19 +64,13 @@ class _Metadata(FileModel, extra="ignore"):
     labels: Annotated[dict[str, str], Field(default_factory=dict)]
 
 
-class _Spec(FileModel, extra="ignore"):
-    unschedulable: bool = False
-
-
-class _Status(FileModel, extra="ignore"):
-    allocatable: dict[str, str | int] = Field(default_factory=dict)
-
-
 class _Node(FileModel, extra="ignore"):
     kind: Literal["Node"] = "Node"
     metadata: _Metadata
-    spec: _Spec = Field(default_factory=_Spec)
-    status: _Status = Field(default_factory=_Status)
+    is_cordoned: Annotated[bool, Field(validation_alias=AliasPath("spec", "unschedulable"))] = False
+    held: Annotated[
+        dict[str, str | int], Field(default_factory=dict, validation_alias=AliasPath("status", "allocatable"))
+    ]
 
 
 class _NodeList(FileModel, extra="ignore"):
@@ -97,7 +91,7 @@ def kubernetes_cluster(obj: object, path: Path, labels: Sequence[str] = ()) -> C
     nodes = validated(_NodeList, obj, path).items
     # No job runs on a control plane; where all nodes are of it, as in tests on one machine, jobs do.
     workers = [node for node in nodes if not any(role in node.metadata.labels for role in CONTROL_PLANE)] or nodes
-    open_nodes = [node for node in workers if not node.spec.unschedulable]
+    open_nodes = [node for node in workers if not node.is_cordoned]
     keys = list(labels) or [key for key in KNOWN_LABELS if all(key in node.metadata.labels for node in workers)]
     if not keys:
         there = sorted({key for node in workers for key in node.metadata.labels if key not in NOT_NETWORK})
@@ -116,15 +110,14 @@ def kubernetes_cluster(obj: object, path: Path, labels: Sequence[str] = ()) -> C
         (len(open_nodes) - len(placed), "without all of these labels"),
     ):
         remarks += [f"nodes {what} left out: {left_out}"] * bool(left_out)
-    is_told = any(node.status.allocatable for node in placed)
+    is_told = any(node.held for node in placed)
     tree = placed_tree({one.metadata.name: tuple(one.metadata.labels[key] for key in keys) for one in placed})
     return Cluster.of([_cluster_node(node, path) for node in placed], tree, is_exclusive=not is_told, remarks=remarks)
 
 
 def _cluster_node(node: _Node, path: Path) -> ClusterNode:
-    labels, held = node.metadata.labels, node.status.allocatable
-    amounts = {key: _amount(text, f"node {node.metadata.name!r}: {key}", path) for key, text in held.items()}
-    kind = next((labels[key] for key in GPU_LABELS if key in labels), "")
+    amounts = {key: _amount(text, f"node {node.metadata.name!r}: {key}", path) for key, text in node.held.items()}
+    kind = next((node.metadata.labels[key] for key in GPU_LABELS if key in node.metadata.labels), "")
     gpus = round(sum(amount for key, amount in amounts.items() if key in GPU_RESOURCES))
     memory = amounts.get("memory")
     return ClusterNode(
@@ -132,7 +125,7 @@ def _cluster_node(node: _Node, path: Path) -> ClusterNode:
         amounts.get("cpu", 1.0),
         None if memory is None else int(memory / 2**20),
         {kind: gpus} if gpus else {},
-        frozenset(f"{key}={value}" for key, value in labels.items()),
+        frozenset(f"{key}={value}" for key, value in node.metadata.labels.items()),
     )
 
 

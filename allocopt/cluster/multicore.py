@@ -1,7 +1,4 @@
-"""Multicore machines: clusters of nodes, whose processors have cores that share memory channels, and power.
-
-What is out of range is refused with `InvalidProblemError`.
-"""
+"""Multicore machines: clusters of nodes, whose processors have cores that share memory channels, and power."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -11,7 +8,6 @@ from allocopt.cluster.platform import Part, Platform
 from allocopt.errors import InvalidProblemError
 
 MOST_CORES = 10_000_000  # cores beyond which a machine is refused
-MOST_NODES = 1_000_000  # nodes of a description beyond which it is refused before they are written out
 MOST_WATTS = 1e12
 LEAST_SPEED, MOST_SPEED = 1e-9, 1e9
 """Speeds of a core in operations per nanosecond, and powers, beyond which times and energies are no longer numbers."""
@@ -135,13 +131,6 @@ class Machine:
             if node.name in names:
                 raise InvalidProblemError(f"platform {self.name!r}", f"has two nodes called {node.name!r}")
             names.add(node.name)
-
-    @staticmethod
-    def check_size(nodes: int, processors: int) -> None:
-        """Raise `InvalidProblemError` for a description of more nodes, or processors in all, than are written out."""
-        for name, count, most in (("nodes", nodes, MOST_NODES), ("processors", processors, MOST_CORES)):
-            if count > most:
-                raise InvalidProblemError("platform", f"has {count} {name}, must be at most {most}")
 
     def nodes(self) -> Iterator[Node]:
         """Yield the nodes in the order of their numbers."""

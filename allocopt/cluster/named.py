@@ -6,8 +6,9 @@ trees no job leaves.
 """
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
@@ -22,25 +23,13 @@ MOST_LEVELS = 64  # levels of switches beyond which a topology is refused
 class NamedTree:
     """A cluster as its site describes it: a tree, and the names of its nodes.
 
-    Parameters
-    ----------
-    tree
-        The tree; its nodes are numbered so that those of a switch stand together.
-    nodes
-        Name of every node, by its number.
-    remarks
-        Oddities of the description, and how they were decided, a line each.
-    is_joined
-        Whether a job may span groups of the highest level below the top; if not, they are a forest's trees.
-    block_sizes
-        Nodes that Slurm plans for a block and for what joins blocks, by level; empty where no blocks are enforced.
-    is_beside
-        Whether jobs get nodes that are side by side in a ring or torus, of which the tree says nothing.
+    Raises `InvalidProblemError` if names are not one for each node, or one cannot be printed on a line.
 
-    Raises
-    ------
-    InvalidProblemError
-        If the number of names is not that of the nodes, or a name is given twice or cannot be printed on one line.
+    Nodes are numbered so that those of a switch stand together; remarks tell oddities of the description, and how they
+    were decided, a line each. A job may span groups of the highest level below the top where the trees are joined, and
+    else these are a forest's. Block sizes are the nodes that Slurm plans for a block and for what joins blocks, by
+    level, none where no blocks are enforced. In a ring or torus, of which the tree says nothing, jobs get nodes that
+    are beside each other.
     """
 
     tree: Tree
@@ -138,10 +127,7 @@ class NamedTree:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A switch as a description names it, with its nodes or the switches below it.
-
-    ``place`` is where it is described, such as ``line 3``.
-    """
+    """A switch as a description names it, at a place such as ``line 3``, with its nodes or the switches below it."""
 
     name: str
     nodes: tuple[str, ...] = ()
@@ -150,10 +136,7 @@ class Switch:
 
 
 def placed_tree(places: Mapping[str, tuple[str, ...]]) -> NamedTree:
-    """Make the tree of nodes each of which has a place, the names of the groups that it is in from the top downwards.
-
-    Places are of one length. Errors are those of `tree_of_switches`.
-    """
+    """Make the tree of nodes by their places, names of groups from the top downwards, as many for each node."""
     held: dict[tuple[str, ...], list[str]] = {}
     for node, place in places.items():
         held.setdefault(place, []).append(node)
@@ -189,16 +172,13 @@ def tree_of_switches(switches: Sequence[Switch]) -> NamedTree:
             fault = f"switch {switch.name!r} has both nodes and switches below it, must have one of them"
             raise InvalidProblemError(switch.place, fault)
         known[switch.name] = switch
-    nodes, _, of_nodes = _owned({name: switch.nodes for name, switch in known.items()}, "node")
     for name, switch in known.items():
         for child in switch.switches:
             if child not in known:
                 raise InvalidProblemError(switch.place, f"switch {name!r} has {child!r} below it, which is not given")
+    nodes, _, of_nodes = _owned({name: switch.nodes for name, switch in known.items()}, "node")
     below, above, of_switches = _owned({name: switch.switches for name, switch in known.items()}, "switch")
-    _check_no_circle(known, above)
-    heights: dict[str, int] = {}
-    for root in (name for name in known if name not in above):
-        _measure(known[root], nodes, below, heights)
+    heights = _heights(known, nodes, below)
     # A switch on top whose nodes all went to switches before it has the height 0.
     roots = [name for name in known if name not in above and heights[name]]
     if not roots:
@@ -233,37 +213,25 @@ def _owned(members: Mapping[str, Sequence[str]], noun: str) -> tuple[dict[str, l
     return held, above, list(again.values())
 
 
-def _check_no_circle(switches: Mapping[str, Switch], above: Mapping[str, str]) -> None:
-    safe: set[str] = set()
-    for name in switches:
-        path: dict[str, None] = {}
-        at: str | None = name
-        while at is not None and at not in safe:
-            if at in path:
-                circle = " under ".join([*list(path)[list(path).index(at) :], at])
-                fault = f"switches run in a circle: {circle}; must list what is below them alone"
-                raise InvalidProblemError(switches[at].place, fault)
-            path[at] = None
-            at = above.get(at)
-        safe.update(path)
-
-
-def _measure(
-    root: Switch, nodes: Mapping[str, Sequence[str]], below: dict[str, list[str]], heights: dict[str, int]
-) -> None:
-    # Notes how high the switches from a root downwards are, 0 without nodes; those are cut off.
-    downwards, left = [], [root.name]
-    while left:
-        downwards.append(left.pop())
-        left.extend(reversed(below[downwards[-1]]))
-    # From the leaves upwards without recursion: a description may be deeper than Python's stack.
-    for name in reversed(downwards):
-        below[name] = [child for child in below[name] if heights[child]]
-        highest = max((heights[child] for child in below[name]), default=0)
-        heights[name] = 1 if nodes[name] else highest + 1 if highest else 0
-    if heights[root.name] > MOST_LEVELS:
-        fault = f"have {heights[root.name]} levels, must be at most {MOST_LEVELS}"
-        raise InvalidProblemError(root.place, f"switch {root.name!r} and those below it {fault}")
+def _heights(
+    known: Mapping[str, Switch], nodes: Mapping[str, Sequence[str]], below: dict[str, list[str]]
+) -> dict[str, int]:
+    # How high each switch is, 0 without nodes; those are cut off.
+    heights: dict[str, int] = {}
+    try:
+        for name in TopologicalSorter(below).static_order():
+            below[name] = [child for child in below[name] if heights[child]]
+            highest = max((heights[child] for child in below[name]), default=0)
+            heights[name] = 1 if nodes[name] else highest + 1 if highest else 0
+    except CycleError as error:
+        circle = " under ".join(error.args[1])
+        fault = f"switches run in a circle: {circle}; must list what is below them alone"
+        raise InvalidProblemError(known[error.args[1][0]].place, fault) from None
+    tallest = max(known, key=lambda name: heights[name], default="")
+    if tallest and heights[tallest] > MOST_LEVELS:
+        fault = f"have {heights[tallest]} levels, must be at most {MOST_LEVELS}"
+        raise InvalidProblemError(known[tallest].place, f"switch {tallest!r} and those below it {fault}")
+    return heights
 
 
 def _numbered_tree(
@@ -277,20 +245,16 @@ def _numbered_tree(
     numbers: list[dict[str, int]] = [{} for _ in range(below_top)]
     columns: list[list[int]] = []
     order: list[str] = []
-    for path in (path for root in roots for path in _paths(below, (root,))):
-        # Where a path skips levels, a switch stands for several.
-        groups = [next(name for name in path if heights[name] <= level) for level in range(1, below_top + 1)]
-        column = [known_by.setdefault(group, len(known_by)) for known_by, group in zip(numbers, groups, strict=True)]
-        order += nodes[path[-1]]
-        # All nodes of a leaf switch share the groups above it.
-        columns += [column] * len(nodes[path[-1]])
+    paths: list[tuple[str, ...]] = [(root,) for root in reversed(roots)]
+    while paths:
+        path = paths.pop()
+        paths += [(*path, child) for child in reversed(below[path[-1]])]
+        # Where a path skips levels, a switch stands for several; all nodes of a leaf switch share the groups above it.
+        if nodes[path[-1]]:
+            groups = [next(name for name in path if heights[name] <= level) for level in range(1, below_top + 1)]
+            column = [known.setdefault(group, len(known)) for known, group in zip(numbers, groups, strict=True)]
+            order += nodes[path[-1]]
+            columns += [column] * len(nodes[path[-1]])
     matrix = np.array(columns, dtype=np.int64).reshape(len(order), below_top).T
     tree = Tree(matrix, tuple(map(tuple, numbers)), Tree.default_hops(below_top))
     return NamedTree(tree, tuple(order), remarks, is_joined=len(roots) == 1)
-
-
-def _paths(below: Mapping[str, Sequence[str]], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    if not below[path[-1]]:
-        yield path
-    for child in below[path[-1]]:
-        yield from _paths(below, (*path, child))

@@ -18,21 +18,11 @@ PROCESSORS, NODES = "processors", "nodes"
 class Part:
     """A part of the hierarchy node - processor - core, or several that are alike.
 
-    Parameters
-    ----------
-    count
-        Number of them in the part above, at least 1.
-    resources
-        Units of each named resource that one of them has itself, parts below not counted, such as ``{"memory_mb": 1}``.
-    attributes
-        What execution models read, with the unit in the name, such as ``{"clock_ghz": 3.4}``.
-    parts
-        Parts below: the processors of a node, the cores of a processor.
+    Raises `InvalidProblemError` if the count is not positive, or a resource is negative.
 
-    Raises
-    ------
-    InvalidProblemError
-        If the count is not positive, or a resource is negative.
+    Each has so many units of named resources itself, parts below not counted, such as ``{"memory_mb": 1}``; attributes
+    are what execution models read, with the unit in the name, such as ``{"clock_ghz": 3.4}``. Parts below are the
+    processors of a node, the cores of a processor.
     """
 
     count: int = 1
@@ -65,21 +55,11 @@ class Part:
 class Platform:
     """A machine as a simulation sees it: named resources of nodes, or of one pool.
 
-    Parameters
-    ----------
-    resources
-        Names of the resources; jobs ask for ``processors`` units of the first one.
-    capacity
-        Units of each resource per node, shape ``(nodes, resources)``; one row for a pool.
-    has_nodes
-        Whether placement is tracked node by node, or only counted.
-    topology, parts
-        How the nodes are connected, and what they are made of in the order of their numbers; None and empty if unknown.
+    Raises `InvalidProblemError` if the shapes contradict each other, or a capacity is negative.
 
-    Raises
-    ------
-    InvalidProblemError
-        If the shapes contradict each other, or a capacity is negative.
+    Jobs ask for ``processors`` units of the first resource. The capacity is in units of each per node, shape ``(nodes,
+    resources)``, one row for a pool; ``has_nodes`` says whether placement is tracked node by node, or only counted.
+    How the nodes are connected, and what they are made of in the order of their numbers, may be unknown.
     """
 
     resources: tuple[str, ...]
@@ -117,10 +97,7 @@ class Platform:
     def of_parts(cls, parts: Sequence[Part], topology: Topology | None = None, first: str = "cores") -> "Platform":
         """Return a cluster of nodes that jobs share, from what the nodes are made of, in the order of their numbers.
 
-        Parameters
-        ----------
-        first
-            The resource that jobs ask for by their number of processors; some node has it.
+        Jobs ask for the resource ``first``, which some node has, by their number of processors.
         """
         others = dict.fromkeys(name for part in parts for name in part.names() if name != first)
         names = (first, *others)

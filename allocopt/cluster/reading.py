@@ -1,22 +1,18 @@
-"""Clusters, topologies and multicore platforms in any format, told apart by the ending of the file or its contents."""
+"""Clusters and topologies in any format, told apart by the ending of the file or its contents."""
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
 
 from allocopt.cluster.cluster import Cluster, ClusterNode
 from allocopt.cluster.named import NamedTree
 from allocopt.errors import UsageError
 from allocopt.files.csv_rows import csv_rows, number_at_least_0
 from allocopt.files.faults import bad_file, memory_faults_named, problem_faults_named, shown
-from allocopt.files.reading import parse_json, read_text, read_toml, read_yaml
-
-if TYPE_CHECKING:
-    from allocopt.cluster.multicore import Machine
+from allocopt.files.reading import parse_json, read_text, read_yaml
+from allocopt.files.writing import write_text
 
 ALONE = "what nodes have is told nowhere: jobs have them alone"
 _NODES = re.compile(
@@ -24,28 +20,19 @@ _NODES = re.compile(
 )
 _PAIR = re.compile(r"^\s*(include\s|\w+\s*=)", re.MULTILINE | re.IGNORECASE)
 _SWITCHES = re.compile(r"^\s*(SwitchName|BlockName)\s*=", re.MULTILINE | re.IGNORECASE)
-_WRITERS = {".conf": "slurm:write_slurm_topology", ".graphml": "graphml:write_graphml"}
 
 
 @memory_faults_named
 def read_topology(path: Path | str, labels: Sequence[str] = ()) -> NamedTree:
     """Read how the nodes of a cluster are connected.
 
-    Parameters
-    ----------
-    path
-        Slurm's ``topology.conf``, what ``scontrol show topology`` prints, or ``topology.yaml``, of which ``FILE#NAME``
-        chooses a topology; nodes of Kubernetes as ``kubectl get nodes -o json`` or ``-o yaml`` prints them; Flux's
-        resource graphs; ``.graphml``; what ``ibnetdiscover`` prints. ``.gz`` is decompressed.
-    labels
-        For Kubernetes the keys of the labels that name the levels, from the top downwards; none for known ones.
+    Raises `BadFileError`, which names the place, if the file cannot be read or makes no tree, `UsageError` if labels
+    are given for another format, or one twice.
 
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read or makes no tree; it names the place.
-    UsageError
-        If labels are given for another format, or one twice.
+    The file is Slurm's ``topology.conf``, what ``scontrol show topology`` prints, or ``topology.yaml``, of which
+    ``FILE#NAME`` chooses a topology; nodes of Kubernetes as ``kubectl get nodes -o json`` or ``-o yaml`` prints them;
+    Flux's resource graphs; ``.graphml``; what ``ibnetdiscover`` prints. ``.gz`` is decompressed. For Kubernetes the
+    keys of labels name the levels, from the top downwards; none for known ones.
     """
     found = _found(path, labels)
     if isinstance(found, str):
@@ -54,23 +41,12 @@ def read_topology(path: Path | str, labels: Sequence[str] = ()) -> NamedTree:
 
 
 def read_cluster(paths: Sequence[Path | str], labels: Sequence[str] = ()) -> Cluster:
-    """Read a cluster that one or several files describe together.
+    """Read a cluster that one or several files describe together; labels are those of `read_topology`.
 
-    Parameters
-    ----------
-    paths
-        Beside the formats of `read_topology`: Slurm's ``slurm.conf`` and ``gres.conf``, what ``scontrol show node`` and
-        ``scontrol show partition`` print, and lists of nodes of Alibaba's openb traces (``.csv``). At most one file may
-        say how the nodes are connected; nodes that it, or the others, do not have are left out.
-    labels
-        As in `read_topology`.
-
-    Raises
-    ------
-    BadFileError
-        If a file cannot be read; it names the place.
-    UsageError
-        If two files say how nodes are connected, or nothing says what nodes there are.
+    Beside the formats of that: Slurm's ``slurm.conf`` and ``gres.conf``, what ``scontrol show node`` and ``scontrol
+    show partition`` print, and lists of nodes of Alibaba's openb traces (``.csv``). At most one file may say how the
+    nodes are connected; nodes that it, or the others, do not have are left out. Raises `BadFileError`, which names the
+    place, if a file cannot be read, `UsageError` if two say how nodes are connected, or none what nodes there are.
     """
     trees: list[NamedTree] = []
     clusters: list[Cluster] = []
@@ -101,22 +77,35 @@ def read_cluster(paths: Sequence[Path | str], labels: Sequence[str] = ()) -> Clu
 
 
 def _found(path: Path | str, labels: Sequence[str]) -> NamedTree | Cluster | str:
-    # The text of a file of Slurm that says what nodes have; several of them say it together.
+    # The text of a file of Slurm that says what nodes have; several of them say it together. A pipe can be read once,
+    # and only what a format needs is imported: networkx and pydantic take a while.
     source, name = topology_file(path)
+    suffix = _suffix(source).lower()
     with problem_faults_named(source):
-        # A pipe can be read once.
-        match _suffix(source).lower():
+        obj: object = None
+        if suffix == ".json":
+            obj = parse_json(read_text(source), source)
+        elif suffix in (".yaml", ".yml"):
+            obj = read_yaml(source)
+        if isinstance(obj, dict):
+            return _from_object(obj, source, labels)
+        if labels:
+            raise UsageError(f"labels are those of Kubernetes nodes, {source.name} holds none")
+        match suffix:
             case ".json":
-                return _from_object(parse_json(read_text(source), source), source, name, labels)
+                fault = "must be what `kubectl get nodes -o json` prints, or a resource graph of Flux"
+                raise bad_file(source, "top level", f"is {shown(obj)}, {fault}")
             case ".yaml" | ".yml":
-                return _from_object(read_yaml(source), source, name, labels)
-            case suffix:
-                _check_no_labels(source, labels)
-                if suffix == ".graphml":
-                    return cast(NamedTree | Cluster, _loaded("graphml:read_graphml")(source))
-                if suffix == ".csv":
-                    return _openb_nodes(source)
-                return _from_text(read_text(source), source)
+                from allocopt.cluster.slurm import slurm_yaml_topology
+
+                return slurm_yaml_topology(obj, source, name)
+            case ".graphml":
+                from allocopt.cluster.graphml import read_graphml
+
+                return read_graphml(source)
+            case ".csv":
+                return _openb_nodes(source)
+        return _from_text(read_text(source), source)
 
 
 def _openb_nodes(path: Path) -> Cluster:
@@ -133,39 +122,34 @@ def _openb_nodes(path: Path) -> Cluster:
 
 def _from_text(text: str, source: Path) -> NamedTree | str:
     if re.search(r'^Switch\s+\d+\s+"S-', text, re.MULTILINE):
-        return cast(NamedTree, _loaded("ibnetdiscover:ibnetdiscover_tree")(text, source))
+        from allocopt.cluster.ibnetdiscover import ibnetdiscover_tree
+
+        return ibnetdiscover_tree(text, source)
     if not _SWITCHES.search(text):
         if _NODES.search(text):
             return text
         if not _PAIR.search(text):
-            right = "what scontrol show topology or node, or ibnetdiscover, prints"
-            raise bad_file(
-                source, f"has no SwitchName=, BlockName= or NodeName=, must be Slurm's configuration, or {right}"
-            )
-    return cast(NamedTree, _loaded("slurm:slurm_topology")(text, source))
+            right = "Slurm's configuration, or what scontrol show topology or node, or ibnetdiscover, prints"
+            raise bad_file(source, f"has no SwitchName=, BlockName= or NodeName=, must be {right}")
+    from allocopt.cluster.slurm import slurm_topology
+
+    return slurm_topology(text, source)
 
 
-def _from_object(obj: object, source: Path, name: str | None, labels: Sequence[str]) -> NamedTree | Cluster:
-    if not isinstance(obj, dict):
-        if _suffix(source).lower() == ".json":
-            fault = "must be what `kubectl get nodes -o json` prints, or a resource graph of Flux"
-            raise bad_file(source, "top level", f"is {shown(obj)}, {fault}")
-        _check_no_labels(source, labels)
-        return cast(NamedTree, _loaded("slurm:slurm_yaml_topology")(obj, source, name))
-    elif "graph" in obj:
-        return cast(Cluster, _loaded("flux:flux_cluster")(obj, source))
-    elif str(obj.get("apiVersion", "")).startswith("kind.x-k8s.io"):
+def _from_object(obj: dict[str, object], source: Path, labels: Sequence[str]) -> Cluster:
+    if "graph" in obj:
+        from allocopt.cluster.flux import flux_cluster
+
+        return flux_cluster(obj, source)
+    if str(obj.get("apiVersion", "")).startswith("kind.x-k8s.io"):
         fault = "tells kind how to make a cluster, must be what `kubectl get nodes -o yaml` prints of it"
         raise bad_file(source, fault)
-    elif "kind" not in obj and "switches" in obj:
+    if "kind" not in obj and "switches" in obj:
         fault = "is a model of topograph's simulator, must be the topology.conf that topograph makes of it"
         raise bad_file(source, fault)
-    return cast(Cluster, _loaded("kubernetes:kubernetes_cluster")(obj, source, labels))
+    from allocopt.cluster.kubernetes import kubernetes_cluster
 
-
-def _check_no_labels(source: Path, labels: Sequence[str]) -> None:
-    if labels:
-        raise UsageError(f"labels are those of Kubernetes nodes, {source.name} holds none")
+    return kubernetes_cluster(obj, source, labels)
 
 
 def topology_file(path: Path | str) -> tuple[Path, str | None]:
@@ -181,53 +165,21 @@ def topology_file(path: Path | str) -> tuple[Path, str | None]:
 def write_topology(path: Path, cluster: NamedTree) -> None:
     """Write a cluster: ``.graphml``, or ``.conf`` as Slurm's ``topology.conf``.
 
-    Raises
-    ------
-    BadFileError
-        If the file cannot be written.
-    UsageError
-        If its ending is another one.
+    Raises `BadFileError` if the file cannot be written, `UsageError` if its ending is another one.
     """
-    writer = _WRITERS.get(_suffix(path).lower())
-    if writer is None:
-        raise UsageError(f"{path} must end in .conf or .graphml")
-    _loaded(writer)(path, cluster)
+    match _suffix(path).lower():
+        case ".conf":
+            from allocopt.cluster.slurm import write_slurm_topology
 
+            write_slurm_topology(path, cluster)
+        case ".graphml":
+            import networkx as nx
 
-@memory_faults_named
-def read_machine(path: Path | str, types: Path | str | None = None) -> "Machine":
-    """Read a multicore platform from ``.toml``, ``.json`` or ``.xml``, plain or compressed (``.gz``).
+            from allocopt.cluster.graphml import graph_of
 
-    A JSON file is our own if it names its format, otherwise IRMaSim's; one of several platforms is named
-    ``FILE#PLATFORM``. The folder ``types`` has IRMaSim's ``node_types.json`` and ``processor_types.json``, for types
-    that its files leave out. Raises `BadFileError` if the file cannot be read or anything in it is wrong.
-    """
-    file, _, chosen = str(path).partition("#")
-    source = Path(file)
-    suffix = _suffix(source)
-    if chosen and suffix != ".json":
-        raise bad_file(source, f"holds one platform, {shown(chosen)} cannot be chosen")
-    if suffix == ".xml":
-        from allocopt.cluster.platform_files import read_simgrid
-
-        return read_simgrid(source)
-    obj = read_toml(source) if suffix == ".toml" else parse_json(read_text(source), source)
-    if suffix != ".toml" and isinstance(obj, dict) and "format" not in obj:
-        from allocopt.cluster.irmasim import irmasim_machine
-
-        return irmasim_machine(obj, source, None if types is None else Path(types), chosen or None)
-    from allocopt.cluster.platform_files import machine_of
-
-    machine = machine_of(obj, source)
-    if chosen not in ("", machine.name):
-        raise bad_file(source, f"holds platform {shown(machine.name)}, {shown(chosen)} cannot be chosen")
-    return machine
-
-
-def _loaded(home: str) -> Callable[..., Any]:
-    # Only what a format needs is imported: networkx and pydantic take a while.
-    module, name = home.split(":")
-    return cast(Callable[..., Any], getattr(import_module(f"allocopt.cluster.{module}"), name))
+            write_text(path, "\n".join(nx.generate_graphml(graph_of(cluster))) + "\n")
+        case _:
+            raise UsageError(f"{path} must end in .conf or .graphml")
 
 
 def _suffix(path: Path) -> str:

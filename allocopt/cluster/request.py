@@ -1,15 +1,88 @@
 """What a job asks of a cluster: tasks with resources each, on nodes of a partition, under a constraint."""
 
+import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from allocopt.arrays import BoolArray, IntArray
-from allocopt.cluster.cluster import CORES, GPUS, MEMORY, THOUSANDTHS, Cluster
-from allocopt.cluster.constraint import Constraint
+from allocopt.cluster.cluster import CORES, GPUS, MEMORY, THOUSANDTHS, Cluster, Partition
 from allocopt.cluster.hostlist import HostlistError, expand_hostlist
 from allocopt.errors import InvalidProblemError
+from allocopt.files.faults import shown
+
+_TOKEN = re.compile(r"\s*([&,|()\[\]]|!?[^\s&,|()\[\]!*]+(?:\*\d+)?)")
+_MOST_ALTERNATIVES = 1000  # of a constraint, each a set of features, beyond which it is refused
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """Features that nodes of a job must have, as ``sbatch --constraint`` takes them.
+
+    ``|`` binds as tightly as ``&`` and both apply from left to right, as in Slurm; parentheses group. A list in
+    brackets, ``[rack1|rack2]``, asks that all nodes of the job have the same one of its features (sbatch(1), matching
+    OR): the groups are the alternatives of which all nodes take the same one, each a set of alternatives of which every
+    node has at least one, a set of features that the node has all of.
+    """
+
+    text: str
+    groups: tuple[frozenset[frozenset[str]], ...]
+
+    @classmethod
+    def parse(cls, text: str) -> "Constraint":
+        """Parse an expression; raise `InvalidProblemError` for what is none, or counts nodes (``a*2``)."""
+        stripped = text.strip().strip("\"'")
+        tokens = _TOKEN.findall(stripped)
+        try:
+            if odd := _TOKEN.sub("", stripped).strip():
+                raise ValueError(f"holds {shown(odd)}")
+            if counted := next((token for token in tokens if "*" in token), None):
+                raise ValueError(f"counts nodes in {shown(counted)}, which is not supported")
+            groups, rest = _parsed(tokens)
+            if rest:
+                raise ValueError(f"has {shown(rest[0])} behind its end")
+        except ValueError as error:
+            raise InvalidProblemError("constraint", f"{shown(text)} {error}") from None
+        return cls(text, tuple(groups))
+
+    def holds(self, features: Collection[str]) -> tuple[bool, ...]:
+        """Whether a node with some features may be used, by the alternatives that all nodes must share."""
+        return tuple(any(needed <= set(features) for needed in group) for group in self.groups)
+
+
+def _parsed(tokens: list[str]) -> tuple[list[frozenset[frozenset[str]]], list[str]]:
+    groups, tokens = _operand(tokens)
+    while tokens and tokens[0] in "&,|":
+        sign, *tokens = tokens
+        other, tokens = _operand(tokens)
+        if sign != "|":
+            groups = [frozenset(one | two for one in mine for two in theirs) for mine in groups for theirs in other]
+        elif len(groups) == len(other) == 1:
+            groups = [groups[0] | other[0]]
+        else:
+            raise ValueError("has a list in brackets beside |, must be beside & or alone")
+        if sum(map(len, groups)) > _MOST_ALTERNATIVES:
+            raise ValueError(f"has more than {_MOST_ALTERNATIVES} alternatives")
+    return groups, tokens
+
+
+def _operand(tokens: list[str]) -> tuple[list[frozenset[frozenset[str]]], list[str]]:
+    if not tokens:
+        raise ValueError("ends where a feature must follow")
+    first, *tokens = tokens
+    if first in "([":
+        groups, tokens = _parsed(tokens)
+        if tokens[:1] != [{"(": ")", "[": "]"}[first]]:
+            raise ValueError(f"has a {first} that is not closed")
+        if first == "[":
+            # Any of what the list names, but the same for all nodes.
+            groups = [frozenset({one}) for group in groups for one in sorted(group, key=sorted)]
+        return groups, tokens[1:]
+    if first in "&,|)]" or first.startswith("!"):
+        raise ValueError(f"has {shown(first)} where a feature must stand")
+    return [frozenset({frozenset({first})})], tokens
 
 
 class OverLimitError(InvalidProblemError):
@@ -18,35 +91,14 @@ class OverLimitError(InvalidProblemError):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a job asks for; the words are those of ``sbatch``.
+    """What a job asks for; the words are those of ``sbatch``. Raises `InvalidProblemError` if a number is out of range.
 
-    Parameters
-    ----------
-    tasks
-        Number of tasks; None for one a node.
-    least_nodes, most_nodes
-        Numbers of nodes that it may have; for no most, None.
-    tasks_per_node
-        Tasks that a node has at most.
-    cores_per_task
-        Cores of each task.
-    memory_per_node_mib, memory_per_core_mib
-        Memory on each node, or for each core of a task; None for the partition's default.
-    gpus_per_node, gpus_per_task
-        GPUs by type, a fraction where they are shared; an empty type for any.
-    partition
-        Name of the partition; None for the default one.
-    constraint
-        An expression of features, see `Constraint`.
-    excluded, required
-        Hostlists of nodes that it must not have, and of those of which it takes all its nodes.
-    is_exclusive
-        Whether it has its nodes alone.
-
-    Raises
-    ------
-    InvalidProblemError
-        If a number is not in its range.
+    It has one task a node where it says no number, at most ``tasks_per_node`` of so many cores each, and any number of
+    nodes from the least on without a most. Memory in MiB is that on each node, or for each core of a task, or else the
+    partition's default. GPUs are by type, an empty one for any, and fractions where they are shared. Without a name of
+    a partition it is the default one; the constraint is an expression of features, see `Constraint`. Excluded and
+    required are hostlists of nodes that it must not have, and of those of which it takes all its nodes. An exclusive
+    job has its nodes alone.
     """
 
     tasks: int | None = None
@@ -81,25 +133,10 @@ class Request:
         return cls(None, nodes, nodes, cores_per_task=0, is_exclusive=True)
 
     def on(self, cluster: Cluster) -> "ClusterRequest":
-        """Return the request in the numbers of a cluster.
-
-        Raises `InvalidProblemError` if the cluster has no such partition, node or type of GPU, nodes are no hostlist,
-        or it never fits there;
-        `OverLimitError` if its partition lets no job have as many nodes.
-        """
+        """Return the request in the numbers of a cluster; raise `InvalidProblemError` if it never fits there."""
         partition = cluster.partition(self.partition)
         is_exclusive = self.is_exclusive or cluster.is_exclusive or (partition is not None and partition.is_exclusive)
-        constraint = None if self.constraint is None else Constraint.parse(self.constraint)
-        masks = np.array(cluster.eligible(partition, constraint), dtype=np.bool_).reshape(-1, cluster.size)
-        try:
-            excluded, required = expand_hostlist(self.excluded), expand_hostlist(self.required)
-        except HostlistError as error:
-            raise InvalidProblemError("request", str(error)) from None
-        masks[:, cluster.topology.numbers(excluded)] = False
-        if self.required:
-            only = np.zeros(cluster.size, dtype=np.bool_)
-            only[cluster.topology.numbers(required)] = True
-            masks &= only
+        masks = self._masks(cluster, partition)
         tasks = max(self.tasks or self.least_nodes, self.least_nodes)
         least, most = self.least_nodes, self.most_nodes or tasks
         if self.tasks_per_node is not None:
@@ -131,6 +168,22 @@ class Request:
         )  # fmt: skip
         made.check_fits(cluster)
         return made
+
+    def _masks(self, cluster: Cluster, partition: Partition | None) -> BoolArray:
+        masks = np.ones((1, cluster.size), dtype=np.bool_)
+        if partition is not None:
+            masks &= cluster.members[partition.name]
+        if self.constraint is not None:
+            constraint = Constraint.parse(self.constraint)
+            masks = masks & np.array([constraint.holds(node.features) for node in cluster.nodes], dtype=np.bool_).T
+        try:
+            excluded, required = expand_hostlist(self.excluded), expand_hostlist(self.required)
+        except HostlistError as error:
+            raise InvalidProblemError("request", str(error)) from None
+        masks[:, cluster.topology.numbers(excluded)] = False
+        if self.required:
+            masks &= np.isin(np.arange(cluster.size), cluster.topology.numbers(required))
+        return masks
 
 
 class ClusterRequest(NamedTuple):

@@ -7,8 +7,9 @@ above the leaves, all nodes below them; blocks have a size and are followed by t
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -23,8 +24,8 @@ from allocopt.files.models import FileModel, validated
 from allocopt.files.reading import read_text
 from allocopt.files.writing import write_text
 
-LEVELS = frozenset(1 << level for level in range(16))  # blocks that Slurm can join
-LONGEST_STEM = 200  # characters of a switch's name that are written, before a number that tells it from others
+_LEVELS = frozenset(1 << level for level in range(16))  # blocks that Slurm can join
+_LONGEST_STEM = 200  # characters of a switch's name that are written, before a number that tells it from others
 SWITCH, BLOCK, SIZES, JOINED = "switchname", "blockname", "blocksizes", "aggregatedblock"
 _KEYS = {
     SWITCH: "SwitchName Nodes Switches LinkSpeed Level",
@@ -35,34 +36,30 @@ _KEYS = {
 
 
 def slurm_topology(text: str, path: Path) -> NamedTree:
-    """Return the topology in the text of a ``topology.conf``, that of trees or that of blocks.
-
-    ``Nodes=ALL`` means the nodes of the ``slurm.conf`` beside it. Errors are those of `read_topology`.
-    """
-    lines = list(ConfReader(path).lines(path, text))
+    """Return the topology in the text of a ``topology.conf``, that of trees or that of blocks."""
+    reader, switches = ConfReader(path), []
+    lines = list(reader.lines(path, text))
     kinds = {_kind(line): line for line in lines}
     if SWITCH in kinds and len(kinds) > 1:
         other = next(kinds[kind] for kind in (BLOCK, SIZES, JOINED) if kind in kinds)
         raise other.error("stands in a file with SwitchName lines; a file describes switches or blocks")
     if SWITCH not in kinds and BLOCK not in kinds:
         raise bad_file(path, "holds no line with SwitchName= or BlockName=")
-    # One expander for all lines: a few bytes each could stand for more nodes together than a memory holds.
-    expander, switches = HostlistExpander(), []
     for line in (line for line in lines if _kind(line) in (SWITCH, BLOCK)):
-        below = line.names("switches", expander)
+        below = line.names("switches")
         # Above the leaves a switch that is printed with its level lists again the nodes of those below it.
         if below and "level" in line.values:
             nodes: tuple[str, ...] = ()
         elif line.values.get("nodes", "").upper() != "ALL":
-            nodes = line.names("nodes", expander)
+            nodes = line.names("nodes")
         else:
             conf = line.path.with_name("slurm.conf")
             if not conf.is_file():
                 raise line.error("Nodes=ALL means the nodes of slurm.conf, which is not beside this file")
             # NodeName=DEFAULT sets values for the lines behind it and names no node.
-            described = ConfReader(conf).lines(conf, read_text(conf), "nodename")
-            named = [one for one in described if one.values["nodename"].upper() != "DEFAULT"]
-            nodes = tuple(name for one in named for name in one.names("nodename", expander))
+            described = ConfReader(conf, reader.expander).lines(conf, read_text(conf), "nodename")
+            named = [one for one in described if one.word("nodename", "") != "DEFAULT"]
+            nodes = tuple(name for one in named for name in one.names("nodename"))
         switches.append(Switch(line.values.get(SWITCH) or line.values[BLOCK], nodes, below, line.place))
     if BLOCK not in kinds:
         return tree_of_switches(switches)
@@ -77,10 +74,7 @@ def slurm_topology(text: str, path: Path) -> NamedTree:
 
 
 def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
-    """Write a ``topology.conf`` of blocks where they are enforced, else of switches from the leaves upwards.
-
-    Raises `BadFileError` if the file cannot be written, or would not be read again because of the name of a node.
-    """
+    """Write a ``topology.conf`` of blocks where they are enforced, else of switches from the leaves upwards."""
     used: set[str] = set()
     # With the first node below each, by which the trees of a forest keep their order.
     lines: list[tuple[int, str]] = []
@@ -118,7 +112,7 @@ def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
 
 def _new_name(name: str, used: set[str]) -> str:
     # Any other character would end the name, or begin a hostlist or a comment.
-    plain = re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)[:LONGEST_STEM] or "switch"
+    plain = re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)[:_LONGEST_STEM] or "switch"
     candidates = (plain, *(f"{plain}-{number}" for number in range(2, len(used) + 3)))
     chosen = next(candidate for candidate in candidates if candidate not in used)
     used.add(chosen)
@@ -132,18 +126,14 @@ def _blocks(blocks: Sequence[Switch], sizes: Sequence[int], error: Callable[[str
         base = next((len(block.nodes) for block in blocks if block.nodes), 1)
         sizes = [base << level for level in range(5) if 1 << level < 2 * len(blocks)]
     ratios = [size / sizes[0] if sizes[0] > 0 else 0.0 for size in sizes]
-    powers = all(ratio in LEVELS for ratio in ratios)
-    if not powers or sorted(set(sizes)) != list(sizes):
-        raise error(
-            f"is {','.join(map(str, sizes))}, must rise, each size a power of two times the first, at most 2^15"
-        )
+    if not all(ratio in _LEVELS for ratio in ratios) or sorted(set(sizes)) != list(sizes):
+        given = ",".join(map(str, sizes))
+        raise error(f"is {given}, must rise, each size a power of two times the first, at most 2^15")
     # Slurm joins neighbours in the order of the file and gives what is joined no name; ours tell size and number.
-    switches, joined, before = list(blocks), [block.name for block in blocks], 1
-    for size in sizes[1:]:
-        blocks_in = size // sizes[0]
-        step = blocks_in // before
+    switches, joined = list(blocks), [block.name for block in blocks]
+    for below, size in pairwise(sizes):
+        step = size // below
         groups = [tuple(joined[at : at + step]) for at in range(0, len(joined), step)]
-        before = blocks_in
         joined = [f"{size}-node block {number}" for number in range(1, len(groups) + 1)]
         switches += (Switch(name, switches=group) for name, group in zip(joined, groups, strict=True))
     switches += [Switch("all blocks", switches=tuple(joined))] if len(joined) > 1 else []
@@ -166,16 +156,36 @@ def _kind(line: ConfLine) -> str:
     return kind
 
 
-class _SwitchModel(FileModel):
-    switch: Annotated[str, Field(min_length=1)]
+_Name = Annotated[str, Field(min_length=1)]
+
+
+class _GroupModel(FileModel):
     nodes: str | None = None
+
+
+class _SwitchModel(_GroupModel):
+    switch: _Name
     children: str | None = None
     link_speed: str | int | None = None
 
 
-class _BlockModel(FileModel):
-    block: Annotated[str, Field(min_length=1)]
-    nodes: str | None = None
+class _BlockModel(_GroupModel):
+    block: _Name
+
+
+class _RingModel(_GroupModel):
+    ring: _Name
+    nodes: str
+
+
+# Where in the torus the nodes stand says nothing of a tree.
+class _RegionModel(_GroupModel, extra="ignore"):
+    pass
+
+
+class _TorusModel(_RegionModel):
+    name: _Name
+    regions: tuple[_RegionModel, ...] = Field(default=(), strict=False)
 
 
 class _TreeModel(FileModel):
@@ -187,107 +197,74 @@ class _BlocksModel(FileModel):
     block_sizes: Annotated[list[Annotated[int, Field(ge=1, le=10**8)]], Field(min_length=1, default_factory=list)]
 
 
-class _RingModel(FileModel):
-    ring: Annotated[str, Field(min_length=1)]
-    nodes: str
-
-
 class _RingsModel(FileModel):
     rings: list[_RingModel]
-
-
-# Where in the torus the nodes stand says nothing of a tree.
-class _RegionModel(FileModel, extra="ignore"):
-    nodes: str | None = None
-
-
-class _TorusModel(_RegionModel):
-    name: Annotated[str, Field(min_length=1)]
-    regions: tuple[_RegionModel, ...] = Field(default=(), strict=False)
 
 
 class _TorusesModel(FileModel):
     toruses: list[_TorusModel]
 
 
-class _TopologyModel(FileModel, extra="allow"):
-    topology: Annotated[str, Field(min_length=1)]
+# What is not chosen may be of a kind, or have keys, of a later version.
+class _NameModel(FileModel, extra="ignore"):
+    topology: _Name
     cluster_default: bool = False
+
+
+class _TopologyModel(_NameModel, extra="allow"):
     tree: _TreeModel | None = None
     block: _BlocksModel | None = None
     ring: _RingsModel | None = None
     torus3d: _TorusesModel | None = None
     flat: Any = None
 
-    def kinds(self) -> list[str]:
-        """Return which kinds of topology it is; right is one."""
-        return [kind for kind in ("tree", "block", "ring", "torus3d", "flat") if getattr(self, kind) is not None]
-
-    def switches(self, place: str) -> Iterator[tuple[str, str, tuple[tuple[str, str | None], ...], str | None]]:
-        """Yield name, place, hostlists of nodes by their places, and hostlist of switches below of each switch."""
-        for kind, key, noun in (
-            ("tree", "switches", "switch"),
-            ("block", "blocks", "block"),
-            ("ring", "rings", "ring"),
-            ("torus3d", "toruses", "name"),
-        ):
-            for number, one in enumerate(getattr(getattr(self, kind), key, ())):
-                at = f"{place}.{kind}.{key}[{number}]"
-                regions = enumerate(getattr(one, "regions", ()))
-                below = tuple((f"{at}.regions[{index}].nodes", region.nodes) for index, region in regions)
-                yield getattr(one, noun), at, ((f"{at}.nodes", one.nodes), *below), getattr(one, "children", None)
-
-
-# What is not chosen may be of a kind, or have keys, of a later version.
-class _NameModel(FileModel, extra="ignore"):
-    topology: Annotated[str, Field(min_length=1)]
-    cluster_default: bool = False
-
 
 class _NamesModel(RootModel[Annotated[list[_NameModel], Field(min_length=1)]]):
-    """A file, as far as all its topologies are looked at."""
+    pass
 
 
-class _TopologiesModel(RootModel[list[_TopologyModel]]):
-    """A file, of whose topologies all but the one that is used are emptied."""
+# Of each kind of topology the key of its groups, and that of the name of one.
+_KINDS = {
+    "tree": ("switches", "switch"),
+    "block": ("blocks", "block"),
+    "ring": ("rings", "ring"),
+    "torus3d": ("toruses", "name"),
+}
 
 
 def slurm_yaml_topology(obj: object, path: Path, name: str | None = None) -> NamedTree:
-    """Return the topology of a name from a parsed ``topology.yaml``, or else the cluster's default or the first.
-
-    Rings and toruses are groups that no job leaves. Errors are those of `read_topology`.
-    """
+    """Return the topology of a name from a parsed ``topology.yaml``, or else the cluster's default or the first."""
     names = validated(_NamesModel, obj, path).root
     chosen = name or next((one.topology for one in names if one.cluster_default), names[0].topology)
     index = next((index for index, one in enumerate(names) if one.topology == chosen), None)
     if index is None:
         known = ", ".join(one.topology for one in names)
         raise bad_file(path, f"there is no topology {shown(name)}; there are {known}")
-    emptied = [one if at == index else {"topology": names[at].topology} for at, one in enumerate(cast(list[Any], obj))]
-    found = validated(_TopologiesModel, emptied, path).root[index]
-    place, noun, kinds = f"[{index}]", f"topology {shown(found.topology)}", found.kinds()
+    where = f"{path}: [{index}]"
+    found = validated(_TopologyModel, cast(list[object], obj)[index], where)
+    noun = f"topology {shown(found.topology)}"
     if found.model_extra:
         unknown = ", ".join(map(shown, found.model_extra))
-        raise bad_file(path, place, f"{noun} has {unknown}, must be one of tree, block, ring, torus3d")
+        raise bad_file(where, f"{noun} has {unknown}, must be one of {', '.join(_KINDS)}")
+    kinds = [kind for kind in (*_KINDS, "flat") if getattr(found, kind) is not None]
     if len(kinds) > 1:
-        raise bad_file(path, place, f"{noun} is both {' and '.join(kinds)}, must be one of them")
+        raise bad_file(where, f"{noun} is both {' and '.join(kinds)}, must be one of them")
     if not kinds or kinds == ["flat"]:
-        raise bad_file(path, place, f"{noun} is {'flat' if kinds else 'of no kind'}: it names no nodes")
-    expander = HostlistExpander()
-    switches = [
-        Switch(
-            switch,
-            tuple(node for where, nodes in lists for node in names_in(path, where, nodes, expander)),
-            names_in(path, f"{at}.children", children, expander),
-            at,
-        )
-        for switch, at, lists, children in found.switches(place)
-    ]
+        raise bad_file(where, f"{noun} is {'flat' if kinds else 'of no kind'}: it names no nodes")
+    (kind,) = kinds
+    key, called = _KINDS[kind]
+    expander, switches = HostlistExpander(), []
+    for number, one in enumerate(getattr(getattr(found, kind), key)):
+        at = f"{kind}.{key}[{number}]"
+        nodes = list(names_in(where, f"{at}.nodes", one.nodes, expander))
+        for place, region in enumerate(getattr(one, "regions", ())):
+            nodes += names_in(where, f"{at}.regions[{place}].nodes", region.nodes, expander)
+        below = names_in(where, f"{at}.children", getattr(one, "children", None), expander)
+        switches.append(Switch(getattr(one, called), tuple(nodes), below, f"[{index}]: {at}"))
     if found.block is not None:
-        sizes, at = found.block.block_sizes, f"{place}.block.block_sizes"
-        return _blocks(switches, sizes, lambda fault: bad_file(path, at, fault))
+        return _blocks(switches, found.block.block_sizes, lambda fault: bad_file(where, "block.block_sizes", fault))
     made = tree_of_switches(switches)
     if found.tree is not None:
         return made
-    beside = f"Slurm gives jobs nodes that are side by side in a {kinds[0]}, which is not known here"
+    beside = f"Slurm gives jobs nodes that are side by side in a {kind}, which is not known here"
     return replace(made, is_beside=True, remarks=(*made.remarks, beside))

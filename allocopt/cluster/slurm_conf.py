@@ -8,8 +8,9 @@ keys in any case, with comments, lines that go on, and other files that are incl
 import math
 import os
 import re
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -38,7 +39,7 @@ _PAIR = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*(?:\"([^\"]*)\"|(?![A-Za-z_]\w*\
 _COMMENT = re.compile(r"(?<!\\)#.*")
 
 
-def names_in(path: Path, place: str, hostlist: str | None, expander: HostlistExpander) -> tuple[str, ...]:
+def names_in(path: Path | str, place: str, hostlist: str | None, expander: HostlistExpander) -> tuple[str, ...]:
     """Expand a hostlist of a file, None for an empty one; raise `BadFileError` that names the place."""
     try:
         return tuple(expander.expand(hostlist or ""))
@@ -52,24 +53,8 @@ class ConfLine:
 
     path: Path
     number: int
-    values: Mapping[str, str]
-
-    @classmethod
-    def of(cls, path: Path, number: int, text: str) -> "ConfLine":
-        """Take a line apart; raise `BadFileError` if it is not all pairs, or has a key twice."""
-        line, at = cls(path, number, values := {}), 0
-        text = text.rstrip()
-        while at < len(text):
-            match = _PAIR.match(text, at)
-            if match is None:
-                fault = "is not Key=value; a list goes on over lines with a backslash at the end"
-                raise line.error(f"{shown(text[at:].strip())} {fault}")
-            key = match[1].lower()
-            if key in values:
-                raise line.error(f"key {match[1]} is given twice")
-            values[key] = match[3] if match[2] is None else match[2]
-            at = match.end()
-        return line
+    values: dict[str, str]
+    expander: HostlistExpander  # that of all lines: a few bytes each could stand for more nodes than a memory holds
 
     @property
     def place(self) -> str:
@@ -85,9 +70,22 @@ class ConfLine:
         """Return a key as Slurm's manual spells it, if it is one whose value is read as a list."""
         return _SPELLED.get(key, key)
 
-    def names(self, key: str, expander: HostlistExpander) -> tuple[str, ...]:
+    def names(self, key: str) -> tuple[str, ...]:
         """Expand the hostlist of a key, an empty one if the key is not there."""
-        return names_in(self.path, f"{self.place}: {self.spelled(key)}", self.values.get(key), expander)
+        return names_in(self.path, f"{self.place}: {self.spelled(key)}", self.values.get(key), self.expander)
+
+    def word(self, key: str, default: str) -> str:
+        """Return the value of a key in capital letters."""
+        return self.values.get(key, default).strip().upper()
+
+    def whole(self, key: str, default: int = 0) -> int:
+        """Return the whole number of a key, the default where it is not there or limits nothing."""
+        text = self.values.get(key, "").strip()
+        if not text or text.upper() in NO_LIMIT:
+            return default
+        if not (text.isascii() and text.isdigit() and len(text) < 13):
+            raise self.error(f"{key} is {shown(text)}, must be a whole number")
+        return int(text)
 
     def sizes(self, key: str) -> list[int]:
         """Return the numbers of nodes of a key, none if it is not there."""
@@ -102,6 +100,7 @@ class ConfReader:
     """Reads a file and those that it includes, within limits for all together."""
 
     first: Path
+    expander: HostlistExpander = field(default_factory=HostlistExpander)
     files: int = 0
     characters: int = 0
 
@@ -122,7 +121,22 @@ class ConfReader:
                     raise bad_file(path, f"line {number}", f"more than {MOST_INCLUDED} files include each other")
                 yield from self.lines(found, read_text(found), only, above + 1)
             elif words and words[0].lower().startswith(only):
-                yield ConfLine.of(path, number, line)
+                yield self._taken_apart(ConfLine(path, number, {}, self.expander), line.rstrip())
+
+    @staticmethod
+    def _taken_apart(line: ConfLine, text: str) -> ConfLine:
+        at = 0
+        while at < len(text):
+            match = _PAIR.match(text, at)
+            if match is None:
+                fault = "is not Key=value; a list goes on over lines with a backslash at the end"
+                raise line.error(f"{shown(text[at:].strip())} {fault}")
+            key = match[1].lower()
+            if key in line.values:
+                raise line.error(f"key {match[1]} is given twice")
+            line.values[key] = match[3] if match[2] is None else match[2]
+            at = match.end()
+        return line
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -161,21 +175,17 @@ _GPU = re.compile(r"gpu(?::((?!-)[^:()\s]*[^:()\s\d][^:()\s]*))?(?::(\d{1,9}))?(
 
 
 def slurm_cluster(texts: Mapping[Path, str]) -> Cluster:
-    """Return the cluster of the texts of some files, of whose topology nothing is known.
-
-    They are those of ``slurm.conf`` and ``gres.conf``, or what ``scontrol show node`` and ``show partition`` print.
-    Raises `BadFileError` that names file, line and fault, `InvalidProblemError` if no node takes jobs.
-    """
-    lines = [line for path, text in texts.items() for line in _lines(path, text)]
+    """Return the cluster of the texts of files, or of what ``scontrol show`` prints, without a topology."""
+    expander = HostlistExpander()
+    lines = [line for path, text in texts.items() for line in _lines(path, text, expander)]
     settings = {key: line for line in lines for key in line.values if key in SETTINGS}
     select, parameters = (settings[key].values[key] if key in settings else "" for key in SETTINGS[:2])
-    expander = HostlistExpander()
     remarks = [] if parameters else ["SelectTypeParameters is not given: jobs share cores and memory of nodes"]
     nodes: dict[str, ClusterNode] = {}
     away: set[str] = set()
     for line in _with_defaults(lines, NODE):
-        names = line.names(NODE, expander)
-        if _word(line, "state", "UNKNOWN").startswith(AWAY):
+        names = line.names(NODE)
+        if line.word("state", "UNKNOWN").startswith(AWAY):
             away.update(names)
             continue
         shares_memory = not parameters or "MEMORY" in parameters.upper()
@@ -189,67 +199,67 @@ def slurm_cluster(texts: Mapping[Path, str]) -> Cluster:
     if not nodes:
         fault = "all nodes are down or drained" if away else "names no node, as NodeName= of slurm.conf does"
         raise InvalidProblemError("", fault)
-    _tell_types(nodes, [line for line in lines if GRES in line.values], expander)
+    _tell_types(nodes, [line for line in lines if GRES in line.values])
     sets = {line.values[NODESET]: line for line in lines if NODESET in line.values}
-    default_first: list[tuple[bool, Partition]] = []
-    for line in _with_defaults(lines, PARTITION):
-        if _word(line, "state", "UP") not in ("UP", "DRAIN"):
-            remarks.append(f"partition {line.values[PARTITION]} is {_word(line, 'state', '').lower()}: left out")
+    partitions: list[Partition] = []
+    described = list(_with_defaults(lines, PARTITION))
+    for line in described:
+        if line.word("state", "UP") not in ("UP", "DRAIN"):
+            remarks.append(f"partition {line.values[PARTITION]} is {line.word('state', '').lower()}: left out")
             continue
-        partition = _partition(line, _nodes_of(line, nodes, away, sets, expander), settings)
-        if any(partition.name == one.name for _, one in default_first):
+        partition = _partition(line, nodes, away, sets, settings)
+        if any(partition.name == one.name for one in partitions):
             raise line.error(f"partition {shown(partition.name)} is given twice")
-        default_first.append((_word(line, "default", "NO") != "YES", partition))
-    default_first.sort(key=lambda pair: pair[0])
-    partitions = [partition for _, partition in default_first]
+        partitions.append(partition)
+    defaults = {line.values[PARTITION] for line in described if line.word("default", "NO") == "YES"}
+    partitions.sort(key=lambda one: one.name not in defaults)
     return Cluster.of(nodes.values(), None, partitions, is_exclusive="LINEAR" in select.upper(), remarks=remarks)
 
 
-def _lines(path: Path, text: str) -> Iterator[ConfLine]:
+def _lines(path: Path, text: str, expander: HostlistExpander) -> Iterator[ConfLine]:
     if re.search(r"^(NodeName|PartitionName)=\S+\s+(Arch|CoresPerSocket|AllowGroups)=", text, re.MULTILINE) and (
         "CPUAlloc=" in text or "AllowGroups=" in text
     ):
-        yield from _records(path, text, "NodeName|PartitionName")
+        yield from _records(path, text, "NodeName|PartitionName", expander)
         return
     known = (NODE, PARTITION, NODESET, GRES, *SETTINGS)
-    for line in ConfReader(path).lines(path, text, known):
+    for line in ConfReader(path, expander).lines(path, text, known):
         values = {_ALIASES.get(key, key): value for key, value in line.values.items()}
         if next(iter(values)) in known:
-            yield ConfLine(line.path, line.number, values)
+            yield replace(line, values=values)
 
 
-def _records(path: Path, text: str, first: str) -> Iterator[ConfLine]:
+def _records(path: Path, text: str, first: str, expander: HostlistExpander) -> Iterator[ConfLine]:
     # A record goes on to the next one, on many lines or, with --oneliner, on one.
     starts = [found.start() for found in re.finditer(rf"^(?:{first})=", text, re.MULTILINE)]
     for start, end in pairwise([*starts, len(text)]):
         values: dict[str, str] = {}
         for key, value in _PRINTED.findall(text[start:end]):
             values.setdefault(_ALIASES.get(key.lower(), key.lower()), value.strip())
-        yield ConfLine(path, text.count("\n", 0, start) + 1, values)
+        yield ConfLine(path, text.count("\n", 0, start) + 1, values, expander)
 
 
 def pending_jobs(text: str, path: Path) -> dict[str, Request]:
     """Return what the jobs that wait ask for, by id, as ``scontrol show job`` prints them; raise `BadFileError`."""
     found: dict[str, Request] = {}
-    for line in _records(path, text, "JobId"):
-        if _word(line, "jobstate", "") != "PENDING":
+    for line in _records(path, text, "JobId", HostlistExpander()):
+        if line.word("jobstate", "") != "PENDING":
             continue
-        least, _, most = line.values.get("numnodes", "1").partition("-")
-        counted = replace(line, values={**line.values, "least": least, "most": most})
+        line.values["least"], _, line.values["most"] = line.values.get("numnodes", "1").partition("-")
         given = {key: value for key, value in line.values.items() if value.upper() not in NO_LIMIT}
         # As many GPUs on each node as a job asks for in all are enough for it.
         of_node, of_task = (
             _gpus(replace(line, values={"gres": re.sub("gres[:/]", "", text)}))
             for text in (given.get("trespernode") or given.get("tresperjob", ""), given.get("trespertask", ""))
         )
-        nodes = _number(counted, "least", 1)
+        nodes = line.whole("least", 1)
         try:
             request = Request(
-                max(_number(line, "numtasks", 1), nodes),
+                max(line.whole("numtasks", 1), nodes),
                 nodes,
-                _number(counted, "most") or None,
+                line.whole("most") or None,
                 int(given.get("ntaskspern:b:s:c", "0").split(":")[0]) or None,
-                _number(line, "cpus/task", 1),
+                line.whole("cpus/task", 1),
                 _mebibytes(line, "minmemorynode"),
                 _mebibytes(line, "minmemorycpu"),
                 tuple(of_node.items()),
@@ -258,7 +268,7 @@ def pending_jobs(text: str, path: Path) -> dict[str, Request]:
                 constraint=given.get("features"),
                 excluded=given.get("excnodelist", ""),
                 required=given.get("reqnodelist", ""),
-                is_exclusive=_word(line, "oversubscribe", "OK") in ("NO", "EXCLUSIVE"),
+                is_exclusive=line.word("oversubscribe", "OK") in ("NO", "EXCLUSIVE"),
             )
         except (InvalidProblemError, ValueError) as error:
             raise line.error(str(error)) from None
@@ -268,7 +278,7 @@ def pending_jobs(text: str, path: Path) -> dict[str, Request]:
 
 
 def _mebibytes(line: ConfLine, key: str) -> int | None:
-    text = _word(line, key, "0")
+    text = line.word(key, "0")
     match = _MEMORY.fullmatch(text)
     if match is None:
         raise line.error(f"{key} is {shown(text)}, must be such as 4000M or 16G")
@@ -284,114 +294,93 @@ def _with_defaults(lines: Sequence[ConfLine], kind: str) -> Iterator[ConfLine]:
         if line.values[kind].upper() == "DEFAULT":
             defaults |= {key: value for key, value in line.values.items() if key != kind}
         else:
-            yield ConfLine(line.path, line.number, defaults | dict(line.values))
+            yield replace(line, values=defaults | line.values)
 
 
 def _node(line: ConfLine, *, counts_threads: bool, shares_memory: bool) -> ClusterNode:
-    cpus, threads = _number(line, "cpus"), _number(line, "threadspercore", 1)
-    sockets = _number(line, "sockets") or _number(line, "boards", 1) * _number(line, "socketsperboard", 1)
-    cores = sockets * _number(line, "corespersocket", 1)
+    cpus, threads = line.whole("cpus"), line.whole("threadspercore", 1)
+    sockets = line.whole("sockets") or line.whole("boards", 1) * line.whole("socketsperboard", 1)
+    cores = sockets * line.whole("corespersocket", 1)
     if not {"sockets", "socketsperboard", "corespersocket"} & line.values.keys():
         cores = max(cpus // max(threads, 1), 1)
     # CPUs may be those of all threads, or fewer than the node has.
     available = (cpus or cores * threads) if counts_threads else min(cores, cpus or cores)
-    memory = max(_number(line, "realmemory", 1) - _number(line, "memspeclimit"), 0)
+    memory = max(line.whole("realmemory", 1) - line.whole("memspeclimit"), 0)
     features = re.split(r"[,&\s]+", line.values.get("features", ""))
     try:
         return ClusterNode(
             "",
-            max(available - _number(line, "corespeccount"), 0),
+            max(available - line.whole("corespeccount"), 0),
             memory if shares_memory else None,
             _gpus(line),
             frozenset(one for one in features if one and one.upper() not in NO_LIMIT),
-            _number(line, "weight", 1),
+            line.whole("weight", 1),
         )
     except InvalidProblemError as error:
         raise line.error(error.fault) from None
 
 
-def _gpus(line: ConfLine) -> Mapping[str, int]:
-    held: dict[str, int] = {}
+def _gpus(line: ConfLine) -> dict[str, int]:
+    held: Counter[str] = Counter()
     for gres in re.split(r",(?![^(]*\))", line.values.get("gres", "")):
-        if gres.split(":")[0].strip() != "gpu":
-            continue
-        match = _GPU.fullmatch(gres.strip())
-        if match is None:
-            raise line.error(f"Gres is {shown(gres)}, must be such as gpu:a100:4")
-        held[match[1] or ""] = held.get(match[1] or "", 0) + int(match[2] or 1)
-    return held
+        if gres.split(":")[0].strip() == "gpu":
+            match = _GPU.fullmatch(gres.strip())
+            if match is None:
+                raise line.error(f"Gres is {shown(gres)}, must be such as gpu:a100:4")
+            held[match[1] or ""] += int(match[2] or 1)
+    return dict(held)
 
 
-def _tell_types(nodes: dict[str, ClusterNode], gres: Sequence[ConfLine], expander: HostlistExpander) -> None:
+def _tell_types(nodes: dict[str, ClusterNode], gres: Sequence[ConfLine]) -> None:
     # How many a node has is what slurm.conf says; of which type may stand in gres.conf alone.
-    types: dict[str, dict[str, int]] = {}
+    types: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for line in gres:
         kind = line.values.get("type", "")
-        if line.values[GRES] != "gpu" or not kind:
-            continue
-        count = _number(line, "count") or len(line.names("file", expander)) or 1
-        for name in line.names(NODE, expander) if NODE in line.values else tuple(nodes):
-            held = types.setdefault(name, {})
-            held[kind] = held.get(kind, 0) + count
+        if line.values[GRES] == "gpu" and kind:
+            count = line.whole("count") or len(line.names("file")) or 1
+            for name in line.names(NODE) if NODE in line.values else nodes:
+                types[name][kind] += count
     for name, held in types.items():
-        if name in nodes and nodes[name].gpus == {"": sum(held.values())}:
-            nodes[name] = replace(nodes[name], gpus=held)
+        if name in nodes and nodes[name].gpus == {"": held.total()}:
+            nodes[name] = replace(nodes[name], gpus=dict(held))
 
 
-def _nodes_of(
+def _partition(
     line: ConfLine,
     nodes: Mapping[str, ClusterNode],
     away: Container[str],
     sets: Mapping[str, ConfLine],
-    expander: HostlistExpander,
-) -> tuple[str, ...]:
-    if line.values.get("nodes", "").upper() == "ALL":
-        return tuple(nodes)
-    found: dict[str, None] = {}
-    for name in line.names("nodes", expander):
-        if name not in sets:
+    settings: Mapping[str, ConfLine],
+) -> Partition:
+    has_all = line.word("nodes", "") == "ALL"
+    found: dict[str, None] = dict.fromkeys(nodes if has_all else ())
+    for name in () if has_all else line.names("nodes"):
+        chosen = sets.get(name)
+        if chosen is None:
             found[name] = None
             continue
-        chosen = sets[name]
         feature = chosen.values.get("feature", chosen.values.get("features"))
-        found |= dict.fromkeys(chosen.names("nodes", expander))
+        found |= dict.fromkeys(chosen.names("nodes"))
         found |= {node.name: None for node in nodes.values() if feature in node.features}
     unknown = next((name for name in found if name not in nodes and name not in away), None)
     if unknown is not None:
         raise line.error(f"Nodes has {shown(unknown)}, which no NodeName or NodeSet names")
-    return tuple(name for name in found if name in nodes)
-
-
-def _partition(line: ConfLine, nodes: tuple[str, ...], settings: Mapping[str, ConfLine]) -> Partition:
     try:
         most_seconds = duration_s(line.values.get("maxtime", "UNLIMITED"), 60.0)
     except ValueError as error:
         raise line.error(f"MaxTime {error}") from None
     if most_seconds < 0:
         raise line.error(f"MaxTime is {shown(line.values['maxtime'])}, must not be negative")
-    memory = {
-        key: _number(line, key) or (_number(settings[key], key) if key in settings else 0) for key in SETTINGS[2:]
-    }
+    per_core, per_node = (
+        line.whole(key) or (settings[key].whole(key) if key in settings else 0) or None for key in SETTINGS[2:]
+    )
     return Partition(
         line.values[PARTITION],
-        nodes,
+        tuple(name for name in found if name in nodes),
         None if math.isnan(most_seconds) else most_seconds,
-        _number(line, "maxnodes") or None,
-        memory["defmempercpu"] or None,
-        memory["defmempernode"] or None,
-        _word(line, "oversubscribe", "NO").startswith("EXCLUSIVE"),
-        _number(line, "prioritytier", 1),
+        line.whole("maxnodes") or None,
+        per_core,
+        per_node,
+        line.word("oversubscribe", "NO").startswith("EXCLUSIVE"),
+        line.whole("prioritytier", 1),
     )
-
-
-def _word(line: ConfLine, key: str, default: str) -> str:
-    return line.values.get(key, default).strip().upper()
-
-
-def _number(line: ConfLine, key: str, default: int = 0) -> int:
-    text = line.values.get(key, "").strip()
-    if not text or text.upper() in NO_LIMIT:
-        return default
-    if not (text.isascii() and text.isdigit() and len(text) < 13):
-        raise line.error(f"{key} is {shown(text)}, must be a whole number")
-    return int(text)

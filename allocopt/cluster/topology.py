@@ -22,7 +22,7 @@ NamedGroups = Mapping[str, Sequence[int | str]]
 LARGEST_CLUSTER = 10_000_000
 """Number of nodes above which a topology is refused, so that a typing error does not exhaust the memory."""
 
-SMALL_TABLE = 10_000  # owners times groups up to which a table of all counts is faster than sorting them
+_SMALL_TABLE = 10_000  # owners times groups up to which a table of all counts is faster than sorting them
 
 
 class Topology(Protocol):
@@ -48,20 +48,9 @@ class Topology(Protocol):
 class FatTree:
     """A pruned k-ary fat tree: pods of leaf switches of nodes, numbered from left to right.
 
-    Parameters
-    ----------
-    pods, leaves_per_pod, nodes_per_leaf
-        Its shape, each at least 1.
-    hops
-        Hops within a leaf, within a pod and across pods; 2, 4, 6 in the NSA paper (section III-A).
-    pairs
-        Whether a pair of nodes counts twice or once.
-
-    Raises
-    ------
-    InvalidProblemError
-        If a count is not a positive integer, the hops are no integers that rise, or the cluster is larger than
-        ``LARGEST_CLUSTER``.
+    Its counts are at least 1; the hops, those within a leaf, within a pod and across pods, are integers that rise, 2, 4
+    and 6 in the NSA paper (section III-A); ``pairs`` says whether a pair of nodes counts twice or once. Raises
+    `InvalidProblemError` if that does not hold, or the cluster is larger than ``LARGEST_CLUSTER``.
     """
 
     pods: int
@@ -77,8 +66,7 @@ class FatTree:
                 raise InvalidProblemError(f"topology.{field}", f"is {count}, must be a whole number from 1 on")
         if len(self.hops) != 3:
             raise InvalidProblemError("topology.hops", f"has {len(self.hops)} values, a fat tree has 3 levels")
-        _check_hops(self.hops)
-        _check_size(self.size)
+        _check(self)
 
     @property
     def size(self) -> int:
@@ -92,16 +80,10 @@ class FatTree:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
-    """A tree of any number of levels, given by named groups per level.
+    """A tree of any number of levels: the group of every node, shape ``(L - 1, size)``, and the name of every group.
 
-    Parameters
-    ----------
-    groups, names
-        Group of every node, shape ``(L - 1, size)``, and name of every group, by level below the top, leaves first.
-    hops
-        Hops between two nodes that meet at level 1, ..., L.
-    pairs
-        Whether a pair of nodes counts twice or once.
+    Both are by level below the top, leaves first; the hops are those between two nodes that meet at level 1, ..., L;
+    ``pairs`` says whether a pair of nodes counts twice or once.
     """
 
     groups: IntArray
@@ -110,12 +92,11 @@ class Tree:
     pairs: Pairs = "ordered"
 
     def __post_init__(self) -> None:
-        _check_hops(self.hops)
         object.__setattr__(self, "groups", frozen_integers(self.groups))
         if self.groups.ndim != 2 or self.groups.shape[0] != len(self.hops) - 1 or self.groups.shape[1] < 1:
             fault = f"groups have shape {self.groups.shape}, must be (levels - 1, nodes)"
             raise InvalidProblemError("topology.levels", fault)
-        _check_size(self.size)
+        _check(self)
         for depth in range(1, len(self.groups)):
             # Levels nest exactly where no group of the lower one comes with two groups of the upper one.
             pairs = np.unique(self.groups[depth - 1 : depth + 1], axis=1)
@@ -140,23 +121,11 @@ class Tree:
     def from_levels(
         cls, levels: Sequence[NamedGroups], hops: Sequence[int] | None = None, pairs: Pairs = "ordered"
     ) -> "Tree":
-        """Build a tree from named groups per level.
+        """Build a tree from named groups per level, leaves first, and one hop count per level; 2, 4, 6, ... if None.
 
-        Parameters
-        ----------
-        levels
-            From the leaf level upwards; the top level, a single group, may be left out unless it is the only one.
-            Leaf groups hold node numbers, which must be ``0 .. size - 1``, each once; groups above hold names of
-            groups of the level below, each once.
-        hops
-            One hop count per level, the top included; 2, 4, 6, ... if None.
-        pairs
-            Whether a pair of nodes counts twice or once.
-
-        Raises
-        ------
-        InvalidProblemError
-            If a node or a group is missing, unknown or given twice, or the number of levels does not match the hops.
+        Leaf groups hold node numbers, which must be ``0 .. size - 1``, each once; groups above hold names of groups of
+        the level below, each once. The top level, a single group, may be left out unless it is the only one. Raises
+        `InvalidProblemError` if a node or a group is missing, unknown or given twice, or hops do not match the levels.
         """
         if not levels or not levels[0]:
             raise InvalidProblemError("topology.levels", "is empty, must hold the groups of at least the leaf level")
@@ -210,7 +179,8 @@ def _owners(level: NamedGroups, members: Sequence[int | str], depth: int) -> Int
     return owners
 
 
-def _check_hops(hops: tuple[int, ...]) -> None:
+def _check(topology: Topology) -> None:
+    hops = topology.hops
     if not hops:
         raise InvalidProblemError("topology.hops", "is empty, must hold one hop count per level")
     are_whole = all(isinstance(hop, int | np.integer) for hop in hops)
@@ -218,10 +188,7 @@ def _check_hops(hops: tuple[int, ...]) -> None:
     if hops[0] < 0 or hops[-1] > 1_000_000 or not rising:
         fault = f"is {list(hops)}, must rise strictly within 0 .. 1000000, in whole numbers"
         raise InvalidProblemError("topology.hops", fault)
-
-
-def _check_size(size: int) -> None:
-    if size > LARGEST_CLUSTER:
+    if (size := topology.size) > LARGEST_CLUSTER:
         raise InvalidProblemError("topology", f"has {size} nodes, the largest cluster taken has {LARGEST_CLUSTER}")
 
 
@@ -267,7 +234,7 @@ def hop_costs(topology: Topology, hop_cost: float, node_sets: Sequence[IntArray]
 def _squared_counts(owners: IntArray, groups: IntArray, n_owners: int) -> FloatArray:
     width = int(groups.max()) + 1
     keys = owners * width + groups
-    if n_owners * width <= SMALL_TABLE:
+    if n_owners * width <= _SMALL_TABLE:
         table = np.bincount(keys, minlength=n_owners * width).reshape(n_owners, width).astype(np.float64)
         return np.asarray((table * table).sum(axis=1))
     # Where the nodes of every owner rise, as they mostly do, the keys are sorted already, and a stable sort sees that.

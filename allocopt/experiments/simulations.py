@@ -11,7 +11,8 @@ from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.named import NamedTree
 from allocopt.cluster.platform import NODES, Platform
-from allocopt.cluster.reading import read_cluster, read_machine, read_topology
+from allocopt.cluster.platform_files import read_machine
+from allocopt.cluster.reading import read_cluster, read_topology
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import BadFileError, UsageError
 from allocopt.experiments.fields import FieldError
@@ -40,9 +41,8 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import get_solver
 from allocopt.traces.applications import Executables, profiled_jobs, read_profiles
 from allocopt.traces.csv_columns import Columns
-from allocopt.traces.irmasim import read_irmasim
 from allocopt.traces.reading import read_workload
-from allocopt.traces.tasks import TaskWorkload
+from allocopt.traces.tasks import TaskWorkload, read_irmasim
 from allocopt.traces.workload import Workload
 
 

@@ -37,6 +37,7 @@ _SIZES = (8, 16, 32, 64)
 CLUSTER_SIZES = (64, 128, 256)
 HOUR_S = 3600.0
 _LEAST_BUSY = 0.01
+_S, _P = StageKind.SEQUENTIAL, StageKind.PARALLEL
 
 
 class _Published(NamedTuple):
@@ -48,16 +49,12 @@ class _Published(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Application:
-    """A workflow of the paper."""
-
+class _Application:
     name: str
-    # Cores of its jobs.
-    sizes: tuple[int, ...]
+    sizes: tuple[int, ...]  # cores of its jobs
     # Kind, share of the time and share of I/O of each stage, in order.
     stages: tuple[tuple[StageKind, float, float], ...]
-    # Its line of Table 2 by cores of the cluster.
-    published: MappingProxyType[int, _Published]
+    published: tuple[_Published, ...]  # its lines of Table 2, one for each of `CLUSTER_SIZES`
 
     def runtime_s(self, cores: int, cluster: int = 64) -> float:
         """Return the run time alone on so many cores, in seconds."""
@@ -70,11 +67,11 @@ class Application:
         """Return the stages of a job of so many cores."""
         line = self._line(cluster)
         # The mean over sizes and time is published; what sequential stages keep busy of it is known.
-        sequential = sum(share for kind, share, _ in self.stages if kind is StageKind.SEQUENTIAL)
+        sequential = sum(share for kind, share, _ in self.stages if kind is _S)
         alone = sequential * float((1.0 / np.array(self.sizes)).mean())
         busy = min(1.0, max(_LEAST_BUSY, (line.cpu_percent / 100 - alone) / (1.0 - sequential)))
         return tuple(
-            Stage(share, 1.0 / cores if kind is StageKind.SEQUENTIAL else busy, line.memory_percent / 100, io, kind)
+            Stage(share, 1.0 / cores if kind is _S else busy, line.memory_percent / 100, io, kind)
             for kind, share, io in self.stages
         )
 
@@ -84,56 +81,39 @@ class Application:
         return ProfiledJob(identifier, cores, self.profile(cores, cluster), run, walltime_factor * run)
 
     def _line(self, cluster: int) -> _Published:
-        if cluster not in self.published:
-            known = ", ".join(map(str, self.published))
+        if cluster not in CLUSTER_SIZES:
+            known = ", ".join(map(str, CLUSTER_SIZES))
             raise UsageError(f"Table 2 has no cluster of {cluster} cores; it has {known}")
-        return self.published[cluster]
+        return self.published[CLUSTER_SIZES.index(cluster)]
 
 
-def _application(
-    name: str,
-    sizes: tuple[int, ...],
-    stages: tuple[tuple[StageKind, float, float], ...],
-    *lines: tuple[float, float, float, float],
-) -> Application:
-    table = {cluster: _Published(*line) for cluster, line in zip(CLUSTER_SIZES, lines, strict=True)}
-    return Application(name, sizes, stages, MappingProxyType(table))
-
-
-_S, _P = StageKind.SEQUENTIAL, StageKind.PARALLEL
-
-# I/O-intensive; nine stages, grouped into two parallel and two sequential ones.
-_MONTAGE = _application(
-    "montage", _SIZES, ((_P, 0.3, 0.5), (_S, 0.2, 0.4), (_P, 0.3, 0.5), (_S, 0.2, 0.4)),
-    (0.35, 0.04, 45, 10), (0.32, 0.04, 33, 7), (0.29, 0.04, 21, 5),
+_APPLICATIONS = (
+    # I/O-intensive; nine stages, grouped into two parallel and two sequential ones.
+    _Application(
+        "montage", _SIZES, ((_P, 0.3, 0.5), (_S, 0.2, 0.4), (_P, 0.3, 0.5), (_S, 0.2, 0.4)),
+        (_Published(0.35, 0.04, 45, 10), _Published(0.32, 0.04, 33, 7), _Published(0.29, 0.04, 21, 5)),
+    ),
+    # Compute-intensive; one parallel stage, then a sequential one.
+    _Application(
+        "blast", _SIZES, ((_P, 0.97, 0.05), (_S, 0.03, 0.05)),
+        (_Published(0.71, 0.21, 96, 44), _Published(0.72, 0.22, 95, 45), _Published(0.70, 0.21, 91, 42)),
+    ),
+    # I/O- and network-intensive; two sequential and two parallel stages.
+    _Application(
+        "statistics", _SIZES, ((_S, 0.25, 0.3), (_P, 0.25, 0.4), (_S, 0.25, 0.3), (_P, 0.25, 0.4)),
+        (_Published(0.69, 0.10, 26, 5), _Published(0.70, 0.10, 16, 1), _Published(0.72, 0.10, 10, 1)),
+    ),
+    # Data- and compute-intensive; a sequential stage that fills the memory, then a parallel one.
+    _Application(
+        "synthetic", _SIZES[1:], ((_S, 0.01, 0.2), (_P, 0.99, 0.05)),
+        (_Published(0.49, 0.15, 99, 95), _Published(0.50, 0.15, 99, 93), _Published(0.48, 0.14, 99, 92)),
+    ),
 )  # fmt: skip
-
-# Compute-intensive; one parallel stage, then a sequential one.
-_BLAST = _application(
-    "blast", _SIZES, ((_P, 0.97, 0.05), (_S, 0.03, 0.05)),
-    (0.71, 0.21, 96, 44), (0.72, 0.22, 95, 45), (0.70, 0.21, 91, 42),
-)  # fmt: skip
-
-# I/O- and network-intensive; two sequential and two parallel stages.
-_STATISTICS = _application(
-    "statistics", _SIZES, ((_S, 0.25, 0.3), (_P, 0.25, 0.4), (_S, 0.25, 0.3), (_P, 0.25, 0.4)),
-    (0.69, 0.10, 26, 5), (0.70, 0.10, 16, 1), (0.72, 0.10, 10, 1),
-)  # fmt: skip
-
-# Data- and compute-intensive; a sequential stage that fills the memory, then a parallel one.
-_SYNTHETIC = _application(
-    "synthetic", _SIZES[1:], ((_S, 0.01, 0.2), (_P, 0.99, 0.05)),
-    (0.49, 0.15, 99, 95), (0.50, 0.15, 99, 93), (0.48, 0.14, 99, 92),
-)  # fmt: skip
-
-APPLICATIONS = MappingProxyType({app.name: app for app in (_MONTAGE, _BLAST, _STATISTICS, _SYNTHETIC)})
+APPLICATIONS = MappingProxyType({app.name: app for app in _APPLICATIONS})
 """The four workflows by name."""
 
-# The queue of the evaluation: 15 jobs of the four workflows, three times (section 4.4). The paper counts 512 cores; its
-# geometry, 8 to 64 for three workflows and 16 to 64 for the fourth, sums to 472.
-_REPEATS = 3
-JOBS = sum(len(one.sizes) for one in APPLICATIONS.values())
-"""Jobs of a repeat: 15."""
+JOBS = sum(len(one.sizes) for one in _APPLICATIONS)
+"""Jobs of a repeat of the evaluation's queue: 15."""
 # Limit over the run time alone: the paper says that users ask for more than they need, not how much more.
 _WALLTIME_FACTOR = 1.5
 
@@ -147,9 +127,11 @@ class QueuedJob:
     job: ProfiledJob
 
 
+# The evaluation repeats the 15 jobs of the four workflows three times (section 4.4). The paper counts 512 cores; its
+# geometry, 8 to 64 for three workflows and 16 to 64 for the fourth, sums to 472.
 def asax_queue(
     rng: np.random.Generator,
-    repeats: int = _REPEATS,
+    repeats: int = 3,
     walltime_factor: float = _WALLTIME_FACTOR,
     cluster: int = CLUSTER_SIZES[0],
     between_s: float = 0.0,
@@ -157,36 +139,25 @@ def asax_queue(
 ) -> tuple[QueuedJob, ...]:
     """Draw the queue, the 15 jobs of each repeat in an order of their own.
 
-    Parameters
-    ----------
-    walltime_factor
-        Limit over the run time alone.
-    cluster
-        Cores of the cluster whose lines of Table 2 the jobs follow: 64, 128 or 256.
-    between_s
-        Mean seconds between submissions, exponential; 0 for all at once.
-    spread
-        How far a run time is from that of its application: a factor within 1 - spread .. 1 + spread.
+    The jobs follow the lines of Table 2 of a cluster of so many cores. Their limits are so many times the run time
+    alone, the mean of the exponential seconds between submissions is ``between_s``, 0 for all at once, and a run time
+    is that of its application times a factor within 1 - spread .. 1 + spread.
     """
     queue: list[QueuedJob] = []
-    now = 0.0
+    now, kinds = 0.0, [(app, cores) for app in _APPLICATIONS for cores in app.sizes]
     for repeat in range(repeats):
-        kinds = [(name, cores) for name, app in APPLICATIONS.items() for cores in app.sizes]
         for place in rng.permutation(len(kinds)).tolist():
-            name, cores = kinds[place]
-            job = APPLICATIONS[name].job(f"{name}-{cores}-{repeat + 1}", cores, walltime_factor, cluster)
+            app, cores = kinds[place]
+            job = app.job(f"{app.name}-{cores}-{repeat + 1}", cores, walltime_factor, cluster)
             factor = float(rng.uniform(1 - spread, 1 + spread)) if spread else 1.0
             job = replace(job, remaining_s=job.remaining_s * factor)
-            queue.append(QueuedJob(name, now, job))
+            queue.append(QueuedJob(app.name, now, job))
             now += float(rng.exponential(between_s)) if between_s else 0.0
     return tuple(queue)
 
 
 def queue_workload(queue: tuple[QueuedJob, ...], name: str = "asax-queue") -> Workload:
-    """Return the queue as a workload for schedulers that give every job cores of its own.
-
-    Its executables are the paper's workflows, numbered from 1 in the order of `APPLICATIONS`; others get 0.
-    """
+    """Return the queue as a workload; its executables are the paper's workflows from 1 on, others get 0."""
     numbers = defaultdict(int, {application: number for number, application in enumerate(APPLICATIONS, 1)})
     return Workload(
         name,
@@ -201,10 +172,7 @@ def queue_workload(queue: tuple[QueuedJob, ...], name: str = "asax-queue") -> Wo
 
 @dataclass(frozen=True, slots=True)
 class Executable:
-    """An application; a sequential stage of its profile keeps one core busy, however many cores the job has.
-
-    Raises `InvalidProblemError` if the profile is not one (`check_profile`).
-    """
+    """An application; a sequential stage of its profile keeps one core busy, however many cores the job has."""
 
     name: str
     profile: tuple[Stage, ...]
@@ -214,10 +182,7 @@ class Executable:
 
     def on(self, cores: int) -> tuple[Stage, ...]:
         """Return the stages of a job of so many cores."""
-        one_core = 1.0 / cores
-        return tuple(
-            replace(stage, cpu=one_core) if stage.kind is StageKind.SEQUENTIAL else stage for stage in self.profile
-        )
+        return tuple(replace(one, cpu=1.0 / cores) if one.kind is _S else one for one in self.profile)
 
 
 Executables = Mapping[int, Executable]
@@ -230,19 +195,14 @@ WORKFLOWS: Executables = MappingProxyType(
 
 
 def profiled_jobs(workload: Workload, executables: Executables) -> tuple[QueuedJob, ...]:
-    """Return the jobs of a workload with the profiles of their applications, in its order.
-
-    Raises `InvalidProblemError`, which names the job, if its application has no profile.
-    """
+    """Return the jobs of a workload, in its order, with the profiles of their applications."""
     jobs = []
-    rows = zip(workload.ids.tolist(), workload.executables.tolist(), workload.processors.tolist(), strict=True)
-    times = zip(workload.submit.tolist(), workload.run.tolist(), workload.estimate.tolist(), strict=True)
-    for (job, number, cores), (submit, run, estimate) in zip(rows, times, strict=True):
+    columns = ("ids", "executables", "processors", "submit", "run", "estimate")
+    rows = zip(*(getattr(workload, column).tolist() for column in columns), strict=True)
+    for job, number, cores, submit, run, estimate in rows:
         if number not in executables:
             known = ", ".join(f"{number} {one.name}" for number, one in executables.items())
-            fault = (
-                f"its executable is {number}, there are profiles of {known}; profiles = FILE names a table of others"
-            )
+            fault = f"its executable is {number}, there are profiles of {known}; profiles = FILE names others"
             raise InvalidProblemError(f"job {job}", fault)
         one = executables[number]
         jobs.append(QueuedJob(one.name, submit, ProfiledJob(str(job), cores, one.on(cores), run, estimate)))

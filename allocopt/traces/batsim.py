@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import BeforeValidator, Field, ValidationError
@@ -14,38 +14,9 @@ from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import FileModel, first_fault, validated
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.writing import compact_json, write_text
-from allocopt.traces.csv_columns import Columns
-from allocopt.traces.csv_mapping import Rows, workload_of
-from allocopt.traces.records import Damage, Records, TraceFormat, rows_of
+from allocopt.traces.records import Damage, TraceFormat, rows_of, runnable_jobs
+from allocopt.traces.tables import read_philly
 from allocopt.traces.workload import Workload
-
-_HEADER = ("jobid", "user", "vc", "status", "submitted", "start", "end", "nodes", "gpus", "nodelist")
-
-
-def _read_philly(path: Path, jobs: list[Any], damage: Damage) -> Workload:
-    """Return the jobs of a log that has been parsed.
-
-    A job runs from the start of its first attempt to the end of its last, on the nodes of the first. Raises
-    `BadFileError` if no job is left.
-    """
-    rows: dict[int, list[str]] = {}
-    faults: dict[int, BadFileError] = {}
-    for number, job in enumerate(jobs):
-        try:
-            attempts = job["attempts"] or [{}]
-            first, detail = attempts[0], attempts[0].get("detail", [])
-            texts = [job["jobid"], *(job.get(key) for key in _HEADER[1:4]), job["submitted_time"]]
-            texts += [first.get("start_time"), attempts[-1].get("end_time"), len(detail)]
-            texts += [sum(len(one["gpus"]) for one in detail), ",".join(one["ip"] for one in detail)]
-            rows[number] = [str(text or "") for text in texts]
-        except (KeyError, TypeError, AttributeError):
-            fault = "is no job of Philly, must have jobid, submitted_time, attempts"
-            faults[number] = bad_file(path, f"job {number}", fault)
-    damage.drop(list(faults), faults.__getitem__)
-    if not rows and damage.first is not None:
-        raise damage.first
-    return workload_of(Rows(path, _HEADER, list(rows), list(rows.values()), "job", -1), Columns(), damage)
-
 
 RUN_USED = "no walltime, run time used"
 
@@ -100,34 +71,33 @@ class Batsim(TraceFormat):
     def read(self, path: Path, damage: Damage) -> Workload:
         given = parse_json(read_text(path), path)
         if isinstance(given, list) and given:
-            return _read_philly(path, given, damage)
+            return read_philly(path, given, damage)
         model = validated(_File, given, path)
         delays: dict[str, float] = {}
-        faults: dict[int, BadFileError] = {}
+        faults: list[BadFileError] = []
         kept: list[tuple[int, _Job]] = []
         for number, described in enumerate(model.jobs):
             try:
                 kept.append((number, _job_of(path, number, described, model.profiles, delays)))
             except BadFileError as error:
-                faults[number] = error
-        damage.drop(list(faults), faults.__getitem__)
-        if not kept and damage.first is not None:
-            raise damage.first
+                faults.append(error)
+        damage.drop(len(faults), faults, left=len(kept))
         jobs = [job for _, job in kept]
         run = np.array([delays[job.profile] for job in jobs])
         walltime = np.array([job.walltime for job in jobs])
         missing = walltime == _NO_WALLTIME
-        records = Records(
+        return runnable_jobs(
             path,
             lambda row, place, fault: bad_file(path, f"jobs[{kept[row][0]}].{_FIELDS[place]}", fault),
-            np.array([job.id for job in jobs], dtype=np.int64),
-            np.array([job.subtime for job in jobs]),
-            run,
-            np.array([job.res for job in jobs], dtype=np.int64),
-            np.where(missing, run, walltime),
+            damage,
             {RUN_USED: missing},
+            model.nb_res,
+            ids=np.array([job.id for job in jobs], dtype=np.int64),
+            submit=np.array([job.subtime for job in jobs]),
+            run=run,
+            processors=np.array([job.res for job in jobs], dtype=np.int64),
+            estimate=np.where(missing, run, walltime),
         )
-        return records.workload(damage, model.nb_res)
 
     def write(self, path: Path, workload: Workload) -> None:
         # Every run time becomes a profile of type ``delay``, every estimate a walltime.
@@ -151,7 +121,7 @@ class Batsim(TraceFormat):
 
 
 def _job_of(path: Path, number: int, given: object, profiles: Mapping[str, object], delays: dict[str, float]) -> _Job:
-    """Return a job, and put the delay of its profile among the others."""
+    # The delay of its profile is put among the others.
     place = f"jobs[{number}]"
     try:
         job = _Job.model_validate(given)

@@ -64,15 +64,10 @@ _UNITS = MappingProxyType(
 class Columns:
     """The meaning of the columns of a table.
 
-    Parameters
-    ----------
-    names
-        The name of the column of each role: job, submit, start, end, run, estimate, nodes, processors, user, state,
-        node_list, gpus, memory, partition, constraint and others that requests have.
-    units
-        The unit of bare numbers by role: ms, s, min, h or d; seconds if not given.
-    delimiter
-        The character between cells; None for the one of ``, ; |`` and tabulator that the first line has most of.
+    Each role has the name of its column: job, submit, start, end, run, estimate, nodes, processors, user, state,
+    node_list, gpus, memory, partition, constraint and others that requests have. Units of bare numbers by role are ms,
+    s, min, h or d; seconds if not given. The delimiter between cells is one character; None for the one of ``, ; |``
+    and tabulator that the first line has most of.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -99,9 +94,21 @@ class Columns:
         or unit, `BadFileError` if the file cannot be read or is not a mapping.
         """
         if text.endswith(".toml"):
-            return cls._read(Path(text))
-        names: dict[str, str] = {}
-        units: dict[str, str] = {}
+            path, read = Path(text), read_toml(Path(text))
+            unknown = set(read) - {"columns", "units", "delimiter"}
+            if unknown:
+                raise bad_file(path, f"key {shown(min(unknown))} is unknown; keys are columns, units, delimiter")
+            names, units, delimiter = read.get("columns", {}), read.get("units", {}), read.get("delimiter")
+            for key, table in (("columns", names), ("units", units)):
+                if not isinstance(table, dict) or not all(isinstance(value, str) for value in table.values()):
+                    raise bad_file(path, key, "must be a table of texts")
+            if not isinstance(delimiter, str | None):
+                raise bad_file(path, "delimiter", "must be a text of one character")
+            try:
+                return cls(names, units, delimiter)
+            except UsageError as error:
+                raise bad_file(path, str(error)) from None
+        names, units = {}, {}
         for part in text.split(","):
             role, equals, column = part.partition("=")
             if not equals or not column:
@@ -112,33 +119,13 @@ class Columns:
                 units[role.strip()] = unit.strip()
         return cls(names, units)
 
-    @classmethod
-    def _read(cls, path: Path) -> "Columns":
-        read = read_toml(path)
-        unknown = set(read) - {"columns", "units", "delimiter"}
-        if unknown:
-            raise bad_file(path, f"key {shown(min(unknown))} is unknown; keys are columns, units, delimiter")
-        names, units, delimiter = read.get("columns", {}), read.get("units", {}), read.get("delimiter")
-        for key, table in (("columns", names), ("units", units)):
-            if not isinstance(table, dict) or not all(isinstance(value, str) for value in table.values()):
-                raise bad_file(path, key, "must be a table of texts")
-        if not isinstance(delimiter, str | None):
-            raise bad_file(path, "delimiter", "must be a text of one character")
-        try:
-            return cls(names, units, delimiter)
-        except UsageError as error:
-            raise bad_file(path, str(error)) from None
-
     def size(self, found: Mapping[str, object]) -> str:
         """Return the role that says how large a job is: its nodes where they are known and processors are not named."""
         # Nodes are what allocators give away.
         return "nodes" if "nodes" in found and "processors" not in self.names else "processors"
 
     def find(self, path: Path, header: Sequence[str]) -> dict[str, tuple[int, float]]:
-        """Return the number of each role's column and its unit in seconds, MiB or ones.
-
-        Raises `BadFileError` if a column that is named, or one that is needed, is not there.
-        """
+        """Return the number of each role's column and its unit in seconds, MiB or ones."""
         there = {plain_name(name): number for number, name in reversed(list(enumerate(header)))}
         found = {}
         for role, known in _ROLES.items():

@@ -59,10 +59,7 @@ class TraceSource:
 
     @classmethod
     def known(cls, name: str, url: str | None = None, sha256: str | None = None) -> "TraceSource":
-        """Return a source of `SOURCES`, or any other whose address and checksum are given.
-
-        Raises `UsageError` if the name is no file name, or is unknown and address or checksum is missing.
-        """
+        """Return a source of `SOURCES`, or any other whose address and checksum are given."""
         if not name or name.startswith(".") or set(name) & set("/\\\0"):
             raise UsageError(f"{name!r} is no name for a trace")
         known = SOURCES.get(name) or cls(name, "", "")
@@ -73,20 +70,16 @@ class TraceSource:
         return found
 
     def fetch(self, folder: Path | None = None) -> Path:
-        """Return the file of the trace in a folder (see `cached_trace`); fetch it if it is missing or damaged.
-
-        Raises `BadFileError` if it cannot be fetched or has another checksum; then nothing is kept.
-        """
-        there = cached_trace(self.name, folder)
+        """Return the file of the trace in a folder (see `cached_trace`); fetch it if it is missing or damaged."""
+        path = _kept(self.name, folder)
         # A file that was cut, by a full disk for instance, is fetched again.
         with suppress(BadFileError):
-            if there is not None and _checksum(_decompressed(str(there), read_bytes(there))) == self.sha256:
-                return there
+            if path.is_file() and _unpacked(str(path), read_bytes(path))[1] == self.sha256:
+                return path
         data = _download(self.url)
-        text = _decompressed(self.url, data)
-        if (found := _checksum(text)) != self.sha256:
+        text, found = _unpacked(self.url, data)
+        if found != self.sha256:
             raise bad_file(self.url, f"has the checksum {found}, must have {self.sha256}: it is another file")
-        path = (folder or _cache_folder()) / f"{self.name}.swf.gz"
         # Without a time in it, so that equal traces are equal files.
         write_bytes(path, data if data is not text else gzip.compress(text, mtime=0))
         return path
@@ -94,26 +87,22 @@ class TraceSource:
 
 SOURCES: Mapping[str, TraceSource] = MappingProxyType(
     {
-        name: TraceSource(
-            name,
-            f"{_ARCHIVE}/l_{name.lower().replace('-', '_')}/{name}-{version}-cln.swf.gz",
-            _SHA256[name],
-            about,
-        )
+        name: TraceSource(name, f"{_ARCHIVE}/l_{folder}/{name}-{version}-cln.swf.gz", _SHA256[name], about)
         for name, version, about in _ARCHIVED
+        for folder in (name.lower().replace("-", "_"),)
     }
 )
 """Traces that are known by name."""
 
 
-def _cache_folder() -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME") or Path(os.path.expanduser("~")) / ".cache"
-    return Path(cache) / "allocopt" / "traces"
+def _kept(name: str, folder: Path | None) -> Path:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path(os.path.expanduser("~")) / ".cache")
+    return (folder or cache / "allocopt" / "traces") / f"{name}.swf.gz"
 
 
-def cached_trace(name: str, folder: Path | None = None) -> Path | None:
-    """Return the file of a fetched trace in a folder, or ``$XDG_CACHE_HOME/allocopt/traces``; None if there is none."""
-    path = (folder or _cache_folder()) / f"{name}.swf.gz"
+def cached_trace(name: str) -> Path | None:
+    """Return the file of a fetched trace in ``$XDG_CACHE_HOME/allocopt/traces``; None if there is none."""
+    path = _kept(name, None)
     return path if path.is_file() else None
 
 
@@ -155,9 +144,7 @@ def _download(url: str) -> bytes:
     return data
 
 
-def _decompressed(where: str, data: bytes) -> bytes:
-    return decompressed(where, data) if data[:2] == b"\x1f\x8b" else data
-
-
-def _checksum(text: bytes) -> str:
-    return hashlib.sha256(text).hexdigest()
+def _unpacked(where: str, data: bytes) -> tuple[bytes, str]:
+    # The text of a file, plain or compressed, and its checksum.
+    text = decompressed(where, data) if data[:2] == b"\x1f\x8b" else data
+    return text, hashlib.sha256(text).hexdigest()

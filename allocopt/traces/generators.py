@@ -30,15 +30,10 @@ def uniform_workload(
 ) -> Workload:
     """Draw the NSA paper's workload: everything uniform and integer.
 
-    Nodes and run times are those of section VI-A; the paper does not print the times between arrivals, whose range here
-    is that of the workload file its authors published. A longer workload from the same generator state begins with the
-    shorter one. Raises `UsageError` if there is no job to draw, or a range is empty or begins too low.
-
-    Parameters
-    ----------
-    nodes, run_s, gap_s
-        Ranges of a job's whole nodes, of its run time and of the time from one arrival to the next (from 0 to the
-        first), in seconds.
+    The ranges of whole nodes and of run times in seconds are those of section VI-A; the paper does not print that of
+    the seconds from one arrival to the next (from 0 to the first), which is that of the workload file its authors
+    published. A longer workload from the same generator state begins with the shorter one. Raises `UsageError` if there
+    is no job to draw, or a range is empty or begins too low.
     """
     if jobs < 1:
         raise UsageError(f"the number of jobs is {jobs}, must be at least 1")
@@ -79,13 +74,14 @@ class Gamma:
         if not (0 < self.shape < math.inf and 0 < self.scale < math.inf):
             raise UsageError(f"a gamma distribution has shape {self.shape} and scale {self.scale}, must be positive")
 
+    def drawn(self, count: int, rng: np.random.Generator) -> FloatArray:
+        """Draw so many values."""
+        return rng.gamma(self.shape, self.scale, count)
+
 
 @dataclass(frozen=True, slots=True)
 class LublinModel:
-    """Parameters of the model; their names in the paper and its program stand in parentheses.
-
-    Raises `UsageError` if a share is not within 0 .. 1, or a distribution lies mostly beyond its greatest value.
-    """
+    """Parameters of the model; their names in the paper and its program stand in parentheses."""
 
     # Share of jobs of one processor (SerialProb), and of those whose size is rounded to a power of two (Pow2Prob).
     serial: float = 0.244
@@ -94,8 +90,7 @@ class LublinModel:
     log2_least: float = 0.8
     # How far below that of the machine it becomes rarer (UHi - UMed), usually 1.5 to 3.5.
     log2_below_machine: float = 2.5
-    # Share of parallel jobs below that place (UProb).
-    smaller: float = 0.86
+    smaller: float = 0.86  # share of parallel jobs below that place (UProb)
     # Natural logarithm of the run time in seconds: the two parts of a hyper-gamma distribution (a1 b1 a2 b2).
     short_run: Gamma = Gamma(4.2, 0.94)
     long_run: Gamma = Gamma(312.0, 0.03)
@@ -118,11 +113,8 @@ class LublinModel:
                 raise UsageError(f"the share {name} is {share}, must be within 0 .. 1")
         if self.serial + self.power_of_two > 1:
             raise UsageError(f"the shares serial and power_of_two are {self.serial} and {self.power_of_two}, beyond 1")
-        for gamma, most in (
-            (self.short_run, self.longest_log_run),
-            (self.long_run, self.longest_log_run),
-            (self.gap, self.longest_log_gap),
-        ):
+        logs = (self.longest_log_run, self.longest_log_run, self.longest_log_gap)
+        for gamma, most in zip((self.short_run, self.long_run, self.gap), logs, strict=True):
             if gamma.shape * gamma.scale >= most:
                 raise UsageError(f"the greatest logarithm is {most}, must be above the mean of {gamma}")
 
@@ -136,9 +128,8 @@ class LublinModel:
         middle = top - self.log2_below_machine
         if middle <= self.log2_least:
             least = math.floor(2 ** (self.log2_least + self.log2_below_machine)) + 1
-            raise UsageError(
-                f"the machine has {processors} processors, must have at least {least} for the Lublin model"
-            )
+            fault = f"has {processors} processors, must have at least {least} for the Lublin model"
+            raise UsageError(f"the machine {fault}")
         low = rng.random(jobs) < self.smaller
         log2 = rng.uniform(np.where(low, self.log2_least, middle), np.where(low, middle, top))
         kind = rng.random(jobs)
@@ -153,19 +144,16 @@ class LublinModel:
 
         def draw() -> FloatArray:
             short = rng.random(len(sizes)) < short_share
-            return np.where(short, _drawn(self.short_run, len(sizes), rng), _drawn(self.long_run, len(sizes), rng))
+            return np.where(short, self.short_run.drawn(len(sizes), rng), self.long_run.drawn(len(sizes), rng))
 
         return np.floor(np.exp(_at_most(self.longest_log_run, draw)))
 
     def draw_gaps(self, jobs: int, rng: np.random.Generator) -> FloatArray:
         """Draw the seconds from each arrival to the next as if all times of the day were alike, shape ``(jobs,)``."""
-        return np.exp(_at_most(self.longest_log_gap, lambda: _drawn(self.gap, jobs, rng)))
+        return np.exp(_at_most(self.longest_log_gap, lambda: self.gap.drawn(jobs, rng)))
 
     def arrival_times(self, gaps_s: FloatArray) -> FloatArray:
-        """Return arrival times in whole seconds from midnight, where `draw_gaps` has drawn the gaps before them.
-
-        Time runs faster where the daily cycle has more arrivals.
-        """
+        """Return arrival times in whole seconds from midnight of jobs with some gaps before them."""
         day_s = _BUCKETS * _BUCKET_S
         days, within = np.divmod(np.cumsum(gaps_s), day_s)
         passed_s = np.append(0.0, np.cumsum(self.bucket_weights())) * _BUCKET_S
@@ -188,10 +176,7 @@ class LublinModel:
 def lublin_workload(
     jobs: int, processors: int, rng: np.random.Generator, model: LublinModel | None = None, name: str = "lublin"
 ) -> Workload:
-    """Draw a workload of the model of Lublin and Feitelson from midnight on, in whole seconds; estimates are run times.
-
-    Raises `UsageError` if there is no job to draw, or the machine is too small: the default model needs 10 processors.
-    """
+    """Draw a workload of the model from midnight on, in whole seconds; estimates are run times."""
     if jobs < 1:
         raise UsageError(f"the number of jobs is {jobs}, must be at least 1")
     model = LublinModel() if model is None else model
@@ -199,10 +184,6 @@ def lublin_workload(
     run = model.draw_run_times(sizes, rng)
     submit = model.arrival_times(model.draw_gaps(jobs, rng))
     return Workload(name, np.arange(1, jobs + 1), submit, run, sizes, run, processors)
-
-
-def _drawn(gamma: Gamma, count: int, rng: np.random.Generator) -> FloatArray:
-    return rng.gamma(gamma.shape, gamma.scale, count)
 
 
 def _at_most(most: float, draw: Callable[[], FloatArray]) -> FloatArray:

@@ -23,12 +23,9 @@ class StageKind(StrEnum):
 class Stage:
     """A stage of a job."""
 
-    # Share of the job's remaining work that it is, in (0, 1]: of the time that the job takes alone.
-    share: float
-    # Share of the job's cores that it keeps busy when it runs alone, in (0, 1].
-    cpu: float
-    # Share of the memory beside the job's cores that it occupies, in [0, 1].
-    memory: float = 0.0
+    share: float  # share of the job's remaining work that it is, in (0, 1]: of the time that the job takes alone
+    cpu: float  # share of the job's cores that it keeps busy when it runs alone, in (0, 1]
+    memory: float = 0.0  # share of the memory beside the job's cores that it occupies, in [0, 1]
     # Share of the time that it reads, writes or exchanges messages when it runs alone, in [0, 1].
     io: float = 0.0
     kind: StageKind = StageKind.PARALLEL
@@ -40,12 +37,9 @@ class ProfiledJob:
 
     id: str
     cores: int
-    # The stages that are ahead, in order; their shares sum to 1.
-    profile: tuple[Stage, ...]
-    # Seconds for which it still runs if it runs alone: for a waiting job, its run time.
-    remaining_s: float
-    # Seconds from now, or from its start, to its limit.
-    walltime_s: float
+    profile: tuple[Stage, ...]  # the stages that are ahead, in order; their shares sum to 1
+    remaining_s: float  # seconds for which it still runs if it runs alone: for a waiting job, its run time
+    walltime_s: float  # seconds from now, or from its start, to its limit
     # Seconds for which it would still wait if it is not hosted; the objective ``response`` needs it of guests.
     wait_s: float | None = None
 

@@ -22,20 +22,11 @@ _TAKEN_FOR_NSA = (
 
 
 def format_of(path: Path) -> TraceFormat:
-    """Return the format of a file by its ending: ``.swf``, Batsim's ``.json``, the NSA authors' ``.txt``; also ``.gz``.
-
-    Raises `UsageError` if no format has this ending.
-    """
-    name = path.name.removesuffix(".gz")
-    for ending in _FORMATS:
-        if name.endswith(ending):
-            return _format(ending)
+    """Return the format of a file to be written, by its ending; also before ``.gz``."""
+    for ending, (module, name) in _FORMATS.items():
+        if path.name.removesuffix(".gz").endswith(ending):
+            return cast(TraceFormat, getattr(import_module(f"allocopt.traces.{module}"), name)())
     raise UsageError(f"{path}: the name must end in {', '.join(_FORMATS)}, or one of these and .gz")
-
-
-def _format(ending: str) -> TraceFormat:
-    module, name = _FORMATS[ending]
-    return cast(TraceFormat, getattr(import_module(f"allocopt.traces.{module}"), name)())
 
 
 @memory_faults_named
@@ -44,29 +35,18 @@ def read_workload(
 ) -> Workload:
     """Read a workload in the format that the ending of its file tells.
 
+    Raises `BadFileError`, which names the line and the column, or the field, if the file cannot be read, `UsageError`
+    if columns are given for a file that is no table.
+
     ``.swf`` is the Standard Workload Format, ``.json`` Batsim's or Philly's job log, ``.events`` those of the Slurm
     simulator of UB CCR, ``.csv``, ``.tsv`` and ``.parquet`` a table whose first line names the columns. Any other text
     is such a table if ``|`` stands in its first line, or its second one rules columns, as ``sacct`` prints them, and
     else the NSA authors' text.
 
-    Parameters
-    ----------
-    path
-        With ``.gz`` after its ending the file is decompressed. Where there is none of that name, the name of a trace
-        that has been fetched (`allocopt.traces.fetch`).
-    columns
-        For a table, which columns mean what where their names do not say; a text as `Columns.parse` takes it.
-    strict
-        Whether a damaged row refuses the file; it is dropped and counted if not.
-    dependencies
-        Whether preceding jobs and think times are read where a format has them (columns 17 and 18 of SWF).
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read; it names the line and the column, or the field.
-    UsageError
-        If columns are given for a file that is no table.
+    With ``.gz`` after its ending the file is decompressed. Where there is none of that name, it is the name of a trace
+    that has been fetched (`allocopt.traces.fetch`). ``columns`` tells which columns of a table mean what where their
+    names do not say; a text as `Columns.parse` takes it. A damaged row refuses a ``strict`` file, or else is dropped
+    and counted. ``dependencies`` are preceding jobs and think times, where a format has them.
     """
     columns = Columns.parse(columns) if isinstance(columns, str) else columns
     path = _file_of(Path(path))
@@ -76,25 +56,27 @@ def read_workload(
         if columns is not None:
             raise UsageError(f"columns say what columns of a table mean, {path.name} is none")
         if name.endswith(".events"):
-            from allocopt.traces.events import read_events
+            from allocopt.traces.tables import read_events
 
             return read_events(path, damage)
-        if name.endswith(".json"):
-            return _format(".json").read(path, damage)
-        from allocopt.traces.text import Swf
+        if name.endswith(".swf"):
+            from allocopt.traces.text import Swf
 
-        return Swf(dependencies=dependencies).read(path, damage)
+            return Swf(dependencies=dependencies).read(path, damage)
+        return format_of(path).read(path, damage)
     first, second = "|", ""
     if columns is None and not name.endswith(_TABLES):
         first, second = [*read_text(path).split("\n", 2), "", ""][:2]
     is_ruled = "-" in second and not set(second) - set(" -\r")
     if "|" in first or is_ruled:
         # Most workloads are no tables, and are read without what it takes to guess at columns.
-        from allocopt.traces.csv_mapping import read_csv_workload
+        from allocopt.traces.tables import read_csv_workload
 
         return read_csv_workload(path, damage, columns)
     try:
-        return _format(".txt").read(path, damage)
+        from allocopt.traces.text import Nsa
+
+        return Nsa().read(path, damage)
     except BadFileError as error:
         raise BadFileError(f"{error}; {_TAKEN_FOR_NSA}") from None
 

@@ -1,8 +1,8 @@
 """What formats of traces share: records become a workload, whose jobs become rows of plain numbers again."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice, starmap
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -18,24 +18,13 @@ from allocopt.traces.workload import NO_JOB, PRECEDING_LOST, UNKNOWN_USER, Count
 NO_RUN_TIME = "run time not positive"
 NO_PROCESSORS = "number of processors not positive"
 
-# Columns of a workload that a trace need not have, but for those of its precedence.
-_OPTIONAL = ("users", "executables", "names", "requests", "recorded_start", "recorded_nodes")
-
 Number = int | float
 
 _TOLD = 3
 
 
 class Damage:
-    """Rows of a file that were dropped for a fault: how many, and what the first ones had.
-
-    Parameters
-    ----------
-    path
-        The file.
-    strict
-        Whether the first fault refuses it.
-    """
+    """Rows of a file that were dropped for a fault: how many, and what the first ones had; a strict one has none."""
 
     def __init__(self, path: Path, *, strict: bool = False) -> None:
         self._path = path
@@ -48,13 +37,13 @@ class Damage:
         """The first fault."""
         return self._told[0] if self._told else None
 
-    def drop(self, rows: Sequence[int], error: Callable[[int], BadFileError]) -> None:
-        """Count rows, with the error of each; raise the first one where the file is read strictly."""
+    def drop(self, rows: int, errors: Iterable[BadFileError], *, left: int) -> None:
+        """Count rows, with the error of each; raise the first one where the file is strict, or has no row left."""
         # A message may take a pass over the file: only those that are told are made.
-        self._told += [error(row) for row in rows[: _TOLD - len(self._told)]]
-        if self._strict and self._told:
+        self._told += islice(errors, _TOLD - len(self._told))
+        if self._told and (self._strict or not left):
             raise self._told[0]
-        self._rows += len(rows)
+        self._rows += rows
 
     def counts(self) -> Counts:
         """Return the number of the rows by a reason that tells the first faults; nothing where there are none."""
@@ -102,84 +91,57 @@ def trace_name(path: Path) -> str:
     return name or path.name
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Records:
-    """Rows of a trace, one per job, runnable or not; arrays of shape ``(rows,)``, times in seconds."""
+def runnable_jobs(
+    path: Path,
+    error: Callable[[int, str, str], BadFileError],
+    damage: Damage,
+    repairs: Mapping[str, BoolArray],
+    machine: int | None = None,
+    **given: NDArray[Any] | None,
+) -> Workload:
+    """Return the jobs of rows that can be run, on a machine of so many processors if the trace says.
 
-    path: Path
-    # Makes an error that names the place in the file, of a row, of ``job``, ``submit`` or ``preceding``, and a fault.
-    error: Callable[[int, str, str], BadFileError]
-    ids: IntArray
-    submit: FloatArray
-    run: FloatArray
-    processors: IntArray
-    estimate: FloatArray
-    # By reason, which rows had a missing value filled in.
-    repairs: Mapping[str, BoolArray]
-    # As in a `Workload`, None where the trace does not say; a preceding job need not be there.
-    users: IntArray | None = None
-    preceding: IntArray | None = None
-    think_s: FloatArray | None = None
-    executables: IntArray | None = None
-    names: NDArray[np.object_] | None = None
-    requests: NDArray[np.object_] | None = None
-    recorded_start: FloatArray | None = None
-    recorded_nodes: NDArray[np.object_] | None = None
+    The columns are those of a `Workload`, None where the trace does not say; a preceding job need not be there. A row
+    is damaged whose job is given before, is submitted before time 0 or has to end before it starts. ``error`` names the
+    place of a row, of ``job``, ``submit`` or ``preceding``, and a fault; ``repairs`` tell by reason in which rows a
+    missing value was filled in. Raises `BadFileError` if no job is left.
+    """
+    columns = {name: values for name, values in given.items() if values is not None}
+    ids, submit, runs, asks = columns["ids"], columns["submit"], columns["run"] > 0, columns["processors"] > 0
+    rows = np.flatnonzero(runs & asks)
+    if not len(rows):
+        raise damage.first or bad_file(path, f"none of its {len(ids)} jobs has a positive run time and size")
 
-    def workload(self, damage: Damage, machine: int | None = None) -> Workload:
-        """Return the jobs that can be run, on a machine of so many processors if the trace says.
+    def without(damaged: IntArray, place: str, fault: Callable[[int], str]) -> IntArray:
+        left = np.delete(rows, damaged)
+        errors = (error(row, place, f"is {fault(row)}") for row in rows[damaged].tolist())
+        damage.drop(len(damaged), errors, left=len(left))
+        return left
 
-        A row is damaged whose job is given before, is submitted before time 0 or has to end before it starts. Raises
-        `BadFileError` if no job is left.
-        """
-        runs, asks = self.run > 0, self.processors > 0
-        keep = runs & asks
-        rows = np.flatnonzero(keep)
-        if not len(rows):
-            raise damage.first or bad_file(self.path, f"none of its {len(keep)} jobs has a positive run time and size")
-        # Those that cannot be run may have the id of another job.
-        _, first = np.unique(self.ids[rows], return_index=True)
-        if len(first) < len(rows):
-            again = np.setdiff1d(np.arange(len(rows)), first)
-            rows = self._without(rows, again, damage, "job", lambda row: f"{self.ids[row]}, a job that is given before")
-        early = np.flatnonzero(self.submit[rows] < 0)
-        rows = self._without(rows, early, damage, "submit", lambda row: f"{self.submit[row]:g}, must not be negative")
-        columns: dict[str, NDArray[Any]] = {}
-        lost = 0
-        if self.preceding is not None and self.think_s is not None:
-            precedence = Precedence(self.ids, self.preceding, self.think_s)
-            circular = precedence.of(rows).rows_on_cycles()
-            rows = self._without(rows, circular, damage, "preceding", self._endless)
-            found, lost = precedence.of(rows).without_lost()
-            columns = {"preceding": found.preceding, "think_s": found.think_s}
-        if not len(rows) and damage.first is not None:
-            raise damage.first
-        columns |= {name: values[rows] for name in _OPTIONAL if (values := getattr(self, name)) is not None}
-        kept = np.zeros(len(keep), dtype=np.bool_)
-        kept[rows] = True
-        repaired = _counts({reason: filled & kept for reason, filled in self.repairs.items()})
-        return Workload(
-            trace_name(self.path),
-            self.ids[rows],
-            self.submit[rows],
-            self.run[rows],
-            self.processors[rows],
-            self.estimate[rows],
-            machine,
-            (*damage.counts(), *_counts({NO_RUN_TIME: ~runs, NO_PROCESSORS: runs & ~asks})),
-            (*repaired, (PRECEDING_LOST, lost)) if lost else repaired,
-            **columns,
-        )
-
-    def _without(
-        self, rows: IntArray, damaged: IntArray, damage: Damage, place: str, fault: Callable[[int], str]
-    ) -> IntArray:
-        damage.drop(rows[damaged].tolist(), lambda row: self.error(row, place, f"is {fault(row)}"))
-        return np.delete(rows, damaged)
-
-    def _endless(self, row: int) -> str:
-        assert self.preceding is not None
-        return f"{self.preceding[row]}, so that job {self.ids[row]} would have to end before it starts"
+    # Those that cannot be run may have the id of another job.
+    _, first = np.unique(ids[rows], return_index=True)
+    if len(first) < len(rows):
+        again = np.setdiff1d(np.arange(len(rows)), first)
+        rows = without(again, "job", lambda row: f"{ids[row]}, a job that is given before")
+    early = np.flatnonzero(submit[rows] < 0)
+    rows = without(early, "submit", lambda row: f"{submit[row]:g}, must not be negative")
+    lost, found = 0, None
+    if "preceding" in columns:
+        before = columns["preceding"]
+        precedence = Precedence(ids, before, columns["think_s"])
+        circular = precedence.of(rows).rows_on_cycles()
+        endless = "so that job {} would have to end before it starts".format
+        rows = without(circular, "preceding", lambda row: f"{before[row]}, {endless(ids[row])}")
+        found, lost = precedence.of(rows).without_lost()
+    kept = {name: values[rows] for name, values in columns.items()} | (found._asdict() if found else {})
+    filled = _counts({reason: repaired[rows] for reason, repaired in repairs.items()})
+    return Workload(
+        trace_name(path),
+        **kept,
+        machine_processors=machine,
+        dropped=(*damage.counts(), *_counts({NO_RUN_TIME: ~runs, NO_PROCESSORS: runs & ~asks})),
+        repaired=(*filled, (PRECEDING_LOST, lost)) if lost else filled,
+    )
 
 
 def _counts(flags: Mapping[str, BoolArray]) -> Counts:
@@ -200,38 +162,34 @@ class Row(NamedTuple):
     executable: int
 
 
-def rows_of(path: Path, workload: Workload) -> Iterator[Row]:
-    """Return the jobs of a workload as rows, in its order.
+_WRITTEN = {
+    "ids": "id",
+    "submit": "submit time",
+    "run": "run time",
+    "processors": "number of processors",
+    "estimate": "estimate",
+    "users": "user",
+    "preceding": "preceding job",
+    "think_s": "think time",
+    "executables": "executable",
+}
+"""Columns of a workload in the order of `Row`, with what each holds."""
 
-    Raises `BadFileError`, which names the file to be written, if there are no jobs or one could not be read again.
-    """
+
+def rows_of(path: Path, workload: Workload) -> Iterator[Row]:
+    """Return the jobs of a workload as rows, in its order; raise `BadFileError` if one could not be read again."""
     if not len(workload):
         raise bad_file(path, "cannot be written: the workload holds no jobs")
     # An integer: as floats, 2^53 and 2^53 + 1 would be the same.
     most = int(LARGEST)
-    columns: dict[str, IntArray | FloatArray] = {
-        "id": workload.ids,
-        "submit time": workload.submit,
-        "run time": workload.run,
-        "number of processors": workload.processors,
-        "estimate": workload.estimate,
-        "user": workload.users,
-        "think time": workload.think_s,
-        "executable": workload.executables,
-    }
-    for what, values in columns.items():
-        wrong = (values < -most) | (values > most)
-        if wrong.any():
-            job = int(np.argmax(wrong))
+    for column, what in _WRITTEN.items():
+        values = getattr(workload, column)
+        for job in np.flatnonzero((values < -most) | (values > most))[:1].tolist():
             fault = f"its {what} is {values[job]}, must be within 2^53 of 0"
             raise bad_file(path, f"cannot be written: job {workload.ids[job]}", fault)
-    integers = (workload.ids, workload.processors, workload.users, workload.preceding, workload.executables)
-    ids, processors, users, preceding, executables = (values.tolist() for values in integers)
-    seconds = (workload.submit, workload.run, workload.estimate, workload.think_s)
-    submit, run, estimate, think = map(plain, seconds)
-    return map(Row, ids, submit, run, processors, estimate, users, preceding, think, executables)
+    return starmap(Row, zip(*(plain(getattr(workload, column)) for column in _WRITTEN), strict=True))
 
 
-def plain(seconds: FloatArray) -> list[Number]:
-    """Return seconds as numbers of Python, integers where they are whole."""
-    return [int(value) if value.is_integer() else value for value in seconds.tolist()]
+def plain(values: IntArray | FloatArray) -> list[Number]:
+    """Return numbers of Python, integers where they are whole."""
+    return [int(value) if float(value).is_integer() else value for value in values.tolist()]

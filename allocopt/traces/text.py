@@ -6,7 +6,7 @@ The NSA authors' workloads have a line per job with its id, arrival s, run time 
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,100 +22,60 @@ from allocopt.files.cells import LARGEST
 from allocopt.files.faults import bad_file, printable, shown
 from allocopt.files.reading import read_text
 from allocopt.files.writing import write_text
-from allocopt.traces.records import Damage, Number, Records, Row, TraceFormat, plain, rows_of
+from allocopt.traces.records import Damage, Number, Row, TraceFormat, plain, rows_of, runnable_jobs
 from allocopt.traces.workload import NO_JOB, UNKNOWN_EXECUTABLE, UNKNOWN_USER, Workload
 
+# Keys of columns that hold integers.
+_INTEGERS = frozenset(("job", "allocated", "requested", "user", "executable", "preceding", "nodes"))
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
-    """Columns of numbers of a file."""
-
+class _Table:
     path: Path
     # All lines of the file, those of damaged rows empty; lines that are blank or begin with ``;`` hold no numbers.
     lines: list[str]
     # By key, the number of each column that is read, counted from 1, and its name.
     columns: Mapping[str, tuple[int, str]]
-    # These columns, in this order, shape ``(rows, columns)``.
-    values: FloatArray
+    values: FloatArray  # these columns, in this order, shape ``(rows, columns)``
 
     @classmethod
     def read(
-        cls,
-        path: Path,
-        columns: Mapping[str, tuple[int, str]],
-        integers: Collection[str],
-        fewest: int,
-        damage: Damage,
-        *,
-        may_have_more: bool = True,
-    ) -> "Table":
-        """Read a file, plain or compressed (``.gz``), of at least so many columns, of which some hold integers.
-
-        Lines that do not hold what they should are dropped. Raises `BadFileError`, which names line and column, if
-        there are no others.
-        """
+        cls, path: Path, columns: Mapping[str, tuple[int, str]], fewest: int, damage: Damage, *, has_more: bool = True
+    ) -> "_Table":
         text = read_text(path)
         # Split at line ends of any system, and nowhere else.
         lines = (text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text).split("\n")
-        if not any(_holds_numbers(line) for line in lines):
+        if not any(map(_holds_numbers, lines)):
             raise bad_file(path, "holds no jobs")
         # NumPy's reader is fast and tells of one fault that there is one; the slow check then finds where.
-        values = _loaded(lines, columns) if may_have_more else None
+        values = _loaded(lines, columns) if has_more else None
         if values is None:
-            faults = dict(_line_faults(path, lines, columns, fewest, may_have_more))
-            damage.drop(list(faults), faults.__getitem__)
+            faults = dict(_line_faults(path, lines, columns, fewest, has_more))
             lines = ["" if number in faults else line for number, line in enumerate(lines, 1)]
-            if damage.first is not None and not any(map(_holds_numbers, lines)):
-                raise damage.first
+            damage.drop(len(faults), faults.values(), left=sum(map(_holds_numbers, lines)))
             values = _loaded(lines, columns)
             if values is None:
                 raise bad_file(path, "holds what is no table of numbers")
-        table = cls(path, lines, columns, values)
-        broken = {name: column != np.rint(column) for name in integers for column in (table.numbers(name),)}
-        if not any(rows.any() for rows in broken.values()):
-            return table
-        damaged = np.logical_or.reduce(list(broken.values()))
-
-        def error(row: int) -> BadFileError:
-            name = next(name for name, rows in broken.items() if rows[row])
-            return table.error(row, name, f"is {table.numbers(name)[row]:g}, must be an integer")
-
-        damage.drop(np.flatnonzero(damaged).tolist(), error)
-        if damage.first is not None and damaged.all():
-            raise damage.first
-        numbers = table._line_numbers()
-        for row in np.flatnonzero(damaged).tolist():
-            lines[numbers[row] - 1] = ""
-        return cls(path, lines, columns, values[~damaged])
+        return cls(path, lines, columns, values)
 
     def numbers(self, column: str) -> FloatArray:
-        """Return the values of a column, shape ``(rows,)``."""
         return self.values[:, list(self.columns).index(column)]
 
     def integers(self, column: str) -> IntArray:
-        """Return the values of a column of integers, shape ``(rows,)``."""
         return self.numbers(column).astype(np.int64)
 
     def texts(self, column: int) -> list[str] | None:
-        """Return the texts of a column behind those of numbers, counted from 1; None where the first row has none.
-
-        Rows that end before it have an empty one.
-        """
-        rows = filter(_holds_numbers, self.lines)
-        if len(next(rows).split()) < column:
+        # Those behind the columns of numbers, counted from 1; none where the first row has none.
+        if len(next(filter(_holds_numbers, self.lines)).split()) < column:
             return None
         return ["".join(line.split()[column - 1 : column]) for line in filter(_holds_numbers, self.lines)]
 
-    def _line_numbers(self) -> list[int]:
-        return [number for number, line in enumerate(self.lines, 1) if _holds_numbers(line)]
-
     def error(self, row: int, column: str, fault: str) -> BadFileError:
-        """Return an error that names the file, the line of a row, and the column."""
         # Lines are counted only now: a long file that is right pays nothing for it.
+        line = [number for number, line in enumerate(self.lines, 1) if _holds_numbers(line)][row]
         number, name = self.columns[column]
-        return bad_file(self.path, f"line {self._line_numbers()[row]}", f"column {number} ({name}) {fault}")
+        return bad_file(self.path, f"line {line}", f"column {number} ({name}) {fault}")
 
 
 def _holds_numbers(line: str) -> bool:
@@ -129,26 +89,31 @@ def _loaded(lines: list[str], columns: Mapping[str, tuple[int, str]]) -> FloatAr
         with suppress(ValueError), catch_warnings():
             simplefilter("error", DeprecationWarning)
             values = np.loadtxt(lines, comments=";", usecols=used, ndmin=2, dtype=kind).astype(np.float64)
-            return values if (np.abs(values) <= LARGEST).all() else None
+            whole = values[:, [place for place, column in enumerate(columns) if column in _INTEGERS]]
+            return values if (np.abs(values) <= LARGEST).all() and (whole == np.rint(whole)).all() else None
     return None
 
 
 def _line_faults(
-    path: Path, lines: list[str], columns: Mapping[str, tuple[int, str]], fewest: int, may_have_more: bool
+    path: Path, lines: list[str], columns: Mapping[str, tuple[int, str]], fewest: int, has_more: bool
 ) -> Iterator[tuple[int, BadFileError]]:
     for number, line in enumerate(lines, 1):
         fields = line.partition(";")[0].split()
         most = max(column for column, _ in columns.values())
-        if fields and (len(fields) < most or not (may_have_more or len(fields) == fewest)):
-            least = "at least " if may_have_more else ""
+        if fields and (len(fields) < most or not (has_more or len(fields) == fewest)):
+            least = "at least " if has_more else ""
             yield number, bad_file(path, f"line {number}", f"has {len(fields)} columns, must have {least}{fewest}")
             continue
-        for column, name in columns.values() if fields else ():
+        for key, (column, name) in columns.items() if fields else ():
             cell = fields[column - 1]
             if not (_NUMBER.fullmatch(cell) and abs(float(cell)) <= LARGEST):
-                fault = f"column {column} ({name}) is {shown(cell)}, must be a number of at most 2^53"
-                yield number, bad_file(path, f"line {number}", fault)
-                break
+                fault = f"is {shown(cell)}, must be a number of at most 2^53"
+            elif key in _INTEGERS and not float(cell).is_integer():
+                fault = f"is {float(cell):g}, must be an integer"
+            else:
+                continue
+            yield number, bad_file(path, f"line {number}", f"column {column} ({name}) {fault}")
+            break
 
 
 _COLUMNS = {
@@ -163,7 +128,6 @@ _COLUMNS = {
     "executable": (14, "executable"),
 }
 _PRECEDENCE = {"preceding": (17, "preceding job"), "think": (18, "think time")}
-_INTEGERS = frozenset(("job", "allocated", "requested", "user", "executable", "preceding"))
 # Behind the 18 columns, the traces of MetaCentrum have the nodes of every processor, the queue, and what was asked for.
 _NODES = re.compile(r"\{(\d+(?:,\d+)*)\}", re.ASCII)
 _SHAPE = re.compile(r"([1-9]\d{0,6}):ppn=([1-9]\d{0,6})(?::[^+#]*)?(#excl)?", re.ASCII)
@@ -178,11 +142,7 @@ class Swf(TraceFormat):
     A job's processors are those it requested (column 8), or else those it was allocated (column 5); its estimate is
     the requested time (column 9), or else its run time (column 4). Repaired and counted are jobs whose preceding job
     (column 17) is not there. The machine's size is the header's ``MaxProcs``. A start is recorded where a wait is.
-
-    Parameters
-    ----------
-    dependencies
-        Whether columns 17 and 18 are read.
+    Columns 17 and 18 are read for ``dependencies`` alone.
     """
 
     keeps = frozenset(("users", "preceding jobs and think times", "recorded starts"))
@@ -192,7 +152,7 @@ class Swf(TraceFormat):
 
     def read(self, path: Path, damage: Damage) -> Workload:
         columns = {**_COLUMNS, **(_PRECEDENCE if self._dependencies else {})}
-        table = Table.read(path, columns, _INTEGERS & columns.keys(), 18, damage)
+        table = _Table.read(path, columns, 18, damage)
         run = table.numbers("run")
         requested, requested_time = table.integers("requested"), table.numbers("requested_time")
         asks, estimates = requested > 0, requested_time > 0
@@ -203,29 +163,30 @@ class Swf(TraceFormat):
             think = np.where(preceding == NO_JOB, 0.0, np.maximum(table.numbers("think"), 0.0))
         processors = np.where(asks, requested, table.integers("allocated"))
         requests, nodes = _of_metacentrum(table, processors)
-        records = Records(
-            path,
-            table.error,
-            table.integers("job"),
-            submit,
-            run,
-            processors,
-            np.where(estimates, requested_time, run),
-            {ALLOCATED_USED: ~asks, RUN_USED: ~estimates},
-            # Archive files have other negative numbers than -1 where nothing is known.
-            np.maximum(table.integers("user"), UNKNOWN_USER),
-            preceding,
-            think,
-            np.maximum(table.integers("executable"), UNKNOWN_EXECUTABLE),
-            requests=requests,
-            recorded_start=np.where(wait >= 0, submit + wait, np.nan),
-            recorded_nodes=nodes,
-        )
         # Real headers say more behind the number, such as the batch partition's share, or something else altogether.
         found = re.match(r"\d+(?=\s|$)", swf_header(table.lines).get("MaxProcs", ""), re.ASCII)
         if found and float(found.group()) > LARGEST:
             raise bad_file(path, "MaxProcs", f"is {shown(found.group())}, must be at most 2^53")
-        return records.workload(damage, int(found.group()) or None if found else None)
+        return runnable_jobs(
+            path,
+            table.error,
+            damage,
+            {ALLOCATED_USED: ~asks, RUN_USED: ~estimates},
+            int(found.group()) or None if found else None,
+            ids=table.integers("job"),
+            submit=submit,
+            run=run,
+            processors=processors,
+            estimate=np.where(estimates, requested_time, run),
+            # Archive files have other negative numbers than -1 where nothing is known.
+            users=np.maximum(table.integers("user"), UNKNOWN_USER),
+            executables=np.maximum(table.integers("executable"), UNKNOWN_EXECUTABLE),
+            preceding=preceding,
+            think_s=think,
+            requests=requests,
+            recorded_start=np.where(wait >= 0, submit + wait, np.nan),
+            recorded_nodes=nodes,
+        )
 
     def write(self, path: Path, workload: Workload) -> None:
         notes = (f"workload {workload.name}, times in seconds, unknown values -1", *workload.remarks())
@@ -235,9 +196,8 @@ class Swf(TraceFormat):
 
 
 def _of_metacentrum(
-    table: Table, processors: IntArray
+    table: _Table, processors: IntArray
 ) -> tuple[NDArray[np.object_], NDArray[np.object_]] | tuple[None, None]:
-    """Return requests and nodes of traces that have them behind the 18 columns."""
     listed, asked = table.texts(19), table.texts(21)
     if listed is None or asked is None:
         return None, None
@@ -287,9 +247,12 @@ class Nsa(TraceFormat):
     """The text format of the NSA paper's authors: whole nodes, and no estimates, for which the run times stand."""
 
     def read(self, path: Path, damage: Damage) -> Workload:
-        table = Table.read(path, _NSA_COLUMNS, ("job", "nodes"), 4, damage, may_have_more=False)
-        ids, run, nodes = table.integers("job"), table.numbers("run"), table.integers("nodes")
-        return Records(path, table.error, ids, table.numbers("submit"), run, nodes, run, {}).workload(damage)
+        table = _Table.read(path, _NSA_COLUMNS, 4, damage, has_more=False)
+        submit, run = table.numbers("submit"), table.numbers("run")
+        ids, nodes = table.integers("job"), table.integers("nodes")
+        return runnable_jobs(
+            path, table.error, damage, {}, ids=ids, submit=submit, run=run, processors=nodes, estimate=run
+        )
 
     def write(self, path: Path, workload: Workload) -> None:
         lines = (f"{row.job}  {row.submit}  {row.run}  {row.processors}\n" for row in rows_of(path, workload))

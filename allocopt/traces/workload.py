@@ -36,51 +36,38 @@ _UNKNOWN = {
 }
 
 
-def _no_integers() -> IntArray:
-    return np.empty(0, dtype=np.int64)
-
-
-def _no_seconds() -> FloatArray:
+def _none_known() -> NDArray[Any]:
     return np.empty(0)
-
-
-def _no_objects() -> NDArray[np.object_]:
-    return np.empty(0, dtype=np.object_)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Workload:
     """Jobs with their submit times, run times and sizes; kept sorted by submit time, then id.
 
+    Raises `InvalidProblemError`, which names the job, if any of what follows does not hold.
+
+    Arrays have shape ``(n,)``; an empty one says of every job that nothing is known.
+
     Parameters
     ----------
-    ids
-        Distinct numbers of the jobs, shape ``(n,)`` as all arrays here.
+    ids, names
+        Distinct numbers of the jobs, and their ids in the trace's own words, empty where that is the number.
     submit, run, estimate
         Submit times, not negative, run times, and the users' estimates of these, both positive; in seconds.
-    processors
-        Processors (or whole nodes, where the trace counts nodes) that each job occupies, at least 1.
-    machine_processors
-        Size of the machine that the trace comes from; None where the trace does not say.
+    processors, machine_processors
+        Processors (or whole nodes, where the trace counts nodes) that each job occupies, at least 1, and those of the
+        machine that the trace comes from; None where the trace does not say.
     dropped, repaired
         Numbers of jobs that were left out, or whose missing values were filled in, by reason.
     users, executables
-        Numbers of each job's user and application, -1 where unknown; an empty array, also below, says so of every job.
+        Numbers of each job's user and application, -1 where unknown.
     preceding, think_s
         Number of the job that has to end before this one can be submitted, -1 for none, and the seconds from its end to
         the submission, not negative; 0 for a job without one.
-    names
-        Ids of the jobs in the trace's own words, empty where that is the number.
     requests
         What the jobs ask of a cluster's nodes, None where that is not known.
     recorded_start, recorded_nodes
-        When each job started by the trace, in seconds as ``submit``, NaN where unknown; and the hostlist of its nodes,
-        empty where unknown.
-
-    Raises
-    ------
-    InvalidProblemError
-        If any of this does not hold; it names the job.
+        When each job started by the trace, in seconds as ``submit``, NaN where unknown; and the hostlist of its nodes.
     """
 
     name: str
@@ -92,14 +79,14 @@ class Workload:
     machine_processors: int | None = None
     dropped: Counts = ()
     repaired: Counts = ()
-    users: IntArray = field(default_factory=_no_integers)
-    preceding: IntArray = field(default_factory=_no_integers)
-    think_s: FloatArray = field(default_factory=_no_seconds)
-    executables: IntArray = field(default_factory=_no_integers)
-    names: NDArray[np.object_] = field(default_factory=_no_objects)
-    requests: NDArray[np.object_] = field(default_factory=_no_objects)
-    recorded_start: FloatArray = field(default_factory=_no_seconds)
-    recorded_nodes: NDArray[np.object_] = field(default_factory=_no_objects)
+    users: IntArray = field(default_factory=_none_known)
+    preceding: IntArray = field(default_factory=_none_known)
+    think_s: FloatArray = field(default_factory=_none_known)
+    executables: IntArray = field(default_factory=_none_known)
+    names: NDArray[np.object_] = field(default_factory=_none_known)
+    requests: NDArray[np.object_] = field(default_factory=_none_known)
+    recorded_start: FloatArray = field(default_factory=_none_known)
+    recorded_nodes: NDArray[np.object_] = field(default_factory=_none_known)
 
     def __post_init__(self) -> None:
         for name, value in _UNKNOWN.items():
@@ -136,26 +123,21 @@ class Workload:
         for what, values, right, must in rules:
             # NaN compares as false with everything, so that it is told as what it is and not as out of range.
             finite = np.isfinite(values)
-            if not (right & finite).all():
-                job = int(np.argmin(right & finite))
+            for job in np.flatnonzero(~(right & finite))[:1].tolist():
                 must = must if finite[job] else "finite"
                 raise InvalidProblemError(f"job {self.ids[job]}", f"its {what} is {values[job]}, must be {must}")
         distinct, counts = np.unique(self.ids, return_counts=True)
         if len(distinct) < len(self):
             raise InvalidProblemError(f"job {distinct[np.argmax(counts > 1)]}", "is given twice")
         ids, preceding, waits_for = self.ids, self.preceding, Precedence(self.ids, self.preceding, self.think_s)
-        unfounded = (preceding == NO_JOB) & (self.think_s > 0)
-        if unfounded.any():
-            job = int(np.argmax(unfounded))
+        for job in np.flatnonzero((preceding == NO_JOB) & (self.think_s > 0))[:1].tolist():
             fault = f"it has a think time of {self.think_s[job]} s, but no preceding job"
             raise InvalidProblemError(f"job {ids[job]}", fault)
-        missing = (preceding != NO_JOB) & (waits_for.rows() < 0)
-        if missing.any():
-            job = int(np.argmax(missing))
+        for job in np.flatnonzero((preceding != NO_JOB) & (waits_for.rows() < 0))[:1].tolist():
             raise InvalidProblemError(f"job {ids[job]}", f"its preceding job is {preceding[job]}, there is no such job")
-        for row in waits_for.rows_on_cycles()[:1].tolist():
-            fault = f"its preceding job is {preceding[row]}, so that it would have to end before it starts"
-            raise InvalidProblemError(f"job {ids[row]}", fault)
+        for job in waits_for.rows_on_cycles()[:1].tolist():
+            fault = f"its preceding job is {preceding[job]}, so that it would have to end before it starts"
+            raise InvalidProblemError(f"job {ids[job]}", fault)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -173,10 +155,7 @@ class Workload:
         return [*counted, f"{self.name}: the trace's own machine has size {self.machine_processors}, this one {size}"]
 
     def in_nodes(self, processors_per_node: int) -> "Workload":
-        """Return the workload in whole nodes: each job's processors divided and rounded up, and the machine's down.
-
-        Raises `UsageError` if the number of processors per node is not positive.
-        """
+        """Return the workload in whole nodes: each job's processors divided and rounded up, and the machine's down."""
         if processors_per_node < 1:
             raise UsageError(f"there are {processors_per_node} processors per node, must be at least 1")
         machine = None if self.machine_processors is None else self.machine_processors // processors_per_node
@@ -220,7 +199,7 @@ class Workload:
         return replace(self, **kept, dropped=dropped, repaired=_with_count(self.repaired, PRECEDING_LOST, lost))
 
     def _rows(self, rows: NDArray[np.generic] | slice) -> tuple[dict[str, Any], int]:
-        """Return the columns of some jobs, and how many of these have lost their preceding job."""
+        # The columns of some jobs, and how many of these have lost their preceding job.
         kept = {name: getattr(self, name)[rows] for name in COLUMNS}
         found, lost = Precedence(kept["ids"], kept["preceding"], kept["think_s"]).without_lost()
         return {**kept, **found._asdict()}, lost

@@ -14,14 +14,13 @@ import numpy as np
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Machine
-from allocopt.cluster.reading import read_machine
+from allocopt.cluster.platform_files import read_machine
 from allocopt.envs.policy_selection.task import Episodes, LevelName, Options, RewardName
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES
 from allocopt.simulator.multicore.simulation import MulticoreSchedule
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
-from allocopt.traces.irmasim import npb_batch, read_irmasim
-from allocopt.traces.tasks import TaskWorkload
+from allocopt.traces.tasks import TaskWorkload, npb_batch, read_irmasim
 from learned.rl.training import A2cSettings, DeclaredTraining, PgSettings, Trained, option
 from learned.rl.workers import Environment, Stateful, Workers
 from learned.weights import Card, load_weights, two_layers

@@ -18,8 +18,7 @@ from allocopt.reproduction import Records
 from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.irmasim import TABLE_FOUR, npb_batch
-from allocopt.traces.tasks import TaskWorkload
+from allocopt.traces.tasks import TABLE_FOUR, TaskWorkload, npb_batch
 from learned.irmasim.training import (
     HETEROGENEOUS,
     HOMOGENEOUS,

@@ -8,8 +8,7 @@ import numpy as np
 from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Cluster, ContentionConstants, Machine, Node, PowerConstants, Processor
 from allocopt.simulator.multicore.simulation import PlacedJobs
-from allocopt.traces.irmasim import read_irmasim
-from allocopt.traces.tasks import TaskWorkload
+from allocopt.traces.tasks import TaskWorkload, read_irmasim
 
 PLATFORM = """
 format = "allocopt-platform"

@@ -10,7 +10,7 @@ import numpy as np
 from allocopt.arrays import BoolArray, Float32Array, FloatArray
 from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Machine
-from allocopt.cluster.reading import read_machine
+from allocopt.cluster.platform_files import read_machine
 from allocopt.envs.environments import About, Task, environments_of
 from allocopt.envs.side_by_side import (
     Compiled,
@@ -45,8 +45,7 @@ from allocopt.simulator.multicore.state import (
 )
 from allocopt.simulator.state import Clock
 from allocopt.simulator.state import JobRecord as SimulatedTask
-from allocopt.traces.irmasim import npb_batch, read_irmasim
-from allocopt.traces.tasks import TaskWorkload
+from allocopt.traces.tasks import TaskWorkload, npb_batch, read_irmasim
 
 _PLACES = dict.fromkeys(Multicore._fields, "[e]") | {
     "tally": "totals[e]",

@@ -9,12 +9,12 @@ from support.multicore import PLATFORM
 from support.program import Run
 
 import allocopt
-from allocopt.cluster.reading import read_machine
+from allocopt.cluster.platform_files import read_machine
 from allocopt.experiments.plan import plan
 from allocopt.simulator.multicore.policies import Action
 from allocopt.simulator.multicore.simulation import MulticoreSchedule
 from allocopt.simulator.schedule import Schedule
-from allocopt.traces.irmasim import read_irmasim
+from allocopt.traces.tasks import read_irmasim
 
 SEED = 3
 MACHINES = {"window": {"fat_tree": [1, 2, 2]}}

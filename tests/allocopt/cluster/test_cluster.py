@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from allocopt.cluster.cluster import Cluster, ClusterNode, Partition
-from allocopt.cluster.constraint import Constraint
 from allocopt.cluster.reading import read_cluster, read_topology
-from allocopt.cluster.request import Request
+from allocopt.cluster.request import Constraint, Request
 from allocopt.errors import BadFileError, InvalidProblemError, UsageError
 
 CONF = """
@@ -167,12 +166,9 @@ def test_two_topologies_or_none_at_all_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_constraint_holds_for_the_features_it_names(text: str, right: list[set[str]]) -> None:
-    constraint = Constraint.parse(text)
     for features in ({"a"}, {"b"}, {"c"}, {"a", "b"}, set()):
-        assert constraint.holds(features) == ((features in right),)
-
-
-def test_a_list_in_brackets_asks_for_one_feature_on_all_nodes() -> None:
+        assert Constraint.parse(text).holds(features) == ((features in right),)
+    # A list in brackets asks for one feature on all nodes.
     assert Constraint.parse("[a|c]&b").holds({"a", "b"}) == (True, False)
 
 

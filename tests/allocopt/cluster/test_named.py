@@ -25,6 +25,9 @@ def hops(cluster: NamedTree, first: str, second: str) -> int:
     return cluster.tree.hops[meets[0] if meets else -1]
 
 
+TWO_TREES = "2 switches have none above them (s1, s2): trees that no job leaves"
+
+
 @pytest.mark.parametrize(
     ("switches", "nodes", "remarks"),
     [
@@ -58,13 +61,6 @@ def hops(cluster: NamedTree, first: str, second: str) -> int:
 def test_an_oddity_is_decided_and_remarked(switches: list[Switch], nodes: str, remarks: list[str]) -> None:
     cluster = tree_of_switches(switches)
     assert ("".join(cluster.nodes), cluster.tree.hops, list(cluster.remarks)) == (nodes, (2, 4), remarks)
-
-
-def test_a_leaf_high_in_the_tree_is_as_far_from_others_as_the_switch_above_both() -> None:
-    switches = [above("root", "a", "m"), above("m", "b", "c"), leaf("a", "a1", "a2"), leaf("b", "b1"), leaf("c", "c1")]
-    cluster = tree_of_switches(switches)
-    assert cluster.tree.names == (("a", "b", "c"), ("a", "m"))
-    assert [hops(cluster, *pair) for pair in (("a1", "a2"), ("b1", "c1"), ("a1", "b1"))] == [2, 4, 6]
 
 
 @pytest.mark.parametrize(
@@ -138,11 +134,10 @@ def test_names_and_numbers_of_nodes_go_both_ways() -> None:
         cluster.numbers(["n4"])
 
 
-def test_names_must_be_one_per_node() -> None:
-    tree = Tree.from_levels([{"s": [0, 1]}])
-    for names in (("a",), ("a", "a"), ("a", "b", "c")):
-        with pytest.raises(InvalidProblemError, match="distinct names are given to 2 nodes"):
-            NamedTree(tree, names)
+@pytest.mark.parametrize("names", [("a",), ("a", "a"), ("a", "b", "c")])
+def test_names_must_be_one_per_node(names: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidProblemError, match="distinct names are given to 2 nodes"):
+        NamedTree(Tree.from_levels([{"s": [0, 1]}]), names)
 
 
 def test_a_tree_is_like_a_fat_tree_of_its_shape_and_no_other() -> None:

@@ -1,6 +1,7 @@
 """Platforms, and the files that describe them."""
 
 import json
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,28 +15,30 @@ from hypothesis import strategies as st
 from allocopt.cli.schema import _json_schema
 from allocopt.cluster.multicore import ContentionConstants, Machine, PowerConstants
 from allocopt.cluster.platform import Part, Platform
-from allocopt.cluster.reading import read_machine
+from allocopt.cluster.platform_files import read_machine
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import BadFileError, InvalidProblemError
 
 CPU = Part(2, {"caches": 1}, parts=(Part(8, {"cores": 1}, {"clock_ghz": 2.4}),))
 NODE = Part(3, {"memory_mb": 64_000}, parts=(CPU, Part(4, {"gpus": 1})))
 THIN = Part(2, {"cores": 16})
+TREE = FatTree(2, 3, 4)
 
 
-def test_a_pool_counts_processors_only() -> None:
-    pool = Platform.pool(12)
-    assert (pool.resources, pool.size, pool.total.tolist()) == (("processors",), 12, [12])
-    assert not pool.has_nodes
-    assert not pool.is_shared
-
-
-def test_whole_nodes_come_from_a_number_or_a_topology() -> None:
-    tree = FatTree(2, 3, 4)
-    for nodes, topology in ((24, None), (tree, tree)):
-        platform = Platform.whole_nodes(nodes)
-        assert (platform.resources, platform.size, platform.capacity.shape) == (("nodes",), 24, (24, 1))
-        assert (platform.has_nodes, platform.is_shared, platform.topology) == (True, False, topology)
+@pytest.mark.parametrize(
+    ("platform", "resource", "shape", "has_nodes"),
+    [
+        (Platform.pool(24), "processors", (1, 1), False),
+        (Platform.whole_nodes(24), "nodes", (24, 1), True),
+        (Platform.whole_nodes(TREE), "nodes", (24, 1), True),
+    ],
+)
+def test_pools_and_whole_nodes_have_one_resource(
+    platform: Platform, resource: str, shape: tuple[int, int], has_nodes: bool
+) -> None:
+    assert (platform.resources, platform.size, platform.total.tolist()) == ((resource,), 24, [24])
+    assert (platform.capacity.shape, platform.has_nodes, platform.is_shared) == (shape, has_nodes, False)
+    assert platform.topology in (None, TREE)
 
 
 def test_nodes_of_parts_are_counted_in_the_order_of_their_numbers() -> None:
@@ -103,10 +106,7 @@ def test_what_a_platform_is_made_of_cannot_be_changed() -> None:
         (lambda: Platform(("cores",), np.array([[1, 2]])), r"has shape \(1, 2\)"),
         (lambda: Platform(("cores",), np.array([4])), r"has shape \(1,\)"),
         (lambda: Platform(("cores",), np.array([[4], [-1]])), "must not be negative"),
-        (
-            lambda: Platform(("nodes",), np.array([[1]]), topology=FatTree(1, 1, 4)),
-            "connects 4 nodes, .* has 1",
-        ),
+        (lambda: Platform(("nodes",), np.array([[1]]), topology=FatTree(1, 1, 4)), "connects 4 nodes, .* has 1"),
         (lambda: Part(0), "has count 0, must be at least 1"),
         (lambda: Part(1, {"gpus": -2}), "has -2 units of 'gpus'"),
     ],
@@ -151,15 +151,7 @@ nodes = [{ type = "small" }]
 
 
 def own() -> dict[str, Any]:
-    """Return a small file of our own format."""
-    return {
-        "format": "allocopt-platform",
-        "version": 1,
-        "name": "p",
-        "processors": {"k": {"cores": 4, "clock_ghz": 3.4, "contention": dict(CONSTANTS)}},
-        "nodes": {"n": {"processors": ["k"]}},
-        "clusters": [{"name": "c", "nodes": [{"type": "n", "count": 2}]}],
-    }
+    return tomllib.loads(TOML)
 
 
 def irmasim() -> dict[str, Any]:
@@ -177,7 +169,7 @@ def written(folder: Path, obj: object, name: str = "platform.json") -> Path:
     return path
 
 
-def test_our_own_toml_is_read(tmp_path: Path) -> None:
+def test_our_own_toml_is_read_and_so_is_json_that_fits_the_schema(tmp_path: Path) -> None:
     machine = read_machine(written(tmp_path, TOML, "platform.toml"))
     nodes = list(machine.nodes())
     assert [cluster.name for cluster in machine.clusters] == ["first", "second"]
@@ -189,13 +181,10 @@ def test_our_own_toml_is_read(tmp_path: Path) -> None:
     assert fast.power == PowerConstants(6.14, 5.59, 0.28, 0.5)
     assert machine.cores == 20
     assert machine.platform().capacity[:, 0].tolist() == [8, 8, 2, 2]
-
-
-def test_json_of_ours_is_the_same_and_fits_the_schema(tmp_path: Path) -> None:
     jsonschema.validate(own(), _json_schema("platform"))
-    machine = read_machine(written(tmp_path, own()))
-    assert [node.name for node in machine.nodes()] == ["n-1", "n-2"]
-    assert next(machine.processors()).bandwidth == 32000
+    assert read_machine(f"{written(tmp_path, own())}#two clusters") == machine
+    without = changed(own(), "processors.fast.bandwidth_mb_s", None)
+    assert next(read_machine(written(tmp_path, without)).processors()).bandwidth == 32_000
 
 
 def changed(obj: dict[str, Any], path: str, value: object) -> dict[str, Any]:
@@ -208,22 +197,22 @@ def changed(obj: dict[str, Any], path: str, value: object) -> dict[str, Any]:
     return obj
 
 
-MANY = [{"type": "old", "count": 1_000_000}] * 9
+MANY = [{"type": "small", "count": 1_000_000}] * 9
 PLATFORM = "<platform>{}</platform>".format
 
 
 CHANGED: list[tuple[Callable[[], dict[str, Any]], str, Any, str]] = [
-    (own, "processors.k.cores", 0, "processors.k.cores: is 0, must be greater than or equal to 1"),
-    (own, "processors.k.clock", 1, "processors.k.clock: is an unknown key"),
-    (own, "processors.k.contention.b", 1, "processors.k.contention.b: is 1, must be less than 0"),
-    (own, "nodes.n.processors", ["x"], "has processor 'x', there is none; there are k"),
-    (own, "clusters.0.nodes.0.type", "x", "type 'x' is not among the types of nodes: n"),
+    (own, "processors.fast.cores", 0, "processors.fast.cores: is 0, must be greater than or equal to 1"),
+    (own, "processors.fast.clock", 1, "processors.fast.clock: is an unknown key"),
+    (own, "processors.fast.contention.b", 1, "processors.fast.contention.b: is 1, must be less than 0"),
+    (own, "nodes.twin.processors", ["x"], "has processor 'x', there is none; there are fast, slow"),
+    (own, "clusters.1.nodes.0.type", "x", "type 'x' is not among the types of nodes: twin, small"),
     (own, "clusters.0.nodes.0.names", ["a"], "has 1 names for 2 nodes"),
     (own, "clusters.0.nodes.0.names", ["a", "a"], "has two nodes called 'a'"),
     (own, "version", 2, "version: is 2, this program reads version 1"),
-    (own, "processors.k.clock_ghz", 1e-300, "clock_ghz x operations_per_cycle is 1e-300, must be from 1e-09 to 1e"),
-    (own, "processors.k.power", {"core_w": 1e300, "processor_w": 1}, "k: power: core_w is 1e.300, must be from 0"),
-    (own, "clusters.0.nodes", MANY, "has 9000000 nodes, must be at most 1000000"),
+    (own, "processors.fast.clock_ghz", 1e-300, "clock_ghz x operations_per_cycle is 1e-300, must be from 1e-09 to 1e"),
+    (own, "processors.fast.power", {"core_w": 1e300, "processor_w": 1}, "fast: power: core_w is 1e.300, must be from"),
+    (own, "clusters.1.nodes", MANY, "has 9000003 nodes, must be at most 1000000"),
     (irmasim, "processor", {}, "processor: type 'k' is not in the file; types = FOLDER names the folder"),
     (irmasim, "processor.k.clock_rate", -1, "processor.k: clock_rate: is -1, must be greater than 0"),
     (irmasim, "processor.k.dd", None, "processor.k: has b, c, da, db, dc, but no dd"),
@@ -270,8 +259,7 @@ def test_a_file_that_describes_no_platform_is_told_in_one_line(
     assert name in str(raised.value)
 
 
-def test_the_only_platform_of_a_file_may_be_named_and_no_other(tmp_path: Path) -> None:
-    assert read_machine(f"{written(tmp_path, own())}#p").cores == 8
+def test_no_other_than_the_only_platform_of_a_file_may_be_named(tmp_path: Path) -> None:
     for path in (written(tmp_path, own()), written(tmp_path, TOML, "a.toml"), written(tmp_path, "<a/>", "a.xml")):
         with pytest.raises(BadFileError, match="'q' cannot be chosen"):
             read_machine(f"{path}#q")

@@ -81,11 +81,11 @@ BOTH = "  tree: {switches: []}\n  block: {blocks: []}"
 @pytest.mark.parametrize(
     ("name", "old", "new", "message"),
     [
-        ("racks", "node[01-02]", "node[01-02", "[0].tree.switches[1].nodes: 'node[01-02' has a bracket that is not"),
-        ("racks", "s[1-2]", "s[1-3]", "[0].tree.switches[0]: switch 'root' has 's3' below it, which is not given"),
-        ("racks", "switch: s2", "swich: s2", "[0].tree.switches[2].swich: is an unknown key"),
-        ("blocks", "[2, 4]", "[2, 3]", "[1].block.block_sizes: is 2,3, must rise"),
-        ("blocks", "[2, 4]", "two", "[1].block.block_sizes: is 'two', must be a valid list"),
+        ("racks", "node[01-02]", "node[01-02", "[0]: tree.switches[1].nodes: 'node[01-02' has a bracket that is not"),
+        ("racks", "s[1-2]", "s[1-3]", "[0]: tree.switches[0]: switch 'root' has 's3' below it, which is not given"),
+        ("racks", "switch: s2", "swich: s2", "[0]: tree.switches[2].swich: is an unknown key"),
+        ("blocks", "[2, 4]", "[2, 3]", "[1]: block.block_sizes: is 2,3, must rise"),
+        ("blocks", "[2, 4]", "two", "[1]: block.block_sizes: is 'two', must be a valid list"),
         ("racks", "flat: true", "flat: [", "line 24, column 1: is not YAML"),
         ("racks", TOPOLOGIES, "", "top level: is null, must be a valid list"),
         ("racks", "racks", "no racks", "there is no topology 'racks'; there are no racks, blocks, other"),
@@ -94,7 +94,7 @@ BOTH = "  tree: {switches: []}\n  block: {blocks: []}"
             "other",
             "flat: true",
             "star: {}",
-            "[2]: topology 'other' has 'star', must be one of tree, block, ring, torus3d",
+            "[2]: topology 'other' has 'star', must be one of tree, block, ring,",
         ),
         ("other", "  flat: true", BOTH, "[2]: topology 'other' is both tree and block"),
     ],
@@ -159,11 +159,7 @@ def test_nodes_without_a_label_that_is_named_are_left_out_and_remarked(tmp_path:
 @pytest.mark.parametrize(
     ("nodes", "labels", "message"),
     [
-        (
-            [node("a", x="1")],
-            (),
-            "items: none of the labels of a network topology that are known is on all",
-        ),
+        ([node("a", x="1")], (), "items: none of the labels of a network topology that are known is on all"),
         ([node("a", x="1")], ("y",), "items: none of the 1 nodes has the labels y"),
         ([node("a", x="1"), node("a", x="2")], ("x",), "items: node 'a' is given twice"),
         ([{"metadata": {}}], ("x",), "items[0].metadata.name: is missing"),
@@ -329,29 +325,6 @@ def test_a_hash_sign_chooses_a_topology_only_in_the_names_of_yaml_files(tmp_path
     assert topology_file("site.yaml") == (Path("site.yaml"), None)
 
 
-@pytest.mark.parametrize(
-    ("text", "nodes"),
-    [
-        (
-            "# a comment with SwitchName=no Nodes=none\r\n"
-            "switchname=s1 NODES=n[1-2] LinkSpeed=100 # n3\r\n"
-            '   SwitchName = s2   Nodes = "n3, n4"\r\n'
-            "\r\n"
-            "SWITCHNAME=top switches=s[1-2]",
-            ["n1", "n2", "n3", "n4"],
-        ),
-        (
-            "SwitchName=s1 \\\n  Nodes=n1,\\\n        n[2-3],\\  # more\n  n4\nSwitchName=s2 Nodes=n5\n",
-            ["n1", "n2", "n3", "n4", "n5"],
-        ),
-        ("# ends with a backslash \\\nSwitchName=s1 Nodes=n1\n", ["n1"]),
-    ],
-    ids=["any case, comments, quotes, line ends", "a list over lines", "a comment does not go on"],
-)
-def test_lines_are_spelled_as_slurm_takes_them(tmp_path: Path, text: str, nodes: list[str]) -> None:
-    assert list(conf(tmp_path, text).nodes) == nodes
-
-
 def test_empty_keys_stand_for_nothing(tmp_path: Path) -> None:
     cluster = conf(tmp_path, "SwitchName=s1 Nodes=n1 Switches=\nSwitchName=s2 Nodes= LinkSpeed=5\n")
     assert cluster.nodes == ("n1",)
@@ -379,19 +352,17 @@ def test_block_sizes_join_blocks_that_follow_each_other(tmp_path: Path) -> None:
     assert conf(tmp_path, blocks).block_sizes == (4, 8, 16, 32)
 
 
-def test_a_tree_as_scontrol_shows_it_is_the_tree_of_its_file(tmp_path: Path) -> None:
-    printed = (
-        "SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=n[1-2] \n"
-        "SwitchName=leaf2 Level=0 LinkSpeed=1 Nodes=n[3-4] \n"
-        "SwitchName=root Level=1 LinkSpeed=1 Nodes=n[1-4] Switches=leaf[1-2] \n"
-    )
-    plain = "SwitchName=leaf1 Nodes=n[1-2]\nSwitchName=leaf2 Nodes=n[3-4]\nSwitchName=root Switches=leaf[1-2]\n"
-    cluster, expected = conf(tmp_path, printed), conf(tmp_path, plain)
+def test_what_scontrol_shows_is_what_stands_in_the_file(tmp_path: Path) -> None:
+    lines = [
+        "SwitchName=leaf1{} Nodes=n[1-2]",
+        "SwitchName=leaf2{} Nodes=n[3-4]",
+        "SwitchName=root{} Switches=leaf[1-2]",
+    ]
+    levels = (f" Level={level} LinkSpeed=1" + level * " Nodes=n[1-4]" for level in (0, 0, 1))
+    printed = "\n".join(line.format(more) for line, more in zip(lines, levels, strict=True))
+    cluster, expected = conf(tmp_path, printed), conf(tmp_path, "\n".join(line.format("") for line in lines))
     assert (cluster.nodes, cluster.remarks) == (expected.nodes, ())
     assert cluster.is_like(expected.tree)
-
-
-def test_blocks_as_scontrol_shows_them_are_those_of_their_file(tmp_path: Path) -> None:
     blocks = [f"BlockName=b{number}{{}} Nodes=n{number}[1-4]{{}}\n" for number in range(4)]
     printed = "".join(line.format(f" BlockIndex={number}", " BlockSize=4") for number, line in enumerate(blocks))
     joined = "AggregatedBlock=b[0-1] BlockIndex=4 Nodes=n[01-04,11-14] BlockSize=8\n"
@@ -407,18 +378,15 @@ def test_an_included_file_stands_where_it_is_included(tmp_path: Path) -> None:
     cluster = conf(tmp_path, "INCLUDE leaves.conf  # both\nSwitchName=top Switches=a,b\n")
     assert cluster.nodes == ("n1", "n2", "n3", "n4")
     assert conf_fault(tmp_path, "\ninclude others.conf") == "line 2: includes 'others.conf', which is not there"
+
+
+def test_files_that_include_each_other_or_many_others_are_limited(tmp_path: Path) -> None:
     (tmp_path / "round.conf").write_text("Include round.conf\n", encoding="utf-8")
-    with pytest.raises(BadFileError, match=r"round\.conf: line 1: more than 10 files include each other"):
-        read_topology(tmp_path / "round.conf")
-
-
-def test_files_that_include_many_others_are_limited_together(tmp_path: Path) -> None:
+    assert fault(tmp_path / "round.conf") == "line 1: more than 10 files include each other"
     for number in range(9):
-        text = f"Include {number + 1}.conf\n" * 12
-        (tmp_path / f"{number}.conf").write_text(text, encoding="utf-8")
+        (tmp_path / f"{number}.conf").write_text(f"Include {number + 1}.conf\n" * 12, encoding="utf-8")
     (tmp_path / "9.conf").write_text("SwitchName=s Nodes=n1\n", encoding="utf-8")
-    with pytest.raises(BadFileError, match=r"/0\.conf: what is included has more than 1000 files"):
-        read_topology(tmp_path / "0.conf")
+    assert fault(tmp_path / "0.conf").startswith("what is included has more than 1000 files")
 
 
 @pytest.mark.parametrize(
@@ -441,10 +409,6 @@ def test_files_that_include_many_others_are_limited_together(tmp_path: Path) -> 
         (f"SwitchName=s Nodes=n1 {'k' * 5000}=1", "line 1: key 'kkk"),
         ("Include=x.conf", "line 1: begins with 'include', must be one of SwitchName, BlockName, BlockSizes"),
         ("SwitchName=s Nodes=a\n\nSwitchName=s Nodes=b", "line 3: switch 's' is given twice, before at line 1"),
-        ("SwitchName=t Switches=s,u\nSwitchName=s Nodes=a", "line 1: switch 't' has 'u' below it, which is not given"),
-        ("SwitchName=t Switches=s Nodes=b\nSwitchName=s Nodes=a", "line 1: switch 't' has both nodes and switches"),
-        ("SwitchName=s Nodes=a\nSwitchName=t Switches=t", "line 2: switches run in a circle: t under t"),
-        ("SwitchName=s", "no switch connects any node"),
         ("BlockName=b Nodes=a\nSwitchName=s Nodes=b", "line 1: stands in a file with SwitchName lines"),
         ("BlockName=b Nodes=a Switches=s", "line 1: key 'switches' is unknown beside BlockName; keys are BlockName"),
         ("BlockName=b Nodes=a\nBlockSizes=2,6", "line 2: BlockSizes is 2,6, must rise, each size a power of two times"),
@@ -471,16 +435,22 @@ def written_trees(draw: st.DrawFn) -> tuple[str, list[list[str]]]:
     """Draw a file of two levels of switches in odd spelling, and the nodes of each leaf."""
     count = iter(range(1000))
     leaves = [[f"n{next(count):03d}" for _ in range(draw(st.integers(1, 4)))] for _ in range(draw(st.integers(1, 6)))]
-    spell = st.sampled_from([str, str.lower, str.upper])
-    joints = st.sampled_from([",", ",\\\n", ",\\ \n  "])
+    spell, spaced = st.sampled_from([str, str.lower, str.upper]), st.sampled_from(["{}={}", " {} = {}"])
+    joints = st.sampled_from([",", ",\\\n", ",\\ \n  ", ",\\  # more\n        "])
+    ends = st.sampled_from(["", " # end", " # SwitchName=no Nodes=none", " LinkSpeed=1", "  ", "\n# ends so \\"])
     lines = [
-        f"{draw(spell)('SwitchName')}=leaf{number} {draw(spell)('Nodes')}="
-        f"{fold_hostlist(nodes) if draw(st.booleans()) else draw(joints).join(nodes)}"
-        f"{draw(st.sampled_from(['', ' # end', ' LinkSpeed=1', '  ']))}"
+        draw(spaced).format(draw(spell)("SwitchName"), f"leaf{number} ")
+        + draw(spaced).format(
+            draw(spell)("Nodes"),
+            draw(st.sampled_from(["{}", '"{}"'])).format(fold_hostlist(nodes))
+            if draw(st.booleans())
+            else draw(joints).join(nodes),
+        )
+        + draw(ends)
         for number, nodes in enumerate(leaves)
     ]
     lines.append(f"SwitchName=root Switches={fold_hostlist(f'leaf{number}' for number in range(len(leaves)))}")
-    return "\n".join(lines), leaves
+    return draw(st.sampled_from(["\n", "\r\n", "\n\n"])).join(lines), leaves
 
 
 @given(written_trees())

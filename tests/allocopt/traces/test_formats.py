@@ -21,18 +21,6 @@ from allocopt.traces.records import NO_PROCESSORS, NO_RUN_TIME
 from allocopt.traces.text import ALLOCATED_USED, RUN_USED, swf_header
 from allocopt.traces.workload import PRECEDING_LOST, Workload
 
-TRACES = [
-    "CEA-Curie-2011-2.1-cln",
-    "CTC-SP2-1996-3.1-cln",
-    "HPC2N-2002-2.2-cln",
-    "KTH-SP2-1996-2.1-cln",
-    "SDSC-BLUE-2000-4.2-cln",
-    "SDSC-SP2-1998-4.2-cln",
-    "Sandia-Ross-2001-1.1-cln",
-    "Theta-2018-01",
-    "lublin_256",
-    "lublin_256_est",
-]
 MACHINES = {"KTH-SP2-1996-2.1-cln": 100, "CTC-SP2-1996-3.1-cln": 338, "lublin_256": None}
 GOOD = "7 10 -1 60 4 -1 -1 8 90 -1 1 -1 -1 -1 -1 -1 -1 -1"
 PROFILES = {
@@ -236,60 +224,104 @@ def slowly(text: str) -> list[tuple[int, float, float, int, float]]:
     return sorted(jobs, key=lambda job: (job[1], job[0]))
 
 
-def test_missing_values_follow_the_rules(tmp_path: Path) -> None:
-    text = "; MaxProcs: 128 (batch)\n" + "\n".join(
-        [
-            line(1, requested=8, allocated=4, time=100),
-            line(2, requested=-1, allocated=5, time=-1, run=33),
-            line(3, run=0),
-            line(4, run=-1, requested=-1, allocated=-1),
-            line(5, requested=0, allocated=-1),
-        ]
-    )
-    made = read(tmp_path, text)
-    assert made.name == "trace"
-    assert made.machine_processors == 128
-    assert made.ids.tolist() == [1, 2]
-    assert made.processors.tolist() == [8, 5]
-    assert made.estimate.tolist() == [100.0, 33.0]
-    assert dict(made.dropped) == {NO_RUN_TIME: 2, NO_PROCESSORS: 1}
-    assert dict(made.repaired) == {ALLOCATED_USED: 1, RUN_USED: 1}
+# By what they show: name and text of a file, columns of what is read, and the jobs dropped and repaired by reason.
+READ: dict[str, tuple[str, str, dict[str, object], dict[str, int], dict[str, int]]] = {
+    "missing values follow the rules": (
+        "trace.swf",
+        "\n".join(
+            [
+                "; MaxProcs: 128 (batch)",
+                line(1, requested=8, allocated=4, time=100),
+                line(2, requested=-1, allocated=5, time=-1, run=33),
+                line(3, run=0),
+                line(4, run=-1, requested=-1, allocated=-1),
+                line(5, requested=0, allocated=-1),
+            ]
+        ),
+        {"name": "trace", "machine_processors": 128, "ids": [1, 2], "processors": [8, 5], "estimate": [100, 33]},
+        {NO_RUN_TIME: 2, NO_PROCESSORS: 1},
+        {ALLOCATED_USED: 1, RUN_USED: 1},
+    ),
+    "users, applications and preceding jobs": (
+        "trace.swf",
+        "\n".join(
+            [after(1, -1, -1, user=7), after(2, 1, -1, 0), after(3, 1, 2.5), after(4, -1, 9, user=-3), after(5, 4, 0)]
+        )
+        .replace(" 7 -1 -1 ", " 7 -1 12 ")
+        .replace(" 0 -1 -1 ", " 0 -1 -7 "),
+        {
+            "users": [7, 0, -1, -1, -1],
+            "preceding": [-1, 1, 1, -1, 4],
+            "think_s": [0, 0, 2.5, 0, 0],
+            "executables": [12, -1, -1, -1, -1],
+        },
+        {},
+        {},
+    ),
+    "a preceding job that is not there is forgotten": (
+        "trace.swf",
+        "\n".join([after(1, -1, -1, run=0), after(2, 1, 5), after(3, 8, 5), after(4, 3, 5), after(5, 8, 1, run=-1)]),
+        {"ids": [2, 3, 4], "preceding": [-1, -1, 3], "think_s": [0, 0, 5]},
+        {NO_RUN_TIME: 2},
+        {PRECEDING_LOST: 2},
+    ),
+    "odd but legal text": (
+        "trace.swf",
+        f"; Key\n;\n\n  \t{GOOD} 19 20.5\r\n; in between: 1\n{line(8, 20, 61.5, 3.00)}  ; note\r\n   \n",
+        {"ids": [7, 8], "run": [60, 61.5], "machine_processors": None},
+        {},
+        {},
+    ),
+    "a dropped job may share its id": ("a.swf", f"{line(1, run=0)}\n{line(1)}", {"ids": [1]}, {NO_RUN_TIME: 1}, {}),
+    "run times are delays, estimates walltimes": (
+        "jobs.json",
+        text_of(job(2, subtime=11.5), job(1), command="x"),
+        {
+            **{"name": "jobs", "machine_processors": 32, "ids": [1, 2], "submit": [10, 11.5], "run": [20.5, 20.5]},
+            **{"processors": [4, 4], "estimate": [100, 100]},
+        },
+        {},
+        {},
+    ),
+    "without a walltime the run time is the estimate": (
+        "jobs.json",
+        text_of(without("walltime"), job(2, walltime=-1), job(3, walltime=-1.0), job(4)),
+        {"estimate": [20.5, 20.5, 20.5, 100]},
+        {},
+        {batsim.RUN_USED: 3},
+    ),
+    "jobs that cannot run are dropped": (
+        "jobs.json",
+        text_of(job(1, profile="none"), job(2, res=0), job(3), job(3, res=-1)),
+        {"ids": [3]},
+        {NO_RUN_TIME: 1, NO_PROCESSORS: 2},
+        {},
+    ),
+    "ids may be strings with the name of a workload": (
+        "jobs.json",
+        text_of(job("17"), job("w0!4"), job("a!b!5"), job(6)),
+        {"ids": [4, 5, 6, 17]},
+        {},
+        {},
+    ),
+    "columns are id, arrival, run, nodes": (
+        "jobs.txt",
+        "1  25  1386  10\n2  39  450  4\n3 40 0 1\n",
+        {"submit": [25, 39], "run": [1386, 450], "estimate": [1386, 450], "processors": [10, 4]},
+        {NO_RUN_TIME: 1},
+        {},
+    ),
+}
 
 
-def test_users_and_preceding_jobs_are_read(tmp_path: Path) -> None:
-    rows = [
-        after(1, -1, -1, user=7),
-        after(2, 1, -1, user=0),
-        after(3, 1, 2.5),
-        after(4, -1, 9, user=-3),
-        after(5, 4, 0),
-    ]
-    made = read(tmp_path, "\n".join(rows))
-    assert made.users.tolist() == [7, 0, -1, -1, -1]
-    assert made.preceding.tolist() == [-1, 1, 1, -1, 4]
-    assert made.think_s.tolist() == [0.0, 0.0, 2.5, 0.0, 0.0]
-    assert made.repaired == ()
-
-
-def test_a_preceding_job_that_is_not_there_is_forgotten_and_counted(tmp_path: Path) -> None:
-    rows = [after(1, -1, -1, run=0), after(2, 1, 5), after(3, 8, 5), after(4, 3, 5), after(5, 8, 1, run=-1)]
-    made = read(tmp_path, "\n".join(rows))
-    assert made.ids.tolist() == [2, 3, 4]
-    assert made.preceding.tolist() == [-1, -1, 3]
-    assert made.think_s.tolist() == [0.0, 0.0, 5.0]
-    assert made.repaired == ((PRECEDING_LOST, 2),)
-
-
-def test_odd_but_legal_text_is_read(tmp_path: Path) -> None:
-    text = f"; Key\n;\n\n  \t{GOOD} 19 20.5\r\n; in between: 1\n{line(8, 20, 61.5, 3.00)}  ; note\r\n   \n"
-    made = read(tmp_path, text)
-    assert made.ids.tolist() == [7, 8]
-    assert made.run.tolist() == [60.0, 61.5]
-    assert made.machine_processors is None
-
-
-def test_a_dropped_job_may_share_its_id(tmp_path: Path) -> None:
-    assert read(tmp_path, f"{line(1, run=0)}\n{line(1)}").ids.tolist() == [1]
+@pytest.mark.parametrize(("name", "text", "columns", "dropped", "repaired"), READ.values(), ids=READ)
+def test_a_file_is_read(
+    tmp_path: Path, name: str, text: str, columns: dict[str, object], dropped: dict[str, int], repaired: dict[str, int]
+) -> None:
+    made = read(tmp_path, text, name)
+    found = {column: getattr(made, column) for column in columns}
+    assert {name: values.tolist() if hasattr(values, "tolist") else values for name, values in found.items()} == columns
+    assert (dict(made.dropped), dict(made.repaired)) == (dropped, repaired)
 
 
 def test_repeated_header_keys_are_kept() -> None:
@@ -312,53 +344,16 @@ def test_the_fast_reader_follows_the_rules_line_by_line(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["Theta-2018-01", "KTH-SP2-1996-2.1-cln"])
-def test_real_logs_are_read_as_line_by_line(shared_data: Path, name: str) -> None:
-    path = shared_data / "traces" / f"{name}.swf.gz"
-    assert rows_of(read_workload(path)) == slowly(gzip.decompress(path.read_bytes()).decode())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", TRACES)
-def test_every_job_of_a_real_log_is_kept_or_counted(shared_data: Path, name: str) -> None:
-    path = shared_data / "traces" / f"{name}.swf.gz"
-    jobs = sum(not row.startswith(b";") for row in gzip.decompress(path.read_bytes()).splitlines())
-    made = read_workload(path)
-    assert len(made) + sum(count for _, count in made.dropped) == jobs
-    assert (np.diff(made.submit) >= 0).all()
-    assert made.machine_processors == MACHINES.get(name, made.machine_processors)
-
-
-def test_run_times_are_delays_and_estimates_walltimes(tmp_path: Path) -> None:
-    made = read(tmp_path, text_of(job(2, subtime=11.5), job(1), command="x"), "jobs.json")
-    assert (made.name, made.machine_processors) == ("jobs", 32)
-    assert made.ids.tolist() == [1, 2]
-    assert made.submit.tolist() == [10.0, 11.5]
-    assert made.run.tolist() == [20.5, 20.5]
-    assert made.processors.tolist() == [4, 4]
-    assert made.estimate.tolist() == [100.0, 100.0]
-    assert made.remarks() == []
-
-
-def test_without_a_walltime_the_run_time_is_the_estimate(tmp_path: Path) -> None:
-    made = read(tmp_path, text_of(without("walltime"), job(2, walltime=-1), job(3, walltime=-1.0), job(4)), "jobs.json")
-    assert made.estimate.tolist() == [20.5, 20.5, 20.5, 100.0]
-    assert made.repaired == ((batsim.RUN_USED, 3),)
-
-
-def test_jobs_that_cannot_run_are_dropped_and_counted(tmp_path: Path) -> None:
-    made = read(tmp_path, text_of(job(1, profile="none"), job(2, res=0), job(3), job(3, res=-1)), "jobs.json")
-    assert made.ids.tolist() == [3]
-    assert dict(made.dropped) == {NO_RUN_TIME: 1, NO_PROCESSORS: 2}
-
-
-def test_ids_may_be_strings_with_the_name_of_a_workload(tmp_path: Path) -> None:
-    assert read(tmp_path, text_of(job("17"), job("w0!4"), job("a!b!5"), job(6)), "jobs.json").ids.tolist() == [
-        4,
-        5,
-        6,
-        17,
-    ]
+def test_every_job_of_a_real_log_is_kept_or_counted_and_read_as_line_by_line(shared_data: Path) -> None:
+    for path in sorted((shared_data / "traces").glob("*.swf.gz")):
+        text = gzip.decompress(path.read_bytes()).decode("latin-1")
+        made, name = read_workload(path), path.name.removesuffix(".swf.gz")
+        jobs = sum(not row.startswith(";") for row in text.splitlines())
+        assert len(made) + sum(count for _, count in made.dropped) == jobs
+        assert (np.diff(made.submit) >= 0).all()
+        assert made.machine_processors == MACHINES.get(name, made.machine_processors)
+        if name in ("Theta-2018-01", "KTH-SP2-1996-2.1-cln"):
+            assert rows_of(made) == slowly(text)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -372,17 +367,6 @@ def test_the_workloads_that_ran_on_grid5000_are_read(shared_data: Path, seed: in
     read_again = zip(made.submit.tolist(), made.run.tolist(), made.processors.tolist(), strict=True)
     assert dict(zip(made.ids.tolist(), read_again, strict=True)) == given
     assert (made.estimate >= made.run).all()
-
-
-def test_columns_are_id_arrival_run_nodes(tmp_path: Path) -> None:
-    path = tmp_path / "jobs.txt"
-    path.write_text("1  25  1386  10\n2  39  450  4\n3 40 0 1\n")
-    made = read_workload(path)
-    assert made.name == "jobs"
-    assert made.submit.tolist() == [25.0, 39.0]
-    assert made.run.tolist() == made.estimate.tolist() == [1386.0, 450.0]
-    assert made.processors.tolist() == [10, 4]
-    assert made.dropped == ((NO_RUN_TIME, 1),)
 
 
 def test_the_authors_workload_is_the_one_the_paper_describes(shared_data: Path) -> None:
@@ -437,23 +421,6 @@ def test_any_workload_is_read_again_as_far_as_the_format_holds_it(
     assert (jobs_of(again), again.machine_processors) == kept(made, ending)
     assert again.remarks() == []
     if ending == ".swf":
-        assert precedence_of(again) == precedence_of(made)
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "g5k_oar/workloads/g5k_workload_delay_seed1_size32.json.gz",
-        pytest.param("traces/KTH-SP2-1996-2.1-cln.swf.gz", marks=pytest.mark.slow),
-        pytest.param("tjap/data_large_1800_40.txt.gz", marks=pytest.mark.slow),
-    ],
-)
-@pytest.mark.parametrize("ending", [".swf.gz", ".json"])
-def test_a_real_workload_is_read_again_as_it_was(shared_data: Path, tmp_path: Path, source: str, ending: str) -> None:
-    made = read_workload(shared_data / source)
-    again = read_workload(write(tmp_path / f"a{ending}", made))
-    assert (jobs_of(again), again.machine_processors) == kept(made, ending.removesuffix(".gz"))
-    if ending == ".swf.gz":
         assert precedence_of(again) == precedence_of(made)
 
 

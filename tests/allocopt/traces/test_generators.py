@@ -1,4 +1,5 @@
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,25 +14,20 @@ from allocopt.traces.generators import Gamma, LublinModel, Range, lublin_workloa
 from allocopt.traces.reading import read_workload
 
 
-def test_every_value_of_a_range_comes_and_none_other() -> None:
-    made = uniform_workload(20_000, np.random.default_rng(1))
-    assert set(made.processors.tolist()) == set(range(1, 41))
-    assert set(np.diff(made.submit, prepend=0.0).tolist()) == set(range(5, 31))
-    assert (made.run.min(), made.run.max()) == (10, 1800)
+@pytest.mark.parametrize(
+    "ranges",
+    [{}, {"nodes": (3, 5), "run_s": (1, 3), "gap_s": (0, 1)}, {"nodes": (3, 3), "run_s": (7, 7), "gap_s": (0, 0)}],
+)
+def test_every_value_of_a_range_comes_and_none_other(ranges: dict[str, Range]) -> None:
+    made = uniform_workload(20_000, np.random.default_rng(1), **ranges)
+    asked = {"nodes": (1, 40), "run_s": (10, 1800), "gap_s": (5, 30), **ranges}
+    found = {"nodes": made.processors, "run_s": made.run, "gap_s": np.diff(made.submit, prepend=0.0)}
+    for name, values in found.items():
+        assert set(values.tolist()) == set(range(asked[name][0], asked[name][1] + 1))
     assert made.ids.tolist() == list(range(1, 20_001))
-
-
-def test_ranges_are_parameters() -> None:
-    made = uniform_workload(50, np.random.default_rng(1), nodes=(3, 3), run_s=(7, 7), gap_s=(0, 0))
-    assert set(made.processors.tolist()) == {3}
-    assert set(made.run.tolist()) == {7.0}
-    assert set(made.submit.tolist()) == {0.0}
-
-
-def test_a_longer_workload_begins_with_the_shorter_one() -> None:
-    short, long = (uniform_workload(jobs, np.random.default_rng(3)) for jobs in (100, 1000))
+    short = uniform_workload(100, np.random.default_rng(1), **ranges)
     for name in ("ids", "submit", "run", "processors"):
-        assert getattr(short, name).tolist() == getattr(long, name)[:100].tolist()
+        assert getattr(short, name).tolist() == getattr(made, name)[:100].tolist(), "a longer one begins otherwise"
 
 
 @pytest.mark.parametrize(
@@ -179,25 +175,19 @@ def test_a_sample_of_the_authors_program_has_the_same_statistics(shared_data: Pa
 
 
 @pytest.mark.parametrize(
-    ("changes", "fault"),
+    ("make", "fault"),
     [
-        ({"serial": -0.1}, "the share serial is -0.1"),
-        ({"smaller": 1.5}, "the share smaller is 1.5"),
-        ({"serial": 0.6, "power_of_two": 0.6}, "beyond 1"),
-        ({"longest_log_run": 9.0}, "must be above the mean"),
-        ({"longest_log_gap": 5.0}, "must be above the mean"),
+        (lambda: LublinModel(serial=-0.1), "the share serial is -0.1"),
+        (lambda: LublinModel(smaller=1.5), "the share smaller is 1.5"),
+        (lambda: LublinModel(serial=0.6, power_of_two=0.6), "beyond 1"),
+        (lambda: LublinModel(longest_log_run=9.0), "must be above the mean"),
+        (lambda: LublinModel(longest_log_gap=5.0), "must be above the mean"),
+        (lambda: Gamma(0.0, 1.0), "must be positive"),
+        (lambda: lublin_workload(0, 100, np.random.default_rng(0)), "the number of jobs is 0"),
+        (lambda: lublin_workload(1, 9, np.random.default_rng(0)), "has 9 processors, must have at least 10"),
     ],
 )
-def test_parameters_that_contradict_are_refused(changes: dict[str, float], fault: str) -> None:
+def test_parameters_that_contradict_are_refused(make: Callable[[], object], fault: str) -> None:
     with pytest.raises(UsageError, match=fault):
-        LublinModel(**changes)  # type: ignore[arg-type]
-
-
-def test_no_shape_no_jobs_or_a_machine_too_small_are_refused() -> None:
-    with pytest.raises(UsageError, match="must be positive"):
-        Gamma(0.0, 1.0)
-    with pytest.raises(UsageError, match="the number of jobs is 0"):
-        lublin_workload(0, 100, np.random.default_rng(0))
-    with pytest.raises(UsageError, match="has 9 processors, must have at least 10"):
-        lublin_workload(1, 9, np.random.default_rng(0))
+        make()
     assert len(lublin_workload(1, 8, np.random.default_rng(0), LublinModel(log2_below_machine=1.5))) == 1

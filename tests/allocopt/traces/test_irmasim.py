@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from allocopt.errors import BadFileError, InvalidProblemError
-from allocopt.traces.irmasim import TABLE_FOUR, npb_batch, read_irmasim
-from allocopt.traces.tasks import TaskWorkload
+from allocopt.traces.tasks import TABLE_FOUR, TaskWorkload, npb_batch, read_irmasim
 
 PROFILE = {"req_ops": 2e10, "ipc": 2, "req_time": 10, "mem": 100, "mem_vol": 5000}
 

@@ -271,31 +271,42 @@ def test_what_is_malformed_is_refused_in_one_line_and_nothing_is_written(
     assert [one.name for one in tmp_path.iterdir()] == [name]
 
 
-def test_the_malformed_are_at_least_sixty() -> None:
-    assert sum(map(len, MALFORMED.values())) >= 60
+ATTEMPTS = [{"start_time": "2020-01-01 00:00:05", "end_time": "2020-01-01 00:01:00", "detail": []}]
+SACCT = """JobID|JobName|Submit|Start|End|Elapsed|Timelimit|NNodes|NCPUS|ReqMem|User|State
+100|a|2026-01-01T00:00:00|2026-01-01T00:01:00|2026-01-02T02:04:04|1-02:03:04|2-00:00:00|4|64|16Gn|ann|COMPLETED
+100.0|x|2026-01-01T00:00:00|2026-01-01T00:01:00|2026-01-02T02:04:04|1-02:03:04||1|16|16Gn||COMPLETED
+102_3|c|2026-01-01T00:00:20|2026-01-01T00:00:20|2026-01-01T00:30:20|30:00|Partition_Limit|2|64|4000Mc|bob|TIMEOUT
+103|c|2026-01-01T00:00:30|2026-01-01T00:00:20|Unknown|10:00|00:30:00|2|64|4000Mc|bob|RUNNING
+"""
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.events", f"{EVENT}\n" * 4),
+        ("a.json", json.dumps([{**JOB, "attempts": ATTEMPTS}] * 3)),
+        ("a.txt", SACCT),
+        ("a.csv", SACCT.replace("|", ",")),
+    ],
+)
 @given(data=st.data())
-def test_damaged_parquet_is_read_or_refused_in_one_line(
-    shared_data: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+def test_a_damaged_trace_is_read_or_refused_in_one_line(
+    tmp_path_factory: pytest.TempPathFactory, name: str, text: str, data: st.DataObject
 ) -> None:
-    path = tmp_path_factory.mktemp("parquet") / "a.parquet"
-    whole = bytearray((shared_data / "sites" / "jobs" / "helios.parquet").read_bytes())
-    path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])
-    with pytest.raises(BadFileError, match=r"a\.parquet: cannot be read as Parquet: "):
-        read_workload(path)
-
-
-@pytest.mark.parametrize("name", ["a.events", "a.json"])
-@given(data=st.data())
-def test_damaged_events_and_logs_are_read_or_refused_in_one_line(
-    tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
-) -> None:
-    attempts = [{"start_time": "2020-01-01 00:00:05", "end_time": "2020-01-01 00:01:00", "detail": []}]
-    text = json.dumps([{**JOB, "attempts": attempts}] * 3) if name == "a.json" else f"{EVENT}\n" * 4
     path = tmp_path_factory.mktemp("damaged") / name
     path.write_text(data.draw(damaged(text)), encoding="utf-8")
     check_read_or_refused(path, lambda path: len(read_workload(path)))
+
+
+@given(data=st.data())
+def test_parquet_that_is_cut_is_refused_in_one_line(
+    shared_data: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("parquet") / "a.parquet"
+    whole = (shared_data / "sites" / "jobs" / "helios.parquet").read_bytes()
+    path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])
+    with pytest.raises(BadFileError, match=r"a\.parquet: cannot be read as Parquet: "):
+        read_workload(path)
 
 
 def test_without_pyarrow_parquet_is_named_with_exit_code_5(

@@ -25,25 +25,16 @@ def workload(**changes: object) -> Workload:
 
 
 def test_jobs_are_sorted_by_submit_time_then_id_also_on_the_way_to_another_process() -> None:
-    made = pickle.loads(pickle.dumps(workload()))
-    assert made.ids.tolist() == [2, 3, 1]
-    assert made.run.tolist() == [20.0, 30.0, 10.0]
-    assert made.processors.tolist() == [2, 3, 17]
-    assert made.estimate.tolist() == [21.0, 31.0, 11.0]
-
-
-def test_users_and_preceding_jobs_are_sorted_along() -> None:
-    made = workload(users=[30, 10, 20], preceding=[2, 3, -1], think_s=[3.5, 1.0, 0.0])
-    assert made.users.tolist() == [20, 30, 10]
-    assert made.preceding.tolist() == [-1, 2, 3]
+    given = workload(users=[30, 10, 20], preceding=[2, 3, -1], think_s=[3.5, 1.0, 0.0])
+    made = pickle.loads(pickle.dumps(given))
+    columns = ("ids", "run", "processors", "estimate", "users", "preceding", "think_s")
+    rows = zip(*(getattr(made, column).tolist() for column in columns), strict=True)
+    assert list(rows) == [(2, 20, 2, 21, 20, -1, 0), (3, 30, 3, 31, 30, 2, 3.5), (1, 10, 17, 11, 10, 3, 1)]
     assert made.preceding_rows().tolist() == [-1, 0, 1]
-    assert made.think_s.tolist() == [0.0, 3.5, 1.0]
-
-
-def test_what_is_not_given_is_unknown() -> None:
-    made = workload()
-    assert made.users.tolist() == made.preceding.tolist() == made.preceding_rows().tolist() == [-1, -1, -1]
-    assert made.think_s.tolist() == [0.0, 0.0, 0.0]
+    # What is not given is unknown.
+    bare = workload()
+    assert bare.users.tolist() == bare.preceding.tolist() == bare.preceding_rows().tolist() == [-1, -1, -1]
+    assert bare.think_s.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_a_workload_cannot_be_changed() -> None:
@@ -74,6 +65,8 @@ def test_a_workload_cannot_be_changed() -> None:
         ({"preceding": [2, 2, 3]}, r"job 2: its preceding job is 3, so that it would have to end before"),
         ({"preceding": [-1, 3, -1], "think_s": [0.0, -1.0, 0.0]}, r"job 1: its think time is -1.0, must be not neg"),
         ({"preceding": [-1, 3, -1], "think_s": [0.0, np.nan, 0.0]}, r"job 1: its think time is nan"),
+        ({"recorded_start": [0.0, 0.0, np.inf]}, "job 2: its recorded start is inf, must be finite"),
+        ({"names": ["a", "b"]}, "shapes"),
         ({"think_s": [4.0, 0.0, 0.0]}, r"job 3: it has a think time of 4.0 s, but no preceding job"),
     ],
 )
@@ -218,10 +211,3 @@ def test_a_workload_without_a_record_has_the_digest_of_its_other_columns() -> No
         jobs.update(getattr(made, column).tobytes())
     assert content_digest(made) == jobs.hexdigest()
     assert content_digest(replace(made, recorded_start=np.array([np.nan, 7.0, np.nan]))) != jobs.hexdigest()
-
-
-def test_a_record_that_is_endless_or_too_short_is_named() -> None:
-    with pytest.raises(InvalidProblemError, match="job 2: its recorded start is inf, must be finite"):
-        workload(recorded_start=[0.0, 0.0, np.inf])
-    with pytest.raises(InvalidProblemError, match="shapes"):
-        workload(names=["a", "b"])

@@ -30,8 +30,7 @@ from allocopt.simulator.multicore.run import DECISION, OVER
 from allocopt.simulator.multicore.simulation import MulticoreSimulation
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.irmasim import npb_batch
-from allocopt.traces.tasks import TaskWorkload
+from allocopt.traces.tasks import TaskWorkload, npb_batch
 
 SURE = tuple(name for name in ACTION_NAMES if "random" not in name and name != VOID_NAME)
 

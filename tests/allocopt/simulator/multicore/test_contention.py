@@ -17,8 +17,7 @@ from allocopt.simulator.multicore.contention import SharedMemory, speed_factor
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.irmasim import npb_batch
-from allocopt.traces.tasks import TaskWorkload
+from allocopt.traces.tasks import TaskWorkload, npb_batch
 
 rates = st.floats(0, 2e5)
 numbers = st.integers(0, 70)

@@ -16,14 +16,13 @@ from support.multicore import (
 )
 
 from allocopt.cluster.multicore import Cluster, Machine, PowerConstants
-from allocopt.cluster.reading import read_machine
+from allocopt.cluster.platform_files import read_machine
 from allocopt.errors import AllocoptError, InvalidProblemError
 from allocopt.simulator.multicore.policies import ACTIONS
 from allocopt.simulator.multicore.simulation import MulticoreSchedule
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.irmasim import read_irmasim
-from allocopt.traces.tasks import TaskWorkload
+from allocopt.traces.tasks import TaskWorkload, read_irmasim
 
 LATER_SHARING = 0.6
 """In IRMaSim's later code, with which its statistics were made."""
