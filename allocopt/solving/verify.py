@@ -12,7 +12,10 @@ def verify(problem: Problem, solution: object) -> float:
     Raises `InvalidSolutionError` if a rule is broken; it names the job, the node or the amount.
     """
     kind = kind_of(problem)
-    return kind.verify(problem, kind.checked(solution))
+    if not isinstance(solution, kind.solution):
+        given, right = type(solution).__name__, kind.solution.__name__
+        raise InvalidSolutionError(f"the solution is a {given}, must be of class {right}")
+    return kind.verify(problem, solution)
 
 
 def verify_result(problem: Problem, result: Result) -> None:

@@ -211,4 +211,3 @@ def test_the_best_known_values_of_shipped_instances_without_strategies_hold(file
 def test_the_sense_of_a_kind_is_that_of_its_problems_and_an_unknown_one_is_minimized() -> None:
     maximized = [name for name in (*kind_names(), "routing") if is_maximized(name)]
     assert sorted(maximized) == ["coallocation", "knapsack"]
-    assert all(get_kind(name).sense == get_kind(name).problem.sense for name in kind_names())

@@ -80,12 +80,6 @@ def test_a_strategy_given_by_name_is_that_strategy(name: Any) -> None:
     assert problem_of(strategy=name).strategy is Strategy(name)
 
 
-def test_a_strategy_holds_within_itself_and_the_wider_ones() -> None:
-    wider = {(a, b) for a in Strategy for b in Strategy if a.holds_within(b)}
-    scas, dcas, free = Strategy
-    assert wider == {(scas, scas), (scas, dcas), (scas, free), (dcas, dcas), (dcas, free), (free, free)}
-
-
 def test_an_allocation_goes_to_job_ids_and_back() -> None:
     problem = window(TREE, [0, 3, 5], [2, 1])
     allocation = Allocation((np.array([0, 5]), np.array([3])))
