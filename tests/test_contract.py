@@ -175,7 +175,10 @@ def test_the_answer_is_valid_and_what_is_said_of_it_consistent(key: Key, problem
     assert (result.solver, result.seed) == (key[1], 5)
     assert result.version
     assert result.runtime_s > 0
-    promises = SOLVERS[key].capabilities.promises
+    able = SOLVERS[key].capabilities
+    assert able.largest
+    assert able.strategies <= frozenset(Strategy)
+    promises = able.promises
     assert Promise.BOUND not in promises or result.bound is not None
     assert Promise.EXACT not in promises or result.status is Status.OPTIMAL
 
@@ -271,16 +274,6 @@ def test_a_solver_prints_nothing_on_stdout_and_leaves_the_global_generators_alon
     solved(key, problem)
     assert generators() == before
     assert capfd.readouterr().out == ""
-
-
-@pytest.mark.parametrize("key", SOLVERS, ids="-".join)
-def test_a_solver_says_what_it_takes(key: Key) -> None:
-    solver = SOLVERS[key]
-    assert (solver.kind, solver.name) == key
-    assert solver.capabilities.strategies <= frozenset(Strategy)
-    assert solver.capabilities.strategies or solver.kind != "topology"
-    assert solver.capabilities.largest
-    assert solver.version
 
 
 TINY_AND_PAPER = (*WINDOWS, tiny_window(0), *PAPER)

@@ -155,14 +155,6 @@ def test_numpy_integers_are_written_as_integers(tmp_path: Path) -> None:
     assert same(read_problems(tmp_path / "a.json")[0], problem)
 
 
-def test_a_hundred_thousand_nodes_survive_their_file(tmp_path: Path) -> None:
-    nodes = np.random.default_rng(0).permutation(200_000)[:100_000]
-    jobs = tuple(Job(str(index), 1 + index % 90) for index in range(1000))
-    problem = TopologyProblem(FatTree(100, 50, 40), nodes, jobs, name="large")
-    write_problems(tmp_path / "large.json.gz", [problem])
-    assert same(read_problems(tmp_path / "large.json.gz")[0], problem)
-
-
 @pytest.mark.slow
 def test_reading_files_loads_no_heavy_package() -> None:
     modules = "allocopt.problems.instances, allocopt.solving.solution_files, allocopt.solving.solution_files"

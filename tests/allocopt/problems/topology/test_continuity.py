@@ -113,16 +113,3 @@ def _accepts(problem: TopologyProblem, owners: tuple[int, ...]) -> bool:
     except InvalidSolutionError:
         return False
     return True
-
-
-def test_what_lies_in_the_gap_of_a_job_comes_before_it() -> None:
-    problem = window(CLUSTER, range(7), [2, 3], strategy="dcas")
-    assert allocation_order(problem, Allocation((np.array([0, 4]), np.array([1, 2, 3])))) == (1, 0)
-    # Here the leftover 4, 5 lies between the nodes of the second job: the first job is in its other gap.
-    assert allocation_order(problem, Allocation((np.array([0, 1]), np.array([2, 3, 6])))) == (0, 1)
-
-
-def test_without_a_leftover_the_outermost_job_comes_last() -> None:
-    problem = window(CLUSTER, range(6), [1, 2, 3], strategy="dcas")
-    allocation = Allocation((np.array([2]), np.array([1, 3]), np.array([0, 4, 5])))
-    assert allocation_order(problem, allocation) == (0, 1, 2)
