@@ -13,7 +13,7 @@ from allocopt.cluster.topology import Topology
 from allocopt.errors import UsageError
 from allocopt.files.faults import shown
 from allocopt.plugins import make_plugin, plugin_names
-from allocopt.problems.base import Problem
+from allocopt.problems.base import Problem, Sense
 
 if TYPE_CHECKING:
     # pydantic is for files alone.
@@ -189,4 +189,4 @@ def kind_name(problem: Problem) -> str:
 
 def is_maximized(kind: str) -> bool:
     """Whether the objective of a kind is maximized; False for one that is not installed, as in a file of rows."""
-    return kind in kind_names() and get_kind(kind).problem.sense == "max"
+    return kind in kind_names() and cast(Sense, get_kind(kind).problem.sense) == "max"

@@ -86,16 +86,13 @@ class Selection:
     ) -> "Selection":
         """Return the selection of jobs by name.
 
-        Raises `InvalidSolutionError` if one is not there or stands twice, or a slot is missing or without its job.
+        Raises `InvalidSolutionError` if one is not there, or a slot is missing or without its job.
         """
         index = {job.id: number for number, job in enumerate(problem.jobs)}
         places = dict(slot_of or {})
         for job in ids:
             if job not in index:
                 raise InvalidSolutionError(f"job {job!r} is not in the instance")
-        for job, count in Counter(ids).items():
-            if count > 1:
-                raise InvalidSolutionError(f"job {job!r} is selected twice")
         for job in sorted(places.keys() - set(ids)):
             raise InvalidSolutionError(f"job {job!r} has a slot, but is not selected")
         selected = sorted(ids, key=index.__getitem__)
@@ -139,9 +136,8 @@ class KnapsackProblem:
     used: Mapping[str, int] = field(default_factory=dict)
     slots: tuple[int, ...] | None = None
     name: str = "unnamed"
-    requests: IntArray = field(
-        init=False, repr=False
-    )  # units of each resource that each job asks for, shape ``(J, R)``
+    # Units of each resource that each job asks for, shape ``(J, R)``.
+    requests: IntArray = field(init=False, repr=False)
     numbers: FloatArray = field(init=False, repr=False)  # wait, estimate or value of each job, as the objective needs
 
     kind: ClassVar[str] = "knapsack"
