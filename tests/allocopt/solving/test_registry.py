@@ -8,7 +8,7 @@ from support.sweeps import plug_in
 from support.windows import window
 
 from allocopt.cluster.topology import FatTree
-from allocopt.errors import MissingPackageError, PluginError, UsageError
+from allocopt.errors import UsageError
 from allocopt.problems.kind import kind_names
 from allocopt.solving import protocol
 from allocopt.solving.protocol import get_solver, solver_names
@@ -27,16 +27,6 @@ class LastNodes(OneShot):
         ends = len(problem.idle_nodes) - np.cumsum(problem.sizes) + problem.sizes
         return Allocation(tuple(problem.idle_nodes[end - n : end] for end, n in zip(ends, problem.sizes)))
 """
-
-
-@pytest.fixture
-def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Install a distribution with solvers of its own."""
-    (tmp_path / "last_nodes_plugin.py").write_text(PLUGIN, encoding="utf-8")
-    (tmp_path / "needs_a_package_plugin.py").write_text("import a_package_nobody_has\n", encoding="utf-8")
-    solvers = {"last-nodes": "last_nodes_plugin:LastNodes", "misspelled": "last_nodes_plugin:LostNodes"}
-    plug_in(tmp_path, package="last-nodes", **solvers, **{"needs-a-package": "needs_a_package_plugin:Solver"})
-    monkeypatch.syspath_prepend(str(tmp_path))
 
 
 def test_names_are_sorted_and_hold_the_packages_own() -> None:
@@ -71,31 +61,15 @@ def test_an_unknown_option_is_answered_by_those_there_are() -> None:
         get_solver("greedy", {"x": 1})
 
 
-@pytest.mark.usefixtures("plugin")
-def test_a_solver_of_another_package_is_found_and_used() -> None:
+def test_a_solver_of_another_package_is_found_and_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "last_nodes_plugin.py").write_text(PLUGIN, encoding="utf-8")
+    plug_in(tmp_path, package="last-nodes", **{"last-nodes": "last_nodes_plugin:LastNodes"})
+    monkeypatch.syspath_prepend(str(tmp_path))
     assert "last-nodes" in solver_names()
     problem = window(FatTree(2, 2, 2), range(8), [2, 3])
     result = solve(problem, "scas", "last-nodes")
     assert [nodes.tolist() for nodes in result.solution.nodes] == [[6, 7], [3, 4, 5]]
     assert result.solver == "last-nodes"
-
-
-@pytest.mark.usefixtures("plugin")
-def test_a_solver_of_another_package_that_needs_more_says_what() -> None:
-    with pytest.raises(
-        MissingPackageError, match="'needs-a-package' needs the package 'a_package_nobody_has'"
-    ) as caught:
-        get_solver("needs-a-package")
-    assert caught.value.exit_code == 5
-
-
-@pytest.mark.usefixtures("plugin")
-def test_a_broken_entry_point_names_its_solver_and_hurts_no_other() -> None:
-    with pytest.raises(PluginError, match="misspelled"):
-        get_solver("misspelled")
-    problem = window(FatTree(2, 2, 2), range(8), [2, 3])
-    with pytest.raises(UsageError, match=r"solvers that do: .*last-nodes"):
-        solve(problem, "scas", "greedy")
 
 
 def test_the_distribution_lists_what_the_registry_lists() -> None:
