@@ -175,10 +175,11 @@ def test_modules_and_all_that_is_public_are_documented() -> None:
         "with contextlib.suppress(SystemExit): runpy.run_module('allocopt', run_name='__main__')",
         "import runpy, contextlib\nsys.argv = ['allocopt', 'solve', '--help']\n"
         "with contextlib.suppress(SystemExit): runpy.run_module('allocopt', run_name='__main__')",
+        "import allocopt.problems.instances, allocopt.solving.solution_files",
     ],
-    ids=["light names", "version", "help of a command"],
+    ids=["light names", "version", "help of a command", "instances and solutions"],
 )
-def test_importing_the_package_and_asking_for_help_load_nothing_heavy(code: str) -> None:
+def test_importing_the_package_reading_files_and_asking_for_help_load_nothing_heavy(code: str) -> None:
     loaded = loaded_after(code)
     assert "allocopt" in loaded
     assert not loaded & set(HEAVY)

