@@ -70,7 +70,7 @@ def plain(value: Any) -> Any:
         return {name: plain(held) for name, held in value.items() if held is not None}
     if isinstance(value, str):
         return str(value)
-    return [plain(held) for held in value] if isinstance(value, tuple) else short_number(value)
+    return [plain(held) for held in value] if isinstance(value, tuple | list) else short_number(value)
 
 
 class InstanceModel(FileModel):

@@ -1,5 +1,6 @@
 """Co-allocation problems as instance files hold them, and the shape of their files."""
 
+from functools import cache
 from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
@@ -13,7 +14,6 @@ from allocopt.traces.applications import ShareOfOne
 from allocopt.traces.job_profile import ProfiledJob
 
 _Number = Annotated[float, Field(ge=0)]
-_JOBS = TypeAdapter(tuple[ProfiledJob, ...])
 
 # Fields that files and problems name and hold alike.
 _SAME_NAMES = {"name", "quotas", "max_slowdown", "max_guest_slowdown", "max_guests", "degradation_weight"}
@@ -114,6 +114,11 @@ class CoallocationSolutionModel(SolutionModel):
     ]
 
 
+@cache
+def _jobs() -> TypeAdapter[ProfiledJob]:
+    return TypeAdapter(ProfiledJob)
+
+
 class CoallocationCodec(Codec[CoallocationProblem, Coallocation]):
     """Files of co-allocations."""
 
@@ -127,9 +132,10 @@ class CoallocationCodec(Codec[CoallocationProblem, Coallocation]):
                 fault = f"is of host {pair.host!r} and guest {pair.guest!r}, which come twice"
                 raise InvalidProblemError(f"pairs[{index}]", fault)
             measured[pair.host, pair.guest] = pair.host_slowdown, pair.guest_slowdown
+        jobs = _jobs()
         return CoallocationProblem(
-            hosts=_JOBS.validate_python([job.model_dump() for job in model.hosts]),
-            guests=_JOBS.validate_python([job.model_dump() for job in model.guests]),
+            hosts=tuple(jobs.validate_python(job.model_dump()) for job in model.hosts),
+            guests=tuple(jobs.validate_python(job.model_dump()) for job in model.guests),
             objective_name=CoallocationObjective(model.objective),
             sharing=Sharing(model.sharing),
             interference=Interference(**model.interference.model_dump()),

@@ -1,6 +1,6 @@
 """Topology problems and their solutions as files hold them."""
 
-from functools import partial
+from functools import cache, partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -263,9 +263,11 @@ def topology_object(topology: Topology) -> dict[str, object]:
     raise InvalidProblemError("topology", f"is a {type(topology).__name__}, which instance files cannot hold")
 
 
-_PLACEMENT = TypeAdapter(Placement)
+@cache
+def _placements() -> TypeAdapter[Placement]:
+    return TypeAdapter(Placement)
 
 
 def _rules_of(job: _JobModel) -> Placement | None:
-    placement = _PLACEMENT.validate_python(job.model_dump(exclude={"id", "nodes"}))
+    placement = _placements().validate_python(job.model_dump(exclude={"id", "nodes"}))
     return None if placement == Placement() else placement
