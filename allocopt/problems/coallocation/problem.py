@@ -87,6 +87,8 @@ class Coallocation:
 class CoallocationProblem:
     """Place waiting jobs beside running ones.
 
+    Raises `InvalidProblemError`, which names the job or the field, if anything of this does not hold.
+
     Parameters
     ----------
     hosts, guests
@@ -107,11 +109,6 @@ class CoallocationProblem:
     measured
         Measured slowdowns by the ids of host and guest, ``(host's, guest's)``, at any quota; they stand for all that is
         computed from profiles, and pairs that are not listed do not share. For one guest a host.
-
-    Raises
-    ------
-    InvalidProblemError
-        If any of this does not hold; it names the job or the field.
     """
 
     hosts: tuple[ProfiledJob, ...]

@@ -100,6 +100,8 @@ class Selection:
 class KnapsackProblem:
     """Select jobs that fit what is free.
 
+    Raises `InvalidProblemError`, which names the job or the field, if anything of this does not hold.
+
     Parameters
     ----------
     capacity
@@ -115,11 +117,6 @@ class KnapsackProblem:
     slots
         Sizes of the slots of contiguous nodes that the free units of the first resource come in, together no more
         than are free: a job has to fit into one slot. None where any units will do.
-
-    Raises
-    ------
-    InvalidProblemError
-        If any of this does not hold; it names the job or the field.
     """
 
     capacity: Mapping[str, int]

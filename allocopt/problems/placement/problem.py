@@ -75,6 +75,8 @@ class PlacementJob:
 class PlacementProblem:
     """Place jobs on nodes that they share.
 
+    Raises `InvalidProblemError`, which names the job or the field, if shapes do not fit or a number is out of range.
+
     Parameters
     ----------
     topology
@@ -92,11 +94,6 @@ class PlacementProblem:
         Cost of one hop.
     left_out_cost
         Cost of a job that is left out; None for more than all hops together can cost, so that as few as can be are.
-
-    Raises
-    ------
-    InvalidProblemError
-        If shapes do not fit or a number is not in its range; it names the job or the field.
     """
 
     topology: Topology

@@ -98,7 +98,8 @@ class TopologyProblem:
     """Assign idle nodes to all jobs of a window at the least cost.
 
     The cost is that of the hops, what jobs pay for groups that they would rather be within, and the fragmentation of
-    the nodes that are left over, times its weight.
+    the nodes that are left over, times its weight. Raises `InvalidProblemError`, which names the job or the node, if
+    anything of this does not hold.
 
     Parameters
     ----------
@@ -110,11 +111,6 @@ class TopologyProblem:
         Cost of one hop, in ``LEAST_HOP_COST .. LARGEST_HOP_COST``; 1000 in Table I.
     fragmentation_weight
         What the hops of the leftover nodes cost, as if they were one job, in hop costs of a job; 0 for nothing.
-
-    Raises
-    ------
-    InvalidProblemError
-        If any of this does not hold; it names the job or the node.
     """
 
     topology: Topology
