@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from typing_extensions import TypeVar
 
-from allocopt.kernels.ready import make_ready
+from allocopt.kernels.ready import make_ready, unloaded
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import get_kind, kind_of
 from allocopt.solving.budget import Budget
@@ -54,7 +54,8 @@ class SearchSolver(Solver[P, S]):
 
     def is_ready(self, problem: P, run: Run) -> bool:
         """Load the kernels; whether they were compiled in time."""
-        return make_ready(self.kernels(problem), run.clock.remaining())
+        missing = unloaded(self.kernels(problem))
+        return not missing or make_ready(missing, run.clock.remaining())
 
     @abstractmethod
     def search(self, problem: P, run: Run, budget: Budget, seed: int) -> StopReason:

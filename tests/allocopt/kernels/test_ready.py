@@ -61,7 +61,7 @@ def test_a_solve_whose_kernels_are_not_compiled_in_time_gives_the_answer_at_hand
 ) -> None:
     monkeypatch.setattr(ready, "_compiled", lambda missing, seconds: seconds == float("inf"))
     monkeypatch.setattr("allocopt.solving.solve.load_stored", lambda kernels: None)
-    monkeypatch.setattr(ready, "unloaded", list)
+    monkeypatch.setattr("allocopt.solving.base.unloaded", list)
     window = TopologyProblem(
         topology=allocopt.FatTree(2, 2, 4),
         idle_nodes=np.arange(16),
