@@ -8,10 +8,11 @@ from itertools import islice
 import numpy as np
 
 import allocopt
+from allocopt.cluster.options import FatTreeOptions
 from allocopt.cluster.topology import FatTree
 from allocopt.kernels.random import folded
 from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.generate import synthetic_problem
+from allocopt.problems.topology.generate import drawn_window
 from allocopt.problems.topology.tables import encode, group_tree
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.window import solver_allocator, windows
@@ -27,7 +28,7 @@ from papers.pages import page_parser, write_page
 
 SEEDS = (0, 1, 2)
 CLUSTERS = {"paper": FatTree(10, 10, 10), "repo": FatTree(25, 4, 10)}
-LARGE = {"L1": (FatTree(10, 16, 25), 1000, 50, 38), "L2": (FatTree(20, 25, 25), 5000, 200, 48)}
+LARGE = {"L1": (FatTreeOptions(10, 16, 25), 1000, 50, 38), "L2": (FatTreeOptions(20, 25, 25), 5000, 200, 48)}
 LIMITS_MS = {"paper": (0.3, 1.0, 3.0), "repo": (0.3, 1.0, 3.0), "L1": (50.0,), "L2": (50.0,)}
 COUNTS = {"paper": 300, "repo": 100, "L1": 30, "L2": 30}
 PROOF_S = 5.0
@@ -57,9 +58,9 @@ def small_windows(family: str) -> Iterator[TopologyProblem]:
 
 def large_windows(family: str, count: int) -> list[TopologyProblem]:
     """Draw windows as the shipped one of that name was drawn."""
-    topology, n_idle, n_jobs, most = LARGE[family]
+    tree, n_idle, n_jobs, most = LARGE[family]
     rng = np.random.default_rng(EVALUATION_SEEDS.start + 2)
-    return [synthetic_problem(topology, n_idle, n_jobs, rng, nodes=(2, most), mean_run=12.0) for _ in range(count)]
+    return [drawn_window("large", rng, n_idle, n_jobs, 2, most, 12.0, tree=tree) for _ in range(count)]
 
 
 def proved(problems: Iterable[TopologyProblem]) -> Iterator[tuple[TopologyProblem, float]]:

@@ -17,8 +17,9 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 import allocopt
+from allocopt.cluster.options import FatTreeOptions
 from allocopt.errors import UsageError
-from allocopt.problems.topology.generate import synthetic_problem
+from allocopt.problems.topology.generate import drawn_window
 from allocopt.report.words import Cell, aligned_table
 from allocopt.solving.solve import check_takes
 from allocopt.topology import TopologyProblem
@@ -95,7 +96,7 @@ def window(name: str) -> TopologyProblem:
         return allocopt.read_problems(f"instances/{name}.json.gz")[0]
     shape, idle, jobs, largest, seed = BETWEEN[name]
     rng = np.random.default_rng(seed)
-    return synthetic_problem(allocopt.FatTree(*shape), idle, jobs, rng, nodes=(2, largest), mean_run=12, name=name)
+    return drawn_window(name, rng, idle, jobs, 2, largest, 12.0, tree=FatTreeOptions(*shape))
 
 
 def answer(task: Task) -> Answer:

@@ -10,15 +10,17 @@ from pathlib import Path
 import numpy as np
 
 import allocopt
+from allocopt.cluster.options import FatTreeOptions
 from allocopt.files.writing import write_text
-from allocopt.problems.topology.generate import synthetic_problem
+from allocopt.problems.topology.generate import drawn_window
 from allocopt.report.palette import DARK, LIGHT
 from allocopt.report.plot import FONTS
 from allocopt.topology import TopologyProblem
 from papers.pages import page_parser
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "window.svg"
-CLUSTER = allocopt.FatTree(pods=4, leaves_per_pod=4, nodes_per_leaf=8)
+TREE = FatTreeOptions(pods=4, leaves_per_pod=4, nodes_per_leaf=8)
+CLUSTER = TREE.tree()
 PANELS = (("sequential", "in the order of the nodes"), ("exact", "proved optimal"))
 CELL, LEAF_GAP, POD_GAP, MARGIN, LINE = 10, 5, 12, 16, 21
 """Units of the drawing: a node, what lies between leaves and between pods, around all, and the height of a line."""
@@ -27,7 +29,7 @@ ROLES = ("surface", "ink", "raised", "idle", "taken", *(f"c{number}" for number 
 
 def window() -> TopologyProblem:
     """Return a window of eight jobs on 80 idle nodes, which stand in short runs."""
-    return synthetic_problem(CLUSTER, 80, 8, np.random.default_rng(5), nodes=(3, 16), mean_run=3.0, load=0.9)
+    return drawn_window("window", np.random.default_rng(5), 80, 8, 3, 16, 3.0, 0.9, TREE)
 
 
 def style() -> str:

@@ -169,8 +169,9 @@ POLICIES = "from allocopt import get_policy, policy_names\nfor name in policy_na
         (asking("solve", "--help"), HEAVY),
         (asking("report", "--help"), ["vl_convert", "jinja2", "numpy", *HEAVY]),
         ("import allocopt.cli.generate", ["numpy", "pydantic", *HEAVY]),
+        ("import allocopt.problems.instances, allocopt.solving.solution_files", HEAVY),
     ],
-    ids=["light names", "policies", "version", "help", "help of solve", "help of report", "generate"],
+    ids=["light names", "policies", "version", "help", "help of solve", "help of report", "generate", "files"],
 )
 def test_importing_the_package_and_asking_for_help_load_nothing_heavy(code: str, left_out: Sequence[str]) -> None:
     loaded = loaded_after(code)

@@ -4,6 +4,8 @@ They are for the file boundary only; whether values fit together is checked wher
 """
 
 import unicodedata
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from numbers import Integral
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
@@ -59,6 +61,17 @@ def short_number(value: float) -> float:
         return int(value)
     value = float(value)
     return int(value) if value.is_integer() and value < 1e15 else value
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON holds it: dataclasses and mappings as objects, without what is None."""
+    if is_dataclass(value):
+        return plain({field.name: getattr(value, field.name) for field in fields(value)})
+    if isinstance(value, Mapping):
+        return {name: plain(held) for name, held in value.items() if held is not None}
+    if isinstance(value, str):
+        return str(value)
+    return [plain(held) for held in value] if isinstance(value, tuple | list) else short_number(value)
 
 
 class InstanceModel(FileModel):

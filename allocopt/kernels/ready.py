@@ -52,7 +52,8 @@ def unloaded(kernels: Iterable[Callable[..., Any]]) -> "list[Kernel]":
 def begin_compiling(kernels: Iterable[Callable[..., Any]]) -> "list[Kernel]":
     """Let other processes compile what no file has; return those kernels."""
     missing = [entry for entry in unloaded(kernels) if entry.store.find() is None]
-    _start_workers([entry for entry in missing if entry.word not in _workers])
+    if words := sorted(entry.word for entry in missing if entry.word not in _workers):
+        _start_workers(words)
     return missing
 
 
@@ -107,10 +108,8 @@ def _compiled(missing: "list[Kernel]", seconds: float) -> bool:
     return True
 
 
-def _start_workers(missing: "list[Kernel]") -> None:
+def _start_workers(words: list[str]) -> None:
     # As many processes as there are processors, each compiles the next that nobody works on.
-    if not missing:
-        return
     from allocopt.kernels.store import VARIABLE, announce, writable_folder
 
     announce()
@@ -118,11 +117,10 @@ def _start_workers(missing: "list[Kernel]") -> None:
         return
     path = os.pathsep.join([*filter(None, sys.path), os.getcwd()])
     environment = {**os.environ, VARIABLE: str(writable_folder()), "PYTHONPATH": path}
-    # Neighbours share helpers, which a process compiles once: two workers each begin at the ends of one stretch.
-    words = sorted(entry.word for entry in missing)
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     n_workers = min(processors, len(words))
     for number in range(n_workers):
+        # Neighbours share helpers, which a process compiles once: two workers each begin at the ends of one stretch.
         goes_back = number % 2
         first = (number + goes_back) * len(words) // n_workers
         order = words[first:] + words[:first]

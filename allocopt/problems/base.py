@@ -22,11 +22,6 @@ class Strategy(StrEnum):
     FREE = "free"
     """Any disjoint node sets."""
 
-    def holds_within(self, wider: "Strategy") -> bool:
-        """Whether every solution of this strategy is a solution of ``wider`` too."""
-        order = list(Strategy)
-        return order.index(self) <= order.index(wider)
-
 
 class Problem(Protocol):
     """A problem that a solver can be asked to solve."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import Topology
-from allocopt.errors import InvalidSolutionError, UsageError
+from allocopt.errors import UsageError
 from allocopt.files.faults import shown
 from allocopt.plugins import make_plugin, plugin_names
 from allocopt.problems.base import Problem, Sense
@@ -106,11 +106,6 @@ class ProblemKind(ABC, Generic[P, S]):
     shipped: tuple[str, Path] | None = None
 
     @property
-    def sense(self) -> Sense:
-        """Whether the objective of its problems is minimized or maximized."""
-        return cast(Sense, self.problem.sense)
-
-    @property
     @abstractmethod
     def codec(self) -> "Codec[P, S]":
         """Its files, loaded when they are first asked for."""
@@ -123,13 +118,6 @@ class ProblemKind(ABC, Generic[P, S]):
     @abstractmethod
     def verify(self, problem: P, solution: S) -> float:
         """Return the objective of a solution; raise `InvalidSolutionError` for a broken rule, with job and amount."""
-
-    def checked(self, solution: object) -> S:
-        """Return a solution of the kind's own class; raises `InvalidSolutionError` for anything else."""
-        if not isinstance(solution, self.solution):
-            given, right = type(solution).__name__, self.solution.__name__
-            raise InvalidSolutionError(f"the solution is a {given}, must be of class {right}")
-        return solution
 
     @abstractmethod
     def trivial(self, problem: P) -> S | None:
@@ -201,4 +189,4 @@ def kind_name(problem: Problem) -> str:
 
 def is_maximized(kind: str) -> bool:
     """Whether the objective of a kind is maximized; False for one that is not installed, as in a file of rows."""
-    return kind in kind_names() and get_kind(kind).sense == "max"
+    return kind in kind_names() and cast(Sense, get_kind(kind).problem.sense) == "max"

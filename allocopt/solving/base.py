@@ -1,8 +1,8 @@
 """The base of solvers that search, and how one asks another."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from typing import ClassVar, Generic
+from typing import ClassVar
 
 from typing_extensions import TypeVar
 
@@ -10,7 +10,7 @@ from allocopt.kernels.ready import make_ready, unloaded
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import get_kind, kind_of
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, IncumbentCallback, Solver
+from allocopt.solving.protocol import IncumbentCallback, Solver
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.run import Run
 from allocopt.version import __version__
@@ -27,44 +27,29 @@ P = TypeVar("P", bound=Problem)
 S = TypeVar("S")
 
 
-class SearchSolver(ABC, Generic[P, S]):
+class SearchSolver(Solver[P, S]):
     """Base of a `Solver` that searches, and falls back on the trivial solution of its kind.
 
-    A subclass sets ``name``, ``kind`` and ``capabilities`` and writes ``search``; ``refusal`` where it does not take
-    the sizes that its kind takes.
+    A subclass sets ``name``, ``kind`` and ``capabilities`` and writes ``search``. Other members are those of any
+    solver of this package that takes what its kind takes, until a subclass says otherwise.
     """
 
     kind: ClassVar[str]
 
     @property
-    @abstractmethod
-    def name(self) -> str:
-        """See `Solver.name`."""
-
-    @property
-    @abstractmethod
-    def capabilities(self) -> Capabilities:
-        """See `Solver.capabilities`."""
-
-    @property
     def version(self) -> str:
-        """Version of this package."""
         return __version__
 
     def is_available(self) -> bool:
-        """Return True; a subclass may need something that is not installed."""
         return True
 
     def takes(self, problem: P) -> bool:
-        """Return True; a subclass may take only some problems of its kind."""
         return True
 
     def refusal(self, problem: P) -> str | None:
-        """Return the refusal of the kind; a subclass may take other sizes."""
         return get_kind(self.kind).refusal(problem)
 
     def kernels(self, problem: P) -> Iterable[Callable[..., object]]:
-        """Return the compiled entries that the search may call: none by default."""
         return ()
 
     def is_ready(self, problem: P, run: Run) -> bool:
@@ -97,7 +82,6 @@ class SearchSolver(ABC, Generic[P, S]):
         warm_start: S | None = None,
         on_incumbent: IncumbentCallback | None = None,
     ) -> Result[S]:
-        """Search, and end with an answer in any case; see `allocopt.solving.protocol.Solver.solve`."""
         # Other solvers that it asks are loaded here, before the clock starts.
         self.kernels(problem)
         run = Run(self, problem, budget, seed, warm_start, on_incumbent)

@@ -1,13 +1,13 @@
 """What every solver keeps to, as checks that a package with a solver of its own runs among its tests."""
 
 import io
+import pickle
 import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class ContractError(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class ContractCheck:
-    """One claim about a solver on one problem."""
+    """Claim about a solver on one problem."""
 
     claim: str
     solver: Solver
@@ -87,10 +87,9 @@ def contract_checks(
     posed = [kind_of_solver.posed(one, strategy) for one in given for strategy in strategies or (None,)]
     asked = [problem for problem in posed if solver.takes(problem) and solver.refusal(problem) is None]
     _claim(bool(asked), f"solver {solver.name!r} takes none of the problems")
+    pairs = [(problem, object_from_problem(problem)) for problem in asked]
     return [
-        ContractCheck(claim, solver, problem, look, object_from_problem(problem))
-        for claim, look in _LOOKS.items()
-        for problem in asked
+        ContractCheck(claim, solver, problem, look, held) for claim, look in _LOOKS.items() for problem, held in pairs
     ]
 
 
@@ -101,10 +100,13 @@ def _look_at_answer(solver: Solver, problem: Problem) -> None:
     _claim((result.solver, result.seed) == (solver.name, 5), "the result names another solver or seed")
     _claim(tuple(told) == result.incumbents, "`on_incumbent` was not called with every incumbent of the result")
     _claim(bool(told) and told[-1].objective == result.objective, "the last incumbent is not the answer")
+    _claim(0.0 <= told[0].time_s and told[-1].time_s <= result.runtime_s, "an incumbent is not of the solve's time")
     sign = sign_of(problem)
     for before, after in pairwise(told):
         _claim(sign * after.objective < sign * before.objective, "an incumbent is no better than the one before")
         _claim(before.time_s <= after.time_s, "an incumbent is older than the one before")
+        bounds = [-np.inf if one.bound is None else sign * one.bound for one in (before, after)]
+        _claim(bounds[0] <= bounds[1], "a bound is weaker than the one before")
 
 
 def _look_at_promises(solver: Solver, problem: Problem) -> None:
@@ -120,8 +122,8 @@ def _look_at_optimum(solver: Solver, problem: Problem) -> None:
         return
     slack = tolerance_of(best.objective)
     _claim(sign * (result.objective - best.objective) >= -slack, f"{result.objective} is better than the optimum")
-    if result.bound is not None:
-        _claim(sign * (best.objective - result.bound) >= -slack, f"its bound {result.bound} excludes the optimum")
+    excludes = result.bound is not None and sign * (best.objective - result.bound) < -slack
+    _claim(not excludes, f"its bound {result.bound} excludes the optimum")
 
 
 def _look_at_seed(solver: Solver, problem: Problem) -> None:
@@ -140,9 +142,15 @@ def _look_at_warm_start(solver: Solver, problem: Problem) -> None:
 
 
 def _look_at_short_limit(solver: Solver, problem: Problem) -> None:
-    # One limit that is over before anything begins, and one within which something begins.
-    for seconds in (1e-9, 1e-3):
-        _check_result(problem, solver.solve(problem, Budget(seconds), 0))
+    searches = solver.capabilities.promises & {Promise.EXACT, Promise.ANYTIME}
+    # One limit that is over before anything begins, and two within which something begins.
+    for seconds in (1e-9, 1e-3, 2e-2):
+        result = solver.solve(problem, Budget(seconds), 0)
+        _check_result(problem, result)
+        wrong = {StopReason.GAP, StopReason.INTERRUPTED}
+        if searches and seconds == 1e-9:
+            wrong.add(StopReason.COMPLETED)
+        _claim(result.stopped_by not in wrong, f"after {seconds} s it says that {result.stopped_by} ended it")
     # Once in time is enough; another program may have had the processor.
     late = []
     for _ in range(TRIES):
@@ -164,14 +172,19 @@ def _look_at_interruption(solver: Solver, problem: Problem) -> None:
         raise ContractError("Ctrl-C ends it without an answer") from None
     verify_result(problem, result)
     _claim(result.stopped_by is StopReason.INTERRUPTED, f"after Ctrl-C it says that {result.stopped_by} ended it")
+    _claim(result.status in (Status.INTERRUPTED, Status.OPTIMAL), f"after Ctrl-C it says {result.status}")
+    _claim(len(result.incumbents) == 1, "it goes on after Ctrl-C")
 
 
 def _look_at_manners(solver: Solver, problem: Problem) -> None:
-    before, printed = _global_generators(), io.StringIO()
+    def generators() -> bytes:
+        return pickle.dumps((random.getstate(), np.random.get_state()))
+
+    before, printed = generators(), io.StringIO()
     with redirect_stdout(printed):
         solver.solve(problem, Budget(5.0, 100), 0)
     _claim(printed.getvalue() == "", "it prints on standard output")
-    _claim(_global_generators() == before, "it draws from a global generator; make one from the seed")
+    _claim(generators() == before, "it draws from a global generator; make one from the seed")
 
 
 _LOOKS: dict[str, Callable[[Solver, Problem], None]] = {
@@ -192,11 +205,10 @@ def _check_result(problem: Problem, result: Result) -> None:
     _claim(result.objective == verify(problem, result.solution), "the objective is not that of the solution")
     proved = result.gap is not None and result.gap <= EQUAL_RELATIVE
     _claim((result.status is Status.OPTIMAL) is proved, f"it says {result.status} at a gap of {result.gap}")
-
-
-def _global_generators() -> Any:
-    state: Any = np.random.get_state(legacy=False)
-    return random.getstate(), state["state"]["key"].tolist(), state["state"]["pos"]
+    _claim((result.stopped_by is StopReason.PROVED) is proved, f"{result.stopped_by} ended it at a gap of {result.gap}")
+    if result.objective is not None and result.bound is not None:
+        left = sign_of(problem) * (result.objective - result.bound)
+        _claim(left == 0.0 if proved else 0.0 < left < np.inf, f"its bound is {result.bound} at {result.objective}")
 
 
 def _claim(holds: bool, fault: str) -> None:

@@ -4,6 +4,7 @@ Those of a kind stand in the group ``allocopt.solvers.KIND``; those of every kin
 in ``allocopt.solvers``.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -50,6 +51,7 @@ class Solver(Protocol[P_contra, S]):
     """A way to solve problems of one kind: ``P`` are its problems, ``S`` its solutions."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """Name under which it is asked for."""
 
@@ -58,6 +60,7 @@ class Solver(Protocol[P_contra, S]):
         """Name of the kind of its problems."""
 
     @property
+    @abstractmethod
     def capabilities(self) -> Capabilities:
         """What it takes and promises."""
 

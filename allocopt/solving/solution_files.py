@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -83,10 +83,8 @@ def check_solution(problem: Problem, stored: SolutionModel) -> float:
     """
     if stored.instance != problem.name:
         raise InvalidSolutionError(f"the solution is of instance {stored.instance!r}, not of {problem.name!r}")
-    kind = kind_of(problem)
-    solution = None if stored.answer is None else solution_of(problem, stored)
+    kind, solution = kind_of(problem), solution_of(problem, stored)
     if solution is None:
-        _check_kind(problem, stored)
         raise InvalidSolutionError(f"the solution holds no {kind.answer}, its status is {stored.status}")
     if stored.status not in (Status.OPTIMAL, Status.FEASIBLE, Status.INTERRUPTED):
         article = "an" if kind.answer[0] in "aeiou" else "a"
@@ -97,20 +95,19 @@ def check_solution(problem: Problem, stored: SolutionModel) -> float:
     check_stated(objective, stored.objective, stored.bound, sign_of(problem))
     gap = gap_between(objective, stored.bound)
     if stored.status == Status.OPTIMAL and gap is not None and gap > EQUAL_RELATIVE:
-        side = "below" if kind.sense == "min" else "above"
+        side = "below" if problem.sense == "min" else "above"
         raise InvalidSolutionError(f"the status is OPTIMAL, but the bound {stored.bound} is {side} {objective:.12g}")
     return objective
 
 
 def solution_of(problem: Problem, stored: SolutionModel) -> object:
-    """Return a stored solution as its problem has it; raise `InvalidSolutionError` for another kind or other jobs."""
-    _check_kind(problem, stored)
-    return kind_of(problem).codec.solution_of(problem, stored)
+    """Return a stored solution as its problem has it, None for none.
 
-
-def _check_kind(problem: Problem, stored: SolutionModel) -> None:
+    Raises `InvalidSolutionError` if it is of another kind or of other jobs.
+    """
     if stored.kind != problem.kind:
         raise InvalidSolutionError(f"the solution is of a {stored.kind} problem, {problem.name!r} is a {problem.kind}")
+    return None if stored.answer is None else kind_of(problem).codec.solution_of(problem, stored)
 
 
 def _finite(value: float | None) -> float | None:
@@ -155,19 +152,14 @@ def read_best_known(path: Path | str) -> BestKnownValues:
     """Read best-known values; raise `BadFileError` if the file cannot be read or anything in it is wrong."""
     path = Path(path)
     model = validated(BestKnownFile, parse_json(read_text(path), path), path)
-    return {
-        name: {strategy: BestKnown(value.objective, value.proved) for strategy, value in values.items()}
-        for name, values in model.root.items()
-    }
+    held = model.model_dump()
+    return {name: {strategy: BestKnown(**best) for strategy, best in known.items()} for name, known in held.items()}
 
 
 def write_best_known(path: Path | str, values: Mapping[str, Mapping[str, BestKnown]]) -> None:
     """Write best-known values, one instance a line; raise `BadFileError` if they cannot be, or be read again."""
     path = Path(path)
-    obj = {
-        name: {str(strategy): {"objective": best.objective, "proved": best.proved} for strategy, best in known.items()}
-        for name, known in values.items()
-    }
+    obj = {name: {str(strategy): asdict(best) for strategy, best in known.items()} for name, known in values.items()}
     validated(BestKnownFile, obj, f"{path}: cannot be written")
     write_text(path, json_by_line(obj))
 

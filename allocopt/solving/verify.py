@@ -12,7 +12,10 @@ def verify(problem: Problem, solution: object) -> float:
     Raises `InvalidSolutionError` if a rule is broken; it names the job, the node or the amount.
     """
     kind = kind_of(problem)
-    return kind.verify(problem, kind.checked(solution))
+    if not isinstance(solution, kind.solution):
+        given, right = type(solution).__name__, kind.solution.__name__
+        raise InvalidSolutionError(f"the solution is a {given}, must be of class {right}")
+    return kind.verify(problem, solution)
 
 
 def verify_result(problem: Problem, result: Result) -> None:
@@ -38,7 +41,7 @@ def verify_result(problem: Problem, result: Result) -> None:
         raise WrongAnswerError(f"solver {result.solver!r} returned a wrong answer: {error}") from None
 
 
-def check_stated(objective: float, stated: float | None, bound: float | None, sign: float = 1.0) -> None:
+def check_stated(objective: float, stated: float | None, bound: float | None, sign: float) -> None:
     """Compare an objective, recomputed from the raw solution, with a stated one and its bound, if there is one.
 
     Raises `InvalidSolutionError` if they differ by more than 1e-6 relative, or the bound excludes the solution;

@@ -184,7 +184,7 @@ class KnapsackDynamicProgram(KnapsackSolver):
             selected = np.zeros(n_jobs, dtype=np.bool_)
             _trace(taken, items.sizes, entered, k, c, selected)
             # Among the first jobs alone, if the time has run out.
-            run.offer(Selection.of(items.jobs[selected].tolist()))
+            run.offer(Selection(tuple(items.jobs[selected].tolist())))
             if entered < n_jobs:
                 return StopReason.TIME_LIMIT
         if run.objective is not None:

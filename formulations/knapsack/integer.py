@@ -105,8 +105,8 @@ class KnapsackModel(Formulation):
         """Return the selection of the chosen columns."""
         jobs = self._jobs[chosen[chosen < self._n_y] % len(self._jobs)].tolist()
         slot_of = dict(self._pairs[chosen[chosen >= self._first_x] - self._first_x].tolist())
-        slots = [slot_of.get(job, -1) for job in jobs] if self._problem.slots is not None else []
-        return Selection.of(jobs, slots)
+        slots = () if self._problem.slots is None else tuple(slot_of.get(job, -1) for job in jobs)
+        return Selection(tuple(jobs), slots)
 
     def encode(self, solution: Selection) -> IntArray | None:
         """Columns of a selection; None if it has jobs, or a number of jobs, that the program leaves out."""

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from allocopt.cluster.options import FatTreeOptions
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.generate import synthetic_problem
+from allocopt.problems.topology.generate import drawn_window
 from allocopt.simulator.window import solver_allocator, windows
 from allocopt.solving.protocol import get_solver
 from allocopt.solving.solve import solve
@@ -117,5 +118,6 @@ def _large(rng: np.random.Generator, count: int, most_idle: int) -> Iterator[Top
         most = int(rng.integers(20, 80))
         mean = (2 + most) / 2
         n_jobs = max(4, round(n_idle * rng.uniform(0.8, 1.0) / mean))
-        topology, mean_run = FatTree(pods, leaves, nodes), float(rng.uniform(3.0, 15.0))
-        yield synthetic_problem(topology, min(n_idle, topology.size), n_jobs, rng, nodes=(2, most), mean_run=mean_run)
+        idle, mean_run = min(n_idle, pods * leaves * nodes), float(rng.uniform(3.0, 15.0))
+        tree = FatTreeOptions(pods, leaves, nodes)
+        yield drawn_window("synthetic", rng, idle, n_jobs, 2, most, mean_run, tree=tree)

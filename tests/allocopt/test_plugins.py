@@ -34,6 +34,7 @@ BROKEN = {
     "raises": ("raise ValueError('at\\nimport')", r"ValueError: at\nimport"),
     "exits": ("import sys\nsys.exit(0)", "SystemExit: 0"),
     "abstract": ("from allocopt.topology import TopologySolver as Part", "TypeError: Can't instantiate abstract class"),
+    "misspelled": ("", "AttributeError: module 'plug_misspelled' has no attribute 'Part'"),
     "nothing": ("class Part: pass", "it has no name"),
     "number": ("Part = 3", "must be a class"),
     "unnamed": ("raise ModuleNotFoundError('who knows')", "ModuleNotFoundError: who knows"),

@@ -1,21 +1,22 @@
 """Co-allocation problems as instance files hold them, and the shape of their files."""
 
+from functools import cache
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 from allocopt.errors import InvalidProblemError
-from allocopt.files.models import FileModel, InstanceModel, Positive, SolutionModel, Text, short_number
-from allocopt.problems.coallocation.interference import Interference, Sharing
+from allocopt.files.models import FileModel, InstanceModel, Positive, SolutionModel, Text, plain
+from allocopt.problems.coallocation.interference import RESOURCES, Interference, Sharing
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationObjective, CoallocationProblem
 from allocopt.problems.kind import Codec
 from allocopt.traces.applications import ShareOfOne
-from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
+from allocopt.traces.job_profile import ProfiledJob
 
-Number = Annotated[float, Field(ge=0)]
+_Number = Annotated[float, Field(ge=0)]
 
 # Fields that files and problems name and hold alike.
-SAME_NAMES = {"name", "quotas", "max_slowdown", "max_guest_slowdown", "max_guests", "degradation_weight"}
+_SAME_NAMES = {"name", "quotas", "max_slowdown", "max_guest_slowdown", "max_guests", "degradation_weight"}
 
 
 class _StageModel(FileModel):
@@ -36,24 +37,24 @@ class _ProfiledJobModel(FileModel):
     id: Annotated[Text, Field(description="Name of the job, unique among hosts or guests.")]
     cores: Annotated[Positive, Field(description="Cores that it has, or asks for.")]
     profile: Annotated[list[_StageModel], Field(min_length=1, description="The stages that are ahead, in order.")]
-    remaining_s: Annotated[Number, Field(description="Seconds for which it still runs alone, positive.")]
-    walltime_s: Annotated[Number, Field(description="Seconds from now, or from its start, to its limit.")]
+    remaining_s: Annotated[_Number, Field(description="Seconds for which it still runs alone, positive.")]
+    walltime_s: Annotated[_Number, Field(description="Seconds from now, or from its start, to its limit.")]
 
 
 class _GuestModel(_ProfiledJobModel):
     """A waiting job."""
 
     wait_s: Annotated[
-        Number | None, Field(description="Seconds for which it would still wait alone; response needs it.")
+        _Number | None, Field(description="Seconds for which it would still wait alone; response needs it.")
     ] = None
 
 
 class _InterferenceModel(FileModel):
     """Coefficients of contention: extra seconds per second of work where demand and pressure are both 1."""
 
-    cpu: Number = Interference().cpu
-    memory: Number = Interference().memory
-    io: Number = Interference().io
+    cpu: _Number = Interference().cpu
+    memory: _Number = Interference().memory
+    io: _Number = Interference().io
 
 
 class _MeasuredPairModel(FileModel):
@@ -83,7 +84,7 @@ class CoallocationInstanceModel(InstanceModel):
         Literal["capacity", "response", "throughput"],
         Field(description="What is maximized: cores put to use, response time saved, work done; less weighted delays."),
     ] = "capacity"
-    degradation_weight: Annotated[Number, Field(description="Weight of the delays.")] = 1.0
+    degradation_weight: Annotated[_Number, Field(description="Weight of the delays.")] = 1.0
     sharing: Annotated[
         Literal["caps", "shares"], Field(description="Whether a job may use what the other one leaves.")
     ] = "caps"
@@ -113,6 +114,11 @@ class CoallocationSolutionModel(SolutionModel):
     ]
 
 
+@cache
+def _jobs() -> TypeAdapter[ProfiledJob]:
+    return TypeAdapter(ProfiledJob)
+
+
 class CoallocationCodec(Codec[CoallocationProblem, Coallocation]):
     """Files of co-allocations."""
 
@@ -126,37 +132,38 @@ class CoallocationCodec(Codec[CoallocationProblem, Coallocation]):
                 fault = f"is of host {pair.host!r} and guest {pair.guest!r}, which come twice"
                 raise InvalidProblemError(f"pairs[{index}]", fault)
             measured[pair.host, pair.guest] = pair.host_slowdown, pair.guest_slowdown
+        jobs = _jobs()
         return CoallocationProblem(
-            hosts=tuple(_job(job) for job in model.hosts),
-            guests=tuple(_job(job, job.wait_s) for job in model.guests),
+            hosts=tuple(jobs.validate_python(job.model_dump()) for job in model.hosts),
+            guests=tuple(jobs.validate_python(job.model_dump()) for job in model.guests),
             objective_name=CoallocationObjective(model.objective),
             sharing=Sharing(model.sharing),
             interference=Interference(**model.interference.model_dump()),
             measured=None if model.pairs is None else measured,
-            **model.model_dump(include=SAME_NAMES),
+            **model.model_dump(include=_SAME_NAMES),
         )
 
     def keys_of(self, problem: CoallocationProblem) -> dict[str, object]:
-        how = problem.interference
-        keys: dict[str, object] = {
-            "hosts": [_job_object(job) for job in problem.hosts],
-            "guests": [_job_object(job) for job in problem.guests],
-            "quotas": [short_number(quota) for quota in problem.quotas],
-            "max_slowdown": short_number(problem.max_slowdown),
-            "max_guests": problem.max_guests,
-            "objective": str(problem.objective_name),
-            "degradation_weight": short_number(problem.degradation_weight),
-            "sharing": str(problem.sharing),
-            "interference": {name: short_number(getattr(how, name)) for name in ("cpu", "memory", "io")},
-        }
-        if problem.max_guest_slowdown is not None:
-            keys["max_guest_slowdown"] = short_number(problem.max_guest_slowdown)
+        held: dict[str, object] = plain(
+            {
+                "hosts": problem.hosts,
+                "guests": problem.guests,
+                "quotas": problem.quotas,
+                "max_slowdown": problem.max_slowdown,
+                "max_guests": problem.max_guests,
+                "objective": problem.objective_name,
+                "degradation_weight": problem.degradation_weight,
+                "sharing": problem.sharing,
+                "interference": {name: getattr(problem.interference, name) for name in RESOURCES},
+                "max_guest_slowdown": problem.max_guest_slowdown,
+            }
+        )
         if problem.measured is not None:
-            keys["pairs"] = [
+            held["pairs"] = [
                 {"host": host, "guest": guest, "host_slowdown": own, "guest_slowdown": other}
                 for (host, guest), (own, other) in problem.measured.items()
             ]
-        return keys
+        return held
 
     def solution_of(self, problem: CoallocationProblem, model: SolutionModel) -> Coallocation:
         assert isinstance(model, CoallocationSolutionModel)
@@ -165,21 +172,3 @@ class CoallocationCodec(Codec[CoallocationProblem, Coallocation]):
     def answer_of(self, problem: CoallocationProblem, solution: Coallocation) -> dict[str, object]:
         places = solution.as_list(problem)
         return {"placements": [{"guest": guest, "host": host, "quota": quota} for guest, host, quota in places]}
-
-
-def _job(model: _ProfiledJobModel, wait_s: float | None = None) -> ProfiledJob:
-    profile = tuple(
-        Stage(stage.share, stage.cpu, stage.memory, stage.io, StageKind(stage.kind)) for stage in model.profile
-    )
-    return ProfiledJob(model.id, model.cores, profile, model.remaining_s, model.walltime_s, wait_s)
-
-
-def _job_object(job: ProfiledJob) -> dict[str, object]:
-    stages = [
-        {name: short_number(getattr(stage, name)) for name in ("share", "cpu", "memory", "io")}
-        | {"kind": str(stage.kind)}
-        for stage in job.profile
-    ]
-    times = {name: getattr(job, name) for name in ("remaining_s", "walltime_s", "wait_s")}
-    numbers = {name: short_number(value) for name, value in times.items() if value is not None}
-    return {"id": job.id, "cores": int(job.cores), "profile": stages, **numbers}

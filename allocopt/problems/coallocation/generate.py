@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -19,9 +20,6 @@ from allocopt.traces.job_profile import ProfiledJob, Stage
 JITTER = 0.2  # demands and times of a job are those of its application times 1 - JITTER .. 1 + JITTER
 WALLTIME_FACTORS = (1.1, 3.0)
 MEAN_WAIT_S = 1800.0
-
-ALONE = "null"
-HALF = 0.5  # the quota of measured pairs: two jobs take turns on a GPU
 LONG_S = 3600.0  # seconds that a measured job takes; a limit is no matter here
 
 
@@ -41,13 +39,9 @@ def synthetic_coallocation(
     running = tuple(_running(_drawn(f"host-{number}", rng), rng) for number in range(hosts))
     drawn = (_drawn(f"guest-{number}", rng) for number in range(guests))
     waiting = tuple(replace(guest, wait_s=round(float(rng.exponential(MEAN_WAIT_S)))) for guest in drawn)
+    goal = CoallocationObjective(objective)
     return CoallocationProblem(
-        running,
-        waiting,
-        max_slowdown=max_slowdown,
-        max_guests=max_guests,
-        objective_name=CoallocationObjective(objective),
-        name=name,
+        running, waiting, max_slowdown=max_slowdown, max_guests=max_guests, objective_name=goal, name=name
     )
 
 
@@ -70,14 +64,13 @@ def _factor(rng: np.random.Generator) -> float:
 def _running(job: ProfiledJob, rng: np.random.Generator) -> ProfiledJob:
     # It has run for a random share of its time, and the stages behind it are gone.
     done = float(rng.uniform(0.0, 0.9))
-    ends = np.cumsum([stage.share for stage in job.profile])
-    left = [min(stage.share, float(end) - done) for stage, end in zip(job.profile, ends, strict=True)]
-    ahead = [(stage, share) for stage, share in zip(job.profile, left, strict=True) if share > 1e-9]
-    shares = np.round([share / (1.0 - done) for _, share in ahead], 4)
+    given = job.column("share")
+    left = np.minimum(given, np.cumsum(given) - done)
+    shares = np.round(np.where(left > 1e-9, left, 0.0) / (1.0 - done), 4)
     # Rounding may leave the shares a little off 1; the largest takes it.
     shares[int(shares.argmax())] += 1.0 - shares.sum()
-    pairs = ((stage, round(float(share), 4)) for (stage, _), share in zip(ahead, shares, strict=True) if share > 0)
-    profile = tuple(replace(stage, share=share) for stage, share in pairs)
+    pairs = zip(job.profile, shares.tolist(), strict=True)
+    profile = tuple(replace(stage, share=round(share, 4)) for stage, share in pairs if share > 0)
     elapsed = done * job.remaining_s
     remaining_s, walltime_s = (max(1, round(total - elapsed)) for total in (job.remaining_s, job.walltime_s))
     return replace(job, profile=profile, remaining_s=remaining_s, walltime_s=walltime_s)
@@ -110,21 +103,22 @@ class MeasuredPairs:
         if gpu_type not in found or not isinstance(found[gpu_type], dict):
             raise UsageError(f"no GPU {gpu_type!r} was measured; there are {', '.join(sorted(found))}")
         table = {job: row for job, row in found[gpu_type].items() if job.endswith(f", {gpus})")}
-        alone = {job: _throughput(path, job, row) for job, row in table.items()}
+        alone: dict[str, float] = {}
+        for job, row in table.items():
+            throughput = row.get("null") if isinstance(row, dict) else None
+            if not isinstance(throughput, int | float) or isinstance(throughput, bool) or throughput < 0:
+                raise bad_file(path, job, f"null is {shown(throughput)}, must be a throughput")
+            alone[job] = float(throughput)
         names = sorted(job for job, throughput in alone.items() if throughput > 0)
         if not names:
             raise UsageError(f"no job was measured on {gpus} GPUs of type {gpu_type!r}")
         speeds = np.zeros((len(names), len(names)))
-        for row, job in enumerate(names):
-            for column, other in enumerate(names):
-                pair = table[job].get(other, [0.0, 0.0])
-                if (
-                    not isinstance(pair, list)
-                    or len(pair) != 2
-                    or not all(isinstance(one, int | float) for one in pair)
-                ):
+        for (i, job), (j, other) in product(enumerate(names), repeat=2):
+            match table[job].get(other, [0.0, 0.0]):
+                case [int() | float() as throughput, int() | float()]:
+                    speeds[i, j] = throughput / alone[job]
+                case pair:
                     raise bad_file(path, job, f"{other} is {shown(pair)}, must be two throughputs")
-                speeds[row, column] = float(pair[0]) / alone[job]
         # A pair ran only if both of its jobs have a throughput.
         speeds[(speeds == 0) | (speeds.T == 0)] = 0.0
         return cls(tuple(names), speeds)
@@ -144,36 +138,26 @@ class MeasuredPairs:
         self, hosts: Sequence[int], guests: Sequence[int], max_slowdown: float = 3.0, name: str = "measured"
     ) -> CoallocationProblem:
         """Return the problem of sharing GPUs for most throughput; hosts and guests are numbers of measured jobs."""
-        running = tuple(_measured_job(f"host-{number}") for number in range(len(hosts)))
-        waiting = tuple(_measured_job(f"guest-{number}") for number in range(len(guests)))
+        # What was measured stands for the profiles.
+        running, waiting = (
+            tuple(
+                ProfiledJob(f"{name}-{number}", 1, (Stage(1.0, 1.0),), LONG_S, LARGEST_SLOWDOWN * LONG_S)
+                for number in range(len(jobs))
+            )
+            for name, jobs in (("host", hosts), ("guest", guests))
+        )
         measured = {
             (running[row].id, waiting[column].id): slowdowns
             for row, host in enumerate(hosts)
             for column, guest in enumerate(guests)
             if (slowdowns := self.slowdowns(host, guest)) is not None
         }
+        goal = CoallocationObjective.THROUGHPUT
+        # Two jobs take turns on a GPU, half of it each.
         return CoallocationProblem(
-            running,
-            waiting,
-            quotas=(HALF,),
-            max_slowdown=max_slowdown,
-            objective_name=CoallocationObjective.THROUGHPUT,
-            measured=measured,
-            name=name,
+            running, waiting, (0.5,), max_slowdown, objective_name=goal, measured=measured, name=name
         )
 
     def draw(self, count: int, rng: np.random.Generator) -> IntArray:
         """Draw jobs, each equally likely."""
         return rng.integers(0, len(self.names), count)
-
-
-def _throughput(path: Path, job: str, row: object) -> float:
-    alone = row.get(ALONE) if isinstance(row, dict) else None
-    if not isinstance(alone, int | float) or isinstance(alone, bool) or alone < 0:
-        raise bad_file(path, job, f"{ALONE} is {shown(alone)}, must be a throughput")
-    return float(alone)
-
-
-def _measured_job(identifier: str) -> ProfiledJob:
-    # What was measured stands for its profile.
-    return ProfiledJob(identifier, 1, (Stage(1.0, 1.0),), LONG_S, LARGEST_SLOWDOWN * LONG_S)

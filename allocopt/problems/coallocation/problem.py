@@ -24,20 +24,12 @@ from allocopt.arrays import FloatArray, IntArray, frozen_integers
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
 from allocopt.notebook import html_table
 from allocopt.problems.base import Sense, check_distinct, check_range, chosen
-from allocopt.problems.coallocation.interference import (
-    STEPS,
-    Demands,
-    Interference,
-    Sharing,
-    in_steps,
-)
+from allocopt.problems.coallocation.interference import STEPS, Demands, Interference, Sharing, in_steps
 from allocopt.traces.job_profile import ProfiledJob, check_profile
 
 LARGEST_CORES = 10**7
 LEAST_S, LARGEST_S = 1e-3, 1e12
 LARGEST_SLOWDOWN, LARGEST_WEIGHT, LARGEST_GUESTS = 100.0, 1e6, 9
-WHOLE_PERCENT = 1e-9
-
 LARGEST_PERCENT = 90  # percent of a host's cores that its guests may hold together
 QUOTAS = tuple(step / 10 for step in range(1, 10))  # 10 %, ..., 90 % (ASAX paper, section 3.2)
 
@@ -77,8 +69,7 @@ class Coallocation:
     @classmethod
     def from_list(cls, problem: "CoallocationProblem", placements: Sequence[tuple[str, str, float]]) -> "Coallocation":
         """Return the placements of guests, hosts and quotas; raise `InvalidSolutionError` if one is not possible."""
-        hosts = {job.id: number for number, job in enumerate(problem.hosts)}
-        guests = {job.id: number for number, job in enumerate(problem.guests)}
+        hosts, guests = _numbers(problem.hosts), _numbers(problem.guests)
         places = []
         for guest, host, quota in placements:
             if guest not in guests:
@@ -95,6 +86,8 @@ class Coallocation:
 @dataclass(frozen=True, slots=True, eq=False)
 class CoallocationProblem:
     """Place waiting jobs beside running ones.
+
+    Raises `InvalidProblemError`, which names the job or the field, if anything of this does not hold.
 
     Parameters
     ----------
@@ -116,11 +109,6 @@ class CoallocationProblem:
     measured
         Measured slowdowns by the ids of host and guest, ``(host's, guest's)``, at any quota; they stand for all that is
         computed from profiles, and pairs that are not listed do not share. For one guest a host.
-
-    Raises
-    ------
-    InvalidProblemError
-        If any of this does not hold; it names the job or the field.
     """
 
     hosts: tuple[ProfiledJob, ...]
@@ -149,15 +137,18 @@ class CoallocationProblem:
             object.__setattr__(self, name, tuple(getattr(self, name)))
         _check_jobs("hosts", self.hosts)
         _check_jobs("guests", self.guests)
-        object.__setattr__(self, "objective_name", chosen("objective", self.objective_name, CoallocationObjective))
-        object.__setattr__(self, "sharing", chosen("sharing", self.sharing, Sharing))
+        made = {
+            "objective_name": chosen("objective", self.objective_name, CoallocationObjective),
+            "sharing": chosen("sharing", self.sharing, Sharing),
+            "measured": None if self.measured is None else dict(self.measured),
+            "measured_steps": None if self.measured is None else _measured_steps(self),
+            "percents": frozen_integers(_percents_of(self.quotas)),
+            "host_demands": Demands.of(self.hosts),
+            "guest_demands": Demands.of(self.guests),
+        }
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
         _check_options(self)
-        if self.measured is not None:
-            object.__setattr__(self, "measured", dict(self.measured))
-        object.__setattr__(self, "measured_steps", None if self.measured is None else _measured_steps(self))
-        object.__setattr__(self, "percents", frozen_integers(_percents_of(self.quotas)))
-        object.__setattr__(self, "host_demands", Demands.of(self.hosts))
-        object.__setattr__(self, "guest_demands", Demands.of(self.guests))
 
     def _repr_html_(self) -> str:
         facts = (
@@ -172,12 +163,13 @@ class CoallocationProblem:
     @property
     def host_limits(self) -> IntArray:
         """Largest excess of each host in steps, shape ``(H,)``."""
-        return _limits(self.hosts, self.max_slowdown)
+        return in_steps([min(self.max_slowdown, max(1.0, job.happiness)) - 1.0 for job in self.hosts])
 
     @property
     def guest_limits(self) -> IntArray:
         """Largest excess of each guest in steps, shape ``(G,)``."""
-        return _limits(self.guests, self.max_guest_slowdown or self.max_slowdown)
+        most = self.max_guest_slowdown or self.max_slowdown
+        return in_steps([min(most, max(1.0, job.happiness)) - 1.0 for job in self.guests])
 
     @property
     def gains(self) -> FloatArray:
@@ -288,9 +280,13 @@ def _check_options(problem: CoallocationProblem) -> None:
         raise InvalidProblemError("objective", "is 'throughput', which is for one guest a host")
 
 
+def _numbers(jobs: Sequence[ProfiledJob]) -> dict[str, int]:
+    return {job.id: number for number, job in enumerate(jobs)}
+
+
 def _percent_of(quota: float) -> int | None:
     percent = round(100 * quota)
-    return percent if abs(100 * quota - percent) <= 100 * WHOLE_PERCENT else None
+    return percent if abs(100 * quota - percent) <= 1e-7 else None
 
 
 def _percents_of(quotas: Sequence[float]) -> list[int]:
@@ -310,8 +306,7 @@ def _percents_of(quotas: Sequence[float]) -> list[int]:
 
 
 def _measured_steps(problem: CoallocationProblem) -> IntArray:
-    hosts = {job.id: number for number, job in enumerate(problem.hosts)}
-    guests = {job.id: number for number, job in enumerate(problem.guests)}
+    hosts, guests = _numbers(problem.hosts), _numbers(problem.guests)
     steps = np.full((2, len(hosts), len(guests)), -1, dtype=np.int64)
     for index, ((host, guest), slowdowns) in enumerate((problem.measured or {}).items()):
         for name, job, known in (("host", host, hosts), ("guest", guest, guests)):
@@ -324,13 +319,10 @@ def _measured_steps(problem: CoallocationProblem) -> IntArray:
     return steps
 
 
-def _limits(jobs: Sequence[ProfiledJob], most: float) -> IntArray:
-    return in_steps([min(most, max(1.0, job.happiness)) - 1.0 for job in jobs])
-
-
 def verify_coallocation(problem: CoallocationProblem, solution: Coallocation) -> float:
     """Return the objective of a co-allocation; raise `InvalidSolutionError` for a broken rule, and say how much."""
     placed: set[int] = set()
+    free, taken = problem.memory_steps
     for place in solution.places:
         _check_place(problem, place)
         if place.guest in placed:
@@ -345,10 +337,9 @@ def verify_coallocation(problem: CoallocationProblem, solution: Coallocation) ->
         if percent > LARGEST_PERCENT:
             fault = f"the guests of host {host.id!r} get {percent} % of its cores, at most {LARGEST_PERCENT} % may be"
             raise InvalidSolutionError(fault)
-        peaks = [problem.guests[place.guest].peak_memory() * problem.guests[place.guest].cores for place in places]
-        taken = in_steps(host.peak_memory()) + in_steps(np.array(peaks) / host.cores).sum()
-        if taken > in_steps(1.0):
-            raise InvalidSolutionError(f"the jobs on host {host.id!r} take {taken / STEPS:.4f} of its memory")
+        left = free[number] - taken[number, [place.guest for place in places]].sum()
+        if left < 0:
+            raise InvalidSolutionError(f"the jobs on host {host.id!r} take {1 - left / STEPS:.4f} of its memory")
     of_hosts, of_guests = problem.excess_steps(solution)
     for what, jobs, steps, limits in (
         ("host", problem.hosts, of_hosts, problem.host_limits),

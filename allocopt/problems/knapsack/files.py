@@ -1,25 +1,24 @@
 """Knapsack problems as instance files hold them, and the shape of their files."""
 
-from dataclasses import fields
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from allocopt.files.models import FileModel, InstanceModel, Node, Positive, SolutionModel, Text, short_number
+from allocopt.files.models import FileModel, InstanceModel, Node, Positive, SolutionModel, Text, plain
 from allocopt.problems.kind import Codec
 from allocopt.problems.knapsack.problem import EQUAL_WEIGHTS, KnapsackJob, KnapsackProblem, Reward, Selection
 
-Units = dict[Text, Node]
-Seconds = Annotated[float | None, Field(ge=0)]
+_Units = dict[Text, Node]
+_Seconds = Annotated[float | None, Field(ge=0)]
 
 
 class _KnapsackJobModel(FileModel):
     """A waiting job."""
 
     id: Annotated[Text, Field(description="Name of the job, unique in the instance.")]
-    request: Annotated[Units, Field(min_length=1, description="Units that it asks for, by resource.")]
-    wait_s: Annotated[Seconds, Field(description="Seconds for which it has waited; capability needs it.")] = None
-    estimate_s: Annotated[Seconds, Field(description="Run time that it asks for, s; capacity needs it.")] = None
+    request: Annotated[_Units, Field(min_length=1, description="Units that it asks for, by resource.")]
+    wait_s: Annotated[_Seconds, Field(description="Seconds for which it has waited; capability needs it.")] = None
+    estimate_s: Annotated[_Seconds, Field(description="Run time that it asks for, s; capacity needs it.")] = None
     value: Annotated[float | None, Field(description="What selecting it is worth; linear needs it.")] = None
 
 
@@ -28,7 +27,7 @@ class KnapsackInstanceModel(InstanceModel):
 
     kind: Literal["knapsack"]
     capacity: Annotated[
-        Units, Field(min_length=1, description="Free units by resource; the first one is what objectives count.")
+        _Units, Field(min_length=1, description="Free units by resource; the first one is what objectives count.")
     ]
     jobs: Annotated[list[_KnapsackJobModel], Field(min_length=1, description="The waiting jobs.")]
     objective: Annotated[
@@ -44,10 +43,10 @@ class KnapsackInstanceModel(InstanceModel):
         ),
     ]
     total: Annotated[
-        Units, Field(default_factory=dict, description="Units of the machine; used + capacity if left out.")
+        _Units, Field(default_factory=dict, description="Units of the machine; used + capacity if left out.")
     ]
     used: Annotated[
-        Units, Field(default_factory=dict, description="Units in use before; total - capacity, or 0, if left out.")
+        _Units, Field(default_factory=dict, description="Units in use before; total - capacity, or 0, if left out.")
     ]
     slots: Annotated[
         list[Positive] | None,
@@ -87,23 +86,18 @@ class KnapsackCodec(Codec[KnapsackProblem, Selection]):
         )
 
     def keys_of(self, problem: KnapsackProblem) -> dict[str, object]:
-        jobs = []
-        for job in problem.jobs:
-            given = ((field, getattr(job, field.name)) for field in fields(job) if field.name not in ("id", "request"))
-            numbers = {field.name: short_number(value) for field, value in given if value != field.default}
-            jobs.append({"id": job.id, "request": {name: int(units) for name, units in job.request.items()}, **numbers})
-        keys: dict[str, object] = {
-            "capacity": dict(problem.capacity),
-            "total": dict(problem.total),
-            "used": dict(problem.used),
-            "jobs": jobs,
-            "objective": str(problem.reward),
-        }
-        if problem.reward is Reward.CAPABILITY:
-            keys["weights"] = [short_number(weight) for weight in problem.weights]
-        if problem.slots is not None:
-            keys["slots"] = [int(size) for size in problem.slots]
-        return keys
+        held: dict[str, object] = plain(
+            {
+                "capacity": problem.capacity,
+                "total": problem.total,
+                "used": problem.used,
+                "jobs": problem.jobs,
+                "objective": problem.reward,
+                "weights": problem.weights if problem.reward is Reward.CAPABILITY else None,
+                "slots": problem.slots,
+            }
+        )
+        return held
 
     def solution_of(self, problem: KnapsackProblem, model: SolutionModel) -> Selection:
         assert isinstance(model, KnapsackSolutionModel)

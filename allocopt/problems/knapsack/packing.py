@@ -59,7 +59,7 @@ class Gains:
             if self.shared is not None and chosen:
                 means = np.cumsum(self.shared[chosen]) / np.arange(1, count + 1)
                 count = int(np.argmax(means + np.cumsum(self.own[chosen]))) + 1
-            yield Selection.of(chosen[:count], slots[:count])
+            yield Selection(tuple(chosen[:count]), tuple(slots[:count]))
 
     def count_bounds(self) -> FloatArray:
         """Bound the objective of every selection of k jobs, by k from 0 to the most jobs that can fit.

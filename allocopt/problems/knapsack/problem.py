@@ -57,20 +57,15 @@ class KnapsackJob:
 class Selection:
     """The jobs that start."""
 
-    jobs: tuple[int, ...]  # their indices in the problem, rising
+    jobs: tuple[int, ...]  # their indices in the problem, kept rising
     slots: tuple[int, ...] = ()  # the one that each of them gets, where the problem has slots
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "jobs", tuple(int(job) for job in self.jobs))
-        object.__setattr__(self, "slots", tuple(int(slot) for slot in self.slots))
-
-    @classmethod
-    def of(cls, jobs: Sequence[int], slots: Sequence[int] = ()) -> "Selection":
-        """Return a selection of jobs in any order, and of their slots if there are some."""
-        if not slots:
-            return cls(tuple(sorted(jobs)))
-        pairs = sorted(zip(jobs, slots, strict=True))
-        return cls(tuple(job for job, _ in pairs), tuple(slot for _, slot in pairs))
+        order = sorted(range(len(self.jobs)), key=self.jobs.__getitem__)
+        # Whether there is a slot for each job is for the verifier to say.
+        slots = self.slots if len(self.slots) != len(order) else [self.slots[place] for place in order]
+        object.__setattr__(self, "jobs", tuple(int(self.jobs[place]) for place in order))
+        object.__setattr__(self, "slots", tuple(int(slot) for slot in slots))
 
     def ids(self, problem: "KnapsackProblem") -> list[str]:
         """Return the names of the selected jobs, as the solution file holds them."""
@@ -86,28 +81,26 @@ class Selection:
     ) -> "Selection":
         """Return the selection of jobs by name.
 
-        Raises `InvalidSolutionError` if one is not there or stands twice, or a slot is missing or without its job.
+        Raises `InvalidSolutionError` if one is not there, or a slot is missing or without its job.
         """
         index = {job.id: number for number, job in enumerate(problem.jobs)}
         places = dict(slot_of or {})
         for job in ids:
             if job not in index:
                 raise InvalidSolutionError(f"job {job!r} is not in the instance")
-        for job, count in Counter(ids).items():
-            if count > 1:
-                raise InvalidSolutionError(f"job {job!r} is selected twice")
         for job in sorted(places.keys() - set(ids)):
             raise InvalidSolutionError(f"job {job!r} has a slot, but is not selected")
-        selected = sorted(ids, key=index.__getitem__)
-        for job in selected if places else ():
+        for job in ids if places else ():
             if job not in places:
                 raise InvalidSolutionError(f"job {job!r} has no slot")
-        return cls(tuple(index[job] for job in selected), tuple(places[job] for job in selected if places))
+        return cls(tuple(index[job] for job in ids), tuple(places[job] for job in ids if places))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnapsackProblem:
     """Select jobs that fit what is free.
+
+    Raises `InvalidProblemError`, which names the job or the field, if anything of this does not hold.
 
     Parameters
     ----------
@@ -124,11 +117,6 @@ class KnapsackProblem:
     slots
         Sizes of the slots of contiguous nodes that the free units of the first resource come in, together no more
         than are free: a job has to fit into one slot. None where any units will do.
-
-    Raises
-    ------
-    InvalidProblemError
-        If any of this does not hold; it names the job or the field.
     """
 
     capacity: Mapping[str, int]
@@ -139,9 +127,8 @@ class KnapsackProblem:
     used: Mapping[str, int] = field(default_factory=dict)
     slots: tuple[int, ...] | None = None
     name: str = "unnamed"
-    requests: IntArray = field(
-        init=False, repr=False
-    )  # units of each resource that each job asks for, shape ``(J, R)``
+    # Units of each resource that each job asks for, shape ``(J, R)``.
+    requests: IntArray = field(init=False, repr=False)
     numbers: FloatArray = field(init=False, repr=False)  # wait, estimate or value of each job, as the objective needs
 
     kind: ClassVar[str] = "knapsack"

@@ -5,14 +5,13 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from allocopt.arrays import BoolArray, IntArray
+from allocopt.arrays import BoolArray
 from allocopt.cluster.request import ClusterRequest
 from allocopt.errors import InvalidProblemError
-from allocopt.files.models import INT64_MAX, FileModel, InstanceModel, Node, Positive, SolutionModel, Text, short_number
+from allocopt.files.models import INT64_MAX, FileModel, InstanceModel, Node, Positive, SolutionModel, Text, plain
 from allocopt.problems.kind import Codec
 from allocopt.problems.placement.problem import LARGEST_LEFT_OUT_COST, PlacementJob, PlacementProblem, Placements
-from allocopt.problems.topology.files import TopologyModel, topology_object, topology_of
-from allocopt.problems.topology.problem import LARGEST_HOP_COST, LEAST_HOP_COST
+from allocopt.problems.topology.files import HopCost, TopologyModel, topology_object, topology_of
 
 Amount = Annotated[int, Field(ge=0, le=INT64_MAX)]
 
@@ -52,10 +51,7 @@ class PlacementInstanceModel(InstanceModel):
     in_use: Annotated[list[Node], Field(default_factory=list, description="Nodes on which a job runs already.")]
     node_sets: Annotated[dict[Text, list[Node]], Field(default_factory=dict, description="Nodes by name of a set.")]
     jobs: Annotated[list[_JobModel], Field(min_length=1, description="The window.")]
-    hop_cost: Annotated[
-        float,
-        Field(ge=LEAST_HOP_COST, le=LARGEST_HOP_COST, description="Cost of one hop, in the unit of the objective."),
-    ] = 1000.0
+    hop_cost: HopCost = 1000.0
     left_out_cost: Annotated[
         float | None,
         Field(
@@ -85,25 +81,18 @@ class PlacementCodec(Codec[PlacementProblem, Placements]):
 
     def problem_of(self, model: InstanceModel) -> PlacementProblem:
         assert isinstance(model, PlacementInstanceModel)
-        topology = topology_of(model.topology)
+        topology, resources = topology_of(model.topology), tuple(model.free)
         for name, amounts in model.free.items():
             if len(amounts) != topology.size:
                 fault = f"has {len(amounts)} amounts, must have one for each of {topology.size} nodes"
                 raise InvalidProblemError(f"free.{name}", fault)
         sets = {name: _marked(f"node_sets.{name}", nodes, topology.size) for name, nodes in model.node_sets.items()}
-        jobs = [
-            _job(f"jobs[{index}]", job, tuple(model.free), sets, topology.size, len(topology.hops) - 1)
-            for index, job in enumerate(model.jobs)
-        ]
+        size, levels = topology.size, len(topology.hops) - 1
+        jobs = [_job(f"jobs[{index}]", job, resources, sets, size, levels) for index, job in enumerate(model.jobs)]
+        free = np.array(list(model.free.values()), dtype=np.int64).T
+        in_use = _marked("in_use", model.in_use, topology.size)
         return PlacementProblem(
-            topology,
-            tuple(model.free),
-            np.array(list(model.free.values()), dtype=np.int64).T,
-            _marked("in_use", model.in_use, topology.size),
-            tuple(jobs),
-            model.hop_cost,
-            model.left_out_cost,
-            model.name,
+            topology, resources, free, in_use, tuple(jobs), model.hop_cost, model.left_out_cost, model.name
         )
 
     def keys_of(self, problem: PlacementProblem) -> dict[str, object]:
@@ -116,27 +105,34 @@ class PlacementCodec(Codec[PlacementProblem, Placements]):
                 name = sets.setdefault(mask.tobytes(), f"set-{len(sets)}")
                 nodes[name] = np.flatnonzero(mask).tolist()
                 only_in.append(name)
-            amounts = {
-                key: {name: amount for name, amount in zip(problem.resources, of.tolist(), strict=True) if amount}
-                for key, of in (("per_task", asked.per_task), ("per_node", asked.per_node))
-            }
-            optional = amounts | {
+            numbers = plain(
+                {
+                    "tasks": asked.tasks,
+                    "least_nodes": asked.least_nodes,
+                    "most_nodes": asked.most_nodes,
+                    "tasks_per_node": asked.most_tasks,
+                }
+            )
+            per_task, per_node = (
+                {name: amount for name, amount in zip(problem.resources, of.tolist(), strict=True) if amount}
+                for of in (asked.per_task, asked.per_node)
+            )
+            optional = {
+                "per_task": per_task,
+                "per_node": per_node,
                 "exclusive": bool(asked.is_exclusive),
                 "only_in": only_in,
-                "most_groups": list(map(int, asked.most_groups)) if any(asked.most_groups) else [],
+                "most_groups": plain(asked.most_groups) if any(asked.most_groups) else None,
             }
-            counts = {"tasks": asked.tasks, "least_nodes": asked.least_nodes, "most_nodes": asked.most_nodes}
-            counts["tasks_per_node"] = asked.most_tasks
-            given = {key: value for key, value in optional.items() if value}
-            jobs.append({"id": job.id, **{key: int(value) for key, value in counts.items()}, **given})
+            jobs.append({"id": job.id, **numbers, **{key: value for key, value in optional.items() if value}})
         return {
             "topology": topology_object(problem.topology),
             "free": dict(zip(problem.resources, problem.free.T.tolist(), strict=True)),
             "in_use": np.flatnonzero(problem.in_use).tolist(),
             "node_sets": nodes,
             "jobs": jobs,
-            "hop_cost": short_number(problem.hop_cost),
-            "left_out_cost": short_number(problem.left_out_cost or 0.0),
+            "hop_cost": plain(problem.hop_cost),
+            "left_out_cost": plain(problem.left_out_cost or 0.0),
         }
 
     def solution_of(self, problem: PlacementProblem, model: SolutionModel) -> Placements:
@@ -150,28 +146,26 @@ class PlacementCodec(Codec[PlacementProblem, Placements]):
 def _job(
     place: str, model: _JobModel, resources: tuple[str, ...], sets: dict[str, BoolArray], size: int, levels: int
 ) -> PlacementJob:
-    per_task, per_node = (
-        _amounts(f"{place}.{key}", given, resources)
-        for key, given in (("per_task", model.per_task), ("per_node", model.per_node))
-    )
+    for key, given in (("per_task", model.per_task), ("per_node", model.per_node)):
+        for name in given:
+            if name not in resources:
+                raise InvalidProblemError(f"{place}.{key}", f"holds {name!r}, which is none of {', '.join(resources)}")
     for name in model.only_in:
         if name not in sets:
             raise InvalidProblemError(f"{place}.only_in", f"holds {name!r}, which is none of the node sets")
-    masks = np.stack([sets[name] for name in model.only_in]) if model.only_in else np.ones((1, size), dtype=np.bool_)
-    least, most = model.least_nodes, model.most_nodes or model.tasks
-    most_tasks = min(model.tasks_per_node or model.tasks, max(1, model.tasks - least + 1))
-    most_groups = tuple(model.most_groups) or (0,) * levels
     request = ClusterRequest(
-        model.tasks, least, most, most_tasks, model.exclusive, per_task, per_node, masks, most_groups, 0
+        tasks=model.tasks,
+        least_nodes=model.least_nodes,
+        most_nodes=model.most_nodes or model.tasks,
+        most_tasks=min(model.tasks_per_node or model.tasks, max(1, model.tasks - model.least_nodes + 1)),
+        is_exclusive=model.exclusive,
+        per_task=np.array([model.per_task.get(name, 0) for name in resources], dtype=np.int64),
+        per_node=np.array([model.per_node.get(name, 0) for name in resources], dtype=np.int64),
+        masks=np.stack([sets[name] for name in model.only_in] or [np.ones(size, dtype=np.bool_)]),
+        most_groups=tuple(model.most_groups) or (0,) * levels,
+        partition=0,
     )
     return PlacementJob(model.id, request)
-
-
-def _amounts(place: str, given: dict[str, int], resources: tuple[str, ...]) -> IntArray:
-    for name in given:
-        if name not in resources:
-            raise InvalidProblemError(place, f"holds {name!r}, which is none of {', '.join(resources)}")
-    return np.array([given.get(name, 0) for name in resources], dtype=np.int64)
 
 
 def _marked(place: str, nodes: list[int], size: int) -> BoolArray:

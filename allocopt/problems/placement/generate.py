@@ -55,9 +55,8 @@ def synthetic_placement(
         if len(fits) < request.least_nodes:
             continue
         chosen = np.roll(fits, -int(rng.integers(len(fits))))[: request.least_nodes]
-        free[chosen] -= (
-            free[chosen] if request.is_exclusive else request.per_node + request.most_tasks * request.per_task
-        )
+        used = request.per_node + request.most_tasks * request.per_task
+        free[chosen] -= free[chosen] if request.is_exclusive else used
         in_use[chosen] = True
     drawn = (_drawn(rng, several, sets, levels) for _ in range(jobs))
     window = tuple(PlacementJob(str(number), request) for number, request in enumerate(drawn, 1))
@@ -89,20 +88,18 @@ def snapshot(
         if one.least_nodes <= left:
             taken.append(Job(job, one.least_nodes))
             left -= one.least_nodes
+    if not len(idle):
+        raise UsageError("no node is idle")
     if not taken:
-        raise UsageError(
-            f"none of the {len(requests)} jobs fits the {len(idle)} idle nodes" if len(idle) else "no node is idle"
-        )
+        raise UsageError(f"none of the {len(requests)} jobs fits the {len(idle)} idle nodes")
     if is_plain:
         problem = TopologyProblem(cluster.topology.tree, idle, tuple(taken), hop_cost, name)
         return problem, [f"jobs left waiting: {len(requests) - len(taken)}"]
-    in_use = np.ones(cluster.size, dtype=np.bool_)
-    in_use[idle] = False
+    in_use = ~np.isin(np.arange(cluster.size), idle)
     free = np.where(in_use[:, None], 0, cluster.capacity)
     faults = [one for one in made.values() if isinstance(one, str)]
-    told = (
-        [f"jobs that never fit the cluster, left out: {len(requests) - len(fitting)} ({faults[0]})"] if faults else []
-    )
+    n_out = len(requests) - len(fitting)
+    told = [f"jobs that never fit the cluster, left out: {n_out} ({fault})" for fault in faults[:1]]
     return PlacementProblem.of(cluster, fitting, free, in_use, hop_cost, name), told
 
 

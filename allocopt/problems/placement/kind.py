@@ -47,10 +47,9 @@ class PlacementKind(ProblemKind[PlacementProblem, Placements]):
         return f"{sum(not places for places in solution.of_jobs)} of {len(problem.jobs)} jobs left out"
 
     def table(self, problem: PlacementProblem, solution: Placements | None) -> AnswerTable:
-        held = Placements(((),) * len(problem.jobs)) if solution is None else solution
         rows = []
-        for job, nodes in zip(problem.jobs, held.node_sets, strict=True):
+        for job, nodes in zip(problem.jobs, solution.node_sets, strict=True) if solution is not None else ():
             cost = float(hop_costs(problem.topology, problem.hop_cost, [nodes])[0]) if len(nodes) else None
             rows.append((job.id, len(nodes), ", ".join(map(str, nodes.tolist())) or "left out", cost))
         columns = (("job", None), ("nodes", 0), ("which", None), ("hop cost", 1))
-        return AnswerTable("Jobs and their nodes", columns, tuple(rows) if solution is not None else ())
+        return AnswerTable("Jobs and their nodes", columns, tuple(rows))

@@ -262,16 +262,9 @@ PRICE_KERNELS = (_fill_needs, _raise_prices)  # entries that prices call
 
 
 def bound_by_prices(window: Window, alone: FloatArray, known: float, is_over: Callable[[float], bool]) -> float:
-    """Return a lower bound on the cost of placements.
+    """Bound the cost of placements from below by the least cost of each job, and that of a solution.
 
-    Parameters
-    ----------
-    alone
-        Least cost of each job.
-    known
-        Cost of a solution.
-    is_over
-        Whether a share of the time for it is over.
+    ``is_over`` tells whether a share of the time for it is over.
     """
     # Ties would cost some of the bound.
     exact = window._replace(insertion=window.insertion._replace(tie_break=0.0))

@@ -75,6 +75,8 @@ class PlacementJob:
 class PlacementProblem:
     """Place jobs on nodes that they share.
 
+    Raises `InvalidProblemError`, which names the job or the field, if shapes do not fit or a number is out of range.
+
     Parameters
     ----------
     topology
@@ -92,11 +94,6 @@ class PlacementProblem:
         Cost of one hop.
     left_out_cost
         Cost of a job that is left out; None for more than all hops together can cost, so that as few as can be are.
-
-    Raises
-    ------
-    InvalidProblemError
-        If shapes do not fit or a number is not in its range; it names the job or the field.
     """
 
     topology: Topology
@@ -115,8 +112,33 @@ class PlacementProblem:
     def __post_init__(self) -> None:
         object.__setattr__(self, "jobs", tuple(self.jobs))
         object.__setattr__(self, "free", frozen_integers(self.free))
-        _check_nodes(self)
-        _check_jobs(self)
+        shape, levels = (self.topology.size, len(self.resources)), len(self.topology.hops) - 1
+        check_distinct("resources", self.resources)
+        if self.free.shape != shape:
+            fault = f"has shape {self.free.shape}, must be (nodes, resources), here {shape}"
+            raise InvalidProblemError("free", fault)
+        if self.in_use.shape != shape[:1] or self.in_use.dtype != np.bool_:
+            raise InvalidProblemError("in_use", f"must be whether each of {shape[0]} nodes is in use")
+        for name, amounts in zip(self.resources, self.free.T, strict=True):
+            _check_amounts(f"free.{name}", amounts)
+        if not self.jobs:
+            raise InvalidProblemError("jobs", "is empty, must hold at least one job")
+        check_distinct("jobs", (job.id for job in self.jobs))
+        for index, job in enumerate(self.jobs):
+            place, asked = f"jobs[{index}]", job.request
+            check_range(f"{place}.tasks", asked.tasks, 1, LARGEST_COUNT)
+            check_range(f"{place}.least_nodes", asked.least_nodes, 1, asked.tasks)
+            check_range(f"{place}.most_nodes", asked.most_nodes, asked.least_nodes, asked.tasks)
+            check_range(f"{place}.most_tasks", asked.most_tasks, 1, asked.tasks)
+            if asked.masks.ndim != 2 or asked.masks.shape[1] != self.size or not len(asked.masks):
+                raise InvalidProblemError(f"{place}.only_in", f"must be sets of the {self.size} nodes, one at least")
+            for name, amounts in (("per_task", asked.per_task), ("per_node", asked.per_node)):
+                if amounts.shape != shape[1:]:
+                    raise InvalidProblemError(f"{place}.{name}", "must have an amount of each resource")
+                _check_amounts(f"{place}.{name}", amounts)
+            if len(asked.most_groups) != levels or min(asked.most_groups, default=0) < 0:
+                fault = f"is {list(asked.most_groups)}, must be {levels} numbers from 0 on, one a level below the top"
+                raise InvalidProblemError(f"{place}.most_groups", fault)
         check_range("hop_cost", self.hop_cost, LEAST_HOP_COST, LARGEST_HOP_COST)
         formula = HopFormula.of(self.topology, self.hop_cost)
         nodes = np.minimum([job.request.most_nodes for job in self.jobs], self.size)
@@ -168,41 +190,6 @@ class PlacementProblem:
         return np.where(self.in_use, 0, room) if request.is_exclusive else room
 
 
-def _check_nodes(problem: PlacementProblem) -> None:
-    shape = (problem.topology.size, len(problem.resources))
-    check_distinct("resources", problem.resources)
-    if problem.free.shape != shape:
-        raise InvalidProblemError("free", f"has shape {problem.free.shape}, must be (nodes, resources), here {shape}")
-    if problem.in_use.shape != shape[:1] or problem.in_use.dtype != np.bool_:
-        raise InvalidProblemError("in_use", f"must be whether each of {shape[0]} nodes is in use")
-    for number, name in enumerate(problem.resources):
-        check_range(f"free.{name}", int(problem.free[:, number].min()), 0, LARGEST_AMOUNT)
-        check_range(f"free.{name}", int(problem.free[:, number].max()), 0, LARGEST_AMOUNT)
-
-
-def _check_jobs(problem: PlacementProblem) -> None:
-    if not problem.jobs:
-        raise InvalidProblemError("jobs", "is empty, must hold at least one job")
-    check_distinct("jobs", (job.id for job in problem.jobs))
-    levels = len(problem.topology.hops) - 1
-    for index, job in enumerate(problem.jobs):
-        place, asked = f"jobs[{index}]", job.request
-        check_range(f"{place}.tasks", asked.tasks, 1, LARGEST_COUNT)
-        check_range(f"{place}.least_nodes", asked.least_nodes, 1, asked.tasks)
-        check_range(f"{place}.most_nodes", asked.most_nodes, asked.least_nodes, asked.tasks)
-        check_range(f"{place}.most_tasks", asked.most_tasks, 1, asked.tasks)
-        if asked.masks.ndim != 2 or asked.masks.shape[1] != problem.size or not len(asked.masks):
-            raise InvalidProblemError(f"{place}.only_in", f"must be sets of the {problem.size} nodes, one at least")
-        for name, amounts in (("per_task", asked.per_task), ("per_node", asked.per_node)):
-            if amounts.shape != (len(problem.resources),):
-                raise InvalidProblemError(f"{place}.{name}", "must have an amount of each resource")
-            check_range(f"{place}.{name}", int(amounts.min(initial=0)), 0, LARGEST_AMOUNT)
-            check_range(f"{place}.{name}", int(amounts.max(initial=0)), 0, LARGEST_AMOUNT)
-        if len(asked.most_groups) != levels or min(asked.most_groups, default=0) < 0:
-            fault = f"is {list(asked.most_groups)}, must be {levels} numbers from 0 on, one a level below the top"
-            raise InvalidProblemError(f"{place}.most_groups", fault)
-
-
 def verify_placements(problem: PlacementProblem, solution: Placements) -> float:
     """Return the cost of placements; raise `InvalidSolutionError` for a broken rule, with job or node."""
     if len(solution.of_jobs) != len(problem.jobs):
@@ -214,17 +201,28 @@ def verify_placements(problem: PlacementProblem, solution: Placements) -> float:
         if not places:
             continue
         nodes, tasks = np.array(places, dtype=np.int64).T
-        _check_shape(problem, job, nodes.tolist(), tasks.tolist())
-        if not job.request.masks[:, nodes].all(axis=1).any():
-            raise InvalidSolutionError(f"job {job.id!r} has nodes outside of the sets that it may take them from")
-        for level, most in enumerate(job.request.most_groups):
+        asked, name = job.request, f"job {job.id!r}"
+        for node in nodes[(nodes < 0) | (nodes >= problem.size)].tolist():
+            raise InvalidSolutionError(f"{name} gets node {node}, which does not exist")
+        if len(np.unique(nodes)) < len(nodes):
+            raise InvalidSolutionError(f"{name} gets a node twice")
+        if not asked.least_nodes <= len(nodes) <= asked.most_nodes:
+            fault = f"gets {len(nodes)} nodes, asks for {asked.least_nodes} to {asked.most_nodes}"
+            raise InvalidSolutionError(f"{name} {fault}")
+        if tasks.sum() != asked.tasks:
+            raise InvalidSolutionError(f"{name} has {tasks.sum()} tasks placed, has {asked.tasks}")
+        if tasks.min() < 1 or tasks.max() > asked.most_tasks:
+            fault = f"has {tasks.min()} to {tasks.max()} tasks on a node, 1 to {asked.most_tasks} may be"
+            raise InvalidSolutionError(f"{name} {fault}")
+        if not asked.masks[:, nodes].all(axis=1).any():
+            raise InvalidSolutionError(f"{name} has nodes outside of the sets that it may take them from")
+        for level, most in enumerate(asked.most_groups):
             spanned = len(np.unique(groups[level, nodes]))
             if 0 < most < spanned:
-                fault = f"spans {spanned} groups of level {level + 1}, may span {most}"
-                raise InvalidSolutionError(f"job {job.id!r} {fault}")
-        used[nodes] += job.request.per_node + tasks[:, None] * job.request.per_task
+                raise InvalidSolutionError(f"{name} spans {spanned} groups of level {level + 1}, may span {most}")
+        used[nodes] += asked.per_node + tasks[:, None] * asked.per_task
         users[nodes] += 1
-        alone[nodes] += job.request.is_exclusive
+        alone[nodes] += asked.is_exclusive
     for node in np.flatnonzero((alone > 0) & ((users > 1) | problem.in_use)).tolist():
         raise InvalidSolutionError(f"node {node} is shared, but a job there asks to have it alone")
     for node, resource in np.argwhere(used > problem.free).tolist():
@@ -233,19 +231,6 @@ def verify_placements(problem: PlacementProblem, solution: Placements) -> float:
     return problem.objective(solution)
 
 
-def _check_shape(problem: PlacementProblem, job: PlacementJob, nodes: list[int], tasks: list[int]) -> None:
-    asked, name = job.request, f"job {job.id!r}"
-    for node in nodes:
-        if not 0 <= node < problem.size:
-            raise InvalidSolutionError(f"{name} gets node {node}, which does not exist")
-    if len(set(nodes)) < len(nodes):
-        raise InvalidSolutionError(f"{name} gets a node twice")
-    if not asked.least_nodes <= len(nodes) <= asked.most_nodes:
-        fault = f"gets {len(nodes)} nodes, asks for {asked.least_nodes} to {asked.most_nodes}"
-        raise InvalidSolutionError(f"{name} {fault}")
-    if sum(tasks) != asked.tasks:
-        raise InvalidSolutionError(f"{name} has {sum(tasks)} tasks placed, has {asked.tasks}")
-    if min(tasks) < 1 or max(tasks) > asked.most_tasks:
-        raise InvalidSolutionError(
-            f"{name} has {min(tasks)} to {max(tasks)} tasks on a node, 1 to {asked.most_tasks} may be"
-        )
+def _check_amounts(place: str, amounts: IntArray) -> None:
+    check_range(place, int(amounts.min(initial=0)), 0, LARGEST_AMOUNT)
+    check_range(place, int(amounts.max(initial=0)), 0, LARGEST_AMOUNT)

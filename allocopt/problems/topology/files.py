@@ -1,11 +1,10 @@
 """Topology problems and their solutions as files hold them."""
 
-from collections.abc import Callable
-from dataclasses import asdict
+from functools import cache, partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import AfterValidator, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import AfterValidator, Discriminator, Field, Tag, TypeAdapter, WithJsonSchema
 
 from allocopt.cluster.topology import FatTree, Topology, Tree
 from allocopt.errors import InvalidProblemError
@@ -18,12 +17,12 @@ from allocopt.files.models import (
     Positive,
     SolutionModel,
     Text,
+    plain,
     printable_text,
-    short_number,
 )
 from allocopt.problems.base import Strategy
 from allocopt.problems.kind import Codec
-from allocopt.problems.topology.placement import LARGEST_PENALTY, Groups, Placement, Preference, Segments
+from allocopt.problems.topology.placement import LARGEST_PENALTY, Placement
 from allocopt.problems.topology.problem import (
     LARGEST_FRAGMENTATION_WEIGHT,
     LARGEST_HOP_COST,
@@ -35,11 +34,14 @@ from allocopt.problems.topology.problem import (
     check_order,
 )
 
-Hops = Annotated[list[Annotated[int, Field(ge=0, le=INT64_MAX)]], Field(min_length=1)]
-Pairs = Literal["ordered", "unordered"]
-StrategyName = Literal["scas", "dcas", "free"]
+HopCost = Annotated[
+    float, Field(ge=LEAST_HOP_COST, le=LARGEST_HOP_COST, description="Cost of one hop, in the unit of the objective.")
+]
+_Hops = Annotated[list[Node], Field(min_length=1)]
+_Pairs = Annotated[
+    Literal["ordered", "unordered"], Field(description="Whether a pair of nodes counts twice (ordered) or once.")
+]
 _HOPS = "Hops between two nodes that meet at level 1 (leaf), ..., L (top); strictly rising."
-_PAIRS = "Whether a pair of nodes counts twice (ordered) or once."
 
 
 class _FatTreeModel(FileModel):
@@ -49,8 +51,8 @@ class _FatTreeModel(FileModel):
     pods: Annotated[Positive, Field(description="Number of pods.")]
     leaves_per_pod: Annotated[Positive, Field(description="Number of leaf switches in a pod.")]
     nodes_per_leaf: Annotated[Positive, Field(description="Number of nodes at a leaf switch.")]
-    hops: Annotated[Hops, Field(default_factory=lambda: [2, 4, 6], description=_HOPS)]
-    pairs: Annotated[Pairs, Field(description=_PAIRS)] = "ordered"
+    hops: Annotated[_Hops, Field(default_factory=lambda: [2, 4, 6], description=_HOPS)]
+    pairs: _Pairs = "ordered"
 
 
 def _members_tag(members: object) -> str:
@@ -58,11 +60,10 @@ def _members_tag(members: object) -> str:
     return "names" if isinstance(members, list) and members and isinstance(members[0], str) else "nodes"
 
 
-Members = Annotated[
+_Members = Annotated[
     Annotated[list[Node], Field(min_length=1), Tag("nodes")] | Annotated[list[Text], Field(min_length=1), Tag("names")],
     Discriminator(_members_tag),
 ]
-Level = Annotated[dict[Text, Members], Field(min_length=1)]
 
 
 class _TreeModel(FileModel):
@@ -70,15 +71,15 @@ class _TreeModel(FileModel):
 
     kind: Literal["tree"]
     levels: Annotated[
-        list[Level],
+        list[Annotated[dict[Text, _Members], Field(min_length=1)]],
         Field(
             min_length=1,
             description="From the leaf level upwards: groups of node numbers (0 .. n - 1, each once), then groups of "
             "names of the level below. The top level, a single group, may be left out unless it is the only one.",
         ),
     ]
-    hops: Annotated[Hops | None, Field(description=f"{_HOPS} 2, 4, 6, ... if left out.")] = None
-    pairs: Annotated[Pairs, Field(description=_PAIRS)] = "ordered"
+    hops: Annotated[_Hops | None, Field(description=f"{_HOPS} 2, 4, 6, ... if left out.")] = None
+    pairs: _Pairs = "ordered"
 
 
 TopologyModel = Annotated[_FatTreeModel | _TreeModel, Field(discriminator="kind")]
@@ -92,39 +93,38 @@ def topology_of(model: TopologyModel) -> Topology:
     return FatTree(model.pods, model.leaves_per_pod, model.nodes_per_leaf, tuple(model.hops), model.pairs)
 
 
-def _number_or_name(least: int) -> Callable[[Any], Any]:
-    def checked(value: Any) -> Any:
-        if isinstance(value, str) and value:
-            return printable_text(value)
-        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= INT64_MAX:
-            return value
-        raise ValueError(f"is {shown(value)}, must be an integer from {least} on or a name")
-
-    return checked
+def _number_or_name(least: int, value: Any) -> Any:
+    if isinstance(value, str) and value:
+        return printable_text(value)
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= INT64_MAX:
+        return value
+    raise ValueError(f"is {shown(value)}, must be an integer from {least} on or a name")
 
 
 def _number_or_name_schema(least: int) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [{"type": "integer", "minimum": least}, {"type": "string", "minLength": 1}]})
 
 
-LevelOfTree = Annotated[Any, AfterValidator(_number_or_name(1)), _number_or_name_schema(1)]
-Group = Annotated[Any, AfterValidator(_number_or_name(0)), _number_or_name_schema(0)]
+_Group = Annotated[Any, AfterValidator(partial(_number_or_name, 0)), _number_or_name_schema(0)]
 _LEVEL = "Level below the top: its number from 1 on, or leaf (1) or pod (2)."
+_Level = Annotated[
+    Any, AfterValidator(partial(_number_or_name, 1)), _number_or_name_schema(1), Field(description=_LEVEL)
+]
 
 
 class _GroupsModel(FileModel):
     """Groups of one level."""
 
-    level: Annotated[LevelOfTree, Field(description=_LEVEL)]
+    level: _Level
     groups: Annotated[
-        list[Group], Field(min_length=1, description="Numbers of groups from 0 on or, in a tree, their names.")
+        list[_Group], Field(min_length=1, description="Numbers of groups from 0 on or, in a tree, their names.")
     ]
 
 
 class _PreferModel(FileModel):
     """A level that a job would rather stay within one group of."""
 
-    level: Annotated[LevelOfTree, Field(description=_LEVEL)]
+    level: _Level
     penalty: Annotated[
         float, Field(ge=0, le=LARGEST_PENALTY, description="Cost if it does not, in the unit of the objective.")
     ]
@@ -134,7 +134,7 @@ class _SegmentsModel(FileModel):
     """Pieces in which a job comes, each within one group of a level."""
 
     nodes: Annotated[Positive, Field(description="Nodes of a segment; divides those of the job.")]
-    level: Annotated[LevelOfTree, Field(description=_LEVEL)]
+    level: _Level
 
 
 class _JobModel(FileModel):
@@ -153,7 +153,7 @@ class _JobModel(FileModel):
         Field(default_factory=list, description="No node of the job lies in one of these groups."),
     ]
     within: Annotated[
-        LevelOfTree | None, Field(description=f"All nodes of the job lie in one group of this level. {_LEVEL}")
+        _Level | None, Field(description=f"All nodes of the job lie in one group of this level. {_LEVEL}")
     ] = None
     prefer: Annotated[_PreferModel | None, Field(description="A level that the job would rather stay within.")] = None
     segments: Annotated[_SegmentsModel | None, Field(description="Pieces in which the job comes.")] = None
@@ -170,10 +170,7 @@ class TopologyInstanceModel(InstanceModel):
     jobs: Annotated[
         list[_JobModel], Field(min_length=1, description="The window; together no more nodes than are idle.")
     ]
-    hop_cost: Annotated[
-        float,
-        Field(ge=LEAST_HOP_COST, le=LARGEST_HOP_COST, description="Cost of one hop, in the unit of the objective."),
-    ] = 1000.0
+    hop_cost: HopCost = 1000.0
     fragmentation_weight: Annotated[
         float,
         Field(
@@ -190,7 +187,9 @@ class TopologySolutionModel(SolutionModel):
     kind = "topology"
     answer_key = "allocation"
 
-    strategy: Annotated[StrategyName, Field(description="Which node sets were allowed.")]  # type: ignore[assignment]
+    strategy: Annotated[  # type: ignore[assignment]
+        Literal["scas", "dcas", "free"], Field(description="Which node sets were allowed.")
+    ]
     allocation: Annotated[
         dict[Text, list[Node]] | None,
         Field(description="Numbers of the nodes of every job, by job id; null where no allocation was found."),
@@ -214,7 +213,7 @@ class TopologyCodec(Codec[TopologyProblem, Allocation]):
         return TopologyProblem(
             topology=topology_of(model.topology),
             idle_nodes=np.array(model.idle_nodes, dtype=np.int64),
-            jobs=tuple(Job(job.id, job.nodes, _placement_of(job)) for job in model.jobs),
+            jobs=tuple(Job(job.id, job.nodes, _rules_of(job)) for job in model.jobs),
             hop_cost=model.hop_cost,
             name=model.name,
             fragmentation_weight=model.fragmentation_weight,
@@ -224,19 +223,13 @@ class TopologyCodec(Codec[TopologyProblem, Allocation]):
         optional = {"fragmentation_weight": float(problem.fragmentation_weight)} if problem.fragmentation_weight else {}
         jobs = []
         for job in problem.jobs:
-            placement = job.placement or Placement()
-            rules = asdict(placement)
-            for key in ("only_in", "not_in"):
-                rules[key] = [{"level": one.level, "groups": list(one.groups)} for one in getattr(placement, key)]
-            if placement.prefer is not None:
-                rules["prefer"]["penalty"] = short_number(placement.prefer.penalty)
-            given = {key: rule for key, rule in rules.items() if rule}
-            jobs.append({"id": job.id, "nodes": int(job.nodes), **given})
+            rules = {key: rule for key, rule in plain(job.placement or Placement()).items() if rule}
+            jobs.append({"id": job.id, "nodes": int(job.nodes), **rules})
         return {
             "topology": topology_object(problem.topology),
             "idle_nodes": problem.idle_nodes.tolist(),
             "jobs": jobs,
-            "hop_cost": short_number(problem.hop_cost),
+            "hop_cost": plain(problem.hop_cost),
             **optional,
         }
 
@@ -270,11 +263,11 @@ def topology_object(topology: Topology) -> dict[str, object]:
     raise InvalidProblemError("topology", f"is a {type(topology).__name__}, which instance files cannot hold")
 
 
-def _placement_of(job: _JobModel) -> Placement | None:
-    only_in, not_in = (
-        tuple(Groups(groups.level, tuple(groups.groups)) for groups in listed) for listed in (job.only_in, job.not_in)
-    )
-    prefer = None if job.prefer is None else Preference(job.prefer.level, job.prefer.penalty)
-    segments = None if job.segments is None else Segments(job.segments.nodes, job.segments.level)
-    placement = Placement(only_in, not_in, job.within, prefer, segments)
+@cache
+def _placements() -> TypeAdapter[Placement]:
+    return TypeAdapter(Placement)
+
+
+def _rules_of(job: _JobModel) -> Placement | None:
+    placement = _placements().validate_python(job.model_dump(exclude={"id", "nodes"}))
     return None if placement == Placement() else placement

@@ -7,7 +7,6 @@ import typer
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.options import FatTreeOptions, HopCost
-from allocopt.cluster.topology import Topology
 from allocopt.errors import UsageError
 from allocopt.problems.topology.problem import LARGEST_HOP_COST, LEAST_HOP_COST, Job, TopologyProblem
 from allocopt.traces.generators import Range, check_range
@@ -31,17 +30,12 @@ def drawn_window(
     hop_cost: HopCost = 1000.0,
 ) -> TopologyProblem:
     """Draw windows of any size: idle nodes in geometric runs, jobs of uniform sizes. Same seed, same files."""
-    return synthetic_problem(
-        tree.tree(),
-        idle,
-        jobs,
-        rng,
-        nodes=(min_nodes, max_nodes),
-        mean_run=mean_run,
-        load=load,
-        hop_cost=checked_hop_cost(hop_cost),
-        name=name,
-    )
+    # In windows of the NSA paper's workload, the mean run is 3 to 5.
+    topology = tree.tree()
+    idle_nodes = _idle_runs(topology.size, idle, mean_run, rng)
+    sizes = _fitting_sizes(jobs, (min_nodes, max_nodes), idle, load, rng)
+    drawn = tuple(Job(str(number), size) for number, size in enumerate(sizes.tolist(), 1))
+    return TopologyProblem(topology, idle_nodes, drawn, checked_hop_cost(hop_cost), name)
 
 
 def checked_hop_cost(hop_cost: float) -> float:
@@ -49,30 +43,6 @@ def checked_hop_cost(hop_cost: float) -> float:
     if not LEAST_HOP_COST <= hop_cost <= LARGEST_HOP_COST:
         raise UsageError(f"--hop-cost is {hop_cost}, must be within {LEAST_HOP_COST:g} .. {LARGEST_HOP_COST:g}")
     return hop_cost
-
-
-def synthetic_problem(
-    topology: Topology,
-    n_idle: int,
-    n_jobs: int,
-    rng: np.random.Generator,
-    *,
-    nodes: Range = (2, 40),
-    mean_run: float = 5.0,
-    load: float = 0.95,
-    hop_cost: float = 1000.0,
-    name: str = "synthetic",
-) -> TopologyProblem:
-    """Draw a window: idle nodes in runs of geometric lengths, and jobs of uniform sizes within a range.
-
-    The jobs ask for at most ``load * n_idle`` nodes together; where they would ask for more, they are shrunk towards
-    the smallest, all in the same proportion. In windows of the NSA paper's workload, the mean run is 3 to 5. Raises
-    `UsageError` for numbers that make no sense, or if so many jobs do not fit even at the smallest size.
-    """
-    idle_nodes = _idle_runs(topology.size, n_idle, mean_run, rng)
-    sizes = _fitting_sizes(n_jobs, nodes, n_idle, load, rng)
-    jobs = tuple(Job(str(number), size) for number, size in enumerate(sizes.tolist(), 1))
-    return TopologyProblem(topology, idle_nodes, jobs, hop_cost, name)
 
 
 def _idle_runs(size: int, n_idle: int, mean_run: float, rng: np.random.Generator) -> IntArray:

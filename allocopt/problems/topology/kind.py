@@ -26,7 +26,7 @@ class TopologyKind(ProblemKind[TopologyProblem, Allocation]):
     objective, decimals = "hop cost", 1
     strategies = tuple(map(str, Strategy))
     shipped = ("@tiny", DATA / "tiny.jsonl")
-    verify = staticmethod(verify_allocation)
+    verify, trivial = staticmethod(verify_allocation), staticmethod(Allocation.trivial)
 
     @property
     def codec(self) -> Codec[TopologyProblem, Allocation]:
@@ -39,9 +39,6 @@ class TopologyKind(ProblemKind[TopologyProblem, Allocation]):
         from allocopt.problems.topology.generate import drawn_window
 
         return {"synthetic": drawn_window}
-
-    def trivial(self, problem: TopologyProblem) -> Allocation | None:
-        return Allocation.trivial(problem)
 
     def misposed(self, problem: TopologyProblem) -> str | None:
         if problem.has_side_constraints and problem.strategy is not Strategy.FREE:

@@ -91,10 +91,8 @@ class Placement:
             level = level_index(topology, self.within)
             groups, counts = np.unique(levels[level], return_counts=True)
             if len(groups) > 1:
-                group = _described(topology, level, int(groups[0]))
-                return (
-                    f"has {counts[0]} of its {len(nodes)} nodes in {group}, must have all of them in one {_kind(level)}"
-                )
+                held = f"has {counts[0]} of its {len(nodes)} nodes in {_described(topology, level, int(groups[0]))}"
+                return f"{held}, must have all of them in one {_kind(level)}"
         if self.segments is not None:
             level = level_index(topology, self.segments.level)
             groups, counts = np.unique(levels[level], return_counts=True)
@@ -108,11 +106,10 @@ class Placement:
         """Raise `InvalidProblemError`, which names the place, unless the rules make sense for so many nodes."""
         for field in ("only_in", "not_in"):
             for index, groups in enumerate(getattr(self, field)):
+                where = f"{place}.{field}[{index}]"
                 if not groups.groups:
-                    raise InvalidProblemError(
-                        f"{place}.{field}[{index}].groups", "is empty, must hold at least one group"
-                    )
-                _group_numbers(topology, groups, f"{place}.{field}[{index}]")
+                    raise InvalidProblemError(f"{where}.groups", "is empty, must hold at least one group")
+                _group_numbers(topology, groups, where)
         if self.within is not None:
             level_index(topology, self.within, f"{place}.within")
         if self.prefer is not None:

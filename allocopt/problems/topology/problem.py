@@ -67,10 +67,9 @@ class Allocation:
     def trivial(cls, problem: "TopologyProblem") -> "Allocation | None":
         """Return the sequential allocation if it keeps to the rules of the jobs; without rules it always does."""
         allocation = cls.sequential(problem)
-        for job, nodes in zip(problem.jobs, allocation.nodes, strict=True):
-            if job.placement is not None and job.placement.broken_rule(problem.topology, nodes) is not None:
-                return None
-        return allocation
+        pairs = zip(problem.jobs, allocation.nodes, strict=True)
+        is_kept = all(job.placement is None or not job.placement.broken_rule(problem.topology, n) for job, n in pairs)
+        return allocation if is_kept else None
 
     def owners(self, problem: "TopologyProblem") -> IntArray:
         """Return the index of the job that owns each idle position, or -1, shape ``(m,)``; see `of_owners`."""
@@ -99,7 +98,8 @@ class TopologyProblem:
     """Assign idle nodes to all jobs of a window at the least cost.
 
     The cost is that of the hops, what jobs pay for groups that they would rather be within, and the fragmentation of
-    the nodes that are left over, times its weight.
+    the nodes that are left over, times its weight. Raises `InvalidProblemError`, which names the job or the node, if
+    anything of this does not hold.
 
     Parameters
     ----------
@@ -111,11 +111,6 @@ class TopologyProblem:
         Cost of one hop, in ``LEAST_HOP_COST .. LARGEST_HOP_COST``; 1000 in Table I.
     fragmentation_weight
         What the hops of the leftover nodes cost, as if they were one job, in hop costs of a job; 0 for nothing.
-
-    Raises
-    ------
-    InvalidProblemError
-        If any of this does not hold; it names the job or the node.
     """
 
     topology: Topology
@@ -131,21 +126,19 @@ class TopologyProblem:
 
     def __post_init__(self) -> None:
         if not hasattr(self.topology, "hops"):
-            fault = (
-                f"is {shown(self.topology)}, must be a topology, such as FatTree(pods, leaves_per_pod, nodes_per_leaf)"
-            )
-            raise InvalidProblemError("topology", fault)
+            example = "FatTree(pods, leaves_per_pod, nodes_per_leaf)"
+            raise InvalidProblemError("topology", f"is {shown(self.topology)}, must be a topology, such as {example}")
         nodes, size = np.asarray(self.idle_nodes), self.topology.size
         if nodes.ndim != 1 or (nodes.size and nodes.dtype.kind not in "iu"):
             fault = f"has dtype {nodes.dtype} and {nodes.ndim} axes, must list integers"
             raise InvalidProblemError("idle_nodes", fault)
         for index in np.flatnonzero((nodes < 0) | (nodes >= size))[:1].tolist():
             raise InvalidProblemError(f"idle_nodes[{index}]", f"node {nodes[index]} is outside 0..{size - 1}")
-        _, first = np.unique(nodes, return_index=True)
+        distinct, first = np.unique(nodes, return_index=True)
         for index in np.setdiff1d(np.arange(len(nodes)), first)[:1].tolist():
             raise InvalidProblemError(f"idle_nodes[{index}]", f"node {nodes[index]} is given twice")
         # The order is the circular sequence Q of section III-B, which SCAS and DCAS are about.
-        object.__setattr__(self, "idle_nodes", frozen_integers(np.sort(self.idle_nodes)))
+        object.__setattr__(self, "idle_nodes", frozen_integers(distinct))
         object.__setattr__(self, "jobs", tuple(self.jobs))
         object.__setattr__(self, "strategy", chosen("strategy", self.strategy, Strategy))
         _check_jobs(self.jobs, len(self.idle_nodes))
@@ -173,8 +166,7 @@ class TopologyProblem:
 
     def with_strategy(self, strategy: Strategy | str) -> "TopologyProblem":
         """Return the same window under another strategy."""
-        asked = Strategy(strategy)
-        return self if asked is self.strategy else replace(self, strategy=asked)
+        return self if strategy == self.strategy else replace(self, strategy=Strategy(strategy))
 
     def without_nodes(self, nodes: Iterable[int]) -> "TopologyProblem":
         """Return the same window without these nodes, idle or not, such as those under maintenance.
@@ -202,20 +194,17 @@ class TopologyProblem:
         left = np.setdiff1d(self.idle_nodes, np.concatenate(solution.nodes))
         return float(hop_costs(self.topology, self.hop_cost, [left])[0]) if len(left) else 0.0
 
-    def penalties(self, solution: Allocation) -> float:
-        """Return the cost of jobs that are not within one group of the level that they prefer."""
-        # Whether there are as many node sets as jobs is for the verifier to say.
-        pairs = zip(self.jobs, solution.nodes, strict=False)
-        return sum(job.placement.penalty(self.topology, nodes) for job, nodes in pairs if job.placement is not None)
-
     def objective(self, solution: Allocation) -> float:
         """Return the cost of an allocation without empty node sets; raise `InvalidSolutionError` for unknown nodes."""
+        # Whether there are as many node sets as jobs is for the verifier to say.
+        pairs = list(zip(self.jobs, solution.nodes, strict=False))
         every = np.concatenate(solution.nodes)
         if not 0 <= every.min() <= every.max() < self.topology.size:
-            for job, nodes in zip(self.jobs, solution.nodes, strict=False):
+            for job, nodes in pairs:
                 for node in nodes[(nodes < 0) | (nodes >= self.topology.size)]:
                     raise InvalidSolutionError(f"job {job.id!r} gets node {node}, which is not idle")
-        cost = float(hop_costs(self.topology, self.hop_cost, solution.nodes).sum()) + self.penalties(solution)
+        cost = float(hop_costs(self.topology, self.hop_cost, solution.nodes).sum())
+        cost += sum(job.placement.penalty(self.topology, nodes) for job, nodes in pairs if job.placement is not None)
         if self.fragmentation_weight > 0:
             cost += self.fragmentation_weight * self.fragmentation(solution)
         return cost
@@ -231,11 +220,10 @@ def _check_jobs(jobs: Sequence[Job], n_idle: int) -> None:
             raise InvalidProblemError(f"jobs[{index}].id", f"is {shown(job.id)}, must be a text")
         if not isinstance(job.placement, Placement | None):
             raise InvalidProblemError(f"jobs[{index}].placement", f"is {shown(job.placement)}, must be a Placement")
-    check_distinct("jobs", (job.id for job in jobs))
-    for index, job in enumerate(jobs):
         if not isinstance(job.nodes, int | np.integer) or job.nodes < 1:
             fault = f"job {job.id!r} asks for {job.nodes} nodes, must be a whole number from 1 on"
             raise InvalidProblemError(f"jobs[{index}].nodes", fault)
+    check_distinct("jobs", (job.id for job in jobs))
     asked = sum(job.nodes for job in jobs)
     if asked > n_idle:
         raise InvalidProblemError("jobs", f"ask for {asked} nodes together, but only {n_idle} are idle")
@@ -323,49 +311,35 @@ def check_order(problem: TopologyProblem, allocation: Allocation, order: Sequenc
     m = len(problem.idle_nodes)
     owners = allocation.owners(problem).tolist()
     after, before = [*range(1, m), 0], [m - 1, *range(m - 1)]
-    for place, job_id in enumerate(order):
+    for place, job_id in enumerate(order, 1):
         job = index[job_id]
-        first = last = int(np.searchsorted(problem.idle_nodes, allocation.nodes[job][0]))
-        count = 1
-        while count < problem.jobs[job].nodes and owners[before[first]] == job:
-            first, count = before[first], count + 1
-        while count < problem.jobs[job].nodes and owners[after[last]] == job:
-            last, count = after[last], count + 1
-        if count < problem.jobs[job].nodes:
-            node = problem.idle_nodes[after[last]]
-            raise InvalidSolutionError(
-                f"order: job {job_id!r}, placed as number {place + 1}, is not contiguous: node {node} is between its "
-                "nodes and not yet taken"
-            )
+        first = last = owners.index(job)
+        left = problem.jobs[job].nodes - 1
+        while left and owners[before[first]] == job:
+            first, left = before[first], left - 1
+        while left and owners[after[last]] == job:
+            last, left = after[last], left - 1
+        if left:
+            fault = f"node {problem.idle_nodes[after[last]]} is between its nodes and not yet taken"
+            raise InvalidSolutionError(f"order: job {job_id!r}, placed as number {place}, is not contiguous: {fault}")
         after[before[first]], before[after[last]] = after[last], before[first]
 
 
 def _owners(problem: TopologyProblem, allocation: Allocation) -> IntArray:
-    counts = [len(nodes) for nodes in allocation.nodes]
-    if counts == [job.nodes for job in problem.jobs]:
-        nodes = np.concatenate(allocation.nodes)
-        positions = np.searchsorted(problem.idle_nodes, nodes) % len(problem.idle_nodes)
-        owners = np.full(len(problem.idle_nodes), -1, dtype=np.int64)
-        owners[positions] = np.repeat(np.arange(len(counts)), counts)
-        if (problem.idle_nodes[positions] == nodes).all() and np.count_nonzero(owners >= 0) == len(nodes):
-            return owners
-    raise InvalidSolutionError(_fault(problem, allocation))
-
-
-def _fault(problem: TopologyProblem, allocation: Allocation) -> str:
     if len(allocation.nodes) != len(problem.jobs):
-        return f"there are {len(allocation.nodes)} node sets for {len(problem.jobs)} jobs"
+        raise InvalidSolutionError(f"there are {len(allocation.nodes)} node sets for {len(problem.jobs)} jobs")
+    for job, held in zip(problem.jobs, allocation.nodes, strict=True):
+        if len(held) != job.nodes:
+            raise InvalidSolutionError(f"job {job.id!r} gets {len(held)} nodes, asks for {job.nodes}")
+    nodes, jobs = np.concatenate(allocation.nodes), np.repeat(np.arange(len(problem.jobs)), problem.sizes)
+    positions = np.searchsorted(problem.idle_nodes, nodes) % len(problem.idle_nodes)
+    for index in np.flatnonzero(problem.idle_nodes[positions] != nodes)[:1]:
+        raise InvalidSolutionError(f"job {problem.jobs[jobs[index]].id!r} gets node {nodes[index]}, which is not idle")
     owners = np.full(len(problem.idle_nodes), -1, dtype=np.int64)
-    for index, (job, nodes) in enumerate(zip(problem.jobs, allocation.nodes, strict=True)):
-        if len(nodes) != job.nodes:
-            return f"job {job.id!r} gets {len(nodes)} nodes, asks for {job.nodes}"
-        positions = np.searchsorted(problem.idle_nodes, nodes)
-        for node in nodes[problem.idle_nodes[positions % len(owners)] != nodes]:
-            return f"job {job.id!r} gets node {node}, which is not idle"
-        for node in nodes[owners[positions] >= 0]:
-            other = problem.jobs[int(owners[np.searchsorted(problem.idle_nodes, node)])]
-            return f"job {job.id!r} gets node {node}, which job {other.id!r} has already"
-        owners[positions] = index
-        if len(np.unique(positions)) < len(positions):
-            break
-    return f"job {job.id!r} gets a node twice"
+    owners[positions] = jobs
+    if np.count_nonzero(owners >= 0) < len(nodes):
+        again = int(np.setdiff1d(np.arange(len(nodes)), np.unique(positions, return_index=True)[1])[0])
+        job, other = (problem.jobs[jobs[index]] for index in (again, positions.tolist().index(positions[again])))
+        fault = "a node twice" if job is other else f"node {nodes[again]}, which job {other.id!r} has already"
+        raise InvalidSolutionError(f"job {job.id!r} gets {fault}")
+    return owners

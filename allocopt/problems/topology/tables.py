@@ -6,7 +6,7 @@ Positions ``0 .. m - 1`` stand for the idle nodes in order; only groups that hol
 from dataclasses import dataclass
 
 import numpy as np
-from numba import boolean, float64, int64, types
+from numba import float64, int64
 
 from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.cluster.topology import HopFormula
@@ -19,22 +19,16 @@ from allocopt.problems.topology.placement import Placement, level_index
 
 def encode(problem: TopologyProblem) -> Encoding:
     """Return the arrays of a problem."""
-    groups = np.ascontiguousarray(problem.topology.groups_of(problem.idle_nodes))
-    for row in groups:
-        steps = np.diff(row)
-        if (steps < 0).any():
-            row[:] = np.unique(row, return_inverse=True)[1]
-        else:
-            # Where the nodes are numbered from switch to switch, no value has to be looked for.
-            row[:] = np.append(0, np.cumsum(steps > 0))
-    return _encoded(problem, groups, groups.max(axis=1) + 1)
-
-
-def _encoded(problem: TopologyProblem, groups: IntArray, n_groups: IntArray) -> Encoding:
+    given = problem.topology.groups_of(problem.idle_nodes)
+    steps, groups = np.diff(given, axis=1), np.zeros(given.shape, dtype=np.int64)
+    # Where the nodes are numbered from switch to switch, no value has to be looked for.
+    np.cumsum(steps > 0, axis=1, out=groups[:, 1:])
+    for level in np.flatnonzero((steps < 0).any(axis=1)).tolist():
+        groups[level] = np.unique(given[level], return_inverse=True)[1]
     formula = HopFormula.of(problem.topology, problem.hop_cost)
     weights = np.array(formula.weights, dtype=np.float64)
     bottom, top, scale = float(formula.bottom), float(formula.top), float(formula.scale)
-    return Encoding(groups, n_groups, weights, bottom, top, scale, problem.sizes)
+    return Encoding(groups, groups.max(axis=1) + 1, weights, bottom, top, scale, problem.sizes)
 
 
 @helper(allocates=True)
@@ -75,31 +69,7 @@ def _tree(groups: IntArray, n_groups: IntArray, weights: FloatArray) -> GroupTre
     return GroupTree(first_child, children, weight, idle, leaf_positions, leaf_first)
 
 
-@kernel(types.Tuple((int64[::1], boolean))(int64[:, ::1]), allocates=True)
-def _renumber(groups: IntArray) -> tuple[IntArray, bool]:
-    n_groups = np.zeros(groups.shape[0], dtype=np.int64)
-    for level in range(groups.shape[0]):
-        for i in range(1, groups.shape[1]):
-            if groups[level, i] < groups[level, i - 1]:
-                return n_groups, False
-    for level in range(groups.shape[0]):
-        before = -1
-        for i in range(groups.shape[1]):
-            group = groups[level, i]
-            n_groups[level] += group != before
-            groups[level, i], before = n_groups[level] - 1, group
-    return n_groups, True
-
-
-TREE_KERNELS = (_renumber, _tree)  # entries that reading a problem calls
-
-
-def encode_with_tree(problem: TopologyProblem) -> tuple[Encoding, GroupTree]:
-    """Return `encode` and `group_tree` of a problem, in half the time where nodes are numbered switch by switch."""
-    groups = np.array(problem.topology.groups_of(problem.idle_nodes), order="C")
-    n_groups, is_rising = _renumber(groups)
-    encoding = _encoded(problem, groups, n_groups) if is_rising else encode(problem)
-    return encoding, group_tree(encoding)
+TREE_KERNELS = (_tree,)  # entries that reading a problem calls
 
 
 def group_tree(encoding: Encoding) -> GroupTree:

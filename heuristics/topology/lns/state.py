@@ -20,7 +20,7 @@ from allocopt.kernels.insertion import JobClasses, hold_taken, insertion_state, 
 from allocopt.kernels.random import folded, random_words
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.tables import EVERYWHERE, TREE_KERNELS, constant_hops, encode_with_tree, job_classes
+from allocopt.problems.topology.tables import EVERYWHERE, TREE_KERNELS, constant_hops, encode, group_tree, job_classes
 
 AHEAD = 4  # numbers of nodes that are worked on at once
 PAD = 4  # where the entry for 0 nodes is in a row of `Open.products`: minus infinity stands before it
@@ -424,7 +424,8 @@ class Window:
     def of(cls, problem: TopologyProblem) -> "Window":
         """Prepare a problem."""
         started = time.perf_counter()
-        encoding, tree = encode_with_tree(problem)
+        encoding = encode(problem)
+        tree = group_tree(encoding)
         most_hops = constant_hops(problem, encoding)
         return cls(problem, encoding, tree, most_hops, time.perf_counter() - started)
 

@@ -3,7 +3,6 @@
 import logging
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
@@ -13,27 +12,11 @@ from numba import int64
 from support import tiny_kernels
 
 import allocopt
-from allocopt.kernels import ready, store
+from allocopt.kernels import ready
 from allocopt.kernels.compiled import Kernel
 from allocopt.kernels.ready import all_kernels, make_ready
-from allocopt.kernels.store import writable_folder
 from allocopt.solving.protocol import get_solver
 from allocopt.topology import Job, TopologyProblem
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Make one empty folder of kernels, for which nobody compiles."""
-    monkeypatch.setenv(store.VARIABLE, str(tmp_path))
-    monkeypatch.setattr(store, "_installed", lambda: tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(ready, "_workers", {})
-    writable_folder.cache_clear()
-    yield tmp_path
-    for worker in ready._workers.values():
-        worker.kill()
-        worker.wait()
-    writable_folder.cache_clear()
 
 
 def fresh(name: str) -> Kernel:

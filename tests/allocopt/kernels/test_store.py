@@ -2,7 +2,6 @@
 
 import logging
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,18 +23,6 @@ def plain(x: int) -> int:
 def fresh() -> Kernel:
     """Make the kernel `doubled` as a new process has it."""
     return Kernel(tiny_kernels.doubled.py_func, int64(int64), {"_nrt": False})  # type: ignore[attr-defined]
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Give an empty folder; the one of the installation and the user's own are empty too."""
-    monkeypatch.setenv(store.VARIABLE, str(tmp_path / "given"))
-    monkeypatch.setattr(store, "_installed", lambda: tmp_path / "installed")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
-    writable_folder.cache_clear()
-    store._remark.cache_clear()
-    yield tmp_path / "given"
-    writable_folder.cache_clear()
 
 
 def test_a_kernel_is_compiled_once_and_then_loaded(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -2,8 +2,6 @@
 
 import dataclasses
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,6 @@ from support.windows import windows
 
 from allocopt.cluster.topology import FatTree, Tree
 from allocopt.errors import BadFileError, InvalidProblemError, InvalidSolutionError, UsageError
-from allocopt.placement import PlacementJob, PlacementProblem
 from allocopt.problems.base import Problem
 from allocopt.problems.coallocation.problem import CoallocationProblem
 from allocopt.problems.instances import object_from_problem, problem_from_object, read_problems, write_problems
@@ -54,23 +51,16 @@ def problems(draw: st.DrawFn) -> TopologyProblem:
     return TopologyProblem(topology, idle, jobs, cost, draw(file_names))
 
 
-def same(one: Any, other: Any) -> bool:
-    """Whether all that the constructors of two problems, or of their parts, were given is equal."""
-    if isinstance(one, np.ndarray):
-        return bool(np.array_equal(one, other))
-    if isinstance(one, tuple) and len(one) == len(other):
-        return all(map(same, one, other))
-    if isinstance(one, Job):
+def told(problem: Problem) -> dict[str, Any]:
+    """Return all that a problem holds, less what its file need not say."""
+    held = dataclasses.asdict(problem)  # type: ignore[call-overload]
+    for job in held["jobs"] if isinstance(problem, TopologyProblem) else ():
         # No rules and empty ones are the same.
-        pairs = [(job.id, job.nodes, job.placement or Placement()) for job in (one, other)]
-        return pairs[0] == pairs[1]
-    known = TopologyProblem | KnapsackProblem | CoallocationProblem | PlacementProblem | PlacementJob | Tree
-    if not isinstance(one, known):
-        return bool(one == other)
-    # A knapsack's weights are for one objective alone.
-    left_out = {"weights"} if getattr(one, "reward", "capability") != "capability" else set()
-    names = [field.name for field in dataclasses.fields(one) if field.init and field.name not in left_out]
-    return type(one) is type(other) and all(same(getattr(one, name), getattr(other, name)) for name in names)
+        job["placement"] = job["placement"] or dataclasses.asdict(Placement())
+    if isinstance(problem, KnapsackProblem) and problem.reward != "capability":
+        # The weights are for one objective alone.
+        del held["weights"]
+    return {"class": type(problem), **held}
 
 
 every_kind: st.SearchStrategy[Problem] = st.one_of(
@@ -92,8 +82,7 @@ def test_every_problem_survives_its_file_also_with_other_kinds(
         written = written[:1]
     write_problems(tmp_path / file_name, written)
     read = read_problems(str(tmp_path / file_name))
-    assert len(read) == len(written)
-    assert all(same(one, other) for one, other in zip(read, written, strict=True))
+    np.testing.assert_equal([told(problem) for problem in read], [told(problem) for problem in written])
 
 
 def test_what_the_example_of_the_format_leaves_out_has_its_default() -> None:
@@ -152,26 +141,7 @@ def test_numpy_integers_are_written_as_integers(tmp_path: Path) -> None:
     two = np.int64(2)
     problem = TopologyProblem(FatTree(two, two, two, hops=(1, two, 3)), np.arange(3), (Job("1", two),))  # type: ignore[arg-type]
     write_problems(tmp_path / "a.json", [problem])
-    assert same(read_problems(tmp_path / "a.json")[0], problem)
-
-
-def test_a_hundred_thousand_nodes_survive_their_file(tmp_path: Path) -> None:
-    nodes = np.random.default_rng(0).permutation(200_000)[:100_000]
-    jobs = tuple(Job(str(index), 1 + index % 90) for index in range(1000))
-    problem = TopologyProblem(FatTree(100, 50, 40), nodes, jobs, name="large")
-    write_problems(tmp_path / "large.json.gz", [problem])
-    assert same(read_problems(tmp_path / "large.json.gz")[0], problem)
-
-
-@pytest.mark.slow
-def test_reading_files_loads_no_heavy_package() -> None:
-    modules = "allocopt.problems.instances, allocopt.solving.solution_files, allocopt.solving.solution_files"
-    code = (
-        f"import sys, {modules}; "
-        "print([name for name in ('numba', 'scipy', 'torch', 'ortools', 'pyscipopt', 'pandas') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    np.testing.assert_equal(told(read_problems(tmp_path / "a.json")[0]), told(problem))
 
 
 def test_shipped_instances_are_read_by_their_name() -> None:
@@ -211,4 +181,3 @@ def test_the_best_known_values_of_shipped_instances_without_strategies_hold(file
 def test_the_sense_of_a_kind_is_that_of_its_problems_and_an_unknown_one_is_minimized() -> None:
     maximized = [name for name in (*kind_names(), "routing") if is_maximized(name)]
     assert sorted(maximized) == ["coallocation", "knapsack"]
-    assert all(get_kind(name).sense == get_kind(name).problem.sense for name in kind_names())

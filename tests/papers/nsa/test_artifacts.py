@@ -51,15 +51,11 @@ def request_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reproduction
     """Return a request on a small workload, and make quick runs shorter yet."""
     jobs = uniform_workload(2_000, np.random.default_rng(1))
     Nsa().write(tmp_path / "tjap" / "data_large_1800_40.txt", jobs)
-    monkeypatch.setattr(tables, "WORKLOAD", "tjap/data_large_1800_40.txt")
-    monkeypatch.setattr(tables, "LEAST_JOBS", len(jobs))
-    monkeypatch.setattr(tables, "QUICK_EPOCHS", 1)
-    monkeypatch.setattr(tables, "QUICK_WINDOWS", 4)
-    monkeypatch.setattr(tables, "QUICK_EVERY", 2)
-    monkeypatch.setattr(tables, "QUICK_LIMIT_S", 0.5)
-    monkeypatch.setattr(figures, "QUICK_UPDATES", 1)
-    monkeypatch.setattr(figures, "PERIODS_S", (60,))
-    monkeypatch.setattr(figures, "JOBS", 100)
+    short = {"WORKLOAD": "tjap/data_large_1800_40.txt", "LEAST_JOBS": len(jobs), "QUICK_EPOCHS": 1, "QUICK_WINDOWS": 4}
+    for name, value in {**short, "QUICK_EVERY": 2, "QUICK_LIMIT_S": 0.5}.items():
+        monkeypatch.setattr(tables, name, value)
+    for name, value in {"QUICK_UPDATES": 1, "PERIODS_S": (60,), "JOBS": 100}.items():
+        monkeypatch.setattr(figures, name, value)
     return ReproductionRequest(tmp_path, True, (0,))
 
 

@@ -62,12 +62,6 @@ def test_a_job_that_passes_its_limit_anyway_is_not_slowed_down_at_all() -> None:
         verify(late, solution((0, 0, 90)))
 
 
-def test_a_job_may_be_slowed_down_until_its_limit() -> None:
-    case = problem([job("h", 4, remaining=100, walltime=130)], [job("g", 2)], max_slowdown=2.0)
-    assert case.host_limits.tolist() == [3000]
-    assert case.guest_limits.tolist() == [10000]
-
-
 GOOD_HOST, GOOD_GUEST = job("h"), job("g", 2)
 
 

@@ -25,18 +25,15 @@ def placed(*jobs: dict[int, int]) -> Placements:
     return Placements(tuple(tuple(NodeTasks(*pair) for pair in job.items()) for job in jobs))
 
 
-def test_the_cost_is_that_of_the_hops_and_of_the_jobs_left_out() -> None:
+def test_the_cost_is_that_of_the_hops_and_of_the_jobs_left_out_by_default_more_than_of_all_hops() -> None:
     jobs = tuple(PlacementJob(name, request(SHAPE, 3, (1, 3))) for name in "ab")
     problem = four_pairs(jobs=jobs, left_out_cost=7.0)
     assert problem.objective(placed({0: 1, 1: 1, 2: 1}, {})) == hop_cost_of(problem, [0, 1, 2]) + 7.0
     assert problem.objective(placed({}, {})) == 14.0
     assert problem.objective(placed({5: 3}, {5: 3})) == 0.0
-
-
-def test_to_leave_out_a_job_costs_more_than_all_hops() -> None:
-    problem = four_pairs(jobs=tuple(PlacementJob(name, request(SHAPE, 8, (1, 8))) for name in "abc"))
-    assert problem.left_out_cost is not None
-    assert problem.left_out_cost > 3 * hop_cost_of(problem, list(range(8)))
+    wide = four_pairs(jobs=tuple(PlacementJob(name, request(SHAPE, 8, (1, 8))) for name in "abc"))
+    assert wide.left_out_cost is not None
+    assert wide.left_out_cost > 3 * hop_cost_of(wide, list(range(8)))
 
 
 @pytest.mark.parametrize(
@@ -97,10 +94,7 @@ def test_a_problem_that_makes_no_sense_is_refused(changes: dict[str, object], fa
         ({"node_sets": {"a": [9]}}, "node_sets.a: holds node 9"),
         ({"jobs": [{"id": "a", "tasks": 1, "only_in": ["b"]}]}, r"jobs\[0\].only_in: holds 'b', which is none"),
         ({"jobs": [{"id": "a", "tasks": 1, "per_task": {"gpus": 1}}]}, r"jobs\[0\].per_task: holds 'gpus', which is"),
-        (
-            {"jobs": [{"id": "a", "tasks": 1, "least_nodes": 2}]},
-            r"jobs\[0\].least_nodes: is 2, must be within",
-        ),
+        ({"jobs": [{"id": "a", "tasks": 1, "least_nodes": 2}]}, r"jobs\[0\].least_nodes: is 2, must be within"),
         ({"jobs": [{"id": "a", "tasks": 1, "most_groups": [1]}]}, r"jobs\[0\].most_groups: is \[1\], must be 2"),
     ],
 )

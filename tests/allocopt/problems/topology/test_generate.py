@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocopt.cluster.topology import FatTree
+from allocopt.cluster.options import FatTreeOptions
 from allocopt.errors import UsageError
-from allocopt.problems.topology.generate import _fitting_sizes, _idle_runs, synthetic_problem
+from allocopt.problems.topology.generate import _fitting_sizes, _idle_runs, drawn_window
 
 
 @given(st.integers(1, 60), st.data())
@@ -55,7 +55,7 @@ def test_sizes_that_fit_are_uniform_and_left_alone() -> None:
 
 
 def test_a_loaded_window_is_nearly_full() -> None:
-    problem = synthetic_problem(FatTree(50, 20, 10), 1000, 50, np.random.default_rng(0), load=0.5)
+    problem = drawn_window("w", np.random.default_rng(0), 1000, 50, load=0.5, tree=FatTreeOptions(50, 20, 10))
     assert 450 <= problem.sizes.sum() <= 500
     assert (len(problem.idle_nodes), len(problem.jobs)) == (1000, 50)
 
@@ -66,4 +66,4 @@ def test_a_loaded_window_is_nearly_full() -> None:
 )
 def test_a_senseless_request_is_refused(n_idle: int, mean_run: float, load: float) -> None:
     with pytest.raises(UsageError, match="must be"):
-        synthetic_problem(FatTree(2, 2, 3), n_idle, 1, np.random.default_rng(0), mean_run=mean_run, load=load)
+        drawn_window("w", np.random.default_rng(0), n_idle, 1, 2, 40, mean_run, load, FatTreeOptions(2, 2, 3))

@@ -37,16 +37,12 @@ def test_numbers_of_kernels_are_floats_whatever_the_caller_gave() -> None:
     assert all(type(value) is float for value in (encoding.bottom, encoding.top, encoding.scale))
 
 
-def test_a_block_wraps_around_the_end_of_the_sequence() -> None:
+def test_blocks_and_positions_wrap_around_the_end_of_the_sequence_and_become_sorted_nodes() -> None:
     problem = window(FatTree(1, 2, 5), [1, 3, 4, 8], [2, 2])
-    allocation = Allocation.of_blocks(problem, np.array([3, 1]))
-    assert [nodes.tolist() for nodes in allocation.nodes] == [[1, 8], [3, 4]]
-
-
-def test_positions_become_sorted_nodes() -> None:
-    problem = window(FatTree(1, 2, 5), [1, 3, 4, 8], [2, 2])
-    allocation = Allocation.at(problem, [np.array([2, 0]), np.array([7, 5])])
-    assert [nodes.tolist() for nodes in allocation.nodes] == [[1, 4], [3, 8]]
+    blocks = Allocation.of_blocks(problem, np.array([3, 1]))
+    assert [nodes.tolist() for nodes in blocks.nodes] == [[1, 8], [3, 4]]
+    at = Allocation.at(problem, [np.array([2, 0]), np.array([7, 5])])
+    assert [nodes.tolist() for nodes in at.nodes] == [[1, 4], [3, 8]]
 
 
 @given(windows(most_idle=12, most_jobs=5))
@@ -63,36 +59,25 @@ def test_owners_become_an_allocation_and_owners_again(problem: TopologyProblem) 
 
 
 @given(windows(most_idle=14))
-def test_every_vertex_but_the_top_has_one_parent_that_comes_later(problem: TopologyProblem) -> None:
-    tree = group_tree(encode(problem))
-    n_vertices = len(tree.idle)
+def test_a_tree_has_its_groups_level_by_level_the_positions_of_its_leaves_and_what_levels_save(
+    problem: TopologyProblem,
+) -> None:
+    encoding = encode(problem)
+    tree = group_tree(encoding)
+    n_vertices, n_idle = len(tree.idle), len(problem.idle_nodes)
     assert sorted(tree.children.tolist()) == list(range(n_vertices - 1))
     for vertex in range(n_vertices):
         children = tree.children[tree.first_child[vertex] : tree.first_child[vertex + 1]]
         assert (children < vertex).all()
         assert len(children) == 0 or tree.idle[children].sum() == tree.idle[vertex]
-    assert tree.idle[-1] == len(problem.idle_nodes)
+    assert (tree.idle[-1], tree.weight[-1]) == (n_idle, 0)
     assert tree.idle.min() >= 1
-
-
-@given(windows(most_idle=14))
-def test_a_leaf_holds_the_positions_of_its_group(problem: TopologyProblem) -> None:
-    encoding = encode(problem)
-    tree = group_tree(encoding)
-    assert sorted(tree.leaf_positions.tolist()) == list(range(len(problem.idle_nodes)))
-    leaf_of = encoding.groups[0] if len(encoding.groups) else np.zeros(encoding.n_idle, dtype=np.int64)
+    assert tree.weight[:-1] == pytest.approx(np.repeat(encoding.weights, encoding.n_groups))
+    assert sorted(tree.leaf_positions.tolist()) == list(range(n_idle))
+    leaf_of = encoding.groups[0] if len(encoding.groups) else np.zeros(n_idle, dtype=np.int64)
     for leaf, (first, last) in enumerate(pairwise(tree.leaf_first)):
         assert set(leaf_of[tree.leaf_positions[first:last]].tolist()) == {leaf}
         assert last - first == tree.idle[leaf]
-
-
-@given(windows(most_idle=14))
-def test_a_group_saves_what_its_level_saves_and_the_top_nothing(problem: TopologyProblem) -> None:
-    encoding = encode(problem)
-    weight = group_tree(encoding).weight
-    assert weight[-1] == 0
-    expected = [w for w, n in zip(encoding.weights, encoding.n_groups, strict=True) for _ in range(n)]
-    assert weight[:-1] == pytest.approx(expected)
 
 
 @given(windows(most_idle=12, most_jobs=6))
