@@ -27,21 +27,17 @@ def solve_program(request: Request, report: Report) -> Outcome:
     scale, costs = integer_costs(program)
     model = cp_model.CpModel()
     literals = [model.new_bool_var("") for _ in program.costs]
-    rows = program.matrix.tocsr()
-    for row, (lower, upper) in enumerate(zip(program.row_lower, program.row_upper, strict=True)):
-        entries = slice(rows.indptr[row], rows.indptr[row + 1])
-        held = [literals[column] for column in rows.indices[entries].tolist()]
-        values = rows.data[entries]
+    for lower, upper, columns, values in program.rows():
+        held = [literals[column] for column in columns]
         # Said as such: without presolve nothing else would find the cliques among the sums.
-        if upper == 1 and (values == 1).all():
+        if upper == 1 and set(values) == {1.0}:
             add = model.add_exactly_one if lower == 1 else model.add_at_most_one
             add(held)
             continue
-        reach = int(np.abs(values).sum())
+        reach = int(sum(map(abs, values)))
         left = -reach if math.isinf(lower) else math.ceil(lower)
         right = reach if math.isinf(upper) else math.floor(upper)
-        sum_of_row = cp_model.LinearExpr.weighted_sum(held, values.astype(np.int64).tolist())
-        model.add_linear_constraint(sum_of_row, left, right)
+        model.add_linear_constraint(cp_model.LinearExpr.weighted_sum(held, [*map(int, values)]), left, right)
     model.minimize(cp_model.LinearExpr.weighted_sum(literals, costs.tolist()))
     if request.warm is not None:
         for literal, value in zip(literals, np.isin(np.arange(len(literals)), request.warm).tolist(), strict=True):

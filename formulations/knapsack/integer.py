@@ -67,11 +67,9 @@ class KnapsackModel(Formulation):
         return rows + (0 if problem.slots is None else n * (blocks + 2 * len(problem.slots)))
 
     def is_empty(self) -> bool:
-        """Whether nothing is left to decide."""
         return self._n_y == 0
 
     def program(self) -> BinaryProgram:
-        """Build the program, which is not empty."""
         rows = Rows()
         for block in range(self._n_blocks):
             self._add_block(rows, block)
@@ -102,14 +100,12 @@ class KnapsackModel(Formulation):
         return rows.program(np.append(-worth, np.zeros(self._first_x - self._n_y + len(self._pairs))), names)
 
     def decode(self, chosen: IntArray) -> Selection:
-        """Return the selection of the chosen columns."""
         jobs = self._jobs[chosen[chosen < self._n_y] % len(self._jobs)].tolist()
         slot_of = dict(self._pairs[chosen[chosen >= self._first_x] - self._first_x].tolist())
         slots = [slot_of.get(job, -1) for job in jobs] if self._problem.slots is not None else []
         return Selection.of(jobs, slots)
 
     def encode(self, solution: Selection) -> IntArray | None:
-        """Columns of a selection; None if it has jobs, or a number of jobs, that the program leaves out."""
         jobs = np.array(solution.jobs, dtype=np.int64)
         if not np.isin(jobs, self._jobs).all() or (self._is_counted and len(jobs) not in self._counts):
             return None
@@ -122,7 +118,7 @@ class KnapsackModel(Formulation):
         return np.sort(np.concatenate((place, np.array(pairs, dtype=np.int64))))
 
     def bound_of(self, bound: float) -> float:
-        """Upper bound on the objective: the constant less the bound of the program, or what was known already."""
+        # The program leaves out what is worth no more than what was known already.
         slack = ROUNDING * (abs(self._gains.constant) + abs(bound))
         return max(self._least, self._gains.constant - bound + slack)
 
@@ -177,13 +173,11 @@ class IntegerKnapsack(BackEndSolver[KnapsackProblem, Gains], KnapsackSolver):
             return None
         return f"it has {units:,} free units, the most that are told apart are {LARGEST_FLOAT_UNITS:,}"
 
-    def tables(self, problem: KnapsackProblem) -> Gains:
-        return Gains.of(problem)
+    tables = staticmethod(Gains.of)
 
     def prepare(self, problem: KnapsackProblem, gains: Gains, run: Run) -> object:
         self.begin(problem, run, gains.bound(), gains.greedy())
         return run.solution
 
-    def formulate(self, problem: KnapsackProblem, gains: Gains, known: float | None = None) -> Formulation | None:
-        model = KnapsackModel(gains, -math.inf if known is None else known)
-        return None if model.is_empty() else model
+    def formulate(self, problem: KnapsackProblem, gains: Gains, known: float | None = None) -> Formulation:
+        return KnapsackModel(gains, -math.inf if known is None else known)

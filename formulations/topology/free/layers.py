@@ -129,36 +129,29 @@ class Layers(NamedTuple):
     order: IntArray  # index in the demand of each job
 
     @staticmethod
-    def takes(tree: GroupTree, demand: Demand) -> bool:
-        """Whether the search takes a problem: its levels, jobs, the bits of its states and the size of its tables."""
-        entries, filling = _work_to_fill(tree, demand)
-        fits = (
-            Jobs.of(demand.sizes, demand.of_job) is not None
-            and entries <= LARGEST_COMPLETION
-            and filling <= LARGEST_FILLING
-        )
-        return fits and len(demand.of_job) <= MOST_JOBS and demand.classes.step.shape[1] <= 3
-
-    @staticmethod
     def seconds_to_fill(tree: GroupTree, demand: Demand) -> float:
-        """Return how long `of` takes, about."""
-        return ORDERING_S + FILLING_S * _work_to_fill(tree, demand)[1]
+        """Return how long `of` takes, about; infinity where a problem has too many levels, jobs, bits or entries."""
+        largest, n_leaves = demand.largest, len(tree.leaf_first) - 1
+        entries = len(demand.classes.sizes) * (n_leaves + 1) * (largest + 1) ** 2
+        filling = entries * min(largest, int(tree.idle[:n_leaves].max()))
+        fits = entries <= LARGEST_COMPLETION and filling <= LARGEST_FILLING and len(demand.of_job) <= MOST_JOBS
+        if not fits or demand.classes.step.shape[1] > 3 or Jobs.of(demand.sizes, demand.of_job) is None:
+            return np.inf
+        return ORDERING_S + FILLING_S * filling
 
     @classmethod
     def of(cls, tree: GroupTree, demand: Demand, charge: FloatArray, pod_order: Order) -> "Layers":
         """Bring leaves and jobs into order, the largest first of jobs and of the leaves in a pod, and fill the tables.
 
-        ``charge`` is a `Charges.table`.
+        ``charge`` is that of `PricedPatterns`.
         """
-        sizes = demand.sizes
+        sizes, classes, largest = demand.sizes, demand.classes, demand.largest
         order = np.lexsort((demand.of_job, -sizes))
         jobs = Jobs.of(sizes[order], demand.of_job[order])
         if jobs is None:
             raise ValueError("the fields of the jobs do not fit a key")
-        largest = demand.largest
         leaves, vertex = _leaves_of(tree, charge, largest, pod_order)
         # On a tree without pods, every leaf is a pod without rules.
-        classes = demand.classes
         n_kinds, n_ruled = len(classes.sizes), 2 if classes.step.shape[1] == 3 else 1
         step, bonus = np.ones((n_kinds, 2), dtype=np.int64), np.zeros((n_kinds, 2))
         step[:, :n_ruled], bonus[:, :n_ruled] = classes.step[:, :n_ruled], classes.bonus[:, :n_ruled]
@@ -283,23 +276,12 @@ def _slot_of(states: _States, mask: int, oldest: int, low: np.uint64, high: np.u
 
 
 @inlined
-def _joined(component: int, met: int) -> int:
-    """Return a component's label after those of ``met`` are joined: the lowest of them."""
-    if not (met >> component) & 1:
-        return component
-    lowest = 0
-    while not (met >> lowest) & 1:
-        lowest += 1
-    return lowest
-
-
-@inlined
 def _keep_state(
     jobs: Jobs, states: _States, work: _Work, parent: int, mask: int, oldest: int, end: int, slack: float, met: int
 ) -> int:
     """Record the state with the fields of ``work``, unless it is there with no less slack; return the new end."""
-    low, high = np.uint64(0), np.uint64(0)
-    for job in range(jobs.sizes.size):
+    n_jobs, low, high = jobs.sizes.size, np.uint64(0), np.uint64(0)
+    for job in range(n_jobs):
         field = np.uint64(work.field[job]) << np.uint64(jobs.shift[job])
         if jobs.word[job] == 0:
             low |= field
@@ -317,11 +299,15 @@ def _keep_state(
         return end
     states.slack[state] = slack
     states.parent[state] = parent
-    for job in range(jobs.sizes.size):
-        states.taken[state, job] = work.option[job, work.chosen[job]]
-        states.component[state, job] = _joined(states.component[parent, work.owner[job]], met)
-    n_jobs = jobs.sizes.size
-    states.component[state, n_jobs] = _joined(states.component[parent, n_jobs], met)
+    # Components that met are joined, and are labelled as the lowest of them.
+    lowest = 0
+    while met and not (met >> lowest) & 1:
+        lowest += 1
+    for job in range(n_jobs + 1):
+        component = states.component[parent, work.owner[job] if job < n_jobs else n_jobs]
+        states.component[state, job] = lowest if (met >> component) & 1 else component
+        if job < n_jobs:
+            states.taken[state, job] = work.option[job, work.chosen[job]]
     return end
 
 
@@ -415,28 +401,19 @@ def _expand_states(
 LAYER_KERNELS = (_fill_completions, _expand_states)  # entries that the search over the leaves calls
 
 
-def _work_to_fill(tree: GroupTree, demand: Demand) -> tuple[int, int]:
-    largest = demand.largest
-    entries = len(demand.classes.sizes) * len(tree.leaf_first) * (largest + 1) ** 2
-    return entries, entries * min(largest, int(tree.idle[: len(tree.leaf_first) - 1].max()))
-
-
 def _leaves_of(tree: GroupTree, charge: FloatArray, largest: int, pod_order: Order) -> tuple[_Leaves, IntArray]:
-    first = np.concatenate(([0], np.cumsum(tree.idle + 1)))
     n_leaves = len(tree.leaf_first) - 1
-    # A leaf below the top is its own pod.
-    pods = np.arange(n_leaves)
+    # Of every vertex, for 0 up to all of its idle nodes; a leaf below the top is its own pod.
+    tables, pods = np.split(charge, np.cumsum(tree.idle + 1)[:-1]), np.arange(n_leaves)
     for pod in range(n_leaves, len(tree.idle) - 1):
         pods[tree.children[tree.first_child[pod] : tree.first_child[pod + 1]]] = pod - n_leaves
-    n_pods = int(pods.max()) + 1
-    income = charge[first[1:] - 1]
+    n_pods, income = int(pods.max()) + 1, np.array([table[-1] for table in tables])
     pod_charge, pod_income = np.zeros((n_pods, largest + 1)), np.zeros(n_pods)
     has_pods = n_leaves < len(tree.idle) - 1
     if has_pods:
         pod_income[:] = income[n_leaves:-1]
-        for pod in range(n_pods):
-            table = charge[first[n_leaves + pod] : first[n_leaves + pod + 1]][: largest + 1]
-            pod_charge[pod, : len(table)] = table
+        for pod, table in enumerate(tables[n_leaves:-1]):
+            pod_charge[pod, : len(table)] = table[: largest + 1]
     idle = tree.idle[:n_leaves]
     nodes: FloatArray = np.bincount(pods, idle).astype(np.float64)
     rank = {
@@ -447,7 +424,7 @@ def _leaves_of(tree: GroupTree, charge: FloatArray, largest: int, pod_order: Ord
     vertex = np.lexsort((-idle, pods, rank[pods]))
     leaf_charge = np.zeros((n_leaves, int(idle.max()) + 1))
     for leaf, v in enumerate(vertex.tolist()):
-        leaf_charge[leaf, : idle[v] + 1] = charge[first[v] : first[v + 1]]
+        leaf_charge[leaf, : idle[v] + 1] = tables[v]
     leaves = _Leaves(
         idle=idle[vertex],
         charge=leaf_charge,
@@ -473,35 +450,32 @@ class Outcome:
 
 
 class LayeredSearch:
-    """Searches all allocations whose regret is less than a given slack.
+    """Searches all allocations whose regret is less than a given slack; after ``most_states`` it gives up.
 
-    ``widest`` are the idle nodes of the largest leaf. After ``most_states`` it gives up.
+    ``widest`` are the idle nodes of the largest leaf.
     """
 
     def __init__(self, n_jobs: int, widest: int, most_states: int) -> None:
         self._states = _States(
-            np.zeros((most_states, 2), dtype=np.uint64),
-            np.zeros(most_states),
-            np.zeros(most_states, dtype=np.int32),
-            np.zeros((most_states, n_jobs), dtype=np.int16),
-            np.zeros((most_states, n_jobs + 1), dtype=np.int16),
-            np.zeros(max(FIRST_TABLE, 1 << (2 * most_states).bit_length()), dtype=np.int32),
+            keys=np.zeros((most_states, 2), dtype=np.uint64),
+            slack=np.zeros(most_states),
+            parent=np.zeros(most_states, dtype=np.int32),
+            taken=np.zeros((most_states, n_jobs), dtype=np.int16),
+            component=np.zeros((most_states, n_jobs + 1), dtype=np.int16),
+            table=np.zeros(max(FIRST_TABLE, 1 << (2 * most_states).bit_length()), dtype=np.int32),
         )
         before, placed, n_options, chosen, field, owner = np.zeros((6, n_jobs), dtype=np.int64)
-        most, room, met = np.zeros((3, n_jobs + 1), dtype=np.int64)
-        pod_most, slack = np.zeros((2, n_jobs + 1))
-        option = np.zeros((n_jobs, widest + 1), dtype=np.int64)
-        loss = np.zeros(option.shape)
+        (most, room, met), (pod_most, slack) = np.zeros((3, n_jobs + 1), dtype=np.int64), np.zeros((2, n_jobs + 1))
+        option, loss = np.zeros((n_jobs, widest + 1), dtype=np.int64), np.zeros((n_jobs, widest + 1))
         self._work = _Work(
             *(before, placed, option, loss, n_options, most, pod_most, chosen, room, slack, met, field, owner)
         )
         self.most_states = most_states
 
     def run(self, layers: Layers, slack: float, may_go_on: Callable[[], bool], limit: int, tried: int) -> Outcome:
-        """Look for the allocation of least regret, which is no more than ``slack`` hops.
+        """Look for the allocation of least regret, which is no more than ``slack`` hops, in ``limit`` states at most.
 
-        It gives up after ``limit`` states, at most ``most_states``. ``may_go_on`` is asked before every slice of so
-        many choices that are tried.
+        ``may_go_on`` is asked before every slice of so many choices that are tried.
         """
         # A new table costs nothing where it is not touched.
         states = self._states = self._states._replace(table=np.zeros(len(self._states.table), dtype=np.int32))
@@ -526,20 +500,18 @@ class LayeredSearch:
         return Outcome(True, most_left, last, self._counts(layers, first))
 
     def _counts(self, layers: Layers, state: int) -> IntArray:
-        taken = []
+        taken, who, leaves, jobs = [], layers.order, layers.leaves, layers.jobs
         for _ in layers.vertex:
             taken.append(self._states.taken[state])
             state = int(self._states.parent[state])
-        counts = np.zeros((len(layers.order), len(layers.vertex)), dtype=np.int64)
-        who = layers.order
-        before, placed = np.zeros(len(who), dtype=np.int64), np.zeros(len(who), dtype=np.int64)
-        sizes, kind = layers.jobs.sizes, layers.jobs.kind
-        run = np.cumsum(np.append(0, kind[1:] != kind[:-1]))
+        counts = np.zeros((len(who), len(layers.vertex)), dtype=np.int64)
+        before, placed = np.zeros((2, len(who)), dtype=np.int64)
+        run = np.cumsum(np.append(0, jobs.kind[1:] != jobs.kind[:-1]))
         for leaf, choice in enumerate(reversed(taken)):
             counts[who, layers.vertex[leaf]] = choice
             placed = placed + choice
-            is_free = layers.leaves.pod_income[layers.leaves.pod[leaf]] == 0.0
-            moved = ((placed == sizes) & is_free) | (layers.leaves.ends_pod[leaf] == 1)
+            is_free = leaves.pod_income[leaves.pod[leaf]] == 0.0
+            moved = ((placed == jobs.sizes) & is_free) | (leaves.ends_pod[leaf] == 1)
             before = np.where(moved, placed, before)
             resorted = np.lexsort((-placed, -before, run))
             who, before, placed = who[resorted], before[resorted], placed[resorted]

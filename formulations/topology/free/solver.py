@@ -18,7 +18,7 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import MissingPackageError, UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.tables import TREE_KERNELS, constant_hops, encode, group_tree
+from allocopt.problems.topology.tables import TREE_KERNELS, constant_hops, encode, group_tree, job_classes
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import ask
 from allocopt.solving.budget import MOST_ITERATIONS, Budget, Clock
@@ -26,7 +26,7 @@ from allocopt.solving.protocol import Solver, get_solver
 from allocopt.topology import TopologySolver
 from formulations.topology.column_generation import Generation, RestrictedMaster
 from formulations.topology.free.layers import LAYER_KERNELS, LayeredSearch, Layers, Order, Outcome
-from formulations.topology.free.pricing import PRICING_KERNELS, Charges, Demand, PricedPatterns, Pricing, Row
+from formulations.topology.free.pricing import PRICING_KERNELS, Demand, PricedPatterns, Pricing, Row
 
 SEARCHES = ("lns", "greedy")  # who looks for allocations: the first that is installed
 
@@ -74,50 +74,41 @@ EXACT_KERNELS = (*TREE_KERNELS, *PRICING_KERNELS, *LAYER_KERNELS)  # entries tha
 
 
 class _Master(RestrictedMaster[PricedPatterns]):
-    """The master problem, which takes over the rows of charges."""
+    """The master problem, which takes over the rows of a pricing."""
 
-    def __init__(self, multiplicity: IntArray, charges: Charges) -> None:
-        super().__init__(multiplicity)
-        self._charges = charges
+    def __init__(self, pricing: Pricing) -> None:
+        super().__init__(pricing.multiplicity, 0)
+        self._pricing = pricing
         self._columns: list[pywraplp.Variable] = []
         self._counts: list[IntArray] = []
-        self._rows: list[pywraplp.Constraint] = []
         self.add_rows()
+
+    def right_side(self, row: int) -> float:
+        return float(self._pricing.values[row][-1])
 
     def add_rows(self) -> None:
         """Take over the rows that are new."""
-        counts = np.array(self._counts)
-        for index in range(len(self._rows), len(self._charges.rows)):
-            row = self._solver.Constraint(-self._infinity, self._charges.right_side(index))
-            self._rows.append(row)
-            if not self._columns:
-                continue
-            values = self._charges.rows[index].values(counts[:, self._charges.rows[index].vertex])
+        counts, known, self.n_rows = np.array(self._counts), self.n_rows, len(self._pricing.rows)
+        for index in range(known, self.n_rows):
+            constraint, row = self.row(index), self._pricing.rows[index]
+            values = row.values(counts[:, row.vertex]) if self._columns else np.zeros(0)
             for column in np.flatnonzero(values).tolist():
-                row.SetCoefficient(self._columns[column], float(values[column]))
+                constraint.SetCoefficient(self._columns[column], float(values[column]))
 
     def add(self, r: int, counts: IntArray, saving: float) -> bool:
         """Add a pattern of class r that has so many nodes of each vertex; return False if it is there already."""
-        column = self.column(self.jobs[r], counts.tobytes(), float(saving))
-        if column is None:
-            return False
-        self._columns.append(column)
-        self._counts.append(counts)
         taken = counts.tolist()
-        for constraint, row in zip(self._rows, self._charges.rows, strict=True):
-            value = row.multiplier * taken[row.vertex] // row.divisor
-            if value:
-                constraint.SetCoefficient(column, float(value))
-        return True
+        values = ((k, row.multiplier * taken[row.vertex] // row.divisor) for k, row in enumerate(self._pricing.rows))
+        amounts = ((k, float(value)) for k, value in values if value)
+        column = self.column(self.jobs[r], counts.tobytes(), float(saving), amounts)
+        if column is not None:
+            self._columns.append(column)
+            self._counts.append(counts)
+        return column is not None
 
     def add_answers(self, answer: PricedPatterns) -> bool:
-        """Add the patterns of all classes; return whether any is new."""
         patterns = zip(answer.counts, answer.savings.tolist(), strict=True)
         return any([self.add(r, counts, saving) for r, (counts, saving) in enumerate(patterns)])
-
-    def duals(self) -> FloatArray:
-        duals: FloatArray = np.array([row.dual_value() for row in self._rows])
-        return np.maximum(duals, 0.0)
 
     def patterns_in_use(self) -> tuple[IntArray, FloatArray]:
         """Return the patterns that are picked, shape ``(P, V)``, and how often, after a solve."""
@@ -143,7 +134,7 @@ class _ColumnGeneration(Generation[PricedPatterns]):
     def __init__(self, pricing: Pricing, clock: Clock, may_go_on: Callable[[], bool]) -> None:
         started = clock.elapsed()
         self._pricing, self._clock, self._may_go_on = pricing, clock, may_go_on
-        self._master = _Master(pricing.multiplicity, pricing.charges)
+        self._master = _Master(pricing)
         self._converged = False
         super().__init__(pricing.at, self._master, pricing.at(np.zeros(pricing.n_leaves)))
         if pricing.is_possible:
@@ -185,7 +176,7 @@ class _ColumnGeneration(Generation[PricedPatterns]):
         violation, cuts = self._pricing.most_violated(*self._master.patterns_in_use(), LARGEST_MULTIPLIER)
         found = np.flatnonzero(violation > LEAST_VIOLATION)
         for vertex in found.tolist():
-            self._pricing.charges.add(Row(vertex, int(cuts[vertex, 0]), int(cuts[vertex, 1])))
+            self._pricing.add_row(Row(vertex, int(cuts[vertex, 0]), int(cuts[vertex, 1])))
         self._master.add_rows()
         self._converged = len(found) == 0
         return len(found) > 0
@@ -205,7 +196,7 @@ class Closing:
         self._scale = encoding.scale
         self._hops = constant_hops(problem, encoding)
         self._tolerance = TOLERANCE * max(1.0, abs(self._hops))
-        self._demand = Demand.of(problem, encoding, self._tree)
+        self._demand = Demand(*job_classes(problem, encoding, self._tree, leftover_is_job=True))
         self._pricing = Pricing(self._tree, self._demand)
         self._generation = _ColumnGeneration(self._pricing, run.clock, self._may_go_on)
         if not self._pricing.is_possible:
@@ -253,8 +244,7 @@ class Closing:
         distance, demand, best = self.distance(), self._demand, self._generation.best
         if distance == 0.0:
             return self._settle()
-        filling_s = len(Order) * Layers.seconds_to_fill(self._tree, demand)
-        if not Layers.takes(self._tree, demand) or self._run.clock.remaining() < filling_s:
+        if self._run.clock.remaining() <= len(Order) * Layers.seconds_to_fill(self._tree, demand):
             return False
         search = LayeredSearch(len(demand.of_job), int(self._pricing.idle.max()), most_states)
         orders = [Layers.of(self._tree, demand, best.charge, order) for order in Order]

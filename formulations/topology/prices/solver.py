@@ -53,10 +53,8 @@ class _Master(RestrictedMaster[Priced]):
     """Picks parts for every job and sales for every group."""
 
     def __init__(self, pricing: Pricing) -> None:
-        super().__init__(pricing.multiplicity)
-        self._n_rows = pricing.tree.n_rows
+        super().__init__(pricing.multiplicity, pricing.tree.n_rows)
         self.stocks = [self._solver.Constraint(0.0, float(count)) for count in pricing.tree.stock_count]
-        self._rows: dict[int, pywraplp.Constraint] = {}
         # They save the rounds that would find them out.
         if (pricing.tree.widest[:-1] ** 2 // 4).sum() <= MOST_SPLITS:
             for first, widest in zip(pricing.tree.first[:-2].tolist(), pricing.tree.widest[:-1].tolist(), strict=True):
@@ -65,10 +63,9 @@ class _Master(RestrictedMaster[Priced]):
                     column = self._solver.NumVar(0.0, self._infinity, "")
                     amounts = {nodes: 1.0, part: -1.0, nodes - part: -2.0 if 2 * part == nodes else -1.0}
                     for k, amount in amounts.items():
-                        self._row(first + k).SetCoefficient(column, amount)
+                        self.row(first + k).SetCoefficient(column, amount)
 
     def add_answers(self, answer: Priced) -> bool:
-        """Add the parts of all sizes and the sales of all stocks; return whether any is new."""
         before = len(self._seen)
         for job, parts, saving in zip(self.jobs, answer.job_parts, answer.savings.tolist(), strict=True):
             rows = np.flatnonzero(parts)
@@ -81,22 +78,9 @@ class _Master(RestrictedMaster[Priced]):
 
     def add(self, count: pywraplp.Constraint, rows: IntArray, amounts: IntArray, saving: float = 0.0) -> None:
         """Add a column of a size or of a stock, which takes so much of some parts, less than 0 of those it sells."""
-        column = self.column(count, rows.tobytes() + amounts.tobytes(), saving)
-        if column is not None:
-            for row, amount in zip(rows.tolist(), amounts.tolist(), strict=True):
-                self._row(row).SetCoefficient(column, float(amount))
-
-    def _row(self, row: int) -> pywraplp.Constraint:
         # No more of a part is taken than sold.
-        if row not in self._rows:
-            self._rows[row] = self._solver.Constraint(-self._infinity, 0.0)
-        return self._rows[row]
-
-    def duals(self) -> FloatArray:
-        prices = np.zeros(self._n_rows)
-        for row, constraint in self._rows.items():
-            prices[row] = max(0.0, constraint.dual_value())
-        return prices
+        taken = zip(rows.tolist(), map(float, amounts.tolist()), strict=True)
+        self.column(count, rows.tobytes() + amounts.tobytes(), saving, taken)
 
 
 class _Ascent(Generation[Priced]):

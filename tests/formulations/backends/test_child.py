@@ -10,7 +10,7 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Budget, Clock
 from formulations.backends.program import Outcome, Request
-from formulations.backends.solver import BackEndDiedError, ChildPool
+from formulations.backends.solver import ChildPool, _BackEndDiedError
 from formulations.topology.integer import Pack, Paper
 
 
@@ -35,8 +35,7 @@ def test_a_child_says_its_version_and_answers_until_the_outcome(module: str, pac
     pool = ChildPool(module)
     with pool.child() as child:
         assert child.wait_until_ready(clock())
-        child.ask(easy())
-        *_, outcome = child.answers(clock(), 0.0)
+        *_, outcome = child.solve(easy(), clock(), 0.0)
     assert isinstance(outcome, Outcome)
     assert outcome.is_proved
     assert pool.version.startswith(package)
@@ -50,7 +49,7 @@ def test_a_child_that_has_answered_is_lent_again_and_one_that_has_not_is_killed(
         assert child.wait_until_ready(clock())
     with pool.child() as child:
         assert child is first
-        child.ask(hard())
+        next(child.solve(hard(), clock(), 0.0))
     with pool.child() as child:
         assert child is not first
 
@@ -65,7 +64,7 @@ def test_two_solves_at_a_time_have_a_child_each() -> None:
 def test_a_back_end_that_cannot_start_is_an_error_that_says_so() -> None:
     with (
         ChildPool("missing").child() as child,
-        pytest.raises(BackEndDiedError, match="'missing' ended with exit code 1"),
+        pytest.raises(_BackEndDiedError, match="'missing' ended with exit code 1"),
     ):
         child.wait_until_ready(clock())
 
@@ -74,9 +73,8 @@ def test_a_back_end_that_cannot_start_is_an_error_that_says_so() -> None:
 def test_a_request_that_a_back_end_cannot_digest_ends_in_an_error_and_does_not_hang() -> None:
     with ChildPool("scip").child() as child:
         assert child.wait_until_ready(clock())
-        child.ask(cast(Request, "no request"))
-        with pytest.raises(BackEndDiedError, match="in a solve"):
-            list(child.answers(clock(), 0.0))
+        with pytest.raises(_BackEndDiedError, match="in a solve"):
+            list(child.solve(cast(Request, "no request"), clock(), 0.0))
 
 
 @pytest.mark.slow

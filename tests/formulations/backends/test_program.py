@@ -78,7 +78,7 @@ def test_a_model_keeps_its_optimum_and_names_differ(
     path = tmp_path / f"model{suffix}"
     solver.export(problem, path)
     result = solver.solve(problem, Budget(), 0) if problem is DRAWN else PackSolver.scip().solve(problem, Budget(), 0)
-    bound = solver.formulate(problem, solver.tables(problem)).bound_of(read(path))  # type: ignore[union-attr]
+    bound = solver.formulate(problem, solver.tables(problem)).bound_of(read(path))
     assert bound == pytest.approx(result.objective, rel=1e-6)
     assert list(tmp_path.iterdir()) == [path]
     names = solver.program(problem).column_names()

@@ -83,8 +83,8 @@ def with_random_cuts(problem: TopologyProblem, seed: int) -> tuple[Pricing, Floa
     pricing = pricing_of(problem)
     for vertex in range(len(pricing.tree.idle) - 1):
         for _ in range(int(rng.integers(3))):
-            pricing.charges.add(Row(vertex, int(rng.integers(1, 4)), int(rng.integers(1, 6))))
-    return pricing, rng.choice([0.0, 0.5, 1.0, 3.7], size=len(pricing.charges.rows))
+            pricing.add_row(Row(vertex, int(rng.integers(1, 4)), int(rng.integers(1, 6))))
+    return pricing, rng.choice([0.0, 0.5, 1.0, 3.7], size=len(pricing.rows))
 
 
 def sequential_counts(problem: TopologyProblem, pricing: Pricing) -> IntArray:
@@ -129,7 +129,7 @@ def test_pricing_finds_the_best_pattern_of_every_size(problem: TopologyProblem, 
 
     def charge(pattern: tuple[int, ...]) -> float:
         counts = counts_of_vertices(pricing.tree, pattern)
-        rows = zip(multipliers, pricing.charges.rows, strict=True)
+        rows = zip(multipliers, pricing.rows, strict=True)
         return sum(u * (row.multiplier * counts[row.vertex] // row.divisor) for u, row in rows)
 
     for r, size in enumerate(pricing.sizes.tolist()):
@@ -384,6 +384,6 @@ def test_jobs_that_do_not_fit_a_key_are_not_taken() -> None:
     assert Jobs.of(np.full(10, 40), np.zeros(10)) is not None
     assert Jobs.of(np.full(11, 40), np.zeros(11)) is None
     problem = window(FatTree(5, 10, 10), range(500), [40] * 11)
-    assert not Layers.takes(group_tree(encode(problem)), demand_of(problem))
+    assert Layers.seconds_to_fill(group_tree(encode(problem)), demand_of(problem)) == np.inf
     fewer = window(FatTree(5, 10, 10), range(500), [40] * 10)
-    assert Layers.takes(group_tree(encode(fewer)), demand_of(fewer))
+    assert Layers.seconds_to_fill(group_tree(encode(fewer)), demand_of(fewer)) < 0.1

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.brute_force import optimum
+from support.side import demand_of
 from support.windows import paper_window, windows
 
 from allocopt.arrays import FloatArray, IntArray
@@ -16,7 +17,7 @@ from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import encode, group_tree
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify
-from formulations.topology.free.pricing import Demand, Pricing
+from formulations.topology.free.pricing import Pricing
 from heuristics.topology.lns.state import Window, parts_of
 from learned.prices.insertion import bound_alone, dual_bound, imitate, insert_priced
 from learned.prices.learner import _improved
@@ -89,9 +90,7 @@ def test_the_bound_lies_above_its_tangents(problem: TopologyProblem, seed: int) 
 def test_it_is_the_bound_of_the_column_generation_at_the_same_prices(seed: int) -> None:
     problem = paper_window(seed)
     prices = np.random.default_rng(seed).exponential(1.0, n_leaves(problem))
-    encoding = encode(problem)
-    tree = group_tree(encoding)
-    pricing = Pricing(tree, Demand.of(problem, encoding, tree))
+    pricing = Pricing(group_tree(encode(problem)), demand_of(problem))
     assert bound_at(problem, prices)[0] == pytest.approx(pricing.at(prices).bound)
 
 
