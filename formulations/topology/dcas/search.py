@@ -75,7 +75,7 @@ def _count(window: Window, decoding: _Decoding, position: int, by: int, factor: 
 def _best_start(
     window: Window, decoding: _Decoding, n_left: int, n: int, factor: float, noise: float
 ) -> tuple[int, float]:
-    """Block of n nodes of the circle of the positions left whose excess, plus noise, is least; and its value."""
+    # Block of n nodes of the circle of the positions left whose excess, plus noise, is least; and its value.
     value = 0.0
     for index in range(n):
         value += _count(window, decoding, decoding.left[index], 1, factor)
@@ -127,10 +127,10 @@ def _place(window: Window, decoding: _Decoding, noise: float, most: float) -> fl
 
 
 @kernel(float64(WINDOW, record_type(_Decoding), float64, float64, int64))
-def decode(window: Window, decoding: _Decoding, noise: float, most: float, times: int) -> float:
-    """Place the jobs so many times; return the least excess, with its allocation in ``best_owners``.
+def _decode(window: Window, decoding: _Decoding, noise: float, most: float, times: int) -> float:
+    """Place the jobs so many times, with random parts of a noise in the unit of cost; return the least excess.
 
-    An excess of ``most`` is too much. Every time a random part of the noise is used, which is in the unit of cost.
+    Its allocation is in ``best_owners``; an excess of ``most`` is too much.
     """
     for _ in range(times):
         for index in range(decoding.order.size - 1, 0, -1):
@@ -169,7 +169,7 @@ class _Decoder:
                 return
             most = run.objective - prices.bound
             repeats = min(per_slice, times - done)
-            if decode(self._window, self.space, NOISE * abs(prices.bound), most, repeats) < most:
+            if _decode(self._window, self.space, NOISE * abs(prices.bound), most, repeats) < most:
                 self.offer(self.space.best_owners, run)
 
     def offer(self, owners: IntArray, run: Run) -> None:
@@ -178,7 +178,7 @@ class _Decoder:
         run.offer(Allocation.of_owners(self._problem, np.roll(jobs[owners], self._cut)))
 
 
-DCAS_KERNELS = (fill_reach, advance, decode, ascend, insertion_state)  # entries that the search calls
+DCAS_KERNELS = (fill_reach, advance, _decode, ascend, insertion_state)  # entries that the search calls
 
 
 def search_dcas(problem: TopologyProblem, run: Run) -> StopReason:
@@ -214,16 +214,14 @@ def search_dcas(problem: TopologyProblem, run: Run) -> StopReason:
         run.prove(prices.bound + limit)
         if rounds.parts_by_limit[-1][1] >= LONG_ROUND:
             decoder.improve(prices, MORE_DECODES, run)
-        limit *= growth(rounds.parts_by_limit)
+        limit *= _growth(rounds.parts_by_limit)
     return StopReason.TIME_LIMIT if run.clock.expired() else StopReason.COMPLETED
 
 
-def growth(parts_by_limit: list[tuple[float, int]]) -> float:
-    """Return the factor by which the limit had best grow after rounds of these limits, which kept so many parts.
-
-    If the work of a round is a power of its limit, all rounds together cost least, at worst, where the last is e times
-    as much work as the one before it.
-    """
+def _growth(parts_by_limit: list[tuple[float, int]]) -> float:
+    # The factor by which the limit had best grow after rounds of these limits, which kept so many parts. If the work of
+    # a round is a power of its limit, all rounds together cost least, at worst, where the last is e times as much work
+    # as the one before it.
     if len(parts_by_limit) < 2:
         return GROWTH
     (limit_before, parts_before), (limit, parts) = parts_by_limit[-2:]

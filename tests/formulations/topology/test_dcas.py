@@ -21,7 +21,7 @@ from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify, verify_result
 from formulations.topology.dcas import search
 from formulations.topology.dcas.bounds import Prices
-from formulations.topology.dcas.search import GROWTH, LEAST_GROWTH, _Decoder, decode, growth
+from formulations.topology.dcas.search import GROWTH, LEAST_GROWTH, _decode, _Decoder, _growth
 from formulations.topology.dcas.window import MOST_LEVELS, Levels, Window
 from formulations.topology.dynamic_program import DynamicProgram
 
@@ -110,18 +110,18 @@ def test_what_the_decoder_finds_is_valid_and_its_excess_is_its_cost_above_the_bo
     prices = Prices.none(window).raised(window, first, run.clock)
     decoder = _Decoder(problem, window, cut)
     decoder.improve(prices, 0, run)
-    excess = decode(window, decoder.space, 1000.0, np.inf, 30)
+    excess = _decode(window, decoder.space, 1000.0, np.inf, 30)
     decoder.offer(decoder.space.best_owners, run)
     assert run.objective < first
     assert run.objective == verify(problem, run.solution) == pytest.approx(prices.bound + excess, rel=1e-9)
 
 
 def test_limits_grow_less_where_the_work_grows_more() -> None:
-    assert growth([(1.0, 50)]) == GROWTH
-    assert growth([(1.0, 100), (2.0, 200)]) == GROWTH
-    assert growth([(1.0, 100), (2.0, 1600)]) == pytest.approx(np.exp(1 / 4), rel=0.01)
-    assert growth([(1.0, 1), (1.1, 10**9)]) == LEAST_GROWTH
-    assert growth([(1.0, 0), (1.6, 0)]) == GROWTH
+    assert _growth([(1.0, 50)]) == GROWTH
+    assert _growth([(1.0, 100), (2.0, 200)]) == GROWTH
+    assert _growth([(1.0, 100), (2.0, 1600)]) == pytest.approx(np.exp(1 / 4), rel=0.01)
+    assert _growth([(1.0, 1), (1.1, 10**9)]) == LEAST_GROWTH
+    assert _growth([(1.0, 0), (1.6, 0)]) == GROWTH
 
 
 DCAS = Strategy.DCAS
