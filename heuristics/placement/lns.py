@@ -82,11 +82,10 @@ SEARCH = record_type(Search)
 
 
 @inlined
-def _amount(w: Window, job: int, node: int, tasks: int, resource: int) -> int:
-    if w.jobs[job].is_exclusive:
-        # More than all, so that jobs that ask for nothing stay away too.
-        return int(w.free[node, resource] + 1)
-    return int(w.per_node[job, resource] + tasks * w.per_task[job, resource])
+def _copy_places(source: IntMatrix, target: IntMatrix, first: int, count: int) -> None:
+    for place in range(first, first + count):
+        target[0, place] = source[0, place]
+        target[1, place] = source[1, place]
 
 
 @helper()
@@ -97,10 +96,13 @@ def _hold(w: Window, s: Search, job: int, sign: int) -> None:
         node, tasks = s.held[0, place], s.held[1, place]
         s.users[node] += sign
         for resource in range(w.free.shape[1]):
-            amount = sign * _amount(w, job, node, tasks, resource)
-            s.room[node, resource] -= amount
+            amount = w.per_node[job, resource] + tasks * w.per_task[job, resource]
+            if asked.is_exclusive:
+                # More than all, so that jobs that ask for nothing stay away too.
+                amount = w.free[node, resource] + 1
+            s.room[node, resource] -= sign * amount
             if asked.most > 1:
-                s.wide_room[node, resource] -= amount
+                s.wide_room[node, resource] -= sign * amount
         if asked.most > 1:
             s.wide_users[node] += sign
         elif sign > 0:
@@ -124,9 +126,7 @@ def _touch(w: Window, s: Search, job: int) -> None:
     s.touched[s.numbers[TOUCHED]] = job
     s.numbers[TOUCHED] += 1
     s.old_used[job] = s.used[job]
-    for place in range(w.jobs[job].first, w.jobs[job].first + s.used[job]):
-        s.old[0, place] = s.held[0, place]
-        s.old[1, place] = s.held[1, place]
+    _copy_places(s.held, s.old, w.jobs[job].first, s.used[job])
 
 
 @helper()
@@ -311,10 +311,8 @@ def _insert_small(w: Window, s: Search, job: int) -> None:
 
 @helper()
 def _insert_queued(w: Window, s: Search, ejecting: int) -> None:
-    """Insert the queued jobs: the first so many one after the other, those then in the way by falling tasks.
-
-    Where jobs are left out, one of the first may come last: without it there may be room for several.
-    """
+    """Insert the queued jobs: the first so many one after the other, those then in the way by falling tasks."""
+    # Where jobs are left out, one of the first may come last: without it there may be room for several.
     last, is_full = -1, s.totals[TOTAL] - ejecting * w.left_out_cost >= w.left_out_cost
     for at in range(ejecting):
         if is_full and last < 0 and w.jobs[s.queue[at]].most > 1 and uniform(s.words) < POSTPONED:
@@ -340,16 +338,13 @@ def _keep_best(s: Search) -> None:
         s.totals[TOTAL] += s.costs[job]
         s.best_used[job] = s.used[job]
     s.totals[BEST] = s.totals[TOTAL]
-    for place in range(s.held.shape[1]):
-        s.best[0, place] = s.held[0, place]
-        s.best[1, place] = s.held[1, place]
+    _copy_places(s.held, s.best, 0, s.held.shape[1])
 
 
 @inlined
 def _begin_step(s: Search) -> None:
     s.numbers[STEP] += 1
-    s.numbers[TOUCHED] = 0
-    s.numbers[QUEUED] = 0
+    s.numbers[TOUCHED], s.numbers[QUEUED] = 0, 0
 
 
 @helper()
@@ -390,9 +385,7 @@ def _undo(w: Window, s: Search) -> None:
         s.used[s.touched[at]] = 0
     for at in range(s.numbers[TOUCHED]):
         job = s.touched[at]
-        for place in range(w.jobs[job].first, w.jobs[job].first + s.old_used[job]):
-            s.held[0, place] = s.old[0, place]
-            s.held[1, place] = s.old[1, place]
+        _copy_places(s.old, s.held, w.jobs[job].first, s.old_used[job])
         _settle(w, s, job, s.old_used[job])
 
 
@@ -408,11 +401,9 @@ def _begin_search(w: Window, s: Search, is_given: bool) -> bool:
         s.totals[TOTAL] += w.left_out_cost
     if is_given:
         for job in range(s.used.size):
-            for place in range(w.jobs[job].first, w.jobs[job].first + s.best_used[job]):
-                s.held[0, place] = s.best[0, place]
-                s.held[1, place] = s.best[1, place]
+            _copy_places(s.best, s.held, w.jobs[job].first, s.best_used[job])
             _settle(w, s, job, s.best_used[job])
-    if not is_given:
+    else:
         for at in range(s.wide.size):
             _insert(w, s, s.wide[at], s.wide_room, s.wide_users)
         for job in range(s.used.size):
@@ -456,25 +447,16 @@ class Lns(PlacementSolver):
     """Remove a few jobs on several nodes and insert each again where it costs least under random prices of the leaves.
 
     Temperatures fall in cycles, each of which is twice as long as the one before and begins at the best answer.
-
-    Parameters
-    ----------
-    hottest, coldest
-        Temperatures at the ends of a cycle, in hops.
-    price
-        Largest standard deviation of the price of a node, in hops.
-    most_removed
-        Jobs on several nodes that a step removes at most.
     """
 
     name: ClassVar[str] = "lns"
     capabilities: ClassVar[Capabilities] = Capabilities(
         frozenset(), frozenset({Promise.ANYTIME, Promise.BOUND}), f"{LARGEST:,} jobs x nodes"
     )
-    hottest: float = 1.0
-    coldest: float = 0.02
-    price: float = 4.0
-    most_removed: int = 4
+    hottest: float = 1.0  # first temperature of a cycle, in hops
+    coldest: float = 0.02  # last temperature of a cycle, in hops
+    price: float = 4.0  # largest standard deviation of the price of a node, in hops
+    most_removed: int = 4  # jobs on several nodes that a step removes, at most
 
     def __post_init__(self) -> None:
         if not (self.hottest >= self.coldest > 0 and self.price >= 0 and 1 <= self.most_removed <= MOST_REMOVED):
@@ -553,32 +535,16 @@ def _state_of(window: Window, alone: FloatArray, given: Placements | None, seed:
         best[:, first : first + len(places)] = np.array(places, dtype=np.int64).reshape(-1, 2).T
     wide = np.flatnonzero(most > 1)
     size = window.jobs["tasks"][wide] * np.maximum(window.jobs["least"][wide], 1)
-    leaves = len(window.tree.leaf_first) - 1
+    wide = wide[np.argsort(-size, kind="stable")]
+    n_groups = int(window.groups.max()) + 1 if levels else 1
+    lengths = n + MOST_REMOVED + MOST_LEFT_OUT, m, len(window.tree.leaf_first) - 1, n_groups, 3
+    queue, tasks_at, take, sums, numbers = (np.zeros(length, dtype=np.int64) for length in lengths)
+    used, old_used, stamp, touched = of_jobs
+    words = np.random.default_rng(seed).integers(1, 2**63, 4, dtype=np.uint64)
     return Search(
-        free.copy(),
-        in_use.copy(),
-        free.copy(),
-        in_use.copy(),
-        of_jobs[0],
-        held,
-        np.zeros(n),
-        alone,
-        np.full(m, -1),
-        np.full(n, -1),
-        of_jobs[1],
-        held.copy(),
-        of_jobs[2],
-        of_jobs[3],
-        np.zeros(n + MOST_REMOVED + MOST_LEFT_OUT, dtype=np.int64),
-        best_used,
-        best,
-        wide[np.argsort(-size, kind="stable")],
-        np.zeros(m, dtype=np.int64),
-        np.zeros(leaves, dtype=np.int64),
-        np.zeros(int(window.groups.max()) + 1 if levels else 1, dtype=np.int64),
-        np.zeros(3, dtype=np.int64),
-        np.zeros(2),
-        np.random.default_rng(seed).integers(1, 2**63, 4, dtype=np.uint64),
+        *(free.copy(), in_use.copy(), free.copy(), in_use.copy(), used, held, np.zeros(n), alone),
+        *(np.full(m, -1), np.full(n, -1), old_used, held.copy(), stamp, touched, queue, best_used, best, wide),
+        *(tasks_at, take, sums, numbers, np.zeros(2), words),
     )
 
 

@@ -83,8 +83,7 @@ class Following:
     def select(self, choice: Choice) -> int:
         """Return the slot of the next job that the scheduler starts, ``END`` after the last.
 
-        Where it starts none although nothing runs, that of the first legal job. Any decision but to start a job of the
-        window is a `UsageError`.
+        Where it starts none although nothing runs, that of the first legal job. Other decisions are a `UsageError`.
         """
         view = choice.view
         moment = time, waiting, running = view.now, len(view.queue), len(view.running)

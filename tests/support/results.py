@@ -1,8 +1,13 @@
 """What tests say of results."""
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
 import pytest
 
 from allocopt.solving.result import Result, Status, StopReason
+from formulations.backends.program import Formulation
 
 
 def assert_proved(result: Result, expected: float, relative: float = 1e-9) -> None:
@@ -11,3 +16,21 @@ def assert_proved(result: Result, expected: float, relative: float = 1e-9) -> No
     assert result.stopped_by is StopReason.PROVED
     assert result.objective == pytest.approx(expected, rel=relative, abs=1e-9)
     assert result.bound == result.objective
+
+
+def assert_points(
+    model: Formulation, solutions: Iterable[tuple[Any, float]], worth: Callable[[float], float], most: int
+) -> None:
+    """Assert that solutions are points of a program of so many nonzeros at most, at their worth, and come back."""
+    program, encoded = model.program(), 0
+    assert program.matrix.nnz <= most
+    for solution, value in solutions:
+        chosen = model.encode(solution)
+        if chosen is not None:
+            encoded += 1
+            rows = program.matrix @ np.isin(np.arange(len(program.costs)), chosen).astype(float)
+            assert (program.row_lower <= rows).all()
+            assert (rows <= program.row_upper + 1e-9).all()
+            assert worth(program.cost_of(chosen)) == pytest.approx(value, rel=1e-9, abs=1e-6)
+            assert model.decode(chosen) == solution
+    assert encoded

@@ -48,24 +48,8 @@ def _regret(groups: Groups, search: Search, moves: Moves, job: int) -> float:
 
 
 @inlined
-def _draw_near(groups: Groups, search: Search, moves: Moves, job: int, words: WordArray) -> int:
-    """Draw a job that has nodes in a group near to a leaf of this one; -1 if none is there."""
-    holdings = search.present
-    vertex = holdings.leaf[holdings.first[job] + below(words, holdings.length[job])]
-    while groups.parent[vertex] >= 0 and uniform(words) < moves.climb:
-        vertex = groups.parent[vertex]
-    while vertex >= groups.n_holders.size:
-        first = groups.first_child[vertex]
-        vertex = groups.children[first + below(words, groups.first_child[vertex + 1] - first)]
-    if groups.n_holders[vertex] == 0:
-        return -1
-    seat = groups.leaf_first[vertex] + below(words, groups.n_holders[vertex])
-    return int(groups.owner[groups.holders[seat]])
-
-
-@inlined
 def _draw_removed(groups: Groups, search: Search, moves: Moves, words: WordArray) -> int:
-    n_jobs = search.sizes.size
+    n_jobs, holdings = search.sizes.size, search.present
     wanted, count = 1 + below(words, search.removed.size), 1
     first = below(words, n_jobs)
     if uniform(words) < moves.worse:
@@ -81,7 +65,17 @@ def _draw_removed(groups: Groups, search: Search, moves: Moves, words: WordArray
             break
         job = -1
         if uniform(words) < moves.related:
-            job = _draw_near(groups, search, moves, search.removed[below(words, count)], words)
+            # One that has nodes in a group near to a leaf of a removed job, if any is there.
+            near = search.removed[below(words, count)]
+            vertex = holdings.leaf[holdings.first[near] + below(words, holdings.length[near])]
+            while groups.parent[vertex] >= 0 and uniform(words) < moves.climb:
+                vertex = groups.parent[vertex]
+            while vertex >= groups.n_holders.size:
+                at = groups.first_child[vertex]
+                vertex = groups.children[at + below(words, groups.first_child[vertex + 1] - at)]
+            if groups.n_holders[vertex] > 0:
+                seat = groups.leaf_first[vertex] + below(words, groups.n_holders[vertex])
+                job = int(groups.owner[groups.holders[seat]])
         else:
             job = below(words, n_jobs)
         is_new = job >= 0
@@ -196,11 +190,9 @@ def _end_row(row: FloatArray, last: int) -> None:
 
 @inlined
 def _multiply(product: FloatArray, reach: int, table: FloatArray, limit: int, most: int, result: FloatArray) -> int:
-    """Max-plus product of ``product[PAD ..]`` and ``table[0 .. limit]``, cut at ``most``; return its reach.
-
-    Four numbers of nodes of the table are worked on at once, k on the inside: the compiler makes vector instructions of
-    it. Before its first and behind its last entry ``product`` is minus infinity, and ``table`` is behind.
-    """
+    """Max-plus product of ``product[PAD ..]`` and ``table[0 .. limit]``, cut at ``most``; return its reach."""
+    # Four numbers of nodes of the table are worked on at once, k on the inside: the compiler makes vector instructions
+    # of it. Before its first and behind its last entry `product` is minus infinity, and `table` is behind.
     new_reach = min(reach + limit, most)
     # Indices that begin at 0 need no check for negative ones.
     p0, p1, p2, p3 = product[PAD:], product[PAD - 1 :], product[PAD - 2 :], product[PAD - 3 :]
@@ -228,10 +220,7 @@ def _set_prices(part: Open, n_open: int, factor: float) -> None:
 
 @inlined
 def _fill(part: Open, i: int, begin: int, most: int) -> None:
-    """Fill the table of an open vertex, whose children's tables have changed from ``begin`` on.
-
-    Of the top, only the products of its children are looked at.
-    """
+    """Fill the table of an open vertex, whose children's tables have changed from ``begin`` on; products of the top."""
     weight, price, first, last = part.weight[i], part.price[i], part.first[i], part.last[i] - 1
     if first > last:
         limit = min(part.idle[i], most)
@@ -456,10 +445,7 @@ def _walk(
 
 @kernel(float64(STATE, MOVES, float64, float64, int64), allocates=True)
 def search_neighbourhoods(state: State, moves: Moves, temperature: float, cooling: float, steps: int) -> float:
-    """Take some steps of the search, whose state changes in place; return the temperature after them.
-
-    ``temperature`` is that of the first step, in hops, and multiplied by ``cooling`` after every step.
-    """
+    """Take some steps, the first at a temperature in hops that ``cooling`` multiplies after each; return the last."""
     return _walk(state.groups, state.part, state.search, moves, temperature, cooling, steps, state.words)
 
 

@@ -1,6 +1,3 @@
-import subprocess
-import sys
-from multiprocessing import Pipe
 from typing import cast
 
 import pytest
@@ -75,17 +72,3 @@ def test_a_request_that_a_back_end_cannot_digest_ends_in_an_error_and_does_not_h
         assert child.wait_until_ready(clock())
         with pytest.raises(_BackEndDiedError, match="in a solve"):
             list(child.solve(cast(Request, "no request"), clock(), 0.0))
-
-
-@pytest.mark.slow
-def test_the_worker_ends_when_its_input_closes_in_the_middle_of_a_solve() -> None:
-    pipe, theirs = Pipe()
-    with theirs:
-        command = [sys.executable, "-m", "formulations.backends.worker", "scip"]
-        worker = subprocess.Popen(command, stdin=theirs.fileno(), stdout=theirs.fileno())
-    with worker:
-        assert isinstance(pipe.recv(), str)
-        pipe.send(hard())
-        assert pipe.recv() is not None
-        pipe.close()
-        assert worker.wait(timeout=600) == 0

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -37,15 +38,11 @@ def pack(problem: TopologyProblem) -> Pack:
     return Pack(problem, Blocks.of(problem))
 
 
-def paper(problem: TopologyProblem) -> Paper:
-    return Paper(problem, Blocks.of(problem))
+def paper(problem: TopologyProblem, *, cancel: bool = False) -> Paper:
+    return Paper(problem, Blocks.of(problem), cancel)
 
 
-def paper_with_cancel(problem: TopologyProblem) -> Paper:
-    return Paper(problem, Blocks.of(problem), cancel=True)
-
-
-every_formulation = pytest.mark.parametrize("formulate", [pack, paper, paper_with_cancel])
+paper_with_cancel = partial(paper, cancel=True)
 
 
 def holds(program: BinaryProgram, chosen: IntArray) -> bool:
@@ -54,7 +51,7 @@ def holds(program: BinaryProgram, chosen: IntArray) -> bool:
     return bool(((program.row_lower <= rows) & (rows <= program.row_upper)).all())
 
 
-@every_formulation
+@pytest.mark.parametrize("formulate", [pack, paper, paper_with_cancel])
 @given(problem=scas_windows)
 def test_every_scas_allocation_is_a_point_of_its_cost_that_is_decoded_up_to_equal_jobs(
     formulate: Callable[[TopologyProblem], Formulation], problem: TopologyProblem
@@ -70,6 +67,10 @@ def test_every_scas_allocation_is_a_point_of_its_cost_that_is_decoded_up_to_equa
         assert sorted(map(tuple, decoded.nodes)) == sorted(map(tuple, allocation.nodes))
         assert holds(program, chosen)
         assert program.cost_of(chosen) == pytest.approx(cost_of(problem, owners, hops), rel=1e-9, abs=1e-9)
+    # The number of nonzeros is known before the model is built.
+    if formulate is not paper_with_cancel:
+        solver = PackSolver.scip() if formulate is pack else ScipPaper()
+        assert program.matrix.nnz == solver.nonzeros(problem)
 
 
 @given(problem=windows(most_idle=4, most_jobs=2, strategy=Strategy.SCAS))
@@ -92,12 +93,6 @@ def test_the_points_of_the_paper_s_model_are_the_scas_allocations(problem: Topol
             decoded = formulation.decode(chosen)
             found.add(tuple(decoded.owners(problem).tolist()))
     assert found == scas_allocations(problem)
-
-
-@given(problem=scas_windows)
-def test_the_number_of_nonzeros_is_known_before_the_model_is_built(problem: TopologyProblem) -> None:
-    assert pack(problem).program().matrix.nnz == PackSolver.scip().nonzeros(problem)
-    assert paper(problem).program().matrix.nnz == ScipPaper().nonzeros(problem)
 
 
 def test_a_cancelled_job_gets_no_nodes_and_costs_more_than_any_allocation(caplog: pytest.LogCaptureFixture) -> None:
@@ -152,7 +147,6 @@ def test_the_pack_model_of_some_blocks_is_the_whole_model_without_the_other_colu
 
 
 PACK = {"scip": PackSolver.scip(), "highs": PackSolver.highs(), "cp-sat": PackSolver.cp_sat()}
-EVERY = PACK | {"scip-paper": ScipPaper(), "scip-paper --cancel": ScipPaper(cancel=True)}
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for child processes in /proc")
 
@@ -194,14 +188,10 @@ def test_cancelled_jobs_are_logged_and_no_incumbent(caplog: pytest.LogCaptureFix
     idle = [node for node in range(60) if node % 7 not in (2, 5)]
     problem = window(FatTree(3, 4, 5), idle, [10, 9, 8], strategy=Strategy.SCAS)
     with caplog.at_level(logging.INFO, logger="formulations"):
-        result = solved(EVERY["scip-paper --cancel"], problem)
+        result = solved(get_solver("scip-paper", {"cancel": True}), problem)
     assert "a solution cancels 1 of 3 jobs" in caplog.text
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(solved(PACK["highs"], problem).objective)
-
-
-def test_the_cancel_variables_are_an_option() -> None:
-    assert get_solver("scip-paper", {"cancel": True}) == ScipPaper(cancel=True)
 
 
 @pytest.mark.slow

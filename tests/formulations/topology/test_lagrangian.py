@@ -3,7 +3,6 @@
 import itertools
 import pathlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -33,37 +32,29 @@ from formulations.topology.lagrangian.relaxation import Bundle, Path, Relaxation
 from formulations.topology.lagrangian.solver import Lagrangian
 
 
-@dataclass(frozen=True)
-class Circle:
-    """Costs of the block of every distinct size at every position, shape ``(R, m)``, and the sizes, rising."""
-
-    costs: FloatArray
-    sizes: IntArray
-
-    @property
-    def m(self) -> int:
-        """Number of positions."""
-        return int(self.costs.shape[1])
+def circle_of(sizes: list[int], costs: FloatArray) -> Blocks:
+    """Return blocks of which there is one of each size."""
+    return Blocks(np.array(sizes), np.ones(len(sizes), dtype=np.int64), costs)
 
 
 @st.composite
-def circles(draw: st.DrawFn, most_positions: int = 12) -> Circle:
+def circles(draw: st.DrawFn, most_positions: int = 12) -> Blocks:
     """Draw a circle with up to four sizes; integer costs, so that there are ties."""
     m = draw(st.integers(1, most_positions))
     sizes = sorted(draw(st.sets(st.integers(1, m), min_size=1, max_size=4)))
     costs = draw(st.lists(st.integers(0, 40), min_size=len(sizes) * m, max_size=len(sizes) * m))
-    return Circle(np.array(costs, dtype=np.float64).reshape(len(sizes), m), np.array(sizes))
+    return circle_of(sizes, np.array(costs, dtype=np.float64).reshape(len(sizes), m))
 
 
-def prices_for(circle: Circle) -> st.SearchStrategy[FloatArray]:
+def prices_for(circle: Blocks) -> st.SearchStrategy[FloatArray]:
     """Draw integer prices of the sizes, some of them negative."""
     n = len(circle.sizes)
     return st.lists(st.integers(-10, 60), min_size=n, max_size=n).map(lambda prices: np.array(prices, dtype=np.float64))
 
 
-def distances(circle: Circle, prices: FloatArray) -> FloatArray:
+def distances(circle: Blocks, prices: FloatArray) -> FloatArray:
     """All shortest distances between positions 0 .. m of the line, by Floyd and Warshall."""
-    m = circle.m
+    m = circle.costs.shape[1]
     between = np.full((m + 1, m + 1), np.inf)
     np.fill_diagonal(between, 0.0)
     for i in range(m):
@@ -76,14 +67,14 @@ def distances(circle: Circle, prices: FloatArray) -> FloatArray:
     return between
 
 
-def packings(circle: Circle, counts: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+def packings(circle: Blocks, counts: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
     """All packings with so many blocks of each size: indices of sizes and starts, sizes in order."""
-    sizes = np.repeat(np.arange(len(counts)), counts)
-    for starts in itertools.product(range(circle.m), repeat=len(sizes)):
+    sizes, m = np.repeat(np.arange(len(counts)), counts), circle.costs.shape[1]
+    for starts in itertools.product(range(m), repeat=len(sizes)):
         same_order = all(
             a < b for (r, a), (q, b) in itertools.pairwise(zip(sizes.tolist(), starts, strict=True)) if r == q
         )
-        covered = [(i + x) % circle.m for r, i in zip(sizes, starts, strict=True) for x in range(int(circle.sizes[r]))]
+        covered = [(i + x) % m for r, i in zip(sizes, starts, strict=True) for x in range(int(circle.sizes[r]))]
         if same_order and len(set(covered)) == len(covered):
             yield sizes, np.array(starts, dtype=np.int64)
 
@@ -91,37 +82,33 @@ def packings(circle: Circle, counts: IntArray) -> Iterator[tuple[IntArray, IntAr
 NO_LIMIT = 10**9
 
 
-def priced_packings(circle: Circle, counts: Iterator[tuple[int, ...]]) -> Iterator[tuple[FloatArray, float]]:
-    """How many blocks of each size, and the cost, of all packings with these counts."""
-    for used in counts:
-        for sizes, starts in packings(circle, np.array(used)):
-            yield np.array(used), float(circle.costs[sizes, starts].sum())
-
-
 @settings(max_examples=30)
 @given(circles(most_positions=6), st.data())
-def test_the_value_is_the_least_priced_cost_of_all_packings_of_any_counts(circle: Circle, data: st.DataObject) -> None:
-    prices = data.draw(prices_for(circle))
-    counts = np.ones(len(circle.sizes), dtype=np.int64)
-    ranges = (range(circle.m // n + 1) for n in circle.sizes.tolist())
-    fitting = (used for used in itertools.product(*ranges) if np.dot(used, circle.sizes) <= circle.m)
-    least = min(cost + prices @ (counts - used) for used, cost in priced_packings(circle, fitting))
-    path = Relaxation(Blocks(circle.sizes, counts, circle.costs), Budget().start()).path(prices)
+def test_the_value_is_the_least_priced_cost_of_all_packings_of_any_counts(circle: Blocks, data: st.DataObject) -> None:
+    prices, m = data.draw(prices_for(circle)), circle.costs.shape[1]
+    ranges = (range(m // n + 1) for n in circle.sizes.tolist())
+    fitting = [np.array(used) for used in itertools.product(*ranges) if np.dot(used, circle.sizes) <= m]
+    least = min(
+        circle.costs[sizes, starts].sum() + prices @ (circle.counts - used)
+        for used in fitting
+        for sizes, starts in packings(circle, used)
+    )
+    path = Relaxation(circle, Budget().start()).path(prices)
     # The value is lowered by 1e-11 of its terms, here some hundreds.
     assert least - 1e-8 <= path.value <= least
     # It is that of the path's own blocks, which lie apart.
-    own = (circle.costs[path.sizes, path.starts] - prices[path.sizes]).sum() + prices @ counts
+    own = (circle.costs[path.sizes, path.starts] - prices[path.sizes]).sum() + prices @ circle.counts
     assert own == pytest.approx(least, abs=1e-8)
-    covered = [(i + x) % circle.m for r, i in zip(path.sizes, path.starts, strict=True) for x in range(circle.sizes[r])]
+    covered = [(i + x) % m for r, i in zip(path.sizes, path.starts, strict=True) for x in range(circle.sizes[r])]
     assert len(set(covered)) == len(covered)
 
 
-def case_values(circle: Circle, prices: FloatArray) -> FloatArray:
+def case_values(circle: Blocks, prices: FloatArray) -> FloatArray:
     """Length of the shortest path of every case, from all distances."""
-    shortest = distances(circle, prices)
-    values = [shortest[0, circle.m]]
+    shortest, m = distances(circle, prices), circle.costs.shape[1]
+    values = [shortest[0, m]]
     for k in range(1, int(circle.sizes[-1])):
-        ends = [(r, circle.m - n + k) for r, n in enumerate(circle.sizes.tolist()) if n > k]
+        ends = [(r, m - n + k) for r, n in enumerate(circle.sizes.tolist()) if n > k]
         values.append(min(shortest[k, end] + circle.costs[r, end] - prices[r] for r, end in ends))
     return np.array(values)
 
@@ -133,32 +120,31 @@ def test_on_a_long_circle_paths_that_have_met_have_the_same_value(
 ) -> None:
     monkeypatch.setattr(relaxation_module, "SLICE", slice_)
     costs = np.random.default_rng(seed).uniform(10, 20, size=(3, 400)) * np.array([[2], [3], [5]])
-    circle, prices = Circle(costs, np.array([2, 3, 5])), np.array([31.0, 46.0, 74.0])
-    relaxation = Relaxation(Blocks(circle.sizes, np.zeros(3, dtype=np.int64), costs), Budget().start())
-    assert relaxation.path(prices).value == pytest.approx(case_values(circle, prices).min(), rel=1e-10)
+    circle, prices = circle_of([2, 3, 5], costs), np.array([31.0, 46.0, 74.0])
+    relaxation = Relaxation(circle, Budget().start())
+    shortest = case_values(circle, prices).min() + prices.sum()
+    assert relaxation.path(prices).value == pytest.approx(shortest, rel=1e-10)
     assert relaxation.labels(prices) == pytest.approx(distances(circle, prices)[0], rel=1e-12)
 
 
 @given(circles(most_positions=9), st.data())
-def test_a_block_survives_where_a_path_through_it_is_short_enough(circle: Circle, data: st.DataObject) -> None:
-    prices = data.draw(prices_for(circle))
+def test_a_block_survives_where_a_path_through_it_is_short_enough(circle: Blocks, data: st.DataObject) -> None:
+    prices, m = data.draw(prices_for(circle)), circle.costs.shape[1]
     shortest, exact = distances(circle, prices), case_values(circle, prices)
     longest = exact.min() + data.draw(st.integers(0, 60)) + 0.5
-    blocks = Blocks(circle.sizes, np.zeros(len(circle.sizes), dtype=np.int64), circle.costs)
-    kept = Relaxation(blocks, Budget().start()).survivors(prices, longest, NO_LIMIT)
+    kept = Relaxation(circle, Budget().start()).survivors(prices, longest + prices.sum(), NO_LIMIT)
     expected = np.zeros(circle.costs.shape, dtype=bool)
     for k in range(len(exact)):
-        ending = np.full(circle.m + 1, np.inf)
-        ending[circle.m] = 0.0 if k == 0 else np.inf
+        ending = np.full(m + 1, np.inf)
+        ending[m] = 0.0 if k == 0 else np.inf
         for r, n in enumerate(circle.sizes.tolist()):
             if n > k > 0:
-                ending[circle.m - n + k] = circle.costs[r, circle.m - n + k] - prices[r]
+                ending[m - n + k] = circle.costs[r, m - n + k] - prices[r]
         for (r, i), cost in np.ndenumerate(circle.costs):
             n, own = int(circle.sizes[r]), cost - prices[r]
-            if k <= i <= circle.m - n:
-                after = min(shortest[i + n, end] + ending[end] for end in range(i + n, circle.m + 1))
-                expected[r, i] |= shortest[k, i] + own + after <= longest
-            elif k > 0 and i + n == circle.m + k:
+            if k <= i <= m - n:
+                expected[r, i] |= shortest[k, i] + own + (shortest[i + n] + ending).min() <= longest
+            elif k > 0 and i + n == m + k:
                 expected[r, i] |= shortest[k, i] + own <= longest
     assert kept.tolist() == np.flatnonzero(expected).tolist()
 
@@ -360,7 +346,7 @@ def test_after_enough_moves_no_block_can_be_held_and_the_others_placed_better(se
     packing, _ = improved(blocks, start, 6, 600)
     m = blocks.costs.shape[1]
     held = set(zip(packing.sizes.tolist(), (packing.starts % m).tolist(), strict=True))
-    for sizes, starts in packings(Circle(blocks.costs, blocks.sizes), blocks.counts):
+    for sizes, starts in packings(blocks, blocks.counts):
         if held & set(zip(sizes.tolist(), starts.tolist(), strict=True)):
             assert packing.cost <= blocks.costs[sizes, starts].sum() + 1e-9
 
@@ -395,22 +381,11 @@ def test_the_excesses_of_a_packing_add_up_to_what_it_is_longer_than_the_shortest
     assert blocks.sizes[order[-1]] == 1 or across == 0.0
 
 
-SCAS = Strategy.SCAS
-
-
-SOLVER = Lagrangian()
-"""One for all tests, so that they share its child process."""
-
-
-RELATIVE = 1e-6
-"""Distance of an objective from the expected one that counts as none."""
-
-
 LARGE = pathlib.Path(__file__).parents[3] / "instances"
 
 
-def solved(problem: TopologyProblem, budget: Budget = Budget(), seed: int = 0) -> Result:  # noqa: B008 (immutable)
-    result = SOLVER.solve(problem, budget, seed)
+def solved(problem: TopologyProblem) -> Result:
+    result = Lagrangian().solve(problem.with_strategy(Strategy.SCAS), Budget(), 0)
     verify_result(problem, result)
     return result
 
@@ -426,8 +401,7 @@ def random_window(seed: int, idle: int, load: float, largest: int, topology: Fat
     sizes: list[int] = []
     while sum(sizes) < wanted:
         sizes.append(min(int(rng.integers(2, largest)), wanted - sum(sizes)))
-    idle_nodes: IntArray = np.array(sorted(nodes)[:idle])
-    return window(topology, idle_nodes, sizes, strategy=SCAS)
+    return window(topology, sorted(nodes)[:idle], sizes, strategy=Strategy.SCAS)
 
 
 @pytest.mark.slow
@@ -444,12 +418,11 @@ def test_a_large_window_has_a_near_packing_before_any_program(
 
 @pytest.mark.slow
 def test_l1_is_proved_optimal() -> None:
-    assert_proved(solved(read_problems(LARGE / "L1.json.gz")[0].with_strategy(SCAS)), 2246918.0529387025, RELATIVE)
+    assert_proved(solved(read_problems(LARGE / "L1.json.gz")[0]), 2246918.0529387025, 1e-6)
 
 
 @pytest.mark.slow
 def test_l2_comes_near_its_bound_in_one_round(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solver_module, "ROUNDS", 1)
     monkeypatch.setattr(solver_module, "LARGEST_NONZEROS", -1)
-    result = solved(read_problems(LARGE / "L2.json.gz")[0].with_strategy(SCAS))
-    assert result.gap < 0.003
+    assert solved(read_problems(LARGE / "L2.json.gz")[0]).gap < 0.003

@@ -154,11 +154,15 @@ def test_costs_kept_by_the_walk_are_those_of_a_full_count(
     assert walk.totals[1] <= walk.totals[0]
 
 
-def test_costs_do_not_drift_in_a_long_walk() -> None:
+def test_costs_do_not_drift_in_long_walks() -> None:
     problem = paper_window(1)
     walk = walked(problem, Schedule(5.0, 0.25, 20_000, 3))
     assert walk.accepted_costs == pytest.approx(costs_at(problem, walk.accepted), rel=1e-12)
     assert walk.totals[1] == pytest.approx(costs_at(problem, walk.best).sum(), rel=1e-12)
+    swapping = _Swapping.at(problem, Allocation.sequential(problem), 1)
+    _anneal_by_swaps(swapping, 200_000, 1.0, 1.0)
+    saved = problem.objective(Allocation.sequential(problem)) - problem.objective(swapping.allocation(problem))
+    assert swapping.saving[0] * encode(problem).scale == pytest.approx(saved, rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -242,27 +246,10 @@ def test_every_single_swap_saves_what_its_allocation_saves(
     assert len(list(costs_along_swaps(problem, temperature, 15, seed))) == 16
 
 
-def test_costs_do_not_drift_in_a_long_walk_by_swaps() -> None:
-    problem = paper_window(1)
-    swapping = _Swapping.at(problem, Allocation.sequential(problem), 1)
-    _anneal_by_swaps(swapping, 200_000, 1.0, 1.0)
-    saved = problem.objective(Allocation.sequential(problem)) - problem.objective(swapping.allocation(problem))
-    assert swapping.saving[0] * encode(problem).scale == pytest.approx(saved, rel=1e-9)
-
-
 @given(problem=windows(most_idle=12, most_jobs=4), iterations=st.integers(1, 200), seed=st.integers(0, 2**40))
-def test_the_answer_is_never_worse_than_greedy_or_the_warm_start(
-    problem: TopologyProblem, iterations: int, seed: int
-) -> None:
+def test_the_answer_is_never_worse_than_greedy(problem: TopologyProblem, iterations: int, seed: int) -> None:
     greedy = solve(problem, "free", "greedy").objective
-    warm = Allocation.sequential(problem)
-    cold_started = solve(problem, "free", Annealing(), None, seed, iterations=iterations).objective
-    warm_started = solve(problem, "free", Annealing(), None, seed, iterations=iterations, warm_start=warm).objective
-    assert cold_started is not None
-    assert warm_started is not None
-    assert greedy is not None
-    assert cold_started <= greedy
-    assert warm_started <= problem.objective(warm)
+    assert solve(problem, "free", Annealing(), None, seed, iterations=iterations).objective <= greedy
 
 
 def test_without_a_table_of_counts_the_papers_move_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
