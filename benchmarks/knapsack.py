@@ -10,7 +10,7 @@ import allocopt
 from allocopt.problems.knapsack.generate import synthetic_knapsack
 from allocopt.problems.knapsack.packing import Gains
 from allocopt.report.words import Cell, aligned_table
-from formulations.knapsack.dynamic import Items, add_counted_jobs
+from formulations.knapsack import Items, add_counted_jobs
 from papers.pages import page_parser, write_page
 
 NODES, WINDOW = 4360, 50

@@ -38,11 +38,8 @@ from formulations.backends.solver import BackEndSolver
 ROUNDING = 1e-12  # what sums of values can lose by rounding, relative to what is summed, and more than that
 
 
-def assignment_bound(pairs: Pairs) -> float:
-    """Upper bound with several guests on a host: hosts as many times as they take guests, each guest as if alone.
-
-    See `allocopt.problems.coallocation.pairs.Pairs.bound` for why it holds.
-    """
+def _assignment_bound(pairs: Pairs) -> float:
+    """Upper bound with several guests on a host: as many copies of it, each guest as if alone (see `Pairs.bound`)."""
     worth = np.repeat(np.maximum(0.0, pairs.best()), pairs.problem.max_guests, axis=0)
     return float(worth[linear_sum_assignment(worth, maximize=True)].sum())
 
@@ -242,7 +239,7 @@ class IntegerCoallocation(BackEndSolver[CoallocationProblem, Pairs], Coallocatio
         # With one guest a host both meet, and no program is built.
         if not run.clock.expired():
             run.offer(_best_assignment(pairs))
-            run.prove(assignment_bound(pairs))
+            run.prove(_assignment_bound(pairs))
         if not run.is_proved():
             self.begin(problem, run, pairs.bound(), pairs.greedy(run.clock.expired))
         return run.solution

@@ -24,7 +24,7 @@ _LARGEST_SEED = 2**31 - 1
 def solve_program(request: Request, report: Report) -> Outcome:
     """Solve a program whose matrix holds integers; see `formulations.backends`."""
     program = request.program
-    scale, costs = integer_costs(program)
+    scale, costs = _integer_costs(program)
     model = cp_model.CpModel()
     literals = [model.new_bool_var("") for _ in program.costs]
     for lower, upper, columns, values in program.rows():
@@ -69,11 +69,8 @@ def solve_program(request: Request, report: Report) -> Outcome:
     return Outcome(chosen, bound, status == cp_model.OPTIMAL)
 
 
-def integer_costs(program: BinaryProgram) -> tuple[float, IntArray]:
-    """Return a scale, a power of two, and the costs times it, rounded down.
-
-    They are as precise as `ROUNDING` asks, or as fits 64 bits.
-    """
+def _integer_costs(program: BinaryProgram) -> tuple[float, IntArray]:
+    """Return a power of two and the costs times it, rounded down, as precise as `ROUNDING` asks, or as fits 64 bits."""
     largest, total = float(np.abs(program.costs).max()), float(np.abs(program.costs).sum())
     fitting = min(LARGEST_COEFFICIENT / max(largest, 1e-300), LARGEST_SUM / max(total, 1e-300))
     # The cheapest way to meet each equality row, and how many columns that takes.

@@ -84,11 +84,7 @@ class BinaryProgram:
         return float(self.costs[chosen].sum())
 
     def priced(self, row_prices: FloatArray) -> tuple[float, FloatArray]:
-        """Return the bound of any row prices by weak duality, and the reduced costs of the columns.
-
-        Prices of the wrong sign count as zero. A column of positive reduced cost raises the bound by that, at least,
-        when it is chosen.
-        """
+        """Return the bound of row prices by weak duality, and by how much each column raises it when it is chosen."""
         prices = np.where(np.isinf(self.row_lower), np.minimum(row_prices, 0.0), row_prices)
         prices = np.where(np.isinf(self.row_upper), np.maximum(prices, 0.0), prices)
         side = np.where(prices > 0, self.row_lower, self.row_upper)
@@ -211,10 +207,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Progress):
-    """The end of a solve: the best solution and the best bound, None where there is none.
-
-    What is proved is that the solution is optimal; without a solution, that there is none.
-    """
+    """The end of a solve; what is proved is that the best solution is optimal, or that there is none."""
 
     is_proved: bool
 

@@ -68,10 +68,7 @@ class _Child:
         return not self._busy and self._owner == os.getpid() and self._process.poll() is None
 
     def wait_until_ready(self, clock: Clock) -> bool:
-        """Wait until the back end has said its version; return whether it is before the time is up.
-
-        Raises `_BackEndDiedError` if it cannot start.
-        """
+        """Wait for the version; return whether it comes in time. Raises `_BackEndDiedError` if the child has ended."""
         with suppress(Empty):
             self.version = self.version or cast(str, self._answer(clock, 0.0))
         return self.version is not None
@@ -110,7 +107,7 @@ class _Child:
         raise _BackEndDiedError(f"the process that runs the back end {self._module!r} {ended} {doing}")
 
 
-class ChildPool:
+class _ChildPool:
     """Children that run a module of `formulations.backends`, kept alive between solves and ended with the pool."""
 
     def __init__(self, module: str) -> None:
@@ -146,14 +143,14 @@ class ChildPool:
 
 
 # This process's children of a back end, whichever solver asks: starting one takes half a second.
-pool_of = cache(ChildPool)
+pool_of = cache(_ChildPool)
 
 
 LOGGER = logging.getLogger(__name__)
 
+# The margin: a constant and a share of the limit, up to a largest. A back end is asked to stop by itself so many
+# seconds before the end of the limit, and killed so many after it.
 MARGIN_S, MARGIN_SHARE, LARGEST_MARGIN_S = 0.01, 0.01, 0.5
-"""The margin: a constant and a share of the limit, up to a largest. A back end is asked to stop by itself so many
-seconds before the end of the limit, and killed so many after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +258,8 @@ class BackEndSolver(SearchSolver[P, Any], Generic[P, T]):
     @property
     def version(self) -> str:
         """Version of the package that brings the back end; that of the solver in it too, once it has run."""
-        known = pool_of(self.back_end.module).version
-        return known or f"{self.back_end.title} {importlib.metadata.version(self.back_end.package)}"
+        back_end = self.back_end
+        return pool_of(back_end.module).version or f"{back_end.title} {importlib.metadata.version(back_end.package)}"
 
     def is_available(self) -> bool:
         return find_spec(self.back_end.package) is not None

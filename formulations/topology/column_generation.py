@@ -28,10 +28,7 @@ Answered = TypeVar("Answered", bound=Answer)
 
 
 class RestrictedMaster(ABC, Generic[Answered]):
-    """A master problem, solved by GLOP from the last basis on, that picks so many columns of each kind of job.
-
-    Its rows, of which there are ``n_rows`` as far as is known, are made when they are asked for.
-    """
+    """A master problem in GLOP, solved from the last basis on, that picks so many columns of each kind of job."""
 
     def __init__(self, counts: IntArray, n_rows: int) -> None:
         # Kernels of this solver are compiled ahead where OR-Tools is not installed.

@@ -51,10 +51,7 @@ def first_positions(problem: TopologyProblem, allocation: Allocation) -> IntArra
 
 @dataclass(frozen=True, slots=True)
 class Pack(Formulation):
-    """The Pack model of a SCAS problem.
-
-    Of its blocks, numbered ``r * m + i``, it may choose from those that are ``kept``, rising; None for all.
-    """
+    """The Pack model of a SCAS problem, of all blocks, or of those that are ``kept``."""
 
     problem: TopologyProblem
     blocks: Blocks

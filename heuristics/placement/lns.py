@@ -378,17 +378,6 @@ def _queue_some(w: Window, s: Search, most_removed: int) -> None:
                 break
 
 
-@helper()
-def _undo(w: Window, s: Search) -> None:
-    for at in range(s.numbers[TOUCHED]):
-        _hold(w, s, s.touched[at], -1)
-        s.used[s.touched[at]] = 0
-    for at in range(s.numbers[TOUCHED]):
-        job = s.touched[at]
-        _copy_places(s.old, s.held, w.jobs[job].first, s.old_used[job])
-        _settle(w, s, job, s.old_used[job])
-
-
 @kernel(boolean(WINDOW, SEARCH, boolean))
 def _begin_search(w: Window, s: Search, is_given: bool) -> bool:
     """Place the jobs as ``best`` says, or all from the largest to the smallest; return True."""
@@ -435,7 +424,13 @@ def _search_placements(
         _insert_queued(w, s, ejecting)
         worse = s.totals[TOTAL] - before
         if worse > 0 and uniform(s.words) >= math.exp(-worse / temperature):
-            _undo(w, s)
+            for at in range(s.numbers[TOUCHED]):
+                _hold(w, s, s.touched[at], -1)
+                s.used[s.touched[at]] = 0
+            for at in range(s.numbers[TOUCHED]):
+                job = s.touched[at]
+                _copy_places(s.old, s.held, w.jobs[job].first, s.old_used[job])
+                _settle(w, s, job, s.old_used[job])
         elif s.totals[TOTAL] < s.totals[BEST] - 1e-9 * abs(s.totals[BEST]):
             _keep_best(s)
         temperature *= factor

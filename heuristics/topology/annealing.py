@@ -41,10 +41,7 @@ DRAWS = 6  # how often a move is drawn at most until none cross: two of three do
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A geometric cooling schedule, in units that do not depend on the cost of a hop.
-
-    Raises `UsageError` if a value is out of range.
-    """
+    """A geometric cooling schedule, whatever a hop costs; a value out of range is a `UsageError`."""
 
     hottest: float  # temperature at the first step, as a multiple of the cost of one hop
     coldest: float  # the same at the last step; positive, and not above the hottest
@@ -157,10 +154,7 @@ def draw_below(limit: int, rng: np.random.Generator) -> int:
 def remove_jobs(
     window: Encoding, walk: Walk, most: int, jobs: IntArray, idle: IntArray, rng: np.random.Generator
 ) -> tuple[int, int]:
-    """Remove 1 .. most random jobs from the working state; return how many, and how many positions are then idle.
-
-    The jobs stand at the front of ``jobs`` then, the largest first, and the positions in ``idle``.
-    """
+    """Remove 1 .. most random jobs, the largest first in ``jobs``; return how many, and how many ``idle`` positions."""
     count = 1 + draw_below(most, rng)
     # The first steps of a shuffle: as many jobs as are removed, none twice.
     for i in range(count):
@@ -348,10 +342,7 @@ def _hand_over(swapping: _Swapping, a: int, b: int, group: int, k: int) -> None:
 
 @kernel(void(record_type(_Swapping), int64, float64, float64))
 def _anneal_by_swaps(swapping: _Swapping, steps: int, hottest: float, coldest: float) -> None:
-    """Take some steps of the walk on counts, which changes in place; O(levels) each on a window of any size.
-
-    The temperature falls from the hottest, in hops, to the coldest behind the last step.
-    """
+    """Take some steps of the walk on counts, in place, while the temperature, in hops, falls to the coldest."""
     # Nodes of one job change places with as many of another job, or with idle ones. A job of n nodes that gives up k
     # nodes of group u and gets k of group v, of which it has A_u and A_v, saves `2 k w (A_v - A_u + k) / n` hops more,
     # w being the hops between the groups' level and the next.

@@ -12,7 +12,7 @@ from allocopt.problems.coallocation.problem import Coallocation, CoallocationPro
 from allocopt.solving.solve import solve
 from formulations.backends import cp_sat, highs, scip
 from formulations.backends.program import Request
-from formulations.coallocation import CoallocationModel, IntegerCoallocation, assignment_bound
+from formulations.coallocation import CoallocationModel, IntegerCoallocation, _assignment_bound
 
 BACK_ENDS = {"cp-sat": cp_sat, "highs": highs, "scip": scip}
 
@@ -44,7 +44,7 @@ def test_the_assignment_is_the_best_of_all_solutions(problem: CoallocationProble
 @given(problem=coallocations(several=True))
 def test_bounds_of_guests_that_are_alone_hold_for_several(problem: CoallocationProblem) -> None:
     pairs, best = Pairs.of(problem), best_value(problem)
-    assert best - 1e-9 <= assignment_bound(pairs) <= pairs.bound() + 1e-9
+    assert best - 1e-9 <= _assignment_bound(pairs) <= pairs.bound() + 1e-9
 
 
 @given(problem=coallocations(several=True))

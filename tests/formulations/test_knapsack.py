@@ -17,9 +17,8 @@ from allocopt.problems.knapsack.packing import Gains
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.verify import verify_result
-from formulations.knapsack import dynamic
-from formulations.knapsack.dynamic import LARGEST_TABLE, KnapsackDynamicProgram
-from formulations.knapsack.integer import IntegerKnapsack, KnapsackModel
+from formulations import knapsack as module
+from formulations.knapsack import LARGEST_TABLE, IntegerKnapsack, KnapsackDynamicProgram, _KnapsackModel
 
 SOLVERS = {
     "dp": KnapsackDynamicProgram(),
@@ -70,7 +69,7 @@ def test_more_jobs_than_a_word_has_bits_are_traced_back(reward: str) -> None:
 def test_cut_off_between_two_jobs_its_bound_still_holds(
     reward: str, looks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dynamic, "SLICE", 1)
+    monkeypatch.setattr(module, "SLICE", 1)
     problem = knapsack([5, 4, 3, 6, 2, 7], 13, reward, [9, 1, 8, 2, 7, 3], [5, 9, 2, 8, 3, 9], [6, 4, 9, 7, 1, 8])
     result = solved(problem, budget=LooksBudget(looks=looks))
     best = best_value(problem)
@@ -108,10 +107,10 @@ def test_what_it_does_not_take_it_says(name: str, problem: KnapsackProblem, said
 @given(problem=knapsacks(most_jobs=6, resources=2, slots=True))
 def test_the_program_holds_every_selection_at_its_worth(problem: KnapsackProblem) -> None:
     gains = Gains.of(problem)
-    model = KnapsackModel(gains)
+    model = _KnapsackModel(gains)
     if not model.is_empty():
         every = [(Selection(one, slots_of(problem, one)), value_of(problem, one)) for one in selections(problem)]
-        assert_points(model, every, lambda cost: gains.constant - cost, KnapsackModel.most_nonzeros(gains))
+        assert_points(model, every, lambda cost: gains.constant - cost, _KnapsackModel.most_nonzeros(gains))
 
 
 def slots_of(problem: KnapsackProblem, chosen: tuple[int, ...]) -> tuple[int, ...]:

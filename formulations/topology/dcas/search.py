@@ -128,10 +128,7 @@ def _place(window: Window, decoding: _Decoding, noise: float, most: float) -> fl
 
 @kernel(float64(WINDOW, record_type(_Decoding), float64, float64, int64))
 def _decode(window: Window, decoding: _Decoding, noise: float, most: float, times: int) -> float:
-    """Place the jobs so many times, with random parts of a noise in the unit of cost; return the least excess.
-
-    Its allocation is in ``best_owners``; an excess of ``most`` is too much.
-    """
+    """Place the jobs so many times; return the least excess, below ``most``, with its allocation in ``best_owners``."""
     for _ in range(times):
         for index in range(decoding.order.size - 1, 0, -1):
             other = int(lehmer_uniform(decoding.random) * (index + 1))

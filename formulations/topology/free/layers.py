@@ -141,10 +141,7 @@ class Layers(NamedTuple):
 
     @classmethod
     def of(cls, tree: GroupTree, demand: Demand, charge: FloatArray, pod_order: Order) -> "Layers":
-        """Bring leaves and jobs into order, the largest first of jobs and of the leaves in a pod, and fill the tables.
-
-        ``charge`` is that of `PricedPatterns`.
-        """
+        """Bring jobs and leaves into order, the largest first of jobs and of leaves in a pod, and fill the tables."""
         sizes, classes, largest = demand.sizes, demand.classes, demand.largest
         order = np.lexsort((demand.of_job, -sizes))
         jobs = Jobs.of(sizes[order], demand.of_job[order])
@@ -195,11 +192,7 @@ def _value_of(leaves: _Leaves, kinds: JobClasses, leaf: int, kind: int, in_pod: 
 
 @kernel(void(LAYERS))
 def _fill_completions(layers: Layers) -> None:
-    """Fill ``layers.completion``: the most that each job alone can still gain from every leaf on, in hops.
-
-    It goes by class, leaf, nodes in earlier pods and nodes in all earlier leaves, and is minus infinity where the job
-    cannot be completed.
-    """
+    """Fill ``layers.completion``: the most that each job alone can still gain from every leaf on, in hops."""
     leaves, kinds, completion = layers.leaves, layers.kinds, layers.completion
     n_leaves = leaves.idle.size
     for r in range(kinds.sizes.size):
@@ -247,22 +240,6 @@ def _list_options(layers: Layers, work: _Work, leaf: int, slack: float) -> None:
 
 
 @inlined
-def _set_fields(leaves: _Leaves, jobs: Jobs, work: _Work, leaf: int) -> None:
-    # A job that is complete is the same wherever its nodes are, unless it has still to pay for the pod.
-    is_free = leaves.pod_income[leaves.pod[leaf]] == 0.0
-    for job in range(jobs.sizes.size):
-        placed = work.placed[job] + work.option[job, work.chosen[job]]
-        moved = leaves.ends_pod[leaf] or (is_free and placed == jobs.sizes[job])
-        field = ((placed if moved else work.before[job]) << jobs.bits[job]) | placed
-        # Equal jobs may change places: their fields are kept falling, so that states that differ in nothing else meet.
-        i = job
-        while i > 0 and jobs.kind[i - 1] == jobs.kind[job] and work.field[i - 1] < field:
-            work.field[i], work.owner[i] = work.field[i - 1], work.owner[i - 1]
-            i -= 1
-        work.field[i], work.owner[i] = field, job
-
-
-@inlined
 def _slot_of(states: _States, mask: int, oldest: int, low: np.uint64, high: np.uint64) -> np.int64:
     """Slot of a key among the states from ``oldest`` on, or the empty slot where it belongs."""
     # Open addressing. States of older layers need not be deleted: their numbers tell that their slots are empty.
@@ -277,10 +254,23 @@ def _slot_of(states: _States, mask: int, oldest: int, low: np.uint64, high: np.u
 
 @inlined
 def _keep_state(
-    jobs: Jobs, states: _States, work: _Work, parent: int, mask: int, oldest: int, end: int, slack: float, met: int
+    layers: Layers, states: _States, work: _Work, leaf: int, parent: int, mask: int, oldest: int, end: int, met: int
 ) -> int:
-    """Record the state with the fields of ``work``, unless it is there with no less slack; return the new end."""
+    """Record the state that is chosen, unless it is there with no less slack; return the new end."""
+    leaves, jobs, slack = layers.leaves, layers.jobs, work.slack[layers.jobs.sizes.size]
     n_jobs, low, high = jobs.sizes.size, np.uint64(0), np.uint64(0)
+    # A job that is complete is the same wherever its nodes are, unless it has still to pay for the pod.
+    is_free = leaves.pod_income[leaves.pod[leaf]] == 0.0
+    for job in range(n_jobs):
+        placed = work.placed[job] + work.option[job, work.chosen[job]]
+        moved = leaves.ends_pod[leaf] or (is_free and placed == jobs.sizes[job])
+        mine = ((placed if moved else work.before[job]) << jobs.bits[job]) | placed
+        # Equal jobs may change places: their fields are kept falling, so that states that differ in nothing else meet.
+        i = job
+        while i > 0 and jobs.kind[i - 1] == jobs.kind[job] and work.field[i - 1] < mine:
+            work.field[i], work.owner[i] = work.field[i - 1], work.owner[i - 1]
+            i -= 1
+        work.field[i], work.owner[i] = mine, job
     for job in range(n_jobs):
         field = np.uint64(work.field[job]) << np.uint64(jobs.shift[job])
         if jobs.word[job] == 0:
@@ -393,8 +383,8 @@ def _expand_states(
                 for known in range(oldest, end):
                     slot = _slot_of(states, mask, oldest, states.keys[known, 0], states.keys[known, 1])
                     states.table[slot] = known + 1
-            _set_fields(leaves, jobs, work, leaf)
-            end = _keep_state(jobs, states, work, state, mask, oldest, end, slack, met)
+            work.slack[n_jobs] = slack
+            end = _keep_state(layers, states, work, leaf, state, mask, oldest, end, met)
     return last, end, mask
 
 
@@ -450,10 +440,7 @@ class Outcome:
 
 
 class LayeredSearch:
-    """Searches all allocations whose regret is less than a given slack; after ``most_states`` it gives up.
-
-    ``widest`` are the idle nodes of the largest leaf.
-    """
+    """Searches all allocations whose regret is less than a given slack; after ``most_states`` it gives up."""
 
     def __init__(self, n_jobs: int, widest: int, most_states: int) -> None:
         self._states = _States(
@@ -473,10 +460,7 @@ class LayeredSearch:
         self.most_states = most_states
 
     def run(self, layers: Layers, slack: float, may_go_on: Callable[[], bool], limit: int, tried: int) -> Outcome:
-        """Look for the allocation of least regret, which is no more than ``slack`` hops, in ``limit`` states at most.
-
-        ``may_go_on`` is asked before every slice of so many choices that are tried.
-        """
+        """Look for the allocation of least regret, no more than ``slack`` hops, in ``limit`` states at most."""
         # A new table costs nothing where it is not touched.
         states = self._states = self._states._replace(table=np.zeros(len(self._states.table), dtype=np.int32))
         states.keys[0] = 0

@@ -29,10 +29,7 @@ from formulations.topology.column_generation import Answer
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demand:
-    """The jobs of a window and, where their fragmentation has a weight, the nodes that are left over as the last one.
-
-    They come in classes of equal size and equal rules; ``of_job`` is the class of every job, shape ``(J,)``.
-    """
+    """The jobs of a window, and where fragmentation has a weight the leftover as the last one, in classes of equals."""
 
     classes: JobClasses
     of_job: IntArray
@@ -50,10 +47,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """A row ``sum_j f(a_j) <= f(c)`` of a group, ``f(a) = floor(multiplier a / divisor)``.
-
-    Both are 1 for the capacity of the group itself.
-    """
+    """A row ``sum_j f(a_j) <= f(c)`` of a group, ``f(a) = floor(multiplier a / divisor)``; by default its capacity."""
 
     vertex: int
     multiplier: int = 1
@@ -71,16 +65,13 @@ def _best_patterns(
     tree: GroupTree,
     state: InsertionState,  # all nodes idle
     classes: JobClasses,
-    charge: FloatArray,
+    charge: FloatArray,  # for k nodes of vertex v at first[v] + k, in hops; the top is free
     first: IntArray,
     counts: IntArray,  # nodes of each vertex in the best pattern of each class, shape (R, V)
     savings: FloatArray,  # what these patterns save in hops, shape (R,)
     values: FloatArray,  # and the same less charges; minus infinity where there is no pattern
 ) -> None:
-    """Find for every class the pattern with the largest saving less charges, the job having the tree for itself.
-
-    What k nodes of vertex v cost is ``charge[first[v] + k]``, in hops; the top is free.
-    """
+    """Find for every class the pattern with the largest saving less charges, the job having the tree for itself."""
     top, n_leaves = tree.idle.size - 1, tree.leaf_first.size - 1
     for r in range(classes.sizes.size):
         size = classes.sizes[r]
@@ -151,10 +142,7 @@ class PricedPatterns(Answer):
 
 
 class Pricing:
-    """Finds the best pattern of every class of jobs, the job having all idle nodes for itself.
-
-    To begin with, the rows are the capacities of the leaves.
-    """
+    """Finds the best pattern of every class, the job having all idle nodes; rows are at first capacities of leaves."""
 
     def __init__(self, tree: GroupTree, demand: Demand) -> None:
         self.tree, self.demand, self.sizes = tree, demand, demand.classes.sizes
@@ -213,11 +201,7 @@ class Pricing:
     def most_violated(
         self, counts: IntArray, picked: FloatArray, largest_multiplier: int
     ) -> tuple[FloatArray, IntArray]:
-        """Find the cut of every group that patterns violate most.
-
-        Patterns have ``counts`` nodes of each vertex, shape ``(P, V)``, and are ``picked`` so often. Returns by how
-        much the cut is violated, 0 at the top, shape ``(V,)``, and its multiplier and divisor, shape ``(V, 2)``.
-        """
+        """Return by how much patterns, picked so often, violate a cut of every group most, and its q and d."""
         violation, cuts = np.empty(counts.shape[1]), np.empty((counts.shape[1], 2), dtype=np.int64)
         _most_violated(self.tree, counts, picked, self.demand.largest, largest_multiplier, violation, cuts)
         return violation, cuts

@@ -120,9 +120,8 @@ class _Master(RestrictedMaster[PricedPatterns]):
 class _ColumnGeneration(Generation[PricedPatterns]):
     """The bound of FREE: generates columns, and cuts after them, as long as it may.
 
-    A pattern says how many nodes a job takes of every group. The master problem picks one pattern for every job so that
-    no leaf gives more nodes than it has; jobs of equal size and equal rules share their patterns. Cuts are added to it
-    as further rows; all rows together charge a job for its nodes (`formulations.topology.free.pricing`). At any charges
+    The master problem picks one pattern for every job, how many nodes it takes of every group, so that no leaf gives
+    more nodes than it has; equal jobs share their patterns, cuts are further rows. At any charges for nodes
 
         sum_r e_r max_p (saving_r(p) - charge(p)) + largest income from charges
 
@@ -189,11 +188,9 @@ class Closing:
     """
 
     def __init__(self, problem: TopologyProblem, run: Run, steps: int | None) -> None:
-        self._problem, self._run = problem, run
+        self._problem, self._run, encoding = problem, run, encode(problem)
         self._steps: float = math.inf if steps is None else steps
-        encoding = encode(problem)
-        self._tree = group_tree(encoding)
-        self._scale = encoding.scale
+        self._tree, self._scale = group_tree(encoding), encoding.scale
         self._hops = constant_hops(problem, encoding)
         self._tolerance = TOLERANCE * max(1.0, abs(self._hops))
         self._demand = Demand(*job_classes(problem, encoding, self._tree, leftover_is_job=True))
@@ -237,10 +234,7 @@ class Closing:
         return distance if distance > self._tolerance else 0.0
 
     def close(self, most_states: int) -> bool:
-        """Search the leaves within growing shares of the distance, and record what is found and proved.
-
-        Gives up after ``most_states``; returns whether the incumbent is proved optimal.
-        """
+        """Search the leaves within growing shares of the distance, in so many states; return whether all is proved."""
         distance, demand, best = self.distance(), self._demand, self._generation.best
         if distance == 0.0:
             return self._settle()
@@ -268,10 +262,7 @@ class Closing:
         return self._settle()
 
     def _race(self, search: LayeredSearch, orders: list[Layers], slack: float) -> tuple[Outcome, Layers]:
-        """Search in several orders of the pods within growing numbers of states, until one is done.
-
-        Return the outcome with the fewest states, and its order; else that which leaves the least.
-        """
+        """Search in several orders in growing numbers of states; return the best outcome that is done, else of all."""
         limit = min(FIRST_STATES, search.most_states)
         while True:
             outcomes = []
@@ -350,12 +341,10 @@ class ExactFree(TopologySolver):
         return (*EXACT_KERNELS, *search.kernels(problem))
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        search = partial(improve, SEARCHES, problem, run, budget)
-        bounding_s = Closing.seconds_to_set_up(problem)
+        search, bounding_s = partial(improve, SEARCHES, problem, run, budget), Closing.seconds_to_set_up(problem)
         leaves_time = (1.0 - SEARCH_SHARE) * run.clock.remaining() >= bounding_s
         search(seed, *((SEARCH_SHARE, STEPS) if leaves_time else ALL_THAT_IS_LEFT))
-        allocation = Allocation.trivial(problem) if run.solution is None else None
-        if allocation is not None:
+        if run.solution is None and (allocation := Allocation.trivial(problem)) is not None:
             run.offer(allocation)
         if run.infeasible or run.interrupted or run.clock.remaining() < bounding_s:
             return StopReason.TIME_LIMIT

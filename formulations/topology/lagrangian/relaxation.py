@@ -157,10 +157,7 @@ def _solve_cases(
 
 @kernel(int64(CIRCLE, float64[::1], int64, float64[::1], int64[:, ::1]))
 def _trace_path(circle: _Circle, prices: FloatArray, k: int, labels: FloatArray, path: IntArray) -> int:
-    """Write size and first position of the blocks of the shortest path of case k, the last first; return how many.
-
-    ``labels`` are the distances from position k.
-    """
+    """Write size and first position of the blocks of the shortest path of case k, the last first; return how many."""
     costs, sizes = circle.costs, circle.sizes
     m = costs.shape[1]
     n_blocks = 0
@@ -302,10 +299,7 @@ class Relaxation:
         return labels
 
     def survivors(self, prices: FloatArray, most: float, limit: int) -> IntArray | None:
-        """Find the blocks ``r * m + i``, rising, that a packing no dearer than ``most`` can use.
-
-        None where their columns of the Pack model have more nonzeros than ``limit``.
-        """
+        """Find the blocks that a packing no dearer than ``most`` can use; None if they have too many nonzeros."""
         # Every such packing is a path of some case with the right counts; of a case, the shortest path through a block
         # has the length to it, plus its own, plus the length from it.
         blocks, m = self.blocks, self.blocks.costs.shape[1]

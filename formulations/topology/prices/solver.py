@@ -84,10 +84,7 @@ class _Master(RestrictedMaster[Priced]):
 
 
 class _Ascent(Generation[Priced]):
-    """Column generation at one level of merging, from some prices on.
-
-    An allocation, as the job of every idle position, or -1, gives the master problem a solution.
-    """
+    """Column generation at one level of merging, from some prices and from the job of every idle position on."""
 
     equal_relative = 1e-8
 
@@ -186,7 +183,7 @@ class _Bounding:
         orders = Rounding(self._problem, self._encoding, pricing, priced, np.random.default_rng(seed))
         most = self._budget.iterations or (ORDERS if self._budget.seconds is None else MOST_ITERATIONS)
         most = most if self._insertion_work() <= LARGEST_INSERTION else 0
-        orders.proceed(min(RANDOM_ORDERS, most), self._run, self._has_time)
+        orders.proceed(min(RANDOM_ORDERS, most), self._run, self._remaining)
         self._set_deadline(BOUND_SHARE)
         self._charge()
         # Groups stay apart, level by level, as long as there are few prices to find.
@@ -199,7 +196,7 @@ class _Bounding:
             priced = self._climb(finer, finer.inherited(pricing, priced.prices))
             pricing = finer
         self._set_deadline(ORDERS_SHARE)
-        orders.proceed(most, self._run, self._has_time)
+        orders.proceed(most, self._run, self._remaining)
 
     def _charge(self) -> None:
         """Record the bound of charges per node and of cuts, where `exact` takes the window."""
@@ -232,13 +229,9 @@ class _Bounding:
         self._deadline = self._run.clock.elapsed() + share * self._run.clock.remaining()
 
     def _remaining(self) -> float:
-        clock = self._run.clock
-        return min(clock.remaining(), self._deadline - clock.elapsed())
+        return min(self._run.clock.remaining(), self._deadline - self._run.clock.elapsed())
 
     def _may_go_on(self) -> bool:
         """Spend a step, and say whether steps and time are left."""
         self._steps -= 1
-        return self._steps >= 0 and self._has_time()
-
-    def _has_time(self) -> bool:
-        return self._remaining() > 0.0
+        return self._steps >= 0 and self._remaining() > 0.0

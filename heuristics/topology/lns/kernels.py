@@ -88,26 +88,9 @@ def _draw_removed(groups: Groups, search: Search, moves: Moves, words: WordArray
 
 
 @inlined
-def _see(groups: Groups, leaf: int, step: int) -> None:
-    """Note for a leaf and all groups above it that jobs are removed there in this step."""
-    child, vertex = -1, leaf
-    while True:
-        known = groups.seen[vertex] == step
-        if not known:
-            groups.seen[vertex] = step
-            groups.freed[vertex] = -1
-        if child >= 0:
-            groups.next_freed[child] = groups.freed[vertex]
-            groups.freed[vertex] = child
-        if known or groups.parent[vertex] < 0:
-            break
-        child, vertex = vertex, groups.parent[vertex]
-
-
-@inlined
 def _remove_jobs(groups: Groups, search: Search, leftover: float, count: int) -> float:
     """Take the drawn jobs out, and return what they saved less what the idle nodes then save more."""
-    saved, holdings = 0.0, search.present
+    saved, holdings, step = 0.0, search.present, search.counters[STEPS]
     for i in range(count):
         job = search.removed[i]
         saved += holdings.saving[job]
@@ -120,7 +103,17 @@ def _remove_jobs(groups: Groups, search: Search, leftover: float, count: int) ->
                     vertex = groups.parent[vertex]
                 saved -= leftover * squares
             give_back_entry(groups, holdings, entry)
-            _see(groups, leaf, search.counters[STEPS])
+            # The leaf and all groups above it are seen, where jobs are removed in this step.
+            child, vertex = -1, leaf
+            while True:
+                known = groups.seen[vertex] == step
+                if not known:
+                    groups.seen[vertex], groups.freed[vertex] = step, -1
+                if child >= 0:
+                    groups.next_freed[child], groups.freed[vertex] = groups.freed[vertex], child
+                if known or groups.parent[vertex] < 0:
+                    break
+                child, vertex = vertex, groups.parent[vertex]
     return saved
 
 
@@ -134,39 +127,32 @@ def _open_vertex(groups: Groups, part: Open, search: Search, vertex: int) -> Non
 
 
 @inlined
-def _open_children(groups: Groups, part: Open, search: Search, moves: Moves, vertex: int, words: WordArray) -> None:
-    """Open the children of an open vertex: all that have idle nodes if they are few, else the freed and some others."""
-    step, first, awake = search.counters[STEPS], groups.first_child[vertex], groups.awake[vertex]
-    if awake <= moves.few:
-        for at in range(first, first + awake):
-            _open_vertex(groups, part, search, groups.children[at])
-        return
-    if groups.seen[vertex] == step:
-        child = groups.freed[vertex]
-        while child >= 0:
-            _open_vertex(groups, part, search, child)
-            child = groups.next_freed[child]
-    for _ in range(moves.others):
-        child = groups.children[first + below(words, awake)]
-        if groups.seen[child] != step:
-            groups.seen[child] = step
-            groups.freed[child] = -1
-            _open_vertex(groups, part, search, child)
-
-
-@inlined
 def _open_part(groups: Groups, part: Open, search: Search, moves: Moves, words: WordArray) -> None:
-    search.counters[N_OPEN] = 0
+    search.counters[N_OPEN], step = 0, search.counters[STEPS]
     _open_vertex(groups, part, search, groups.parent.size - 1)
     i = 0
     while i < search.counters[N_OPEN]:
         vertex = part.vertex[i]
         part.first[i] = search.counters[N_OPEN]
-        if vertex >= groups.n_holders.size:
-            _open_children(groups, part, search, moves, vertex, words)
-            part.charge[i] = moves.inner_price * bell(words)
-        else:
+        if vertex < groups.n_holders.size:
             part.charge[i] = moves.price * bell(words) + moves.guidance * groups.worth[vertex]
+        else:
+            # All children that have idle nodes are opened if they are few, else the freed and some others.
+            first, awake = groups.first_child[vertex], groups.awake[vertex]
+            if awake <= moves.few:
+                for at in range(first, first + awake):
+                    _open_vertex(groups, part, search, groups.children[at])
+            elif groups.seen[vertex] == step:
+                child = groups.freed[vertex]
+                while child >= 0:
+                    _open_vertex(groups, part, search, child)
+                    child = groups.next_freed[child]
+            for _ in range(moves.others if awake > moves.few else 0):
+                child = groups.children[first + below(words, awake)]
+                if groups.seen[child] != step:
+                    groups.seen[child], groups.freed[child] = step, -1
+                    _open_vertex(groups, part, search, child)
+            part.charge[i] = moves.inner_price * bell(words)
         part.last[i] = search.counters[N_OPEN]
         i += 1
     for i in range(search.counters[N_OPEN] - 1, -1, -1):

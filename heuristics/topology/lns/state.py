@@ -37,10 +37,7 @@ class Holdings(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """The tree of groups with what is idle in them, and who holds nodes of each leaf.
-
-    Vertices are numbered as in `GroupTree`: leaves first, the top last.
-    """
+    """The groups, numbered as in `GroupTree`, with what is idle in them, and who holds nodes of each leaf."""
 
     parent: IntArray  # parent of each vertex, -1 for the top, shape (V,)
     weight: FloatArray  # what the squared count of a job in a vertex saves, shape (V,); 0 at the top

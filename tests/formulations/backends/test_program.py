@@ -21,7 +21,7 @@ from allocopt.problems.knapsack.generate import synthetic_knapsack
 from allocopt.solving.budget import Budget
 from formulations.backends.program import BinaryProgram
 from formulations.backends.solver import BackEndSolver
-from formulations.knapsack.integer import IntegerKnapsack
+from formulations.knapsack import IntegerKnapsack
 from formulations.topology.integer import PackSolver, ScipPaper
 
 

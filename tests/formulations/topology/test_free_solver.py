@@ -151,12 +151,8 @@ def test_cut_off_anywhere_bound_and_verdict_are_valid(problem: TopologyProblem, 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_rules_on_windows_of_the_paper_are_kept_to_proof(seed: int) -> None:
-    problem = paper_window(seed)
-    rules = [
-        Placement(within="pod"),
-        Placement(prefer=Preference("leaf", 3000.0)),
-        Placement(not_in=(Groups(2, (0, 3)),)),
-    ]
+    problem, forbidden = paper_window(seed), Groups(2, (0, 3))
+    rules = [Placement(within="pod"), Placement(prefer=Preference("leaf", 3000.0)), Placement(not_in=(forbidden,))]
     jobs = [Job(job.id, job.nodes, rules[index % 3]) for index, job in enumerate(problem.jobs)]
     result = solved(replace(problem, jobs=tuple(jobs)), Budget(30.0))
     assert result.status in (Status.OPTIMAL, Status.INFEASIBLE)

@@ -225,13 +225,9 @@ def test_it_can_stop_anywhere(problem: TopologyProblem, data: st.DataObject, rou
 
 @pytest.mark.slow
 def test_finer_classes_prove_as_much_and_sometimes_more() -> None:
-    improved = 0
-    for seed in (1, 2, 4):
-        bounds = [bound_of(paper_window(seed), level) for level in (2, 1, 0)]
-        assert bounds[2] <= bounds[1] * (1 + 1e-7)
-        assert bounds[1] <= bounds[0] * (1 + 1e-7)
-        improved += bounds[2] < bounds[0] * (1 - 1e-6)
-    assert improved >= 1
+    bounds = np.array([[bound_of(paper_window(seed), level) for level in (0, 1, 2)] for seed in (1, 2, 4)])
+    assert (bounds[:, :-1] <= bounds[:, 1:] * (1 + 1e-7)).all()
+    assert (bounds[:, 0] < bounds[:, 2] * (1 - 1e-6)).any()
 
 
 @pytest.mark.parametrize("sizes", [[3, 3, 5, 2, 2], [5, 5, 5], [4, 4, 4, 4, 1], [1] * 6, [8, 7, 6, 3]])

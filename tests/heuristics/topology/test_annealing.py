@@ -139,6 +139,15 @@ def test_the_kernel_moves_as_often_to_each_state_as_its_obvious_twin(sizes: list
         assert abs(count - twin[state]) <= 5 * np.sqrt(count + twin[state])
 
 
+def assert_costs_are_kept(problem: TopologyProblem, walk: Walk, relative: float) -> None:
+    kept = [walk.working_costs, walk.accepted_costs, walk.totals]
+    counted = [costs_at(problem, owners) for owners in (walk.working, walk.accepted, walk.best)]
+    expected = [*counted[:2], [counted[1].sum(), counted[2].sum()]]
+    for one, other in zip(kept, expected, strict=True):
+        assert one == pytest.approx(other, rel=relative, abs=1e-9)
+    assert walk.totals[1] <= walk.totals[0]
+
+
 @pytest.mark.parametrize(
     ("strategy", "restores"), [(Strategy.DCAS, True), (Strategy.FREE, True), (Strategy.FREE, False)]
 )
@@ -147,18 +156,12 @@ def test_costs_kept_by_the_walk_are_those_of_a_full_count(
     strategy: Strategy, restores: bool, problem: TopologyProblem, steps: int
 ) -> None:
     walk = walked(problem.with_strategy(strategy), Schedule(5.0, 0.25, steps, 3), restores=restores)
-    assert walk.working_costs == pytest.approx(costs_at(problem, walk.working), rel=1e-9, abs=1e-9)
-    assert walk.accepted_costs == pytest.approx(costs_at(problem, walk.accepted), rel=1e-9, abs=1e-9)
-    assert walk.totals[0] == pytest.approx(costs_at(problem, walk.accepted).sum(), rel=1e-9, abs=1e-9)
-    assert walk.totals[1] == pytest.approx(costs_at(problem, walk.best).sum(), rel=1e-9, abs=1e-9)
-    assert walk.totals[1] <= walk.totals[0]
+    assert_costs_are_kept(problem, walk, 1e-9)
 
 
 def test_costs_do_not_drift_in_long_walks() -> None:
     problem = paper_window(1)
-    walk = walked(problem, Schedule(5.0, 0.25, 20_000, 3))
-    assert walk.accepted_costs == pytest.approx(costs_at(problem, walk.accepted), rel=1e-12)
-    assert walk.totals[1] == pytest.approx(costs_at(problem, walk.best).sum(), rel=1e-12)
+    assert_costs_are_kept(problem, walked(problem, Schedule(5.0, 0.25, 20_000, 3)), 1e-12)
     swapping = _Swapping.at(problem, Allocation.sequential(problem), 1)
     _anneal_by_swaps(swapping, 200_000, 1.0, 1.0)
     saved = problem.objective(Allocation.sequential(problem)) - problem.objective(swapping.allocation(problem))
@@ -197,16 +200,17 @@ def test_at_no_temperature_only_what_is_not_worse_is_accepted(along: Callable[..
     assert costs[-1] < costs[0]
 
 
+LONELY = window(FatTree(2, 2, 3), [0, 1, 2, 3, 6, 7, 9], [3], hop_cost=1.0)
+BLOCK_COSTS = hop_costs(LONELY.topology, 1.0, [LONELY.idle_nodes[(start + np.arange(3)) % 7] for start in range(7)])
+"""A single job: a move puts it on any of the circular blocks, each as likely."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
 def test_at_a_constant_temperature_states_are_visited_as_boltzmann_says(temperature: float) -> None:
-    # A single job: a move puts it on any of the m circular blocks, each as likely, so that Metropolis' rule makes
-    # the share of each block proportional to exp(-cost / temperature).
-    problem = window(FatTree(2, 2, 3), [0, 1, 2, 3, 6, 7, 9], [3], hop_cost=1.0)
-    m, steps = len(problem.idle_nodes), 15_000
-    visits = Counter(round(cost, 9) for cost in islice(costs_along(problem, temperature, steps, 7), 1, None))
-    blocks = [problem.idle_nodes[(start + np.arange(3)) % m] for start in range(m)]
-    costs = hop_costs(problem.topology, problem.hop_cost, blocks).round(9)
+    # Metropolis' rule makes the share of each block proportional to exp(-cost / temperature).
+    steps, costs = 15_000, BLOCK_COSTS.round(9)
+    visits = Counter(round(cost, 9) for cost in islice(costs_along(LONELY, temperature, steps, 7), 1, None))
     weights = np.exp(-costs / temperature)
     assert len(set(costs)) >= 3
     for cost in set(costs):
@@ -219,19 +223,15 @@ def test_at_a_constant_temperature_states_are_visited_as_boltzmann_says(temperat
 def test_the_temperature_falls_geometrically_and_a_worse_state_is_accepted_by_metropolis_rule(
     step: int, temperature: float
 ) -> None:
-    problem = window(FatTree(2, 2, 3), [0, 1, 2, 3, 6, 7, 9], [3], hop_cost=1.0)
-    m, draws = len(problem.idle_nodes), 4000
-    rules = Rules.of(problem, Schedule(4.0, 0.25, 100, 1), restores=True)
-    rng, kernel_window = np.random.default_rng(11), encode(problem)
-    worse = 0
+    rules = Rules.of(LONELY, Schedule(4.0, 0.25, 100, 1), restores=True)
+    rng, kernel_window, draws, worse = np.random.default_rng(11), encode(LONELY), 4000, 0
     for _ in range(draws):
-        walk = Walk.at(problem, Allocation.sequential(problem))
+        walk = Walk.at(LONELY, Allocation.sequential(LONELY))
         before = float(walk.totals[0])
         anneal_anywhere(kernel_window, walk, rules, 0, step, step + 1, rng)
         worse += float(walk.totals[0]) > before
-    blocks = [problem.idle_nodes[(start + np.arange(3)) % m] for start in range(m)]
-    rises = hop_costs(problem.topology, problem.hop_cost, blocks) - before
-    expected = np.exp(-rises[rises > 0] / temperature).sum() / m
+    rises = BLOCK_COSTS - before
+    expected = np.exp(-rises[rises > 0] / temperature).sum() / len(rises)
     assert worse / draws == pytest.approx(expected, abs=0.025)
 
 

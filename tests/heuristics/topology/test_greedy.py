@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 from support.brute_force import single_job_costs
 from support.clocks import LooksBudget
 from support.side import ruled_optimum, ruled_windows
-from support.windows import paper_window, window, windows
+from support.windows import paper_window, windows
 
-from allocopt.cluster.topology import FatTree
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, Status, StopReason
@@ -31,13 +30,6 @@ def test_a_job_that_is_alone_is_placed_and_proved_optimal(problem: TopologyProbl
     best = single_job_costs(problem, problem.jobs[0].nodes)[1].min()
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(best, rel=1e-9, abs=1e-9)
-
-
-def test_the_largest_job_chooses_first() -> None:
-    # Either job alone would take the full leaf 4-7.
-    problem = window(FatTree(1, 3, 4), [0, 1, 4, 5, 6, 7, 8], [3, 4])
-    nodes = [chosen.tolist() for chosen in solved(problem).solution.nodes]
-    assert nodes == [[0, 1, 8], [4, 5, 6, 7]]
 
 
 @pytest.mark.parametrize("looks", range(7))

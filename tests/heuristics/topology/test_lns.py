@@ -287,32 +287,24 @@ def test_every_cycle_ends_at_the_coldest_temperature_and_the_last_one_with_the_s
 
 
 def test_cycles_that_find_nothing_better_are_counted() -> None:
-    cooling = _Cooling(1.0, 0.1, 1, 1)
-    idle = []
+    cooling, idle = _Cooling(1.0, 0.1, 1, 1), []
     for best in (1.0, 2.0, 2.0, 2.0, 3.0):
         cooling.took(cooling.cycle, 0.1, cooling.cycle, best)
         idle.append(cooling.idle_cycles)
     assert idle == [0, 0, 1, 2, 0]
 
 
-def test_without_a_time_limit_the_steps_are_those_asked_for_in_slices_of_a_fixed_length() -> None:
-    pace = _Pace(Budget().start(), 25, 10, 0.0)
+def test_steps_come_in_slices_of_a_fixed_length_without_a_time_limit_and_else_are_foretold() -> None:
+    pace, taken = _Pace(Budget().start(), 25, 10, 0.0), []
     assert pace.first_slice() == 0
-    taken = []
     while (left := pace.left()) > 0:
         taken.append(pace.slice(left))
         pace.took(taken[-1])
     assert taken == [10, 10, 5]
-
-
-def test_with_a_time_limit_steps_are_foretold_by_those_that_are_done() -> None:
     pace = _Pace(Budget(3600.0).start(), 2**62, 10, 0.0)
     pace.took(pace.first_slice())
     assert 0 < pace.left() <= 3600 / 1e-7
     assert 0 < pace.slice(pace.left()) < pace.left()
-
-
-def test_no_step_is_left_when_only_the_time_to_end_is() -> None:
+    # Only the time to end is left.
     pace = _Pace(Budget(5.0).start(), 100, 10, 6.0)
-    assert pace.first_slice() == 0
-    assert pace.left() == 0
+    assert pace.first_slice() == pace.left() == 0

@@ -73,17 +73,11 @@ def test_the_ring_kept_step_by_step_is_that_of_the_state_whether_moves_are_taken
     assert ring.idle[0] == len(left)
 
 
-def windows_of(left: Sequence[int], size: int, barrier: int) -> list[list[int]]:
-    """All windows of ``size`` positions of the circular sequence of those left over, without the barrier."""
-    starts = range(len(left))
-    windows = [[left[(start + k) % len(left)] for k in range(size)] for start in starts]
-    return [window for window in windows if barrier not in window]
-
-
 def least_cost(problem: TopologyProblem, left: Sequence[int], size: int, barrier: int) -> float:
-    """Cost of the cheapest window."""
+    """Cost of the cheapest window of the circular sequence of those left over, without the barrier."""
     hops = hop_matrix(problem)
-    return min(pairwise_cost(problem, hops, window) for window in windows_of(left, size, barrier))
+    every = [[left[(start + k) % len(left)] for k in range(size)] for start in range(len(left))]
+    return min(pairwise_cost(problem, hops, one) for one in every if barrier not in one)
 
 
 @given(problem=dcas_windows, data=st.data())
