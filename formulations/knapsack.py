@@ -47,7 +47,7 @@ LARGEST_FLOAT_UNITS = 100_000  # up to which a unit too much is more than the to
 
 
 @kernel(void(float64[:, ::1], uint64[:, :, ::1], int64[::1], float64[::1], int64, int64))
-def add_counted_jobs(
+def _add_counted_jobs(
     best: FloatArray,  # largest sum of gains of k jobs of c units together, shape (K + 1, C + 1); -inf for none
     taken: BitArray,  # decisions, shape (words, K + 1, C + 1)
     sizes: IntArray,
@@ -105,7 +105,7 @@ def _trace(taken: BitArray, sizes: IntArray, n_jobs: int, k: int, c: int, select
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Items:
+class _Items:
     """The jobs that may be selected, by rising size, in units of their greatest common divisor."""
 
     jobs: IntArray  # their indices in the problem
@@ -115,7 +115,7 @@ class Items:
     words: int  # that hold the decisions of a state
 
     @classmethod
-    def of(cls, gains: Gains) -> "Items":
+    def of(cls, gains: Gains) -> "_Items":
         """Return the items of a problem with one resource."""
         problem, fitting = gains.problem, gains.problem.fitting
         if gains.shared is None:
@@ -148,7 +148,7 @@ class KnapsackDynamicProgram(KnapsackSolver):
         if too_many is not None:
             return too_many
         gains = Gains.of(problem)
-        items = Items.of(gains)
+        items = _Items.of(gains)
         rows = 1 if gains.shared is None else problem.most_jobs(items.jobs) + 1
         entries = rows * (items.capacity + 1) * (1 + items.words)
         if entries > LARGEST_TABLE:
@@ -156,14 +156,14 @@ class KnapsackDynamicProgram(KnapsackSolver):
         return None
 
     def kernels(self, problem: KnapsackProblem) -> Iterable[Callable[..., Any]]:
-        return (_add_jobs, add_counted_jobs, _trace)
+        return (_add_jobs, _add_counted_jobs, _trace)
 
     def search(self, problem: KnapsackProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         gains = Gains.of(problem)
         self.begin(problem, run, gains.bound(), gains.greedy())
         if run.is_proved():
             return StopReason.PROVED
-        items = Items.of(gains)
+        items = _Items.of(gains)
         n_jobs, n_states, most = len(items.jobs), items.capacity + 1, 0
         best = np.zeros(n_states)
         if gains.shared is not None:
@@ -177,7 +177,7 @@ class KnapsackDynamicProgram(KnapsackSolver):
         entered = 0
         if gains.shared is None or most > 0:
             taken = np.zeros((items.words, most + 1, n_states), dtype=np.uint64)
-            add = _add_jobs if gains.shared is None else add_counted_jobs
+            add = _add_jobs if gains.shared is None else _add_counted_jobs
             step = max(1, SLICE // best.size)
             while entered < n_jobs and not run.clock.expired():
                 last = min(n_jobs, entered + step)

@@ -14,7 +14,6 @@ from allocopt.arrays import IntArray
 from formulations.backends.program import BinaryProgram, Outcome, Progress, Report, Request
 
 VERSION = f"OR-Tools {importlib.metadata.version('ortools')}"
-
 ROUNDING = 1e-9  # rounding that is aimed at, all costs of a solution together, relative to the least they can be
 LARGEST_COEFFICIENT = 2.0**50
 LARGEST_SUM = 2.0**61

@@ -30,10 +30,9 @@ from allocopt.files.writing import write_bytes
 TERMS_PER_LINE = 8  # in an LP file, whose lines must stay short
 
 Numbers = IntArray | FloatArray
-Term = tuple[IntArray, Numbers | float]
-"""Columns, and their values or one value that stands for all of them."""
+Term = tuple[IntArray, Numbers | float]  # columns, and their values or one value that stands for all of them
+# A stem and axes: names ``stem_a_b_..`` of every combination of their values, the last axis running fastest.
 Names = tuple[str, *tuple[IntArray, ...]]
-"""A stem and axes: names ``stem_a_b_..`` of every combination of their values, the last axis running fastest."""
 
 
 class _Row(NamedTuple):

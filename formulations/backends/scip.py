@@ -12,7 +12,6 @@ from allocopt.arrays import IntArray
 from formulations.backends.program import Outcome, Progress, Report, Request
 
 VERSION = f"PySCIPOpt {importlib.metadata.version('pyscipopt')} (SCIP {Model().version()})"
-
 _LARGEST_SEED = 2**31 - 1
 _EVENTS = (PY_SCIP_EVENTTYPE.BESTSOLFOUND, PY_SCIP_EVENTTYPE.LPSOLVED)
 

@@ -202,8 +202,7 @@ HIGHS = BackEnd("highs", "scipy", "SciPy")
 CP_SAT = BackEnd("cp_sat", "ortools", "OR-Tools")
 
 P = TypeVar("P", bound=Problem)
-T = TypeVar("T")
-"""Tables that are made of a problem before it is formulated."""
+T = TypeVar("T")  # tables that are made of a problem before it is formulated
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ TOTAL, BEST = range(2)
 TOUCHED, QUEUED, STEP = range(3)
 
 
-class Search(NamedTuple):
+class _Search(NamedTuple):
     """A state of the search."""
 
     room: IntMatrix  # what is left beside all jobs, shape ``(m, R)``
@@ -78,7 +78,7 @@ class Search(NamedTuple):
     words: WordArray
 
 
-SEARCH = record_type(Search)
+SEARCH = record_type(_Search)
 
 
 @inlined
@@ -89,7 +89,7 @@ def _copy_places(source: IntMatrix, target: IntMatrix, first: int, count: int) -
 
 
 @helper()
-def _hold(w: Window, s: Search, job: int, sign: int) -> None:
+def _hold(w: Window, s: _Search, job: int, sign: int) -> None:
     """Take what a job holds (sign 1), or give it back (sign -1)."""
     asked = w.jobs[job]
     for place in range(asked.first, asked.first + s.used[job]):
@@ -118,7 +118,7 @@ def _hold(w: Window, s: Search, job: int, sign: int) -> None:
 
 
 @inlined
-def _touch(w: Window, s: Search, job: int) -> None:
+def _touch(w: Window, s: _Search, job: int) -> None:
     """Note what a job has before a step changes it."""
     if s.stamp[job] == s.numbers[STEP]:
         return
@@ -130,7 +130,7 @@ def _touch(w: Window, s: Search, job: int) -> None:
 
 
 @helper()
-def _cost(w: Window, s: Search, job: int, used: int) -> float:
+def _cost(w: Window, s: _Search, job: int, used: int) -> float:
     """Cost of a job on the nodes that stand in its places; none leaves it out."""
     if used == 0:
         return w.left_out_cost
@@ -147,7 +147,7 @@ def _cost(w: Window, s: Search, job: int, used: int) -> float:
 
 
 @helper()
-def _settle(w: Window, s: Search, job: int, used: int) -> None:
+def _settle(w: Window, s: _Search, job: int, used: int) -> None:
     """Let a job hold the nodes that stand in its places."""
     s.used[job] = used
     _hold(w, s, job, 1)
@@ -157,7 +157,7 @@ def _settle(w: Window, s: Search, job: int, used: int) -> None:
 
 
 @helper()
-def _remove(w: Window, s: Search, job: int) -> None:
+def _remove(w: Window, s: _Search, job: int) -> None:
     """Remove a job and queue it."""
     _touch(w, s, job)
     _hold(w, s, job, -1)
@@ -167,7 +167,7 @@ def _remove(w: Window, s: Search, job: int) -> None:
 
 
 @inlined
-def _fit(w: Window, s: Search, job: int, node: int, tasks: int) -> float:
+def _fit(w: Window, s: _Search, job: int, node: int, tasks: int) -> float:
     """Return how badly a job fills what is left of a node: its free rest relative to the job; random by a third."""
     needed = w.per_node[job, 0] + tasks * w.per_task[job, 0]
     rest = float(s.room[node, 0] - needed) / (1.0 + needed)
@@ -177,7 +177,7 @@ def _fit(w: Window, s: Search, job: int, node: int, tasks: int) -> float:
 
 
 @helper()
-def _limit_groups(w: Window, s: Search, job: int) -> None:
+def _limit_groups(w: Window, s: _Search, job: int) -> None:
     """Leave room only in those groups with most of it of which a job may span several."""
     for level in range(w.groups.shape[0]):
         most = w.most_groups[job, level]
@@ -199,7 +199,7 @@ def _limit_groups(w: Window, s: Search, job: int) -> None:
 
 
 @helper()
-def _pick(w: Window, s: Search, job: int, size: int, share: int) -> int:
+def _pick(w: Window, s: _Search, job: int, size: int, share: int) -> int:
     """Choose so many nodes as each leaf gives, of those with room for a share of the tasks; return how many."""
     tree, first, used, left = w.tree, w.jobs[job].first, 0, w.jobs[job].tasks
     for leaf in range(tree.leaf_first.size - 1):
@@ -223,7 +223,7 @@ def _pick(w: Window, s: Search, job: int, size: int, share: int) -> int:
 
 
 @helper()
-def _pick_roomiest(w: Window, s: Search, job: int) -> int:
+def _pick_roomiest(w: Window, s: _Search, job: int) -> int:
     """Choose the nodes with most room, of which each takes what it can; return how many, 0 if they are too few."""
     asked, used, left = w.jobs[job], 0, w.jobs[job].tasks
     while used < asked.most and (left > 0 or used < asked.least):
@@ -243,7 +243,7 @@ def _pick_roomiest(w: Window, s: Search, job: int) -> int:
 
 
 @helper()
-def _find(w: Window, s: Search, job: int, room: IntMatrix, users: IntArray) -> int:
+def _find(w: Window, s: _Search, job: int, room: IntMatrix, users: IntArray) -> int:
     """Write the cheapest nodes with room for a job under the prices of the leaves; return how many, 0 for none."""
     asked, least_cost, size_found, mask_found, group_found, share_found = w.jobs[job], np.inf, 0, 0, 0, 0
     for mask in range(asked.first_mask, asked.first_mask + asked.n_masks):
@@ -279,7 +279,7 @@ def _find(w: Window, s: Search, job: int, room: IntMatrix, users: IntArray) -> i
 
 
 @helper()
-def _insert(w: Window, s: Search, job: int, room: IntMatrix, users: IntArray) -> None:
+def _insert(w: Window, s: _Search, job: int, room: IntMatrix, users: IntArray) -> None:
     """Insert a job at the least hop cost where a table has room; jobs on one node in its way are removed and queued."""
     _touch(w, s, job)
     used, first = _find(w, s, job, room, users), w.jobs[job].first
@@ -293,24 +293,7 @@ def _insert(w: Window, s: Search, job: int, room: IntMatrix, users: IntArray) ->
 
 
 @helper()
-def _insert_small(w: Window, s: Search, job: int) -> None:
-    """Insert a job on one node into that of those with room which it fills best."""
-    _touch(w, s, job)
-    asked, best, least = w.jobs[job], -1, np.inf
-    for mask in range(asked.first_mask, asked.first_mask + asked.n_masks):
-        for node in range(s.users.size):
-            if w.masks[mask, node] and tasks_in(w, s.room, s.users, job, node) >= asked.tasks:
-                rest = _fit(w, s, job, node, asked.tasks)
-                if rest < least:
-                    best, least = node, rest
-    if best >= 0:
-        s.held[0, asked.first] = best
-        s.held[1, asked.first] = asked.tasks
-    _settle(w, s, job, int(best >= 0))
-
-
-@helper()
-def _insert_queued(w: Window, s: Search, ejecting: int) -> None:
+def _insert_queued(w: Window, s: _Search, ejecting: int) -> None:
     """Insert the queued jobs: the first so many one after the other, those then in the way by falling tasks."""
     # Where jobs are left out, one of the first may come last: without it there may be room for several.
     last, is_full = -1, s.totals[TOTAL] - ejecting * w.left_out_cost >= w.left_out_cost
@@ -326,13 +309,24 @@ def _insert_queued(w: Window, s: Search, ejecting: int) -> None:
                 largest = other
         job, s.queue[largest] = s.queue[largest], s.queue[at]
         s.queue[at] = job
-        _insert_small(w, s, job)
+        # A job on one node goes to that of those with room which it fills best.
+        _touch(w, s, job)
+        asked, best, least = w.jobs[job], -1, np.inf
+        for mask in range(asked.first_mask, asked.first_mask + asked.n_masks):
+            for node in range(s.users.size):
+                if w.masks[mask, node] and tasks_in(w, s.room, s.users, job, node) >= asked.tasks:
+                    rest = _fit(w, s, job, node, asked.tasks)
+                    if rest < least:
+                        best, least = node, rest
+        if best >= 0:
+            s.held[0, asked.first], s.held[1, asked.first] = best, asked.tasks
+        _settle(w, s, job, int(best >= 0))
     if last >= 0:
         _insert(w, s, last, s.room, s.users)
 
 
 @helper()
-def _keep_best(s: Search) -> None:
+def _keep_best(s: _Search) -> None:
     s.totals[TOTAL] = 0.0
     for job in range(s.used.size):
         s.totals[TOTAL] += s.costs[job]
@@ -342,13 +336,13 @@ def _keep_best(s: Search) -> None:
 
 
 @inlined
-def _begin_step(s: Search) -> None:
+def _begin_step(s: _Search) -> None:
     s.numbers[STEP] += 1
     s.numbers[TOUCHED], s.numbers[QUEUED] = 0, 0
 
 
 @helper()
-def _queue_some(w: Window, s: Search, most_removed: int) -> None:
+def _queue_some(w: Window, s: _Search, most_removed: int) -> None:
     """Remove some jobs on several nodes, most of them near each other, and queue them, and jobs that are left out."""
     anchor, some_left_out = below(s.words, s.users.size), s.totals[TOTAL] >= w.left_out_cost
     for number in range((1 + below(s.words, most_removed)) if s.wide.size > 0 else 0):
@@ -379,7 +373,7 @@ def _queue_some(w: Window, s: Search, most_removed: int) -> None:
 
 
 @kernel(boolean(WINDOW, SEARCH, boolean))
-def _begin_search(w: Window, s: Search, is_given: bool) -> bool:
+def _begin_search(w: Window, s: _Search, is_given: bool) -> bool:
     """Place the jobs as ``best`` says, or all from the largest to the smallest; return True."""
     _begin_step(s)
     s.totals[TOTAL] = 0.0
@@ -406,7 +400,7 @@ def _begin_search(w: Window, s: Search, is_given: bool) -> bool:
 
 @kernel(float64(WINDOW, SEARCH, int64, float64, float64, float64, int64))
 def _search_placements(
-    w: Window, s: Search, steps: int, temperature: float, factor: float, price: float, most_removed: int
+    w: Window, s: _Search, steps: int, temperature: float, factor: float, price: float, most_removed: int
 ) -> float:
     """Take so many steps, after each of which the temperature falls by a factor; return it."""
     for _ in range(steps):
@@ -480,7 +474,7 @@ class Lns(PlacementSolver):
         finally:
             _offer(window, state, run)
 
-    def _cool(self, window: Window, state: Search, run: Run, budget: Budget) -> StopReason:
+    def _cool(self, window: Window, state: _Search, run: Run, budget: Budget) -> StopReason:
         done, step_s, length, idle = 0, SLICE_S, SHORTEST, 0
         _offer(window, state, run)
         while idle < PATIENCE or budget.iterations is not None:
@@ -517,7 +511,7 @@ class Lns(PlacementSolver):
         return StopReason.COMPLETED
 
 
-def _state_of(window: Window, alone: FloatArray, given: Placements | None, seed: int) -> Search:
+def _state_of(window: Window, alone: FloatArray, given: Placements | None, seed: int) -> _Search:
     """Return a state in which no job has a node, and as its best what is given."""
     n, m, levels = window.jobs.size, len(window.free), len(window.groups)
     free, in_use, most = window.free, window.in_use, window.jobs["most"]
@@ -536,18 +530,18 @@ def _state_of(window: Window, alone: FloatArray, given: Placements | None, seed:
     queue, tasks_at, take, sums, numbers = (np.zeros(length, dtype=np.int64) for length in lengths)
     used, old_used, stamp, touched = of_jobs
     words = np.random.default_rng(seed).integers(1, 2**63, 4, dtype=np.uint64)
-    return Search(
+    return _Search(
         *(free.copy(), in_use.copy(), free.copy(), in_use.copy(), used, held, np.zeros(n), alone),
         *(np.full(m, -1), np.full(n, -1), old_used, held.copy(), stamp, touched, queue, best_used, best, wide),
         *(tasks_at, take, sums, numbers, np.zeros(2), words),
     )
 
 
-def _offer(window: Window, state: Search, run: Run) -> None:
+def _offer(window: Window, state: _Search, run: Run) -> None:
     run.offer(placements_of(window.jobs["first"], state.best_used, state.best))
 
 
-def _prove_by_prices(window: Window, state: Search, run: Run) -> None:
+def _prove_by_prices(window: Window, state: _Search, run: Run) -> None:
     left = run.clock.remaining()
 
     def is_over(share: float) -> bool:

@@ -20,10 +20,10 @@ from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, QueueOrder
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed, RandomOrder, ShortestJobFirst
 
+# Which job: the first that arrived, the shortest, the one with the smallest dominant share, a random one.
 RULES = ("fcfs", "sjf", "drf", "random")
-"""Which job: the first that arrived, the shortest, the one with the smallest dominant share, a random one."""
+# Where: on few nodes, on many, or as is better for each job: the most that a policy selector can give.
 POLICIES = ("depth-first", "breadth-first", "oracle")
-"""Where: on few nodes, on many, or as is better for each job: the most that a policy selector can give."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,9 +20,8 @@ from allocopt.traces.workload import Workload
 class InOrder:
     """Select the first job by a queue order, among equals the one submitted first.
 
-    With ``Reservations.RENEWED`` and a window as long as the queue that is EASY backfilling under these orders, with
-    ``NONE`` and `LargestFirst` the BinPacking of DRAS section 5.1. An order by shares of users, which a selector does
-    not see, is a `UsageError`.
+    With ``Reservations.RENEWED`` and a window as long as the queue that is EASY backfilling, with ``NONE`` and
+    `LargestFirst` the BinPacking of DRAS section 5.1. An order by shares of users is a `UsageError`.
     """
 
     order: QueueOrder  # at level 1

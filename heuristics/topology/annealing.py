@@ -31,7 +31,6 @@ from allocopt.topology import Allocation, Strategy, TopologyProblem, TopologySol
 from heuristics.topology.greedy import GREEDY_KERNELS, Greedy, insert_largest_first
 
 MOST_JOBS, MOST_REMOVED = 20_000, 100
-
 # Between two looks at the clock, some milliseconds: steps by the paper's move times the work of a step, and swaps.
 WALK_SLICE, SWAPS_SLICE = 2_000_000, 100_000
 OVERHEAD = 200  # work of a step by the paper's move on a window without nodes and jobs, counted in nodes

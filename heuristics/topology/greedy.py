@@ -26,7 +26,6 @@ SLICE = 4_000_000  # idle nodes times nodes of the inserted jobs between two loo
 TRIES = 200  # orders of the jobs that are tried where rules leave no place for one of them
 PRICE = 1.0  # standard deviation of random leaf prices, in hops per node
 TIE_BREAK = 1e-6  # part of the price that sends ties between integers to the fullest leaves: savings may be fractions
-
 GREEDY_KERNELS = (*TREE_KERNELS, insertion_state, single_job_savings, insert_jobs)
 RULED_KERNELS = (*TREE_KERNELS, insertion_state, fill_ruled_tables, insert_ruled_job, place_job)
 

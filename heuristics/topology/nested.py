@@ -28,15 +28,12 @@ from heuristics.topology.greedy import alone_bound
 NOBODY = -1  # owner of a position that is left over
 MANY_GROUPS = 256  # of the lowest level, from which on a step draws new prices only where it removes jobs
 PLACED_PER_SLICE = 2_000_000  # windows looked at between two looks at the clock: some milliseconds
-
 # Largest difference of the prices of two nodes, in hops: the jobs of a small window stand in each other's way all at
 # once.
 FEW_JOBS, PRICE_OF_FEW, PRICE_OF_MANY = 30, 3.0, 1.0
 REACH, FEW_LEFT, RELATED = 16, 300, 0.3  # see `Moves`
-
 STEPS_PER_JOB = 500  # where the budget sets no iterations, if that is more than what was asked for
 PATIENCE = 4  # cycles without an improvement after which the search ends before its time limit
-
 FIRST_SLICE, LONGEST_SLICE = 16, 4096  # steps under a time limit: of the first slice, which tells the speed, and of any
 SHARE, LONGEST_S = 0.1, 0.02  # share of the time left that a slice may take, and seconds that it shall take at most
 REPORTING = 0.05  # share of the time that may go into offering solutions on the way
@@ -357,8 +354,8 @@ def _place_in_order(
         _take_best(circle, ring, slide, jobs[i])
 
 
+# Entries that the search calls.
 NESTED_KERNELS = (*TREE_KERNELS, insertion_state, single_job_savings, _place_in_order, _search_partitions)
-"""Entries that the search calls."""
 
 
 def search_nested(problem: TopologyProblem, run: Run, budget: Budget, seed: int, schedule: Schedule) -> StopReason:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.clocks import LooksBudget
 from support.knapsacks import best_value, knapsack, knapsacks, selection, selections, value_of
-from support.results import assert_points, assert_proved
+from support.results import assert_points, assert_proved, solved_by
 
 from allocopt import knapsack as base
 from allocopt.errors import UsageError
@@ -16,7 +16,6 @@ from allocopt.problems.knapsack import KnapsackJob, KnapsackProblem, Reward, Sel
 from allocopt.problems.knapsack.packing import Gains
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, Status, StopReason
-from allocopt.solving.verify import verify_result
 from formulations import knapsack as module
 from formulations.knapsack import LARGEST_TABLE, IntegerKnapsack, KnapsackDynamicProgram, _KnapsackModel
 
@@ -35,9 +34,7 @@ def solved(
     budget: Budget = Budget(60.0),  # noqa: B008 (immutable)
     warm: Selection | None = None,
 ) -> Result:
-    result = SOLVERS[name].solve(problem, budget, 0, warm)
-    verify_result(problem, result)
-    return result
+    return solved_by(SOLVERS[name], problem, budget, 0, warm)
 
 
 @pytest.mark.parametrize("name", SOLVERS)

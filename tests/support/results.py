@@ -6,8 +6,25 @@ from typing import Any
 import numpy as np
 import pytest
 
+from allocopt.problems.base import Problem
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import Solver
 from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.verify import verify_result
 from formulations.backends.program import Formulation
+
+
+def solved_by(
+    solver: Solver,
+    problem: Problem,
+    budget: Budget = Budget(),  # noqa: B008 (immutable)
+    seed: int = 0,
+    warm_start: object = None,
+) -> Result:
+    """Solve a problem, and verify what is said of the answer."""
+    result = solver.solve(problem, budget, seed, warm_start)
+    verify_result(problem, result)
+    return result
 
 
 def assert_proved(result: Result, expected: float, relative: float = 1e-9) -> None:

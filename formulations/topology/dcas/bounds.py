@@ -20,9 +20,8 @@ from formulations.topology.dcas.window import WINDOW, Window
 
 ITERATIONS = 120
 LOOKS = 6  # looks at the clock while the bound rises
-
+# Part of the last direction in the next; steps without a better bound before they become shorter, and by what.
 MOMENTUM, PATIENCE, SLOWER = 0.6, 4, 0.7
-"""Part of the last direction in the next; steps without a better bound before they become shorter, and by what."""
 
 
 class _Ascent(NamedTuple):
@@ -36,7 +35,7 @@ class _Ascent(NamedTuple):
 
 
 @kernel(float64(WINDOW, GROUP_TREE, INSERTION_STATE, record_type(_Ascent), float64, float64, int64))
-def ascend(
+def _ascend(
     window: Window,
     tree: GroupTree,  # of the window
     state: InsertionState,  # all nodes idle
@@ -132,7 +131,7 @@ class Prices:
             if (clock is not None and clock.expired()) or bound >= upper:
                 break
             number = ITERATIONS // LOOKS if clock is not None else 1
-            bound = ascend(window, tree, state, space, bound, upper, number)
+            bound = _ascend(window, tree, state, space, bound, upper, number)
         return Prices(leaf, best, bound)
 
 
@@ -181,3 +180,6 @@ def fill_reach(window: Window, reach: Reach, c: int, leaf: int) -> None:
                 continue
             room = window.leaf_start[leaf] - window.leaf_start[leaf - 1]
             reach.tables[start + inside] = left_saving(window, reach, c, leaf - 1, room, rest, 0, inside)
+
+
+BOUND_KERNELS = (_ascend, fill_reach, insertion_state)  # entries that bounds call

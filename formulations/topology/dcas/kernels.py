@@ -21,8 +21,8 @@ from formulations.topology.dcas.window import WINDOW, Window, fit
 
 IndexArray = NDArray[np.int32]
 
+# What the cursor holds: the step (classes from C on are fillings), where in it, and the ends of the tables.
 POSITION, CLASS, NODES, NEXT, BEGIN, N_PARTS, N_FILLINGS, STAMP = range(8)
-"""What the cursor holds: the step (classes from C on are fillings), where in it, and the ends of the tables."""
 
 NOT_BEGUN = -1  # ``NEXT`` between two steps
 DONE, PAUSED, FULL = 0, 1, 2  # how `advance` ends: at the end, after the work it was given, or when its tables are full

@@ -14,35 +14,27 @@ from numba import float64, int64
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.arrays import put, record_type
 from allocopt.kernels.compiled import inlined, kernel
-from allocopt.kernels.insertion import insertion_state
 from allocopt.kernels.random import lehmer_uniform
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import encode
 from allocopt.solving import Run, StopReason
 from allocopt.solving.budget import Clock
-from formulations.topology.dcas.bounds import Prices, Reach, ascend, fill_reach
+from formulations.topology.dcas.bounds import BOUND_KERNELS, Prices, Reach, fill_reach
 from formulations.topology.dcas.kernels import FULL, N_PARTS, PAUSED, Tables, advance
 from formulations.topology.dcas.window import WINDOW, Levels, Window
 
 NOISE = 0.012  # largest noise on the cost of a block, relative to the bound of the window
 DECODING_SLICE = 100_000  # positions looked at between two looks at the clock: a few milliseconds
-
 SLICE = 100_000  # entries looked at between two looks at the clock: a few milliseconds
-
+# Parts that the tables have room for: at first, and at most (0.7 GB). Fillings have a quarter.
 FIRST_CAPACITY, LARGEST_CAPACITY = 1 << 17, 1 << 24
-"""Parts that the tables have room for: at first, and at most (0.7 GB). Fillings have a quarter."""
-
-
+# Limit of the first round, relative to the bound, and by what it grows from round to round.
 FIRST_LIMIT, GROWTH, LEAST_GROWTH = 0.004, 1.6, 1.1
-"""Limit of the first round, relative to the bound, and by what it grows from round to round."""
-
 SNAP = 1.3  # a limit that comes as near as this to the incumbent's excess is raised to it: no other round can follow
 MANY_JOBS = 6  # rounds of so many jobs are long enough to pay for a second ascent of the prices
 DECODES = 100  # how often the jobs are placed one after the other, without prices and with them
-
+# After a round of so many parts it is worth while to look for a better incumbent: placing the jobs so many times.
 LONG_ROUND, MORE_DECODES = 10_000, 250
-"""After a round of so many parts it is worth while to look for a better incumbent: placing the jobs so many times."""
-
 NEGLIGIBLE = 1e-9  # an incumbent that can be beaten by no more than this, relative to it, is not searched on
 
 
@@ -175,7 +167,7 @@ class _Decoder:
         run.offer(Allocation.of_owners(self._problem, np.roll(jobs[owners], self._cut)))
 
 
-DCAS_KERNELS = (fill_reach, advance, _decode, ascend, insertion_state)  # entries that the search calls
+DCAS_KERNELS = (*BOUND_KERNELS, advance, _decode)  # entries that the search calls
 
 
 def search_dcas(problem: TopologyProblem, run: Run) -> StopReason:

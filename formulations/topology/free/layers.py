@@ -23,14 +23,11 @@ from allocopt.kernels.insertion import JobClasses
 from allocopt.kernels.tree import GroupTree
 from formulations.topology.free.pricing import Demand
 
+# Entries of the completion tables, and entries times nodes that a job can take of a leaf: a quarter of a second.
 LARGEST_COMPLETION, LARGEST_FILLING = 20_000_000, 200_000_000
-"""Entries of the completion tables, and entries times nodes that a job can take of a leaf: a quarter of a second."""
-
 MOST_JOBS = 60  # jobs, and the idle nodes that are left over, are bits of one integer
-
+# Seconds to bring leaves and jobs into order, and to fill the tables, by entry and node.
 ORDERING_S, FILLING_S = 3e-4, 1.25e-9
-"""Seconds to bring leaves and jobs into order, and to fill the tables, by entry and node."""
-
 KEY_BITS = 128
 FIRST_TABLE = 1 << 10
 
@@ -60,7 +57,7 @@ class _Leaves(NamedTuple):
     pod_weight: float  # and in a pod
 
 
-class Jobs(NamedTuple):
+class _Jobs(NamedTuple):
     """The jobs in the order of a state's fields, those of a class side by side; all of shape ``(J,)``."""
 
     sizes: IntArray
@@ -70,7 +67,7 @@ class Jobs(NamedTuple):
     bits: IntArray  # half its bits
 
     @classmethod
-    def of(cls, sizes: IntArray, kind: IntArray) -> "Jobs | None":
+    def of(cls, sizes: IntArray, kind: IntArray) -> "_Jobs | None":
         """Lay out the fields of jobs in the key of a state; None if they do not fit."""
         word, shift, used, bits = [], [], 0, []
         for size in sizes.tolist():
@@ -121,7 +118,7 @@ class Layers(NamedTuple):
     """A problem as the search takes it."""
 
     leaves: _Leaves  # in the order of the layers
-    jobs: Jobs  # in the order of the fields
+    jobs: _Jobs  # in the order of the fields
     kinds: JobClasses  # on leaves and pods, an area each; openness of leaves in the order of the layers
     is_forest: int  # 1 if no optimal allocation joins jobs in a circle, else 0
     completion: Annotated[FloatArray, 4]  # see `_fill_completions`
@@ -135,7 +132,7 @@ class Layers(NamedTuple):
         entries = len(demand.classes.sizes) * (n_leaves + 1) * (largest + 1) ** 2
         filling = entries * min(largest, int(tree.idle[:n_leaves].max()))
         fits = entries <= LARGEST_COMPLETION and filling <= LARGEST_FILLING and len(demand.of_job) <= MOST_JOBS
-        if not fits or demand.classes.step.shape[1] > 3 or Jobs.of(demand.sizes, demand.of_job) is None:
+        if not fits or demand.classes.step.shape[1] > 3 or _Jobs.of(demand.sizes, demand.of_job) is None:
             return np.inf
         return ORDERING_S + FILLING_S * filling
 
@@ -144,7 +141,7 @@ class Layers(NamedTuple):
         """Bring jobs and leaves into order, the largest first of jobs and of leaves in a pod, and fill the tables."""
         sizes, classes, largest = demand.sizes, demand.classes, demand.largest
         order = np.lexsort((demand.of_job, -sizes))
-        jobs = Jobs.of(sizes[order], demand.of_job[order])
+        jobs = _Jobs.of(sizes[order], demand.of_job[order])
         if jobs is None:
             raise ValueError("the fields of the jobs do not fit a key")
         leaves, vertex = _leaves_of(tree, charge, largest, pod_order)

@@ -46,12 +46,10 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Row:
-    """A row ``sum_j f(a_j) <= f(c)`` of a group, ``f(a) = floor(multiplier a / divisor)``; by default its capacity."""
-
+class _Row:
     vertex: int
-    multiplier: int = 1
-    divisor: int = 1
+    multiplier: int  # both are 1 for the capacity of the group itself
+    divisor: int
 
     def values(self, counts: IntArray) -> IntArray:
         """Return f of every count."""
@@ -153,15 +151,16 @@ class Pricing:
         self.idle: IntArray = tree.idle[: self.n_leaves]
         self._first: IntArray = np.concatenate(([0], np.cumsum(tree.idle + 1)))
         self._state: InsertionState = insertion_state(tree, demand.largest)
-        self.rows: list[Row] = []
+        self.rows: list[_Row] = []
         self.values: list[FloatArray] = []  # of every row, for 0 up to all idle nodes of its group
         for leaf in range(self.n_leaves):
-            self.add_row(Row(leaf))
+            self.add_row(leaf)
 
-    def add_row(self, row: Row) -> None:
-        """Charge for a row too."""
+    def add_row(self, vertex: int, multiplier: int = 1, divisor: int = 1) -> None:
+        """Charge for a row ``sum_j f(a_j) <= f(c)`` of a group, ``f(a) = floor(multiplier a / divisor)``."""
+        row = _Row(vertex, multiplier, divisor)
         self.rows.append(row)
-        self.values.append(row.values(np.arange(self.tree.idle[row.vertex] + 1)).astype(np.float64))
+        self.values.append(row.values(np.arange(self.tree.idle[vertex] + 1)).astype(np.float64))
 
     def at(self, multipliers: FloatArray) -> PricedPatterns:
         """Price the patterns at multipliers of the first rows, none negative."""

@@ -26,50 +26,37 @@ from allocopt.solving.protocol import Solver, get_solver
 from allocopt.topology import TopologySolver
 from formulations.topology.column_generation import Generation, RestrictedMaster
 from formulations.topology.free.layers import LAYER_KERNELS, LayeredSearch, Layers, Order, Outcome
-from formulations.topology.free.pricing import PRICING_KERNELS, Demand, PricedPatterns, Pricing, Row
+from formulations.topology.free.pricing import PRICING_KERNELS, Demand, PricedPatterns, Pricing
 
 SEARCHES = ("lns", "greedy")  # who looks for allocations: the first that is installed
-
+# Steps of the search for an allocation: first, where the bound shows that it may not be optimal, and where the proof
+# fails and there is no time limit to fill.
 STEPS, MORE_STEPS, LAST_STEPS = 1000, 2000, 20_000
-"""Steps of the search for an allocation: first, where the bound shows that it may not be optimal, and where the proof
-fails and there is no time limit to fill."""
-
 MOST_STATES = 100_000_000
+# Part of the gap that a round of cuts has to close for another one (None: no cuts), and number of states, in turn.
 EFFORTS = ((None, 5_000), (0.1, 100_000), (0.01, MOST_STATES))
-"""Part of the gap that a round of cuts has to close for another one (None: no cuts), and number of states, in turn."""
-
+# Share of the time that is left in which the search takes a number of steps; share and steps where the rest is too
+# short for a bound.
 SEARCH_SHARE, ALL_THAT_IS_LEFT = 2 / 3, (1.0, MOST_ITERATIONS)
-"""Share of the time that is left in which the search takes a number of steps; share and steps where the rest is too
-short for a bound."""
-
 LEAST_SEARCH_S = 5e-4  # what another search takes besides its steps; with less time left, none is begun
-
+# Idle nodes times levels times nodes of the largest job: one round of pricing then takes some tenths of a second. Idle
+# nodes times jobs: the counts of all jobs are kept.
 LARGEST, MOST_COUNTS = 20_000_000, 10_000_000
-"""Idle nodes times levels times nodes of the largest job: one round of pricing then takes some tenths of a second. Idle
-nodes times jobs: the counts of all jobs are kept."""
-
 LARGEST_MULTIPLIER = 2  # cuts round the capacity times 1/2, 1/3, 1/4, .. and 2/3, 2/5, 2/7, ..
 LEAST_VIOLATION = 1e-3
 UNPLACED = 10.0  # what a job pays for getting no nodes, in all that the jobs could save if each was alone
-
+# Shares of the distance between incumbent and bound that are searched one after the other: the regret of the optimum is
+# mostly far below the distance, and the number of states grows exponentially with what is allowed.
 SHARES = (0.15, 0.3, 0.45, 0.6, 0.8, 1.0)
-"""Shares of the distance between incumbent and bound that are searched one after the other: the regret of the optimum
-is mostly far below the distance, and the number of states grows exponentially with what is allowed."""
-
 NO_SAVING = -1.0  # less than any allocation saves, in hops
 TOLERANCE = 1e-10  # savings within this distance are equal, relative to the hops of all jobs without any saving
-
+# Choices tried between two looks at the clock where so many seconds are left, some milliseconds, and at least.
 TRIED, LEAST_TRIED, LONG_S = 100_000, 1000, 0.25
-"""Choices tried between two looks at the clock where so many seconds are left, some milliseconds, and at least."""
-
+# States of the first attempt in every order of the pods, and how much more the next attempt may have.
 FIRST_STATES, GROWTH = 10_000, 8
-"""States of the first attempt in every order of the pods, and how much more the next attempt may have."""
-
-
+# Seconds before the first bound: in any case, by idle node, and by product of idle nodes with levels and nodes of the
+# largest job, or with a fifth of the jobs.
 SETUP_S, NODE_S, PRODUCT_S = 1e-3, 2e-6, 1e-8
-"""Seconds before the first bound: in any case, by idle node, and by product of idle nodes with levels and nodes of the
-largest job, or with a fifth of the jobs."""
-
 EXACT_KERNELS = (*TREE_KERNELS, *PRICING_KERNELS, *LAYER_KERNELS)  # entries that bounding and closing call
 
 
@@ -175,7 +162,7 @@ class _ColumnGeneration(Generation[PricedPatterns]):
         violation, cuts = self._pricing.most_violated(*self._master.patterns_in_use(), LARGEST_MULTIPLIER)
         found = np.flatnonzero(violation > LEAST_VIOLATION)
         for vertex in found.tolist():
-            self._pricing.add_row(Row(vertex, int(cuts[vertex, 0]), int(cuts[vertex, 1])))
+            self._pricing.add_row(vertex, *cuts[vertex].tolist())
         self._master.add_rows()
         self._converged = len(found) == 0
         return len(found) > 0

@@ -327,7 +327,7 @@ def _place_anew(work: Stretches, n_stretches: int, n_sizes: int, slack: int) -> 
 
 
 @inlined
-def excess(work: Stretches, i: int) -> float:
+def _excess(work: Stretches, i: int) -> float:
     """By how much block i and the gap after it are longer than the shortest path; 0 for a block across the cut."""
     m = work.costs.shape[1]
     r, start = work.block_sizes[i], work.block_starts[i] % m
@@ -347,10 +347,10 @@ def _draw_stretches(work: Stretches, n_taken: int, rng: np.random.Generator) -> 
         # A stretch begins at any block but 0, or a little before the one with most excess among a few.
         start = 1 + int(rng.random() * (n_blocks - 1))
         if rng.random() <= GUIDED_CHANCE:
-            most = excess(work, start)
+            most = _excess(work, start)
             for _ in range(RIVALS):
                 rival = 1 + int(rng.random() * (n_blocks - 1))
-                value = excess(work, rival)
+                value = _excess(work, rival)
                 if value > most:
                     most, start = value, rival
             start = max(1, start - int(rng.random() * length))

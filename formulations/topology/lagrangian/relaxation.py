@@ -24,7 +24,6 @@ FAST = {"nnan", "nsz", "reassoc"}  # minima and sums may be taken in any order; 
 ROUNDING = 1e-11  # share of a value by which rounding may have raised it
 FAIR_SHARE, LARGE_SHARE = 0.1, 0.5
 MOST_BALANCING_STEPS = 2000
-
 SLICE = 4_000_000  # labels times sizes that are filled between two looks at the clock: a few milliseconds
 EQUAL = 1e-12  # labels that differ by the same up to this share of the path's cost have met
 

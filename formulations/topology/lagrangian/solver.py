@@ -30,30 +30,23 @@ from formulations.topology.lagrangian.packing import (
 from formulations.topology.lagrangian.relaxation import RELAXATION_KERNELS, Bundle, Path, Relaxation
 
 MOST_CUTS = 100
-
+# The first price of a size is what so many of its blocks cost at most; about so many are looked at.
 QUANTILE, SAMPLE = 0.3, 1000
-"""The first price of a size is what so many of its blocks cost at most; about so many are looked at."""
-
+# Share of the bound that the next step of the prices must promise to gain, or they are rough, or final.
 ROUGH, CONVERGED = 1e-5, 1e-7
-"""Share of the bound that the next step of the prices must promise to gain, or they are rough, or final."""
-
 FAIR_IMBALANCE = 1.2  # paths whose imbalance is within this factor of the least seen are made into packings
 NOTICEABLE = 1e-3  # share of the cost by which a packing must be better to be shown while the prices are searched
 MOST_CANDIDATES = 8
 MOST_TAKEN, MOST_ENTRIES = 8, 65_536  # blocks that a move takes out at most, and entries of its table
 SLICE = 200  # moves between two looks at the clock
-
+# A packing is left alone when so many slices, and moves per block, have saved no more than this share of its cost.
 LEAST_SLICES, MOVES_PER_BLOCK, QUIET = 8, 16, 1e-7
-"""A packing is left alone when so many slices, and moves per block, have saved no more than this share of its cost."""
-
 NOISE = 0.002  # standard deviation of prices around the best, as a share of them
 LARGEST_BLOCKS = 30_000_000
+# Seconds to cost a block, and how many times as long it takes then until anything is found.
 COSTING_S, ARRANGING = 1.5e-8, 2.5
-"""Seconds to cost a block, and how many times as long it takes then until anything is found."""
-
+# Steps of the prices, and packings that are improved before the blocks that are left go to the program.
 PRICE_STEPS, ROUNDS = 400, 8
-"""Steps of the prices, and packings that are improved before the blocks that are left go to the program."""
-
 FEW_BLOCKS, LARGEST_NONZEROS = 500, 3_000_000  # so few blocks go to the program at once; more nonzeros do not go there
 
 

@@ -18,34 +18,25 @@ from formulations.topology.column_generation import Generation, RestrictedMaster
 from formulations.topology.free.solver import EXACT_KERNELS, Closing, ExactFree, first_installed, improve
 from formulations.topology.prices.pricing import PRICE_KERNELS, RANDOM_ORDERS, Priced, Pricing, Rounding
 
+# Splits of parts up to which they are columns from the start; more would cost more than they save rounds.
 MOST_SPLITS = 1500
-"""Splits of parts up to which they are columns from the start; more would cost more than they save rounds."""
-
 STARTS = ("best-fit", "greedy")
+# Who finds an allocation to begin with, and who improves the best one at the end: the first that is installed.
 SEARCHES = ("lns",)
-"""Who finds an allocation to begin with, and who improves the best one at the end: the first that is installed."""
-
 STEPS_PER_JOB = 10_000  # steps of the search at the end for each job, at most
-
+# Parts whose prices a master problem finds in seconds, and additions of an answer to prices, some ten milliseconds, up
+# to which groups stay apart.
 MOST_ROWS, MOST_WORK = 1000, 20_000_000
-"""Parts whose prices a master problem finds in seconds, and additions of an answer to prices, some ten milliseconds,
-up to which groups stay apart."""
-
+# Orders of the jobs' sizes that are tried if there is no time limit, and the share of the time that is left in which
+# they are if there is.
 ORDERS, ORDERS_SHARE = 100, 0.2
-"""Orders of the jobs' sizes that are tried if there is no time limit, and the share of the time that is left in which
-they are if there is."""
-
 BOUND_SHARE = 0.3  # share of the time that is left for more bounds
-
+# Idle nodes times levels times nodes of the largest job up to which nodes are charged for leaf by leaf.
 MOST_CHARGED = 2_000_000
-"""Idle nodes times levels times nodes of the largest job up to which nodes are charged for leaf by leaf."""
-
 LEAST_PROGRESS = 0.02  # part of the gap that a round of cuts has to close for another one
-
+# Additions of one answer to prices, some ten milliseconds. Idle nodes times levels times nodes of the largest job above
+# which a single insertion may take a noticeable part of a second.
 LARGEST_PRICING, LARGEST_INSERTION = 50_000_000, 50_000_000
-"""Additions of one answer to prices, some ten milliseconds. Idle nodes times levels times nodes of the largest job
-above which a single insertion may take a noticeable part of a second."""
-
 MOST_IDLE, MOST_JOBS = 1_000_000, 20_000
 
 
@@ -114,13 +105,11 @@ class _Ascent(Generation[Priced]):
         master.add_answers(self.best)
 
 
-def _by_owner(owners: IntArray, rows: IntArray) -> list[tuple[int, IntArray, IntArray]]:
-    base = int(rows.max()) + 1
-    keys, amounts = np.unique(owners * base + rows, return_counts=True)
-    owner, row = np.divmod(keys, base)
+def _by_owner(owners: IntArray, rows: IntArray) -> Iterable[tuple[int, IntArray, IntArray]]:
+    # Every owner with the rows that it has, and how often.
+    (owner, row), amounts = np.unique(np.stack((owners, rows)), axis=1, return_counts=True)
     distinct, first = np.unique(owner, return_index=True)
-    split_rows, split_amounts = np.split(row, first[1:]), np.split(amounts, first[1:])
-    return list(zip(distinct.tolist(), split_rows, split_amounts, strict=True))
+    return zip(distinct.tolist(), np.split(row, first[1:]), np.split(amounts, first[1:]), strict=True)
 
 
 class LeafPrices(TopologySolver):
@@ -146,9 +135,8 @@ class LeafPrices(TopologySolver):
             nodes = int(np.unique(groups, return_counts=True)[1].max())
             # Additions of the jobs' programs and of the groups' knapsacks.
             work += int((sizes * np.minimum(sizes, nodes)).sum()) + nodes * min(nodes, int(sizes[-1]))
-        if work <= LARGEST_PRICING:
-            return None
-        return f"{work:,} is the product of nodes; {self.capabilities.largest} are taken"
+        too_large = f"{work:,} is the product of nodes; {self.capabilities.largest} are taken"
+        return too_large if work > LARGEST_PRICING else None
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         asked = (first_installed(STARTS, problem), first_installed(SEARCHES, problem))

@@ -10,9 +10,8 @@ anew. For what rules change in a table see `allocopt.kernels.insertion`.
 import numpy as np
 from numba import float64, int64
 
-from allocopt.arrays import FloatArray, IntArray, WordArray
+from allocopt.arrays import FloatArray, WordArray
 from allocopt.kernels.compiled import helper, inlined, kernel
-from allocopt.kernels.insertion import JobClasses
 from allocopt.kernels.random import bell, below, uniform
 from heuristics.topology.lns.state import (
     AHEAD,
@@ -323,30 +322,6 @@ def _insert_guided(part: Open, groups: Groups, search: Search, moves: Moves, cou
 
 
 @inlined
-def _fill_all_ruled(groups: Groups, part: Open, classes: JobClasses, left: IntArray, n_open: int, r: int) -> bool:
-    size = classes.sizes[r]
-    for i in range(n_open - 1, 0, -1):
-        _fill(part, i, part.first[i], size)
-        vertex, last = part.vertex[i], min(part.idle[i], size)
-        level = classes.level[vertex]
-        is_closed = vertex < groups.n_holders.size and not classes.is_open[classes.area[r], vertex]
-        leftover = size * classes.leftover * part.weight[i]
-        for k in range(1, last + 1):
-            if is_closed or k % classes.step[r, level] != 0:
-                part.tables[i, k] = -np.inf
-            else:
-                part.tables[i, k] += leftover * k * (k - 2 * left[i])
-        if size <= last:
-            part.tables[i, size] += size * classes.bonus[r, level]
-    if n_open == 1:
-        return True
-    _fill(part, 0, part.first[0], size)
-    last = part.last[0] - 1
-    has_place: bool = part.reach[last] >= size and part.products[last, PAD + size] > -np.inf
-    return has_place
-
-
-@inlined
 def _insert_ruled(groups: Groups, part: Open, search: Search, rules: Rules, count: int) -> float:
     # Minus infinity if one finds no nodes in the open part, which ends the step.
     classes, left = rules.classes, rules.left
@@ -356,9 +331,26 @@ def _insert_ruled(groups: Groups, part: Open, search: Search, rules: Rules, coun
         left[i] = groups.idle[part.vertex[i]]
     for i in range(count):
         r = rules.of_job[search.removed[i]]
-        if not _fill_all_ruled(groups, part, classes, left, n_open, r):
-            return -np.inf
-        _place(groups, part, search, i, classes.sizes[r])
+        size = classes.sizes[r]
+        for at in range(n_open - 1, 0, -1):
+            _fill(part, at, part.first[at], size)
+            vertex, most = part.vertex[at], min(part.idle[at], size)
+            level = classes.level[vertex]
+            is_closed = vertex < groups.n_holders.size and not classes.is_open[classes.area[r], vertex]
+            leftover = size * classes.leftover * part.weight[at]
+            for k in range(1, most + 1):
+                if is_closed or k % classes.step[r, level] != 0:
+                    part.tables[at, k] = -np.inf
+                else:
+                    part.tables[at, k] += leftover * k * (k - 2 * left[at])
+            if size <= most:
+                part.tables[at, size] += size * classes.bonus[r, level]
+        if n_open > 1:
+            _fill(part, 0, part.first[0], size)
+            last = part.last[0] - 1
+            if part.reach[last] < size or part.products[last, PAD + size] == -np.inf:
+                return -np.inf
+        _place(groups, part, search, i, size)
         # What it saves within one group, and what the leftover loses.
         bonus, squares = 0.0, 0.0
         for at in range(n_open):
@@ -366,7 +358,7 @@ def _insert_ruled(groups: Groups, part: Open, search: Search, rules: Rules, coun
             squares += part.weight[at] * nodes * (2 * left[at] - nodes)
             part.idle[at] -= nodes
             left[at] -= nodes
-            if nodes == classes.sizes[r]:
+            if nodes == size:
                 bonus += classes.bonus[r, classes.level[part.vertex[at]]]
         search.saving[i] += bonus
         saved += search.saving[i] - classes.leftover * squares

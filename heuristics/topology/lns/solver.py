@@ -22,17 +22,14 @@ from heuristics.topology.production_rules import BestFit
 # number of idle nodes above which reading the problem does.
 LARGEST, MOST_IDLE = 50_000_000, 300_000
 FEW_JOBS = 30  # up to which the best allocation to begin with is the greedy one; beyond, it leaves worse fragments
-
 STEPS_PER_JOB = 200  # that a cycle has at least, if the budget has
 FULL_PER_JOB = 1000  # steps that a cycle needs to begin at the hottest temperature, where there are many jobs
 WARM = 0.2  # part of the hottest temperature at which many jobs are searched from a good allocation
 PATIENCE = 6  # cycles without a better allocation after which a search that has a time limit only gives up
-
 BOUND_SHARE = 0.1  # of the time, for the bound of a window with side constraints, if there is an allocation already
 OFFER_SHARE = 0.05  # of the time, for allocations that the search goes on to improve
 RESERVE = 3.5  # making an allocation of a state takes about so many times as long as reading the problem
 LONG_S = 0.01  # from which on the first allocation is told before it is improved
-
 SLICE = 4_000_000  # nodes of the largest job, squared, times steps between two looks where there is no clock to look at
 SLICE_S = 0.005  # between two looks at the clock
 FIRST_STEPS = 16  # after which their speed is known

@@ -1,12 +1,14 @@
 """DCAS to proof: windows, bounds, rounds, and the solver where nesting pays and wherever room runs out."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.brute_force import optimum
 from support.oracle import OracleWindow
-from support.results import assert_proved
+from support.results import assert_proved, solved_by
 from support.windows import fat_trees, paper_window, resequenced, trees, window, windows
 
 from allocopt.cluster.topology import FatTree, Tree
@@ -15,10 +17,10 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import encode
 from allocopt.solving.budget import Budget
-from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.result import Status, StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.solve import solve
-from allocopt.solving.verify import verify, verify_result
+from allocopt.solving.verify import verify
 from formulations.topology.dcas import search
 from formulations.topology.dcas.bounds import Prices
 from formulations.topology.dcas.search import GROWTH, LEAST_GROWTH, _decode, _Decoder, _growth
@@ -105,10 +107,7 @@ def test_limits_grow_less_where_the_work_grows_more() -> None:
 DCAS = Strategy.DCAS
 
 
-def solved(problem: TopologyProblem, budget: Budget = Budget()) -> Result:  # noqa: B008 (immutable)
-    result = DynamicProgram().solve(problem, budget, 0)
-    verify_result(problem, result)
-    return result
+solved = partial(solved_by, DynamicProgram())
 
 
 def ragged_window(seed: int) -> TopologyProblem:

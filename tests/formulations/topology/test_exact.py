@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.brute_force import optimum
 from support.clocks import LooksBudget
 from support.oracle import ROUNDING, OracleWindow
-from support.results import assert_proved
+from support.results import assert_proved, solved_by
 from support.windows import fat_trees, paper_window, resequenced, trees, window, windows
 
 from allocopt.cluster.topology import FatTree, Topology
@@ -19,7 +19,6 @@ from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver, get_solver
 from allocopt.solving.result import Result, Status, StopReason
-from allocopt.solving.verify import verify_result
 from formulations.topology import dynamic_program
 from formulations.topology.dcas import search
 from formulations.topology.free.solver import ExactFree
@@ -48,10 +47,7 @@ every = pytest.mark.parametrize("name", [name for name in SOLVERS if name != "pr
 
 def solved(name: str, problem: TopologyProblem, budget: Budget = Budget()) -> Result:  # noqa: B008 (immutable)
     solver, strategy = SOLVERS[name]
-    problem = problem.with_strategy(strategy)
-    result = solver.solve(problem, budget, 0)
-    verify_result(problem, result)
-    return result
+    return solved_by(solver, problem.with_strategy(strategy), budget)
 
 
 def relative(name: str) -> float:
@@ -121,8 +117,7 @@ def test_known_optima_lie_between_bound_and_objective_of_a_short_search(
 ) -> None:
     for case in oracle_windows:
         problem = case.problem.with_strategy(FREE)
-        result = solver.solve(problem, Budget(iterations=None if most < 1.0 else 20), 0)
-        verify_result(problem, result)
+        result = solved_by(solver, problem, Budget(iterations=None if most < 1.0 else 20), 0)
         assert result.gap <= most
         assert_encloses(result, case.optimum[FREE], ROUNDING / case.optimum[FREE])
 

@@ -21,8 +21,8 @@ from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import encode, group_tree
 from allocopt.solving.budget import Budget
 from formulations.topology.free import layers as module
-from formulations.topology.free.layers import Jobs, LayeredSearch, Layers, Order
-from formulations.topology.free.pricing import Pricing, Row
+from formulations.topology.free.layers import LayeredSearch, Layers, Order, _Jobs
+from formulations.topology.free.pricing import Pricing, _Row
 from formulations.topology.free.solver import _ColumnGeneration
 
 ROUNDING = 1e-9
@@ -77,7 +77,7 @@ def with_random_cuts(problem: TopologyProblem, seed: int) -> tuple[Pricing, Floa
     pricing = pricing_of(problem)
     for vertex in range(len(pricing.tree.idle) - 1):
         for _ in range(int(rng.integers(3))):
-            pricing.add_row(Row(vertex, int(rng.integers(1, 4)), int(rng.integers(1, 6))))
+            pricing.add_row(vertex, int(rng.integers(1, 4)), int(rng.integers(1, 6)))
     return pricing, rng.choice([0.0, 0.5, 1.0, 3.7], size=len(pricing.rows))
 
 
@@ -141,7 +141,7 @@ def test_pricing_finds_the_best_pattern_of_every_size_and_a_bound_that_holds(
 @pytest.mark.parametrize("multiplier", [1, 2, 3])
 @pytest.mark.parametrize("divisor", [1, 2, 3, 5, 7])
 def test_a_row_is_superadditive(multiplier: int, divisor: int) -> None:
-    values = Row(0, multiplier, divisor).values(np.arange(40))
+    values = _Row(0, multiplier, divisor).values(np.arange(40))
     for a, b in itertools.product(range(20), repeat=2):
         assert values[a] + values[b] <= values[a + b]
 
@@ -161,7 +161,7 @@ def test_the_most_violated_cut_is_that_of_the_slow_twin(problem: TopologyProblem
                 expected = max(expected, float(picked @ (q * counts[:, vertex] // d)) - q * idle // d)
         assert violation[vertex] == pytest.approx(expected, abs=1e-12)
         if expected > 1e-9:
-            row = Row(vertex, int(cuts[vertex, 0]), int(cuts[vertex, 1]))
+            row = _Row(vertex, int(cuts[vertex, 0]), int(cuts[vertex, 1]))
             excess = picked @ row.values(counts[:, vertex]) - row.values(np.array(idle))
             assert excess == pytest.approx(expected)
 
@@ -338,7 +338,7 @@ def test_a_state_with_far_too_many_choices_ends_the_search() -> None:
 
 def test_fields_of_a_key_do_not_overlap_and_none_straddles_two_words() -> None:
     sizes = np.array([40, 40, 31, 16, 3, 2, 1, 1, 1])
-    jobs = Jobs.of(sizes, np.arange(9))
+    jobs = _Jobs.of(sizes, np.arange(9))
     fields = jobs.word, jobs.shift, jobs.bits
     used: set[int] = set()
     for size, word, shift, bits in zip(sizes.tolist(), *(field.tolist() for field in fields), strict=True):
@@ -351,8 +351,8 @@ def test_fields_of_a_key_do_not_overlap_and_none_straddles_two_words() -> None:
 
 
 def test_jobs_that_do_not_fit_a_key_are_not_taken() -> None:
-    assert Jobs.of(np.full(10, 40), np.zeros(10)) is not None
-    assert Jobs.of(np.full(11, 40), np.zeros(11)) is None
+    assert _Jobs.of(np.full(10, 40), np.zeros(10)) is not None
+    assert _Jobs.of(np.full(11, 40), np.zeros(11)) is None
     problem = window(FatTree(5, 10, 10), range(500), [40] * 11)
     assert Layers.seconds_to_fill(group_tree(encode(problem)), demand_of(problem)) == np.inf
     fewer = window(FatTree(5, 10, 10), range(500), [40] * 10)

@@ -1,6 +1,7 @@
 """The FREE optimum is found and proved, with rules or without, and the search shares its time."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.clocks import ScriptedBudget
 from support.counts import optimum_by_counts
-from support.results import assert_proved
+from support.results import assert_proved, solved_by
 from support.side import ruled_optimum, ruled_windows
 from support.windows import fat_trees, paper_window, trees, window
 
@@ -18,9 +19,8 @@ from allocopt.problems.topology import Allocation, Job, TopologyProblem
 from allocopt.problems.topology.placement import Groups, Placement, Preference, Segments
 from allocopt.solving.budget import MOST_ITERATIONS, Budget
 from allocopt.solving.protocol import Solver, get_solver
-from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.result import Status, StopReason
 from allocopt.solving.run import Run
-from allocopt.solving.verify import verify_result
 from formulations.topology.free import solver as module
 from formulations.topology.free.layers import Layers
 from formulations.topology.free.solver import Closing, ExactFree
@@ -28,10 +28,7 @@ from formulations.topology.free.solver import Closing, ExactFree
 SHALLOW = fat_trees | trees(levels=1) | trees(levels=2) | trees(levels=3)
 
 
-def solved(problem: TopologyProblem, budget: Budget = Budget(), solver: ExactFree = ExactFree()) -> Result:  # noqa: B008
-    result = solver.solve(problem, budget, 0)
-    verify_result(problem, result)
-    return result
+solved = partial(solved_by, ExactFree())
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from support.brute_force import optimum
 from support.clocks import LooksBudget
-from support.results import assert_proved
+from support.results import assert_proved, solved_by
 from support.windows import paper_window, window, windows
 
 from allocopt.arrays import FloatArray, IntArray
@@ -22,12 +22,11 @@ from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, StopReason
-from allocopt.solving.verify import verify_result
 from formulations.topology.integer import Pack
 from formulations.topology.lagrangian import packing as packing_module
 from formulations.topology.lagrangian import relaxation as relaxation_module
 from formulations.topology.lagrangian import solver as solver_module
-from formulations.topology.lagrangian.packing import Packing, Stretches, excess, improve_packing
+from formulations.topology.lagrangian.packing import Packing, Stretches, _excess, improve_packing
 from formulations.topology.lagrangian.relaxation import Bundle, Path, Relaxation, _balance_weights
 from formulations.topology.lagrangian.solver import Lagrangian
 
@@ -349,21 +348,19 @@ def test_the_excesses_of_a_packing_add_up_to_what_it_is_longer_than_the_shortest
     work.prices[:] = blocks.costs.mean(axis=1)
     work.labels[:] = Relaxation(blocks, Budget().start()).labels(work.prices)
     work.block_sizes[:], work.block_starts[:] = order, starts
-    excesses = [excess(work, i) for i in range(len(order))]
+    excesses = [_excess(work, i) for i in range(len(order))]
     length = Packing.of(blocks, order, starts).cost - float(work.prices @ blocks.counts)
     assert min(excesses) >= -1e-9
     assert sum(excesses) == pytest.approx(length - work.labels[m])
     work.block_starts[-1] = m - blocks.sizes[order[-1]] + 1
-    assert blocks.sizes[order[-1]] == 1 or excess(work, len(order) - 1) == 0.0
+    assert blocks.sizes[order[-1]] == 1 or _excess(work, len(order) - 1) == 0.0
 
 
 LARGE = pathlib.Path(__file__).parents[3] / "instances"
 
 
 def solved(problem: TopologyProblem) -> Result:
-    result = Lagrangian().solve(problem.with_strategy(Strategy.SCAS), Budget(), 0)
-    verify_result(problem, result)
-    return result
+    return solved_by(Lagrangian(), problem.with_strategy(Strategy.SCAS))
 
 
 def random_window(seed: int, idle: int, load: float, largest: int, topology: FatTree) -> TopologyProblem:

@@ -2,13 +2,14 @@
 
 import itertools
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.counts import counts_of_vertices, largest_saving, leaf_groups, patterns, saving
+from support.results import solved_by
 from support.windows import paper_window, window, windows
 
 from allocopt.arrays import FloatArray
@@ -19,8 +20,6 @@ from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import encode, group_tree
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver, get_solver
-from allocopt.solving.result import Result
-from allocopt.solving.verify import verify_result
 from formulations.topology.free import solver as module
 from formulations.topology.prices.pricing import Pricing, Rounding, _insert_at_prices, _MergedTree
 from formulations.topology.prices.solver import LeafPrices, _Ascent
@@ -283,10 +282,7 @@ def test_the_sizes_of_least_rank_are_inserted_first(ranks: tuple[float, ...], le
     assert len(set((allocation.nodes[1] // 4).tolist())) == leaves
 
 
-def solved(problem: TopologyProblem, budget: Budget = Budget(), seed: int = 0) -> Result:  # noqa: B008
-    result = LeafPrices().solve(problem, budget, seed)
-    verify_result(problem, result)
-    return result
+solved = partial(solved_by, LeafPrices())
 
 
 def crowded_window(seed: int) -> TopologyProblem:

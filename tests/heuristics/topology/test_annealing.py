@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from support.brute_force import optimum
 from support.clocks import LooksBudget
 from support.oracle import ROUNDING, OracleWindow
+from support.results import solved_by
 from support.windows import fat_trees, paper_window, trees, window, windows
 
 from allocopt.arrays import IntArray
@@ -27,7 +28,7 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import get_solver
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import solve
-from allocopt.solving.verify import verify, verify_result
+from allocopt.solving.verify import verify
 from heuristics.topology import annealing
 from heuristics.topology import simanneal_reference as reference
 from heuristics.topology.annealing import (
@@ -264,18 +265,12 @@ Searching = Annealing | AnnealingAsPublished | SimannealReference
 TAKEN = [(Annealing(), Strategy.DCAS), (Annealing(), Strategy.FREE), (AnnealingAsPublished(), Strategy.FREE)]
 
 
-def solved(solver: Searching, problem: TopologyProblem, budget: Budget, seed: int = 0) -> Result:
-    result = solver.solve(problem, budget, seed)
-    verify_result(problem, result)
-    return result
-
-
 @settings(max_examples=30)
 @given(windows(most_idle=7, most_jobs=3))
 def test_long_walks_find_the_optimum_of_tiny_windows_and_never_pass_it(problem: TopologyProblem) -> None:
     problem = problem.with_strategy(Strategy.DCAS)
     hot = Annealing(hottest=50.0, coldest=0.25)
-    solutions = [solved(hot, problem, Budget(iterations=3000), seed).solution for seed in range(3)]
+    solutions = [solved_by(hot, problem, Budget(iterations=3000), seed).solution for seed in range(3)]
     best = min(problem.objective(solution) for solution in solutions)
     assert best == pytest.approx(optimum(problem), rel=1e-9, abs=1e-9)
 
@@ -285,7 +280,7 @@ def test_a_thousand_steps_come_close_to_the_proven_optima_and_never_below(oracle
     gaps = []
     for case in oracle_windows:
         for strategy in (Strategy.DCAS, Strategy.FREE):
-            result = solved(Annealing(), case.problem.with_strategy(strategy), Budget())
+            result = solved_by(Annealing(), case.problem.with_strategy(strategy))
             assert result.objective is not None
             assert result.objective >= case.optimum[strategy] - ROUNDING
             gaps.append(result.objective / case.optimum[Strategy.SCAS] - 1)
@@ -294,7 +289,7 @@ def test_a_thousand_steps_come_close_to_the_proven_optima_and_never_below(oracle
 
 def test_the_published_walk_is_farther_from_the_optima(oracle_windows: list[OracleWindow]) -> None:
     def mean_cost(solver: Searching) -> float:
-        return float(np.mean([solved(solver, case.problem, Budget()).objective for case in oracle_windows]))
+        return float(np.mean([solved_by(solver, case.problem).objective for case in oracle_windows]))
 
     assert mean_cost(AnnealingAsPublished()) > 1.03 * mean_cost(Annealing())
 
@@ -308,8 +303,7 @@ def test_cut_off_anywhere_it_returns_the_best_so_far(
     monkeypatch.setattr(annealing, "WALK_SLICE", 10 * len(problem.idle_nodes))
     monkeypatch.setattr(annealing, "SWAPS_SLICE", 1000)
     warm_start = Allocation.sequential(problem)
-    result = solver.solve(problem, LooksBudget(looks=looks), 0, warm_start)
-    verify_result(problem, result)
+    result = solved_by(solver, problem, LooksBudget(looks=looks), 0, warm_start)
     assert (result.status, result.stopped_by) == (Status.FEASIBLE, StopReason.TIME_LIMIT)
     whole = solver.solve(problem, Budget(), 0, warm_start)
     assert result.incumbents[-1].objective == result.objective
@@ -321,8 +315,8 @@ def test_cut_off_anywhere_it_returns_the_best_so_far(
 )
 def test_the_steps_of_the_options_count_where_the_budget_sets_none(solver: Annealing, strategy: Strategy) -> None:
     problem = paper_window(2, strategy)
-    by_option = solved(solver, problem, Budget())
-    by_budget = solved(Annealing(), problem, Budget(iterations=37))
+    by_option = solved_by(solver, problem)
+    by_budget = solved_by(Annealing(), problem, Budget(iterations=37))
     assert by_option.solution.as_dict(problem) == by_budget.solution.as_dict(problem)
 
 
@@ -355,17 +349,17 @@ FIFTY = Budget(iterations=50)
 
 def test_the_handler_of_ctrl_c_is_left_as_it_was() -> None:
     before = signal.getsignal(signal.SIGINT)
-    solved(SimannealReference(), paper_window(1), FIFTY)
+    solved_by(SimannealReference(), paper_window(1), FIFTY)
     assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_it_works_off_the_main_thread() -> None:
     results: list[Result] = []
     problem = paper_window(1)
-    thread = threading.Thread(target=lambda: results.append(solved(SimannealReference(), problem, FIFTY)))
+    thread = threading.Thread(target=lambda: results.append(solved_by(SimannealReference(), problem, FIFTY)))
     thread.start()
     thread.join()
-    assert results[0].objective == solved(SimannealReference(), problem, FIFTY).objective
+    assert results[0].objective == solved_by(SimannealReference(), problem, FIFTY).objective
 
 
 @pytest.mark.slow
@@ -373,5 +367,7 @@ def test_it_works_off_the_main_thread() -> None:
 def test_it_is_as_good_as_the_kernel_on_average(strategy: Strategy) -> None:
     problems = [paper_window(seed, strategy) for seed in range(8)]
     ours = np.mean([PapersMove(steps=500).solve(problem, Budget(), 0).objective for problem in problems])
-    theirs = np.mean([solved(SimannealReference(), problem, Budget(iterations=500)).objective for problem in problems])
+    theirs = np.mean(
+        [solved_by(SimannealReference(), problem, Budget(iterations=500)).objective for problem in problems]
+    )
     assert ours == pytest.approx(theirs, rel=0.03)

@@ -1,27 +1,26 @@
 """Greedy inserts exactly, largest first; its bound holds, with rules or without, wherever it is cut off."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.brute_force import single_job_costs
 from support.clocks import LooksBudget
+from support.results import solved_by
 from support.side import ruled_optimum, ruled_windows
 from support.windows import paper_window, windows
 
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
-from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.result import Status, StopReason
 from allocopt.solving.verify import verify_result
 from heuristics.topology import greedy
 from heuristics.topology.greedy import Greedy
 from heuristics.topology.lns.solver import Lns
 from heuristics.topology.production_rules import BestFit
 
-
-def solved(problem: TopologyProblem, budget: Budget = Budget()) -> Result:  # noqa: B008 (immutable)
-    result = Greedy().solve(problem, budget, 0)
-    verify_result(problem, result)
-    return result
+solved = partial(solved_by, Greedy())
 
 
 @given(windows(most_idle=10, most_jobs=1))
@@ -67,8 +66,7 @@ def test_cut_off_anywhere_it_is_valid(problem: TopologyProblem, looks: int) -> N
 def test_under_rules_the_optimum_lies_between_the_bound_and_the_cost(
     solver: Greedy | Lns, budget: Budget, problem: TopologyProblem, seed: int
 ) -> None:
-    result = solver.solve(problem, budget, seed)
-    verify_result(problem, result)
+    result = solved_by(solver, problem, budget, seed)
     best = ruled_optimum(problem)
     if best is None:
         assert result.status in (Status.INFEASIBLE, Status.UNKNOWN)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.counts import counts_of_vertices, patterns
 from support.oracle import ROUNDING, OracleWindow
+from support.results import solved_by
 from support.side import ruled_windows
 from support.windows import paper_window, trees, window, windows
 
@@ -18,9 +19,8 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
 from allocopt.problems.topology.placement import Placement, Preference, Segments
 from allocopt.solving.budget import Budget
-from allocopt.solving.result import Result
 from allocopt.solving.solve import solve
-from allocopt.solving.verify import verify, verify_result
+from allocopt.solving.verify import verify
 from heuristics.topology.greedy import Greedy
 from heuristics.topology.lns.kernels import search_neighbourhoods, search_ruled_neighbourhoods
 from heuristics.topology.lns.solver import Lns, _Cooling, _Pace
@@ -205,12 +205,6 @@ def test_by_default_proven_optima_are_missed_by_a_part_of_a_percent_and_never_pa
     assert np.mean(gaps) < gap
 
 
-def solved(problem: TopologyProblem, steps: int = 300, seed: int = 0) -> Result:
-    result = Lns().solve(problem, Budget(iterations=steps), seed)
-    verify_result(problem, result)
-    return result
-
-
 @given(ruled_windows(most_idle=10, most_jobs=4), st.integers(1, 200), st.integers(0, 99))
 def test_the_saving_it_counts_is_that_of_its_allocation(problem: TopologyProblem, steps: int, seed: int) -> None:
     begin = Greedy().solve(problem, Budget(), 0).solution
@@ -241,7 +235,7 @@ def test_windows_of_the_paper_are_never_worse_than_greedy_and_mostly_better() ->
     better = 0
     for seed in range(6):
         problem = paper_with_rules(seed)
-        begin, result = Greedy().solve(problem, Budget(), 0), solved(problem, steps=2000)
+        begin, result = Greedy().solve(problem, Budget(), 0), solved_by(Lns(), problem, Budget(iterations=2000))
         assert begin.objective is not None
         assert result.objective is not None
         assert result.objective <= begin.objective
