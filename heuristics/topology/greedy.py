@@ -71,11 +71,8 @@ class RuledInsertion:
         self._tree = group_tree(self._encoding)
         self._classes, self._of_job = job_classes(problem, self._encoding, self._tree)
         self._largest = int(problem.sizes.max())
-
-    def largest_first(self) -> list[int]:
-        """Jobs by falling size, those of a class side by side."""
-        order: list[int] = np.lexsort((self._of_job, -self._problem.sizes)).tolist()
-        return order
+        # Jobs by falling size, those of a class side by side.
+        self.largest_first: list[int] = np.lexsort((self._of_job, -problem.sizes)).tolist()
 
     def insert(
         self, order: Sequence[int], may_go_on: Callable[[], bool], prices: FloatArray | None = None
@@ -107,7 +104,7 @@ class RuledInsertion:
         self, failed: int, tries: int, may_go_on: Callable[[], bool], rng: np.random.Generator
     ) -> Allocation | None:
         """Look for any allocation, after ``failed`` found none: a job without nodes comes first the next time."""
-        order, n_leaves = self.largest_first(), len(self._tree.leaf_first) - 1
+        order, n_leaves = self.largest_first, len(self._tree.leaf_first) - 1
         for attempt in range(tries):
             # Moving failures to the front can go in circles.
             if attempt % 16 == 15:
@@ -153,7 +150,7 @@ def insert_by_rules(problem: TopologyProblem, run: Run, budget: Budget, seed: in
     def may_go_on() -> bool:
         return not run.clock.expired()
 
-    found = insertion.insert(insertion.largest_first(), may_go_on)
+    found = insertion.insert(insertion.largest_first, may_go_on)
     if isinstance(found, Allocation):
         run.offer(found)
     bound = insertion.bound(may_go_on)

@@ -140,10 +140,9 @@ class _Decoder:
 
     def __init__(self, problem: TopologyProblem, window: Window, cut: int) -> None:
         self._problem, self._window, self._cut = problem, window, cut
-        m = len(window.leaf)
         jobs = np.repeat(np.arange(len(window.sizes)), window.counts)[window.factor.repeat(window.counts) > 0]
-        left, owners, best_owners = (np.zeros(m, dtype=np.int64) for _ in range(3))
-        in_leaf, in_pod = np.zeros(len(window.pod), dtype=np.int64), np.zeros(len(window.pod_start) - 1, dtype=np.int64)
+        left, owners, best_owners = np.zeros((3, len(window.leaf)), dtype=np.int64)
+        in_leaf, in_pod = (np.zeros(len(one), dtype=np.int64) for one in (window.pod, window.pod_start[1:]))
         self.space = _Decoding(
             *(np.zeros(len(window.pod)), np.zeros(len(window.sizes)), jobs, np.arange(len(jobs)), left, owners),
             *(best_owners, in_leaf, in_pod, np.ones(1, dtype=np.int64)),

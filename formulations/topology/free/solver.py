@@ -360,8 +360,7 @@ def first_installed(names: Iterable[str], problem: TopologyProblem) -> Solver | 
     """Return the first of some solvers that is installed and takes a problem; None if there is none."""
     for name in names:
         with suppress(UsageError, MissingPackageError):
-            solver = get_solver(name)
-            if solver.takes(problem):
+            if (solver := get_solver(name)).takes(problem):
                 return solver
     return None
 

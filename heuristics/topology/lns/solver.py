@@ -250,8 +250,7 @@ class _Pace:
 
 class _Journal:
     def __init__(self, window: Window, run: Run, state: State, takes_s: float) -> None:
-        self._window, self._run, self._state = window, run, state
-        self._savings = parts_of(state)[2].savings
+        self._window, self._run, self._state, self._savings = window, run, state, parts_of(state)[2].savings
         known = run.objective is not None and run.objective <= window.cost(self.best)
         self._offered = self.best if known else -math.inf
         self._took_s, self._at = takes_s, time.perf_counter()
@@ -272,10 +271,8 @@ class _Journal:
         return proved and self._run.is_proved()
 
     def offer(self) -> None:
-        if self.best <= self._offered:
-            return
-        started = time.perf_counter()
-        self._offered = self.best
-        self._run.offer(self._window.allocation(self._state))
-        self._at = time.perf_counter()
-        self._took_s = self._at - started
+        if self.best > self._offered:
+            started, self._offered = time.perf_counter(), self.best
+            self._run.offer(self._window.allocation(self._state))
+            self._at = time.perf_counter()
+            self._took_s = self._at - started

@@ -54,13 +54,6 @@ def test_cut_off_between_two_jobs_the_rest_gets_the_first_idle_nodes(
         left -= set(expected)
 
 
-@given(windows(most_idle=14, most_jobs=6), st.integers(0, 6))
-def test_cut_off_anywhere_it_is_valid(problem: TopologyProblem, looks: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(greedy, "SLICE", 1)
-        assert solved(problem, LooksBudget(looks=looks)).bound == solved(problem).bound
-
-
 @pytest.mark.parametrize(("solver", "budget"), [(Greedy(), Budget()), (Lns(), Budget(iterations=300))])
 @given(problem=ruled_windows(most_idle=9, most_jobs=4), seed=st.integers(0, 3))
 def test_under_rules_the_optimum_lies_between_the_bound_and_the_cost(

@@ -239,9 +239,6 @@ def test_windows_of_the_paper_are_never_worse_than_greedy_and_mostly_better() ->
         assert begin.objective is not None
         assert result.objective is not None
         assert result.objective <= begin.objective
-        again = Lns().solve(problem, Budget(iterations=10), 5, result.solution).objective
-        assert again is not None
-        assert again <= result.objective
         better += result.objective < 0.999 * begin.objective
     assert better >= 3
 
