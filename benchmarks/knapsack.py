@@ -10,7 +10,7 @@ import allocopt
 from allocopt.problems.knapsack.generate import synthetic_knapsack
 from allocopt.problems.knapsack.packing import Gains
 from allocopt.report.words import Cell, aligned_table
-from formulations.knapsack.dynamic import Items, add_counted_jobs
+from formulations.knapsack import _add_counted_jobs, _Items
 from papers.pages import page_parser, write_page
 
 NODES, WINDOW = 4360, 50
@@ -84,14 +84,14 @@ def whole_table(count: int) -> str:
             )
         )
         problem = allocopt.knapsack.KnapsackProblem({"nodes": NODES}, jobs)
-        items = Items.of(Gains.of(problem))
+        items = _Items.of(Gains.of(problem))
         least = np.inf
         for _ in range(REPEAT):
             started = time.perf_counter()
             best = np.full((WINDOW + 1, NODES + 1), -np.inf)
             best[0, 0] = 0.0
             taken = np.zeros((items.words, WINDOW + 1, NODES + 1), dtype=np.uint64)
-            add_counted_jobs(best, taken, items.sizes, items.gains, 0, WINDOW)
+            _add_counted_jobs(best, taken, items.sizes, items.gains, 0, WINDOW)
             least = min(least, 1e3 * (time.perf_counter() - started))
         times.append(least)
     return f"{np.mean(times):.2f} ms on average, {max(times):.2f} ms at most, tables included, over {count} windows"

@@ -20,6 +20,7 @@ worth no more, `allocopt.problems.coallocation.pairs.Pairs.bound`), and a quota 
 smaller one.
 """
 
+import itertools
 from typing import ClassVar
 
 import numpy as np
@@ -31,17 +32,14 @@ from allocopt.problems.coallocation.pairs import MOST_TRIPLES, Pairs
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT, Coallocation, CoallocationProblem, GuestPlace
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
-from formulations.backends.program import BinaryProgram, Formulation, Names, Rows
+from formulations.backends.program import BinaryProgram, Formulation, Rows, column_numbers, names_of
 from formulations.backends.solver import BackEndSolver
 
 ROUNDING = 1e-12  # what sums of values can lose by rounding, relative to what is summed, and more than that
 
 
-def assignment_bound(pairs: Pairs) -> float:
-    """Upper bound with several guests on a host: hosts as many times as they take guests, each guest as if alone.
-
-    See `allocopt.problems.coallocation.pairs.Pairs.bound` for why it holds.
-    """
+def _assignment_bound(pairs: Pairs) -> float:
+    """Upper bound with several guests on a host: as many copies of it, each guest as if alone (see `Pairs.bound`)."""
     worth = np.repeat(np.maximum(0.0, pairs.best()), pairs.problem.max_guests, axis=0)
     return float(worth[linear_sum_assignment(worth, maximize=True)].sum())
 
@@ -92,62 +90,68 @@ class CoallocationModel(Formulation):
     def __init__(self, pairs: Pairs) -> None:
         problem = pairs.problem
         self._problem, self._pairs = problem, pairs
+        # Host, guest and number of the quota of every x, of z host and percent, of y host and two guests.
+        self.z, self.y = (np.empty((0, width), dtype=np.int64) for width in (2, 3))
         if problem.max_guests == 1:
             hosts, guests = np.nonzero(pairs.best() > 0)
-            # Host, guest and number of the quota of every x, of z host and percent, of y host and two guests.
             self.x: IntArray = np.column_stack((hosts, guests, pairs.best_quota()[hosts, guests]))
-            self.z, self.y = (np.empty((0, width), dtype=np.int64) for width in (2, 3))
             return
         better = np.ones(pairs.values.shape, dtype=np.bool_)
         better[:, :, 1:] = pairs.guest_steps[:, :, 1:] < pairs.guest_steps[:, :, :-1]
         # Where the smaller quota is not allowed to the guest, neither is one at which it takes as long.
         self.x = np.argwhere((pairs.values > 0) & better)
-        # Hosts and the percent that their guests can hold together within the hosts' bounds.
-        found: list[tuple[int, int]] = []
+        (free, taken), z, y = problem.memory_steps, [self.z], [self.y]
         for host in np.unique(self.x[:, 0]).tolist():
-            percents = np.unique(problem.percents[self.x[self.x[:, 0] == host, 2]]).tolist()
-            sums = {0}
+            mine = self.x[self.x[:, 0] == host]
+            # What the guests can hold together within the host's bounds.
+            sums, percents = {0}, np.unique(problem.percents[mine[:, 2]]).tolist()
             for _ in range(problem.max_guests):
                 sums |= {total + more for total in sums for more in percents if total + more <= LARGEST_PERCENT}
             totals = np.array(sorted(sums - {0}))
-            held = problem.host_demands.capped_host_steps(np.full_like(totals, host), totals)
-            found.extend((host, total) for total in totals[held <= problem.host_limits[host]].tolist())
-        self.z = np.array(found, dtype=np.int64).reshape(-1, 2)
-        self.y = _meetings(problem, self.x)
+            hosts = np.full_like(totals, host)
+            held = problem.host_demands.capped_host_steps(hosts, totals) <= problem.host_limits[host]
+            z.append(np.column_stack((hosts, totals))[held])
+            # Pairs of guests that can be there together and contend.
+            guests, first = np.unique(mine[:, 1], return_index=True)
+            one, two = np.triu_indices(len(guests), 1)
+            percent, memory = problem.percents[mine[first, 2]], taken[host, guests]
+            fits = (percent[one] + percent[two] <= LARGEST_PERCENT) & (memory[one] + memory[two] <= free[host])
+            together = np.column_stack((np.full(len(one), host), guests[one], guests[two]))[fits]
+            y.append(together[np.add(*_between(problem, *together.T)) > 0])
+        self.z, self.y = np.concatenate(z), np.concatenate(y)
 
     def is_empty(self) -> bool:
-        """Whether no placement is worth anything."""
         return not len(self.x)
 
-    def nonzeros(self) -> int:
-        """Most nonzeros that the program has."""
+    def most_nonzeros(self) -> int:
+        """Return the most nonzeros that the program has."""
         per_x = 2 if self._problem.max_guests == 1 else 6
         return per_x * len(self.x) + 3 * len(self.z) + (3 + 2 * len(self._problem.percents)) * len(self.y)
 
     def program(self) -> BinaryProgram:
-        """Build the program; columns are x, then z, then y."""
-        problem, (host, guest, quota) = self._problem, self.x.T
-        rows = Rows()
+        # Columns are x, then z, then y.
+        problem, (host, guest, quota), rows = self._problem, self.x.T, Rows()
         for number in np.unique(guest).tolist():
             rows.at_most(1, (np.flatnonzero(guest == number), 1))
         if problem.max_guests == 1:
             for number in np.unique(host).tolist():
                 rows.at_most(1, (np.flatnonzero(host == number), 1))
-            return rows.program(-self._pairs.values[host, guest, quota], self._names())
+            named = names_of("x", self.x[:, :2])
+            return rows.program(-self._pairs.values[host, guest, quota], named)
         for number in np.unique(host).tolist():
             self._add_host(rows, number)
         # An x is worth its own excess and contention, a z costs missing cores, a y the contention of two guests.
         worth = problem.gains[guest] - problem.guest_costs[guest] * self._pairs.guest_steps[host, guest, quota]
         worth = worth - problem.host_costs[host] * self._contention(host, guest)
-        of_host, total = self.z.T
+        (of_host, total), (_, one, two) = self.z.T, self.y.T
         missing = problem.host_costs[of_host] * problem.host_demands.capped_host_steps(of_host, total)
         first, second = _between(problem, *self.y.T)
-        _, one, two = self.y.T
         meeting = problem.guest_costs[one] * first + problem.guest_costs[two] * second
-        return rows.program(np.concatenate((-worth, missing, meeting)), self._names())
+        named = names_of("x", np.column_stack((host, guest, problem.percents[quota])))
+        named += names_of("z", self.z) + names_of("y", self.y)
+        return rows.program(np.concatenate((-worth, missing, meeting)), named)
 
     def decode(self, chosen: IntArray) -> Coallocation:
-        """Return the solution of the chosen columns."""
         places = (
             GuestPlace(guest, host, int(self._problem.percents[quota]))
             for host, guest, quota in self.x[chosen[chosen < len(self.x)]].tolist()
@@ -155,24 +159,20 @@ class CoallocationModel(Formulation):
         return Coallocation(tuple(places))
 
     def encode(self, solution: Coallocation) -> IntArray | None:
-        """Columns of a solution; None if the program leaves some of it out."""
-        column = {tuple(row): number for number, row in enumerate(self.x.tolist())}
-        total_column = {tuple(row): len(self.x) + number for number, row in enumerate(self.z.tolist())}
-        meeting = {tuple(row): len(self.x) + len(self.z) + number for number, row in enumerate(self.y.tolist())}
-        percents, columns = self._problem.percents, []
+        column, percents, columns = column_numbers(x=self.x, z=self.z, y=self.y), self._problem.percents, []
         on_host: dict[int, list[GuestPlace]] = {}
         for place in solution.places:
-            columns.append(column.get((place.host, place.guest, int(np.searchsorted(percents, place.percent))), -1))
+            quota = int(np.searchsorted(percents, place.percent))
+            columns.append(column.get(("x", place.host, place.guest, quota), -1))
             on_host.setdefault(place.host, []).append(place)
         for host, places in on_host.items() if self._problem.max_guests > 1 else ():
-            columns.append(total_column.get((host, sum(place.percent for place in places)), -1))
-            guests = sorted(place.guest for place in places)
-            pairs = [(host, first, second) for first in guests for second in guests if first < second]
-            columns.extend(meeting[pair] for pair in pairs if pair in meeting)
+            columns.append(column.get(("z", host, sum(place.percent for place in places)), -1))
+            meetings = itertools.combinations(sorted(place.guest for place in places), 2)
+            columns += [column["y", host, *pair] for pair in meetings if ("y", host, *pair) in column]
         return None if -1 in columns else np.sort(np.array(columns, dtype=np.int64))
 
     def bound_of(self, bound: float) -> float:
-        """Upper bound on the objective: that of the program, or 0, for nobody may be placed."""
+        # Nobody may be placed.
         return max(0.0, -bound + ROUNDING * abs(bound))
 
     def _contention(self, host: IntArray, guest: IntArray) -> IntArray:
@@ -191,54 +191,24 @@ class CoallocationModel(Formulation):
         rows.at_most(int(problem.host_limits[number]), (columns, excess), (x, self._contention(self.x[x, 0], guest)))
         free, taken = problem.memory_steps
         rows.at_most(int(free[number]), (x, taken[number, guest]))
-        if (self.y[:, 0] == number).any():
-            self._add_meetings(rows, number, x)
-
-    def _add_meetings(self, rows: Rows, number: int, x: IntArray) -> None:
-        mine, guest = np.flatnonzero(self.y[:, 0] == number), self.x[x, 1]
+        mine = np.flatnonzero(self.y[:, 0] == number)
+        if not len(mine):
+            return
         columns = len(self.x) + len(self.z) + mine
-        # The x of a guest follow each other.
-        guests, first, counts = np.unique(guest, return_index=True, return_counts=True)
+        guests, of_guest = np.unique(guest, return_inverse=True)
         ends = np.searchsorted(guests, self.y[mine, 1:])
-        held, row_of = zip(*(_spans(x[0] + first[end], counts[end]) for end in ends.T), strict=True)
+        # Of every meeting the x of the one guest and of the other.
+        row_of, held = zip(*(np.nonzero(of_guest == end[:, None]) for end in ends.T), strict=True)
         values = np.repeat([1, -1], (sum(map(len, held)), len(mine)))
         meeting = np.concatenate((*row_of, np.arange(len(mine))))
-        rows.add(meeting, np.concatenate((*held, columns)), values, np.ones(len(mine)))
-        excess = self._pairs.guest_steps[number, guest, self.x[x, 2]]
+        rows.add(meeting, np.concatenate((*(x[one] for one in held), columns)), values, np.ones(len(mine)))
+        excess = self._pairs.guest_steps[number, guest, quota]
         rows.add(
-            np.concatenate((np.searchsorted(guests, guest), ends[:, 0], ends[:, 1])),
+            np.concatenate((of_guest, ends[:, 0], ends[:, 1])),
             np.concatenate((x, columns, columns)),
             np.concatenate((excess, *_between(self._problem, *self.y[mine].T))),
             self._problem.guest_limits[guests],
         )
-
-    def _names(self) -> list[Names]:
-        x = np.column_stack((self.x[:, :2], self._problem.percents[self.x[:, 2]]))
-        tables = {"x": x if self._problem.max_guests > 1 else x[:, :2], "z": self.z, "y": self.y}
-        named: list[Names] = []
-        for stem, table in tables.items():
-            # Columns that differ in the last index alone stand together.
-            changes = np.flatnonzero((table[1:, :-1] != table[:-1, :-1]).any(axis=1)) + 1
-            for part in np.split(table, changes) if len(table) else ():
-                named.append((stem, *part[:1, :-1].T, part[:, -1]))
-        return named
-
-
-def _meetings(problem: CoallocationProblem, x: IntArray) -> IntArray:
-    """Hosts and pairs of guests that can be there together and contend."""
-    free, taken = problem.memory_steps
-    found = [np.empty((0, 3), dtype=np.int64)]
-    for host in np.unique(x[:, 0]).tolist():
-        mine = x[x[:, 0] == host]
-        guests, first = np.unique(mine[:, 1], return_index=True)
-        one, two = np.triu_indices(len(guests), 1)
-        percent, memory = problem.percents[mine[first, 2]], taken[host, guests]
-        fits = percent[one] + percent[two] <= LARGEST_PERCENT
-        fits &= memory[one] + memory[two] <= free[host]
-        pairs = np.column_stack((np.full(len(one), host), guests[one], guests[two]))[fits]
-        contend = np.add(*_between(problem, *pairs.T)) > 0
-        found.append(pairs[contend])
-    return np.concatenate(found)
 
 
 def _between(problem: CoallocationProblem, host: IntArray, one: IntArray, two: IntArray) -> tuple[IntArray, IntArray]:
@@ -246,13 +216,6 @@ def _between(problem: CoallocationProblem, host: IntArray, one: IntArray, two: I
     guests, how, cores = problem.guest_demands, problem.interference, problem.host_demands.cores[host]
     first = guests.contention_steps(one, guests, two, cores, how)
     return first, guests.contention_steps(two, guests, one, cores, how)
-
-
-def _spans(starts: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the numbers ``start .. start + length - 1`` of every span one after the other, and the span of each."""
-    span_of = np.repeat(np.arange(len(starts)), lengths)
-    before = np.cumsum(lengths) - lengths
-    return np.arange(len(span_of)) - before[span_of] + starts[span_of], span_of
 
 
 class IntegerCoallocation(BackEndSolver[CoallocationProblem, Pairs], CoallocationSolver):
@@ -267,21 +230,19 @@ class IntegerCoallocation(BackEndSolver[CoallocationProblem, Pairs], Coallocatio
         few = problem.max_guests == 1 and 2 * len(problem.hosts) * len(problem.guests) <= self.largest_nonzeros
         if too_many is not None or few:
             return too_many
-        return self.too_many(CoallocationModel(Pairs.of(problem)).nonzeros())
+        return self.too_many(CoallocationModel(Pairs.of(problem)).most_nonzeros())
 
-    def tables(self, problem: CoallocationProblem) -> Pairs:
-        return Pairs.of(problem)
+    tables = staticmethod(Pairs.of)
 
     def prepare(self, problem: CoallocationProblem, pairs: Pairs, run: Run) -> object:
         run.offer(Coallocation())
         # With one guest a host both meet, and no program is built.
         if not run.clock.expired():
             run.offer(_best_assignment(pairs))
-            run.prove(assignment_bound(pairs))
+            run.prove(_assignment_bound(pairs))
         if not run.is_proved():
             self.begin(problem, run, pairs.bound(), pairs.greedy(run.clock.expired))
         return run.solution
 
-    def formulate(self, problem: CoallocationProblem, pairs: Pairs, known: float | None = None) -> Formulation | None:
-        model = CoallocationModel(pairs)
-        return None if model.is_empty() else model
+    def formulate(self, problem: CoallocationProblem, pairs: Pairs, known: float | None = None) -> Formulation:
+        return CoallocationModel(pairs)

@@ -27,7 +27,7 @@ from allocopt.solving import Run, StopReason
 from allocopt.solving.base import ask
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver, get_solver
-from formulations.backends.program import BinaryProgram, Formulation, Names, Rows
+from formulations.backends.program import BinaryProgram, Formulation, Rows, column_numbers, names_of
 from formulations.backends.solver import BackEndSolver
 
 LOGGER = logging.getLogger(__name__)
@@ -63,7 +63,6 @@ class _PlacementModel(Formulation):
         )
 
     def is_empty(self) -> bool:
-        """Whether no job fits anywhere."""
         return not len(self.x)
 
     @staticmethod
@@ -78,7 +77,7 @@ class _PlacementModel(Formulation):
         return total * problem.size
 
     def program(self) -> BinaryProgram:
-        """Build the program; columns are x, then z, then y."""
+        # Columns are x, then z, then y.
         problem, rows = self._problem, Rows()
         job, tasks, node = self.x.T
         for number in range(len(problem.jobs)):
@@ -106,13 +105,8 @@ class _PlacementModel(Formulation):
         weights = np.array([*formula.weights, 0.0])
         saving = -formula.scale * weights[self.y[:, 2]] * self.y[:, 4] ** 2 / self.y[:, 1]
         left_out = float(problem.left_out_cost or 0.0)
-        names: list[Names] = []
-        for stem, table in (("x", self.x), ("z", self.z), ("y", self.y)):
-            # Columns that differ in the last index alone stand together.
-            changes = np.flatnonzero((table[1:, :-1] != table[:-1, :-1]).any(axis=1)) + 1
-            parts = np.split(table, changes) if len(table) else []
-            names += [(stem, *part[:1, :-1].T, part[:, -1]) for part in parts]
-        return rows.program(np.concatenate((np.zeros(len(self.x)), placing - left_out, saving)), names)
+        named = names_of("x", self.x) + names_of("z", self.z) + names_of("y", self.y)
+        return rows.program(np.concatenate((np.zeros(len(self.x)), placing - left_out, saving)), named)
 
     def _add_job(self, rows: Rows, number: int) -> None:
         asked, first_y = self._problem.jobs[number].request, len(self.x) + len(self.z)
@@ -140,33 +134,27 @@ class _PlacementModel(Formulation):
                     rows.at_most(0, (y[mine & (y_group == group)], 1), (of_size, -1))
 
     def decode(self, chosen: IntArray) -> Placements:
-        """Return the solution of the chosen columns."""
         found: list[list[NodeTasks]] = [[] for _ in self._problem.jobs]
         for job, tasks, node in self.x[chosen[chosen < len(self.x)]].tolist():
             found[job].append(NodeTasks(node, tasks))
         return Placements(tuple(map(tuple, found)))
 
     def encode(self, solution: Placements) -> IntArray | None:
-        """Columns of a solution; None if the program leaves some of it out."""
-        stacked = enumerate((*map(tuple, self.x.tolist()), *map(tuple, self.z.tolist()), *map(tuple, self.y.tolist())))
-        # Rows of x and z may be equal: the part that a row is of tells them apart.
-        ends = len(self.x), len(self.x) + len(self.z)
-        column = {(number >= ends[0], *row): number for number, row in stacked}
-        columns = []
+        column, columns = column_numbers(x=self.x, z=self.z, y=self.y), []
         for job, (places, nodes) in enumerate(zip(solution.of_jobs, solution.node_sets, strict=True)):
             if not places:
                 continue
             sets = np.flatnonzero(self._problem.jobs[job].request.masks[:, nodes].all(axis=1))
-            keys: list[tuple[int, ...]] = [(False, job, tasks, node) for node, tasks in places]
-            keys.append((True, job, len(nodes), int(sets[0]) if len(sets) else -1))
+            keys: list[tuple[str | int, ...]] = [("x", job, tasks, node) for node, tasks in places]
+            keys.append(("z", job, len(nodes), int(sets[0]) if len(sets) else -1))
             for level, row in enumerate(self._groups) if len(nodes) > 1 else ():
                 counts = enumerate(np.bincount(row[nodes]).tolist())
-                keys += [(True, job, len(nodes), level, group, count) for group, count in counts if count]
+                keys += [("y", job, len(nodes), level, group, count) for group, count in counts if count]
             columns += [column.get(key, -1) for key in keys]
         return None if -1 in columns else np.sort(np.array(columns, dtype=np.int64))
 
     def bound_of(self, bound: float) -> float:
-        """Lower bound on the objective: that of the program, and what it costs to leave all jobs out."""
+        # The program counts from the cost of leaving all jobs out.
         nobody = len(self._problem.jobs) * float(self._problem.left_out_cost or 0.0)
         return max(0.0, nobody + bound - ROUNDING * (nobody + abs(bound)))
 
@@ -209,6 +197,5 @@ class IntegerPlacement(BackEndSolver[PlacementProblem, float], PlacementSolver):
             raise KeyboardInterrupt
         return run.solution
 
-    def formulate(self, problem: PlacementProblem, bound: float, known: float | None = None) -> Formulation | None:
-        model = _PlacementModel(problem)
-        return None if model.is_empty() else model
+    def formulate(self, problem: PlacementProblem, bound: float, known: float | None = None) -> Formulation:
+        return _PlacementModel(problem)

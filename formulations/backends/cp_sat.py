@@ -14,7 +14,6 @@ from allocopt.arrays import IntArray
 from formulations.backends.program import BinaryProgram, Outcome, Progress, Report, Request
 
 VERSION = f"OR-Tools {importlib.metadata.version('ortools')}"
-
 ROUNDING = 1e-9  # rounding that is aimed at, all costs of a solution together, relative to the least they can be
 LARGEST_COEFFICIENT = 2.0**50
 LARGEST_SUM = 2.0**61
@@ -24,24 +23,20 @@ _LARGEST_SEED = 2**31 - 1
 def solve_program(request: Request, report: Report) -> Outcome:
     """Solve a program whose matrix holds integers; see `formulations.backends`."""
     program = request.program
-    scale, costs = integer_costs(program)
+    scale, costs = _integer_costs(program)
     model = cp_model.CpModel()
     literals = [model.new_bool_var("") for _ in program.costs]
-    rows = program.matrix.tocsr()
-    for row, (lower, upper) in enumerate(zip(program.row_lower, program.row_upper, strict=True)):
-        entries = slice(rows.indptr[row], rows.indptr[row + 1])
-        held = [literals[column] for column in rows.indices[entries].tolist()]
-        values = rows.data[entries]
+    for lower, upper, columns, values in program.rows():
+        held = [literals[column] for column in columns]
         # Said as such: without presolve nothing else would find the cliques among the sums.
-        if upper == 1 and (values == 1).all():
+        if upper == 1 and set(values) == {1.0}:
             add = model.add_exactly_one if lower == 1 else model.add_at_most_one
             add(held)
             continue
-        reach = int(np.abs(values).sum())
+        reach = int(sum(map(abs, values)))
         left = -reach if math.isinf(lower) else math.ceil(lower)
         right = reach if math.isinf(upper) else math.floor(upper)
-        sum_of_row = cp_model.LinearExpr.weighted_sum(held, values.astype(np.int64).tolist())
-        model.add_linear_constraint(sum_of_row, left, right)
+        model.add_linear_constraint(cp_model.LinearExpr.weighted_sum(held, [*map(int, values)]), left, right)
     model.minimize(cp_model.LinearExpr.weighted_sum(literals, costs.tolist()))
     if request.warm is not None:
         for literal, value in zip(literals, np.isin(np.arange(len(literals)), request.warm).tolist(), strict=True):
@@ -73,11 +68,8 @@ def solve_program(request: Request, report: Report) -> Outcome:
     return Outcome(chosen, bound, status == cp_model.OPTIMAL)
 
 
-def integer_costs(program: BinaryProgram) -> tuple[float, IntArray]:
-    """Return a scale, a power of two, and the costs times it, rounded down.
-
-    They are as precise as `ROUNDING` asks, or as fits 64 bits.
-    """
+def _integer_costs(program: BinaryProgram) -> tuple[float, IntArray]:
+    """Return a power of two and the costs times it, rounded down, as precise as `ROUNDING` asks, or as fits 64 bits."""
     largest, total = float(np.abs(program.costs).max()), float(np.abs(program.costs).sum())
     fitting = min(LARGEST_COEFFICIENT / max(largest, 1e-300), LARGEST_SUM / max(total, 1e-300))
     # The cheapest way to meet each equality row, and how many columns that takes.

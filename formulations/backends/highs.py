@@ -20,7 +20,6 @@ from allocopt.arrays import FloatArray, IntArray
 from formulations.backends.program import Outcome, Progress, Report, Request
 
 VERSION = f"SciPy {scipy.__version__}"  # which brings its HiGHS with it
-
 SMALLEST_CORE = 100
 COLUMNS_PER_ROW = 2
 GROWTH = 4  # factor by which the core grows while it holds no solution

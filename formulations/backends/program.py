@@ -30,10 +30,16 @@ from allocopt.files.writing import write_bytes
 TERMS_PER_LINE = 8  # in an LP file, whose lines must stay short
 
 Numbers = IntArray | FloatArray
-Term = tuple[IntArray, Numbers | float]
-"""Columns, and their values or one value that stands for all of them."""
+Term = tuple[IntArray, Numbers | float]  # columns, and their values or one value that stands for all of them
+# A stem and axes: names ``stem_a_b_..`` of every combination of their values, the last axis running fastest.
 Names = tuple[str, *tuple[IntArray, ...]]
-"""A stem and axes: names ``stem_a_b_..`` of every combination of their values, the last axis running fastest."""
+
+
+class _Row(NamedTuple):
+    lower: float
+    upper: float
+    columns: list[int]
+    values: list[float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,16 +69,21 @@ class BinaryProgram:
         """Return the name of every row."""
         return _written_out(self.rows_named)
 
+    def rows(self) -> Iterator[_Row]:
+        """Yield the sides and entries of every row."""
+        matrix = self.matrix.tocsr()
+        matrix.sort_indices()
+        columns, values, ends = matrix.indices.tolist(), matrix.data.tolist(), matrix.indptr.tolist()
+        sides = zip(self.row_lower.tolist(), self.row_upper.tolist(), strict=True)
+        for (lower, upper), (first, last) in zip(sides, itertools.pairwise(ends), strict=True):
+            yield _Row(lower, upper, columns[first:last], values[first:last])
+
     def cost_of(self, chosen: IntArray) -> float:
         """Return the objective of the point whose ones are ``chosen``."""
         return float(self.costs[chosen].sum())
 
     def priced(self, row_prices: FloatArray) -> tuple[float, FloatArray]:
-        """Return the bound of any row prices by weak duality, and the reduced costs of the columns.
-
-        Prices of the wrong sign count as zero. A column of positive reduced cost raises the bound by that, at least,
-        when it is chosen.
-        """
+        """Return the bound of row prices by weak duality, and by how much each column raises it when it is chosen."""
         prices = np.where(np.isinf(self.row_lower), np.minimum(row_prices, 0.0), row_prices)
         prices = np.where(np.isinf(self.row_upper), np.maximum(prices, 0.0), prices)
         side = np.where(prices > 0, self.row_lower, self.row_upper)
@@ -90,6 +101,18 @@ class BinaryProgram:
         if path.suffix not in _WRITERS:
             raise UsageError(f"cannot export to {path.name!r}: the name must end in one of {', '.join(_WRITERS)}")
         write_bytes(path, _WRITERS[path.suffix](self))
+
+
+def names_of(stem: str, table: IntArray) -> list[Names]:
+    """Return names by the rows of a table, of which those that differ in the last index alone stand together."""
+    changes = np.flatnonzero((table[1:, :-1] != table[:-1, :-1]).any(axis=1)) + 1
+    return [(stem, *part[:1, :-1].T, part[:, -1]) for part in np.split(table, changes) if len(part)]
+
+
+def column_numbers(**tables: IntArray) -> dict[tuple[str | int, ...], int]:
+    """Return the number of every row of tables that stand one behind the other, by the table's name and the row."""
+    keys: list[tuple[str | int, ...]] = [(stem, *row) for stem, table in tables.items() for row in table.tolist()]
+    return {key: number for number, key in enumerate(keys)}
 
 
 def _written_out(named: Sequence[Names]) -> list[str]:
@@ -141,6 +164,10 @@ class Rows:
 class Formulation(Protocol):
     """A problem written as a binary program, and the way back."""
 
+    def is_empty(self) -> bool:
+        """Whether nothing is left to decide, by default not; then there is no program."""
+        return False
+
     def program(self) -> BinaryProgram:
         """Build the program."""
 
@@ -179,10 +206,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Progress):
-    """The end of a solve: the best solution and the best bound, None where there is none.
-
-    What is proved is that the solution is optimal; without a solution, that there is none.
-    """
+    """The end of a solve; what is proved is that the best solution is optimal, or that there is none."""
 
     is_proved: bool
 
@@ -190,31 +214,13 @@ class Outcome(Progress):
 Report = Callable[[Progress], None]
 
 
-class _Row(NamedTuple):
-    name: str
-    lower: float
-    upper: float
-    columns: list[int]
-    values: list[float]
-
-
-def _rows(program: BinaryProgram) -> Iterator[_Row]:
-    matrix = program.matrix.tocsr()
-    matrix.sort_indices()
-    columns, values, ends = matrix.indices.tolist(), matrix.data.tolist(), matrix.indptr.tolist()
-    sides = zip(program.row_names(), program.row_lower.tolist(), program.row_upper.tolist(), strict=True)
-    for row, (name, lower, upper) in enumerate(sides):
-        entries = slice(ends[row], ends[row + 1])
-        yield _Row(name, lower, upper, columns[entries], values[entries])
-
-
 def _json(program: BinaryProgram) -> bytes:
     columns = zip(program.column_names(), program.costs.tolist(), strict=True)
     rows = []
-    for row in _rows(program):
+    for name, row in zip(program.row_names(), program.rows(), strict=True):
         # JSON knows no infinity.
         lower, upper = (side if math.isfinite(side) else None for side in (row.lower, row.upper))
-        rows.append(row._asdict() | {"lower": lower, "upper": upper})
+        rows.append({"name": name} | row._asdict() | {"lower": lower, "upper": upper})
     document = {
         "format": "allocopt-program",
         "version": 1,
@@ -228,7 +234,7 @@ def _json(program: BinaryProgram) -> bytes:
 def _lp(program: BinaryProgram) -> bytes:
     names = program.column_names()
     lines = ["Minimize", " cost:", *_terms(program.costs.tolist(), names), "Subject To"]
-    for row in _rows(program):
+    for row_name, row in zip(program.row_names(), program.rows(), strict=True):
         terms = _terms(row.values, [names[column] for column in row.columns])
         sides = [("_lower", ">=", row.lower), ("_upper", "<=", row.upper)]
         if row.lower == row.upper:
@@ -236,7 +242,7 @@ def _lp(program: BinaryProgram) -> bytes:
         present = [side for side in sides if math.isfinite(side[2])]
         # The format has no ranges: a row of two sides is two rows here, whose names differ by a suffix.
         for suffix, relation, side in present:
-            lines += [f" {row.name}{suffix if len(present) > 1 else ''}:", *terms, f"  {relation} {side:.17g}"]
+            lines += [f" {row_name}{suffix if len(present) > 1 else ''}:", *terms, f"  {relation} {side:.17g}"]
     lines += ["Binaries", *(f" {name}" for name in names), "End"]
     return ("\n".join(lines) + "\n").encode()
 
@@ -247,29 +253,21 @@ def _terms(values: list[float], names: list[str]) -> list[str]:
 
 
 def _mps(program: BinaryProgram) -> bytes:
-    rows = list(_rows(program))
-    names, kinds = program.column_names(), []
-    for row in rows:
+    names, row_names, kinds, sides, ranges = program.column_names(), program.row_names(), [], [], []
+    for name, lower, upper in zip(row_names, program.row_lower.tolist(), program.row_upper.tolist(), strict=True):
         # Equal, at most (with a range where it has two sides), at least, or free.
-        if row.lower == row.upper:
-            kinds.append(("E", row.upper))
-        elif math.isfinite(row.upper):
-            kinds.append(("L", row.upper))
-        else:
-            kinds.append(("G" if math.isfinite(row.lower) else "N", row.lower))
-    lines = ["NAME allocopt", "ROWS", " N cost"]
-    lines += [f" {kind} {row.name}" for row, (kind, _) in zip(rows, kinds, strict=True)]
-    lines += ["COLUMNS", " MARKER 'MARKER' 'INTORG'"]
+        kind, side = ("E" if lower == upper else "L", upper) if math.isfinite(upper) else ("G", lower)
+        kinds.append(f" {kind if math.isfinite(side) else 'N'} {name}")
+        sides += [f" rhs {name} {side:.17g}"] if math.isfinite(side) else []
+        ranges += [f" range {name} {upper - lower:.17g}"] if 0 < upper - lower < math.inf else []
+    lines = ["NAME allocopt", "ROWS", " N cost", *kinds, "COLUMNS", " MARKER 'MARKER' 'INTORG'"]
     matrix = program.matrix
     ends, entries, values = matrix.indptr.tolist(), matrix.indices.tolist(), matrix.data.tolist()
     for column, (name, cost) in enumerate(zip(names, program.costs.tolist(), strict=True)):
         lines.append(f" {name} cost {cost:.17g}")
         for entry in range(ends[column], ends[column + 1]):
-            lines.append(f" {name} {rows[entries[entry]].name} {values[entry]:.17g}")
-    lines += [" MARKER 'MARKER' 'INTEND'", "RHS"]
-    lines += [f" rhs {row.name} {side:.17g}" for row, (kind, side) in zip(rows, kinds, strict=True) if kind != "N"]
-    ranged = [row for row in rows if row.lower < row.upper and math.isfinite(row.upper - row.lower)]
-    lines += ["RANGES", *(f" range {row.name} {row.upper - row.lower:.17g}" for row in ranged)] if ranged else []
+            lines.append(f" {name} {row_names[entries[entry]]} {values[entry]:.17g}")
+    lines += [" MARKER 'MARKER' 'INTEND'", "RHS", *sides, *(["RANGES", *ranges] if ranges else [])]
     lines += ["BOUNDS", *(f" BV bound {name}" for name in names), "ENDATA"]
     return ("\n".join(lines) + "\n").encode()
 
@@ -280,9 +278,9 @@ def _pb(program: BinaryProgram) -> bytes:
     model = MPModelProto(name="allocopt")
     for name, cost in zip(program.column_names(), program.costs.tolist(), strict=True):
         model.variable.add(name=name, lower_bound=0, upper_bound=1, is_integer=True, objective_coefficient=cost)
-    for row in _rows(program):
+    for name, row in zip(program.row_names(), program.rows(), strict=True):
         sides = {"lower_bound": row.lower, "upper_bound": row.upper}
-        model.constraint.add(name=row.name, **sides, var_index=row.columns, coefficient=row.values)
+        model.constraint.add(name=name, **sides, var_index=row.columns, coefficient=row.values)
     return bytes(model.SerializeToString())
 
 

@@ -12,7 +12,6 @@ from allocopt.arrays import IntArray
 from formulations.backends.program import Outcome, Progress, Report, Request
 
 VERSION = f"PySCIPOpt {importlib.metadata.version('pyscipopt')} (SCIP {Model().version()})"
-
 _LARGEST_SEED = 2**31 - 1
 _EVENTS = (PY_SCIP_EVENTTYPE.BESTSOLFOUND, PY_SCIP_EVENTTYPE.LPSOLVED)
 
@@ -38,15 +37,11 @@ def solve_program(request: Request, report: Report) -> Outcome:
     )
     variables = [model.addVar(vtype="B", obj=cost) for cost in program.costs.tolist()]
     # Coefficient by coefficient: adding up Python expressions takes twice as long.
-    rows = program.matrix.tocsr()
-    sides = zip(program.row_lower.tolist(), program.row_upper.tolist(), strict=True)
-    for row, (lower, upper) in enumerate(sides):
-        entries = slice(rows.indptr[row], rows.indptr[row + 1])
-        columns, values = rows.indices[entries].tolist(), rows.data[entries].tolist()
-        first = values[0] * variables[columns[0]]
-        left, right = (side if math.isfinite(side) else None for side in (lower, upper))
+    for row in program.rows():
+        first = row.values[0] * variables[row.columns[0]]
+        left, right = (side if math.isfinite(side) else None for side in (row.lower, row.upper))
         constraint = model.addCons(ExprCons(first, lhs=left, rhs=right))
-        for column, value in zip(columns[1:], values[1:], strict=True):
+        for column, value in zip(row.columns[1:], row.values[1:], strict=True):
             model.addCoefLinear(constraint, variables[column], value)
     if request.warm is not None:
         solution = model.createSol()

@@ -28,7 +28,7 @@ from allocopt.solving.verify import verify
 from formulations.backends.program import BinaryProgram, Formulation, Outcome, Progress, Request
 
 
-class BackEndDiedError(AllocoptError):
+class _BackEndDiedError(AllocoptError):
     """The child process of a back end ended by itself."""
 
 
@@ -68,28 +68,20 @@ class _Child:
         return not self._busy and self._owner == os.getpid() and self._process.poll() is None
 
     def wait_until_ready(self, clock: Clock) -> bool:
-        """Wait until the back end has said its version; return whether it is before the time is up.
+        """Wait for the version; return whether it comes in time. Raises `_BackEndDiedError` if the child has ended."""
+        with suppress(Empty):
+            self.version = self.version or cast(str, self._answer(clock, 0.0))
+        return self.version is not None
 
-        Raises `BackEndDiedError` if it cannot start.
-        """
-        if self.version is None:
-            try:
-                self.version = cast(str, self._answer(clock, 0.0))
-            except Empty:
-                return False
-        return True
-
-    def ask(self, request: Request) -> None:
-        """Send a request; if the child is gone, the answers say so."""
-        self._busy = True
-        with suppress(OSError):
-            self._pipe.send(request)
-
-    def answers(self, clock: Clock, grace: float) -> Iterator[Progress]:
+    def solve(self, request: Request, clock: Clock, grace: float) -> Iterator[Progress]:
         """Yield the reports of a solve up to the outcome, or to ``grace`` seconds after the time is up.
 
-        Raises `BackEndDiedError` if the child ends before it has answered.
+        Raises `_BackEndDiedError` if the child ends before it has answered.
         """
+        self._busy = True
+        # If the child is gone, its answers say so.
+        with suppress(OSError):
+            self._pipe.send(request)
         while self._busy:
             try:
                 answer = self._answer(clock, grace)
@@ -112,10 +104,10 @@ class _Child:
         code = self._process.returncode
         ended = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         doing = "in a solve" if self._busy else "before it was ready"
-        raise BackEndDiedError(f"the process that runs the back end {self._module!r} {ended} {doing}")
+        raise _BackEndDiedError(f"the process that runs the back end {self._module!r} {ended} {doing}")
 
 
-class ChildPool:
+class _ChildPool:
     """Children that run a module of `formulations.backends`, kept alive between solves and ended with the pool."""
 
     def __init__(self, module: str) -> None:
@@ -151,14 +143,14 @@ class ChildPool:
 
 
 # This process's children of a back end, whichever solver asks: starting one takes half a second.
-pool_of = cache(ChildPool)
+pool_of = cache(_ChildPool)
 
 
 LOGGER = logging.getLogger(__name__)
 
+# The margin: a constant and a share of the limit, up to a largest. A back end is asked to stop by itself so many
+# seconds before the end of the limit, and killed so many after it.
 MARGIN_S, MARGIN_SHARE, LARGEST_MARGIN_S = 0.01, 0.01, 0.5
-"""The margin: a constant and a share of the limit, up to a largest. A back end is asked to stop by itself so many
-seconds before the end of the limit, and killed so many after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +179,7 @@ class BackEnd:
             if not ready or seconds <= 0:
                 return StopReason.TIME_LIMIT
             try:
-                child.ask(Request(program, seconds, seed, budget.iterations, warm))
-                for answer in child.answers(run.clock, margin):
+                for answer in child.solve(Request(program, seconds, seed, budget.iterations, warm), run.clock, margin):
                     if answer.bound is not None:
                         run.prove(formulation.bound_of(answer.bound))
                     solution = None if answer.chosen is None else formulation.decode(answer.chosen)
@@ -199,7 +190,7 @@ class BackEnd:
                             run.offer(solution)
                     elif answer.chosen is None and isinstance(answer, Outcome) and answer.is_proved:
                         raise AllocoptError("the back end says that there is no solution, but one is known")
-            except BackEndDiedError as error:
+            except _BackEndDiedError as error:
                 LOGGER.warning("%s; the answer is the best that is known", error)
         if run.clock.remaining() <= 2 * margin:
             return StopReason.TIME_LIMIT
@@ -211,8 +202,7 @@ HIGHS = BackEnd("highs", "scipy", "SciPy")
 CP_SAT = BackEnd("cp_sat", "ortools", "OR-Tools")
 
 P = TypeVar("P", bound=Problem)
-T = TypeVar("T")
-"""Tables that are made of a problem before it is formulated."""
+T = TypeVar("T")  # tables that are made of a problem before it is formulated
 
 
 @dataclass(frozen=True)
@@ -267,8 +257,8 @@ class BackEndSolver(SearchSolver[P, Any], Generic[P, T]):
     @property
     def version(self) -> str:
         """Version of the package that brings the back end; that of the solver in it too, once it has run."""
-        known = pool_of(self.back_end.module).version
-        return known or f"{self.back_end.title} {importlib.metadata.version(self.back_end.package)}"
+        back_end = self.back_end
+        return pool_of(back_end.module).version or f"{back_end.title} {importlib.metadata.version(back_end.package)}"
 
     def is_available(self) -> bool:
         return find_spec(self.back_end.package) is not None
@@ -282,13 +272,13 @@ class BackEndSolver(SearchSolver[P, Any], Generic[P, T]):
         """Bound a problem and offer what is quickly found; return the solution to begin with, or None."""
 
     @abstractmethod
-    def formulate(self, problem: P, tables: T, known: float | None = None) -> Formulation | None:
-        """Write a problem as a binary program; None if none of its solutions is better than the objective known."""
+    def formulate(self, problem: P, tables: T, known: float | None = None) -> Formulation:
+        """Write a problem as a binary program; empty if none of its solutions is better than the objective known."""
 
     def program(self, problem: P) -> BinaryProgram:
         """Build the whole program of a problem, whatever its size."""
         formulation = self.formulate(problem, self.tables(problem))
-        if formulation is None:
+        if formulation.is_empty():
             raise UsageError(f"{problem.name!r} has no model: {self.no_model}")
         return formulation.program()
 
@@ -302,7 +292,7 @@ class BackEndSolver(SearchSolver[P, Any], Generic[P, T]):
         if run.is_proved() or run.clock.expired():
             return StopReason.TIME_LIMIT
         formulation = self.formulate(problem, tables, run.objective)
-        if formulation is not None:
+        if not formulation.is_empty():
             return self.back_end.solve(problem, run, formulation, budget, seed, warm_start)
         if run.objective is not None:
             run.prove(run.objective)

@@ -20,8 +20,8 @@ import numpy as np
 from allocopt.interruption import SIGNALS
 from formulations.backends.program import Progress, Request
 
+# Costs are scaled by a power of two, so without rounding, until the largest is below two to this power.
 LARGEST_COST_EXPONENT = 16
-"""Costs are scaled by a power of two, so without rounding, until the largest is below two to this power."""
 
 
 def main(module: str) -> None:

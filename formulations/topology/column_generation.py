@@ -1,7 +1,7 @@
 """Column generation as `exact` and `prices` do it: a master problem in GLOP, and rounds of smoothed prices."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
@@ -28,9 +28,9 @@ Answered = TypeVar("Answered", bound=Answer)
 
 
 class RestrictedMaster(ABC, Generic[Answered]):
-    """A master problem, solved by GLOP from the last basis on, that picks so many columns of each kind of job."""
+    """A master problem in GLOP, solved from the last basis on, that picks so many columns of each kind of job."""
 
-    def __init__(self, counts: IntArray) -> None:
+    def __init__(self, counts: IntArray, n_rows: int) -> None:
         # Kernels of this solver are compiled ahead where OR-Tools is not installed.
         from ortools.linear_solver import pywraplp
 
@@ -42,17 +42,27 @@ class RestrictedMaster(ABC, Generic[Answered]):
         self._saving = self._solver.Objective()
         self._saving.SetMaximization()
         self._seen: set[tuple[int, bytes]] = set()
+        self._rows: dict[int, pywraplp.Constraint] = {}
+        self.n_rows = n_rows
 
     @abstractmethod
     def add_answers(self, answer: Answered) -> bool:
         """Add the columns of an answer; return whether any is new."""
 
-    @abstractmethod
-    def duals(self) -> FloatArray:
-        """Prices of the rows, none negative, after a solve."""
+    def right_side(self, row: int) -> float:
+        """Return how much of a row the columns that are picked may take together."""
+        return 0.0
 
-    def column(self, count: "pywraplp.Constraint", taken: bytes, saving: float) -> "pywraplp.Variable | None":
-        """Add a column that counts in a row and takes what its bytes say; None if it is there already."""
+    def row(self, row: int) -> "pywraplp.Constraint":
+        """Return a row by its number."""
+        if row not in self._rows:
+            self._rows[row] = self._solver.Constraint(-self._infinity, self.right_side(row))
+        return self._rows[row]
+
+    def column(
+        self, count: "pywraplp.Constraint", taken: bytes, saving: float, amounts: Iterable[tuple[int, float]]
+    ) -> "pywraplp.Variable | None":
+        """Add a column that counts in a row and takes amounts of others; None if its bytes are there already."""
         key = (count.index(), taken)
         if key in self._seen:
             return None
@@ -60,10 +70,12 @@ class RestrictedMaster(ABC, Generic[Answered]):
         column = self._solver.NumVar(0.0, self._infinity, "")
         self._saving.SetCoefficient(column, saving)
         count.SetCoefficient(column, 1.0)
+        for row, amount in amounts:
+            self.row(row).SetCoefficient(column, amount)
         return column
 
     def solve(self, remaining: Callable[[], float]) -> tuple[float, FloatArray] | None:
-        """Return the value and the prices of the rows; None if GLOP fails or runs out of time, in seconds."""
+        """Return the value and the prices of the rows, none negative; None if GLOP fails or its seconds run out."""
         from ortools.linear_solver import pywraplp
 
         of_parameters = pywraplp.MPSolverParameters
@@ -78,7 +90,10 @@ class RestrictedMaster(ABC, Generic[Answered]):
             parameters = of_parameters()
             parameters.SetIntegerParam(of_parameters.INCREMENTALITY, incremental)
             if self._solver.Solve(parameters) == pywraplp.Solver.OPTIMAL:
-                return float(self._saving.Value()), self.duals()
+                prices = np.zeros(self.n_rows)
+                for row, constraint in self._rows.items():
+                    prices[row] = max(0.0, constraint.dual_value())
+                return float(self._saving.Value()), prices
         return None
 
 

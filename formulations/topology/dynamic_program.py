@@ -52,8 +52,8 @@ def _fill_positions(
 ) -> None:
     """Fill rows ``first .. last`` of the tables of the line that begins at ``start``; those before are filled already.
 
-    ``best[p, s]`` is the least cost of placing multiset s within positions ``start .. p - 1``: ``best[p, s] =
-    min(best[p - 1, s], min_r best[p - n_r, s - e_r] + costs[r, p - n_r])``.
+    ``best[p, s] = min(best[p - 1, s], min_r best[p - n_r, s - e_r] + costs[r, p - n_r])`` is the least cost of placing
+    multiset s within positions ``start .. p - 1``.
     """
     n_sizes, n_states = digits.shape
     for position in range(first, last + 1):
@@ -85,20 +85,18 @@ class _Circle:
     def __init__(self, problem: TopologyProblem, blocks: Blocks, run: Run) -> None:
         self._problem, self._blocks, self._run = problem, blocks, run
         self._multisets = Multisets.of(blocks.sizes, blocks.counts)
-        self._m, n_states = int(blocks.costs.shape[1]), self._multisets.full + 1
+        self._m, n_states = int(blocks.costs.shape[1]), len(self._multisets.used)
         self._best: FloatArray = np.empty((self._m + 1, n_states))
         self._choice: ChoiceArray = np.empty((self._m + 1, n_states), dtype=np.int16)
 
     def search(self) -> bool:
-        """Find the best placement of all jobs; return False if the time ran out.
-
-        Placements in which no job straddles the cut come first, then the cases in which one does so with some nodes
-        behind it that may beat the incumbent, the most promising first. Cases with equally many share the tables of one
-        line.
-        """
+        """Find the best placement of all jobs; return False if the time ran out."""
+        # Placements in which no job straddles the cut come first, then the cases in which one does so with some nodes
+        # behind it that may beat the incumbent, the most promising first. Cases with equally many share one line.
+        full = len(self._multisets.used) - 1
         if not self._fill(0):
             return False
-        self._offer(self._starts(self._m, self._multisets.full))
+        self._offer(self._starts(self._m, full))
         total, costs, cases = self._blocks.cheapest_total(), self._blocks.costs, []
         for r, size in enumerate(self._blocks.sizes.tolist()):
             others = total - float(costs[r].min())
@@ -115,7 +113,7 @@ class _Circle:
             if not self._fill(behind):
                 return False
             for _, _, r, start in (case for case in cases if case[1] == behind):
-                rest = self._multisets.full - int(self._multisets.strides[r])
+                rest = full - int(self._multisets.strides[r])
                 cost = float(self._best[start, rest]) + float(costs[r, start])
                 if self._run.objective is None or cost < self._run.objective:
                     starts = self._starts(start, rest)
@@ -126,14 +124,13 @@ class _Circle:
 
     def _fill(self, start: int) -> bool:
         """Fill the tables for the line that begins at ``start``; return False if the time ran out."""
-        blocks, multisets = self._blocks, self._multisets
-        rows = max(1, SLICE // multisets.digits.size)
+        blocks, sets = self._blocks, self._multisets
+        tables = self._best, self._choice, blocks.costs, blocks.sizes, sets.digits, sets.strides, sets.used
+        rows = max(1, SLICE // sets.digits.size)
         for first in range(start, self._m + 1, rows):
             if self._run.clock.expired():
                 return False
-            last = min(self._m, first + rows - 1)
-            of_multisets = multisets.digits, multisets.strides, multisets.used
-            _fill_positions(self._best, self._choice, blocks.costs, blocks.sizes, *of_multisets, start, first, last)
+            _fill_positions(*tables, start, first, min(self._m, first + rows - 1))
         return True
 
     def _starts(self, end: int, multiset: int) -> list[list[int]]:

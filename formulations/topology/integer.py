@@ -51,17 +51,14 @@ def first_positions(problem: TopologyProblem, allocation: Allocation) -> IntArra
 
 @dataclass(frozen=True, slots=True)
 class Pack(Formulation):
-    """The Pack model of a SCAS problem.
-
-    Of its blocks, numbered ``r * m + i``, it may choose from those that are ``kept``, rising; None for all.
-    """
+    """The Pack model of a SCAS problem, of all blocks, or of those that are ``kept``."""
 
     problem: TopologyProblem
     blocks: Blocks
     kept: IntArray | None = None
 
     def program(self) -> BinaryProgram:
-        """Build the program; column ``r * m + i`` is ``y_{r,i}``, or column k is block ``kept[k]``."""
+        # Column ``r * m + i`` is ``y_{r,i}``, or column k is block ``kept[k]``.
         sizes, counts, n_idle = self.blocks.sizes, self.blocks.counts.astype(np.float64), len(self.problem.idle_nodes)
         positions, costs = np.arange(n_idle), self.blocks.costs.ravel()
         kept = np.arange(costs.size) if self.kept is None else self.kept
@@ -83,14 +80,12 @@ class Pack(Formulation):
             [("jobs_of_size", sizes), ("position", positions)],
         )
 
-    def decode(self, chosen: IntArray) -> Allocation | None:
-        """Hand the chosen blocks of each size to the jobs of that size."""
+    def decode(self, chosen: IntArray) -> Allocation:
         sizes, starts = np.divmod(chosen if self.kept is None else self.kept[chosen], len(self.problem.idle_nodes))
         of_size = [starts[sizes == r].tolist() for r in range(len(self.blocks.sizes))]
         return Allocation.of_blocks(self.problem, self.blocks.starts_of_jobs(self.problem, of_size))
 
     def encode(self, allocation: Allocation) -> IntArray:
-        """Columns of the blocks that the jobs have."""
         sizes = np.searchsorted(self.blocks.sizes, self.problem.sizes)
         blocks = np.sort(sizes * len(self.problem.idle_nodes) + first_positions(self.problem, allocation))
         return blocks if self.kept is None else np.searchsorted(self.kept, blocks)
@@ -105,7 +100,7 @@ class Paper(Formulation):
     cancel: bool = False
 
     def program(self) -> BinaryProgram:
-        """Build the program; columns are y, then x, both by job and position, then the cancel variables."""
+        # Columns are y, then x, both by job and position, then the cancel variables.
         sizes, m, n_jobs = self.problem.sizes, len(self.problem.idle_nodes), len(self.problem.jobs)
         jobs, positions = np.arange(n_jobs), np.arange(m)
         y = np.arange(n_jobs * m)
@@ -148,7 +143,6 @@ class Paper(Formulation):
         return Allocation.of_blocks(self.problem, starts[np.argsort(jobs)])
 
     def encode(self, allocation: Allocation) -> IntArray:
-        """Columns of the starts and positions that the jobs have."""
         starts = first_positions(self.problem, allocation)
         m, jobs = len(self.problem.idle_nodes), np.arange(len(self.problem.jobs))
         owner = np.repeat(jobs, self.problem.sizes)
@@ -176,8 +170,7 @@ class PackSolver(BackEndSolver[TopologyProblem, Blocks], TopologySolver):
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         return BLOCK_KERNELS
 
-    def tables(self, problem: TopologyProblem) -> Blocks:
-        return Blocks.of(problem)
+    tables = staticmethod(Blocks.of)
 
     def prepare(self, problem: TopologyProblem, blocks: Blocks, run: Run) -> object:
         # A back end begins at a warm start that was given, not at the sequential allocation.

@@ -30,11 +30,10 @@ from allocopt.solving.budget import Budget
 from allocopt.topology import TopologySolver
 from allocopt.version import __version__
 
+# Arcs of the product graph; one shortest-path tree of the largest takes about a tenth of a second.
 LARGEST_GRAPH = 100_000
-"""Arcs of the product graph; one shortest-path tree of the largest takes about a tenth of a second."""
 
 Used = tuple[int, ...]  # how many jobs of each distinct size a path has placed
-
 State = tuple[int, Used]  # a vertex of the product: a gap, and what was used on the way to it
 
 
@@ -58,9 +57,8 @@ class ConstrainedShortestPath(TopologySolver):
         _, counts = np.unique(problem.sizes, return_counts=True)
         # At most one transition and one operation per size from every vertex.
         arcs = (len(problem.idle_nodes) + 1) * math.prod((counts + 1).tolist()) * (len(counts) + 1)
-        if arcs <= LARGEST_GRAPH:
-            return None
-        return f"its graph would have {rounded(arcs)} arcs, the largest taken has {LARGEST_GRAPH:,}"
+        too_many = f"its graph would have {rounded(arcs)} arcs, the largest taken has {LARGEST_GRAPH:,}"
+        return too_many if arcs > LARGEST_GRAPH else None
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         return BLOCK_KERNELS

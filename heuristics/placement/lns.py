@@ -49,7 +49,7 @@ TOTAL, BEST = range(2)
 TOUCHED, QUEUED, STEP = range(3)
 
 
-class Search(NamedTuple):
+class _Search(NamedTuple):
     """A state of the search."""
 
     room: IntMatrix  # what is left beside all jobs, shape ``(m, R)``
@@ -78,29 +78,31 @@ class Search(NamedTuple):
     words: WordArray
 
 
-SEARCH = record_type(Search)
+SEARCH = record_type(_Search)
 
 
 @inlined
-def _amount(w: Window, job: int, node: int, tasks: int, resource: int) -> int:
-    if w.jobs[job].is_exclusive:
-        # More than all, so that jobs that ask for nothing stay away too.
-        return int(w.free[node, resource] + 1)
-    return int(w.per_node[job, resource] + tasks * w.per_task[job, resource])
+def _copy_places(source: IntMatrix, target: IntMatrix, first: int, count: int) -> None:
+    for place in range(first, first + count):
+        target[0, place] = source[0, place]
+        target[1, place] = source[1, place]
 
 
 @helper()
-def _hold(w: Window, s: Search, job: int, sign: int) -> None:
+def _hold(w: Window, s: _Search, job: int, sign: int) -> None:
     """Take what a job holds (sign 1), or give it back (sign -1)."""
     asked = w.jobs[job]
     for place in range(asked.first, asked.first + s.used[job]):
         node, tasks = s.held[0, place], s.held[1, place]
         s.users[node] += sign
         for resource in range(w.free.shape[1]):
-            amount = sign * _amount(w, job, node, tasks, resource)
-            s.room[node, resource] -= amount
+            amount = w.per_node[job, resource] + tasks * w.per_task[job, resource]
+            if asked.is_exclusive:
+                # More than all, so that jobs that ask for nothing stay away too.
+                amount = w.free[node, resource] + 1
+            s.room[node, resource] -= sign * amount
             if asked.most > 1:
-                s.wide_room[node, resource] -= amount
+                s.wide_room[node, resource] -= sign * amount
         if asked.most > 1:
             s.wide_users[node] += sign
         elif sign > 0:
@@ -116,7 +118,7 @@ def _hold(w: Window, s: Search, job: int, sign: int) -> None:
 
 
 @inlined
-def _touch(w: Window, s: Search, job: int) -> None:
+def _touch(w: Window, s: _Search, job: int) -> None:
     """Note what a job has before a step changes it."""
     if s.stamp[job] == s.numbers[STEP]:
         return
@@ -124,13 +126,11 @@ def _touch(w: Window, s: Search, job: int) -> None:
     s.touched[s.numbers[TOUCHED]] = job
     s.numbers[TOUCHED] += 1
     s.old_used[job] = s.used[job]
-    for place in range(w.jobs[job].first, w.jobs[job].first + s.used[job]):
-        s.old[0, place] = s.held[0, place]
-        s.old[1, place] = s.held[1, place]
+    _copy_places(s.held, s.old, w.jobs[job].first, s.used[job])
 
 
 @helper()
-def _cost(w: Window, s: Search, job: int, used: int) -> float:
+def _cost(w: Window, s: _Search, job: int, used: int) -> float:
     """Cost of a job on the nodes that stand in its places; none leaves it out."""
     if used == 0:
         return w.left_out_cost
@@ -147,7 +147,7 @@ def _cost(w: Window, s: Search, job: int, used: int) -> float:
 
 
 @helper()
-def _settle(w: Window, s: Search, job: int, used: int) -> None:
+def _settle(w: Window, s: _Search, job: int, used: int) -> None:
     """Let a job hold the nodes that stand in its places."""
     s.used[job] = used
     _hold(w, s, job, 1)
@@ -157,7 +157,7 @@ def _settle(w: Window, s: Search, job: int, used: int) -> None:
 
 
 @helper()
-def _remove(w: Window, s: Search, job: int) -> None:
+def _remove(w: Window, s: _Search, job: int) -> None:
     """Remove a job and queue it."""
     _touch(w, s, job)
     _hold(w, s, job, -1)
@@ -167,7 +167,7 @@ def _remove(w: Window, s: Search, job: int) -> None:
 
 
 @inlined
-def _fit(w: Window, s: Search, job: int, node: int, tasks: int) -> float:
+def _fit(w: Window, s: _Search, job: int, node: int, tasks: int) -> float:
     """Return how badly a job fills what is left of a node: its free rest relative to the job; random by a third."""
     needed = w.per_node[job, 0] + tasks * w.per_task[job, 0]
     rest = float(s.room[node, 0] - needed) / (1.0 + needed)
@@ -177,7 +177,7 @@ def _fit(w: Window, s: Search, job: int, node: int, tasks: int) -> float:
 
 
 @helper()
-def _limit_groups(w: Window, s: Search, job: int) -> None:
+def _limit_groups(w: Window, s: _Search, job: int) -> None:
     """Leave room only in those groups with most of it of which a job may span several."""
     for level in range(w.groups.shape[0]):
         most = w.most_groups[job, level]
@@ -199,7 +199,7 @@ def _limit_groups(w: Window, s: Search, job: int) -> None:
 
 
 @helper()
-def _pick(w: Window, s: Search, job: int, size: int, share: int) -> int:
+def _pick(w: Window, s: _Search, job: int, size: int, share: int) -> int:
     """Choose so many nodes as each leaf gives, of those with room for a share of the tasks; return how many."""
     tree, first, used, left = w.tree, w.jobs[job].first, 0, w.jobs[job].tasks
     for leaf in range(tree.leaf_first.size - 1):
@@ -223,7 +223,7 @@ def _pick(w: Window, s: Search, job: int, size: int, share: int) -> int:
 
 
 @helper()
-def _pick_roomiest(w: Window, s: Search, job: int) -> int:
+def _pick_roomiest(w: Window, s: _Search, job: int) -> int:
     """Choose the nodes with most room, of which each takes what it can; return how many, 0 if they are too few."""
     asked, used, left = w.jobs[job], 0, w.jobs[job].tasks
     while used < asked.most and (left > 0 or used < asked.least):
@@ -243,7 +243,7 @@ def _pick_roomiest(w: Window, s: Search, job: int) -> int:
 
 
 @helper()
-def _find(w: Window, s: Search, job: int, room: IntMatrix, users: IntArray) -> int:
+def _find(w: Window, s: _Search, job: int, room: IntMatrix, users: IntArray) -> int:
     """Write the cheapest nodes with room for a job under the prices of the leaves; return how many, 0 for none."""
     asked, least_cost, size_found, mask_found, group_found, share_found = w.jobs[job], np.inf, 0, 0, 0, 0
     for mask in range(asked.first_mask, asked.first_mask + asked.n_masks):
@@ -279,7 +279,7 @@ def _find(w: Window, s: Search, job: int, room: IntMatrix, users: IntArray) -> i
 
 
 @helper()
-def _insert(w: Window, s: Search, job: int, room: IntMatrix, users: IntArray) -> None:
+def _insert(w: Window, s: _Search, job: int, room: IntMatrix, users: IntArray) -> None:
     """Insert a job at the least hop cost where a table has room; jobs on one node in its way are removed and queued."""
     _touch(w, s, job)
     used, first = _find(w, s, job, room, users), w.jobs[job].first
@@ -293,28 +293,9 @@ def _insert(w: Window, s: Search, job: int, room: IntMatrix, users: IntArray) ->
 
 
 @helper()
-def _insert_small(w: Window, s: Search, job: int) -> None:
-    """Insert a job on one node into that of those with room which it fills best."""
-    _touch(w, s, job)
-    asked, best, least = w.jobs[job], -1, np.inf
-    for mask in range(asked.first_mask, asked.first_mask + asked.n_masks):
-        for node in range(s.users.size):
-            if w.masks[mask, node] and tasks_in(w, s.room, s.users, job, node) >= asked.tasks:
-                rest = _fit(w, s, job, node, asked.tasks)
-                if rest < least:
-                    best, least = node, rest
-    if best >= 0:
-        s.held[0, asked.first] = best
-        s.held[1, asked.first] = asked.tasks
-    _settle(w, s, job, int(best >= 0))
-
-
-@helper()
-def _insert_queued(w: Window, s: Search, ejecting: int) -> None:
-    """Insert the queued jobs: the first so many one after the other, those then in the way by falling tasks.
-
-    Where jobs are left out, one of the first may come last: without it there may be room for several.
-    """
+def _insert_queued(w: Window, s: _Search, ejecting: int) -> None:
+    """Insert the queued jobs: the first so many one after the other, those then in the way by falling tasks."""
+    # Where jobs are left out, one of the first may come last: without it there may be room for several.
     last, is_full = -1, s.totals[TOTAL] - ejecting * w.left_out_cost >= w.left_out_cost
     for at in range(ejecting):
         if is_full and last < 0 and w.jobs[s.queue[at]].most > 1 and uniform(s.words) < POSTPONED:
@@ -328,32 +309,40 @@ def _insert_queued(w: Window, s: Search, ejecting: int) -> None:
                 largest = other
         job, s.queue[largest] = s.queue[largest], s.queue[at]
         s.queue[at] = job
-        _insert_small(w, s, job)
+        # A job on one node goes to that of those with room which it fills best.
+        _touch(w, s, job)
+        asked, best, least = w.jobs[job], -1, np.inf
+        for mask in range(asked.first_mask, asked.first_mask + asked.n_masks):
+            for node in range(s.users.size):
+                if w.masks[mask, node] and tasks_in(w, s.room, s.users, job, node) >= asked.tasks:
+                    rest = _fit(w, s, job, node, asked.tasks)
+                    if rest < least:
+                        best, least = node, rest
+        if best >= 0:
+            s.held[0, asked.first], s.held[1, asked.first] = best, asked.tasks
+        _settle(w, s, job, int(best >= 0))
     if last >= 0:
         _insert(w, s, last, s.room, s.users)
 
 
 @helper()
-def _keep_best(s: Search) -> None:
+def _keep_best(s: _Search) -> None:
     s.totals[TOTAL] = 0.0
     for job in range(s.used.size):
         s.totals[TOTAL] += s.costs[job]
         s.best_used[job] = s.used[job]
     s.totals[BEST] = s.totals[TOTAL]
-    for place in range(s.held.shape[1]):
-        s.best[0, place] = s.held[0, place]
-        s.best[1, place] = s.held[1, place]
+    _copy_places(s.held, s.best, 0, s.held.shape[1])
 
 
 @inlined
-def _begin_step(s: Search) -> None:
+def _begin_step(s: _Search) -> None:
     s.numbers[STEP] += 1
-    s.numbers[TOUCHED] = 0
-    s.numbers[QUEUED] = 0
+    s.numbers[TOUCHED], s.numbers[QUEUED] = 0, 0
 
 
 @helper()
-def _queue_some(w: Window, s: Search, most_removed: int) -> None:
+def _queue_some(w: Window, s: _Search, most_removed: int) -> None:
     """Remove some jobs on several nodes, most of them near each other, and queue them, and jobs that are left out."""
     anchor, some_left_out = below(s.words, s.users.size), s.totals[TOTAL] >= w.left_out_cost
     for number in range((1 + below(s.words, most_removed)) if s.wide.size > 0 else 0):
@@ -383,21 +372,8 @@ def _queue_some(w: Window, s: Search, most_removed: int) -> None:
                 break
 
 
-@helper()
-def _undo(w: Window, s: Search) -> None:
-    for at in range(s.numbers[TOUCHED]):
-        _hold(w, s, s.touched[at], -1)
-        s.used[s.touched[at]] = 0
-    for at in range(s.numbers[TOUCHED]):
-        job = s.touched[at]
-        for place in range(w.jobs[job].first, w.jobs[job].first + s.old_used[job]):
-            s.held[0, place] = s.old[0, place]
-            s.held[1, place] = s.old[1, place]
-        _settle(w, s, job, s.old_used[job])
-
-
 @kernel(boolean(WINDOW, SEARCH, boolean))
-def _begin_search(w: Window, s: Search, is_given: bool) -> bool:
+def _begin_search(w: Window, s: _Search, is_given: bool) -> bool:
     """Place the jobs as ``best`` says, or all from the largest to the smallest; return True."""
     _begin_step(s)
     s.totals[TOTAL] = 0.0
@@ -408,11 +384,9 @@ def _begin_search(w: Window, s: Search, is_given: bool) -> bool:
         s.totals[TOTAL] += w.left_out_cost
     if is_given:
         for job in range(s.used.size):
-            for place in range(w.jobs[job].first, w.jobs[job].first + s.best_used[job]):
-                s.held[0, place] = s.best[0, place]
-                s.held[1, place] = s.best[1, place]
+            _copy_places(s.best, s.held, w.jobs[job].first, s.best_used[job])
             _settle(w, s, job, s.best_used[job])
-    if not is_given:
+    else:
         for at in range(s.wide.size):
             _insert(w, s, s.wide[at], s.wide_room, s.wide_users)
         for job in range(s.used.size):
@@ -426,7 +400,7 @@ def _begin_search(w: Window, s: Search, is_given: bool) -> bool:
 
 @kernel(float64(WINDOW, SEARCH, int64, float64, float64, float64, int64))
 def _search_placements(
-    w: Window, s: Search, steps: int, temperature: float, factor: float, price: float, most_removed: int
+    w: Window, s: _Search, steps: int, temperature: float, factor: float, price: float, most_removed: int
 ) -> float:
     """Take so many steps, after each of which the temperature falls by a factor; return it."""
     for _ in range(steps):
@@ -444,7 +418,13 @@ def _search_placements(
         _insert_queued(w, s, ejecting)
         worse = s.totals[TOTAL] - before
         if worse > 0 and uniform(s.words) >= math.exp(-worse / temperature):
-            _undo(w, s)
+            for at in range(s.numbers[TOUCHED]):
+                _hold(w, s, s.touched[at], -1)
+                s.used[s.touched[at]] = 0
+            for at in range(s.numbers[TOUCHED]):
+                job = s.touched[at]
+                _copy_places(s.old, s.held, w.jobs[job].first, s.old_used[job])
+                _settle(w, s, job, s.old_used[job])
         elif s.totals[TOTAL] < s.totals[BEST] - 1e-9 * abs(s.totals[BEST]):
             _keep_best(s)
         temperature *= factor
@@ -456,25 +436,16 @@ class Lns(PlacementSolver):
     """Remove a few jobs on several nodes and insert each again where it costs least under random prices of the leaves.
 
     Temperatures fall in cycles, each of which is twice as long as the one before and begins at the best answer.
-
-    Parameters
-    ----------
-    hottest, coldest
-        Temperatures at the ends of a cycle, in hops.
-    price
-        Largest standard deviation of the price of a node, in hops.
-    most_removed
-        Jobs on several nodes that a step removes at most.
     """
 
     name: ClassVar[str] = "lns"
     capabilities: ClassVar[Capabilities] = Capabilities(
         frozenset(), frozenset({Promise.ANYTIME, Promise.BOUND}), f"{LARGEST:,} jobs x nodes"
     )
-    hottest: float = 1.0
-    coldest: float = 0.02
-    price: float = 4.0
-    most_removed: int = 4
+    hottest: float = 1.0  # first temperature of a cycle, in hops
+    coldest: float = 0.02  # last temperature of a cycle, in hops
+    price: float = 4.0  # largest standard deviation of the price of a node, in hops
+    most_removed: int = 4  # jobs on several nodes that a step removes, at most
 
     def __post_init__(self) -> None:
         if not (self.hottest >= self.coldest > 0 and self.price >= 0 and 1 <= self.most_removed <= MOST_REMOVED):
@@ -503,7 +474,7 @@ class Lns(PlacementSolver):
         finally:
             _offer(window, state, run)
 
-    def _cool(self, window: Window, state: Search, run: Run, budget: Budget) -> StopReason:
+    def _cool(self, window: Window, state: _Search, run: Run, budget: Budget) -> StopReason:
         done, step_s, length, idle = 0, SLICE_S, SHORTEST, 0
         _offer(window, state, run)
         while idle < PATIENCE or budget.iterations is not None:
@@ -540,7 +511,7 @@ class Lns(PlacementSolver):
         return StopReason.COMPLETED
 
 
-def _state_of(window: Window, alone: FloatArray, given: Placements | None, seed: int) -> Search:
+def _state_of(window: Window, alone: FloatArray, given: Placements | None, seed: int) -> _Search:
     """Return a state in which no job has a node, and as its best what is given."""
     n, m, levels = window.jobs.size, len(window.free), len(window.groups)
     free, in_use, most = window.free, window.in_use, window.jobs["most"]
@@ -553,40 +524,24 @@ def _state_of(window: Window, alone: FloatArray, given: Placements | None, seed:
         best[:, first : first + len(places)] = np.array(places, dtype=np.int64).reshape(-1, 2).T
     wide = np.flatnonzero(most > 1)
     size = window.jobs["tasks"][wide] * np.maximum(window.jobs["least"][wide], 1)
-    leaves = len(window.tree.leaf_first) - 1
-    return Search(
-        free.copy(),
-        in_use.copy(),
-        free.copy(),
-        in_use.copy(),
-        of_jobs[0],
-        held,
-        np.zeros(n),
-        alone,
-        np.full(m, -1),
-        np.full(n, -1),
-        of_jobs[1],
-        held.copy(),
-        of_jobs[2],
-        of_jobs[3],
-        np.zeros(n + MOST_REMOVED + MOST_LEFT_OUT, dtype=np.int64),
-        best_used,
-        best,
-        wide[np.argsort(-size, kind="stable")],
-        np.zeros(m, dtype=np.int64),
-        np.zeros(leaves, dtype=np.int64),
-        np.zeros(int(window.groups.max()) + 1 if levels else 1, dtype=np.int64),
-        np.zeros(3, dtype=np.int64),
-        np.zeros(2),
-        np.random.default_rng(seed).integers(1, 2**63, 4, dtype=np.uint64),
+    wide = wide[np.argsort(-size, kind="stable")]
+    n_groups = int(window.groups.max()) + 1 if levels else 1
+    lengths = n + MOST_REMOVED + MOST_LEFT_OUT, m, len(window.tree.leaf_first) - 1, n_groups, 3
+    queue, tasks_at, take, sums, numbers = (np.zeros(length, dtype=np.int64) for length in lengths)
+    used, old_used, stamp, touched = of_jobs
+    words = np.random.default_rng(seed).integers(1, 2**63, 4, dtype=np.uint64)
+    return _Search(
+        *(free.copy(), in_use.copy(), free.copy(), in_use.copy(), used, held, np.zeros(n), alone),
+        *(np.full(m, -1), np.full(n, -1), old_used, held.copy(), stamp, touched, queue, best_used, best, wide),
+        *(tasks_at, take, sums, numbers, np.zeros(2), words),
     )
 
 
-def _offer(window: Window, state: Search, run: Run) -> None:
+def _offer(window: Window, state: _Search, run: Run) -> None:
     run.offer(placements_of(window.jobs["first"], state.best_used, state.best))
 
 
-def _prove_by_prices(window: Window, state: Search, run: Run) -> None:
+def _prove_by_prices(window: Window, state: _Search, run: Run) -> None:
     left = run.clock.remaining()
 
     def is_over(share: float) -> bool:

@@ -45,14 +45,11 @@ def _place_in_turn(s: Shared, jobs: int) -> bool:
 
 def _state_of(problem: PlacementProblem, allocation: Allocation) -> Shared:
     """Return the state of a simulation in which all jobs of a problem have come at once."""
-    groups = problem.groups
+    groups, names = problem.groups, tuple(map(str, range(problem.size)))
     tree = Tree(groups, tuple(tuple(map(str, range(row.max() + 1))) for row in groups), problem.topology.hops)
-    names = tuple(map(str, range(problem.size)))
     cluster = Cluster(tuple(map(ClusterNode, names)), NamedTree(tree, names))
-    n = len(problem.jobs)
     requests = [job.request._replace(partition=0) for job in problem.jobs]
-    zeros = np.zeros(n)
-    kinds = np.arange(n)
+    zeros, kinds = np.zeros(len(requests)), np.arange(len(requests))
     state = new_shared(cluster, requests, kinds, zeros, zeros, zeros, kinds, SharedRules(allocation))
     free, users = np.ascontiguousarray(problem.free)[None], problem.in_use.astype(np.int64)[None]
     tables = len(state.room)

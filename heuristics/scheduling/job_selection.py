@@ -6,8 +6,6 @@ batch systems do (EASY). Orders that do not know the machine are those of `heuri
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -20,31 +18,22 @@ from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, QueueOrder
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed, RandomOrder, ShortestJobFirst
 
+# Which job: the first that arrived, the shortest, the one with the smallest dominant share, a random one.
 RULES = ("fcfs", "sjf", "drf", "random")
-"""Which job: the first that arrived, the shortest, the one with the smallest dominant share, a random one."""
+# Where: on few nodes, on many, or as is better for each job: the most that a policy selector can give.
 POLICIES = ("depth-first", "breadth-first", "oracle")
-"""Where: on few nodes, on many, or as is better for each job: the most that a policy selector can give."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _SmallestDominantShare:
-    # The dominant share is the largest of a job's shares of the machine's resources. CuSH calls this dominant resource
-    # fairness: every job stands for a user who holds nothing yet.
-    shares: FloatArray  # of each job, shape (n,)
-    name: ClassVar[str] = "drf"
-
-    def keys(self, workload: Workload, rng: np.random.Generator) -> QueueKeys:
-        return QueueKeys(OrderKind.FIXED, self.shares)
-
-
-def _order_of(rule: str, jobs: JobSet, machine: Machine) -> QueueOrder:
-    """Return the queue order of a rule for a job set; raise `UsageError` where there is no such rule."""
+def _keys_of(rule: str, jobs: JobSet, workload: Workload, machine: Machine, rng: np.random.Generator) -> QueueKeys:
+    """Return what orders the jobs of a set by a rule; raise `UsageError` where there is no such rule."""
     if rule not in RULES:
         raise UsageError(f"there is no rule {rule!r}; there are {', '.join(RULES)}")
-    if rule == _SmallestDominantShare.name:
-        return _SmallestDominantShare((jobs.request / np.array(machine.total)).max(axis=1))
+    if rule == "drf":
+        # The dominant share is the largest of a job's shares of the machine's resources. CuSH calls this dominant
+        # resource fairness: every job stands for a user who holds nothing yet.
+        return QueueKeys(OrderKind.FIXED, (jobs.request / np.array(machine.total)).max(axis=1))
     orders: dict[str, QueueOrder] = {"fcfs": FirstComeFirstServed(), "sjf": ShortestJobFirst(), "random": RandomOrder()}
-    return orders[rule]
+    return orders[rule].keys(workload, rng)
 
 
 def _policies_of(policy: str, jobs: JobSet) -> IntArray:
@@ -73,9 +62,9 @@ def baseline_episodes(
     if backfill is None:
         backfill = Backfill.EASY if rule == "fcfs" else Backfill.FIRST_FIT
     for number, jobs in enumerate(jobsets):
-        order, workload = _order_of(rule, jobs, machine), jobs.workload()
         # Rows of values take turns after each start: a random job is drawn anew every time.
-        keys = [order.keys(workload, rng) for _ in range(len(jobs) if rule == "random" else 1)]
+        workload, n_rows = jobs.workload(), len(jobs) if rule == "random" else 1
+        keys = [_keys_of(rule, jobs, workload, machine, rng) for _ in range(n_rows)]
         values = [workload.submit if one.kind == OrderKind.ARRIVAL else one.values for one in keys]
         episodes.follow_list(number, np.array(values), _policies_of(policy, jobs), backfill)
         yield episodes

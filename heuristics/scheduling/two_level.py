@@ -20,9 +20,8 @@ from allocopt.traces.workload import Workload
 class InOrder:
     """Select the first job by a queue order, among equals the one submitted first.
 
-    With ``Reservations.RENEWED`` and a window as long as the queue that is EASY backfilling under these orders, with
-    ``NONE`` and `LargestFirst` the BinPacking of DRAS section 5.1. An order by shares of users, which a selector does
-    not see, is a `UsageError`.
+    With ``Reservations.RENEWED`` and a window as long as the queue that is EASY backfilling, with ``NONE`` and
+    `LargestFirst` the BinPacking of DRAS section 5.1. An order by shares of users is a `UsageError`.
     """
 
     order: QueueOrder  # at level 1
@@ -83,8 +82,7 @@ class Following:
     def select(self, choice: Choice) -> int:
         """Return the slot of the next job that the scheduler starts, ``END`` after the last.
 
-        Where it starts none although nothing runs, that of the first legal job. Any decision but to start a job of the
-        window is a `UsageError`.
+        Where it starts none although nothing runs, that of the first legal job. Other decisions are a `UsageError`.
         """
         view = choice.view
         moment = time, waiting, running = view.now, len(view.queue), len(view.running)

@@ -31,7 +31,6 @@ from allocopt.topology import Allocation, Strategy, TopologyProblem, TopologySol
 from heuristics.topology.greedy import GREEDY_KERNELS, Greedy, insert_largest_first
 
 MOST_JOBS, MOST_REMOVED = 20_000, 100
-
 # Between two looks at the clock, some milliseconds: steps by the paper's move times the work of a step, and swaps.
 WALK_SLICE, SWAPS_SLICE = 2_000_000, 100_000
 OVERHEAD = 200  # work of a step by the paper's move on a window without nodes and jobs, counted in nodes
@@ -41,10 +40,7 @@ DRAWS = 6  # how often a move is drawn at most until none cross: two of three do
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A geometric cooling schedule, in units that do not depend on the cost of a hop.
-
-    Raises `UsageError` if a value is out of range.
-    """
+    """A geometric cooling schedule, whatever a hop costs; a value out of range is a `UsageError`."""
 
     hottest: float  # temperature at the first step, as a multiple of the cost of one hop
     coldest: float  # the same at the last step; positive, and not above the hottest
@@ -157,11 +153,7 @@ def draw_below(limit: int, rng: np.random.Generator) -> int:
 def remove_jobs(
     window: Encoding, walk: Walk, most: int, jobs: IntArray, idle: IntArray, rng: np.random.Generator
 ) -> tuple[int, int]:
-    """Remove 1 .. most random jobs from the working state.
-
-    Their number is returned, and that of the idle positions, which are then listed in ``idle``; the jobs stand at the
-    front of ``jobs``, the largest first.
-    """
+    """Remove 1 .. most random jobs, the largest first in ``jobs``; return how many, and how many ``idle`` positions."""
     count = 1 + draw_below(most, rng)
     # The first steps of a shuffle: as many jobs as are removed, none twice.
     for i in range(count):
@@ -187,10 +179,7 @@ def remove_jobs(
 
 @helper(allocates=True)
 def insert_job(working: IntArray, job: int, first: int, idle: IntArray, n_idle: int, block: IntArray) -> int:
-    """Give a job as many idle positions as ``block`` has places, from a first one on around the idle sequence.
-
-    The positions are written to ``block`` and leave the list; the number of those that remain is returned.
-    """
+    """Give a job the idle positions from a first one on that fill ``block``; return how many remain in the list."""
     n = block.size
     wrapped = max(0, first + n - n_idle)
     # The head of the list is written once more behind its end, so that a block that wraps around is a slice.
@@ -214,42 +203,36 @@ def _go_back(walk: Walk) -> None:
 def accept_or_not(walk: Walk, rules: Rules, step: int, rng: np.random.Generator) -> None:
     """Accept the working state by Metropolis' rule at the temperature of a step, or reject it."""
     total = walk.working_costs.sum()
-    accepts = True
     if total > walk.totals[0]:
-        cooling = np.log(rules.coldest / rules.hottest) / rules.steps
-        temperature = rules.hottest * np.exp(cooling * step)
-        accepts = rng.random() < np.exp((walk.totals[0] - total) / temperature)
-    if accepts:
-        put(walk.working, walk.accepted)
-        put(walk.working_costs, walk.accepted_costs)
-        walk.totals[0] = total
-        if total < walk.totals[1]:
-            walk.totals[1] = total
-            put(walk.working, walk.best)
-    elif rules.restores:
-        _go_back(walk)
+        temperature = rules.hottest * np.exp(np.log(rules.coldest / rules.hottest) / rules.steps * step)
+        if rng.random() >= np.exp((walk.totals[0] - total) / temperature):
+            if rules.restores:
+                _go_back(walk)
+            return
+    put(walk.working, walk.accepted)
+    put(walk.working_costs, walk.accepted_costs)
+    walk.totals[0] = total
+    if total < walk.totals[1]:
+        walk.totals[1] = total
+        put(walk.working, walk.best)
 
 
 def annealing_kernel(choose: Callable[..., int], guide: types.Type) -> Callable[..., None]:
-    """Make the entry ``(window, walk, rules, guide, first, last, rng)`` that anneals by the paper's move.
+    """Make the entry ``(window, walk, rules, guide, first, last, rng)`` that takes the steps ``first .. last - 1``.
 
-    It takes the steps ``first .. last - 1``; the walk changes in place. The helper ``choose`` returns the place in the
-    idle sequence where job number ``i`` of the ``count`` removed ones begins; ``guide`` is the type of what it knows
-    besides. It gets no slices, which would take a tenth of a step.
-
-    The temperature falls geometrically, ``T = hottest * exp(-log(hottest / coldest) * t / steps)`` (NSA paper,
-    Algorithm 1, with the factor t that line 11 lacks).
+    The helper ``choose`` returns the place in the idle sequence where job number ``i`` of the ``count`` removed ones
+    begins; ``guide`` is the type of what it knows besides. It gets no slices, which would take a tenth of a step. The
+    temperature falls geometrically, ``T = hottest * exp(-log(hottest / coldest) * t / steps)`` (NSA paper, Algorithm 1,
+    with the factor t that line 11 lacks).
     """
 
     def anneal(
         window: Encoding, walk: Walk, rules: Rules, guide: Any, first: int, last: int, rng: np.random.Generator
     ) -> None:
-        m, n_jobs = walk.working.size, window.sizes.size
-        jobs = np.arange(n_jobs)
-        most = min(rules.most_removed, n_jobs)
-        idle = np.empty(m + window.sizes.max(), dtype=np.int64)
-        blocks = np.empty((most, window.sizes.max()), dtype=np.int64)
-        counts = np.zeros(m, dtype=np.int64)
+        m, jobs, largest = walk.working.size, np.arange(window.sizes.size), window.sizes.max()
+        most = min(rules.most_removed, jobs.size)
+        idle, counts = np.empty(m + largest, dtype=np.int64), np.zeros(m, dtype=np.int64)
+        blocks = np.empty((most, largest), dtype=np.int64)
         for step in range(first, last):
             for _ in range(DRAWS):
                 count, n_idle = remove_jobs(window, walk, most, jobs, idle, rng)
@@ -338,13 +321,11 @@ class _Swapping(NamedTuple):
             np.add.at(counts, (owners, of_level), 1)
         members = np.argsort(groups[:, 0], kind="stable")
         ends, per_node = np.append(0, np.cumsum(np.bincount(groups[:, 0]))), np.append(1.0 / encoding.sizes, 0.0)
-        return cls(
-            *(owners, counts, groups, members, ends, encoding.weights, per_node, np.zeros(1), lehmer_state(seed))
-        )
+        of_jobs = encoding.weights, per_node, np.zeros(1)
+        return cls(owners, counts, groups, members, ends, *of_jobs, lehmer_state(seed))
 
     def allocation(self, problem: TopologyProblem) -> Allocation:
-        n_jobs = len(problem.jobs)
-        return Allocation.of_owners(problem, np.where(self.owners == n_jobs, -1, self.owners))
+        return Allocation.of_owners(problem, np.where(self.owners == len(problem.jobs), -1, self.owners))
 
 
 @inlined
@@ -360,15 +341,10 @@ def _hand_over(swapping: _Swapping, a: int, b: int, group: int, k: int) -> None:
 
 @kernel(void(record_type(_Swapping), int64, float64, float64))
 def _anneal_by_swaps(swapping: _Swapping, steps: int, hottest: float, coldest: float) -> None:
-    """Take some steps of the walk on counts, which changes in place; O(levels) each on a window of any size.
-
-    Nodes of one job change places with as many of another job, or with idle ones. A job of n nodes that gives up k
-    nodes of group u and gets k of group v, of which it has A_u and A_v, saves ``2 k w (A_v - A_u + k) / n`` hops more,
-    w being the hops between the groups' level and the next.
-
-    A step draws a pair of positions; those of one owner or one group change nothing. The temperature falls from the
-    hottest, in hops, to the coldest behind the last step.
-    """
+    """Take some steps of the walk on counts, in place, while the temperature, in hops, falls to the coldest."""
+    # Nodes of one job change places with as many of another job, or with idle ones. A job of n nodes that gives up k
+    # nodes of group u and gets k of group v, of which it has A_u and A_v, saves `2 k w (A_v - A_u + k) / n` hops more,
+    # w being the hops between the groups' level and the next.
     owners, counts, groups, weights = swapping.owners, swapping.counts, swapping.groups, swapping.weights
     m = owners.size
     temperature, cooling = hottest, np.exp(np.log(coldest / hottest) / steps)
@@ -436,9 +412,9 @@ class WindowAnnealing(TopologySolver):
 class AnnealingAsPublished(WindowAnnealing):
     """Walk as the NSA authors' code does, to reproduce the paper's Table III.
 
-    A rejected move restores the energy that the next one is compared with, but not the allocation that it starts from,
-    so that most moves start from a state that was not accepted. The temperatures are those of the code (25,000 to 2.5
-    at 1,000 a hop), not of Table I. Its reachable set is wider than DCAS: strategy ``free``.
+    A rejected move restores the energy that the next one is compared with, but not the allocation that it starts from.
+    The temperatures are those of the code (25,000 to 2.5 at 1,000 a hop), not of Table I. Its reachable set is wider
+    than DCAS: strategy ``free``.
     """
 
     hottest: float = 25.0
@@ -452,15 +428,14 @@ class AnnealingAsPublished(WindowAnnealing):
     )
 
 
-def _has_table(problem: TopologyProblem) -> bool:
-    # Whether the counts are few enough to be kept, and a level tells nodes apart; the groups are counted only if the
-    # nodes, of which there are no fewer, are too many.
-    levels = len(problem.topology.hops) - 1
-    most = levels * len(problem.idle_nodes) * (len(problem.jobs) + 1)
-    if 0 < most <= LARGEST_TABLE:
-        return True
-    n_groups = int(encode(problem).n_groups.sum())
-    return levels > 0 and n_groups * (len(problem.jobs) + 1) <= LARGEST_TABLE
+def _swaps(problem: TopologyProblem) -> bool:
+    # Under FREE, whether a level tells nodes apart, and the counts are few enough to be kept; the groups are counted
+    # only if the nodes, of which there are no fewer, are too many.
+    levels, owners = len(problem.topology.hops) - 1, len(problem.jobs) + 1
+    if problem.strategy is Strategy.DCAS or levels == 0:
+        return False
+    few = levels * len(problem.idle_nodes) * owners <= LARGEST_TABLE
+    return few or int(encode(problem).n_groups.sum()) * owners <= LARGEST_TABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -484,12 +459,10 @@ class Annealing(WindowAnnealing):
         Schedule(self.swap_hottest, self.swap_coldest, self.swaps, self.most_removed)
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
-        if problem.strategy is Strategy.DCAS or not _has_table(problem):
-            return WindowAnnealing.kernels(self, problem)
-        return (*GREEDY_KERNELS, _anneal_by_swaps)
+        return (*GREEDY_KERNELS, _anneal_by_swaps) if _swaps(problem) else WindowAnnealing.kernels(self, problem)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        if problem.strategy is Strategy.DCAS or not _has_table(problem):
+        if not _swaps(problem):
             return WindowAnnealing.search(self, problem, run, budget, seed)
         if run.solution is None:
             run.offer(Allocation.sequential(problem))

@@ -26,7 +26,6 @@ SLICE = 4_000_000  # idle nodes times nodes of the inserted jobs between two loo
 TRIES = 200  # orders of the jobs that are tried where rules leave no place for one of them
 PRICE = 1.0  # standard deviation of random leaf prices, in hops per node
 TIE_BREAK = 1e-6  # part of the price that sends ties between integers to the fullest leaves: savings may be fractions
-
 GREEDY_KERNELS = (*TREE_KERNELS, insertion_state, single_job_savings, insert_jobs)
 RULED_KERNELS = (*TREE_KERNELS, insertion_state, fill_ruled_tables, insert_ruled_job, place_job)
 
@@ -72,19 +71,15 @@ class RuledInsertion:
         self._tree = group_tree(self._encoding)
         self._classes, self._of_job = job_classes(problem, self._encoding, self._tree)
         self._largest = int(problem.sizes.max())
-
-    def largest_first(self) -> list[int]:
-        """Jobs by falling size, those of a class side by side."""
-        order: list[int] = np.lexsort((self._of_job, -self._problem.sizes)).tolist()
-        return order
+        # Jobs by falling size, those of a class side by side.
+        self.largest_first: list[int] = np.lexsort((self._of_job, -problem.sizes)).tolist()
 
     def insert(
         self, order: Sequence[int], may_go_on: Callable[[], bool], prices: FloatArray | None = None
     ) -> Allocation | int | None:
-        """Insert the jobs in an order, each where it then costs least, as long as it may go on.
+        """Insert the jobs in an order, each where it then costs least, a node of each leaf at a price besides, in hops.
 
-        ``prices`` is what a node of each leaf costs besides, in hops, shape ``(leaves,)``. Returns the allocation, the
-        first job that does not find nodes, or None if it had to stop.
+        Returns the allocation, the first job that does not find nodes, or None if it had to stop.
         """
         state = insertion_state(self._tree, self._largest)
         state = state._replace(tie_break=TIE_BREAK * state.tie_break)
@@ -108,17 +103,14 @@ class RuledInsertion:
     def search(
         self, failed: int, tries: int, may_go_on: Callable[[], bool], rng: np.random.Generator
     ) -> Allocation | None:
-        """Look for any allocation: a job that does not find nodes comes first the next time.
-
-        ``failed`` is the one that found none where the largest came first. Every second time leaves have random prices.
-        """
-        order = self.largest_first()
-        n_leaves = len(self._tree.leaf_first) - 1
+        """Look for any allocation, after ``failed`` found none: a job without nodes comes first the next time."""
+        order, n_leaves = self.largest_first, len(self._tree.leaf_first) - 1
         for attempt in range(tries):
             # Moving failures to the front can go in circles.
             if attempt % 16 == 15:
                 order = [int(job) for job in rng.permutation(order)]
             order = [failed, *(job for job in order if job != failed)]
+            # Every second time leaves have random prices.
             prices = PRICE * rng.standard_normal(n_leaves) if attempt % 2 else None
             found = self.insert(order, may_go_on, prices)
             if not isinstance(found, int):
@@ -127,10 +119,7 @@ class RuledInsertion:
         return None
 
     def bound(self, may_go_on: Callable[[], bool]) -> float | None:
-        """Return the cost where every job, and the leftover, has all nodes for itself.
-
-        It is infinite if a job has no place even so, and None if the computation had to stop.
-        """
+        """Return the cost where each has all nodes for itself, infinity if one has no place so; None if it stopped."""
         classes = self._classes._replace(leftover=0.0)
         state = insertion_state(self._tree, self._largest)._replace(tie_break=0.0)
         saved = np.zeros(len(classes.sizes))
@@ -140,9 +129,8 @@ class RuledInsertion:
             fill_ruled_tables(self._tree, state, classes, r, size)
             if not place_job(self._tree, state, size):
                 return np.inf
-            squares = float(state.take.astype(np.float64) ** 2 @ self._tree.weight)
-            bonus = classes.bonus[r, classes.level[state.take == size]].sum()
-            saved[r] = squares / size + bonus
+            saved[r] = float(state.take.astype(np.float64) ** 2 @ self._tree.weight) / size
+            saved[r] += classes.bonus[r, classes.level[state.take == size]].sum()
         most_left = 0.0
         for groups, weight in zip(self._encoding.groups, self._encoding.weights.tolist(), strict=True):
             # What is left over fills the largest groups of each level.
@@ -162,7 +150,7 @@ def insert_by_rules(problem: TopologyProblem, run: Run, budget: Budget, seed: in
     def may_go_on() -> bool:
         return not run.clock.expired()
 
-    found = insertion.insert(insertion.largest_first(), may_go_on)
+    found = insertion.insert(insertion.largest_first, may_go_on)
     if isinstance(found, Allocation):
         run.offer(found)
     bound = insertion.bound(may_go_on)

@@ -28,26 +28,20 @@ from heuristics.topology.greedy import alone_bound
 NOBODY = -1  # owner of a position that is left over
 MANY_GROUPS = 256  # of the lowest level, from which on a step draws new prices only where it removes jobs
 PLACED_PER_SLICE = 2_000_000  # windows looked at between two looks at the clock: some milliseconds
-
 # Largest difference of the prices of two nodes, in hops: the jobs of a small window stand in each other's way all at
 # once.
 FEW_JOBS, PRICE_OF_FEW, PRICE_OF_MANY = 30, 3.0, 1.0
 REACH, FEW_LEFT, RELATED = 16, 300, 0.3  # see `Moves`
-
 STEPS_PER_JOB = 500  # where the budget sets no iterations, if that is more than what was asked for
 PATIENCE = 4  # cycles without an improvement after which the search ends before its time limit
-
 FIRST_SLICE, LONGEST_SLICE = 16, 4096  # steps under a time limit: of the first slice, which tells the speed, and of any
 SHARE, LONGEST_S = 0.1, 0.02  # share of the time left that a slice may take, and seconds that it shall take at most
 REPORTING = 0.05  # share of the time that may go into offering solutions on the way
 
 
 class _Circle(NamedTuple):
-    """What does not change.
-
-    Where no node is left over, a barrier keeps the ring from being empty: one position more, nobody's for ever. A block
-    of one position crosses no other, so that it forbids nothing.
-    """
+    # What does not change. Where no node is left over, a barrier keeps the ring from being empty: one position more,
+    # nobody's for ever. A block of one position crosses no other, so that it forbids nothing.
 
     groups: IntMatrix  # group of each position at each level that tells nodes apart, numbered through, (M, levels)
     weights: FloatArray  # what a squared count saves at each level, in hops, shape (levels,)
@@ -57,8 +51,6 @@ class _Circle(NamedTuple):
 
 
 class _Ring(NamedTuple):
-    """Who owns what."""
-
     owners: IntArray  # job of each position, or `NOBODY`, shape (M,)
     after: IntArray  # next left-over position of each left-over one, shape (M,)
     before: IntArray  # previous one
@@ -67,8 +59,7 @@ class _Ring(NamedTuple):
 
 
 class _Slide(NamedTuple):
-    """Working space of the insertion."""
-
+    # Working space of the insertion.
     counts: IntArray  # nodes of the window by group, all 0 between two insertions, shape (V,)
     price: FloatArray  # what a job pays for a node of each group of the lowest level, in hops, shape (V,)
     best: IntArray  # first position of the best window
@@ -76,8 +67,6 @@ class _Slide(NamedTuple):
 
 
 class _Search(NamedTuple):
-    """Where the search is."""
-
     savings: FloatArray  # what each job saves of its hop cost, in hops, shape (J,)
     totals: FloatArray  # what the present and the best state save, shape (2,)
     best: IntArray  # chains of the best state
@@ -91,8 +80,6 @@ class _Search(NamedTuple):
 
 
 class _Moves(NamedTuple):
-    """How the search moves."""
-
     price: float  # largest difference of the prices of two nodes, in hops
     most_removed: int  # jobs drawn in a step, at most; those in a gap of which one lies are removed with it
     reach: int  # windows looked at on either side of a place, where there are too many to look at all
@@ -131,19 +118,14 @@ def _left_of(ring: _Ring, position: int) -> int:
 
 @inlined
 def _parent_of(circle: _Circle, ring: _Ring, job: int) -> int:
-    """Innermost job in a gap of which a job lies, or `NOBODY`.
-
-    Leftwards from the job lie whole jobs until a node of the leftover, or of the parent: there it is not the last one.
-    """
-    position = _first_of(circle, ring, job)
-    while True:
-        position = _left_of(ring, position)
+    """Innermost job in a gap of which a job lies, or `NOBODY`."""
+    # Leftwards lie whole jobs until a node of the leftover, or of the parent: there it is not the last one.
+    position = _left_of(ring, _first_of(circle, ring, job))
+    owner = ring.owners[position]
+    while owner != NOBODY and _last_of(circle, ring, owner) == position:
+        position = _left_of(ring, _first_of(circle, ring, owner))
         owner = ring.owners[position]
-        if owner == NOBODY:
-            return NOBODY
-        if _last_of(circle, ring, owner) != position:
-            return int(owner)
-        position = _first_of(circle, ring, owner)
+    return int(owner)
 
 
 @inlined
@@ -197,24 +179,6 @@ def _take_out(circle: _Circle, ring: _Ring, search: _Search, job: int, count: in
 
 
 @inlined
-def _neighbour_of(circle: _Circle, ring: _Ring, search: _Search, job: int) -> int:
-    # Behind a random number of nodes, to the left or to the right.
-    found, steps = job, _below(search.random, 2 * circle.sizes[job] + 4)
-    rightwards = lehmer_uniform(search.random) < 0.5
-    position = _last_of(circle, ring, job) if rightwards else _first_of(circle, ring, job)
-    for _ in range(steps):
-        if not rightwards:
-            position = _left_of(ring, position)
-        else:
-            position = position + 1 if position < ring.owners.size - 1 else 0
-        if ring.owners[position] != NOBODY:
-            found = ring.owners[position]
-            if lehmer_uniform(search.random) < 0.3:
-                break
-    return int(found)
-
-
-@inlined
 def _draw_removed(circle: _Circle, ring: _Ring, search: _Search, moves: _Moves) -> int:
     n_jobs = circle.sizes.size
     wanted = 1 + _below(search.random, min(moves.most_removed, n_jobs))
@@ -223,24 +187,31 @@ def _draw_removed(circle: _Circle, ring: _Ring, search: _Search, moves: _Moves) 
     for _ in range(4 * wanted):
         if count >= wanted:
             break
-        if related:
-            job = _neighbour_of(circle, ring, search, search.removed[_below(search.random, count)])
-        else:
-            job = _below(search.random, n_jobs)
+        if not related:
+            count = _take_out(circle, ring, search, _below(search.random, n_jobs), count)
+            continue
+        # A neighbour of a removed job, behind a random number of nodes, to the left or to the right.
+        job = search.removed[_below(search.random, count)]
+        steps, rightwards = _below(search.random, 2 * circle.sizes[job] + 4), lehmer_uniform(search.random) < 0.5
+        position = _last_of(circle, ring, job) if rightwards else _first_of(circle, ring, job)
+        for _ in range(steps):
+            if not rightwards:
+                position = _left_of(ring, position)
+            else:
+                position = position + 1 if position < ring.owners.size - 1 else 0
+            if ring.owners[position] != NOBODY:
+                job = ring.owners[position]
+                if lehmer_uniform(search.random) < 0.3:
+                    break
         count = _take_out(circle, ring, search, job, count)
     return count
 
 
 @inlined
 def _scan_windows(circle: _Circle, ring: _Ring, slide: _Slide, job: int, start: int, n_windows: int) -> None:
-    """Look at so many windows of the ring, from the one that begins at a position on; keep the best one.
-
-    It ends before a window that holds the barrier.
-    """
-    n = circle.sizes[job]
-    per_node = 1.0 / n
-    squares, paid, held = 0.0, 0.0, 0
-    leaving, entering = start, start
+    """Look at so many windows of the ring from a position on, before one with the barrier; keep the best one."""
+    n, per_node = circle.sizes[job], 1.0 / circle.sizes[job]
+    squares, paid, held, leaving, entering = 0.0, 0.0, 0, start, start
     while held < n and entering != circle.barrier:
         rise = 0.0
         for level in range(circle.weights.size):
@@ -302,21 +273,6 @@ def _take_best(circle: _Circle, ring: _Ring, slide: _Slide, job: int) -> None:
     _unlink_chain(circle, ring, job)
 
 
-@inlined
-def _insert(circle: _Circle, ring: _Ring, search: _Search, slide: _Slide, moves: _Moves, job: int, count: int) -> float:
-    """Give a job its best window, prices paid, of all or of those near the removed jobs and a random place."""
-    slide.least[0] = np.inf
-    if ring.idle[0] <= moves.few:
-        _scan_from_the_start(circle, ring, slide, job, moves.few)
-    else:
-        for i in range(count):
-            _scan_near(circle, ring, slide, job, search.held[circle.offset[search.removed[i]]], moves.reach)
-        _scan_near(circle, ring, slide, job, _below(search.random, ring.owners.size), moves.reach)
-    _take_best(circle, ring, slide, job)
-    search.savings[job] = slide.least[1] / circle.sizes[job]
-    return float(search.savings[job])
-
-
 @kernel(void(CIRCLE, RING, SEARCH, SLIDE, MOVES, int64, int64, float64, float64))
 def _search_partitions(
     circle: _Circle,
@@ -324,15 +280,12 @@ def _search_partitions(
     search: _Search,
     slide: _Slide,
     moves: _Moves,
-    n_groups: int,
+    n_groups: int,  # of the lowest level
     steps: int,
     hottest: float,
-    coldest: float,
+    coldest: float,  # of the step after the last
 ) -> None:
-    """Take some steps of the search, which changes in place; ``n_groups``: groups of the lowest level.
-
-    The first one is taken at the hottest temperature, in hops; the coldest would be that of the step after the last.
-    """
+    """Take some steps of the search, which changes in place, the first at the hottest temperature, in hops."""
     temperature, cooling = hottest, np.exp(np.log(coldest / hottest) / steps)
     for _ in range(steps):
         count = _draw_removed(circle, ring, search, moves)
@@ -354,7 +307,18 @@ def _search_partitions(
             search.out[search.removed[i]] = 0
             change -= search.saved[search.removed[i]]
         for i in range(count):
-            change += _insert(circle, ring, search, slide, moves, search.order[i], count)
+            # Each gets its best window, prices paid, of all or of those near the removed jobs and a random place.
+            job = search.order[i]
+            slide.least[0] = np.inf
+            if ring.idle[0] <= moves.few:
+                _scan_from_the_start(circle, ring, slide, job, moves.few)
+            else:
+                for k in range(count):
+                    _scan_near(circle, ring, slide, job, search.held[circle.offset[search.removed[k]]], moves.reach)
+                _scan_near(circle, ring, slide, job, _below(search.random, ring.owners.size), moves.reach)
+            _take_best(circle, ring, slide, job)
+            search.savings[job] = slide.least[1] / circle.sizes[job]
+            change += search.savings[job]
         if change >= 0 or lehmer_uniform(search.random) < np.exp(change / temperature):
             search.totals[0] += change
             for i in range(count):
@@ -383,26 +347,22 @@ def _search_partitions(
 def _place_in_order(
     circle: _Circle, ring: _Ring, slide: _Slide, jobs: IntArray, first: int, last: int, most: int
 ) -> None:
-    """Give the jobs ``jobs[first .. last - 1]``, one after the other, their best windows of what is left over.
-
-    Those before the first have their nodes, the prices are 0, and at most ``most`` windows are looked at for each.
-    """
+    """Give the jobs ``jobs[first .. last - 1]`` one by one the best of ``most`` windows left, where prices are 0."""
     for i in range(first, last):
         slide.least[0] = np.inf
         _scan_from_the_start(circle, ring, slide, jobs[i], most)
         _take_best(circle, ring, slide, jobs[i])
 
 
+# Entries that the search calls.
 NESTED_KERNELS = (*TREE_KERNELS, insertion_state, single_job_savings, _place_in_order, _search_partitions)
-"""Entries that the search calls."""
 
 
 def search_nested(problem: TopologyProblem, run: Run, budget: Budget, seed: int, schedule: Schedule) -> StopReason:
-    """Search from the incumbent or the jobs placed largest first, whichever is better; prove the bound of FREE.
+    """Search under ``dcas`` from the incumbent or the jobs placed largest first; prove the bound of FREE.
 
-    See `allocopt.solving.base.SearchSolver.search`; the strategy is ``dcas``. Temperatures are in hops. Where the
-    budget sets no iterations, the schedule has the least number of steps: of all where the budget sets no time either,
-    else of the first cycle.
+    Temperatures are in hops. Where the budget sets no iterations, the schedule has the least number of steps: of all
+    where the budget sets no time either, else of the first cycle.
     """
     if run.solution is None:
         run.offer(Allocation.sequential(problem))

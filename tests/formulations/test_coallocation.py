@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from support.coallocations import best_value, coallocations, solutions, value_of
+from support.results import assert_points, assert_proved
 
 from allocopt.problems.coallocation.generate import synthetic_coallocation
 from allocopt.problems.coallocation.pairs import Pairs
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem, GuestPlace
-from allocopt.solving.result import Status
 from allocopt.solving.solve import solve
 from formulations.backends import cp_sat, highs, scip
 from formulations.backends.program import Request
-from formulations.coallocation import CoallocationModel, IntegerCoallocation, assignment_bound
+from formulations.coallocation import CoallocationModel, IntegerCoallocation, _assignment_bound
 
 BACK_ENDS = {"cp-sat": cp_sat, "highs": highs, "scip": scip}
 
@@ -38,34 +38,24 @@ def test_a_program_finds_the_best_of_all_solutions(back_end: str, problem: Coall
 
 @given(problem=coallocations(most_hosts=3) | coallocations(measured=True))
 def test_the_assignment_is_the_best_of_all_solutions(problem: CoallocationProblem) -> None:
-    result = solve(problem, solver="assignment", time_limit=60.0)
-    assert result.status is Status.OPTIMAL
-    assert result.objective == pytest.approx(best_value(problem), rel=1e-9, abs=1e-9)
+    assert_proved(solve(problem, solver="assignment", time_limit=60.0), best_value(problem))
 
 
 @given(problem=coallocations(several=True))
 def test_bounds_of_guests_that_are_alone_hold_for_several(problem: CoallocationProblem) -> None:
     pairs, best = Pairs.of(problem), best_value(problem)
-    assert best - 1e-9 <= assignment_bound(pairs) <= pairs.bound() + 1e-9
+    assert best - 1e-9 <= _assignment_bound(pairs) <= pairs.bound() + 1e-9
 
 
 @given(problem=coallocations(several=True))
 def test_a_solution_costs_in_the_program_what_it_is_worth(problem: CoallocationProblem) -> None:
     model = CoallocationModel(Pairs.of(problem))
-    if model.is_empty():
-        return
-    program, encoded = model.program(), 0
-    for places in solutions(problem):
-        found = Coallocation(tuple(GuestPlace(*place) for place in places))
-        chosen = model.encode(found)
-        if chosen is not None:
-            encoded += 1
-            point = np.bincount(chosen, minlength=len(program.costs))
-            held = program.matrix @ point
-            assert (held <= program.row_upper + 1e-9).all()
-            assert -program.cost_of(chosen) == pytest.approx(value_of(problem, places), abs=1e-6)
-            assert model.decode(chosen) == found
-    assert encoded
+    if not model.is_empty():
+        every = [
+            (Coallocation(tuple(GuestPlace(*place) for place in places)), value_of(problem, places))
+            for places in solutions(problem)
+        ]
+        assert_points(model, every, lambda cost: -cost, model.most_nonzeros())
 
 
 def test_an_exported_program_names_hosts_guests_and_quotas() -> None:

@@ -30,7 +30,7 @@ from allocopt.traces.workload import Workload
 from heuristics.scheduling.job_selection import (
     POLICIES,
     RULES,
-    _order_of,
+    _keys_of,
     _policies_of,
     baseline_episodes,
     run_baseline,
@@ -133,7 +133,7 @@ def simulated(jobs: JobSet, rule: str, policy: str, backfill: Backfill) -> Sched
     chosen = _policies_of(policy, jobs)
     penalty = jobs.penalty[np.arange(len(jobs)), chosen]
     workload = jobs.workload()
-    keys = _order_of(rule, jobs, MACHINE).keys(workload, np.random.default_rng(0))
+    keys = _keys_of(rule, jobs, workload, MACHINE, np.random.default_rng(0))
     return simulate(
         replace(workload, estimate=jobs.length + penalty),
         MACHINE.platform(),
@@ -214,9 +214,9 @@ def test_random_jobs_are_drawn_by_the_seed() -> None:
 def test_an_unknown_rule_or_policy_is_refused() -> None:
     (jobs,) = Recipe().draw_each(MACHINE, SIERRA_TABLE, [0])
     with pytest.raises(UsageError, match="there are fcfs, sjf, drf, random"):
-        _order_of("lifo", jobs, MACHINE)
+        run_baseline([jobs], MACHINE, "lifo", "oracle")
     with pytest.raises(UsageError, match="depth-first, breadth-first, oracle"):
-        _policies_of("sideways", jobs)
+        run_baseline([jobs], MACHINE, "sjf", "sideways")
 
 
 @pytest.mark.slow

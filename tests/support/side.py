@@ -10,7 +10,7 @@ from support.windows import windows
 from allocopt.cluster.topology import Topology
 from allocopt.problems.topology import Job, TopologyProblem
 from allocopt.problems.topology.placement import Groups, Placement, Preference, Segments
-from allocopt.problems.topology.tables import encode, group_tree
+from allocopt.problems.topology.tables import encode, group_tree, job_classes
 from formulations.topology.free.pricing import Demand
 
 
@@ -145,4 +145,4 @@ def ruled_optimum(problem: TopologyProblem) -> float | None:
 def demand_of(problem: TopologyProblem) -> Demand:
     """Return the demand of a window."""
     encoding = encode(problem)
-    return Demand.of(problem, encoding, group_tree(encoding))
+    return Demand(*job_classes(problem, encoding, group_tree(encoding), leftover_is_job=True))

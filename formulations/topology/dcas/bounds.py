@@ -4,8 +4,6 @@ Leaves have prices, and every block takes its best reply to them, whatever the o
 bound.
 """
 
-import itertools
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,9 +20,8 @@ from formulations.topology.dcas.window import WINDOW, Window
 
 ITERATIONS = 120
 LOOKS = 6  # looks at the clock while the bound rises
-
+# Part of the last direction in the next; steps without a better bound before they become shorter, and by what.
 MOMENTUM, PATIENCE, SLOWER = 0.6, 4, 0.7
-"""Part of the last direction in the next; steps without a better bound before they become shorter, and by what."""
 
 
 class _Ascent(NamedTuple):
@@ -37,36 +34,17 @@ class _Ascent(NamedTuple):
     pace: FloatArray  # length of the steps relative to Polyak's, and steps since the bound rose last
 
 
-@inlined
-def _take_cheapest(idle: IntArray, price: FloatArray, n: int, take: IntArray) -> None:
-    # The leftover's reply: it saves nothing by lying close.
-    for leaf in range(price.size):
-        take[leaf] = -1
-    while n > 0:
-        cheapest, least = -1, np.inf
-        for leaf in range(price.size):
-            if take[leaf] < 0 and price[leaf] < least:
-                cheapest, least = leaf, price[leaf]
-        take[cheapest] = min(n, idle[cheapest])
-        n -= take[cheapest]
-    for leaf in range(price.size):
-        take[leaf] = max(take[leaf], 0)
-
-
 @kernel(float64(WINDOW, GROUP_TREE, INSERTION_STATE, record_type(_Ascent), float64, float64, int64))
-def ascend(
+def _ascend(
     window: Window,
     tree: GroupTree,  # of the window
     state: InsertionState,  # all nodes idle
     space: _Ascent,
-    best: float,
-    upper: float,
+    best: float,  # bound of the prices, or minus infinity
+    upper: float,  # a target no less than the optimum
     iterations: int,
 ) -> float:
-    """Raise the bound by subgradient steps; return it, with its prices and replies in place.
-
-    ``best`` is the bound of the prices, or minus infinity, ``upper`` a target no less than the optimum.
-    """
+    """Raise the bound by subgradient steps; return it, with its prices and replies in place."""
     price, trial, direction, excess, pace = space.price, space.trial, space.direction, space.excess, space.pace
     for _ in range(iterations):
         bound = 0.0
@@ -76,7 +54,16 @@ def ascend(
         for c in range(window.sizes.size):
             n, factor, reply = window.sizes[c], window.factor[c], 0.0
             if factor == 0.0:
-                _take_cheapest(tree.idle, trial, n, state.take)
+                # The leftover saves nothing by lying close, and takes what is cheapest.
+                for leaf in range(price.size):
+                    state.take[leaf] = 0
+                while n > 0:
+                    cheapest, least = -1, np.inf
+                    for leaf in range(price.size):
+                        if state.take[leaf] == 0 and trial[leaf] < least:
+                            cheapest, least = leaf, trial[leaf]
+                    state.take[cheapest] = min(n, tree.idle[cheapest])
+                    n -= state.take[cheapest]
             else:
                 for leaf in range(price.size):
                     state.price[leaf] = trial[leaf] / factor
@@ -122,14 +109,10 @@ class Prices:
     @classmethod
     def none(cls, window: Window) -> "Prices":
         """Return prices of zero, whose bound is that of every block alone."""
-        return cls(np.zeros(len(window.pod)), np.zeros(len(window.sizes)), -np.inf)._raised(window, np.inf, [1])
+        return cls(np.zeros(len(window.pod)), np.zeros(len(window.sizes)), -np.inf).raised(window, np.inf)
 
-    def raised(self, window: Window, upper: float, clock: Clock) -> "Prices":
-        """Raise the bound by some steps, fewer if time runs out; ``upper`` is the cost of an allocation."""
-        looks = itertools.repeat(ITERATIONS // LOOKS, LOOKS)
-        return self._raised(window, upper, itertools.takewhile(lambda _: not clock.expired(), looks))
-
-    def _raised(self, window: Window, upper: float, steps: Iterable[int]) -> "Prices":
+    def raised(self, window: Window, upper: float, clock: Clock | None = None) -> "Prices":
+        """Raise the bound by some steps while there is time, by one without a clock; an allocation costs ``upper``."""
         leaf, best, bound = self.leaf.copy(), self.best.copy(), self.bound
         direction, excess = np.zeros((2, len(leaf)))
         space = _Ascent(leaf, best, leaf.copy(), direction, excess, np.zeros(len(best)), np.array([1.0, 0.0]))
@@ -144,19 +127,19 @@ class Prices:
         )
         # Prices tell equal leaves apart; a tie break would make the bound too high.
         state = insertion_state(tree, int(window.sizes[window.factor > 0].max()))._replace(tie_break=0.0)
-        for number in steps:
-            if bound >= upper:
+        for _ in range(LOOKS if clock is not None else 1):
+            if (clock is not None and clock.expired()) or bound >= upper:
                 break
-            bound = ascend(window, tree, state, space, bound, upper, number)
+            number = ITERATIONS // LOOKS if clock is not None else 1
+            bound = _ascend(window, tree, state, space, bound, upper, number)
         return Prices(leaf, best, bound)
 
 
 class Reach(NamedTuple):
     """Largest savings of a block to the left of a leaf, prices paid, wherever its other nodes may lie.
 
-    For ``rest`` nodes left of leaf g, ``inside`` nodes of the block lying in the pod that ends there, the largest such
-    saving is entry ``offset[c] + (g * (n_c + 1) + rest) * width[c] + inside`` of the tables. The width of the leftover
-    is 1: it saves nothing by lying close.
+    That of ``rest`` nodes left of leaf g, with ``inside`` nodes in the pod that ends there, is entry
+    ``offset[c] + (g * (n_c + 1) + rest) * width[c] + inside`` of the tables. The width of the leftover is 1.
     """
 
     price: FloatArray  # these two as in `Prices`
@@ -171,10 +154,7 @@ REACH = record_type(Reach)
 
 @inlined
 def left_saving(window: Window, reach: Reach, c: int, leaf: int, room: int, rest: int, x: int, y: int) -> float:
-    """Return the most that ``rest`` more nodes can save, prices paid, on ``room`` positions of a leaf and left of it.
-
-    The block has x nodes in the leaf already and y in its pod.
-    """
+    """Return the most that ``rest`` nodes save in ``room`` of a leaf and left of it; x lie in it, y in its pod."""
     n, width = window.sizes[c], reach.width[c]
     in_leaf, in_pod = window.factor[c] * window.weights[0], window.factor[c] * window.weights[1]
     inside = 1 if width > 1 and leaf > 0 and window.pod[leaf - 1] == window.pod[leaf] else 0
@@ -200,3 +180,6 @@ def fill_reach(window: Window, reach: Reach, c: int, leaf: int) -> None:
                 continue
             room = window.leaf_start[leaf] - window.leaf_start[leaf - 1]
             reach.tables[start + inside] = left_saving(window, reach, c, leaf - 1, room, rest, 0, inside)
+
+
+BOUND_KERNELS = (_ascend, fill_reach, insertion_state)  # entries that bounds call

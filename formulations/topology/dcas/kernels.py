@@ -21,8 +21,8 @@ from formulations.topology.dcas.window import WINDOW, Window, fit
 
 IndexArray = NDArray[np.int32]
 
+# What the cursor holds: the step (classes from C on are fillings), where in it, and the ends of the tables.
 POSITION, CLASS, NODES, NEXT, BEGIN, N_PARTS, N_FILLINGS, STAMP = range(8)
-"""What the cursor holds: the step (classes from C on are fillings), where in it, and the ends of the tables."""
 
 NOT_BEGUN = -1  # ``NEXT`` between two steps
 DONE, PAUSED, FULL = 0, 1, 2  # how `advance` ends: at the end, after the work it was given, or when its tables are full
@@ -112,28 +112,6 @@ class Tables(NamedTuple):
 
 
 @inlined
-def _insert(tables: Tables, entry: int, leaf_slope: float, pod_slope: float) -> bool:
-    """Put an entry on the list of its multiset, unless another is as good however it goes on; drop what it beats."""
-    # A node more in the leaf is worth no more than `leaf_slope`, a node more in the pod no more than `pod_slope`, in
-    # whatever way the block goes on.
-    parts, stamp = tables.parts, tables.cursor[STAMP]
-    nested, x, y, value = parts.nested[entry], parts.in_leaf[entry], parts.in_pod[entry], parts.value[entry]
-    head = tables.head[nested] if tables.stamp[nested] == stamp else -1
-    other = head
-    while other >= 0:
-        dx, dy = x - parts.in_leaf[other], y - parts.in_pod[other]
-        if parts.value[other] + max(dx, 0) * leaf_slope + max(dy, 0) * pod_slope <= value:
-            return False
-        if value + max(-dx, 0) * leaf_slope + max(-dy, 0) * pod_slope <= parts.value[other]:
-            parts.value[other] = np.inf
-        other = parts.link[other]
-    parts.link[entry] = head
-    tables.head[nested] = entry
-    tables.stamp[nested] = stamp
-    return True
-
-
-@inlined
 def _sort(order: IndexArray, excess: FloatArray, first: int, last: int) -> None:
     # Shell's method: `order` becomes the entries by rising excess.
     for entry in range(first, last):
@@ -186,8 +164,19 @@ def _add_part(
     excess = value + reach.best[c] - saving
     if excess >= limit:
         return
-    if not _insert(tables, entry, 2 * in_leaf * leaf_room, 2 * in_pod * pod_room):
-        return
+    # It is put on the list of its multiset, unless another is as good however it goes on; what it beats is dropped. A
+    # node more in the leaf is worth no more than `leaf_slope`, and one more in the pod no more than `pod_slope`.
+    leaf_slope, pod_slope = 2 * in_leaf * leaf_room, 2 * in_pod * pod_room
+    head = tables.head[nested] if tables.stamp[nested] == cursor[STAMP] else -1
+    other = head
+    while other >= 0:
+        dx, dy = x - parts.in_leaf[other], y - parts.in_pod[other]
+        if parts.value[other] + max(dx, 0) * leaf_slope + max(dy, 0) * pod_slope <= value:
+            return
+        if value + max(-dx, 0) * leaf_slope + max(-dy, 0) * pod_slope <= parts.value[other]:
+            parts.value[other] = np.inf
+        other = parts.link[other]
+    parts.link[entry], tables.head[nested], tables.stamp[nested] = head, entry, cursor[STAMP]
     parts.excess[entry], parts.rest[entry], parts.gap[entry] = excess, rest, gap
     cursor[N_PARTS] += 1
 
@@ -324,11 +313,7 @@ def _make_fillings(window: Window, tables: Tables, limit: float, most_work: int)
 
 @kernel(int64(WINDOW, REACH, record_type(Tables), float64, int64))
 def advance(window: Window, reach: Reach, tables: Tables, limit: float, most_work: int) -> int:
-    """Go on with the recursion from the cursor; return how it ended.
-
-    It pauses after some ``most_work`` entries that are looked at. An excess of ``limit`` is too much. First come all
-    parts of a position, class by class, then all its fillings.
-    """
+    """Go on from the cursor over some ``most_work`` entries of an excess below ``limit``; return how it ended."""
     work, fillings, cursor, n_classes = 0, tables.fillings, tables.cursor, window.sizes.size
     while cursor[POSITION] >= 0:
         if work >= most_work:

@@ -14,35 +14,27 @@ from numba import float64, int64
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.arrays import put, record_type
 from allocopt.kernels.compiled import inlined, kernel
-from allocopt.kernels.insertion import insertion_state
 from allocopt.kernels.random import lehmer_uniform
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import encode
 from allocopt.solving import Run, StopReason
 from allocopt.solving.budget import Clock
-from formulations.topology.dcas.bounds import Prices, Reach, ascend, fill_reach
+from formulations.topology.dcas.bounds import BOUND_KERNELS, Prices, Reach, fill_reach
 from formulations.topology.dcas.kernels import FULL, N_PARTS, PAUSED, Tables, advance
 from formulations.topology.dcas.window import WINDOW, Levels, Window
 
 NOISE = 0.012  # largest noise on the cost of a block, relative to the bound of the window
 DECODING_SLICE = 100_000  # positions looked at between two looks at the clock: a few milliseconds
-
 SLICE = 100_000  # entries looked at between two looks at the clock: a few milliseconds
-
+# Parts that the tables have room for: at first, and at most (0.7 GB). Fillings have a quarter.
 FIRST_CAPACITY, LARGEST_CAPACITY = 1 << 17, 1 << 24
-"""Parts that the tables have room for: at first, and at most (0.7 GB). Fillings have a quarter."""
-
-
+# Limit of the first round, relative to the bound, and by what it grows from round to round.
 FIRST_LIMIT, GROWTH, LEAST_GROWTH = 0.004, 1.6, 1.1
-"""Limit of the first round, relative to the bound, and by what it grows from round to round."""
-
 SNAP = 1.3  # a limit that comes as near as this to the incumbent's excess is raised to it: no other round can follow
 MANY_JOBS = 6  # rounds of so many jobs are long enough to pay for a second ascent of the prices
 DECODES = 100  # how often the jobs are placed one after the other, without prices and with them
-
+# After a round of so many parts it is worth while to look for a better incumbent: placing the jobs so many times.
 LONG_ROUND, MORE_DECODES = 10_000, 250
-"""After a round of so many parts it is worth while to look for a better incumbent: placing the jobs so many times."""
-
 NEGLIGIBLE = 1e-9  # an incumbent that can be beaten by no more than this, relative to it, is not searched on
 
 
@@ -75,7 +67,7 @@ def _count(window: Window, decoding: _Decoding, position: int, by: int, factor: 
 def _best_start(
     window: Window, decoding: _Decoding, n_left: int, n: int, factor: float, noise: float
 ) -> tuple[int, float]:
-    """Block of n nodes of the circle of the positions left whose excess, plus noise, is least; and its value."""
+    # Block of n nodes of the circle of the positions left whose excess, plus noise, is least; and its value.
     value = 0.0
     for index in range(n):
         value += _count(window, decoding, decoding.left[index], 1, factor)
@@ -127,11 +119,8 @@ def _place(window: Window, decoding: _Decoding, noise: float, most: float) -> fl
 
 
 @kernel(float64(WINDOW, record_type(_Decoding), float64, float64, int64))
-def decode(window: Window, decoding: _Decoding, noise: float, most: float, times: int) -> float:
-    """Place the jobs so many times; return the least excess, with its allocation in ``best_owners``.
-
-    An excess of ``most`` is too much. Every time a random part of the noise is used, which is in the unit of cost.
-    """
+def _decode(window: Window, decoding: _Decoding, noise: float, most: float, times: int) -> float:
+    """Place the jobs so many times; return the least excess, below ``most``, with its allocation in ``best_owners``."""
     for _ in range(times):
         for index in range(decoding.order.size - 1, 0, -1):
             other = int(lehmer_uniform(decoding.random) * (index + 1))
@@ -151,10 +140,9 @@ class _Decoder:
 
     def __init__(self, problem: TopologyProblem, window: Window, cut: int) -> None:
         self._problem, self._window, self._cut = problem, window, cut
-        m = len(window.leaf)
         jobs = np.repeat(np.arange(len(window.sizes)), window.counts)[window.factor.repeat(window.counts) > 0]
-        left, owners, best_owners = (np.zeros(m, dtype=np.int64) for _ in range(3))
-        in_leaf, in_pod = np.zeros(len(window.pod), dtype=np.int64), np.zeros(len(window.pod_start) - 1, dtype=np.int64)
+        left, owners, best_owners = np.zeros((3, len(window.leaf)), dtype=np.int64)
+        in_leaf, in_pod = (np.zeros(len(one), dtype=np.int64) for one in (window.pod, window.pod_start[1:]))
         self.space = _Decoding(
             *(np.zeros(len(window.pod)), np.zeros(len(window.sizes)), jobs, np.arange(len(jobs)), left, owners),
             *(best_owners, in_leaf, in_pod, np.ones(1, dtype=np.int64)),
@@ -169,7 +157,7 @@ class _Decoder:
                 return
             most = run.objective - prices.bound
             repeats = min(per_slice, times - done)
-            if decode(self._window, self.space, NOISE * abs(prices.bound), most, repeats) < most:
+            if _decode(self._window, self.space, NOISE * abs(prices.bound), most, repeats) < most:
                 self.offer(self.space.best_owners, run)
 
     def offer(self, owners: IntArray, run: Run) -> None:
@@ -178,7 +166,7 @@ class _Decoder:
         run.offer(Allocation.of_owners(self._problem, np.roll(jobs[owners], self._cut)))
 
 
-DCAS_KERNELS = (fill_reach, advance, decode, ascend, insertion_state)  # entries that the search calls
+DCAS_KERNELS = (*BOUND_KERNELS, advance, _decode)  # entries that the search calls
 
 
 def search_dcas(problem: TopologyProblem, run: Run) -> StopReason:
@@ -214,16 +202,14 @@ def search_dcas(problem: TopologyProblem, run: Run) -> StopReason:
         run.prove(prices.bound + limit)
         if rounds.parts_by_limit[-1][1] >= LONG_ROUND:
             decoder.improve(prices, MORE_DECODES, run)
-        limit *= growth(rounds.parts_by_limit)
+        limit *= _growth(rounds.parts_by_limit)
     return StopReason.TIME_LIMIT if run.clock.expired() else StopReason.COMPLETED
 
 
-def growth(parts_by_limit: list[tuple[float, int]]) -> float:
-    """Return the factor by which the limit had best grow after rounds of these limits, which kept so many parts.
-
-    If the work of a round is a power of its limit, all rounds together cost least, at worst, where the last is e times
-    as much work as the one before it.
-    """
+def _growth(parts_by_limit: list[tuple[float, int]]) -> float:
+    # The factor by which the limit had best grow after rounds of these limits, which kept so many parts. If the work of
+    # a round is a power of its limit, all rounds together cost least, at worst, where the last is e times as much work
+    # as the one before it.
     if len(parts_by_limit) < 2:
         return GROWTH
     (limit_before, parts_before), (limit, parts) = parts_by_limit[-2:]

@@ -25,17 +25,11 @@ class Multisets:
     digits: IntArray  # number of jobs of each size in each multiset, shape (R, S)
     used: IntArray  # nodes that each multiset takes, shape (S,)
 
-    @property
-    def full(self) -> int:
-        """Number of the multiset of all jobs."""
-        return int(self.digits.shape[1]) - 1
-
     @classmethod
     def of(cls, sizes: IntArray, counts: IntArray) -> "Multisets":
         """Enumerate the multisets of ``counts[r]`` jobs of size ``sizes[r]``."""
         strides = np.concatenate(([1], np.cumprod(counts + 1)[:-1]))
-        states = np.arange(np.prod(counts + 1))
-        digits = states // strides[:, None] % (counts[:, None] + 1)
+        digits = np.arange(np.prod(counts + 1)) // strides[:, None] % (counts[:, None] + 1)
         return cls(strides, digits, sizes @ digits)
 
 
@@ -48,26 +42,22 @@ class Levels(NamedTuple):
     @classmethod
     def of(cls, encoding: Encoding) -> "Levels":
         """Find the levels of a problem; one that has a single group saves the same for all, and is left out."""
-        groups: list[IntArray] = []
-        weights: list[float] = []
+        groups, weights = np.zeros((0, encoding.n_idle), dtype=np.int64), np.zeros(0)
         for row, weight, count in zip(encoding.groups, encoding.weights, encoding.n_groups, strict=True):
-            if groups and count == groups[-1].max() + 1:
+            if len(groups) and count == groups[-1].max() + 1:
                 # Levels are nested: as many groups are the same groups.
-                weights[-1] += float(weight)
+                weights[-1] += weight
             elif count > 1:
-                groups.append(row)
-                weights.append(float(weight))
-        return cls(np.array(groups, dtype=np.int64).reshape(len(groups), encoding.n_idle), np.array(weights))
+                groups, weights = np.vstack((groups, row)), np.append(weights, weight)
+        return cls(groups, weights)
 
     @property
     def cuts(self) -> IntArray:
         """Positions before which the circle can be cut so that all groups are intervals, mostly some."""
-        if len(self.groups) == 0:
-            return np.zeros(1, dtype=np.int64)
         begins = self.groups != np.roll(self.groups, 1, axis=1)
-        if (begins.sum(axis=1) != self.groups.max(axis=1) + 1).any():
+        if (begins.sum(axis=1) != self.groups.max(axis=1, initial=0) + 1).any():
             return np.zeros(0, dtype=np.int64)
-        return np.flatnonzero(begins[-1]).astype(np.int64)
+        return np.flatnonzero(begins[-1]) if len(begins) else np.zeros(1, dtype=np.int64)
 
 
 class Window(NamedTuple):
@@ -95,13 +85,9 @@ class Window(NamedTuple):
     def of(cls, encoding: Encoding, levels: Levels, cut: int) -> "Window":
         """Return a window whose circle is cut before position ``cut``, one of the cuts of its levels."""
         groups, weights = levels
-        m = groups.shape[1]
-        rolled = np.zeros((MOST_LEVELS, m), dtype=np.int64)
-        padded = np.zeros(MOST_LEVELS)
-        padded[: len(weights)] = weights
-        for level, row in enumerate(np.roll(groups, -cut, axis=1)):
-            rolled[level, 1:] = np.cumsum(row[1:] != row[:-1])
-        leaf, pod_of = rolled
+        m, missing = groups.shape[1], MOST_LEVELS - len(weights)
+        rolled = np.roll(np.pad(groups, ((0, missing), (0, 0))), -cut, axis=1)
+        leaf, pod_of = np.cumsum(np.diff(rolled, axis=1, prepend=rolled[:, :1]) != 0, axis=1)
         leaf_start = np.concatenate(([0], np.flatnonzero(np.diff(leaf)) + 1, [m]))
         pod = pod_of[leaf_start[:-1]]
         pod_start = np.concatenate(([0], np.flatnonzero(np.diff(pod)) + 1, [len(pod)]))
@@ -113,21 +99,14 @@ class Window(NamedTuple):
         top = encoding.top - encoding.weights[encoding.n_groups == 1].sum()
         base = factor * (top * sizes * sizes - encoding.bottom * sizes)
         multisets = Multisets.of(sizes, counts)
-        packed = np.zeros(multisets.full + 1, dtype=np.int64)
-        free_bits, shift = 0, 0
+        packed, free_bits, shift = np.zeros_like(multisets.used), 0, 0
         for digit, count in zip(multisets.digits, counts.tolist(), strict=True):
             packed += digit << shift
             shift += count.bit_length() + 1
             free_bits |= 1 << (shift - 1)
         return cls(
-            *(leaf, leaf_start, pod, pod_start, padded, sizes, counts, factor, base),
-            *(
-                multisets.strides.astype(np.int64),
-                packed,
-                free_bits,
-                int(packed[-1]) | free_bits,
-                multisets.used.astype(np.int64),
-            ),
+            *(leaf, leaf_start, pod, pod_start, np.pad(weights, (0, missing)), sizes, counts, factor, base),
+            *(multisets.strides, packed, free_bits, int(packed[-1]) | free_bits, multisets.used),
         )
 
 
@@ -166,8 +145,6 @@ def dcas_refusal(problem: TopologyProblem) -> str | None:
 
 @inlined
 def fit(window: Window, one: int, other: int) -> bool:
-    """Whether the sum of two packed multisets is one.
-
-    Taken from all, a count that is too large borrows the free bit above its field.
-    """
+    """Whether the sum of two packed multisets is one."""
+    # Taken from all, a count that is too large borrows the free bit above its field.
     return (window.room - one - other) & window.free_bits == window.free_bits

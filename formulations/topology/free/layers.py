@@ -23,14 +23,11 @@ from allocopt.kernels.insertion import JobClasses
 from allocopt.kernels.tree import GroupTree
 from formulations.topology.free.pricing import Demand
 
+# Entries of the completion tables, and entries times nodes that a job can take of a leaf: a quarter of a second.
 LARGEST_COMPLETION, LARGEST_FILLING = 20_000_000, 200_000_000
-"""Entries of the completion tables, and entries times nodes that a job can take of a leaf: a quarter of a second."""
-
 MOST_JOBS = 60  # jobs, and the idle nodes that are left over, are bits of one integer
-
+# Seconds to bring leaves and jobs into order, and to fill the tables, by entry and node.
 ORDERING_S, FILLING_S = 3e-4, 1.25e-9
-"""Seconds to bring leaves and jobs into order, and to fill the tables, by entry and node."""
-
 KEY_BITS = 128
 FIRST_TABLE = 1 << 10
 
@@ -60,7 +57,7 @@ class _Leaves(NamedTuple):
     pod_weight: float  # and in a pod
 
 
-class Jobs(NamedTuple):
+class _Jobs(NamedTuple):
     """The jobs in the order of a state's fields, those of a class side by side; all of shape ``(J,)``."""
 
     sizes: IntArray
@@ -70,7 +67,7 @@ class Jobs(NamedTuple):
     bits: IntArray  # half its bits
 
     @classmethod
-    def of(cls, sizes: IntArray, kind: IntArray) -> "Jobs | None":
+    def of(cls, sizes: IntArray, kind: IntArray) -> "_Jobs | None":
         """Lay out the fields of jobs in the key of a state; None if they do not fit."""
         word, shift, used, bits = [], [], 0, []
         for size in sizes.tolist():
@@ -121,7 +118,7 @@ class Layers(NamedTuple):
     """A problem as the search takes it."""
 
     leaves: _Leaves  # in the order of the layers
-    jobs: Jobs  # in the order of the fields
+    jobs: _Jobs  # in the order of the fields
     kinds: JobClasses  # on leaves and pods, an area each; openness of leaves in the order of the layers
     is_forest: int  # 1 if no optimal allocation joins jobs in a circle, else 0
     completion: Annotated[FloatArray, 4]  # see `_fill_completions`
@@ -129,36 +126,26 @@ class Layers(NamedTuple):
     order: IntArray  # index in the demand of each job
 
     @staticmethod
-    def takes(tree: GroupTree, demand: Demand) -> bool:
-        """Whether the search takes a problem: its levels, jobs, the bits of its states and the size of its tables."""
-        entries, filling = _work_to_fill(tree, demand)
-        fits = (
-            Jobs.of(demand.sizes, demand.of_job) is not None
-            and entries <= LARGEST_COMPLETION
-            and filling <= LARGEST_FILLING
-        )
-        return fits and len(demand.of_job) <= MOST_JOBS and demand.classes.step.shape[1] <= 3
-
-    @staticmethod
     def seconds_to_fill(tree: GroupTree, demand: Demand) -> float:
-        """Return how long `of` takes, about."""
-        return ORDERING_S + FILLING_S * _work_to_fill(tree, demand)[1]
+        """Return how long `of` takes, about; infinity where a problem has too many levels, jobs, bits or entries."""
+        largest, n_leaves = demand.largest, len(tree.leaf_first) - 1
+        entries = len(demand.classes.sizes) * (n_leaves + 1) * (largest + 1) ** 2
+        filling = entries * min(largest, int(tree.idle[:n_leaves].max()))
+        fits = entries <= LARGEST_COMPLETION and filling <= LARGEST_FILLING and len(demand.of_job) <= MOST_JOBS
+        if not fits or demand.classes.step.shape[1] > 3 or _Jobs.of(demand.sizes, demand.of_job) is None:
+            return np.inf
+        return ORDERING_S + FILLING_S * filling
 
     @classmethod
     def of(cls, tree: GroupTree, demand: Demand, charge: FloatArray, pod_order: Order) -> "Layers":
-        """Bring leaves and jobs into order, the largest first of jobs and of the leaves in a pod, and fill the tables.
-
-        ``charge`` is a `Charges.table`.
-        """
-        sizes = demand.sizes
+        """Bring jobs and leaves into order, the largest first of jobs and of leaves in a pod, and fill the tables."""
+        sizes, classes, largest = demand.sizes, demand.classes, demand.largest
         order = np.lexsort((demand.of_job, -sizes))
-        jobs = Jobs.of(sizes[order], demand.of_job[order])
+        jobs = _Jobs.of(sizes[order], demand.of_job[order])
         if jobs is None:
             raise ValueError("the fields of the jobs do not fit a key")
-        largest = demand.largest
         leaves, vertex = _leaves_of(tree, charge, largest, pod_order)
         # On a tree without pods, every leaf is a pod without rules.
-        classes = demand.classes
         n_kinds, n_ruled = len(classes.sizes), 2 if classes.step.shape[1] == 3 else 1
         step, bonus = np.ones((n_kinds, 2), dtype=np.int64), np.zeros((n_kinds, 2))
         step[:, :n_ruled], bonus[:, :n_ruled] = classes.step[:, :n_ruled], classes.bonus[:, :n_ruled]
@@ -202,11 +189,7 @@ def _value_of(leaves: _Leaves, kinds: JobClasses, leaf: int, kind: int, in_pod: 
 
 @kernel(void(LAYERS))
 def _fill_completions(layers: Layers) -> None:
-    """Fill ``layers.completion``: the most that each job alone can still gain from every leaf on, in hops.
-
-    It goes by class, leaf, nodes in earlier pods and nodes in all earlier leaves, and is minus infinity where the job
-    cannot be completed.
-    """
+    """Fill ``layers.completion``: the most that each job alone can still gain from every leaf on, in hops."""
     leaves, kinds, completion = layers.leaves, layers.kinds, layers.completion
     n_leaves = leaves.idle.size
     for r in range(kinds.sizes.size):
@@ -254,22 +237,6 @@ def _list_options(layers: Layers, work: _Work, leaf: int, slack: float) -> None:
 
 
 @inlined
-def _set_fields(leaves: _Leaves, jobs: Jobs, work: _Work, leaf: int) -> None:
-    # A job that is complete is the same wherever its nodes are, unless it has still to pay for the pod.
-    is_free = leaves.pod_income[leaves.pod[leaf]] == 0.0
-    for job in range(jobs.sizes.size):
-        placed = work.placed[job] + work.option[job, work.chosen[job]]
-        moved = leaves.ends_pod[leaf] or (is_free and placed == jobs.sizes[job])
-        field = ((placed if moved else work.before[job]) << jobs.bits[job]) | placed
-        # Equal jobs may change places: their fields are kept falling, so that states that differ in nothing else meet.
-        i = job
-        while i > 0 and jobs.kind[i - 1] == jobs.kind[job] and work.field[i - 1] < field:
-            work.field[i], work.owner[i] = work.field[i - 1], work.owner[i - 1]
-            i -= 1
-        work.field[i], work.owner[i] = field, job
-
-
-@inlined
 def _slot_of(states: _States, mask: int, oldest: int, low: np.uint64, high: np.uint64) -> np.int64:
     """Slot of a key among the states from ``oldest`` on, or the empty slot where it belongs."""
     # Open addressing. States of older layers need not be deleted: their numbers tell that their slots are empty.
@@ -283,23 +250,25 @@ def _slot_of(states: _States, mask: int, oldest: int, low: np.uint64, high: np.u
 
 
 @inlined
-def _joined(component: int, met: int) -> int:
-    """Return a component's label after those of ``met`` are joined: the lowest of them."""
-    if not (met >> component) & 1:
-        return component
-    lowest = 0
-    while not (met >> lowest) & 1:
-        lowest += 1
-    return lowest
-
-
-@inlined
 def _keep_state(
-    jobs: Jobs, states: _States, work: _Work, parent: int, mask: int, oldest: int, end: int, slack: float, met: int
+    layers: Layers, states: _States, work: _Work, leaf: int, parent: int, mask: int, oldest: int, end: int, met: int
 ) -> int:
-    """Record the state with the fields of ``work``, unless it is there with no less slack; return the new end."""
-    low, high = np.uint64(0), np.uint64(0)
-    for job in range(jobs.sizes.size):
+    """Record the state that is chosen, unless it is there with no less slack; return the new end."""
+    leaves, jobs, slack = layers.leaves, layers.jobs, work.slack[layers.jobs.sizes.size]
+    n_jobs, low, high = jobs.sizes.size, np.uint64(0), np.uint64(0)
+    # A job that is complete is the same wherever its nodes are, unless it has still to pay for the pod.
+    is_free = leaves.pod_income[leaves.pod[leaf]] == 0.0
+    for job in range(n_jobs):
+        placed = work.placed[job] + work.option[job, work.chosen[job]]
+        moved = leaves.ends_pod[leaf] or (is_free and placed == jobs.sizes[job])
+        mine = ((placed if moved else work.before[job]) << jobs.bits[job]) | placed
+        # Equal jobs may change places: their fields are kept falling, so that states that differ in nothing else meet.
+        i = job
+        while i > 0 and jobs.kind[i - 1] == jobs.kind[job] and work.field[i - 1] < mine:
+            work.field[i], work.owner[i] = work.field[i - 1], work.owner[i - 1]
+            i -= 1
+        work.field[i], work.owner[i] = mine, job
+    for job in range(n_jobs):
         field = np.uint64(work.field[job]) << np.uint64(jobs.shift[job])
         if jobs.word[job] == 0:
             low |= field
@@ -317,11 +286,15 @@ def _keep_state(
         return end
     states.slack[state] = slack
     states.parent[state] = parent
-    for job in range(jobs.sizes.size):
-        states.taken[state, job] = work.option[job, work.chosen[job]]
-        states.component[state, job] = _joined(states.component[parent, work.owner[job]], met)
-    n_jobs = jobs.sizes.size
-    states.component[state, n_jobs] = _joined(states.component[parent, n_jobs], met)
+    # Components that met are joined, and are labelled as the lowest of them.
+    lowest = 0
+    while met and not (met >> lowest) & 1:
+        lowest += 1
+    for job in range(n_jobs + 1):
+        component = states.component[parent, work.owner[job] if job < n_jobs else n_jobs]
+        states.component[state, job] = lowest if (met >> component) & 1 else component
+        if job < n_jobs:
+            states.taken[state, job] = work.option[job, work.chosen[job]]
     return end
 
 
@@ -407,36 +380,27 @@ def _expand_states(
                 for known in range(oldest, end):
                     slot = _slot_of(states, mask, oldest, states.keys[known, 0], states.keys[known, 1])
                     states.table[slot] = known + 1
-            _set_fields(leaves, jobs, work, leaf)
-            end = _keep_state(jobs, states, work, state, mask, oldest, end, slack, met)
+            work.slack[n_jobs] = slack
+            end = _keep_state(layers, states, work, leaf, state, mask, oldest, end, met)
     return last, end, mask
 
 
 LAYER_KERNELS = (_fill_completions, _expand_states)  # entries that the search over the leaves calls
 
 
-def _work_to_fill(tree: GroupTree, demand: Demand) -> tuple[int, int]:
-    largest = demand.largest
-    entries = len(demand.classes.sizes) * len(tree.leaf_first) * (largest + 1) ** 2
-    return entries, entries * min(largest, int(tree.idle[: len(tree.leaf_first) - 1].max()))
-
-
 def _leaves_of(tree: GroupTree, charge: FloatArray, largest: int, pod_order: Order) -> tuple[_Leaves, IntArray]:
-    first = np.concatenate(([0], np.cumsum(tree.idle + 1)))
     n_leaves = len(tree.leaf_first) - 1
-    # A leaf below the top is its own pod.
-    pods = np.arange(n_leaves)
+    # Of every vertex, for 0 up to all of its idle nodes; a leaf below the top is its own pod.
+    tables, pods = np.split(charge, np.cumsum(tree.idle + 1)[:-1]), np.arange(n_leaves)
     for pod in range(n_leaves, len(tree.idle) - 1):
         pods[tree.children[tree.first_child[pod] : tree.first_child[pod + 1]]] = pod - n_leaves
-    n_pods = int(pods.max()) + 1
-    income = charge[first[1:] - 1]
+    n_pods, income = int(pods.max()) + 1, np.array([table[-1] for table in tables])
     pod_charge, pod_income = np.zeros((n_pods, largest + 1)), np.zeros(n_pods)
     has_pods = n_leaves < len(tree.idle) - 1
     if has_pods:
         pod_income[:] = income[n_leaves:-1]
-        for pod in range(n_pods):
-            table = charge[first[n_leaves + pod] : first[n_leaves + pod + 1]][: largest + 1]
-            pod_charge[pod, : len(table)] = table
+        for pod, table in enumerate(tables[n_leaves:-1]):
+            pod_charge[pod, : len(table)] = table[: largest + 1]
     idle = tree.idle[:n_leaves]
     nodes: FloatArray = np.bincount(pods, idle).astype(np.float64)
     rank = {
@@ -447,7 +411,7 @@ def _leaves_of(tree: GroupTree, charge: FloatArray, largest: int, pod_order: Ord
     vertex = np.lexsort((-idle, pods, rank[pods]))
     leaf_charge = np.zeros((n_leaves, int(idle.max()) + 1))
     for leaf, v in enumerate(vertex.tolist()):
-        leaf_charge[leaf, : idle[v] + 1] = charge[first[v] : first[v + 1]]
+        leaf_charge[leaf, : idle[v] + 1] = tables[v]
     leaves = _Leaves(
         idle=idle[vertex],
         charge=leaf_charge,
@@ -473,36 +437,27 @@ class Outcome:
 
 
 class LayeredSearch:
-    """Searches all allocations whose regret is less than a given slack.
-
-    ``widest`` are the idle nodes of the largest leaf. After ``most_states`` it gives up.
-    """
+    """Searches all allocations whose regret is less than a given slack; after ``most_states`` it gives up."""
 
     def __init__(self, n_jobs: int, widest: int, most_states: int) -> None:
         self._states = _States(
-            np.zeros((most_states, 2), dtype=np.uint64),
-            np.zeros(most_states),
-            np.zeros(most_states, dtype=np.int32),
-            np.zeros((most_states, n_jobs), dtype=np.int16),
-            np.zeros((most_states, n_jobs + 1), dtype=np.int16),
-            np.zeros(max(FIRST_TABLE, 1 << (2 * most_states).bit_length()), dtype=np.int32),
+            keys=np.zeros((most_states, 2), dtype=np.uint64),
+            slack=np.zeros(most_states),
+            parent=np.zeros(most_states, dtype=np.int32),
+            taken=np.zeros((most_states, n_jobs), dtype=np.int16),
+            component=np.zeros((most_states, n_jobs + 1), dtype=np.int16),
+            table=np.zeros(max(FIRST_TABLE, 1 << (2 * most_states).bit_length()), dtype=np.int32),
         )
         before, placed, n_options, chosen, field, owner = np.zeros((6, n_jobs), dtype=np.int64)
-        most, room, met = np.zeros((3, n_jobs + 1), dtype=np.int64)
-        pod_most, slack = np.zeros((2, n_jobs + 1))
-        option = np.zeros((n_jobs, widest + 1), dtype=np.int64)
-        loss = np.zeros(option.shape)
+        (most, room, met), (pod_most, slack) = np.zeros((3, n_jobs + 1), dtype=np.int64), np.zeros((2, n_jobs + 1))
+        option, loss = np.zeros((n_jobs, widest + 1), dtype=np.int64), np.zeros((n_jobs, widest + 1))
         self._work = _Work(
             *(before, placed, option, loss, n_options, most, pod_most, chosen, room, slack, met, field, owner)
         )
         self.most_states = most_states
 
     def run(self, layers: Layers, slack: float, may_go_on: Callable[[], bool], limit: int, tried: int) -> Outcome:
-        """Look for the allocation of least regret, which is no more than ``slack`` hops.
-
-        It gives up after ``limit`` states, at most ``most_states``. ``may_go_on`` is asked before every slice of so
-        many choices that are tried.
-        """
+        """Look for the allocation of least regret, no more than ``slack`` hops, in ``limit`` states at most."""
         # A new table costs nothing where it is not touched.
         states = self._states = self._states._replace(table=np.zeros(len(self._states.table), dtype=np.int32))
         states.keys[0] = 0
@@ -526,20 +481,18 @@ class LayeredSearch:
         return Outcome(True, most_left, last, self._counts(layers, first))
 
     def _counts(self, layers: Layers, state: int) -> IntArray:
-        taken = []
+        taken, who, leaves, jobs = [], layers.order, layers.leaves, layers.jobs
         for _ in layers.vertex:
             taken.append(self._states.taken[state])
             state = int(self._states.parent[state])
-        counts = np.zeros((len(layers.order), len(layers.vertex)), dtype=np.int64)
-        who = layers.order
-        before, placed = np.zeros(len(who), dtype=np.int64), np.zeros(len(who), dtype=np.int64)
-        sizes, kind = layers.jobs.sizes, layers.jobs.kind
-        run = np.cumsum(np.append(0, kind[1:] != kind[:-1]))
+        counts = np.zeros((len(who), len(layers.vertex)), dtype=np.int64)
+        before, placed = np.zeros((2, len(who)), dtype=np.int64)
+        run = np.cumsum(np.append(0, jobs.kind[1:] != jobs.kind[:-1]))
         for leaf, choice in enumerate(reversed(taken)):
             counts[who, layers.vertex[leaf]] = choice
             placed = placed + choice
-            is_free = layers.leaves.pod_income[layers.leaves.pod[leaf]] == 0.0
-            moved = ((placed == sizes) & is_free) | (layers.leaves.ends_pod[leaf] == 1)
+            is_free = leaves.pod_income[leaves.pod[leaf]] == 0.0
+            moved = ((placed == jobs.sizes) & is_free) | (leaves.ends_pod[leaf] == 1)
             before = np.where(moved, placed, before)
             resorted = np.lexsort((-placed, -before, run))
             who, before, placed = who[resorted], before[resorted], placed[resorted]

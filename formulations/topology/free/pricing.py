@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import float64, int64, void
 
-from allocopt.arrays import Encoding, FloatArray, IntArray
+from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.compiled import kernel
 from allocopt.kernels.insertion import (
     INSERTION_STATE,
@@ -24,35 +24,20 @@ from allocopt.kernels.insertion import (
     place_job,
 )
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.tables import job_classes
 from formulations.topology.column_generation import Answer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demand:
-    """The jobs of a window and, where their fragmentation has a weight, the nodes that are left over as the last one.
-
-    They come in classes of equal size and equal rules; ``of_job`` is the class of every job, shape ``(J,)``.
-    """
+    """The jobs of a window, and where fragmentation has a weight the leftover as the last one, in classes of equals."""
 
     classes: JobClasses
     of_job: IntArray
-
-    @classmethod
-    def of(cls, problem: TopologyProblem, encoding: Encoding, tree: GroupTree) -> "Demand":
-        """Return the demand of a window."""
-        return cls(*job_classes(problem, encoding, tree, leftover_is_job=True))
 
     @property
     def sizes(self) -> IntArray:
         """Nodes of every job, shape ``(J,)``."""
         return self.classes.sizes[self.of_job]
-
-    @property
-    def multiplicity(self) -> IntArray:
-        """Jobs of every class, shape ``(R,)``."""
-        return np.bincount(self.of_job, minlength=len(self.classes.sizes))
 
     @property
     def largest(self) -> int:
@@ -61,52 +46,14 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Row:
-    """A row ``sum_j f(a_j) <= f(c)`` of a group, ``f(a) = floor(multiplier a / divisor)``.
-
-    Both are 1 for the capacity of the group itself.
-    """
-
+class _Row:
     vertex: int
-    multiplier: int = 1
-    divisor: int = 1
+    multiplier: int  # both are 1 for the capacity of the group itself
+    divisor: int
 
     def values(self, counts: IntArray) -> IntArray:
         """Return f of every count."""
         return self.multiplier * counts // self.divisor
-
-
-class Charges:
-    """The rows, the capacities of the leaves to begin with, and the tables that their multipliers add up to."""
-
-    def __init__(self, tree: GroupTree) -> None:
-        self.idle: IntArray = tree.idle
-        self.first: IntArray = np.concatenate(([0], np.cumsum(tree.idle + 1)))
-        self.rows: list[Row] = []
-        self._values: list[FloatArray] = []
-        for leaf in range(len(tree.leaf_first) - 1):
-            self.add(Row(leaf))
-
-    def add(self, row: Row) -> None:
-        """Add a row."""
-        self.rows.append(row)
-        self._values.append(row.values(np.arange(self.idle[row.vertex] + 1)).astype(np.float64))
-
-    def right_side(self, index: int) -> float:
-        """Right-hand side of a row."""
-        return float(self._values[index][-1])
-
-    def table(self, multipliers: FloatArray) -> FloatArray:
-        """Return the charges at multipliers of the first rows, none negative: for k nodes of v at ``first[v] + k``."""
-        table = np.zeros(int(self.first[-1]))
-        for multiplier, row, values in zip(multipliers.tolist(), self.rows, self._values, strict=False):
-            if multiplier > 0.0:
-                table[self.first[row.vertex] : self.first[row.vertex + 1]] += multiplier * values
-        return table
-
-    def income(self, table: FloatArray) -> float:
-        """Return the largest sum of charges that the jobs of an allocation can pay, in hops."""
-        return float(table[self.first[1:] - 1].sum())
 
 
 @kernel(
@@ -116,16 +63,13 @@ def _best_patterns(
     tree: GroupTree,
     state: InsertionState,  # all nodes idle
     classes: JobClasses,
-    charge: FloatArray,
+    charge: FloatArray,  # for k nodes of vertex v at first[v] + k, in hops; the top is free
     first: IntArray,
     counts: IntArray,  # nodes of each vertex in the best pattern of each class, shape (R, V)
     savings: FloatArray,  # what these patterns save in hops, shape (R,)
     values: FloatArray,  # and the same less charges; minus infinity where there is no pattern
 ) -> None:
-    """Find for every class the pattern with the largest saving less charges, the job having the tree for itself.
-
-    What k nodes of vertex v cost is ``charge[first[v] + k]``, in hops; the top is free.
-    """
+    """Find for every class the pattern with the largest saving less charges, the job having the tree for itself."""
     top, n_leaves = tree.idle.size - 1, tree.leaf_first.size - 1
     for r in range(classes.sizes.size):
         size = classes.sizes[r]
@@ -190,35 +134,49 @@ PRICING_KERNELS = (insertion_state, _best_patterns, _most_violated)  # entries t
 class PricedPatterns(Answer):
     """The best pattern of every class of jobs at some multipliers of the rows, in hops."""
 
-    charge: FloatArray  # see `Charges.table`
+    charge: FloatArray  # for k nodes of vertex v at ``first[v] + k``
     counts: IntArray  # nodes of each vertex by class, shape (R, V)
     savings: FloatArray  # of the patterns, charges not taken off, shape (R,)
 
 
 class Pricing:
-    """Finds the best pattern of every class of jobs, the job having all idle nodes for itself."""
+    """Finds the best pattern of every class, the job having all idle nodes; rows are at first capacities of leaves."""
 
     def __init__(self, tree: GroupTree, demand: Demand) -> None:
-        self.tree, self.demand = tree, demand
-        self.sizes, self.multiplicity = demand.classes.sizes, demand.multiplicity
+        self.tree, self.demand, self.sizes = tree, demand, demand.classes.sizes
+        self.multiplicity: IntArray = np.bincount(demand.of_job, minlength=len(self.sizes))
         self.is_possible = True  # whether every job, alone, has a pattern
         self.least_value = -np.inf  # of a job that gets no nodes; it stays where every job has to be placed
         self.n_leaves = len(tree.leaf_first) - 1
         self.idle: IntArray = tree.idle[: self.n_leaves]
-        self.charges = Charges(tree)
+        self._first: IntArray = np.concatenate(([0], np.cumsum(tree.idle + 1)))
         self._state: InsertionState = insertion_state(tree, demand.largest)
+        self.rows: list[_Row] = []
+        self.values: list[FloatArray] = []  # of every row, for 0 up to all idle nodes of its group
+        for leaf in range(self.n_leaves):
+            self.add_row(leaf)
+
+    def add_row(self, vertex: int, multiplier: int = 1, divisor: int = 1) -> None:
+        """Charge for a row ``sum_j f(a_j) <= f(c)`` of a group, ``f(a) = floor(multiplier a / divisor)``."""
+        row = _Row(vertex, multiplier, divisor)
+        self.rows.append(row)
+        self.values.append(row.values(np.arange(self.tree.idle[vertex] + 1)).astype(np.float64))
 
     def at(self, multipliers: FloatArray) -> PricedPatterns:
         """Price the patterns at multipliers of the first rows, none negative."""
-        charge = self.charges.table(multipliers)
-        counts = np.empty((len(self.sizes), len(self.tree.idle)), dtype=np.int64)
-        savings, values = np.empty(len(self.sizes)), np.empty(len(self.sizes))
-        classes = self.demand.classes
-        _best_patterns(self.tree, self._state, classes, charge, self.charges.first, counts, savings, values)
+        first, n_classes, classes = self._first, len(self.sizes), self.demand.classes
+        charge = np.zeros(int(first[-1]))
+        for multiplier, row, of_counts in zip(multipliers.tolist(), self.rows, self.values, strict=False):
+            if multiplier > 0.0:
+                charge[first[row.vertex] : first[row.vertex + 1]] += multiplier * of_counts
+        counts = np.empty((n_classes, len(self.tree.idle)), dtype=np.int64)
+        savings, values = np.empty(n_classes), np.empty(n_classes)
+        _best_patterns(self.tree, self._state, classes, charge, first, counts, savings, values)
         if classes.ruled:
             self.is_possible = bool(np.isfinite(values).all())
             values = np.maximum(values, self.least_value)
-        bound = float(self.multiplicity @ values) + self.charges.income(charge)
+        # The jobs of an allocation pay no more than all idle nodes of every group cost together.
+        bound = float(self.multiplicity @ values) + float(charge[first[1:] - 1].sum())
         return PricedPatterns(multipliers, bound, charge, counts, savings)
 
     def counts_of_vertices(self, counts: IntArray) -> IntArray:
@@ -242,11 +200,7 @@ class Pricing:
     def most_violated(
         self, counts: IntArray, picked: FloatArray, largest_multiplier: int
     ) -> tuple[FloatArray, IntArray]:
-        """Find the cut of every group that patterns violate most.
-
-        Patterns have ``counts`` nodes of each vertex, shape ``(P, V)``, and are ``picked`` so often. Returns by how
-        much the cut is violated, 0 at the top, shape ``(V,)``, and its multiplier and divisor, shape ``(V, 2)``.
-        """
+        """Return by how much patterns, picked so often, violate a cut of every group most, and its q and d."""
         violation, cuts = np.empty(counts.shape[1]), np.empty((counts.shape[1], 2), dtype=np.int64)
         _most_violated(self.tree, counts, picked, self.demand.largest, largest_multiplier, violation, cuts)
         return violation, cuts

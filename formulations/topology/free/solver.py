@@ -18,7 +18,7 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import MissingPackageError, UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.tables import TREE_KERNELS, constant_hops, encode, group_tree
+from allocopt.problems.topology.tables import TREE_KERNELS, constant_hops, encode, group_tree, job_classes
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import ask
 from allocopt.solving.budget import MOST_ITERATIONS, Budget, Clock
@@ -26,98 +26,76 @@ from allocopt.solving.protocol import Solver, get_solver
 from allocopt.topology import TopologySolver
 from formulations.topology.column_generation import Generation, RestrictedMaster
 from formulations.topology.free.layers import LAYER_KERNELS, LayeredSearch, Layers, Order, Outcome
-from formulations.topology.free.pricing import PRICING_KERNELS, Charges, Demand, PricedPatterns, Pricing, Row
+from formulations.topology.free.pricing import PRICING_KERNELS, Demand, PricedPatterns, Pricing
 
 SEARCHES = ("lns", "greedy")  # who looks for allocations: the first that is installed
-
+# Steps of the search for an allocation: first, where the bound shows that it may not be optimal, and where the proof
+# fails and there is no time limit to fill.
 STEPS, MORE_STEPS, LAST_STEPS = 1000, 2000, 20_000
-"""Steps of the search for an allocation: first, where the bound shows that it may not be optimal, and where the proof
-fails and there is no time limit to fill."""
-
 MOST_STATES = 100_000_000
+# Part of the gap that a round of cuts has to close for another one (None: no cuts), and number of states, in turn.
 EFFORTS = ((None, 5_000), (0.1, 100_000), (0.01, MOST_STATES))
-"""Part of the gap that a round of cuts has to close for another one (None: no cuts), and number of states, in turn."""
-
+# Share of the time that is left in which the search takes a number of steps; share and steps where the rest is too
+# short for a bound.
 SEARCH_SHARE, ALL_THAT_IS_LEFT = 2 / 3, (1.0, MOST_ITERATIONS)
-"""Share of the time that is left in which the search takes a number of steps; share and steps where the rest is too
-short for a bound."""
-
 LEAST_SEARCH_S = 5e-4  # what another search takes besides its steps; with less time left, none is begun
-
+# Idle nodes times levels times nodes of the largest job: one round of pricing then takes some tenths of a second. Idle
+# nodes times jobs: the counts of all jobs are kept.
 LARGEST, MOST_COUNTS = 20_000_000, 10_000_000
-"""Idle nodes times levels times nodes of the largest job: one round of pricing then takes some tenths of a second. Idle
-nodes times jobs: the counts of all jobs are kept."""
-
 LARGEST_MULTIPLIER = 2  # cuts round the capacity times 1/2, 1/3, 1/4, .. and 2/3, 2/5, 2/7, ..
 LEAST_VIOLATION = 1e-3
 UNPLACED = 10.0  # what a job pays for getting no nodes, in all that the jobs could save if each was alone
-
+# Shares of the distance between incumbent and bound that are searched one after the other: the regret of the optimum is
+# mostly far below the distance, and the number of states grows exponentially with what is allowed.
 SHARES = (0.15, 0.3, 0.45, 0.6, 0.8, 1.0)
-"""Shares of the distance between incumbent and bound that are searched one after the other: the regret of the optimum
-is mostly far below the distance, and the number of states grows exponentially with what is allowed."""
-
 NO_SAVING = -1.0  # less than any allocation saves, in hops
 TOLERANCE = 1e-10  # savings within this distance are equal, relative to the hops of all jobs without any saving
-
+# Choices tried between two looks at the clock where so many seconds are left, some milliseconds, and at least.
 TRIED, LEAST_TRIED, LONG_S = 100_000, 1000, 0.25
-"""Choices tried between two looks at the clock where so many seconds are left, some milliseconds, and at least."""
-
+# States of the first attempt in every order of the pods, and how much more the next attempt may have.
 FIRST_STATES, GROWTH = 10_000, 8
-"""States of the first attempt in every order of the pods, and how much more the next attempt may have."""
-
-
+# Seconds before the first bound: in any case, by idle node, and by product of idle nodes with levels and nodes of the
+# largest job, or with a fifth of the jobs.
 SETUP_S, NODE_S, PRODUCT_S = 1e-3, 2e-6, 1e-8
-"""Seconds before the first bound: in any case, by idle node, and by product of idle nodes with levels and nodes of the
-largest job, or with a fifth of the jobs."""
-
 EXACT_KERNELS = (*TREE_KERNELS, *PRICING_KERNELS, *LAYER_KERNELS)  # entries that bounding and closing call
 
 
 class _Master(RestrictedMaster[PricedPatterns]):
-    """The master problem, which takes over the rows of charges."""
+    """The master problem, which takes over the rows of a pricing."""
 
-    def __init__(self, multiplicity: IntArray, charges: Charges) -> None:
-        super().__init__(multiplicity)
-        self._charges = charges
+    def __init__(self, pricing: Pricing) -> None:
+        super().__init__(pricing.multiplicity, 0)
+        self._pricing = pricing
         self._columns: list[pywraplp.Variable] = []
         self._counts: list[IntArray] = []
-        self._rows: list[pywraplp.Constraint] = []
         self.add_rows()
+
+    def right_side(self, row: int) -> float:
+        return float(self._pricing.values[row][-1])
 
     def add_rows(self) -> None:
         """Take over the rows that are new."""
-        counts = np.array(self._counts)
-        for index in range(len(self._rows), len(self._charges.rows)):
-            row = self._solver.Constraint(-self._infinity, self._charges.right_side(index))
-            self._rows.append(row)
-            if not self._columns:
-                continue
-            values = self._charges.rows[index].values(counts[:, self._charges.rows[index].vertex])
+        counts, known, self.n_rows = np.array(self._counts), self.n_rows, len(self._pricing.rows)
+        for index in range(known, self.n_rows):
+            constraint, row = self.row(index), self._pricing.rows[index]
+            values = row.values(counts[:, row.vertex]) if self._columns else np.zeros(0)
             for column in np.flatnonzero(values).tolist():
-                row.SetCoefficient(self._columns[column], float(values[column]))
+                constraint.SetCoefficient(self._columns[column], float(values[column]))
 
     def add(self, r: int, counts: IntArray, saving: float) -> bool:
         """Add a pattern of class r that has so many nodes of each vertex; return False if it is there already."""
-        column = self.column(self.jobs[r], counts.tobytes(), float(saving))
-        if column is None:
-            return False
-        self._columns.append(column)
-        self._counts.append(counts)
         taken = counts.tolist()
-        for constraint, row in zip(self._rows, self._charges.rows, strict=True):
-            value = row.multiplier * taken[row.vertex] // row.divisor
-            if value:
-                constraint.SetCoefficient(column, float(value))
-        return True
+        values = ((k, row.multiplier * taken[row.vertex] // row.divisor) for k, row in enumerate(self._pricing.rows))
+        amounts = ((k, float(value)) for k, value in values if value)
+        column = self.column(self.jobs[r], counts.tobytes(), float(saving), amounts)
+        if column is not None:
+            self._columns.append(column)
+            self._counts.append(counts)
+        return column is not None
 
     def add_answers(self, answer: PricedPatterns) -> bool:
-        """Add the patterns of all classes; return whether any is new."""
         patterns = zip(answer.counts, answer.savings.tolist(), strict=True)
         return any([self.add(r, counts, saving) for r, (counts, saving) in enumerate(patterns)])
-
-    def duals(self) -> FloatArray:
-        duals: FloatArray = np.array([row.dual_value() for row in self._rows])
-        return np.maximum(duals, 0.0)
 
     def patterns_in_use(self) -> tuple[IntArray, FloatArray]:
         """Return the patterns that are picked, shape ``(P, V)``, and how often, after a solve."""
@@ -129,9 +107,8 @@ class _Master(RestrictedMaster[PricedPatterns]):
 class _ColumnGeneration(Generation[PricedPatterns]):
     """The bound of FREE: generates columns, and cuts after them, as long as it may.
 
-    A pattern says how many nodes a job takes of every group. The master problem picks one pattern for every job so that
-    no leaf gives more nodes than it has; jobs of equal size and equal rules share their patterns. Cuts are added to it
-    as further rows; all rows together charge a job for its nodes (`formulations.topology.free.pricing`). At any charges
+    The master problem picks one pattern for every job, how many nodes it takes of every group, so that no leaf gives
+    more nodes than it has; equal jobs share their patterns, cuts are further rows. At any charges for nodes
 
         sum_r e_r max_p (saving_r(p) - charge(p)) + largest income from charges
 
@@ -143,7 +120,7 @@ class _ColumnGeneration(Generation[PricedPatterns]):
     def __init__(self, pricing: Pricing, clock: Clock, may_go_on: Callable[[], bool]) -> None:
         started = clock.elapsed()
         self._pricing, self._clock, self._may_go_on = pricing, clock, may_go_on
-        self._master = _Master(pricing.multiplicity, pricing.charges)
+        self._master = _Master(pricing)
         self._converged = False
         super().__init__(pricing.at, self._master, pricing.at(np.zeros(pricing.n_leaves)))
         if pricing.is_possible:
@@ -185,7 +162,7 @@ class _ColumnGeneration(Generation[PricedPatterns]):
         violation, cuts = self._pricing.most_violated(*self._master.patterns_in_use(), LARGEST_MULTIPLIER)
         found = np.flatnonzero(violation > LEAST_VIOLATION)
         for vertex in found.tolist():
-            self._pricing.charges.add(Row(vertex, int(cuts[vertex, 0]), int(cuts[vertex, 1])))
+            self._pricing.add_row(vertex, *cuts[vertex].tolist())
         self._master.add_rows()
         self._converged = len(found) == 0
         return len(found) > 0
@@ -198,14 +175,12 @@ class Closing:
     """
 
     def __init__(self, problem: TopologyProblem, run: Run, steps: int | None) -> None:
-        self._problem, self._run = problem, run
+        self._problem, self._run, encoding = problem, run, encode(problem)
         self._steps: float = math.inf if steps is None else steps
-        encoding = encode(problem)
-        self._tree = group_tree(encoding)
-        self._scale = encoding.scale
+        self._tree, self._scale = group_tree(encoding), encoding.scale
         self._hops = constant_hops(problem, encoding)
         self._tolerance = TOLERANCE * max(1.0, abs(self._hops))
-        self._demand = Demand.of(problem, encoding, self._tree)
+        self._demand = Demand(*job_classes(problem, encoding, self._tree, leftover_is_job=True))
         self._pricing = Pricing(self._tree, self._demand)
         self._generation = _ColumnGeneration(self._pricing, run.clock, self._may_go_on)
         if not self._pricing.is_possible:
@@ -246,15 +221,11 @@ class Closing:
         return distance if distance > self._tolerance else 0.0
 
     def close(self, most_states: int) -> bool:
-        """Search the leaves within growing shares of the distance, and record what is found and proved.
-
-        Gives up after ``most_states``; returns whether the incumbent is proved optimal.
-        """
+        """Search the leaves within growing shares of the distance, in so many states; return whether all is proved."""
         distance, demand, best = self.distance(), self._demand, self._generation.best
         if distance == 0.0:
             return self._settle()
-        filling_s = len(Order) * Layers.seconds_to_fill(self._tree, demand)
-        if not Layers.takes(self._tree, demand) or self._run.clock.remaining() < filling_s:
+        if self._run.clock.remaining() <= len(Order) * Layers.seconds_to_fill(self._tree, demand):
             return False
         search = LayeredSearch(len(demand.of_job), int(self._pricing.idle.max()), most_states)
         orders = [Layers.of(self._tree, demand, best.charge, order) for order in Order]
@@ -278,10 +249,7 @@ class Closing:
         return self._settle()
 
     def _race(self, search: LayeredSearch, orders: list[Layers], slack: float) -> tuple[Outcome, Layers]:
-        """Search in several orders of the pods within growing numbers of states, until one is done.
-
-        Return the outcome with the fewest states, and its order; else that which leaves the least.
-        """
+        """Search in several orders in growing numbers of states; return the best outcome that is done, else of all."""
         limit = min(FIRST_STATES, search.most_states)
         while True:
             outcomes = []
@@ -360,12 +328,10 @@ class ExactFree(TopologySolver):
         return (*EXACT_KERNELS, *search.kernels(problem))
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        search = partial(improve, SEARCHES, problem, run, budget)
-        bounding_s = Closing.seconds_to_set_up(problem)
+        search, bounding_s = partial(improve, SEARCHES, problem, run, budget), Closing.seconds_to_set_up(problem)
         leaves_time = (1.0 - SEARCH_SHARE) * run.clock.remaining() >= bounding_s
         search(seed, *((SEARCH_SHARE, STEPS) if leaves_time else ALL_THAT_IS_LEFT))
-        allocation = Allocation.trivial(problem) if run.solution is None else None
-        if allocation is not None:
+        if run.solution is None and (allocation := Allocation.trivial(problem)) is not None:
             run.offer(allocation)
         if run.infeasible or run.interrupted or run.clock.remaining() < bounding_s:
             return StopReason.TIME_LIMIT
@@ -394,8 +360,7 @@ def first_installed(names: Iterable[str], problem: TopologyProblem) -> Solver | 
     """Return the first of some solvers that is installed and takes a problem; None if there is none."""
     for name in names:
         with suppress(UsageError, MissingPackageError):
-            solver = get_solver(name)
-            if solver.takes(problem):
+            if (solver := get_solver(name)).takes(problem):
                 return solver
     return None
 

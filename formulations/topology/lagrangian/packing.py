@@ -143,10 +143,7 @@ class Packing:
 
     @classmethod
     def of_path(cls, blocks: Blocks, path: Path, clock: Clock) -> "Packing | None":
-        """Keep the cheapest blocks of the path, as many of each size as there are jobs, and insert the others.
-
-        None if the time is over before the last one.
-        """
+        """Keep the cheapest blocks of each size of a path, and insert the others; None if the time is over before."""
         order = np.lexsort((blocks.costs[path.sizes, path.starts], path.sizes))
         sizes, starts = path.sizes[order], path.starts[order]
         rank = np.arange(len(sizes)) - np.searchsorted(sizes, sizes)
@@ -169,11 +166,6 @@ class Packing:
             now = missing[first : first + per_slice]
             _insert_blocks(blocks.costs, blocks.sizes, all_sizes, all_starts, n_kept + first, now, spare)
         return cls.of(blocks, all_sizes, all_starts)
-
-    def starts_by_size(self, blocks: Blocks) -> list[list[int]]:
-        """First positions of the blocks of every distinct size."""
-        starts = self.starts % blocks.costs.shape[1]
-        return [starts[self.sizes == r].tolist() for r in range(len(blocks.sizes))]
 
 
 class Stretches(NamedTuple):
@@ -291,19 +283,6 @@ def _fill_table(work: Stretches, n_sizes: int, n_states: int, slack: int) -> Non
 
 
 @inlined
-def _last_block(work: Stretches, n_sizes: int, width: int, state: int, d: int) -> int:
-    """Return which of the distinct sizes ends the best placement of a multiset, if a block ends at its end."""
-    least, chosen = np.inf, 0
-    for j in range(n_sizes):
-        if state // work.stride[j] % (work.copies[j] + 1) > 0:
-            other = state - work.stride[j]
-            cost = work.best[other * width + d] + work.line_costs[j, work.used[other] + d]
-            if cost < least:
-                least, chosen = cost, j
-    return chosen
-
-
-@inlined
 def _copy_blocks(work: Stretches, first: int, last: int, end: int) -> int:
     for i in range(last - 1, first - 1, -1):
         end -= 1
@@ -326,14 +305,21 @@ def _place_anew(work: Stretches, n_stretches: int, n_sizes: int, slack: int) -> 
         while state > 0:
             while d > 0 and work.best[state * width + d - 1] <= work.best[state * width + d]:
                 d -= 1
-            j = _last_block(work, n_sizes, width, state, d)
-            position = work.used[state - work.stride[j]] + d
+            # A block ends at the end of the multiset's best placement: the cheapest of those that can.
+            least, chosen = np.inf, 0
+            for j in range(n_sizes):
+                if state // work.stride[j] % (work.copies[j] + 1) > 0:
+                    other = state - work.stride[j]
+                    cost = work.best[other * width + d] + work.line_costs[j, work.used[other] + d]
+                    if cost < least:
+                        least, chosen = cost, j
+            position = work.used[state - work.stride[chosen]] + d
             if position < base:
                 break
             end -= 1
-            work.new_sizes[end] = work.distinct[j]
+            work.new_sizes[end] = work.distinct[chosen]
             work.new_starts[end] = work.begin[q] + position - base
-            state -= work.stride[j]
+            state -= work.stride[chosen]
         before = work.last[q - 1] if q > 0 else 0
         end = _copy_blocks(work, before, work.first[q], end)
     put(work.new_sizes, work.block_sizes)
@@ -341,7 +327,7 @@ def _place_anew(work: Stretches, n_stretches: int, n_sizes: int, slack: int) -> 
 
 
 @inlined
-def excess(work: Stretches, i: int) -> float:
+def _excess(work: Stretches, i: int) -> float:
     """By how much block i and the gap after it are longer than the shortest path; 0 for a block across the cut."""
     m = work.costs.shape[1]
     r, start = work.block_sizes[i], work.block_starts[i] % m
@@ -353,28 +339,21 @@ def excess(work: Stretches, i: int) -> float:
 
 
 @inlined
-def _draw_start(work: Stretches, length: int, rng: np.random.Generator) -> int:
-    """Draw where a stretch begins: any block but 0, or a little before the one with most excess among a few."""
-    n_blocks = work.block_sizes.size
-    start = 1 + int(rng.random() * (n_blocks - 1))
-    if rng.random() > GUIDED_CHANCE:
-        return start
-    most = excess(work, start)
-    for _ in range(RIVALS):
-        rival = 1 + int(rng.random() * (n_blocks - 1))
-        value = excess(work, rival)
-        if value > most:
-            most, start = value, rival
-    return max(1, start - int(rng.random() * length))
-
-
-@inlined
 def _draw_stretches(work: Stretches, n_taken: int, rng: np.random.Generator) -> int:
     """Draw stretches of about ``n_taken`` blocks together, apart and without block 0; return how many they are."""
-    wanted = 1 + int(rng.random() * min(MOST_STRETCHES, n_taken))
+    n_blocks, wanted = work.block_sizes.size, 1 + int(rng.random() * min(MOST_STRETCHES, n_taken))
     length = (n_taken + wanted - 1) // wanted
     for q in range(wanted):
-        start = _draw_start(work, length, rng)
+        # A stretch begins at any block but 0, or a little before the one with most excess among a few.
+        start = 1 + int(rng.random() * (n_blocks - 1))
+        if rng.random() <= GUIDED_CHANCE:
+            most = _excess(work, start)
+            for _ in range(RIVALS):
+                rival = 1 + int(rng.random() * (n_blocks - 1))
+                value = _excess(work, rival)
+                if value > most:
+                    most, start = value, rival
+            start = max(1, start - int(rng.random() * length))
         place = q
         while place > 0 and work.first[place - 1] > start:
             work.first[place] = work.first[place - 1]
@@ -385,18 +364,14 @@ def _draw_stretches(work: Stretches, n_taken: int, rng: np.random.Generator) -> 
         start = work.first[q]
         if drawn > 0 and start <= work.last[drawn - 1]:
             continue
-        work.first[drawn] = start
-        work.last[drawn] = min(work.block_sizes.size, start + length)
+        work.first[drawn], work.last[drawn] = start, min(n_blocks, start + length)
         drawn += 1
     return drawn
 
 
 @kernel(float64(record_type(Stretches), int64, int64, types.npy_rng), allocates=True)
 def improve_packing(work: Stretches, most_taken: int, n_moves: int, rng: np.random.Generator) -> float:
-    """Make moves on the packing, of two blocks or more, and return what they saved together.
-
-    A move takes out ``most_taken`` blocks at most, which is at least 2.
-    """
+    """Make moves of two to ``most_taken`` blocks on the packing, and return what they saved together."""
     m, n_blocks = work.costs.shape[1], work.block_sizes.size
     saved_in_all = 0.0
     for step in range(n_moves):

@@ -24,7 +24,6 @@ FAST = {"nnan", "nsz", "reassoc"}  # minima and sums may be taken in any order; 
 ROUNDING = 1e-11  # share of a value by which rounding may have raised it
 FAIR_SHARE, LARGE_SHARE = 0.1, 0.5
 MOST_BALANCING_STEPS = 2000
-
 SLICE = 4_000_000  # labels times sizes that are filled between two looks at the clock: a few milliseconds
 EQUAL = 1e-12  # labels that differ by the same up to this share of the path's cost have met
 
@@ -50,10 +49,7 @@ def _arrange_by_end(circle: _Circle) -> None:
 
 @kernel(void(CIRCLE, float64[::1], int64, int64, int64, float64[::1]), fastmath=FAST)
 def _fill_labels(circle: _Circle, prices: FloatArray, start: int, first: int, last: int, labels: FloatArray) -> None:
-    """Fill ``labels[first .. last]`` with the lengths of the shortest paths from position ``start <= first``.
-
-    Sizes have a price each, shape ``(R,)``; labels are of shape ``(m + 1,)``, those before ``first`` filled.
-    """
+    """Fill ``labels[first .. last]`` with the shortest distances from position ``start``; those before are filled."""
     arrivals, sizes = circle.arrivals, circle.sizes
     if first == start:
         labels[start] = 0.0
@@ -70,12 +66,13 @@ def _fill_labels(circle: _Circle, prices: FloatArray, start: int, first: int, la
 
 @kernel(void(float64[:, ::1], int64[::1], float64[::1], int64, float64[::1]), fastmath=FAST)
 def _fill_labels_to_end(
-    departures: FloatArray, sizes: IntArray, prices: FloatArray, first: int, labels: FloatArray
+    departures: FloatArray,  # costs of the blocks by their first position, shape (m, R)
+    sizes: IntArray,
+    prices: FloatArray,
+    first: int,
+    labels: FloatArray,
 ) -> None:
-    """Fill ``labels[first .. m]``, which hold the cost of ending right there, with the shortest distances to the end.
-
-    ``departures`` are the costs of the blocks by their first position, shape ``(m, R)``.
-    """
+    """Fill ``labels[first .. m]``, which hold the cost of ending there, with the shortest distances to the end."""
     m = departures.shape[0]
     fitting = 0
     for i in range(m - 1, first - 1, -1):
@@ -134,10 +131,7 @@ def _solve_cases(
     shortest: int,
     most_filled: int,  # labels times sizes after which no other case is begun
 ) -> tuple[int, int]:
-    """Find the shortest path of every case, or of some from ``first`` on, before which ``shortest`` is the shortest.
-
-    Returns ``first`` and ``shortest`` as they are at the end.
-    """
+    """Find the shortest path of every case from ``first`` on, ``shortest`` before; return both as they then are."""
     m, n_sizes = line.size - 1, circle.sizes.size
     if first == 0:
         _fill_labels(circle, prices, 0, 0, m, line)
@@ -162,11 +156,7 @@ def _solve_cases(
 
 @kernel(int64(CIRCLE, float64[::1], int64, float64[::1], int64[:, ::1]))
 def _trace_path(circle: _Circle, prices: FloatArray, k: int, labels: FloatArray, path: IntArray) -> int:
-    """Write the blocks of the shortest path of case k, the last one first, and return how many there are.
-
-    ``labels`` are the distances from position k; ``path``, of shape ``(2, m)``, gets the index of the size of each
-    block, and its first position.
-    """
+    """Write size and first position of the blocks of the shortest path of case k, the last first; return how many."""
     costs, sizes = circle.costs, circle.sizes
     m = costs.shape[1]
     n_blocks = 0
@@ -230,11 +220,8 @@ def _balance_weights(
     tolerance: float,
     most_steps: int,
 ) -> int:
-    """Minimize ``radius / 2 * w' gram w + errors' w`` over weights that are not negative and sum to 1.
-
-    Every step moves weight from the cut of the steepest slope to that of the flattest, as far as it pays, until two
-    slopes differ by no more than the tolerance. Returns the number of steps.
-    """
+    """Minimize ``radius / 2 * w' gram w + errors' w`` over weights, none negative, that sum to 1; return the steps."""
+    # Each moves weight from the cut of the steepest slope to that of the flattest, as far as it pays.
     for i in range(n_cuts):
         slope = errors[i]
         for j in range(n_cuts):
@@ -262,8 +249,10 @@ def _balance_weights(
     return most_steps
 
 
-_OF_PATHS = (_arrange_by_end, _fill_labels, _fill_labels_to_end, _mark_survivors, _solve_cases, _trace_path)
-RELAXATION_KERNELS = (*_OF_PATHS, _balance_weights)  # entries that a relaxation and its bundle call
+RELAXATION_KERNELS = (
+    *(_arrange_by_end, _fill_labels, _fill_labels_to_end, _mark_survivors, _solve_cases, _trace_path),
+    _balance_weights,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -275,11 +264,6 @@ class Path:
     starts: IntArray  # and its first position
     used: IntArray  # number of blocks of each size, shape (R,)
     value: float  # of the relaxation: a bound on every packing
-
-    def imbalance(self, blocks: Blocks) -> float:
-        """Return the nodes of the blocks that the path has too many or too few of."""
-        wrong: FloatArray = np.abs(blocks.counts - self.used)
-        return float(blocks.sizes @ wrong)
 
 
 class Relaxation:
@@ -314,12 +298,9 @@ class Relaxation:
         return labels
 
     def survivors(self, prices: FloatArray, most: float, limit: int) -> IntArray | None:
-        """Find the blocks that a packing no dearer than ``most`` can use; the better the bound, the fewer.
-
-        Every such packing is a path of some case with the right counts; of a case, the shortest path through a block
-        has the length to it, plus its own, plus the length from it. Returns blocks ``r * m + i``, rising, or None where
-        their columns of the Pack model have more nonzeros than ``limit``.
-        """
+        """Find the blocks that a packing no dearer than ``most`` can use; None if they have too many nonzeros."""
+        # Every such packing is a path of some case with the right counts; of a case, the shortest path through a block
+        # has the length to it, plus its own, plus the length from it.
         blocks, m = self.blocks, self.blocks.costs.shape[1]
         self._solve_cases(prices)
         spent = float(prices @ blocks.counts)
@@ -341,21 +322,19 @@ class Relaxation:
             nonzeros = int(survives.sum(axis=1, dtype=np.int64) @ (blocks.sizes + 1))
             if nonzeros > limit:
                 return None
-            self._look()
+            if self._clock.expired():
+                raise TimeoutError
         return np.flatnonzero(survives)
 
     def _solve_cases(self, prices: FloatArray) -> int:
         first = shortest = 0
         while first < len(self._case_values):
-            self._look()
+            if self._clock.expired():
+                raise TimeoutError
             first, shortest = _solve_cases(
                 self._circle, prices, self._line, self._labels, self._case_values, first, shortest, SLICE
             )
         return shortest
-
-    def _look(self) -> None:
-        if self._clock.expired():
-            raise TimeoutError
 
 
 class Bundle:
@@ -369,39 +348,27 @@ class Bundle:
     """
 
     def __init__(self, relaxation: Relaxation, prices: FloatArray, scale: FloatArray, most_cuts: int) -> None:
-        self._relaxation = relaxation
-        self._counts: IntArray = relaxation.blocks.counts
-        self._scale = scale
-        self.prices = prices
+        self._relaxation, self._scale, self.prices = relaxation, scale, prices
         self.path: Path = relaxation.path(prices)
+        self.value = self.path.value  # the best bound so far
         self.promise = np.inf
         gradient = self._gradient(self.path)
-        self._radius = 0.1 * abs(self.path.value) / max(1.0, float(gradient @ gradient))
-        self._gradients = np.zeros((most_cuts, len(prices)))
-        self._gram = np.zeros((most_cuts, most_cuts))
-        self._errors, self._weights, self._slopes = (np.zeros(most_cuts) for _ in range(3))
-        self._n_cuts = 0
-        self._nulls = 0
+        self._radius = 0.1 * abs(self.value) / max(1.0, float(gradient @ gradient))
+        self._gradients, self._gram = np.zeros((most_cuts, len(prices))), np.zeros((most_cuts, most_cuts))
+        self._errors, self._weights, self._slopes = np.zeros((3, most_cuts))
+        self._n_cuts = self._nulls = 0
         self._add(gradient, 0.0)
-
-    @property
-    def value(self) -> float:
-        """The best bound so far."""
-        return self.path.value
 
     def step(self) -> Path:
         """Take one step, and return the path at the prices that it tried; `promise` is what it promised to gain."""
-        n = self._n_cuts
-        tolerance = 1e-10 * abs(self.value)
+        n, tolerance = self._n_cuts, 1e-10 * abs(self.value)
         _balance_weights(
             *(self._gram, self._errors, self._radius, self._weights, self._slopes),
             *(n, tolerance, MOST_BALANCING_STEPS),
         )
         weights = self._weights[:n] / self._weights[:n].sum()
-        direction = weights @ self._gradients[:n]
-        error = float(weights @ self._errors[:n])
-        squared = float(direction @ direction)
-        self.promise = self._radius * squared + error
+        direction, error = weights @ self._gradients[:n], float(weights @ self._errors[:n])
+        self.promise = self._radius * float(direction @ direction) + error
         prices = self.prices + self._radius * self._scale * direction
         path = self._relaxation.path(prices)
         gain = path.value - self.value
@@ -417,9 +384,8 @@ class Bundle:
             n = self._n_cuts
             self._errors[:n] = np.maximum(0.0, self._errors[:n] + self._gradients[:n] @ moved - gain)
             # Errors of linearization are measured at the centre, which moves.
-            self.prices, self.path = prices, path
-            if gain >= LARGE_SHARE * self.promise:
-                self._radius *= 2.0
+            self.prices, self.path, self.value = prices, path, path.value
+            self._radius *= 2.0 if gain >= LARGE_SHARE * self.promise else 1.0
             self._nulls = 0
             self._add(gradient, 0.0)
             return path
@@ -433,7 +399,7 @@ class Bundle:
         return path
 
     def _gradient(self, path: Path) -> FloatArray:
-        return self._scale * (self._counts - path.used)
+        return self._scale * (self._relaxation.blocks.counts - path.used)
 
     def _add(self, gradient: FloatArray, error: float) -> None:
         n = self._n_cuts

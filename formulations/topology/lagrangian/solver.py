@@ -30,30 +30,23 @@ from formulations.topology.lagrangian.packing import (
 from formulations.topology.lagrangian.relaxation import RELAXATION_KERNELS, Bundle, Path, Relaxation
 
 MOST_CUTS = 100
-
+# The first price of a size is what so many of its blocks cost at most; about so many are looked at.
 QUANTILE, SAMPLE = 0.3, 1000
-"""The first price of a size is what so many of its blocks cost at most; about so many are looked at."""
-
+# Share of the bound that the next step of the prices must promise to gain, or they are rough, or final.
 ROUGH, CONVERGED = 1e-5, 1e-7
-"""Share of the bound that the next step of the prices must promise to gain, or they are rough, or final."""
-
 FAIR_IMBALANCE = 1.2  # paths whose imbalance is within this factor of the least seen are made into packings
 NOTICEABLE = 1e-3  # share of the cost by which a packing must be better to be shown while the prices are searched
 MOST_CANDIDATES = 8
 MOST_TAKEN, MOST_ENTRIES = 8, 65_536  # blocks that a move takes out at most, and entries of its table
 SLICE = 200  # moves between two looks at the clock
-
+# A packing is left alone when so many slices, and moves per block, have saved no more than this share of its cost.
 LEAST_SLICES, MOVES_PER_BLOCK, QUIET = 8, 16, 1e-7
-"""A packing is left alone when so many slices, and moves per block, have saved no more than this share of its cost."""
-
 NOISE = 0.002  # standard deviation of prices around the best, as a share of them
 LARGEST_BLOCKS = 30_000_000
+# Seconds to cost a block, and how many times as long it takes then until anything is found.
 COSTING_S, ARRANGING = 1.5e-8, 2.5
-"""Seconds to cost a block, and how many times as long it takes then until anything is found."""
-
+# Steps of the prices, and packings that are improved before the blocks that are left go to the program.
 PRICE_STEPS, ROUNDS = 400, 8
-"""Steps of the prices, and packings that are improved before the blocks that are left go to the program."""
-
 FEW_BLOCKS, LARGEST_NONZEROS = 500, 3_000_000  # so few blocks go to the program at once; more nonzeros do not go there
 
 
@@ -77,10 +70,7 @@ class Lagrangian(TopologySolver):
         return (*BLOCK_KERNELS, *RELAXATION_KERNELS, *PACKING_KERNELS)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Find prices, improve packings, close the gap; see `TopologySolver.search`.
-
-        Iterations limit the steps of the prices, the rounds of moves, and the nodes of branch and bound, each.
-        """
+        # Iterations limit the steps of the prices, the rounds of moves, and the nodes of branch and bound, each.
         run.offer(Allocation.sequential(problem))
         if run.clock.remaining() < COSTING_S * _number_of_blocks(problem):
             return StopReason.TIME_LIMIT
@@ -93,10 +83,8 @@ class Lagrangian(TopologySolver):
         steps = min(PRICE_STEPS, budget.iterations or PRICE_STEPS)
         try:
             search = _Search(problem, blocks, run, seed)
-            search.find_prices(ROUGH, steps)
-            search.improve_a_little()
-            search.find_prices(CONVERGED, steps)
-            kept = self._few_blocks(search, run, budget)
+            search.find_prices(steps)
+            kept = _few_blocks(search, run, budget)
         except TimeoutError:
             return StopReason.TIME_LIMIT
         if kept is not None:
@@ -105,24 +93,22 @@ class Lagrangian(TopologySolver):
             return StopReason.TIME_LIMIT
         return StopReason.COMPLETED if budget.iterations is None else StopReason.ITERATIONS
 
-    def _few_blocks(self, search: "_Search", run: Run, budget: Budget) -> IntArray | None:
-        """Improve packings until few blocks are left that a better one could use; return those, None if too many.
 
-        A limit on the time alone is used up before they are too many.
-        """
-        rounds = min(ROUNDS, budget.iterations or ROUNDS)
-        kept, done = None, 0
-        is_endless = budget.seconds is not None and budget.iterations is None
-        while not run.is_proved() and not run.clock.expired():
-            if done >= rounds and (kept is not None or not is_endless):
-                return kept
-            search.improve()
-            done += 1
-            if run.objective is not None:
-                kept = search.relaxation.survivors(search.bundle.prices, run.objective, LARGEST_NONZEROS)
-            if kept is not None and len(kept) <= FEW_BLOCKS:
-                return kept
-        return None
+def _few_blocks(search: "_Search", run: Run, budget: Budget) -> IntArray | None:
+    """Improve packings until few blocks are left that a better one could use; return those, None if too many."""
+    rounds, kept, done = min(ROUNDS, budget.iterations or ROUNDS), None, 0
+    # A limit on the time alone is used up before they are too many.
+    is_endless = budget.seconds is not None and budget.iterations is None
+    while not run.is_proved() and not run.clock.expired():
+        if done >= rounds and (kept is not None or not is_endless):
+            return kept
+        search.improve()
+        done += 1
+        if run.objective is not None:
+            kept = search.relaxation.survivors(search.bundle.prices, run.objective, LARGEST_NONZEROS)
+        if kept is not None and len(kept) <= FEW_BLOCKS:
+            return kept
+    return None
 
 
 def _number_of_blocks(problem: TopologyProblem) -> int:
@@ -137,42 +123,35 @@ class _Search:
         scale = blocks.sizes.astype(np.float64) ** 1.5
         some = blocks.costs[:, :: max(1, blocks.costs.shape[1] // SAMPLE)]
         self.bundle = Bundle(self.relaxation, np.quantile(some, QUANTILE, axis=1), scale, MOST_CUTS)
-        self._steps = 0
         self._least_imbalance = self._shown = np.inf
-        sizes: IntArray = np.searchsorted(blocks.sizes, problem.sizes)
-        starts = first_positions(problem, run.solution)
+        sizes, starts = np.searchsorted(blocks.sizes, problem.sizes), first_positions(problem, run.solution)
         order = np.argsort(starts)
         self._candidates = [Packing.of(blocks, sizes[order], starts[order])]
         self._pack(self.bundle.path)
         self._work = Stretches.of(blocks, MOST_TAKEN + MOST_STRETCHES, MOST_ENTRIES)
         self._slices = max(LEAST_SLICES, MOVES_PER_BLOCK * len(problem.jobs) // SLICE)
 
-    def find_prices(self, promise: float, most_steps: int) -> None:
-        """Raise the bound until a step promises no more than a share of it, and make the paths on the way packings.
-
-        Steps count from the first call on.
-        """
-        try:
-            bundle = self.bundle
-            while self._steps < most_steps and bundle.promise > promise * bundle.value and not self._is_over():
-                self._steps += 1
-                self._pack(bundle.step())
-                self._run.prove(bundle.value)
-        finally:
-            if self._candidates:
+    def find_prices(self, most_steps: int) -> None:
+        """Raise the bound, make the paths on the way packings, and improve one at the rough prices."""
+        bundle, steps = self.bundle, 0
+        for promise in (ROUGH, CONVERGED):
+            try:
+                while steps < most_steps and bundle.promise > promise * bundle.value and not self._is_over():
+                    steps += 1
+                    self._pack(bundle.step())
+                    self._run.prove(bundle.value)
+            finally:
                 self._offer(self._candidates[0])
-        self._work.prices[:] = self.bundle.prices
-        self._work.labels[:] = self.relaxation.labels(self.bundle.prices)
-
-    def improve_a_little(self) -> None:
-        if len(self._problem.jobs) > 1:
-            self._candidates[0] = self._improved(self._candidates[0])[0]
+            self._work.prices[:] = bundle.prices
+            self._work.labels[:] = self.relaxation.labels(bundle.prices)
+            if promise == ROUGH and len(self._problem.jobs) > 1:
+                self._candidates[0] = self._improved(self._candidates[0])[0]
 
     def improve(self) -> None:
-        is_quiet = len(self._problem.jobs) < 2
-        packing = self._candidates.pop(0) if self._candidates else None
-        if packing is None:
-            prices = self.bundle.prices
+        is_quiet, prices = len(self._problem.jobs) < 2, self.bundle.prices
+        if self._candidates:
+            packing: Packing | None = self._candidates.pop(0)
+        else:
             prices = prices * (1.0 + NOISE * self._rng.standard_normal(len(prices)))
             packing = Packing.of_path(self._blocks, self.relaxation.path(prices), self._run.clock)
         while packing is not None and not is_quiet and not self._is_over():
@@ -193,7 +172,8 @@ class _Search:
         return self._run.clock.expired() or self._run.is_proved()
 
     def _pack(self, path: Path) -> None:
-        wrong = path.imbalance(self._blocks)
+        # The nodes of the blocks that the path has too many or too few of.
+        wrong = float(self._blocks.sizes @ np.abs(self._blocks.counts - path.used))
         if wrong > FAIR_IMBALANCE * self._least_imbalance:
             return
         self._least_imbalance = min(wrong, self._least_imbalance)
@@ -209,5 +189,6 @@ class _Search:
 
     def _offer(self, packing: Packing) -> None:
         if self._run.objective is None or packing.cost < self._run.objective:
-            starts = self._blocks.starts_of_jobs(self._problem, packing.starts_by_size(self._blocks))
-            self._run.offer(Allocation.of_blocks(self._problem, starts))
+            blocks, starts = self._blocks, packing.starts % self._blocks.costs.shape[1]
+            by_size = [starts[packing.sizes == r].tolist() for r in range(len(blocks.sizes))]
+            self._run.offer(Allocation.of_blocks(self._problem, blocks.starts_of_jobs(self._problem, by_size)))

@@ -65,23 +65,19 @@ class _MergedTree(NamedTuple):
         labels[:level] = levels[level]
         counts = labels.max(axis=1) + 1
         labels += np.concatenate(([0], np.cumsum(counts)[:-1]))[:, None]
-        class_of_group = []
-        for groups, of_position in zip(levels[:-1], labels[:-1], strict=True):
-            class_of = np.zeros(int(groups.max()) + 1, dtype=np.int64)
-            class_of[groups] = of_position
-            class_of_group.append(class_of)
+        # Groups are numbered as the positions of each are met first.
+        pairs = zip(levels[:-1], labels[:-1], strict=True)
+        class_of_group = [of_position[np.unique(groups, return_index=True)[1]] for groups, of_position in pairs]
         n_classes, largest = int(counts.sum()), int(encoding.sizes.max())
         parent = np.full(n_classes, -1, dtype=np.int64)
         for lower, upper in itertools.pairwise(labels):
             parent[lower] = upper
         children = np.argsort(parent, kind="stable")[1:]
-        stocks = np.zeros((2, 0), dtype=np.int64)
-        if class_of_group:
-            idle_of_group = np.concatenate([np.bincount(groups) for groups in encoding.groups])
-            stocks = np.stack((np.concatenate(class_of_group), idle_of_group))
-        pairs, count = np.unique(stocks, axis=1, return_counts=True)
-        owner, idle = (np.ascontiguousarray(row) for row in pairs)
-        members, most_idle = np.zeros(n_classes, dtype=np.int64), np.zeros(n_classes, dtype=np.int64)
+        idle_of_group = np.concatenate([*(np.bincount(groups) for groups in encoding.groups), np.zeros(0, dtype=int)])
+        stocks = np.stack((np.concatenate([*class_of_group, labels[0, :0]]), idle_of_group))
+        found, count = np.unique(stocks, axis=1, return_counts=True)
+        owner, idle = (np.ascontiguousarray(row) for row in found)
+        members, most_idle = np.zeros((2, n_classes), dtype=np.int64)
         np.add.at(members, owner, count)
         np.maximum.at(most_idle, owner, idle)
         widest = np.minimum(most_idle, largest)
@@ -141,30 +137,6 @@ def _combine_children(tree: _MergedTree, space: _Space, v: int, most: int) -> in
 
 
 @inlined
-def _fill_class(tree: _MergedTree, space: _Space, v: int, most: int, size: int, prices: FloatArray) -> None:
-    start, row, weight = space.offset[v], tree.first[v], tree.weight[v] / size
-    limit = min(most, tree.widest[v])
-    n_children = tree.first_child[v + 1] - tree.first_child[v]
-    if n_children > 0:
-        _combine_children(tree, space, v, limit)
-    space.one[start], space.several[start], space.last[start] = 0.0, 0.0, 0
-    for k in range(1, limit + 1):
-        below = space.prefix[n_children, k] if n_children > 0 else 0.0
-        space.one[start + k] = below + weight * k * k - prices[row + k]
-    if tree.members[v] == 1:
-        for k in range(1, limit + 1):
-            space.several[start + k], space.last[start + k] = space.one[start + k], k
-        return
-    for k in range(1, most + 1):
-        value, last = -np.inf, 0
-        for a in range(1, min(k, limit) + 1):
-            candidate = space.several[start + k - a] + space.one[start + a]
-            if candidate > value:
-                value, last = candidate, a
-        space.several[start + k], space.last[start + k] = value, last
-
-
-@inlined
 def _trace_parts(tree: _MergedTree, space: _Space, size: int, parts: IntArray) -> float:
     """Count the parts of the job whose tables are filled, by row; return the weighted squares of their nodes."""
     top = tree.widest.size - 1
@@ -214,8 +186,26 @@ def _best_parts(
     for r in range(sizes.size):
         size = sizes[r]
         for v in range(top):
-            most = min(size, space.offset[v + 1] - space.offset[v] - 1)
-            _fill_class(tree, space, v, most, size, prices)
+            start, row, weight = space.offset[v], tree.first[v], tree.weight[v] / size
+            most = min(size, space.offset[v + 1] - start - 1)
+            limit, n_children = min(most, tree.widest[v]), tree.first_child[v + 1] - tree.first_child[v]
+            if n_children > 0:
+                _combine_children(tree, space, v, limit)
+            space.one[start], space.several[start], space.last[start] = 0.0, 0.0, 0
+            for k in range(1, limit + 1):
+                below = space.prefix[n_children, k] if n_children > 0 else 0.0
+                space.one[start + k] = below + weight * k * k - prices[row + k]
+            if tree.members[v] == 1:
+                for k in range(1, limit + 1):
+                    space.several[start + k], space.last[start + k] = space.one[start + k], k
+                continue
+            for k in range(1, most + 1):
+                value, last = -np.inf, 0
+                for a in range(1, min(k, limit) + 1):
+                    candidate = space.several[start + k - a] + space.one[start + a]
+                    if candidate > value:
+                        value, last = candidate, a
+                space.several[start + k], space.last[start + k] = value, last
         n_children = _combine_children(tree, space, top, size)
         values[r] = space.prefix[n_children, size] if n_children > 0 else 0.0
         savings[r] = _trace_parts(tree, space, size, parts[r]) / size
@@ -223,11 +213,7 @@ def _best_parts(
 
 @kernel(void(_MERGED_TREE, _SPACE, float64[::1], int64[:, ::1], float64[::1]))
 def _best_sales(tree: _MergedTree, space: _Space, prices: FloatArray, sales: IntArray, worth: FloatArray) -> None:
-    """Find for every stock the parts of the largest price, none negative, that fit into one of its groups together.
-
-    ``sales``, of shape ``(stocks, rows)``, says how many of each part a group sells; ``worth`` is the largest price, in
-    hops, of parts that fit into so many idle nodes of a group of each class.
-    """
+    """Find for every stock the parts of the largest price, none negative, that fit into one of its groups together."""
     # An unbounded knapsack per class, whose table serves the stocks of all numbers of idle nodes.
     for v in range(tree.widest.size - 1):
         start, row, widest = tree.worth_first[v], tree.first[v], tree.widest[v]
@@ -319,16 +305,13 @@ def _insert_at_prices(
     tree: GroupTree,
     state: InsertionState,  # idle nodes after the jobs before `first`; its tables are made anew
     sizes: IntArray,
-    worth: FloatArray,
+    worth: FloatArray,  # of c idle nodes of group v at worth_of[v] + c, in hops; the top has none
     worth_of: IntArray,
     first: int,
     last: int,
     owners: IntArray,  # index of the job that gets each idle position, written in place
 ) -> None:
-    """Insert the jobs ``first .. last - 1`` one after the other; equal sizes are best side by side.
-
-    Worth of c idle nodes of group v is ``worth[worth_of[v] + c]``, in hops; the top has none.
-    """
+    """Insert the jobs ``first .. last - 1`` one after the other; equal sizes are best side by side."""
     top, n_leaves = tree.idle.size - 1, tree.leaf_first.size - 1
     for job in range(first, last):
         size = sizes[job]
@@ -368,17 +351,21 @@ class Rounding:
         self._worth = priced.worth
         classes = np.concatenate([*pricing.class_of_group, np.array([len(pricing.tree.widest) - 1])])
         self._worth_of: IntArray = pricing.tree.worth_first[classes]
-        self._sizes = pricing.sizes
         self._size_of_job: IntArray = np.searchsorted(pricing.sizes, problem.sizes)
-        self._best, self._least, self._tried = self.random_ranks(), np.inf, 0
+        self._best, self._least, self._tried = rng.random(len(pricing.sizes)), np.inf, 0
 
-    def proceed(self, orders: int, run: Run, may_go_on: Callable[[], bool]) -> None:
+    def proceed(self, orders: int, run: Run, remaining: Callable[[], float]) -> None:
         """Offer allocations of some random orders, then of such as are close to the best, until there is a proof."""
         for _ in range(orders):
-            if run.is_proved() or not may_go_on():
+            if run.is_proved() or remaining() <= 0.0:
                 return
             self._tried += 1
-            ranks = self.random_ranks() if self._tried <= RANDOM_ORDERS else self.moved(self._best)
+            ranks = self._best.copy()
+            if self._tried <= RANDOM_ORDERS:
+                ranks[:] = self._rng.random(len(ranks))
+            else:
+                which = self._rng.integers(len(ranks), size=self._rng.integers(1, MOST_MOVED + 1))
+                ranks[which] = self._rng.uniform(-0.1, 1.1, size=len(which))
             allocation = self.allocation(ranks, run.clock)
             if allocation is None:
                 return
@@ -387,22 +374,8 @@ class Rounding:
                 self._best, self._least = ranks, cost
                 run.offer(allocation)
 
-    def random_ranks(self) -> FloatArray:
-        """Return ranks that put the sizes into any order with equal chances, shape ``(R,)``."""
-        return self._rng.random(len(self._sizes))
-
-    def moved(self, ranks: FloatArray) -> FloatArray:
-        """Return ranks in which up to three sizes have moved somewhere else."""
-        changed = ranks.copy()
-        which = self._rng.integers(len(ranks), size=self._rng.integers(1, MOST_MOVED + 1))
-        changed[which] = self._rng.uniform(-0.1, 1.1, size=len(which))
-        return changed
-
     def allocation(self, ranks: FloatArray, clock: Clock) -> Allocation | None:
-        """Insert the jobs, those of least rank first; None if the time runs out before the last one.
-
-        There is a rank for each distinct size: with jobs of equal size side by side their tables are made once.
-        """
+        """Insert the jobs, those of a size of least rank first; None if the time runs out before the last one."""
         order = np.argsort(ranks[self._size_of_job], kind="stable")
         sizes = self._problem.sizes[order]
         state = insertion_state(self._tree, int(sizes.max()))

@@ -18,34 +18,25 @@ from formulations.topology.column_generation import Generation, RestrictedMaster
 from formulations.topology.free.solver import EXACT_KERNELS, Closing, ExactFree, first_installed, improve
 from formulations.topology.prices.pricing import PRICE_KERNELS, RANDOM_ORDERS, Priced, Pricing, Rounding
 
+# Splits of parts up to which they are columns from the start; more would cost more than they save rounds.
 MOST_SPLITS = 1500
-"""Splits of parts up to which they are columns from the start; more would cost more than they save rounds."""
-
 STARTS = ("best-fit", "greedy")
+# Who finds an allocation to begin with, and who improves the best one at the end: the first that is installed.
 SEARCHES = ("lns",)
-"""Who finds an allocation to begin with, and who improves the best one at the end: the first that is installed."""
-
 STEPS_PER_JOB = 10_000  # steps of the search at the end for each job, at most
-
+# Parts whose prices a master problem finds in seconds, and additions of an answer to prices, some ten milliseconds, up
+# to which groups stay apart.
 MOST_ROWS, MOST_WORK = 1000, 20_000_000
-"""Parts whose prices a master problem finds in seconds, and additions of an answer to prices, some ten milliseconds,
-up to which groups stay apart."""
-
+# Orders of the jobs' sizes that are tried if there is no time limit, and the share of the time that is left in which
+# they are if there is.
 ORDERS, ORDERS_SHARE = 100, 0.2
-"""Orders of the jobs' sizes that are tried if there is no time limit, and the share of the time that is left in which
-they are if there is."""
-
 BOUND_SHARE = 0.3  # share of the time that is left for more bounds
-
+# Idle nodes times levels times nodes of the largest job up to which nodes are charged for leaf by leaf.
 MOST_CHARGED = 2_000_000
-"""Idle nodes times levels times nodes of the largest job up to which nodes are charged for leaf by leaf."""
-
 LEAST_PROGRESS = 0.02  # part of the gap that a round of cuts has to close for another one
-
+# Additions of one answer to prices, some ten milliseconds. Idle nodes times levels times nodes of the largest job above
+# which a single insertion may take a noticeable part of a second.
 LARGEST_PRICING, LARGEST_INSERTION = 50_000_000, 50_000_000
-"""Additions of one answer to prices, some ten milliseconds. Idle nodes times levels times nodes of the largest job
-above which a single insertion may take a noticeable part of a second."""
-
 MOST_IDLE, MOST_JOBS = 1_000_000, 20_000
 
 
@@ -53,10 +44,8 @@ class _Master(RestrictedMaster[Priced]):
     """Picks parts for every job and sales for every group."""
 
     def __init__(self, pricing: Pricing) -> None:
-        super().__init__(pricing.multiplicity)
-        self._n_rows = pricing.tree.n_rows
+        super().__init__(pricing.multiplicity, pricing.tree.n_rows)
         self.stocks = [self._solver.Constraint(0.0, float(count)) for count in pricing.tree.stock_count]
-        self._rows: dict[int, pywraplp.Constraint] = {}
         # They save the rounds that would find them out.
         if (pricing.tree.widest[:-1] ** 2 // 4).sum() <= MOST_SPLITS:
             for first, widest in zip(pricing.tree.first[:-2].tolist(), pricing.tree.widest[:-1].tolist(), strict=True):
@@ -65,10 +54,9 @@ class _Master(RestrictedMaster[Priced]):
                     column = self._solver.NumVar(0.0, self._infinity, "")
                     amounts = {nodes: 1.0, part: -1.0, nodes - part: -2.0 if 2 * part == nodes else -1.0}
                     for k, amount in amounts.items():
-                        self._row(first + k).SetCoefficient(column, amount)
+                        self.row(first + k).SetCoefficient(column, amount)
 
     def add_answers(self, answer: Priced) -> bool:
-        """Add the parts of all sizes and the sales of all stocks; return whether any is new."""
         before = len(self._seen)
         for job, parts, saving in zip(self.jobs, answer.job_parts, answer.savings.tolist(), strict=True):
             rows = np.flatnonzero(parts)
@@ -81,29 +69,13 @@ class _Master(RestrictedMaster[Priced]):
 
     def add(self, count: pywraplp.Constraint, rows: IntArray, amounts: IntArray, saving: float = 0.0) -> None:
         """Add a column of a size or of a stock, which takes so much of some parts, less than 0 of those it sells."""
-        column = self.column(count, rows.tobytes() + amounts.tobytes(), saving)
-        if column is not None:
-            for row, amount in zip(rows.tolist(), amounts.tolist(), strict=True):
-                self._row(row).SetCoefficient(column, float(amount))
-
-    def _row(self, row: int) -> pywraplp.Constraint:
         # No more of a part is taken than sold.
-        if row not in self._rows:
-            self._rows[row] = self._solver.Constraint(-self._infinity, 0.0)
-        return self._rows[row]
-
-    def duals(self) -> FloatArray:
-        prices = np.zeros(self._n_rows)
-        for row, constraint in self._rows.items():
-            prices[row] = max(0.0, constraint.dual_value())
-        return prices
+        taken = zip(rows.tolist(), map(float, amounts.tolist()), strict=True)
+        self.column(count, rows.tobytes() + amounts.tobytes(), saving, taken)
 
 
 class _Ascent(Generation[Priced]):
-    """Column generation at one level of merging, from some prices on.
-
-    An allocation, as the job of every idle position, or -1, gives the master problem a solution.
-    """
+    """Column generation at one level of merging, from some prices and from the job of every idle position on."""
 
     equal_relative = 1e-8
 
@@ -133,13 +105,11 @@ class _Ascent(Generation[Priced]):
         master.add_answers(self.best)
 
 
-def _by_owner(owners: IntArray, rows: IntArray) -> list[tuple[int, IntArray, IntArray]]:
-    base = int(rows.max()) + 1
-    keys, amounts = np.unique(owners * base + rows, return_counts=True)
-    owner, row = np.divmod(keys, base)
+def _by_owner(owners: IntArray, rows: IntArray) -> Iterable[tuple[int, IntArray, IntArray]]:
+    # Every owner with the rows that it has, and how often.
+    (owner, row), amounts = np.unique(np.stack((owners, rows)), axis=1, return_counts=True)
     distinct, first = np.unique(owner, return_index=True)
-    split_rows, split_amounts = np.split(row, first[1:]), np.split(amounts, first[1:])
-    return list(zip(distinct.tolist(), split_rows, split_amounts, strict=True))
+    return zip(distinct.tolist(), np.split(row, first[1:]), np.split(amounts, first[1:]), strict=True)
 
 
 class LeafPrices(TopologySolver):
@@ -165,9 +135,8 @@ class LeafPrices(TopologySolver):
             nodes = int(np.unique(groups, return_counts=True)[1].max())
             # Additions of the jobs' programs and of the groups' knapsacks.
             work += int((sizes * np.minimum(sizes, nodes)).sum()) + nodes * min(nodes, int(sizes[-1]))
-        if work <= LARGEST_PRICING:
-            return None
-        return f"{work:,} is the product of nodes; {self.capabilities.largest} are taken"
+        too_large = f"{work:,} is the product of nodes; {self.capabilities.largest} are taken"
+        return too_large if work > LARGEST_PRICING else None
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         asked = (first_installed(STARTS, problem), first_installed(SEARCHES, problem))
@@ -202,7 +171,7 @@ class _Bounding:
         orders = Rounding(self._problem, self._encoding, pricing, priced, np.random.default_rng(seed))
         most = self._budget.iterations or (ORDERS if self._budget.seconds is None else MOST_ITERATIONS)
         most = most if self._insertion_work() <= LARGEST_INSERTION else 0
-        orders.proceed(min(RANDOM_ORDERS, most), self._run, self._has_time)
+        orders.proceed(min(RANDOM_ORDERS, most), self._run, self._remaining)
         self._set_deadline(BOUND_SHARE)
         self._charge()
         # Groups stay apart, level by level, as long as there are few prices to find.
@@ -215,7 +184,7 @@ class _Bounding:
             priced = self._climb(finer, finer.inherited(pricing, priced.prices))
             pricing = finer
         self._set_deadline(ORDERS_SHARE)
-        orders.proceed(most, self._run, self._has_time)
+        orders.proceed(most, self._run, self._remaining)
 
     def _charge(self) -> None:
         """Record the bound of charges per node and of cuts, where `exact` takes the window."""
@@ -248,13 +217,9 @@ class _Bounding:
         self._deadline = self._run.clock.elapsed() + share * self._run.clock.remaining()
 
     def _remaining(self) -> float:
-        clock = self._run.clock
-        return min(clock.remaining(), self._deadline - clock.elapsed())
+        return min(self._run.clock.remaining(), self._deadline - self._run.clock.elapsed())
 
     def _may_go_on(self) -> bool:
         """Spend a step, and say whether steps and time are left."""
         self._steps -= 1
-        return self._steps >= 0 and self._has_time()
-
-    def _has_time(self) -> bool:
-        return self._remaining() > 0.0
+        return self._steps >= 0 and self._remaining() > 0.0

@@ -22,17 +22,14 @@ from heuristics.topology.production_rules import BestFit
 # number of idle nodes above which reading the problem does.
 LARGEST, MOST_IDLE = 50_000_000, 300_000
 FEW_JOBS = 30  # up to which the best allocation to begin with is the greedy one; beyond, it leaves worse fragments
-
 STEPS_PER_JOB = 200  # that a cycle has at least, if the budget has
 FULL_PER_JOB = 1000  # steps that a cycle needs to begin at the hottest temperature, where there are many jobs
 WARM = 0.2  # part of the hottest temperature at which many jobs are searched from a good allocation
 PATIENCE = 6  # cycles without a better allocation after which a search that has a time limit only gives up
-
 BOUND_SHARE = 0.1  # of the time, for the bound of a window with side constraints, if there is an allocation already
 OFFER_SHARE = 0.05  # of the time, for allocations that the search goes on to improve
 RESERVE = 3.5  # making an allocation of a state takes about so many times as long as reading the problem
 LONG_S = 0.01  # from which on the first allocation is told before it is improved
-
 SLICE = 4_000_000  # nodes of the largest job, squared, times steps between two looks where there is no clock to look at
 SLICE_S = 0.005  # between two looks at the clock
 FIRST_STEPS = 16  # after which their speed is known
@@ -44,10 +41,8 @@ SHORTEST_S, LONGEST_S = 1e-7, 5e-6
 class Lns(TopologySolver):
     """Remove a few jobs and insert each again where it costs least under random prices of the leaves.
 
-    A step removes 1 to ``most_removed`` jobs, most of them near each other, and inserts them in random order, each
-    exactly, by a dynamic program over a part of the tree in which a node of a leaf has a random price; the prices stand
-    for what the other jobs would give for the leaf. The state is accepted as in annealing, with temperatures that fall
-    over a cycle of steps. A step costs what it touches, whatever the size of the window.
+    The prices stand for what the other jobs would give for a leaf. The state is accepted as in annealing, with
+    temperatures that fall over a cycle of steps. A step costs what it touches, whatever the size of the window.
     """
 
     steps: int = 1000  # where the budget sets neither time nor iterations, and at least in a cycle
@@ -136,8 +131,7 @@ class Lns(TopologySolver):
     def _cooling(self, n_jobs: int, *, warm: bool) -> "_Cooling":
         if n_jobs <= FEW_JOBS:
             return _Cooling(self.hottest, self.coldest, max(self.steps, STEPS_PER_JOB * n_jobs), 1)
-        hottest = max(self.coldest, WARM * self.hottest) if warm else self.hottest
-        steps = FULL_PER_JOB * n_jobs
+        hottest, steps = max(self.coldest, WARM * self.hottest) if warm else self.hottest, FULL_PER_JOB * n_jobs
         return _Cooling(hottest, self.coldest, max(self.steps, 2 * steps), steps)
 
     def _walk(
@@ -148,7 +142,7 @@ class Lns(TopologySolver):
         per_slice = max(1, SLICE // int(window.encoding.sizes.max()) ** 2)
         pace = _Pace(run.clock, budget.iterations or unlimited, per_slice, reserve_s)
         journal = _Journal(window, run, state, reserve_s)
-        most_idle_cycles = PATIENCE if budget.iterations is None else MOST_ITERATIONS
+        most_idle_cycles, left = PATIENCE if budget.iterations is None else MOST_ITERATIONS, 0
 
         def walk(temperature: float, factor: float, steps: int) -> float:
             if rules is None:
@@ -158,7 +152,6 @@ class Lns(TopologySolver):
             pace.took(steps)
             return after
 
-        left = 0
         try:
             if journal.is_proved():
                 return StopReason.PROVED
@@ -181,12 +174,9 @@ class Lns(TopologySolver):
 
 @dataclass(slots=True)
 class _Cooling:
-    """Cycles of temperatures, each twice as long as the one before; the last one ends with the search.
+    """Cycles, each twice as long as the one before, in which a temperature falls geometrically; the last ends all."""
 
-    In every cycle the temperature falls geometrically from the hottest to the coldest one, in hops.
-    """
-
-    hottest: float
+    hottest: float  # in hops
     coldest: float
     cycle: int  # steps of the present cycle
     # Steps that a cycle needs to begin at the hottest temperature; a shorter one begins colder, in proportion.
@@ -221,36 +211,34 @@ class _Cooling:
             self.cycle, self._done, self._temperature = 2 * self.cycle, 0, None
 
 
+@dataclass(slots=True)
 class _Pace:
-    """Counts the steps of a search, at most ``steps``, and foretells how many are left."""
+    """Counts the steps of a search, and foretells how many are left."""
 
-    def __init__(self, clock: Clock, steps: int, per_slice: int, reserve_s: float) -> None:
-        # `per_slice`: steps between two looks at the clock where there is no time limit, so that what is found depends
-        # on the seed alone. `reserve_s`: seconds that are needed after the last step.
-        self.done, self.steps = 0, steps
-        self._clock, self._per_slice, self._reserve_s = clock, per_slice, reserve_s
-        self._step_s, self._started = SLICE_S, 0.0
-
-    def _seconds_left(self) -> float:
-        return max(0.0, self._clock.remaining() - self._reserve_s)
+    clock: Clock
+    steps: int  # at most
+    per_slice: int  # between two looks at the clock where it has no limit: what is found depends on the seed alone
+    reserve_s: float  # seconds that are needed after the last step
+    done: int = 0
+    _step_s: float = SLICE_S
+    _started: float = 0.0
 
     def left(self) -> int:
         """Return how many steps are left; those that the time allows are estimated from those that are done."""
-        left = self.steps - self.done
-        seconds = self._seconds_left()
-        return left if math.isinf(seconds) else min(left, int(seconds / self._step_s))
+        left, seconds = self.steps - self.done, self.clock.remaining() - self.reserve_s
+        return left if math.isinf(seconds) else min(left, int(max(0.0, seconds) / self._step_s))
 
     def first_slice(self) -> int:
         """Return how many steps to take to learn their speed, none where there is no time limit; they begin now."""
         self._started = time.perf_counter()
-        if self._clock.seconds is None:
+        if self.clock.seconds is None:
             return 0
-        return min(FIRST_STEPS, self.steps, int(self._seconds_left() / LONGEST_S))
+        return min(FIRST_STEPS, self.steps, int(max(0.0, self.clock.remaining() - self.reserve_s) / LONGEST_S))
 
     def slice(self, most: int) -> int:
         """Return how many of the next ``most`` steps to take before looking at the clock; they begin now."""
         self._started = time.perf_counter()
-        per_slice = self._per_slice if self._clock.seconds is None else max(1, int(SLICE_S / self._step_s))
+        per_slice = self.per_slice if self.clock.seconds is None else max(1, int(SLICE_S / self._step_s))
         return min(most, per_slice)
 
     def took(self, steps: int) -> None:
@@ -262,8 +250,7 @@ class _Pace:
 
 class _Journal:
     def __init__(self, window: Window, run: Run, state: State, takes_s: float) -> None:
-        self._window, self._run, self._state = window, run, state
-        self._savings = parts_of(state)[2].savings
+        self._window, self._run, self._state, self._savings = window, run, state, parts_of(state)[2].savings
         known = run.objective is not None and run.objective <= window.cost(self.best)
         self._offered = self.best if known else -math.inf
         self._took_s, self._at = takes_s, time.perf_counter()
@@ -284,10 +271,8 @@ class _Journal:
         return proved and self._run.is_proved()
 
     def offer(self) -> None:
-        if self.best <= self._offered:
-            return
-        started = time.perf_counter()
-        self._offered = self.best
-        self._run.offer(self._window.allocation(self._state))
-        self._at = time.perf_counter()
-        self._took_s = self._at - started
+        if self.best > self._offered:
+            started, self._offered = time.perf_counter(), self.best
+            self._run.offer(self._window.allocation(self._state))
+            self._at = time.perf_counter()
+            self._took_s = self._at - started

@@ -37,10 +37,7 @@ class Holdings(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """The tree of groups with what is idle in them, and who holds nodes of each leaf.
-
-    Vertices are numbered as in `GroupTree`: leaves first, the top last.
-    """
+    """The groups, numbered as in `GroupTree`, with what is idle in them, and who holds nodes of each leaf."""
 
     parent: IntArray  # parent of each vertex, -1 for the top, shape (V,)
     weight: FloatArray  # what the squared count of a job in a vertex saves, shape (V,); 0 at the top
@@ -262,25 +259,11 @@ def _idle_groups(tree: GroupTree, first: IntArray) -> Groups:
     owner = _zeros(first[-1])
     for job in range(first.size - 1):
         owner[first[job] : first[job + 1]] = job
-    return Groups(
-        parent,
-        tree.weight,
-        tree.idle.copy(),
-        tree.first_child,
-        tree.children.copy(),
-        awake,
-        place,
-        _zeros(n_vertices),
-        _zeros(n_vertices),
-        _zeros(n_vertices),
-        tree.leaf_first,
-        _zeros(tree.leaf_positions.size),
-        _zeros(n_leaves),
-        _zeros(first[-1]),
-        owner,
-        np.zeros(n_leaves),
-        np.zeros(n_leaves),
-    )
+    seen, freed, next_freed = _zeros(n_vertices), _zeros(n_vertices), _zeros(n_vertices)
+    holders, n_holders, seat = _zeros(tree.leaf_positions.size), _zeros(n_leaves), _zeros(first[-1])
+    idle, children, worth, price = tree.idle.copy(), tree.children.copy(), np.zeros(n_leaves), np.zeros(n_leaves)
+    vertices = (parent, tree.weight, idle, tree.first_child, children, awake, place, seen, freed, next_freed)
+    return Groups(*vertices, tree.leaf_first, holders, n_holders, seat, owner, worth, price)
 
 
 @helper(allocates=True)
@@ -297,50 +280,26 @@ def _room(tree: GroupTree, sizes: IntArray, most_removed: int, moves: Moves) -> 
     largest = sizes.max()
     tables, products = np.empty((n, largest + AHEAD)), np.empty((n, PAD + largest + AHEAD))
     products[:, :PAD] = -np.inf
-    weight, price, charge = np.zeros(n), np.zeros(n), np.zeros(n)
-    return Open(
-        _zeros(n), _zeros(n), _zeros(n), _zeros(n), _zeros(n), weight, price, charge, tables, products, _zeros(n)
-    )
+    numbers = (_zeros(n), _zeros(n), _zeros(n), _zeros(n), _zeros(n))
+    return Open(*numbers, np.zeros(n), np.zeros(n), np.zeros(n), tables, products, _zeros(n))
 
 
 @kernel(STATE(GROUP_TREE, int64[::1], HOLDINGS, float64[::1], int64, MOVES, int64), allocates=True)
 def begin_at(
-    tree: GroupTree,
-    sizes: IntArray,
-    holdings: Holdings,
-    alone: FloatArray,
-    most_removed: int,
-    moves: Moves,
-    seed: int,
+    tree: GroupTree, sizes: IntArray, holdings: Holdings, alone: FloatArray, most_removed: int, moves: Moves, seed: int
 ) -> State:
-    """Begin the search where the jobs hold nodes, in the tree that is all idle; ``alone``: see `Search`.
-
-    Their holdings are the present state from now on; the savings are computed.
-    """
+    """Begin the search in an idle tree where the jobs hold nodes: the present state from now on, savings computed."""
     n_jobs, n_leaves = sizes.size, tree.leaf_first.size - 1
     most_removed = min(most_removed, n_jobs)
     groups = _idle_groups(tree, holdings.first)
     saving = _hold_all(groups, holdings, _zeros(tree.idle.size))
-    best = Holdings(
-        holdings.first, holdings.length.copy(), holdings.leaf.copy(), holdings.nodes.copy(), holdings.saving.copy()
-    )
+    length, leaf, nodes = holdings.length.copy(), holdings.leaf.copy(), holdings.nodes.copy()
+    best = Holdings(holdings.first, length, leaf, nodes, holdings.saving.copy())
     shape = most_removed, min(sizes.max(), n_leaves)
-    search = Search(
-        sizes,
-        alone,
-        holdings,
-        best,
-        np.zeros(n_jobs),
-        np.full(2, saving),
-        _zeros(n_jobs),
-        _zeros(n_jobs),
-        _zeros(3),
-        _zeros(most_removed),
-        _zeros(most_removed),
-        np.zeros(shape, dtype=np.int64),
-        np.zeros(shape, dtype=np.int64),
-        np.zeros(most_removed),
-    )
+    kept = (np.zeros(n_jobs), np.full(2, saving), _zeros(n_jobs), _zeros(n_jobs), _zeros(3))
+    removed, lengths, savings = _zeros(most_removed), _zeros(most_removed), np.zeros(most_removed)
+    leaves, taken = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    search = Search(sizes, alone, holdings, best, *kept, removed, lengths, leaves, taken, savings)
     part = _room(tree, sizes, most_removed, moves)
     state: State = State(tree, groups, part, search, random_words(seed))  # type: ignore[no-untyped-call]
     return state

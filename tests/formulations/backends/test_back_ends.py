@@ -113,7 +113,7 @@ def test_integer_costs_lose_a_billionth_at_most_and_never_overstate(problem: Top
     program = Pack(problem, blocks).program()
     # Costs that are zero but for the last bits need no scale: such a window is proved without a back end.
     assume(program.costs.max() > 1e-9)
-    scale, integers = cp_sat.integer_costs(program)
+    scale, integers = cp_sat._integer_costs(program)
     assert (integers / scale <= program.costs).all()
     assert np.abs(integers).max() <= 2**50
     assert np.abs(integers).sum() < 2**62

@@ -1,6 +1,3 @@
-import subprocess
-import sys
-from multiprocessing import Pipe
 from typing import cast
 
 import pytest
@@ -10,7 +7,7 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Budget, Clock
 from formulations.backends.program import Outcome, Request
-from formulations.backends.solver import BackEndDiedError, ChildPool
+from formulations.backends.solver import _BackEndDiedError, _ChildPool
 from formulations.topology.integer import Pack, Paper
 
 
@@ -32,11 +29,10 @@ def hard() -> Request:
 @pytest.mark.slow
 @pytest.mark.parametrize(("module", "package"), [("scip", "PySCIPOpt"), ("highs", "SciPy"), ("cp_sat", "OR-Tools")])
 def test_a_child_says_its_version_and_answers_until_the_outcome(module: str, package: str) -> None:
-    pool = ChildPool(module)
+    pool = _ChildPool(module)
     with pool.child() as child:
         assert child.wait_until_ready(clock())
-        child.ask(easy())
-        *_, outcome = child.answers(clock(), 0.0)
+        *_, outcome = child.solve(easy(), clock(), 0.0)
     assert isinstance(outcome, Outcome)
     assert outcome.is_proved
     assert pool.version.startswith(package)
@@ -44,50 +40,29 @@ def test_a_child_says_its_version_and_answers_until_the_outcome(module: str, pac
 
 @pytest.mark.slow
 def test_a_child_that_has_answered_is_lent_again_and_one_that_has_not_is_killed() -> None:
-    pool = ChildPool("scip")
+    pool = _ChildPool("scip")
     with pool.child() as child:
         first = child
         assert child.wait_until_ready(clock())
     with pool.child() as child:
         assert child is first
-        child.ask(hard())
+        next(child.solve(hard(), clock(), 0.0))
     with pool.child() as child:
         assert child is not first
 
 
 def test_two_solves_at_a_time_have_a_child_each() -> None:
-    pool = ChildPool("scip")
+    pool = _ChildPool("scip")
     with pool.child() as one, pool.child() as other:
         assert one is not other
 
 
 @pytest.mark.slow
-def test_a_back_end_that_cannot_start_is_an_error_that_says_so() -> None:
-    with (
-        ChildPool("missing").child() as child,
-        pytest.raises(BackEndDiedError, match="'missing' ended with exit code 1"),
-    ):
+def test_neither_a_back_end_that_cannot_start_nor_a_request_that_it_cannot_digest_hangs() -> None:
+    missing = pytest.raises(_BackEndDiedError, match="'missing' ended with exit code 1")
+    with _ChildPool("missing").child() as child, missing:
         child.wait_until_ready(clock())
-
-
-@pytest.mark.slow
-def test_a_request_that_a_back_end_cannot_digest_ends_in_an_error_and_does_not_hang() -> None:
-    with ChildPool("scip").child() as child:
+    with _ChildPool("scip").child() as child:
         assert child.wait_until_ready(clock())
-        child.ask(cast(Request, "no request"))
-        with pytest.raises(BackEndDiedError, match="in a solve"):
-            list(child.answers(clock(), 0.0))
-
-
-@pytest.mark.slow
-def test_the_worker_ends_when_its_input_closes_in_the_middle_of_a_solve() -> None:
-    pipe, theirs = Pipe()
-    with theirs:
-        command = [sys.executable, "-m", "formulations.backends.worker", "scip"]
-        worker = subprocess.Popen(command, stdin=theirs.fileno(), stdout=theirs.fileno())
-    with worker:
-        assert isinstance(pipe.recv(), str)
-        pipe.send(hard())
-        assert pipe.recv() is not None
-        pipe.close()
-        assert worker.wait(timeout=600) == 0
+        with pytest.raises(_BackEndDiedError, match="in a solve"):
+            list(child.solve(cast(Request, "no request"), clock(), 0.0))

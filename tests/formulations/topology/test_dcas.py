@@ -1,12 +1,14 @@
 """DCAS to proof: windows, bounds, rounds, and the solver where nesting pays and wherever room runs out."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.brute_force import optimum
 from support.oracle import OracleWindow
-from support.results import assert_proved
+from support.results import assert_proved, solved_by
 from support.windows import fat_trees, paper_window, resequenced, trees, window, windows
 
 from allocopt.cluster.topology import FatTree, Tree
@@ -15,38 +17,23 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import encode
 from allocopt.solving.budget import Budget
-from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.result import Status, StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.solve import solve
-from allocopt.solving.verify import verify, verify_result
+from allocopt.solving.verify import verify
 from formulations.topology.dcas import search
 from formulations.topology.dcas.bounds import Prices
-from formulations.topology.dcas.search import GROWTH, LEAST_GROWTH, _Decoder, decode, growth
+from formulations.topology.dcas.search import GROWTH, LEAST_GROWTH, _decode, _Decoder, _growth
 from formulations.topology.dcas.window import MOST_LEVELS, Levels, Window
 from formulations.topology.dynamic_program import DynamicProgram
 
 
 def test_a_level_with_a_single_group_is_left_out_and_equal_levels_are_added() -> None:
+    of_clusters = [Levels.of(encode(window(FatTree(*shape, 4), range(4), [2]))) for shape in ((1, 1), (3, 1), (1, 3))]
+    assert [weights.tolist() for _, weights in of_clusters] == [[], [], []]
     groups, weights = Levels.of(encode(window(FatTree(3, 1, 4), range(12), [2])))
     assert groups.tolist() == [[0] * 4 + [1] * 4 + [2] * 4]
     assert weights.tolist() == [4.0]
-    groups, weights = Levels.of(encode(window(FatTree(1, 3, 4), range(12), [2])))
-    assert weights.tolist() == [2.0]
-    groups, weights = Levels.of(encode(window(FatTree(1, 1, 4), range(4), [2])))
-    assert (groups.shape, len(weights)) == ((0, 4), 0)
-
-
-def test_the_sequence_of_a_fat_tree_is_leaves_within_pods() -> None:
-    problem = window(FatTree(2, 2, 3), [0, 1, 3, 7, 8, 9, 10, 11], [2])
-    encoding = encode(problem)
-    levels = Levels.of(encoding)
-    assert levels.cuts.tolist() == [0, 3]
-    cut_open = Window.of(encoding, levels, 3)
-    assert cut_open.leaf.tolist() == [0, 0, 1, 1, 1, 2, 2, 3]
-    assert cut_open.leaf_start.tolist() == [0, 2, 5, 7, 8]
-    assert cut_open.pod.tolist() == [0, 0, 1, 1]
-    assert cut_open.pod_start.tolist() == [0, 2, 4]
-    assert cut_open.weights.tolist() == [2.0, 2.0]
 
 
 @given(windows(most_idle=9, topologies=fat_trees))
@@ -54,13 +41,6 @@ def test_a_fat_tree_can_always_be_cut_however_it_is_turned(problem: TopologyProb
     m = len(problem.idle_nodes)
     for shift in range(m):
         assert len(Levels.of(encode(resequenced(problem, np.roll(np.arange(m), shift)))).cuts) > 0
-
-
-@pytest.mark.parametrize("order", [[0, 2, 1, 3], [0, 2, 3, 1]])
-def test_a_switch_whose_nodes_are_scattered_leaves_no_cut_unless_they_meet_around_the_end(order: list[int]) -> None:
-    tree = Tree.from_levels([{"a": [0, 1], "b": [2, 3]}])
-    problem = resequenced(window(tree, range(4), [2]), order)
-    assert len(Levels.of(encode(problem)).cuts) == (2 if order == [0, 2, 3, 1] else 0)
 
 
 def prices_of(problem: TopologyProblem, upper: float, cut: int = 0) -> Prices | None:
@@ -110,27 +90,24 @@ def test_what_the_decoder_finds_is_valid_and_its_excess_is_its_cost_above_the_bo
     prices = Prices.none(window).raised(window, first, run.clock)
     decoder = _Decoder(problem, window, cut)
     decoder.improve(prices, 0, run)
-    excess = decode(window, decoder.space, 1000.0, np.inf, 30)
+    excess = _decode(window, decoder.space, 1000.0, np.inf, 30)
     decoder.offer(decoder.space.best_owners, run)
     assert run.objective < first
     assert run.objective == verify(problem, run.solution) == pytest.approx(prices.bound + excess, rel=1e-9)
 
 
 def test_limits_grow_less_where_the_work_grows_more() -> None:
-    assert growth([(1.0, 50)]) == GROWTH
-    assert growth([(1.0, 100), (2.0, 200)]) == GROWTH
-    assert growth([(1.0, 100), (2.0, 1600)]) == pytest.approx(np.exp(1 / 4), rel=0.01)
-    assert growth([(1.0, 1), (1.1, 10**9)]) == LEAST_GROWTH
-    assert growth([(1.0, 0), (1.6, 0)]) == GROWTH
+    assert _growth([(1.0, 50)]) == GROWTH
+    assert _growth([(1.0, 100), (2.0, 200)]) == GROWTH
+    assert _growth([(1.0, 100), (2.0, 1600)]) == pytest.approx(np.exp(1 / 4), rel=0.01)
+    assert _growth([(1.0, 1), (1.1, 10**9)]) == LEAST_GROWTH
+    assert _growth([(1.0, 0), (1.6, 0)]) == GROWTH
 
 
 DCAS = Strategy.DCAS
 
 
-def solved(problem: TopologyProblem, budget: Budget = Budget()) -> Result:  # noqa: B008 (immutable)
-    result = DynamicProgram().solve(problem, budget, 0)
-    verify_result(problem, result)
-    return result
+solved = partial(solved_by, DynamicProgram())
 
 
 def ragged_window(seed: int) -> TopologyProblem:
@@ -184,12 +161,13 @@ def test_a_rising_limit_and_a_wide_one_find_the_same_optimum(monkeypatch: pytest
             assert solved(problem).objective == pytest.approx(best, rel=1e-9)
 
 
-def test_scattered_switches_are_refused_with_the_reason() -> None:
-    tree = Tree.from_levels([{"a": [0, 2, 4], "b": [1, 3, 5]}])
-    problem = window(tree, range(6), [2, 2], strategy=DCAS)
+def test_scattered_switches_are_refused_with_the_reason_unless_they_meet_around_the_end() -> None:
+    problem = window(Tree.from_levels([{"a": [0, 1], "b": [2, 3]}]), range(4), [2], strategy=DCAS)
+    scattered = resequenced(problem, [0, 2, 1, 3])
     with pytest.raises(UsageError, match="do not follow each other"):
-        solve(problem, solver="dp")
-    assert DynamicProgram().refusal(problem.with_strategy("scas")) is None
+        solve(scattered, solver="dp")
+    assert DynamicProgram().refusal(scattered.with_strategy("scas")) is None
+    assert DynamicProgram().refusal(resequenced(problem, [0, 2, 3, 1])) is None
 
 
 def test_three_levels_of_switches_below_the_top_are_refused() -> None:

@@ -8,12 +8,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pytest
 from hypothesis import given
 from support.brute_force import cost_of, hop_matrix, scas_allocations
+from support.results import solved_by
 from support.windows import paper_window, window, windows
 
 from allocopt.arrays import IntArray
@@ -24,7 +28,7 @@ from allocopt.problems.topology.problem import LARGEST_HOP_COST, LEAST_HOP_COST
 from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import get_solver
-from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.result import Status, StopReason
 from allocopt.solving.verify import verify_result
 from formulations.backends.program import BinaryProgram, Formulation
 from formulations.backends.solver import pool_of
@@ -37,15 +41,11 @@ def pack(problem: TopologyProblem) -> Pack:
     return Pack(problem, Blocks.of(problem))
 
 
-def paper(problem: TopologyProblem) -> Paper:
-    return Paper(problem, Blocks.of(problem))
+def paper(problem: TopologyProblem, *, cancel: bool = False) -> Paper:
+    return Paper(problem, Blocks.of(problem), cancel)
 
 
-def paper_with_cancel(problem: TopologyProblem) -> Paper:
-    return Paper(problem, Blocks.of(problem), cancel=True)
-
-
-every_formulation = pytest.mark.parametrize("formulate", [pack, paper, paper_with_cancel])
+paper_with_cancel = partial(paper, cancel=True)
 
 
 def holds(program: BinaryProgram, chosen: IntArray) -> bool:
@@ -54,7 +54,7 @@ def holds(program: BinaryProgram, chosen: IntArray) -> bool:
     return bool(((program.row_lower <= rows) & (rows <= program.row_upper)).all())
 
 
-@every_formulation
+@pytest.mark.parametrize("formulate", [pack, paper, paper_with_cancel])
 @given(problem=scas_windows)
 def test_every_scas_allocation_is_a_point_of_its_cost_that_is_decoded_up_to_equal_jobs(
     formulate: Callable[[TopologyProblem], Formulation], problem: TopologyProblem
@@ -70,6 +70,10 @@ def test_every_scas_allocation_is_a_point_of_its_cost_that_is_decoded_up_to_equa
         assert sorted(map(tuple, decoded.nodes)) == sorted(map(tuple, allocation.nodes))
         assert holds(program, chosen)
         assert program.cost_of(chosen) == pytest.approx(cost_of(problem, owners, hops), rel=1e-9, abs=1e-9)
+    # The number of nonzeros is known before the model is built.
+    if formulate is not paper_with_cancel:
+        solver = PackSolver.scip() if formulate is pack else ScipPaper()
+        assert program.matrix.nnz == solver.nonzeros(problem)
 
 
 @given(problem=windows(most_idle=4, most_jobs=2, strategy=Strategy.SCAS))
@@ -92,12 +96,6 @@ def test_the_points_of_the_paper_s_model_are_the_scas_allocations(problem: Topol
             decoded = formulation.decode(chosen)
             found.add(tuple(decoded.owners(problem).tolist()))
     assert found == scas_allocations(problem)
-
-
-@given(problem=scas_windows)
-def test_the_number_of_nonzeros_is_known_before_the_model_is_built(problem: TopologyProblem) -> None:
-    assert pack(problem).program().matrix.nnz == PackSolver.scip().nonzeros(problem)
-    assert paper(problem).program().matrix.nnz == ScipPaper().nonzeros(problem)
 
 
 def test_a_cancelled_job_gets_no_nodes_and_costs_more_than_any_allocation(caplog: pytest.LogCaptureFixture) -> None:
@@ -152,7 +150,6 @@ def test_the_pack_model_of_some_blocks_is_the_whole_model_without_the_other_colu
 
 
 PACK = {"scip": PackSolver.scip(), "highs": PackSolver.highs(), "cp-sat": PackSolver.cp_sat()}
-EVERY = PACK | {"scip-paper": ScipPaper(), "scip-paper --cancel": ScipPaper(cancel=True)}
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for child processes in /proc")
 
@@ -168,17 +165,11 @@ def hard() -> TopologyProblem:
     return paper_window(3, Strategy.SCAS)
 
 
-def solved(solver: PackSolver, problem: TopologyProblem, seconds: float | None = None) -> Result:
-    result = solver.solve(problem, Budget(seconds), seed=0)
-    verify_result(problem, result)
-    return result
-
-
 @pytest.mark.parametrize("hop_cost", [LEAST_HOP_COST, LARGEST_HOP_COST])
 def test_the_proof_holds_whatever_a_hop_costs(pack_solver: PackSolver, hop_cost: float) -> None:
     problem = paper_window(5, Strategy.SCAS)
     scaled = window(problem.topology, problem.idle_nodes, problem.sizes.tolist(), hop_cost, Strategy.SCAS)
-    expected, result = solved(PACK["scip"], problem), solved(pack_solver, scaled)
+    expected, result = solved_by(PACK["scip"], problem), solved_by(pack_solver, scaled)
     assert expected.status is result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(expected.objective * hop_cost / 1000.0, rel=1e-9)
 
@@ -194,14 +185,10 @@ def test_cancelled_jobs_are_logged_and_no_incumbent(caplog: pytest.LogCaptureFix
     idle = [node for node in range(60) if node % 7 not in (2, 5)]
     problem = window(FatTree(3, 4, 5), idle, [10, 9, 8], strategy=Strategy.SCAS)
     with caplog.at_level(logging.INFO, logger="formulations"):
-        result = solved(EVERY["scip-paper --cancel"], problem)
+        result = solved_by(get_solver("scip-paper", {"cancel": True}), problem)
     assert "a solution cancels 1 of 3 jobs" in caplog.text
     assert result.status is Status.OPTIMAL
-    assert result.objective == pytest.approx(solved(PACK["highs"], problem).objective)
-
-
-def test_the_cancel_variables_are_an_option() -> None:
-    assert get_solver("scip-paper", {"cancel": True}) == ScipPaper(cancel=True)
+    assert result.objective == pytest.approx(solved_by(PACK["highs"], problem).objective)
 
 
 @pytest.mark.slow
@@ -215,10 +202,13 @@ def test_the_parent_process_loads_no_back_end() -> None:
     assert run.stdout == "[]\n"
 
 
-SCRIPT = """
+SETUP = """
 from allocopt.problems.topology import Job, TopologyProblem
 from allocopt.cluster.topology import FatTree
 from allocopt.solving.solve import solve
+"""
+
+SCRIPT = f"""{SETUP}
 idle = [k for k in range(60) if k % 7 not in (2, 5)]
 problem = TopologyProblem(FatTree(3, 4, 5), idle, tuple(Job(str(k), 3 + k) for k in range(5)))
 for name in ("scip", "highs", "cp-sat"):
@@ -238,6 +228,8 @@ def test_a_script_without_a_main_guard_runs_and_nothing_else_is_printed(tmp_path
 PATIENCE = 6000
 """Looks, 0.02 s apart, after which what is waited for does not come."""
 
+T = TypeVar("T")
+
 
 @pytest.fixture
 def new_children() -> None:
@@ -245,46 +237,39 @@ def new_children() -> None:
     pool_of.cache_clear()
 
 
-def children_of(parent: int) -> set[int]:
-    """Find the processes that a process has started and that have not ended."""
-    children = set()
+def living() -> dict[int, list[str]]:
+    """Return what the system says of every process that has not ended: state, parent, and so on."""
+    found = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, owner = stat.read_text().rpartition(")")[2].split()[:2]
-        except OSError:
-            continue
-        if int(owner) == parent and state != "Z":
-            children.add(int(stat.parent.name))
-    return children
+        with suppress(OSError):
+            found[int(stat.parent.name)] = stat.read_text().rpartition(")")[2].split()
+    return {pid: fields for pid, fields in found.items() if fields[0] != "Z"}
+
+
+def children_of(parent: int) -> set[int]:
+    return {pid for pid, fields in living().items() if int(fields[1]) == parent}
+
+
+def waited_for(look: Callable[[], T]) -> T:
+    """Return what a look finds as soon as it finds anything."""
+    for _ in range(PATIENCE):
+        if found := look():
+            return found
+        time.sleep(0.02)
+    raise AssertionError("what is waited for does not come")
 
 
 def gone(pids: set[int]) -> bool:
     """Whether the processes end, which takes them a moment."""
-    for _ in range(PATIENCE):
-        states = [Path(f"/proc/{pid}/stat") for pid in pids]
-        if not any(path.exists() and path.read_text().rpartition(")")[2].split()[0] != "Z" for path in states):
-            return True
-        time.sleep(0.02)
-    return False
+    return waited_for(lambda: not pids & living().keys())
 
 
-def started_by(parent: int, known: set[int]) -> set[int]:
-    """Wait for new children of a process."""
-    for _ in range(PATIENCE):
-        if new := children_of(parent) - known:
-            return new
-        time.sleep(0.02)
-    raise AssertionError("no child process was started")
-
-
-def wait_until_busy(children: set[int]) -> None:
-    """Wait until each of these processes has worked for a second, on a busy machine too: by then it solves."""
-    for pid in children:
-        for _ in range(PATIENCE):
-            user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-            if int(user) + int(system) >= os.sysconf("SC_CLK_TCK"):
-                break
-            time.sleep(0.02)
+def busy_children_of(parent: int, known: set[int]) -> set[int]:
+    """Wait for new children of a process that have worked for a second, on a busy machine too: by then they solve."""
+    new = waited_for(lambda: children_of(parent) - known)
+    second = os.sysconf("SC_CLK_TCK")
+    waited_for(lambda: all(sum(map(int, living()[pid][11:13])) >= second for pid in new))
+    return new
 
 
 class During(threading.Thread):
@@ -292,15 +277,11 @@ class During(threading.Thread):
 
     def __init__(self, number: int, target: str) -> None:
         super().__init__()
-        self.children: set[int] = set()
-        self._number = number
-        self._target = target
-        self._known = children_of(os.getpid())
+        self._number, self._target, self._known = number, target, children_of(os.getpid())
         self.start()
 
     def run(self) -> None:
-        self.children = started_by(os.getpid(), self._known)
-        wait_until_busy(self.children)
+        self.children = busy_children_of(os.getpid(), self._known)
         for pid in {os.getpid()} if self._target == "parent" else self.children:
             os.kill(pid, self._number)
 
@@ -331,13 +312,10 @@ def test_a_child_that_is_killed_is_survived(
     assert result.status is Status.FEASIBLE
     assert "back end 'scip' was killed by signal 9 in a solve" in caplog.text
     easy = window(FatTree(2, 2, 2), [0, 2, 3, 5, 6], [2, 2], strategy=Strategy.SCAS)
-    assert solved(solver, easy).status is Status.OPTIMAL
+    assert solved_by(solver, easy).status is Status.OPTIMAL
 
 
-PARENT = """
-from allocopt.problems.topology import Job, TopologyProblem
-from allocopt.cluster.topology import FatTree
-from allocopt.solving.solve import solve
+PARENT = f"""{SETUP}
 problem = TopologyProblem(FatTree(10, 10, 10), [k for k in range(400) if k % 9 not in (2, 5)],
     tuple(Job(str(k), 20 + 3 * k) for k in range(6)))
 solve(problem, "scas", "scip-paper", time_limit=None)
@@ -348,8 +326,7 @@ solve(problem, "scas", "scip-paper", time_limit=None)
 @needs_proc
 def test_no_child_outlives_its_parent_even_in_a_solve() -> None:
     parent = subprocess.Popen([sys.executable, "-c", PARENT])
-    children = started_by(parent.pid, set())
-    wait_until_busy(children)
+    children = busy_children_of(parent.pid, set())
     assert children_of(parent.pid) == children
     parent.kill()
     parent.wait()
@@ -361,9 +338,9 @@ def test_no_child_outlives_its_parent_even_in_a_solve() -> None:
 def test_a_child_stays_for_the_next_solve_of_whichever_solver(new_children: None) -> None:
     known = children_of(os.getpid())
     problem = paper_window(13, Strategy.SCAS)
-    solved(PackSolver.highs(), problem)
+    solved_by(PackSolver.highs(), problem)
     first = children_of(os.getpid()) - known
-    solved(PackSolver.highs(), problem)
+    solved_by(PackSolver.highs(), problem)
     assert children_of(os.getpid()) - known == first
     assert len(first) == 1
     pool_of.cache_clear()

@@ -1,19 +1,18 @@
 """Prices of parts: classes, answers and bounds against slow twins, insertion at prices, and the solver."""
 
 import itertools
-from collections.abc import Iterator
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 from support.counts import counts_of_vertices, largest_saving, leaf_groups, patterns, saving
+from support.results import solved_by
 from support.windows import paper_window, window, windows
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import FloatArray
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
 from allocopt.kernels.insertion import insertion_state
@@ -21,8 +20,6 @@ from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import encode, group_tree
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver, get_solver
-from allocopt.solving.result import Result
-from allocopt.solving.verify import verify_result
 from formulations.topology.free import solver as module
 from formulations.topology.prices.pricing import Pricing, Rounding, _insert_at_prices, _MergedTree
 from formulations.topology.prices.solver import LeafPrices, _Ascent
@@ -106,20 +103,13 @@ def test_every_group_is_in_one_stock_of_its_class(problem: TopologyProblem, data
 
 
 @given(windows(most_idle=12, most_jobs=4))
-def test_without_merging_the_classes_are_the_groups(problem: TopologyProblem) -> None:
+def test_classes_are_the_groups_where_none_is_merged_and_the_levels_under_the_top(problem: TopologyProblem) -> None:
     encoding = encode(problem)
-    tree, groups = _MergedTree.of(encoding, 0)[0], group_tree(encoding)
+    tree, groups, top = _MergedTree.of(encoding, 0)[0], group_tree(encoding), len(encoding.groups)
     assert (tree.members == 1).all()
-    assert tree.first_child.tolist() == groups.first_child.tolist()
-    assert tree.children.tolist() == groups.children.tolist()
-    assert tree.weight.tolist() == groups.weight.tolist()
+    for name in ("first_child", "children", "weight"):
+        assert getattr(tree, name).tolist() == getattr(groups, name).tolist()
     assert tree.stock_idle.tolist() == groups.idle[:-1].tolist()
-
-
-@given(windows(most_idle=12, most_jobs=4))
-def test_under_the_top_there_is_a_class_for_every_level(problem: TopologyProblem) -> None:
-    encoding = encode(problem)
-    top = len(encoding.groups)
     tree = _MergedTree.of(encoding, top)[0]
     assert tree.weight.tolist() == [*encoding.weights.tolist(), 0.0]
     assert tree.members.tolist() == [*encoding.n_groups.tolist(), 1]
@@ -208,83 +198,18 @@ def ascent_of(problem: TopologyProblem, level: int, rounds: int) -> tuple[Pricin
 
 
 def bound_of(problem: TopologyProblem, level: int) -> float:
+    """Bound at the end: what columns that are there save is no more than the master problem's value, and no less."""
     _, ascent, done = ascent_of(problem, level, 10_000)
     assert done
+    value, _ = ascent._restricted.solve(lambda: 60.0)
+    assert ascent.best.bound == pytest.approx(value, rel=1e-6, abs=1e-6)
     return ascent.best.bound
 
 
-def below(tree: _MergedTree, v: int, k: int) -> Iterator[tuple[float, IntArray]]:
-    """All ways in which k nodes of one group of a class are split below it: weighted squares and parts."""
-    children = tree.children[tree.first_child[v] : tree.first_child[v + 1]].tolist()
-    if not children:
-        yield 0.0, np.zeros(tree.n_rows, dtype=np.int64)
-        return
-    for split in itertools.product(*[range(k + 1)] * len(children)):
-        if sum(split) == k:
-            ways = [list(of_class(tree, child, a, a)) for child, a in zip(children, split, strict=True)]
-            for chosen in itertools.product(*ways):
-                yield sum(way[0] for way in chosen), np.sum([way[1] for way in chosen], axis=0)
-
-
-def of_class(tree: _MergedTree, v: int, k: int, largest: int) -> Iterator[tuple[float, IntArray]]:
-    """All ways to take k nodes of groups of a class in parts of falling size."""
-    if k == 0:
-        yield 0.0, np.zeros(tree.n_rows, dtype=np.int64)
-        return
-    for a in range(1, min(k, largest, int(tree.widest[v])) + 1):
-        if a < k and tree.members[v] == 1:
-            continue
-        for squares, parts in below(tree, v, a):
-            for more, others in of_class(tree, v, k - a, a):
-                taken = parts + others
-                taken[tree.first[v] + a] += 1
-                yield squares + more + tree.weight[v] * a * a, taken
-
-
-def sales_of(tree: _MergedTree, v: int, idle: int, largest: int) -> Iterator[IntArray]:
-    """All parts that fit into one group of a class together."""
-    yield np.zeros(tree.n_rows, dtype=np.int64)
-    for a in range(1, min(idle, largest) + 1):
-        for others in sales_of(tree, v, idle - a, a):
-            sold = others.copy()
-            sold[tree.first[v] + a] += 1
-            yield sold
-
-
-def master_value(problem: TopologyProblem, level: int) -> float:
-    """Value of the master problem with every column, by another solver."""
-    pricing = Pricing(encode(problem), level)
-    tree, top = pricing.tree, len(pricing.tree.widest) - 1
-    columns, savings, rows = [], [], []
-    for r, size in enumerate(pricing.sizes.tolist()):
-        for squares, parts in below(tree, top, size):
-            columns.append(parts)
-            savings.append(squares / size)
-            rows.append(r)
-    for stock, (v, idle) in enumerate(zip(tree.stock_class.tolist(), tree.stock_idle.tolist(), strict=True)):
-        for sold in sales_of(tree, v, idle, int(tree.widest[v])):
-            columns.append(-sold)
-            savings.append(0.0)
-            rows.append(len(pricing.sizes) + stock)
-    picks = np.zeros((len(pricing.sizes) + len(tree.stock_idle), len(columns)))
-    picks[rows, np.arange(len(columns))] = 1.0
-    result = linprog(
-        -np.array(savings),
-        A_ub=np.array(columns).T if tree.n_rows else None,
-        b_ub=np.zeros(tree.n_rows) if tree.n_rows else None,
-        A_eq=picks,
-        b_eq=np.concatenate((pricing.multiplicity, tree.stock_count)),
-    )
-    assert result.success
-    return -float(result.fun)
-
-
-@given(windows(most_idle=7, most_jobs=3), st.data())
-def test_at_the_end_the_bound_is_the_value_of_the_master_problem_with_every_column(
-    problem: TopologyProblem, data: st.DataObject
-) -> None:
-    level = data.draw(st.integers(0, len(problem.topology.hops) - 1))
-    assert bound_of(problem, level) == pytest.approx(master_value(problem, level), rel=1e-6, abs=1e-6)
+@given(windows(most_idle=9, most_jobs=4), st.data())
+def test_at_the_end_the_bound_is_the_value_of_the_master_problem(problem: TopologyProblem, data: st.DataObject) -> None:
+    # No prices prove less, for no bound is below the value with every column, nor this below that of some.
+    bound_of(problem, data.draw(st.integers(0, len(problem.topology.hops) - 1)))
 
 
 @given(windows(most_idle=9, most_jobs=4), st.data(), st.integers(0, 6))
@@ -299,13 +224,9 @@ def test_it_can_stop_anywhere(problem: TopologyProblem, data: st.DataObject, rou
 
 @pytest.mark.slow
 def test_finer_classes_prove_as_much_and_sometimes_more() -> None:
-    improved = 0
-    for seed in (1, 2, 4):
-        bounds = [bound_of(paper_window(seed), level) for level in (2, 1, 0)]
-        assert bounds[2] <= bounds[1] * (1 + 1e-7)
-        assert bounds[1] <= bounds[0] * (1 + 1e-7)
-        improved += bounds[2] < bounds[0] * (1 - 1e-6)
-    assert improved >= 1
+    bounds = np.array([[bound_of(paper_window(seed), level) for level in (0, 1, 2)] for seed in (1, 2, 4)])
+    assert (bounds[:, :-1] <= bounds[:, 1:] * (1 + 1e-7)).all()
+    assert (bounds[:, 0] < bounds[:, 2] * (1 - 1e-6)).any()
 
 
 @pytest.mark.parametrize("sizes", [[3, 3, 5, 2, 2], [5, 5, 5], [4, 4, 4, 4, 1], [1] * 6, [8, 7, 6, 3]])
@@ -361,17 +282,7 @@ def test_the_sizes_of_least_rank_are_inserted_first(ranks: tuple[float, ...], le
     assert len(set((allocation.nodes[1] // 4).tolist())) == leaves
 
 
-def test_a_move_changes_one_to_three_ranks() -> None:
-    rounding = rounding_of(paper_window(1))
-    ranks = rounding.random_ranks()
-    changes = {int((rounding.moved(ranks) != ranks).sum()) for _ in range(50)}
-    assert changes == set(range(1, 1 + min(3, len(ranks))))
-
-
-def solved(problem: TopologyProblem, budget: Budget = Budget(), seed: int = 0) -> Result:  # noqa: B008
-    result = LeafPrices().solve(problem, budget, seed)
-    verify_result(problem, result)
-    return result
+solved = partial(solved_by, LeafPrices())
 
 
 def crowded_window(seed: int) -> TopologyProblem:

@@ -1,28 +1,26 @@
 """Greedy inserts exactly, largest first; its bound holds, with rules or without, wherever it is cut off."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.brute_force import single_job_costs
 from support.clocks import LooksBudget
+from support.results import solved_by
 from support.side import ruled_optimum, ruled_windows
-from support.windows import paper_window, window, windows
+from support.windows import paper_window, windows
 
-from allocopt.cluster.topology import FatTree
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
-from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.result import Status, StopReason
 from allocopt.solving.verify import verify_result
 from heuristics.topology import greedy
 from heuristics.topology.greedy import Greedy
 from heuristics.topology.lns.solver import Lns
 from heuristics.topology.production_rules import BestFit
 
-
-def solved(problem: TopologyProblem, budget: Budget = Budget()) -> Result:  # noqa: B008 (immutable)
-    result = Greedy().solve(problem, budget, 0)
-    verify_result(problem, result)
-    return result
+solved = partial(solved_by, Greedy())
 
 
 @given(windows(most_idle=10, most_jobs=1))
@@ -31,13 +29,6 @@ def test_a_job_that_is_alone_is_placed_and_proved_optimal(problem: TopologyProbl
     best = single_job_costs(problem, problem.jobs[0].nodes)[1].min()
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(best, rel=1e-9, abs=1e-9)
-
-
-def test_the_largest_job_chooses_first() -> None:
-    # Either job alone would take the full leaf 4-7.
-    problem = window(FatTree(1, 3, 4), [0, 1, 4, 5, 6, 7, 8], [3, 4])
-    nodes = [chosen.tolist() for chosen in solved(problem).solution.nodes]
-    assert nodes == [[0, 1, 8], [4, 5, 6, 7]]
 
 
 @pytest.mark.parametrize("looks", range(7))
@@ -63,20 +54,12 @@ def test_cut_off_between_two_jobs_the_rest_gets_the_first_idle_nodes(
         left -= set(expected)
 
 
-@given(windows(most_idle=14, most_jobs=6), st.integers(0, 6))
-def test_cut_off_anywhere_it_is_valid(problem: TopologyProblem, looks: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(greedy, "SLICE", 1)
-        assert solved(problem, LooksBudget(looks=looks)).bound == solved(problem).bound
-
-
 @pytest.mark.parametrize(("solver", "budget"), [(Greedy(), Budget()), (Lns(), Budget(iterations=300))])
 @given(problem=ruled_windows(most_idle=9, most_jobs=4), seed=st.integers(0, 3))
 def test_under_rules_the_optimum_lies_between_the_bound_and_the_cost(
     solver: Greedy | Lns, budget: Budget, problem: TopologyProblem, seed: int
 ) -> None:
-    result = solver.solve(problem, budget, seed)
-    verify_result(problem, result)
+    result = solved_by(solver, problem, budget, seed)
     best = ruled_optimum(problem)
     if best is None:
         assert result.status in (Status.INFEASIBLE, Status.UNKNOWN)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.counts import counts_of_vertices, patterns
 from support.oracle import ROUNDING, OracleWindow
+from support.results import solved_by
 from support.side import ruled_windows
 from support.windows import paper_window, trees, window, windows
 
@@ -18,9 +19,8 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
 from allocopt.problems.topology.placement import Placement, Preference, Segments
 from allocopt.solving.budget import Budget
-from allocopt.solving.result import Result
 from allocopt.solving.solve import solve
-from allocopt.solving.verify import verify, verify_result
+from allocopt.solving.verify import verify
 from heuristics.topology.greedy import Greedy
 from heuristics.topology.lns.kernels import search_neighbourhoods, search_ruled_neighbourhoods
 from heuristics.topology.lns.solver import Lns, _Cooling, _Pace
@@ -205,12 +205,6 @@ def test_by_default_proven_optima_are_missed_by_a_part_of_a_percent_and_never_pa
     assert np.mean(gaps) < gap
 
 
-def solved(problem: TopologyProblem, steps: int = 300, seed: int = 0) -> Result:
-    result = Lns().solve(problem, Budget(iterations=steps), seed)
-    verify_result(problem, result)
-    return result
-
-
 @given(ruled_windows(most_idle=10, most_jobs=4), st.integers(1, 200), st.integers(0, 99))
 def test_the_saving_it_counts_is_that_of_its_allocation(problem: TopologyProblem, steps: int, seed: int) -> None:
     begin = Greedy().solve(problem, Budget(), 0).solution
@@ -241,13 +235,10 @@ def test_windows_of_the_paper_are_never_worse_than_greedy_and_mostly_better() ->
     better = 0
     for seed in range(6):
         problem = paper_with_rules(seed)
-        begin, result = Greedy().solve(problem, Budget(), 0), solved(problem, steps=2000)
+        begin, result = Greedy().solve(problem, Budget(), 0), solved_by(Lns(), problem, Budget(iterations=2000))
         assert begin.objective is not None
         assert result.objective is not None
         assert result.objective <= begin.objective
-        again = Lns().solve(problem, Budget(iterations=10), 5, result.solution).objective
-        assert again is not None
-        assert again <= result.objective
         better += result.objective < 0.999 * begin.objective
     assert better >= 3
 
@@ -287,32 +278,24 @@ def test_every_cycle_ends_at_the_coldest_temperature_and_the_last_one_with_the_s
 
 
 def test_cycles_that_find_nothing_better_are_counted() -> None:
-    cooling = _Cooling(1.0, 0.1, 1, 1)
-    idle = []
+    cooling, idle = _Cooling(1.0, 0.1, 1, 1), []
     for best in (1.0, 2.0, 2.0, 2.0, 3.0):
         cooling.took(cooling.cycle, 0.1, cooling.cycle, best)
         idle.append(cooling.idle_cycles)
     assert idle == [0, 0, 1, 2, 0]
 
 
-def test_without_a_time_limit_the_steps_are_those_asked_for_in_slices_of_a_fixed_length() -> None:
-    pace = _Pace(Budget().start(), 25, 10, 0.0)
+def test_steps_come_in_slices_of_a_fixed_length_without_a_time_limit_and_else_are_foretold() -> None:
+    pace, taken = _Pace(Budget().start(), 25, 10, 0.0), []
     assert pace.first_slice() == 0
-    taken = []
     while (left := pace.left()) > 0:
         taken.append(pace.slice(left))
         pace.took(taken[-1])
     assert taken == [10, 10, 5]
-
-
-def test_with_a_time_limit_steps_are_foretold_by_those_that_are_done() -> None:
     pace = _Pace(Budget(3600.0).start(), 2**62, 10, 0.0)
     pace.took(pace.first_slice())
     assert 0 < pace.left() <= 3600 / 1e-7
     assert 0 < pace.slice(pace.left()) < pace.left()
-
-
-def test_no_step_is_left_when_only_the_time_to_end_is() -> None:
+    # Only the time to end is left.
     pace = _Pace(Budget(5.0).start(), 100, 10, 6.0)
-    assert pace.first_slice() == 0
-    assert pace.left() == 0
+    assert pace.first_slice() == pace.left() == 0

@@ -1,6 +1,7 @@
 """The large neighbourhood search for DCAS: what every step keeps true, against obvious twins, and how good it is."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.brute_force import hop_matrix, optimum, pairwise_cost
 from support.clocks import LooksBudget
+from support.results import solved_by
 from support.windows import fat_trees, paper_window, trees, window, windows
 
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.solving.budget import Budget
-from allocopt.solving.result import Result, Status
+from allocopt.solving.result import Status
 from allocopt.solving.solve import solve
-from allocopt.solving.verify import verify, verify_result
+from allocopt.solving.verify import verify
 from heuristics.topology.lns.solver import Lns
 from heuristics.topology.nested import _Moves, _place_in_order, _search_partitions, _Start
 
@@ -73,17 +74,11 @@ def test_the_ring_kept_step_by_step_is_that_of_the_state_whether_moves_are_taken
     assert ring.idle[0] == len(left)
 
 
-def windows_of(left: Sequence[int], size: int, barrier: int) -> list[list[int]]:
-    """All windows of ``size`` positions of the circular sequence of those left over, without the barrier."""
-    starts = range(len(left))
-    windows = [[left[(start + k) % len(left)] for k in range(size)] for start in starts]
-    return [window for window in windows if barrier not in window]
-
-
 def least_cost(problem: TopologyProblem, left: Sequence[int], size: int, barrier: int) -> float:
-    """Cost of the cheapest window."""
+    """Cost of the cheapest window of the circular sequence of those left over, without the barrier."""
     hops = hop_matrix(problem)
-    return min(pairwise_cost(problem, hops, window) for window in windows_of(left, size, barrier))
+    every = [[left[(start + k) % len(left)] for k in range(size)] for start in range(len(left))]
+    return min(pairwise_cost(problem, hops, one) for one in every if barrier not in one)
 
 
 @given(problem=dcas_windows, data=st.data())
@@ -129,10 +124,7 @@ def test_a_warm_start_may_nest_deeply(full: bool) -> None:
     assert result.objective < problem.objective(warm_start)
 
 
-def solved(problem: TopologyProblem, budget: Budget, seed: int = 0) -> Result:
-    result = Lns().solve(problem, budget, seed)
-    verify_result(problem, result)
-    return result
+solved = partial(solved_by, Lns())
 
 
 @pytest.mark.parametrize("looks", [0, 1, 2, 3, 5, 9])
@@ -145,4 +137,4 @@ def test_cut_off_anywhere_it_returns_the_best_so_far(looks: int) -> None:
 
 def test_where_no_level_tells_nodes_apart_nothing_is_searched() -> None:
     problem = window(FatTree(1, 1, 8), range(8), [3, 2], strategy=Strategy.DCAS)
-    assert solved(problem, Budget()).status is Status.OPTIMAL
+    assert solved(problem).status is Status.OPTIMAL

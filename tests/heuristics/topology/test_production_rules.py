@@ -22,57 +22,30 @@ def test_jobs_take_the_idle_nodes_one_after_the_other(strategy: Strategy, proble
     assert np.concatenate(nodes).tolist() == problem.idle_nodes[: problem.sizes.sum()].tolist()
 
 
-TREE = FatTree(2, 2, 4)
-
-
 def placed(solver: str, problem: TopologyProblem) -> list[list[int]]:
     return [nodes.tolist() for nodes in solve(problem, "free", solver).solution.nodes]
 
 
-@pytest.mark.parametrize(
-    ("idle", "sizes", "nodes"),
-    [
-        # The leaf with the fewest idle nodes that fits: 3 idle in leaf 1, 4 in leaf 2.
-        ([0, 1, 4, 5, 6, 8, 9, 10, 11], [3], [[4, 5, 6]]),
-        # No leaf fits 5, pod 0 has 5 idle and pod 1 has 6: pod 0, first its fullest leaf, then what is missing.
-        ([0, 1, 4, 5, 6, 8, 9, 10, 12, 13, 14], [5], [[0, 1, 4, 5, 6]]),
-        # In pod 1 the leaf with the most idle nodes (12-15) gives all, then the fewest that hold the rest (2 of 3).
-        ([0, 8, 9, 10, 12, 13, 14, 15], [6], [[8, 9, 12, 13, 14, 15]]),
-        # No pod fits 7: the whole machine; 4 from 8-11, then 3 missing fit exactly into 4-6 rather than into 12-15.
-        ([0, 4, 5, 6, 8, 9, 10, 11], [7], [[4, 5, 6, 8, 9, 10, 11]]),
-        # The jobs come in their order, not the largest first: the small one spoils the full leaf.
-        ([0, 1, 2, 3, 8], [1, 4], [[8], [0, 1, 2, 3]]),
-        ([0, 1, 2, 3], [1, 3], [[0], [1, 2, 3]]),
-        # A tie goes to the first leaf.
-        ([0, 1, 4, 5], [2], [[0, 1]]),
-    ],
-)
-def test_hand_made_windows_follow_best_fit(idle: list[int], sizes: list[int], nodes: list[list[int]]) -> None:
-    assert placed("best-fit", window(TREE, idle, sizes)) == nodes
-
-
-def test_under_a_switch_the_last_leaf_is_the_one_that_fits_best() -> None:
-    # Five are wanted under one switch with leaves of 4, 3 and 2 idle nodes: 4, then the leaf with the fewest for 1.
-    tree = Tree.from_levels([{"a": [0, 1, 2, 3], "b": [4, 5, 6], "c": [7, 8]}])
-    assert placed("best-fit", window(tree, range(9), [5])) == [[0, 1, 2, 3, 7]]
-
-
-@given(windows(most_idle=14, most_jobs=6))
-def test_every_job_stays_under_the_lowest_switch_that_had_room(problem: TopologyProblem) -> None:
-    left = set(problem.idle_nodes.tolist())
-    for nodes, size in zip(placed("best-fit", problem), problem.sizes.tolist(), strict=True):
-        switches = [[tuple(sorted(left))]]
-        levels = problem.topology.groups_of(problem.idle_nodes)
-        for row in levels[::-1]:
-            groups: dict[int, list[int]] = {}
-            for node, group in zip(problem.idle_nodes.tolist(), row.tolist(), strict=True):
-                if node in left:
-                    groups.setdefault(group, []).append(node)
-            switches.append([tuple(members) for members in groups.values()])
-        lowest = next(level for level in switches[::-1] if max(map(len, level)) >= size)
-        fewest = min(len(members) for members in lowest if len(members) >= size)
-        assert any(set(nodes) <= set(members) and len(members) == fewest for members in lowest)
-        left -= set(nodes)
+def best_fit(problem: TopologyProblem) -> list[list[int]]:
+    """Place the jobs as they come under the lowest switch that holds them, leaf by leaf, every step looked up."""
+    rows = [*problem.topology.groups_of(problem.idle_nodes).tolist(), [0] * len(problem.idle_nodes)]
+    left, found = problem.idle_nodes.tolist(), []
+    paths = dict(zip(left, zip(*rows, strict=True), strict=True))
+    for size in problem.sizes.tolist():
+        switches = [
+            [[node for node in left if paths[node][at] == s] for s in sorted(set(row))] for at, row in enumerate(rows)
+        ]
+        under = next(min(fit, key=len) for level in switches if (fit := [one for one in level if len(one) >= size]))
+        leaves = [[node for node in leaf if node in under] for leaf in switches[0]]
+        nodes: list[int] = []
+        while len(nodes) < size:
+            missing = size - len(nodes)
+            leaf = min((one for one in leaves if len(one) >= missing), key=len, default=max(leaves, key=len))
+            nodes += leaf[:missing]
+            leaves.remove(leaf)
+        left = [node for node in left if node not in nodes]
+        found.append(sorted(nodes))
+    return found
 
 
 Paths = dict[int, tuple[int, ...]]
@@ -170,7 +143,9 @@ def compared(path: tuple[int, ...], other: tuple[int, ...], counts: dict[tuple[i
     return first - second
 
 
-@pytest.mark.parametrize(("solver", "twin"), [("best-fit-by-level", by_level), ("slurm-tree", obvious)])
+@pytest.mark.parametrize(
+    ("solver", "twin"), [("best-fit", best_fit), ("best-fit-by-level", by_level), ("slurm-tree", obvious)]
+)
 @given(problem=windows(most_idle=14, most_jobs=6))
 def test_it_takes_what_an_obvious_twin_takes(
     solver: str, twin: Callable[[TopologyProblem], list[list[int]]], problem: TopologyProblem

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.brute_force import optimum
+from support.side import demand_of
 from support.windows import paper_window, windows
 
 from allocopt.arrays import FloatArray, IntArray
@@ -20,7 +21,7 @@ from allocopt.problems.topology.tables import encode, group_tree
 from allocopt.solving.budget import Budget
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify, verify_result
-from formulations.topology.free.pricing import Demand, Pricing
+from formulations.topology.free.pricing import Pricing
 from heuristics.topology.lns.state import Window, parts_of
 from learned.prices.insertion import bound_alone, dual_bound, imitate, insert_priced
 from learned.prices.learner import _improved
@@ -82,7 +83,7 @@ def test_the_bound_lies_above_its_tangents(problem: TopologyProblem, seed: int) 
 def test_it_is_the_bound_of_the_column_generation_at_the_same_prices(seed: int) -> None:
     problem = paper_window(seed)
     tree, prices = tree_of(problem)[0], prices_of(problem, seed)[0] / 2
-    pricing = Pricing(tree, Demand.of(problem, encode(problem), tree))
+    pricing = Pricing(tree, demand_of(problem))
     assert bound_at(problem, prices)[0] == pytest.approx(pricing.at(prices).bound)
 
 
