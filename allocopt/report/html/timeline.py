@@ -138,7 +138,8 @@ def _runs(places: IntArray) -> list[tuple[int, int]]:
 def _mean_between(edges: FloatArray, first: FloatArray, last: FloatArray, weights: FloatArray) -> FloatArray:
     """Mean between edges of the sum of the weights of spans ``[first, last)``."""
     # Each span adds its weight at its first instant, and takes it back at its last: the integral bends there alone.
-    times, changes = np.concatenate((first, last)), np.concatenate((weights, -weights))
+    # Where there is no span, it stands still from the first edge on.
+    times, changes = np.concatenate((edges[:1], first, last)), np.concatenate(([0.0], weights, -weights))
     order = np.argsort(times, kind="stable")
     sums = np.cumsum(changes[order])[:-1] * np.diff(times[order])
     integral = np.interp(edges, times[order], np.concatenate(([0.0], np.cumsum(sums))))
