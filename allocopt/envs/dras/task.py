@@ -83,31 +83,30 @@ class Episodes(Compiled):
     def __init__(
         self, jobsets: Sequence[Workload], machine: int, count: int = 1, options: Options | None = None
     ) -> None:
+        self.jobsets, self.machine, self.options = tuple(jobsets), machine, options or Options()
+        own, episodes = self.options, []
         for jobs in jobsets:
             if not len(jobs):
                 raise UsageError(f"{jobs.name} holds no jobs")
             check_sizes(jobs, machine, "nodes")
-        self.jobsets, self.machine, self.options = tuple(jobsets), machine, options or Options()
-        episodes, shape = [self._episode(jobs) for jobs in jobsets], self.options.shape(machine)
-        super().__init__(count, episodes, self.options.n_actions, shape, jobs=list(map(len, jobsets)))
-        _, self.describe = DESCRIBE[self.options.observation]
+            state = first_state(jobs, jobs.processors[:, np.newaxis], [machine], own.rules, Backfill.EASY)
+            one = Episode(
+                state,
+                LAYOUT.record("instance", holder=NOBODY),
+                LAYOUT.record("tally"),
+                _terms(own),
+                LAYOUT.record("weights", **asdict(own.reward)),
+                modes=np.zeros(len(jobs), np.int64),
+                slots=np.zeros(own.window, np.int64),
+                traits=_traits(jobs.processors, jobs.estimate, machine),
+                ladder=np.zeros(len(jobs), np.int64),
+                first_clock=state.clock,
+                pool=state.jobs,
+            )
+            episodes.append(one)
+        super().__init__(count, episodes, own.n_actions, own.shape(machine), jobs=list(map(len, jobsets)))
+        _, self.describe = DESCRIBE[own.observation]
         self._views: dict[int, tuple[tuple[int, int], View]] = {}
-
-    def _episode(self, jobs: Workload) -> Episode:
-        state = first_state(jobs, jobs.processors[:, np.newaxis], [self.machine], self.options.rules, Backfill.EASY)
-        return Episode(
-            state,
-            LAYOUT.record("instance", holder=NOBODY),
-            LAYOUT.record("tally"),
-            _terms(self.options),
-            LAYOUT.record("weights", **asdict(self.options.reward)),
-            modes=np.zeros(len(jobs), np.int64),
-            slots=np.zeros(self.options.window, np.int64),
-            traits=_traits(jobs.processors, jobs.estimate, self.machine),
-            ladder=np.zeros(len(jobs), np.int64),
-            first_clock=state.clock,
-            pool=state.jobs,
-        )
 
     @property
     def now(self) -> FloatArray:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.schedulers import PlainEasy, PlainFcfs, PlainFirstFit
-from support.two_level import played
 from support.workloads import MACHINE, crowds, random_workload
 
 from allocopt.arrays import BoolArray, Float32Array
@@ -73,6 +72,17 @@ def assert_same(a: Schedule, b: Schedule) -> None:
     np.testing.assert_array_equal(a.start, b.start)
     np.testing.assert_array_equal(a.end, b.end)
     np.testing.assert_array_equal(a.release, b.release)
+
+
+def played(jobs: Workload, machine: int, selector: Selector, options: Options) -> Episodes:
+    """Let a selector schedule an episode through the environment."""
+    episodes = Episodes([jobs], machine, 1, options)
+    episodes.begin(np.array([0]))
+    while not episodes.tally["over"][0]:
+        slot = selector.select(episodes.choice(0))
+        episodes.step(np.array([options.window if slot == END else slot]))
+        assert not episodes.tally["invalid"][0]
+    return episodes
 
 
 def check_both_ways(jobs: Workload, machine: int, make: Callable[[], Selector], options: Options) -> Schedule:
