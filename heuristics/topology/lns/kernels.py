@@ -10,8 +10,9 @@ anew. For what rules change in a table see `allocopt.kernels.insertion`.
 import numpy as np
 from numba import float64, int64
 
-from allocopt.arrays import FloatArray, WordArray
+from allocopt.arrays import FloatArray, IntArray, WordArray
 from allocopt.kernels.compiled import helper, inlined, kernel
+from allocopt.kernels.insertion import JobClasses
 from allocopt.kernels.random import bell, below, uniform
 from heuristics.topology.lns.state import (
     AHEAD,
@@ -47,8 +48,24 @@ def _regret(groups: Groups, search: Search, moves: Moves, job: int) -> float:
 
 
 @inlined
+def _draw_near(groups: Groups, search: Search, moves: Moves, job: int, words: WordArray) -> int:
+    """Draw a job that has nodes in a group near to a leaf of this one; -1 if none is there."""
+    holdings = search.present
+    vertex = holdings.leaf[holdings.first[job] + below(words, holdings.length[job])]
+    while groups.parent[vertex] >= 0 and uniform(words) < moves.climb:
+        vertex = groups.parent[vertex]
+    while vertex >= groups.n_holders.size:
+        first = groups.first_child[vertex]
+        vertex = groups.children[first + below(words, groups.first_child[vertex + 1] - first)]
+    if groups.n_holders[vertex] == 0:
+        return -1
+    seat = groups.leaf_first[vertex] + below(words, groups.n_holders[vertex])
+    return int(groups.owner[groups.holders[seat]])
+
+
+@inlined
 def _draw_removed(groups: Groups, search: Search, moves: Moves, words: WordArray) -> int:
-    n_jobs, holdings = search.sizes.size, search.present
+    n_jobs = search.sizes.size
     wanted, count = 1 + below(words, search.removed.size), 1
     first = below(words, n_jobs)
     if uniform(words) < moves.worse:
@@ -64,17 +81,7 @@ def _draw_removed(groups: Groups, search: Search, moves: Moves, words: WordArray
             break
         job = -1
         if uniform(words) < moves.related:
-            # One that has nodes in a group near to a leaf of a removed job, if any is there.
-            near = search.removed[below(words, count)]
-            vertex = holdings.leaf[holdings.first[near] + below(words, holdings.length[near])]
-            while groups.parent[vertex] >= 0 and uniform(words) < moves.climb:
-                vertex = groups.parent[vertex]
-            while vertex >= groups.n_holders.size:
-                at = groups.first_child[vertex]
-                vertex = groups.children[at + below(words, groups.first_child[vertex + 1] - at)]
-            if groups.n_holders[vertex] > 0:
-                seat = groups.leaf_first[vertex] + below(words, groups.n_holders[vertex])
-                job = int(groups.owner[groups.holders[seat]])
+            job = _draw_near(groups, search, moves, search.removed[below(words, count)], words)
         else:
             job = below(words, n_jobs)
         is_new = job >= 0
@@ -87,9 +94,26 @@ def _draw_removed(groups: Groups, search: Search, moves: Moves, words: WordArray
 
 
 @inlined
+def _see(groups: Groups, leaf: int, step: int) -> None:
+    """Note for a leaf and all groups above it that jobs are removed there in this step."""
+    child, vertex = -1, leaf
+    while True:
+        known = groups.seen[vertex] == step
+        if not known:
+            groups.seen[vertex] = step
+            groups.freed[vertex] = -1
+        if child >= 0:
+            groups.next_freed[child] = groups.freed[vertex]
+            groups.freed[vertex] = child
+        if known or groups.parent[vertex] < 0:
+            break
+        child, vertex = vertex, groups.parent[vertex]
+
+
+@inlined
 def _remove_jobs(groups: Groups, search: Search, leftover: float, count: int) -> float:
     """Take the drawn jobs out, and return what they saved less what the idle nodes then save more."""
-    saved, holdings, step = 0.0, search.present, search.counters[STEPS]
+    saved, holdings = 0.0, search.present
     for i in range(count):
         job = search.removed[i]
         saved += holdings.saving[job]
@@ -102,17 +126,7 @@ def _remove_jobs(groups: Groups, search: Search, leftover: float, count: int) ->
                     vertex = groups.parent[vertex]
                 saved -= leftover * squares
             give_back_entry(groups, holdings, entry)
-            # The leaf and all groups above it are seen, where jobs are removed in this step.
-            child, vertex = -1, leaf
-            while True:
-                known = groups.seen[vertex] == step
-                if not known:
-                    groups.seen[vertex], groups.freed[vertex] = step, -1
-                if child >= 0:
-                    groups.next_freed[child], groups.freed[vertex] = groups.freed[vertex], child
-                if known or groups.parent[vertex] < 0:
-                    break
-                child, vertex = vertex, groups.parent[vertex]
+            _see(groups, leaf, search.counters[STEPS])
     return saved
 
 
@@ -126,32 +140,39 @@ def _open_vertex(groups: Groups, part: Open, search: Search, vertex: int) -> Non
 
 
 @inlined
+def _open_children(groups: Groups, part: Open, search: Search, moves: Moves, vertex: int, words: WordArray) -> None:
+    """Open the children of an open vertex: all that have idle nodes if they are few, else the freed and some others."""
+    step, first, awake = search.counters[STEPS], groups.first_child[vertex], groups.awake[vertex]
+    if awake <= moves.few:
+        for at in range(first, first + awake):
+            _open_vertex(groups, part, search, groups.children[at])
+        return
+    if groups.seen[vertex] == step:
+        child = groups.freed[vertex]
+        while child >= 0:
+            _open_vertex(groups, part, search, child)
+            child = groups.next_freed[child]
+    for _ in range(moves.others):
+        child = groups.children[first + below(words, awake)]
+        if groups.seen[child] != step:
+            groups.seen[child] = step
+            groups.freed[child] = -1
+            _open_vertex(groups, part, search, child)
+
+
+@inlined
 def _open_part(groups: Groups, part: Open, search: Search, moves: Moves, words: WordArray) -> None:
-    search.counters[N_OPEN], step = 0, search.counters[STEPS]
+    search.counters[N_OPEN] = 0
     _open_vertex(groups, part, search, groups.parent.size - 1)
     i = 0
     while i < search.counters[N_OPEN]:
         vertex = part.vertex[i]
         part.first[i] = search.counters[N_OPEN]
-        if vertex < groups.n_holders.size:
-            part.charge[i] = moves.price * bell(words) + moves.guidance * groups.worth[vertex]
-        else:
-            # All children that have idle nodes are opened if they are few, else the freed and some others.
-            first, awake = groups.first_child[vertex], groups.awake[vertex]
-            if awake <= moves.few:
-                for at in range(first, first + awake):
-                    _open_vertex(groups, part, search, groups.children[at])
-            elif groups.seen[vertex] == step:
-                child = groups.freed[vertex]
-                while child >= 0:
-                    _open_vertex(groups, part, search, child)
-                    child = groups.next_freed[child]
-            for _ in range(moves.others if awake > moves.few else 0):
-                child = groups.children[first + below(words, awake)]
-                if groups.seen[child] != step:
-                    groups.seen[child], groups.freed[child] = step, -1
-                    _open_vertex(groups, part, search, child)
+        if vertex >= groups.n_holders.size:
+            _open_children(groups, part, search, moves, vertex, words)
             part.charge[i] = moves.inner_price * bell(words)
+        else:
+            part.charge[i] = moves.price * bell(words) + moves.guidance * groups.worth[vertex]
         part.last[i] = search.counters[N_OPEN]
         i += 1
     for i in range(search.counters[N_OPEN] - 1, -1, -1):
@@ -322,6 +343,30 @@ def _insert_guided(part: Open, groups: Groups, search: Search, moves: Moves, cou
 
 
 @inlined
+def _fill_all_ruled(groups: Groups, part: Open, classes: JobClasses, left: IntArray, n_open: int, r: int) -> bool:
+    size = classes.sizes[r]
+    for i in range(n_open - 1, 0, -1):
+        _fill(part, i, part.first[i], size)
+        vertex, last = part.vertex[i], min(part.idle[i], size)
+        level = classes.level[vertex]
+        is_closed = vertex < groups.n_holders.size and not classes.is_open[classes.area[r], vertex]
+        leftover = size * classes.leftover * part.weight[i]
+        for k in range(1, last + 1):
+            if is_closed or k % classes.step[r, level] != 0:
+                part.tables[i, k] = -np.inf
+            else:
+                part.tables[i, k] += leftover * k * (k - 2 * left[i])
+        if size <= last:
+            part.tables[i, size] += size * classes.bonus[r, level]
+    if n_open == 1:
+        return True
+    _fill(part, 0, part.first[0], size)
+    last = part.last[0] - 1
+    has_place: bool = part.reach[last] >= size and part.products[last, PAD + size] > -np.inf
+    return has_place
+
+
+@inlined
 def _insert_ruled(groups: Groups, part: Open, search: Search, rules: Rules, count: int) -> float:
     # Minus infinity if one finds no nodes in the open part, which ends the step.
     classes, left = rules.classes, rules.left
@@ -331,26 +376,9 @@ def _insert_ruled(groups: Groups, part: Open, search: Search, rules: Rules, coun
         left[i] = groups.idle[part.vertex[i]]
     for i in range(count):
         r = rules.of_job[search.removed[i]]
-        size = classes.sizes[r]
-        for at in range(n_open - 1, 0, -1):
-            _fill(part, at, part.first[at], size)
-            vertex, most = part.vertex[at], min(part.idle[at], size)
-            level = classes.level[vertex]
-            is_closed = vertex < groups.n_holders.size and not classes.is_open[classes.area[r], vertex]
-            leftover = size * classes.leftover * part.weight[at]
-            for k in range(1, most + 1):
-                if is_closed or k % classes.step[r, level] != 0:
-                    part.tables[at, k] = -np.inf
-                else:
-                    part.tables[at, k] += leftover * k * (k - 2 * left[at])
-            if size <= most:
-                part.tables[at, size] += size * classes.bonus[r, level]
-        if n_open > 1:
-            _fill(part, 0, part.first[0], size)
-            last = part.last[0] - 1
-            if part.reach[last] < size or part.products[last, PAD + size] == -np.inf:
-                return -np.inf
-        _place(groups, part, search, i, size)
+        if not _fill_all_ruled(groups, part, classes, left, n_open, r):
+            return -np.inf
+        _place(groups, part, search, i, classes.sizes[r])
         # What it saves within one group, and what the leftover loses.
         bonus, squares = 0.0, 0.0
         for at in range(n_open):
@@ -358,7 +386,7 @@ def _insert_ruled(groups: Groups, part: Open, search: Search, rules: Rules, coun
             squares += part.weight[at] * nodes * (2 * left[at] - nodes)
             part.idle[at] -= nodes
             left[at] -= nodes
-            if nodes == size:
+            if nodes == classes.sizes[r]:
                 bonus += classes.bonus[r, classes.level[part.vertex[at]]]
         search.saving[i] += bonus
         saved += search.saving[i] - classes.leftover * squares
