@@ -322,7 +322,6 @@ def _measured_steps(problem: CoallocationProblem) -> IntArray:
 def verify_coallocation(problem: CoallocationProblem, solution: Coallocation) -> float:
     """Return the objective of a co-allocation; raise `InvalidSolutionError` for a broken rule, and say how much."""
     placed: set[int] = set()
-    free, taken = problem.memory_steps
     for place in solution.places:
         _check_place(problem, place)
         if place.guest in placed:
@@ -337,9 +336,11 @@ def verify_coallocation(problem: CoallocationProblem, solution: Coallocation) ->
         if percent > LARGEST_PERCENT:
             fault = f"the guests of host {host.id!r} get {percent} % of its cores, at most {LARGEST_PERCENT} % may be"
             raise InvalidSolutionError(fault)
-        left = free[number] - taken[number, [place.guest for place in places]].sum()
-        if left < 0:
-            raise InvalidSolutionError(f"the jobs on host {host.id!r} take {1 - left / STEPS:.4f} of its memory")
+        # From the profiles, not from the tables that solvers read.
+        peaks = [problem.guests[place.guest].peak_memory() * problem.guests[place.guest].cores for place in places]
+        taken = in_steps(host.peak_memory()) + in_steps(np.array(peaks) / host.cores).sum()
+        if taken > in_steps(1.0):
+            raise InvalidSolutionError(f"the jobs on host {host.id!r} take {taken / STEPS:.4f} of its memory")
     of_hosts, of_guests = problem.excess_steps(solution)
     for what, jobs, steps, limits in (
         ("host", problem.hosts, of_hosts, problem.host_limits),
