@@ -96,7 +96,25 @@ class TreePicture:
             panel.boxes(frames, [role] * len(frames), edge="line")
         names = [(x, y, shortened(text, int(room / 6.2))) for x, y, text, room in placed.names if room > 20]
         panel.texts(names, "muted", align="left", baseline="alphabetic")
-        whole, labels = (placed.cells, []) if cells.level else self._joined(cells, placed)
+        whole, labels = placed.cells, []
+        if cells.level == 0:
+            # Boxes of nodes stand without gaps between those of one job that are side by side.
+            whole, owners = whole.copy(), self.owner[cells.order]
+            gap = np.diff(whole[:, 0]) > whole[:-1, 2] * 1.5
+            breaks = np.flatnonzero((np.diff(owners) != 0) | (np.diff(whole[:, 1]) != 0) | gap) + 1
+            for first, end in pairwise([0, *breaks.tolist(), len(owners)]):
+                if owners[first] < 0:
+                    continue
+                x, y, width, height = placed.cells[first].tolist()
+                whole[first : end - 1, 2] = np.diff(placed.cells[first:end, 0])
+                room = (end - first) * (placed.cells[first + 1][0] - x if end - first > 1 else width)
+                name = self.jobs[owners[first]]
+                if name and _LETTER * len(name) <= room and height >= _LABEL_PIXELS:
+                    # Between two cells a short name would be cut in two.
+                    middle = placed.cells[(first + end - 1) // 2][0] + width / 2
+                    is_short = _LETTER * len(name) <= width
+                    labels.append((float(middle if is_short else x + room / 2), y + height / 2, name))
+            labels = labels[:_MOST_LABELS]
         boxes, roles, titles = [], [], []
         for cell, (x, y, width, height) in enumerate(whole.tolist()):
             nodes = cells.order[cells.first[cell] : cells.first[cell + 1]]
@@ -121,26 +139,6 @@ class TreePicture:
         panel.boxes(np.array(boxes), roles, titles)
         panel.texts(labels if len(labels) <= _MOST_LABELS else (), "on", _LABEL_PIXELS, align="center")
         return panel
-
-    def _joined(self, cells: "_Cells", placed: "_Layout") -> tuple[FloatArray, list[tuple[float, float, str]]]:
-        """Return the boxes of nodes, without gaps between those of one job that stand side by side, and their names."""
-        boxes, labels = placed.cells.copy(), []
-        owners = self.owner[cells.order]
-        gap = np.diff(boxes[:, 0]) > boxes[:-1, 2] * 1.5
-        breaks = np.flatnonzero((np.diff(owners) != 0) | (np.diff(boxes[:, 1]) != 0) | gap) + 1
-        for first, end in pairwise([0, *breaks.tolist(), len(owners)]):
-            if owners[first] < 0:
-                continue
-            x, y, width, height = placed.cells[first].tolist()
-            boxes[first : end - 1, 2] = np.diff(placed.cells[first:end, 0])
-            room = (end - first) * (placed.cells[first + 1][0] - x if end - first > 1 else width)
-            name = self.jobs[owners[first]]
-            if name and _LETTER * len(name) <= room and height >= _LABEL_PIXELS:
-                # Between two cells a short name would be cut in two.
-                middle = placed.cells[(first + end - 1) // 2][0] + width / 2
-                is_short = _LETTER * len(name) <= width
-                labels.append((float(middle if is_short else x + room / 2), y + height / 2, name))
-        return boxes, labels[:_MOST_LABELS]
 
 
 class _Layout(NamedTuple):
