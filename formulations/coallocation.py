@@ -139,7 +139,34 @@ class CoallocationModel(Formulation):
             named = names_of("x", self.x[:, :2])
             return rows.program(-self._pairs.values[host, guest, quota], named)
         for number in np.unique(host).tolist():
-            self._add_host(rows, number)
+            x, z = np.flatnonzero(host == number), np.flatnonzero(self.z[:, 0] == number)
+            here, quotas = guest[x], quota[x]
+            columns, divisor = len(self.x) + z, int(np.gcd.reduce(problem.percents))
+            rows.at_most(problem.max_guests, (x, 1))
+            rows.at_most(1, (columns, 1))
+            rows.at_most(0, (x, problem.percents[quotas] // divisor), (columns, -(self.z[z, 1] // divisor)))
+            excess = problem.host_demands.capped_host_steps(self.z[z, 0], self.z[z, 1])
+            rows.at_most(int(problem.host_limits[number]), (columns, excess), (x, self._contention(host[x], here)))
+            free, taken = problem.memory_steps
+            rows.at_most(int(free[number]), (x, taken[number, here]))
+            mine = np.flatnonzero(self.y[:, 0] == number)
+            if not len(mine):
+                continue
+            columns = len(self.x) + len(self.z) + mine
+            guests, of_guest = np.unique(here, return_inverse=True)
+            ends = np.searchsorted(guests, self.y[mine, 1:])
+            # Of every meeting the x of the one guest and of the other.
+            row_of, held = zip(*(np.nonzero(of_guest == end[:, None]) for end in ends.T), strict=True)
+            values = np.repeat([1, -1], (sum(map(len, held)), len(mine)))
+            meeting = np.concatenate((*row_of, np.arange(len(mine))))
+            rows.add(meeting, np.concatenate((*(x[one] for one in held), columns)), values, np.ones(len(mine)))
+            excess = self._pairs.guest_steps[number, here, quotas]
+            rows.add(
+                np.concatenate((of_guest, ends[:, 0], ends[:, 1])),
+                np.concatenate((x, columns, columns)),
+                np.concatenate((excess, *_between(self._problem, *self.y[mine].T))),
+                self._problem.guest_limits[guests],
+            )
         # An x is worth its own excess and contention, a z costs missing cores, a y the contention of two guests.
         worth = problem.gains[guest] - problem.guest_costs[guest] * self._pairs.guest_steps[host, guest, quota]
         worth = worth - problem.host_costs[host] * self._contention(host, guest)
@@ -178,37 +205,6 @@ class CoallocationModel(Formulation):
     def _contention(self, host: IntArray, guest: IntArray) -> IntArray:
         hosts, how = self._problem.host_demands, self._problem.interference
         return hosts.contention_steps(host, self._problem.guest_demands, guest, hosts.cores[host], how)
-
-    def _add_host(self, rows: Rows, number: int) -> None:
-        problem = self._problem
-        x, z = np.flatnonzero(self.x[:, 0] == number), np.flatnonzero(self.z[:, 0] == number)
-        guest, quota = self.x[x, 1], self.x[x, 2]
-        columns, divisor = len(self.x) + z, int(np.gcd.reduce(problem.percents))
-        rows.at_most(problem.max_guests, (x, 1))
-        rows.at_most(1, (columns, 1))
-        rows.at_most(0, (x, problem.percents[quota] // divisor), (columns, -(self.z[z, 1] // divisor)))
-        excess = problem.host_demands.capped_host_steps(self.z[z, 0], self.z[z, 1])
-        rows.at_most(int(problem.host_limits[number]), (columns, excess), (x, self._contention(self.x[x, 0], guest)))
-        free, taken = problem.memory_steps
-        rows.at_most(int(free[number]), (x, taken[number, guest]))
-        mine = np.flatnonzero(self.y[:, 0] == number)
-        if not len(mine):
-            return
-        columns = len(self.x) + len(self.z) + mine
-        guests, of_guest = np.unique(guest, return_inverse=True)
-        ends = np.searchsorted(guests, self.y[mine, 1:])
-        # Of every meeting the x of the one guest and of the other.
-        row_of, held = zip(*(np.nonzero(of_guest == end[:, None]) for end in ends.T), strict=True)
-        values = np.repeat([1, -1], (sum(map(len, held)), len(mine)))
-        meeting = np.concatenate((*row_of, np.arange(len(mine))))
-        rows.add(meeting, np.concatenate((*(x[one] for one in held), columns)), values, np.ones(len(mine)))
-        excess = self._pairs.guest_steps[number, guest, quota]
-        rows.add(
-            np.concatenate((of_guest, ends[:, 0], ends[:, 1])),
-            np.concatenate((x, columns, columns)),
-            np.concatenate((excess, *_between(self._problem, *self.y[mine].T))),
-            self._problem.guest_limits[guests],
-        )
 
 
 def _between(problem: CoallocationProblem, host: IntArray, one: IntArray, two: IntArray) -> tuple[IntArray, IntArray]:

@@ -80,9 +80,30 @@ class _PlacementModel(Formulation):
         # Columns are x, then z, then y.
         problem, rows = self._problem, Rows()
         job, tasks, node = self.x.T
-        for number in range(len(problem.jobs)):
-            if (self.z[:, 0] == number).any():
-                self._add_job(rows, number)
+        for number in np.unique(self.z[:, 0]).tolist():
+            request = problem.jobs[number].request
+            x, z, y = (np.flatnonzero(table[:, 0] == number) for table in (self.x, self.z, self.y))
+            (_, given, on), (_, sizes, chosen) = self.x[x].T, self.z[z].T
+            _, y_size, y_level, y_group, y_count = self.y[y].T
+            z, y = len(self.x) + z, len(self.x) + len(self.z) + y
+            rows.at_most(1, (z, 1))
+            rows.at_most(0, (x, 1), (z, -sizes), lower=0)
+            rows.at_most(0, (x, given), (z, -request.tasks), lower=0)
+            nodes, row_of = np.unique(on, return_inverse=True)
+            row_of_z, of_z = np.nonzero(request.masks[chosen][:, nodes].T)
+            values = np.repeat([1, -1], (len(x), len(of_z)))
+            rows.add(np.append(row_of, row_of_z), np.append(x, z[of_z]), values, np.zeros(len(nodes)))
+            for level, most in enumerate(request.most_groups):
+                for group in np.unique(y_group[y_level == level]).tolist():
+                    mine = (y_level == level) & (y_group == group)
+                    rows.at_most(0, (y[mine], y_count[mine]), (x[self._groups[level, on] == group], -1))
+                for n in np.unique(y_size).tolist():
+                    mine, of_size = (y_level == level) & (y_size == n), z[sizes == n]
+                    rows.at_most(0, (y[mine], y_count[mine]), (of_size, -n), lower=0)
+                    if most:
+                        rows.at_most(0, (y[mine], 1), (of_size, -most))
+                    for group in np.unique(y_group[mine]).tolist():
+                        rows.at_most(0, (y[mine & (y_group == group)], 1), (of_size, -1))
         asked = [one.request for one in problem.jobs]
         per_task, per_node = (np.stack([getattr(one, key) for one in asked]) for key in ("per_task", "per_node"))
         alone = np.array([one.is_exclusive for one in asked])[job]
@@ -107,31 +128,6 @@ class _PlacementModel(Formulation):
         left_out = float(problem.left_out_cost or 0.0)
         named = names_of("x", self.x) + names_of("z", self.z) + names_of("y", self.y)
         return rows.program(np.concatenate((np.zeros(len(self.x)), placing - left_out, saving)), named)
-
-    def _add_job(self, rows: Rows, number: int) -> None:
-        asked, first_y = self._problem.jobs[number].request, len(self.x) + len(self.z)
-        x, z, y = (np.flatnonzero(table[:, 0] == number) for table in (self.x, self.z, self.y))
-        (_, tasks, node), (_, size, chosen) = self.x[x].T, self.z[z].T
-        _, y_size, y_level, y_group, y_count = self.y[y].T
-        z, y = len(self.x) + z, first_y + y
-        rows.at_most(1, (z, 1))
-        rows.at_most(0, (x, 1), (z, -size), lower=0)
-        rows.at_most(0, (x, tasks), (z, -asked.tasks), lower=0)
-        nodes, row_of = np.unique(node, return_inverse=True)
-        row_of_z, of_z = np.nonzero(asked.masks[chosen][:, nodes].T)
-        values = np.repeat([1, -1], (len(x), len(of_z)))
-        rows.add(np.append(row_of, row_of_z), np.append(x, z[of_z]), values, np.zeros(len(nodes)))
-        for level, most in enumerate(asked.most_groups):
-            for group in np.unique(y_group[y_level == level]).tolist():
-                mine = (y_level == level) & (y_group == group)
-                rows.at_most(0, (y[mine], y_count[mine]), (x[self._groups[level, node] == group], -1))
-            for n in np.unique(y_size).tolist():
-                mine, of_size = (y_level == level) & (y_size == n), z[size == n]
-                rows.at_most(0, (y[mine], y_count[mine]), (of_size, -n), lower=0)
-                if most:
-                    rows.at_most(0, (y[mine], 1), (of_size, -most))
-                for group in np.unique(y_group[mine]).tolist():
-                    rows.at_most(0, (y[mine & (y_group == group)], 1), (of_size, -1))
 
     def decode(self, chosen: IntArray) -> Placements:
         found: list[list[NodeTasks]] = [[] for _ in self._problem.jobs]

@@ -5,16 +5,45 @@ import json
 import typer
 
 from allocopt.cli.options import Json
-from allocopt.cli.terminal import listed
+from allocopt.cli.terminal import listed, prints_on_stderr
 
 
 def command(as_json: Json = False) -> None:
     """Print versions for a bug report, and let every solver solve shipped problems; exit code 1 if one fails."""
+    from allocopt.errors import AllocoptError, MissingPackageError
+    from allocopt.plugins import Fence
+    from allocopt.problems.instances import shipped_problems
+    from allocopt.problems.kind import get_kind
     from allocopt.report.provenance import package_versions, provenance
-    from allocopt.solving.protocol import solver_names
+    from allocopt.report.rows import shown
+    from allocopt.solving.protocol import get_solver, kinds_of_solver, solver_names
+    from allocopt.solving.solve import prepare, solve
 
     facts = {**provenance(), **package_versions()}
-    checks = {name: _check(name) for name in solver_names()}
+    checks: dict[str, str] = {}
+    for name in solver_names():
+        found, versions = [], []
+        try:
+            with prints_on_stderr(), Fence(f"solver {name!r}"):
+                for solver in [get_solver(name, None, kind) for kind in reversed(kinds_of_solver(name))]:
+                    versions.append(solver.version)
+                    problem = next(iter(shipped_problems(solver.kind)), None)
+                    if problem is None:
+                        found.append(f"{solver.kind} has no shipped instances")
+                        continue
+                    # A strategy by name, not by order of a set, so that two runs of the doctor examine the same.
+                    strategy = min(solver.capabilities.strategies, default=None)
+                    posed = get_kind(solver.kind).posed(problem, strategy)
+                    # Compiling is no part of the limit.
+                    prepare(solver, [posed])
+                    result = solve(posed, None, solver, time_limit=10.0)
+                    value = "no solution" if result.objective is None else shown(problem, result.objective)
+                    found.append(f"{strategy or problem.kind} {result.status} {value}")
+            checks[name] = f"works: {', '.join(found)} ({', '.join(dict.fromkeys(versions))})"
+        except MissingPackageError as error:
+            checks[name] = f"missing: {error}"
+        except AllocoptError as error:
+            checks[name] = f"fails: {error}"
     if as_json:
         print(json.dumps({"versions": facts, "solvers": checks}))
     else:
@@ -22,37 +51,3 @@ def command(as_json: Json = False) -> None:
             print(f"{title}:\n{listed(lines, indent='  ')}")
     if any(check.startswith("fails") for check in checks.values()):
         raise typer.Exit(1)
-
-
-def _check(name: str) -> str:
-    from allocopt.cli.terminal import prints_on_stderr
-    from allocopt.errors import AllocoptError, MissingPackageError
-    from allocopt.plugins import Fence
-    from allocopt.problems.instances import shipped_problems
-    from allocopt.problems.kind import get_kind
-    from allocopt.report.rows import shown
-    from allocopt.solving.protocol import get_solver, kinds_of_solver
-    from allocopt.solving.solve import prepare, solve
-
-    found, versions = [], []
-    try:
-        with prints_on_stderr(), Fence(f"solver {name!r}"):
-            for solver in [get_solver(name, None, kind) for kind in reversed(kinds_of_solver(name))]:
-                versions.append(solver.version)
-                problem = next(iter(shipped_problems(solver.kind)), None)
-                if problem is None:
-                    found.append(f"{solver.kind} has no shipped instances")
-                    continue
-                # A strategy by name, not by order of a set, so that two runs of the doctor examine the same.
-                strategy = min(solver.capabilities.strategies, default=None)
-                posed = get_kind(solver.kind).posed(problem, strategy)
-                # Compiling is no part of the limit.
-                prepare(solver, [posed])
-                result = solve(posed, None, solver, time_limit=10.0)
-                value = "no solution" if result.objective is None else shown(problem, result.objective)
-                found.append(f"{strategy or problem.kind} {result.status} {value}")
-    except MissingPackageError as error:
-        return f"missing: {error}"
-    except AllocoptError as error:
-        return f"fails: {error}"
-    return f"works: {', '.join(found)} ({', '.join(dict.fromkeys(versions))})"

@@ -5,6 +5,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -131,23 +132,6 @@ def _prepare_streams() -> None:
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)
 
 
-def _check_memory() -> None:
-    """Raise `MemoryError` where a process may have too little for what every command loads.
-
-    The interpreter itself may hang when memory ends while it loads a module.
-    """
-    try:
-        import resource
-    except ImportError:
-        # Windows has no such limits.
-        return
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit not in (resource.RLIM_INFINITY, -1) and limit < _LEAST_MEMORY:
-        error = MemoryError()
-        error.add_note(f"a process may have {limit >> 20} MiB (ulimit -v), at least {_LEAST_MEMORY >> 20} are needed")
-        raise error
-
-
 def _run() -> None:
     others = warnings.showwarning
 
@@ -158,7 +142,17 @@ def _run() -> None:
         else:
             others(message, category, *place, **line)
 
-    _check_memory()
+    with suppress(ImportError):
+        # Windows has no such limits.
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        # The interpreter itself may hang when memory ends while it loads a module.
+        if limit not in (resource.RLIM_INFINITY, -1) and limit < _LEAST_MEMORY:
+            error = MemoryError()
+            needed = f"at least {_LEAST_MEMORY >> 20} are needed"
+            error.add_note(f"a process may have {limit >> 20} MiB (ulimit -v), {needed}")
+            raise error
     # A shell that completes a line tells it in the environment, each in a way of its own.
     line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS")
     with termination_interrupts(), warnings.catch_warnings():

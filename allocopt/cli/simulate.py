@@ -17,7 +17,6 @@ from allocopt.experiments.specs import SimulationSpec
 if TYPE_CHECKING:
     from allocopt.simulator.explain import Explanation
     from allocopt.simulator.metrics import Metrics
-    from allocopt.simulator.rules import Rules
     from allocopt.simulator.schedule import Schedule
 
 _OWN = (
@@ -45,7 +44,11 @@ def run(spec: SimulationSpec, asked: SimulateOptions) -> list[dict[str, Any]]:
     """Simulate a trace on a machine under a scheduling policy."""
     from allocopt.experiments.results import ResultModel
     from allocopt.experiments.simulations import Simulation
+    from allocopt.files.writing import compact_json
+    from allocopt.report.schedule_files import write_energy_csv, write_schedule_csv, write_schedule_swf
     from allocopt.simulator.metrics import Trim, measure
+    from allocopt.simulator.multicore.simulation import MulticoreSchedule
+    from allocopt.version import __version__
 
     written = (asked.out, asked.jobs_csv, asked.swf, asked.energy_csv)
     check_files_differ(*written, read=[path for _, _, path in spec.files()])
@@ -58,7 +61,17 @@ def run(spec: SimulationSpec, asked: SimulateOptions) -> list[dict[str, Any]]:
     schedule, runtime_s = simulation.timed(explanation)
     metrics = measure(schedule, Trim(spec.trim, spec.trim), spec.starvation)
     row = simulation.row(schedule, metrics, runtime_s)
-    _write_schedule(spec, simulation.rules, schedule, row, asked)
+    if asked.jobs_csv is not None:
+        write_schedule_csv(asked.jobs_csv, schedule)
+    if asked.swf is not None:
+        killed = "killed at the estimate" if simulation.rules.kill_at_limit else "not killed"
+        how = f"policy {spec.policy}, {simulation.rules.event_order.name.lower()} events, jobs {killed}"
+        if spec.platform is not None:
+            how = f"policy {row['policy'] or 'as placed'}, execution {spec.execution}"
+        fields = compact_json(spec.seen_from(asked.swf.parent))
+        write_schedule_swf(asked.swf, schedule, (f"schedule by allocopt {__version__}: {how}", f"of {fields}"))
+    if asked.energy_csv is not None and isinstance(schedule, MulticoreSchedule):
+        write_energy_csv(asked.energy_csv, schedule)
     # Before the result file, so that knowledge that cannot be saved leaves no result that claims to be whole.
     if hasattr(simulation.policy, "remember"):
         simulation.policy.remember()
@@ -71,27 +84,6 @@ def run(spec: SimulationSpec, asked: SimulateOptions) -> list[dict[str, Any]]:
 
 
 command = spec_command(run, SimulationSpec, _OWN, SimulateOptions)
-
-
-def _write_schedule(
-    spec: SimulationSpec, rules: "Rules", schedule: "Schedule", row: dict[str, Any], asked: SimulateOptions
-) -> None:
-    from allocopt.files.writing import compact_json
-    from allocopt.report.schedule_files import write_energy_csv, write_schedule_csv, write_schedule_swf
-    from allocopt.simulator.multicore.simulation import MulticoreSchedule
-    from allocopt.version import __version__
-
-    if asked.jobs_csv is not None:
-        write_schedule_csv(asked.jobs_csv, schedule)
-    if asked.swf is not None:
-        killed = "killed at the estimate" if rules.kill_at_limit else "not killed"
-        how = f"policy {spec.policy}, {rules.event_order.name.lower()} events, jobs {killed}"
-        if spec.platform is not None:
-            how = f"policy {row['policy'] or 'as placed'}, execution {spec.execution}"
-        fields = compact_json(spec.seen_from(asked.swf.parent))
-        write_schedule_swf(asked.swf, schedule, (f"schedule by allocopt {__version__}: {how}", f"of {fields}"))
-    if asked.energy_csv is not None and isinstance(schedule, MulticoreSchedule):
-        write_energy_csv(asked.energy_csv, schedule)
 
 
 def _print_answer(

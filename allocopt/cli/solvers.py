@@ -4,16 +4,41 @@ import json
 from typing import Any
 
 from allocopt.cli.options import Json
-from allocopt.cli.terminal import listed, screen_width
+from allocopt.cli.terminal import listed, prints_on_stderr, screen_width
 
 
 def command(as_json: Json = False) -> None:
     """List the installed solvers: kinds of problems, strategies, promises and the largest size each takes."""
+    from allocopt.errors import AllocoptError, MissingPackageError
+    from allocopt.plugins import Fence
     from allocopt.problems.kind import get_kind
     from allocopt.report.words import aligned_table
-    from allocopt.solving.protocol import solver_names
+    from allocopt.solving.protocol import get_solver, kinds_of_solver, solver_names
 
-    rows = [_row(name) for name in solver_names()]
+    rows: list[dict[str, Any]] = []
+    for name in solver_names():
+        known = kinds_of_solver(name)
+        shown: dict[str, Any] = {"kinds": [], "strategies": [], "promises": [], "largest": "", "available": False}
+        try:
+            with prints_on_stderr(), Fence(f"solver {name!r}"):
+                solvers = [get_solver(name, None, kind) for kind in reversed(known)]
+                able = [solver.capabilities for solver in solvers]
+                sizes = dict.fromkeys(
+                    f"{solver.kind}: {one.largest}" if number else one.largest
+                    for number, (solver, one) in enumerate(zip(solvers, able, strict=True))
+                )
+                shown = {
+                    "kinds": known,
+                    "strategies": sorted(set().union(*(one.strategies for one in able))),
+                    "promises": sorted(set.intersection(*(set(one.promises) for one in able))),
+                    "largest": "; ".join(sizes),
+                    "available": all(solver.is_available() for solver in solvers),
+                }
+        except MissingPackageError as error:
+            shown["largest"] = str(error)
+        except AllocoptError as error:
+            shown["largest"] = f"broken: {error}"
+        rows.append({"solver": name, **shown})
     if as_json:
         print("\n".join(map(json.dumps, rows)))
         return
@@ -32,30 +57,3 @@ def command(as_json: Json = False) -> None:
     # A table that is wider than the screen would be wrapped into something nobody can read.
     fits = width is None or table.index("\n") <= width
     print(table if fits else listed(texts))
-
-
-def _row(name: str) -> dict[str, Any]:
-    from allocopt.cli.terminal import prints_on_stderr
-    from allocopt.errors import AllocoptError, MissingPackageError
-    from allocopt.plugins import Fence
-    from allocopt.solving.protocol import get_solver, kinds_of_solver
-
-    kinds = kinds_of_solver(name)
-    try:
-        with prints_on_stderr(), Fence(f"solver {name!r}"):
-            solvers = [get_solver(name, None, kind) for kind in reversed(kinds)]
-            able = [solver.capabilities for solver in solvers]
-            strategies = sorted(set().union(*(one.strategies for one in able)))
-            promises = sorted(set.intersection(*(set(one.promises) for one in able)))
-            sizes = dict.fromkeys(
-                f"{solver.kind}: {one.largest}" if number else one.largest
-                for number, (solver, one) in enumerate(zip(solvers, able, strict=True))
-            )
-            is_available = all(solver.is_available() for solver in solvers)
-            held = {"kinds": kinds, "strategies": strategies, "promises": promises}
-            return {"solver": name, **held, "largest": "; ".join(sizes), "available": is_available}
-    except MissingPackageError as error:
-        fault = str(error)
-    except AllocoptError as error:
-        fault = f"broken: {error}"
-    return {"solver": name, "kinds": [], "strategies": [], "promises": [], "largest": fault, "available": False}

@@ -5,7 +5,7 @@ as jobs can tell if the hops between its nodes are those of one: then they are c
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,7 +85,34 @@ def tree_of_graph(graph: Graph) -> NamedTree:
             ends += [other] if other in links and links.degree[other] == 1 else []
     if nx.is_forest(links) and all(links.degree[host] <= 1 for host in hosts):
         return tree_of_switches(list(_switches(named, links, set(hosts))))
-    return _counted(links, hosts)
+    if len(hosts) > _MOST_COUNTED:
+        raise InvalidProblemError("", f"has cycles and {len(hosts)} nodes; hops are counted for up to {_MOST_COUNTED}")
+    from scipy.sparse.csgraph import dijkstra
+
+    position = {vertex: index for index, vertex in enumerate(links)}
+    matrix = nx.to_scipy_sparse_array(links, weight=None, format="csr")
+    rows = [position[host] for host in hosts]
+    apart = dijkstra(matrix, directed=False, indices=rows, unweighted=True)[:, rows]
+    if np.isinf(apart).any():
+        first, second = np.argwhere(np.isinf(apart))[0]
+        raise InvalidProblemError("", f"nodes {hosts[first]!r} and {hosts[second]!r} are not connected")
+    hops: IntArray = apart.astype(np.int64)
+    # The hops are those of a tree where being near is an equivalence at every distance: ultrametric.
+    steps = [int(step) for step in np.unique(hops) if step > 0]
+    # A group is known by its first node.
+    firsts_of = [np.argmax(hops <= step, axis=1) for step in steps]
+    for step, row in zip(steps, firsts_of, strict=True):
+        # Nodes near the same node must be near each other.
+        wrong = np.argwhere((hops <= step) != (row[:, None] == row[None, :]))
+        if len(wrong):
+            first, second = wrong[0]
+            other = min(int(row[first]), int(row[second]))
+            a, b, c = hosts[first], hosts[second], hosts[other]
+            found = f"{a} - {b} {hops[first, second]}, {a} - {c} {hops[first, other]}, {b} - {c} {hops[second, other]}"
+            raise InvalidProblemError("", f"the hops between nodes are not those of a tree: {found}")
+    levels = [[f"level {level} of {hosts[first]}" for first in row] for level, row in enumerate(firsts_of[:-1], 1)]
+    made = placed_tree({host: tuple(level[node] for level in reversed(levels)) for node, host in enumerate(hosts)})
+    return replace(made, tree=replace(made.tree, hops=tuple(steps or (2,))))
 
 
 def graph_of(cluster: NamedTree) -> Graph:
@@ -126,34 +153,3 @@ def _switches(graph: Graph, links: Graph, hosts: set[str]) -> Iterator[Switch]:
                 yield Switch(f"nodes of {vertex}", nodes)
                 nodes, switches = (), (*switches, f"nodes of {vertex}")
             yield Switch(vertex, nodes, switches)
-
-
-def _counted(links: Graph, hosts: Sequence[str]) -> NamedTree:
-    if len(hosts) > _MOST_COUNTED:
-        raise InvalidProblemError("", f"has cycles and {len(hosts)} nodes; hops are counted for up to {_MOST_COUNTED}")
-    from scipy.sparse.csgraph import dijkstra
-
-    position = {vertex: index for index, vertex in enumerate(links)}
-    matrix = nx.to_scipy_sparse_array(links, weight=None, format="csr")
-    rows = [position[host] for host in hosts]
-    apart = dijkstra(matrix, directed=False, indices=rows, unweighted=True)[:, rows]
-    if np.isinf(apart).any():
-        first, second = np.argwhere(np.isinf(apart))[0]
-        raise InvalidProblemError("", f"nodes {hosts[first]!r} and {hosts[second]!r} are not connected")
-    hops: IntArray = apart.astype(np.int64)
-    # The hops are those of a tree where being near is an equivalence at every distance: ultrametric.
-    steps = [int(step) for step in np.unique(hops) if step > 0]
-    # A group is known by its first node.
-    firsts_of = [np.argmax(hops <= step, axis=1) for step in steps]
-    for step, row in zip(steps, firsts_of, strict=True):
-        # Nodes near the same node must be near each other.
-        wrong = np.argwhere((hops <= step) != (row[:, None] == row[None, :]))
-        if len(wrong):
-            first, second = wrong[0]
-            other = min(int(row[first]), int(row[second]))
-            a, b, c = hosts[first], hosts[second], hosts[other]
-            found = f"{a} - {b} {hops[first, second]}, {a} - {c} {hops[first, other]}, {b} - {c} {hops[second, other]}"
-            raise InvalidProblemError("", f"the hops between nodes are not those of a tree: {found}")
-    levels = [[f"level {level} of {hosts[first]}" for first in row] for level, row in enumerate(firsts_of[:-1], 1)]
-    made = placed_tree({host: tuple(level[node] for level in reversed(levels)) for node, host in enumerate(hosts)})
-    return replace(made, tree=replace(made.tree, hops=tuple(steps or (2,))))

@@ -57,13 +57,16 @@ class HostlistExpander:
             if self._left < 0:
                 fault = f"stands for more than {LARGEST_CLUSTER} names together with what comes before it"
                 raise HostlistError(f"{shown(item)} {fault}")
-        return [name for parts in choices for name in map("".join, product(*map(_written, parts)))]
-
-
-def _written(part: str | list[tuple[range, int]]) -> list[str]:
-    if isinstance(part, str):
-        return [part]
-    return [str(one).zfill(width) for numbers, width in part for one in numbers]
+        names: list[str] = []
+        for parts in choices:
+            written = [
+                [part]
+                if isinstance(part, str)
+                else [str(one).zfill(width) for numbers, width in part for one in numbers]
+                for part in parts
+            ]
+            names += map("".join, product(*written))
+        return names
 
 
 def check_listable(name: str) -> None:

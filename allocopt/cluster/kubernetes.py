@@ -112,26 +112,27 @@ def kubernetes_cluster(obj: object, path: Path, labels: Sequence[str] = ()) -> C
         remarks += [f"nodes {what} left out: {left_out}"] * bool(left_out)
     is_told = any(node.held for node in placed)
     tree = placed_tree({one.metadata.name: tuple(one.metadata.labels[key] for key in keys) for one in placed})
-    return Cluster.of([_cluster_node(node, path) for node in placed], tree, is_exclusive=not is_told, remarks=remarks)
-
-
-def _cluster_node(node: _Node, path: Path) -> ClusterNode:
-    amounts = {key: _amount(text, f"node {node.metadata.name!r}: {key}", path) for key, text in node.held.items()}
-    kind = next((node.metadata.labels[key] for key in GPU_LABELS if key in node.metadata.labels), "")
-    gpus = round(sum(amount for key, amount in amounts.items() if key in GPU_RESOURCES))
-    memory = amounts.get("memory")
-    return ClusterNode(
-        node.metadata.name,
-        amounts.get("cpu", 1.0),
-        None if memory is None else int(memory / 2**20),
-        {kind: gpus} if gpus else {},
-        frozenset(f"{key}={value}" for key, value in node.metadata.labels.items()),
-    )
-
-
-def _amount(text: str | int, place: str, path: Path) -> float:
-    # A quantity of Kubernetes: a number and a power of ten or two.
-    match = _QUANTITY.fullmatch(str(text))
-    if match is None or match[2] not in _POWERS:
-        raise bad_file(path, place, f"is {shown(text)}, must be a quantity such as 64, 63500m or 256Gi")
-    return float(match[1]) * _POWERS[match[2]]
+    described: list[ClusterNode] = []
+    for node in placed:
+        amounts: dict[str, float] = {}
+        for key, text in node.held.items():
+            # A quantity of Kubernetes: a number and a power of ten or two.
+            match = _QUANTITY.fullmatch(str(text))
+            if match is None or match[2] not in _POWERS:
+                fault = f"is {shown(text)}, must be a quantity such as 64, 63500m or 256Gi"
+                raise bad_file(path, f"node {node.metadata.name!r}: {key}", fault)
+            amounts[key] = float(match[1]) * _POWERS[match[2]]
+        labelled = node.metadata.labels
+        kind = next((labelled[key] for key in GPU_LABELS if key in labelled), "")
+        gpus = round(sum(amount for key, amount in amounts.items() if key in GPU_RESOURCES))
+        memory = amounts.get("memory")
+        described.append(
+            ClusterNode(
+                node.metadata.name,
+                amounts.get("cpu", 1.0),
+                None if memory is None else int(memory / 2**20),
+                {kind: gpus} if gpus else {},
+                frozenset(f"{key}={value}" for key, value in labelled.items()),
+            )
+        )
+    return Cluster.of(described, tree, is_exclusive=not is_told, remarks=remarks)

@@ -104,20 +104,15 @@ def _found(path: Path | str, labels: Sequence[str]) -> NamedTree | Cluster | str
 
                 return read_graphml(source)
             case ".csv":
-                return _openb_nodes(source)
+                # Alibaba's cluster-trace-gpu-v2023 (https://github.com/alibaba/clusterdata): without a network.
+                nodes, needed = [], ("cpu_milli", "memory_mib", "gpu")
+                for place, row in csv_rows(source, ("sn", *needed), "nodes"):
+                    with problem_faults_named(source, place):
+                        cores, memory, gpus = (number_at_least_0(source, place, row, key, "a number") for key in needed)
+                        kinds = {row.get("model", ""): int(gpus)} if gpus else {}
+                        nodes.append(ClusterNode(row["sn"], cores / 1000, int(memory), kinds))
+                return Cluster.of(nodes, None)
         return _from_text(read_text(source), source)
-
-
-def _openb_nodes(path: Path) -> Cluster:
-    # Of Alibaba's cluster-trace-gpu-v2023 (https://github.com/alibaba/clusterdata), which tells nothing of the network.
-    nodes, needed = [], ("cpu_milli", "memory_mib", "gpu")
-    for place, row in csv_rows(path, ("sn", *needed), "nodes"):
-        with problem_faults_named(path, place):
-            cores, memory, gpus = (number_at_least_0(path, place, row, name, "a number") for name in needed)
-            nodes.append(
-                ClusterNode(row["sn"], cores / 1000, int(memory), {row.get("model", ""): int(gpus)} if gpus else {})
-            )
-    return Cluster.of(nodes, None)
 
 
 def _from_text(text: str, source: Path) -> NamedTree | str:

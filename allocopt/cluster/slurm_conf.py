@@ -121,22 +121,18 @@ class ConfReader:
                     raise bad_file(path, f"line {number}", f"more than {MOST_INCLUDED} files include each other")
                 yield from self.lines(found, read_text(found), only, above + 1)
             elif words and words[0].lower().startswith(only):
-                yield self._taken_apart(ConfLine(path, number, {}, self.expander), line.rstrip())
-
-    @staticmethod
-    def _taken_apart(line: ConfLine, text: str) -> ConfLine:
-        at = 0
-        while at < len(text):
-            match = _PAIR.match(text, at)
-            if match is None:
-                fault = "is not Key=value; a list goes on over lines with a backslash at the end"
-                raise line.error(f"{shown(text[at:].strip())} {fault}")
-            key = match[1].lower()
-            if key in line.values:
-                raise line.error(f"key {match[1]} is given twice")
-            line.values[key] = match[3] if match[2] is None else match[2]
-            at = match.end()
-        return line
+                made, pairs, at = ConfLine(path, number, {}, self.expander), line.rstrip(), 0
+                while at < len(pairs):
+                    match = _PAIR.match(pairs, at)
+                    if match is None:
+                        fault = "is not Key=value; a list goes on over lines with a backslash at the end"
+                        raise made.error(f"{shown(pairs[at:].strip())} {fault}")
+                    key = match[1].lower()
+                    if key in made.values:
+                        raise made.error(f"key {match[1]} is given twice")
+                    made.values[key] = match[3] if match[2] is None else match[2]
+                    at = match.end()
+                yield made
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -222,25 +222,25 @@ def hop_costs(topology: Topology, hop_cost: float, node_sets: Sequence[IntArray]
     formula = HopFormula.of(topology, hop_cost)
     # Floats: the hops of the largest cluster that is taken do not fit 64 bits, and all others are exact.
     sizes = np.array([len(nodes) for nodes in node_sets], dtype=np.float64)
-    owners = np.repeat(np.arange(len(node_sets)), sizes.astype(np.int64))
+    n_owners = len(node_sets)
+    owners = np.repeat(np.arange(n_owners), sizes.astype(np.int64))
     groups = topology.groups_of(np.concatenate(node_sets))
     hops = formula.top * sizes * sizes - formula.bottom * sizes
     for weight, level in zip(formula.weights, groups, strict=True):
-        hops = hops - weight * _squared_counts(owners, level, len(node_sets))
+        # Of every owner, the sum of the squared numbers of its nodes in each group.
+        width = int(level.max()) + 1
+        keys = owners * width + level
+        if n_owners * width <= _SMALL_TABLE:
+            table = np.bincount(keys, minlength=n_owners * width).reshape(n_owners, width).astype(np.float64)
+            squares = np.asarray((table * table).sum(axis=1))
+        else:
+            # Where the nodes of every owner rise, as they mostly do, the keys are sorted already, and a stable sort
+            # sees that.
+            keys = np.sort(keys, kind="stable")
+            first = np.append(0, np.flatnonzero(keys[1:] != keys[:-1]) + 1)
+            counts = np.append(first[1:], len(keys)) - first
+            # A weighted count is a float, exact here: a count is at most 10^7, its square below 2^53.
+            squares = np.bincount(keys[first] // width, counts * counts, n_owners).astype(np.float64)
+        hops = hops - weight * squares
     costs: FloatArray = formula.scale * hops / np.maximum(sizes, 1)
     return costs
-
-
-def _squared_counts(owners: IntArray, groups: IntArray, n_owners: int) -> FloatArray:
-    width = int(groups.max()) + 1
-    keys = owners * width + groups
-    if n_owners * width <= _SMALL_TABLE:
-        table = np.bincount(keys, minlength=n_owners * width).reshape(n_owners, width).astype(np.float64)
-        return np.asarray((table * table).sum(axis=1))
-    # Where the nodes of every owner rise, as they mostly do, the keys are sorted already, and a stable sort sees that.
-    keys = np.sort(keys, kind="stable")
-    first = np.append(0, np.flatnonzero(keys[1:] != keys[:-1]) + 1)
-    counts = np.append(first[1:], len(keys)) - first
-    # A weighted count is a float, exact here: a count is at most 10^7, its square below 2^53.
-    squares: FloatArray = np.bincount(keys[first] // width, counts * counts, n_owners).astype(np.float64)
-    return squares

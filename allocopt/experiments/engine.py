@@ -183,39 +183,36 @@ class _Run:
             while self._waiting or self._begun:
                 if is_interrupted():
                     raise KeyboardInterrupt
-                self._step(executor)
+                while self._waiting and executor.has_room():
+                    number = self._waiting.popleft()
+                    self._tries[number] += 1
+                    self._begun[number] = time.monotonic()
+                    executor.submit(number)
+                # Workers get their next cells first, so that rows reach the disk while these run. In this process rows
+                # are written before the next cell, which may take hours.
+                is_written = self._store.commit(len(self._begun), at_once=executor.blocks)
+                for number, answer in executor.news(_TICK_S if is_written else _SOON_S):
+                    del self._begun[number]
+                    tries, allowed = self._tries[number], self._attempts
+                    if answer.measured is not None:
+                        self._keep(number, answer.measured)
+                    elif answer.is_lost and tries < allowed:
+                        attempt = f"attempt {tries + 1} of {allowed}"
+                        self._progress.remark(f"{self._cells[number].label}: {answer.fault}; {attempt}")
+                        self._waiting.append(number)
+                    else:
+                        last = f", in the last of {allowed} attempts" if answer.is_lost else ""
+                        self._fail(number, f"{answer.fault}{last}")
+                now = time.monotonic()
+                for number, begun in list(self._begun.items()):
+                    deadline_s = self._cells[number].task.deadline_s
+                    if deadline_s is not None and now - begun > deadline_s:
+                        executor.stop(number)
+                        del self._begun[number]
+                        self._fail(number, f"it did not answer within {deadline_s:g} s, so its worker was ended")
                 self._tell()
                 self._progress.tell()
         self._store.commit(0, at_once=True)
-
-    def _step(self, executor: Executor) -> None:
-        while self._waiting and executor.has_room():
-            number = self._waiting.popleft()
-            self._tries[number] += 1
-            self._begun[number] = time.monotonic()
-            executor.submit(number)
-        # Workers get their next cells first, so that rows reach the disk while these run. In this process rows are
-        # written before the next cell, which may take hours.
-        is_written = self._store.commit(len(self._begun), at_once=executor.blocks)
-        for number, answer in executor.news(_TICK_S if is_written else _SOON_S):
-            del self._begun[number]
-            tries, allowed = self._tries[number], self._attempts
-            if answer.measured is not None:
-                self._keep(number, answer.measured)
-            elif answer.is_lost and tries < allowed:
-                attempt = f"attempt {tries + 1} of {allowed}"
-                self._progress.remark(f"{self._cells[number].label}: {answer.fault}; {attempt}")
-                self._waiting.append(number)
-            else:
-                last = f", in the last of {allowed} attempts" if answer.is_lost else ""
-                self._fail(number, f"{answer.fault}{last}")
-        now = time.monotonic()
-        for number, begun in list(self._begun.items()):
-            deadline_s = self._cells[number].task.deadline_s
-            if deadline_s is not None and now - begun > deadline_s:
-                executor.stop(number)
-                del self._begun[number]
-                self._fail(number, f"it did not answer within {deadline_s:g} s, so its worker was ended")
 
     def _fail(self, number: int, fault: str) -> None:
         self._progress.remark(f"{self._cells[number].label} failed: {fault}")

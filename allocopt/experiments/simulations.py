@@ -153,7 +153,19 @@ class Simulation:
             shared = QuotaExecution(profiled_jobs(workload, inputs.executables))
         elif isinstance(scheduler, WithExecution):
             shared = scheduler.execution(workload)
-        return cls(inputs, scheduler, rules, spec.seed, _allocator(spec, platform), shared)
+        allocator: Allocator | Allocation | BySolver | None = None
+        if isinstance(platform, Cluster):
+            if spec.strategy is not None:
+                raise FieldError("strategy", "is for solvers that choose whole nodes of one tree")
+            allocator = allocation_named(spec.allocator or "first", Budget(spec.time_limit, spec.iterations))
+        elif spec.allocator is not None:
+            assert platform.topology is not None
+            solver, strategy = get_solver(spec.allocator), spec.strategy or "free"
+            if strategy not in solver.capabilities.strategies:
+                raise FieldError("allocator", f"{spec.allocator!r} does not take {strategy}")
+            limits = spec.time_limit, spec.iterations
+            allocator = TopologyAllocator(platform.topology, solver, strategy, *limits, seed=spec.seed)
+        return cls(inputs, scheduler, rules, spec.seed, allocator, shared)
 
     def explanation(self, job: int) -> Explanation:
         """Return an observer that records why a job waits; raises `UsageError` if there is no such job."""
@@ -213,21 +225,6 @@ class Simulation:
             errors = np.abs((schedule.end - schedule.start) / measured - 1.0)
             row |= {"mean_duration_error": float(errors.mean()), "max_duration_error": float(errors.max())}
         return row
-
-
-def _allocator(spec: SimulationSpec, machine: Platform | Cluster) -> Allocator | Allocation | BySolver | None:
-    if isinstance(machine, Cluster):
-        if spec.strategy is not None:
-            raise FieldError("strategy", "is for solvers that choose whole nodes of one tree")
-        return allocation_named(spec.allocator or "first", Budget(spec.time_limit, spec.iterations))
-    if spec.allocator is None:
-        return None
-    assert machine.topology is not None
-    solver, strategy = get_solver(spec.allocator), spec.strategy or "free"
-    if strategy not in solver.capabilities.strategies:
-        raise FieldError("allocator", f"{spec.allocator!r} does not take {strategy}")
-    limits = spec.time_limit, spec.iterations
-    return TopologyAllocator(machine.topology, solver, strategy, *limits, seed=spec.seed)
 
 
 def _scheduler(spec: SimulationSpec) -> AnyScheduler:

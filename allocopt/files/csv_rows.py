@@ -24,17 +24,16 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
-    writer.writerows(map(_written, row) for row in rows)
+    for row in rows:
+        cells = list(row)
+        for place, cell in enumerate(cells):
+            if isinstance(cell, str) and _FORMULA.match(cell):
+                try:
+                    float(cell)
+                except ValueError:
+                    cells[place] = f"'{cell}"
+        writer.writerow(cells)
     return text.getvalue()
-
-
-def _written(cell: Any) -> Any:
-    if isinstance(cell, str) and _FORMULA.match(cell):
-        try:
-            float(cell)
-        except ValueError:
-            return f"'{cell}"
-    return cell
 
 
 def read_cell(cell: str) -> str:

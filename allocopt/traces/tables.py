@@ -178,7 +178,20 @@ class _Rows:
         if "tasks_per_node" not in self.places and count and tasks and tasks % count == 0:
             # What a job was given is taken as spread evenly.
             tasks_per_node = tasks // count
-        gpus, is_total = _gpus(asked["gpus"], resource_count(asked["gpu_share"], "gpu") * 1e-3 or 1.0)
+        # GPUs by type, each of which counts as a share, and whether they are those of all nodes.
+        share = resource_count(asked["gpu_share"], "gpu") * 1e-3 or 1.0
+        gpus: tuple[tuple[str, float], ...] = ()
+        if "gpu" in asked["gpus"]:
+            found = [match for part in asked["gpus"].split(",") if (match := _GPUS.fullmatch(part.strip()))]
+            if not found:
+                fault = f"has GPUs {shown(asked['gpus'])}, must be a number, gpu:TYPE:NUMBER or gres/gpu=NUMBER"
+                raise ValueError(fault)
+            # Where types are told, the number of all stands beside them. Those of ``--gres`` are of each node.
+            typed = [match for match in found if match[1]] or found
+            gpus, is_total = tuple((match[1] or "", float(match[2] or 1)) for match in typed), "=" in asked["gpus"]
+        else:
+            amount = 0.0 if re.search("[=:]", asked["gpus"]) else resource_count(asked["gpus"], "gpu")
+            gpus, is_total = (("", amount * share),) if amount else (), True
         per_task: tuple[tuple[str, float], ...] = ()
         if is_total and gpus and count is None and tasks and all(amount % tasks == 0 for _, amount in gpus):
             per_task, gpus = tuple((kind, amount / tasks) for kind, amount in gpus), ()
@@ -238,7 +251,12 @@ def _workload_of(rows: _Rows, damage: Damage) -> Workload:
     ids, names, numbered = rows.ids()
     # Slurm writes sentences such as ``None assigned``.
     listed = ["" if " " in text else text for text in rows.texts("node_list")]
-    lists = {text: _is_hostlist(text) for text in set(listed)}
+    lists = dict.fromkeys(listed, True)
+    for text in lists:
+        try:
+            expand_hostlist(text)
+        except AllocoptError:
+            lists[text] = False
     requests, not_understood = rows.requests(nodes, processors)
     made = runnable_jobs(
         rows.path,
@@ -286,18 +304,17 @@ def read_csv_workload(path: Path, damage: Damage, columns: Columns | None = None
         raise bad_file(path, "is empty, must begin with the names of its columns")
     rule = lines[1].rstrip() if len(lines) > 1 else ""
     of_width = "-" in rule and not rule.strip("- ")
-    rows = _rows_of_width(path, lines, columns) if of_width else _rows_of_cells(path, lines, columns, damage)
+    if of_width:
+        # A table for eyes, as ``sacct`` prints it: the second line rules its columns.
+        spans = [match.span() for match in re.finditer("-+", lines[1])]
+        texts = [[line[begin:end].strip() for begin, end in spans] for line in lines]
+        numbers = [number for number, line in enumerate(lines, 1) if number > 2 and line.strip()]
+        rows = _Rows(path, texts[0], numbers, [texts[number - 1] for number in numbers], columns, before=2)
+    else:
+        rows = _rows_of_cells(path, lines, columns, damage)
     if not rows.cells:
         raise bad_file(path, "holds no jobs")
     return _workload_of(rows, damage)
-
-
-def _rows_of_width(path: Path, lines: list[str], columns: Columns) -> _Rows:
-    # A table for eyes, as ``sacct`` prints it: the second line rules its columns.
-    spans = [match.span() for match in re.finditer("-+", lines[1])]
-    texts = [[line[begin:end].strip() for begin, end in spans] for line in lines]
-    numbers = [number for number, line in enumerate(lines, 1) if number > 2 and line.strip()]
-    return _Rows(path, texts[0], numbers, [texts[number - 1] for number in numbers], columns, before=2)
 
 
 def _rows_of_cells(path: Path, lines: list[str], columns: Columns, damage: Damage) -> _Rows:
@@ -398,27 +415,6 @@ def _parquet_rows(path: Path, columns: Columns) -> _Rows:
     return _Rows(path, list(map(str, table.column_names)), list(range(1, len(cells) + 1)), cells, columns, "row")
 
 
-def _is_hostlist(text: str) -> bool:
-    try:
-        expand_hostlist(text)
-    except AllocoptError:
-        return False
-    return True
-
-
-def _gpus(text: str, share: float) -> tuple[tuple[tuple[str, float], ...], bool]:
-    # GPUs by type, each of which counts as a share, and whether they are those of all nodes.
-    if "gpu" not in text:
-        amount = 0.0 if re.search("[=:]", text) else resource_count(text, "gpu")
-        return (("", amount * share),) if amount else (), True
-    found = [match for part in text.split(",") if (match := _GPUS.fullmatch(part.strip()))]
-    if not found:
-        raise ValueError(f"has GPUs {shown(text)}, must be a number, gpu:TYPE:NUMBER or gres/gpu=NUMBER")
-    # Where types are told, the number of all stands beside them. Those of ``--gres`` are of each node.
-    typed = [match for match in found if match[1]] or found
-    return tuple((match[1] or "", float(match[2] or 1)) for match in typed), "=" in text
-
-
 _INTO_LIMIT, _BELOW_A_SECOND = "no run time, time limit used", "run time 0, 1 s used"
 
 # Options, short and long, and the columns that they become.
@@ -448,7 +444,28 @@ def read_events(path: Path, damage: Damage) -> Workload:
         words = event.split()
         if words and words[0][0] != "#" and words[3:] in ([], ["submit_batch_job"]):
             try:
-                rows[number] = _event_row(words, options)
+                if words[::2] != ["-dt", "-e"]:
+                    raise ValueError(f"begins with {shown(' '.join(words))}, must be -dt SECONDS -e submit_batch_job")
+                found = _OPTION.finditer(options)
+                asked = {
+                    _OPTIONS.get(match[1] or match[3], match[1] or match[3]): match[2] or match[4] or ""
+                    for match in found
+                }
+                if "sim-walltime" not in asked:
+                    raise ValueError("has no -sim-walltime")
+                run_s, limit_s = duration_s(asked["sim-walltime"]), duration_s(asked.get("limit", ""), 60.0)
+                repair = _INTO_LIMIT if run_s < 0 else "" if run_s else _BELOW_A_SECOND
+                run_s = limit_s if run_s < 0 else run_s or 1.0
+                tasks, nodes, of_node, of_task = (
+                    int(resource_count(asked.get(name, ""), ""))
+                    for name in ("tasks", "nodes", "ntasks_per_node", "cpus_per_task")
+                )
+                cores = (tasks or (nodes or 1) * (of_node or 1)) * (of_task or 1)
+                memory = asked.get("mem") or (f"{asked['mem-per-cpu']}c" if "mem-per-cpu" in asked else "")
+                # Nodes of ``--exclusive=user`` are closed to the others, too.
+                alone = "yes" if "exclusive" in asked else ""
+                row = [words[1], str(run_s), str(limit_s), str(cores), memory, alone]
+                rows[number] = row + [asked.get(column, "") for column in _EVENT[6:]], repair
             except ValueError as error:
                 faults.append(bad_file(path, f"line {number}", str(error)))
     damage.drop(len(faults), faults, left=len(rows))
@@ -458,28 +475,6 @@ def read_events(path: Path, damage: Damage) -> Workload:
     made = _workload_of(_Rows(path, _EVENT, list(rows), cells, columns), damage)
     repairs = Counter(repair for _, repair in rows.values() if repair)
     return replace(made, repaired=(*repairs.items(), *made.repaired))
-
-
-def _event_row(words: list[str], options: str) -> tuple[list[str], str]:
-    # The cells of a submission, and what of it was repaired.
-    if words[::2] != ["-dt", "-e"]:
-        raise ValueError(f"begins with {shown(' '.join(words))}, must be -dt SECONDS -e submit_batch_job")
-    found = _OPTION.finditer(options)
-    asked = {_OPTIONS.get(match[1] or match[3], match[1] or match[3]): match[2] or match[4] or "" for match in found}
-    if "sim-walltime" not in asked:
-        raise ValueError("has no -sim-walltime")
-    run_s, limit_s = duration_s(asked["sim-walltime"]), duration_s(asked.get("limit", ""), 60.0)
-    repair = _INTO_LIMIT if run_s < 0 else "" if run_s else _BELOW_A_SECOND
-    run_s = limit_s if run_s < 0 else run_s or 1.0
-    tasks, nodes, of_node, of_task = (
-        int(resource_count(asked.get(name, ""), "")) for name in ("tasks", "nodes", "ntasks_per_node", "cpus_per_task")
-    )
-    cores = (tasks or (nodes or 1) * (of_node or 1)) * (of_task or 1)
-    memory = asked.get("mem") or (f"{asked['mem-per-cpu']}c" if "mem-per-cpu" in asked else "")
-    # Nodes of ``--exclusive=user`` are closed to the others, too.
-    alone = "yes" if "exclusive" in asked else ""
-    cells = [words[1], str(run_s), str(limit_s), str(cores), memory, alone]
-    return cells + [asked.get(column, "") for column in _EVENT[6:]], repair
 
 
 _PHILLY = ("jobid", "user", "vc", "status", "submitted", "start", "end", "nodes", "gpus", "nodelist")

@@ -6,14 +6,13 @@ The NSA authors' workloads have a line per job with its id, arrival s, run time 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.request import Request
@@ -51,7 +50,24 @@ class _Table:
         # NumPy's reader is fast and tells of one fault that there is one; the slow check then finds where.
         values = _loaded(lines, columns) if has_more else None
         if values is None:
-            faults = dict(_line_faults(path, lines, columns, fewest, has_more))
+            faults: dict[int, BadFileError] = {}
+            most, least = max(column for column, _ in columns.values()), "at least " if has_more else ""
+            for number, line in enumerate(lines, 1):
+                fields = line.partition(";")[0].split()
+                if fields and (len(fields) < most or not (has_more or len(fields) == fewest)):
+                    fault = f"has {len(fields)} columns, must have {least}{fewest}"
+                    faults[number] = bad_file(path, f"line {number}", fault)
+                    continue
+                for key, (column, name) in columns.items() if fields else ():
+                    cell = fields[column - 1]
+                    if not (_NUMBER.fullmatch(cell) and abs(float(cell)) <= LARGEST):
+                        fault = f"is {shown(cell)}, must be a number of at most 2^53"
+                    elif key in _INTEGERS and not float(cell).is_integer():
+                        fault = f"is {float(cell):g}, must be an integer"
+                    else:
+                        continue
+                    faults[number] = bad_file(path, f"line {number}", f"column {column} ({name}) {fault}")
+                    break
             lines = ["" if number in faults else line for number, line in enumerate(lines, 1)]
             damage.drop(len(faults), faults.values(), left=sum(map(_holds_numbers, lines)))
             values = _loaded(lines, columns)
@@ -92,28 +108,6 @@ def _loaded(lines: list[str], columns: Mapping[str, tuple[int, str]]) -> FloatAr
             whole = values[:, [place for place, column in enumerate(columns) if column in _INTEGERS]]
             return values if (np.abs(values) <= LARGEST).all() and (whole == np.rint(whole)).all() else None
     return None
-
-
-def _line_faults(
-    path: Path, lines: list[str], columns: Mapping[str, tuple[int, str]], fewest: int, has_more: bool
-) -> Iterator[tuple[int, BadFileError]]:
-    for number, line in enumerate(lines, 1):
-        fields = line.partition(";")[0].split()
-        most = max(column for column, _ in columns.values())
-        if fields and (len(fields) < most or not (has_more or len(fields) == fewest)):
-            least = "at least " if has_more else ""
-            yield number, bad_file(path, f"line {number}", f"has {len(fields)} columns, must have {least}{fewest}")
-            continue
-        for key, (column, name) in columns.items() if fields else ():
-            cell = fields[column - 1]
-            if not (_NUMBER.fullmatch(cell) and abs(float(cell)) <= LARGEST):
-                fault = f"is {shown(cell)}, must be a number of at most 2^53"
-            elif key in _INTEGERS and not float(cell).is_integer():
-                fault = f"is {float(cell):g}, must be an integer"
-            else:
-                continue
-            yield number, bad_file(path, f"line {number}", f"column {column} ({name}) {fault}")
-            break
 
 
 _COLUMNS = {
@@ -162,7 +156,17 @@ class Swf(TraceFormat):
             preceding = table.integers("preceding")
             think = np.where(preceding == NO_JOB, 0.0, np.maximum(table.numbers("think"), 0.0))
         processors = np.where(asks, requested, table.integers("allocated"))
-        requests, nodes = _of_metacentrum(table, processors)
+        requests = nodes = None
+        listed, shapes = table.texts(19), table.texts(21)
+        if listed is not None and shapes is not None:
+            # Traces of MetaCentrum have the nodes of jobs, and the shapes that these ask for, behind the standard's.
+            requests, nodes = np.full(len(listed), None), np.full(len(listed), "", dtype=np.object_)
+            for row, (text, shape) in enumerate(zip(listed, shapes, strict=True)):
+                if on := _NODES.fullmatch(text):
+                    nodes[row] = ",".join(dict.fromkeys(on[1].split(",")))
+                if asked := _SHAPE.fullmatch(shape):
+                    count, of_node, alone = int(asked[1]), int(asked[2]), asked[3] is not None
+                    requests[row] = Request(int(processors[row]), count, count, of_node, is_exclusive=alone)
         # Real headers say more behind the number, such as the batch partition's share, or something else altogether.
         found = re.match(r"\d+(?=\s|$)", swf_header(table.lines).get("MaxProcs", ""), re.ASCII)
         if found and float(found.group()) > LARGEST:
@@ -193,22 +197,6 @@ class Swf(TraceFormat):
         waits = plain(np.nan_to_num(workload.recorded_start - workload.submit, nan=-1.0))
         rows = ((row, wait, -1) for row, wait in zip(rows_of(path, workload), waits, strict=True))
         write_swf(path, rows, workload.machine_processors, notes)
-
-
-def _of_metacentrum(
-    table: _Table, processors: IntArray
-) -> tuple[NDArray[np.object_], NDArray[np.object_]] | tuple[None, None]:
-    listed, asked = table.texts(19), table.texts(21)
-    if listed is None or asked is None:
-        return None, None
-    requests, nodes = np.full(len(listed), None), np.full(len(listed), "", dtype=np.object_)
-    for row, (text, shape) in enumerate(zip(listed, asked, strict=True)):
-        if found := _NODES.fullmatch(text):
-            nodes[row] = ",".join(dict.fromkeys(found[1].split(",")))
-        if nodes_and := _SHAPE.fullmatch(shape):
-            count, of_node, alone = int(nodes_and[1]), int(nodes_and[2]), nodes_and[3] is not None
-            requests[row] = Request(int(processors[row]), count, count, of_node, is_exclusive=alone)
-    return requests, nodes
 
 
 def write_swf(

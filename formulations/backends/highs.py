@@ -16,7 +16,7 @@ import scipy
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import vstack
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import IntArray
 from formulations.backends.program import Outcome, Progress, Report, Request
 
 VERSION = f"SciPy {scipy.__version__}"  # which brings its HiGHS with it
@@ -45,7 +45,28 @@ class _CoreSearch:
         program = self._request.program
         if self._request.warm is not None:
             self._take(self._request.warm)
-        row_prices, point = self._relaxation()
+        # Row prices and the optimal point are those of the linear relaxation. SciPy's types know dense matrices only.
+        rows: Any = program.matrix.tocsr()
+        equal = np.flatnonzero(program.row_lower == program.row_upper)
+        above = np.flatnonzero(np.isfinite(program.row_upper) & (program.row_lower < program.row_upper))
+        below = np.flatnonzero(np.isfinite(program.row_lower) & (program.row_lower < program.row_upper))
+        at_most: Any = vstack([rows[above], -rows[below]])
+        answer = linprog(
+            program.costs,
+            A_ub=at_most,
+            b_ub=np.concatenate((program.row_upper[above], -program.row_lower[below])),
+            A_eq=rows[equal],
+            b_eq=program.row_lower[equal],
+            bounds=(0, 1),
+            method="highs",
+            options={"time_limit": self._remaining()},
+        )
+        row_prices, point = np.zeros(len(program.row_lower)), None
+        if answer.status == _OPTIMAL:
+            row_prices[equal] = answer.eqlin.marginals
+            row_prices[above] += answer.ineqlin.marginals[: len(above)]
+            row_prices[below] -= answer.ineqlin.marginals[len(above) :]
+            point = answer.x
         least, reduced_costs = program.priced(row_prices)
         self._report(Progress(None, least))
         if point is not None and (np.minimum(point, 1 - point) < INTEGRAL).all():
@@ -65,33 +86,6 @@ class _CoreSearch:
             self._report(Progress(None, bound))
             n_core *= GROWTH
         return Outcome(self._chosen, None if self._chosen is None else self._cost, True)
-
-    def _relaxation(self) -> tuple[FloatArray, FloatArray | None]:
-        """Return row prices and the optimal point of the linear relaxation; zeros and None if it was not solved."""
-        program = self._request.program
-        # SciPy's types know dense matrices only.
-        rows: Any = program.matrix.tocsr()
-        equal = np.flatnonzero(program.row_lower == program.row_upper)
-        above = np.flatnonzero(np.isfinite(program.row_upper) & (program.row_lower < program.row_upper))
-        below = np.flatnonzero(np.isfinite(program.row_lower) & (program.row_lower < program.row_upper))
-        at_most: Any = vstack([rows[above], -rows[below]])
-        answer = linprog(
-            program.costs,
-            A_ub=at_most,
-            b_ub=np.concatenate((program.row_upper[above], -program.row_lower[below])),
-            A_eq=rows[equal],
-            b_eq=program.row_lower[equal],
-            bounds=(0, 1),
-            method="highs",
-            options={"time_limit": self._remaining()},
-        )
-        prices = np.zeros(len(program.row_lower))
-        if answer.status != _OPTIMAL:
-            return prices, None
-        prices[equal] = answer.eqlin.marginals
-        prices[above] += answer.ineqlin.marginals[: len(above)]
-        prices[below] -= answer.ineqlin.marginals[len(above) :]
-        return prices, answer.x
 
     def _solve_core(self, columns: IntArray) -> tuple[bool, float]:
         """Solve the program on these columns; return whether that came to its end, and the bound."""

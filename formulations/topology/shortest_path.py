@@ -78,6 +78,7 @@ class ConstrainedShortestPath(TopologySolver):
                 if used[r] < counts[r]:
                     gaps, more = range(n_idle - size + 1), _changed(used, r, 1)
                     graph.add_weighted_edges_from(((gap, used), (gap + size, more), costs[r][gap]) for gap in gaps)
+        full: Used = tuple(counts)
         n_cases = int(blocks.sizes.max())
         cases = range(min(budget.iterations or n_cases, n_cases))
         longest = run.clock.elapsed()
@@ -86,7 +87,16 @@ class ConstrainedShortestPath(TopologySolver):
             # No case is begun that may not fit.
             if run.clock.remaining() < longest:
                 break
-            for starts in _best_starts(graph, blocks, behind):
+            # Best starts per size of every case with so many nodes behind the cut; behind 0 no block is across it.
+            paths: dict[State, list[State]] = nx.single_source_dijkstra_path(graph, (behind, (0,) * len(counts)))
+            best = [_starts_on(paths[n_idle, full])] if behind == 0 else []
+            for r, size in enumerate(blocks.sizes.tolist()):
+                if size > behind > 0:
+                    wrapped = n_idle - (size - behind)
+                    starts = _starts_on(paths[wrapped, _changed(full, r, -1)])
+                    starts[r].append(wrapped)
+                    best.append(starts)
+            for starts in best:
                 run.offer(Allocation.of_blocks(problem, blocks.starts_of_jobs(problem, starts)))
             longest = max(longest, run.clock.elapsed() - started)
         else:
@@ -94,23 +104,6 @@ class ConstrainedShortestPath(TopologySolver):
                 run.prove(run.objective)
         by_iterations = budget.iterations is not None and not run.clock.expired()
         return StopReason.ITERATIONS if by_iterations else StopReason.TIME_LIMIT
-
-
-def _best_starts(graph: "nx.DiGraph[State]", blocks: Blocks, behind: int) -> list[list[list[int]]]:
-    """Best starts per size of every case with so many nodes behind the cut, 0 for no block across it."""
-    m, none = blocks.costs.shape[1], (0,) * len(blocks.sizes)
-    full: Used = tuple(blocks.counts.tolist())
-    paths: dict[State, list[State]] = nx.single_source_dijkstra_path(graph, (behind, none))
-    if behind == 0:
-        return [_starts_on(paths[m, full])]
-    best = []
-    for r, size in enumerate(blocks.sizes.tolist()):
-        if size > behind:
-            wrapped = m - (size - behind)
-            starts = _starts_on(paths[wrapped, _changed(full, r, -1)])
-            starts[r].append(wrapped)
-            best.append(starts)
-    return best
 
 
 def _starts_on(path: list[State]) -> list[list[int]]:

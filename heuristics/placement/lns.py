@@ -19,7 +19,7 @@ from allocopt.errors import UsageError
 from allocopt.kernels.arrays import IntMatrix, record_type
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.random import bell, below, uniform
-from allocopt.placement import PlacementProblem, Placements, PlacementSolver
+from allocopt.placement import PlacementProblem, PlacementSolver
 from allocopt.problems.placement.prices import PRICE_KERNELS, bound_by_prices
 from allocopt.problems.placement.window import (
     BOUND_KERNELS,
@@ -467,7 +467,29 @@ class Lns(PlacementSolver):
         run.prove(float(alone.sum()))
         if run.is_proved() or run.clock.expired():
             return StopReason.TIME_LIMIT
-        state = _state_of(window, alone, run.solution, seed)
+        # A state in which no job has a node, and as its best what is given.
+        n, m, levels = window.jobs.size, len(window.free), len(window.groups)
+        free, in_use, most = window.free, window.in_use, window.jobs["most"]
+        of_jobs = np.zeros((4, n), dtype=np.int64)
+        held = np.zeros((2, int(most.sum())), dtype=np.int64)
+        best, best_used = held.copy(), np.zeros(n, dtype=np.int64)
+        for job, places in enumerate(run.solution.of_jobs if run.solution is not None else ()):
+            first = int(window.jobs["first"][job])
+            best_used[job] = len(places)
+            best[:, first : first + len(places)] = np.array(places, dtype=np.int64).reshape(-1, 2).T
+        wide = np.flatnonzero(most > 1)
+        size = window.jobs["tasks"][wide] * np.maximum(window.jobs["least"][wide], 1)
+        wide = wide[np.argsort(-size, kind="stable")]
+        n_groups = int(window.groups.max()) + 1 if levels else 1
+        lengths = n + MOST_REMOVED + MOST_LEFT_OUT, m, len(window.tree.leaf_first) - 1, n_groups, 3
+        queue, tasks_at, take, sums, numbers = (np.zeros(length, dtype=np.int64) for length in lengths)
+        used, old_used, stamp, touched = of_jobs
+        words = np.random.default_rng(seed).integers(1, 2**63, 4, dtype=np.uint64)
+        state = _Search(
+            *(free.copy(), in_use.copy(), free.copy(), in_use.copy(), used, held, np.zeros(n), alone),
+            *(np.full(m, -1), np.full(n, -1), old_used, held.copy(), stamp, touched, queue, best_used, best, wide),
+            *(tasks_at, take, sums, numbers, np.zeros(2), words),
+        )
         _begin_search(window, state, run.solution is not None)
         try:
             return self._cool(window, state, run, budget)
@@ -509,32 +531,6 @@ class Lns(PlacementSolver):
             length *= 2
             _begin_search(window, state, True)
         return StopReason.COMPLETED
-
-
-def _state_of(window: Window, alone: FloatArray, given: Placements | None, seed: int) -> _Search:
-    """Return a state in which no job has a node, and as its best what is given."""
-    n, m, levels = window.jobs.size, len(window.free), len(window.groups)
-    free, in_use, most = window.free, window.in_use, window.jobs["most"]
-    of_jobs = np.zeros((4, n), dtype=np.int64)
-    held = np.zeros((2, int(most.sum())), dtype=np.int64)
-    best, best_used = held.copy(), np.zeros(n, dtype=np.int64)
-    for job, places in enumerate(given.of_jobs if given is not None else ()):
-        first = int(window.jobs["first"][job])
-        best_used[job] = len(places)
-        best[:, first : first + len(places)] = np.array(places, dtype=np.int64).reshape(-1, 2).T
-    wide = np.flatnonzero(most > 1)
-    size = window.jobs["tasks"][wide] * np.maximum(window.jobs["least"][wide], 1)
-    wide = wide[np.argsort(-size, kind="stable")]
-    n_groups = int(window.groups.max()) + 1 if levels else 1
-    lengths = n + MOST_REMOVED + MOST_LEFT_OUT, m, len(window.tree.leaf_first) - 1, n_groups, 3
-    queue, tasks_at, take, sums, numbers = (np.zeros(length, dtype=np.int64) for length in lengths)
-    used, old_used, stamp, touched = of_jobs
-    words = np.random.default_rng(seed).integers(1, 2**63, 4, dtype=np.uint64)
-    return _Search(
-        *(free.copy(), in_use.copy(), free.copy(), in_use.copy(), used, held, np.zeros(n), alone),
-        *(np.full(m, -1), np.full(n, -1), old_used, held.copy(), stamp, touched, queue, best_used, best, wide),
-        *(tasks_at, take, sums, numbers, np.zeros(2), words),
-    )
 
 
 def _offer(window: Window, state: _Search, run: Run) -> None:

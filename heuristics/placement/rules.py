@@ -43,19 +43,6 @@ def _place_in_turn(s: Shared, jobs: int) -> bool:
     return True
 
 
-def _state_of(problem: PlacementProblem, allocation: Allocation) -> Shared:
-    """Return the state of a simulation in which all jobs of a problem have come at once."""
-    groups, names = problem.groups, tuple(map(str, range(problem.size)))
-    tree = Tree(groups, tuple(tuple(map(str, range(row.max() + 1))) for row in groups), problem.topology.hops)
-    cluster = Cluster(tuple(map(ClusterNode, names)), NamedTree(tree, names))
-    requests = [job.request._replace(partition=0) for job in problem.jobs]
-    zeros, kinds = np.zeros(len(requests)), np.arange(len(requests))
-    state = new_shared(cluster, requests, kinds, zeros, zeros, zeros, kinds, SharedRules(allocation))
-    free, users = np.ascontiguousarray(problem.free)[None], problem.in_use.astype(np.int64)[None]
-    tables = len(state.room)
-    return state._replace(capacity=free[0].copy(), room=free.repeat(tables, 0), users=users.repeat(tables, 0))
-
-
 class _Rule(PlacementSolver):
     """Place the jobs in their order by a rule of the simulator; who finds no room is left out."""
 
@@ -67,7 +54,17 @@ class _Rule(PlacementSolver):
 
     def search(self, problem: PlacementProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         run.prove(float(Window.of(problem).alone().sum()))
-        state, is_left = _state_of(problem, self.allocation), True
+        # The state of a simulation in which all jobs have come at once.
+        groups, names = problem.groups, tuple(map(str, range(problem.size)))
+        tree = Tree(groups, tuple(tuple(map(str, range(row.max() + 1))) for row in groups), problem.topology.hops)
+        cluster = Cluster(tuple(map(ClusterNode, names)), NamedTree(tree, names))
+        requests = [job.request._replace(partition=0) for job in problem.jobs]
+        zeros, kinds = np.zeros(len(requests)), np.arange(len(requests))
+        state = new_shared(cluster, requests, kinds, zeros, zeros, zeros, kinds, SharedRules(self.allocation))
+        free, users = np.ascontiguousarray(problem.free)[None], problem.in_use.astype(np.int64)[None]
+        tables = len(state.room)
+        state = state._replace(capacity=free[0].copy(), room=free.repeat(tables, 0), users=users.repeat(tables, 0))
+        is_left = True
         while is_left and not run.clock.expired():
             is_left = _place_in_turn(state, JOBS_AT_ONCE)
         run.offer(placements_of(state.jobs["first"], state.jobs["n_nodes"], state.held))

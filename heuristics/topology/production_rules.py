@@ -202,29 +202,23 @@ class SlurmTree(JobByJob):
             ranks = _fit(leaves_idle, size) * n_leaves - np.arange(n_leaves)
             best = -np.maximum.reduceat(ranks, rows) % n_leaves
             idle[0] = leaves_idle[best]
-            row = _end_of_walk(above, idle, distance, size)
+            # A later row takes the place of one where it is nearer and fits no worse, or as near and fits better.
+            fit, enough, later = _fit(idle, size), np.argmax(idle >= size, axis=0), np.flatnonzero(idle[0])
+            row, later = int(later[0]), later[1:]
+            while True:
+                level = np.minimum(np.minimum(enough[later], enough[row]), _levels_apart(above, row)[later])
+                better = fit[level, later] - fit[level, row]
+                nearer = distance[row] - distance[later]
+                takes = np.flatnonzero(((nearer > 0) & (better >= 0)) | ((nearer == 0) & (better > 0)))
+                if not len(takes):
+                    break
+                row, later = int(later[takes[0]]), later[takes[0] + 1 :]
             leaves.append(int(best[row]))
             counts.append(min(size, int(idle[0, row])))
             size -= counts[-1]
             leaves_idle[best[row]] = 0
             distance += _levels_apart(above, row)
         return switches.take(leaves, counts)
-
-
-def _end_of_walk(above: IntArray, idle: IntArray, distance: IntArray, size: int) -> int:
-    """Return the row at which a walk ends; ``above``: the switches above each row, ``idle``: also its best leaf."""
-    fit = _fit(idle, size)
-    enough = np.argmax(idle >= size, axis=0)
-    later = np.flatnonzero(idle[0])
-    best, later = int(later[0]), later[1:]
-    while True:
-        level = np.minimum(np.minimum(enough[later], enough[best]), _levels_apart(above, best)[later])
-        better = fit[level, later] - fit[level, best]
-        nearer = distance[best] - distance[later]
-        takes = np.flatnonzero(((nearer > 0) & (better >= 0)) | ((nearer == 0) & (better > 0)))
-        if not len(takes):
-            return best
-        best, later = int(later[takes[0]]), later[takes[0] + 1 :]
 
 
 def _fit(idle: IntArray, size: int) -> IntArray:

@@ -144,7 +144,40 @@ class Layers(NamedTuple):
         jobs = _Jobs.of(sizes[order], demand.of_job[order])
         if jobs is None:
             raise ValueError("the fields of the jobs do not fit a key")
-        leaves, vertex = _leaves_of(tree, charge, largest, pod_order)
+        n_leaves = len(tree.leaf_first) - 1
+        # Of every vertex, for 0 up to all of its idle nodes; a leaf below the top is its own pod.
+        tables, pods = np.split(charge, np.cumsum(tree.idle + 1)[:-1]), np.arange(n_leaves)
+        for pod in range(n_leaves, len(tree.idle) - 1):
+            pods[tree.children[tree.first_child[pod] : tree.first_child[pod + 1]]] = pod - n_leaves
+        n_pods, income = int(pods.max()) + 1, np.array([table[-1] for table in tables])
+        pod_charge, pod_income = np.zeros((n_pods, largest + 1)), np.zeros(n_pods)
+        has_pods = n_leaves < len(tree.idle) - 1
+        if has_pods:
+            pod_income[:] = income[n_leaves:-1]
+            for pod, table in enumerate(tables[n_leaves:-1]):
+                pod_charge[pod, : len(table)] = table[: largest + 1]
+        idle = tree.idle[:n_leaves]
+        nodes: FloatArray = np.bincount(pods, idle).astype(np.float64)
+        rank = {
+            Order.DEAREST_FIRST: -(np.bincount(pods, income[:n_leaves]) + pod_income) / nodes,
+            Order.LARGEST_FIRST: -nodes,
+            Order.SMALLEST_FIRST: nodes,
+        }[pod_order]
+        vertex = np.lexsort((-idle, pods, rank[pods]))
+        leaf_charge = np.zeros((n_leaves, int(idle.max()) + 1))
+        for leaf, v in enumerate(vertex.tolist()):
+            leaf_charge[leaf, : idle[v] + 1] = tables[v]
+        leaves = _Leaves(
+            idle=idle[vertex],
+            charge=leaf_charge,
+            pod=pods[vertex],
+            ends_pod=np.append(np.diff(pods[vertex]) != 0, True).astype(np.int64),
+            pod_charge=pod_charge,
+            pod_income=pod_income,
+            before=np.concatenate(([0], np.cumsum(idle[vertex]))),
+            leaf_weight=float(tree.weight[0]),
+            pod_weight=float(tree.weight[n_leaves]) if has_pods else 0.0,
+        )
         # On a tree without pods, every leaf is a pod without rules.
         n_kinds, n_ruled = len(classes.sizes), 2 if classes.step.shape[1] == 3 else 1
         step, bonus = np.ones((n_kinds, 2), dtype=np.int64), np.zeros((n_kinds, 2))
@@ -388,44 +421,6 @@ def _expand_states(
 LAYER_KERNELS = (_fill_completions, _expand_states)  # entries that the search over the leaves calls
 
 
-def _leaves_of(tree: GroupTree, charge: FloatArray, largest: int, pod_order: Order) -> tuple[_Leaves, IntArray]:
-    n_leaves = len(tree.leaf_first) - 1
-    # Of every vertex, for 0 up to all of its idle nodes; a leaf below the top is its own pod.
-    tables, pods = np.split(charge, np.cumsum(tree.idle + 1)[:-1]), np.arange(n_leaves)
-    for pod in range(n_leaves, len(tree.idle) - 1):
-        pods[tree.children[tree.first_child[pod] : tree.first_child[pod + 1]]] = pod - n_leaves
-    n_pods, income = int(pods.max()) + 1, np.array([table[-1] for table in tables])
-    pod_charge, pod_income = np.zeros((n_pods, largest + 1)), np.zeros(n_pods)
-    has_pods = n_leaves < len(tree.idle) - 1
-    if has_pods:
-        pod_income[:] = income[n_leaves:-1]
-        for pod, table in enumerate(tables[n_leaves:-1]):
-            pod_charge[pod, : len(table)] = table[: largest + 1]
-    idle = tree.idle[:n_leaves]
-    nodes: FloatArray = np.bincount(pods, idle).astype(np.float64)
-    rank = {
-        Order.DEAREST_FIRST: -(np.bincount(pods, income[:n_leaves]) + pod_income) / nodes,
-        Order.LARGEST_FIRST: -nodes,
-        Order.SMALLEST_FIRST: nodes,
-    }[pod_order]
-    vertex = np.lexsort((-idle, pods, rank[pods]))
-    leaf_charge = np.zeros((n_leaves, int(idle.max()) + 1))
-    for leaf, v in enumerate(vertex.tolist()):
-        leaf_charge[leaf, : idle[v] + 1] = tables[v]
-    leaves = _Leaves(
-        idle=idle[vertex],
-        charge=leaf_charge,
-        pod=pods[vertex],
-        ends_pod=np.append(np.diff(pods[vertex]) != 0, True).astype(np.int64),
-        pod_charge=pod_charge,
-        pod_income=pod_income,
-        before=np.concatenate(([0], np.cumsum(idle[vertex]))),
-        leaf_weight=float(tree.weight[0]),
-        pod_weight=float(tree.weight[n_leaves]) if has_pods else 0.0,
-    )
-    return leaves, vertex
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
     """Outcome of a search over the leaves."""
@@ -478,13 +473,12 @@ class LayeredSearch:
                 return Outcome(True, -np.inf, end)
             first, last = oldest, end
             most_left = float(states.slack[first:last].max())
-        return Outcome(True, most_left, last, self._counts(layers, first))
-
-    def _counts(self, layers: Layers, state: int) -> IntArray:
-        taken, who, leaves, jobs = [], layers.order, layers.leaves, layers.jobs
+        # The choices of the leaves, from the last one back to the first.
+        taken, state = [], first
         for _ in layers.vertex:
-            taken.append(self._states.taken[state])
-            state = int(self._states.parent[state])
+            taken.append(states.taken[state])
+            state = int(states.parent[state])
+        who, leaves, jobs = layers.order, layers.leaves, layers.jobs
         counts = np.zeros((len(who), len(layers.vertex)), dtype=np.int64)
         before, placed = np.zeros((2, len(who)), dtype=np.int64)
         run = np.cumsum(np.append(0, jobs.kind[1:] != jobs.kind[:-1]))
@@ -496,4 +490,4 @@ class LayeredSearch:
             before = np.where(moved, placed, before)
             resorted = np.lexsort((-placed, -before, run))
             who, before, placed = who[resorted], before[resorted], placed[resorted]
-        return counts
+        return Outcome(True, most_left, last, counts)

@@ -25,7 +25,7 @@ from allocopt.solving.budget import MOST_ITERATIONS, Budget, Clock
 from allocopt.solving.protocol import Solver, get_solver
 from allocopt.topology import TopologySolver
 from formulations.topology.column_generation import Generation, RestrictedMaster
-from formulations.topology.free.layers import LAYER_KERNELS, LayeredSearch, Layers, Order, Outcome
+from formulations.topology.free.layers import LAYER_KERNELS, LayeredSearch, Layers, Order
 from formulations.topology.free.pricing import PRICING_KERNELS, Demand, PricedPatterns, Pricing
 
 SEARCHES = ("lns", "greedy")  # who looks for allocations: the first that is installed
@@ -232,7 +232,22 @@ class Closing:
         for share in SHARES:
             # Of the last share rounding is taken off: what is no better than the incumbent is not looked for.
             slack = share * distance - (self._tolerance if share == SHARES[-1] else 0.0)
-            outcome, layers = self._race(search, orders, slack)
+            # Several orders race in growing numbers of states.
+            limit = min(FIRST_STATES, search.most_states)
+            while True:
+                outcomes = []
+                for layers in orders:
+                    # Fewer choices between two looks at the clock where the time is short.
+                    tried = int(max(LEAST_TRIED, min(1.0, self._run.clock.remaining() / LONG_S) * TRIED))
+                    outcomes.append((search.run(layers, slack, self._may_go_on, limit, tried), layers))
+                done = [(outcome, layers) for outcome, layers in outcomes if outcome.complete]
+                if done or limit == search.most_states or self._run.clock.expired() or self._steps <= 0:
+                    break
+                limit = min(GROWTH * limit, search.most_states)
+            if done:
+                outcome, layers = min(done, key=lambda pair: pair[0].n_states)
+            else:
+                outcome, layers = min(outcomes, key=lambda pair: pair[0].most_left)
             self._prove(best.bound - slack + max(0.0, outcome.most_left))
             if outcome.counts is not None:
                 counts = outcome.counts[: len(self._problem.jobs)]
@@ -247,22 +262,6 @@ class Closing:
             # The order that came through is the one to go on with.
             orders = [layers]
         return self._settle()
-
-    def _race(self, search: LayeredSearch, orders: list[Layers], slack: float) -> tuple[Outcome, Layers]:
-        """Search in several orders in growing numbers of states; return the best outcome that is done, else of all."""
-        limit = min(FIRST_STATES, search.most_states)
-        while True:
-            outcomes = []
-            for layers in orders:
-                # Fewer choices between two looks at the clock where the time is short.
-                tried = int(max(LEAST_TRIED, min(1.0, self._run.clock.remaining() / LONG_S) * TRIED))
-                outcomes.append((search.run(layers, slack, self._may_go_on, limit, tried), layers))
-            done = [(outcome, layers) for outcome, layers in outcomes if outcome.complete]
-            if done:
-                return min(done, key=lambda pair: pair[0].n_states)
-            if limit == search.most_states or self._run.clock.expired() or self._steps <= 0:
-                return min(outcomes, key=lambda pair: pair[0].most_left)
-            limit = min(GROWTH * limit, search.most_states)
 
     def _may_go_on(self) -> bool:
         """Spend a step, and say whether steps and time are left."""

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from allocopt.arrays import IntArray
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks
@@ -84,7 +83,22 @@ class Lagrangian(TopologySolver):
         try:
             search = _Search(problem, blocks, run, seed)
             search.find_prices(steps)
-            kept = _few_blocks(search, run, budget)
+            # Packings are improved until few blocks are left that a better one could use.
+            rounds, kept, done = min(ROUNDS, budget.iterations or ROUNDS), None, 0
+            # A limit on the time alone is used up before they are too many.
+            is_endless = budget.seconds is not None and budget.iterations is None
+            while not run.is_proved() and not run.clock.expired():
+                if done >= rounds and (kept is not None or not is_endless):
+                    break
+                search.improve()
+                done += 1
+                if run.objective is not None:
+                    kept = search.relaxation.survivors(search.bundle.prices, run.objective, LARGEST_NONZEROS)
+                if kept is not None and len(kept) <= FEW_BLOCKS:
+                    break
+            else:
+                # Nothing is left to prove, or no time to do it in.
+                kept = None
         except TimeoutError:
             return StopReason.TIME_LIMIT
         if kept is not None:
@@ -92,23 +106,6 @@ class Lagrangian(TopologySolver):
         if run.clock.expired():
             return StopReason.TIME_LIMIT
         return StopReason.COMPLETED if budget.iterations is None else StopReason.ITERATIONS
-
-
-def _few_blocks(search: "_Search", run: Run, budget: Budget) -> IntArray | None:
-    """Improve packings until few blocks are left that a better one could use; return those, None if too many."""
-    rounds, kept, done = min(ROUNDS, budget.iterations or ROUNDS), None, 0
-    # A limit on the time alone is used up before they are too many.
-    is_endless = budget.seconds is not None and budget.iterations is None
-    while not run.is_proved() and not run.clock.expired():
-        if done >= rounds and (kept is not None or not is_endless):
-            return kept
-        search.improve()
-        done += 1
-        if run.objective is not None:
-            kept = search.relaxation.survivors(search.bundle.prices, run.objective, LARGEST_NONZEROS)
-        if kept is not None and len(kept) <= FEW_BLOCKS:
-            return kept
-    return None
 
 
 def _number_of_blocks(problem: TopologyProblem) -> int:

@@ -173,7 +173,17 @@ class _Bounding:
         most = most if self._insertion_work() <= LARGEST_INSERTION else 0
         orders.proceed(min(RANDOM_ORDERS, most), self._run, self._remaining)
         self._set_deadline(BOUND_SHARE)
-        self._charge()
+        # The bound of charges per node and of cuts, where `exact` takes the window.
+        is_taken = self._insertion_work() <= MOST_CHARGED and ExactFree().refusal(self._problem) is None
+        if is_taken and self._may_go_on() and self._remaining() >= Closing.seconds_to_set_up(self._problem):
+            seconds = None if self._budget.seconds is None else max(LEAST_S, self._remaining())
+            # A record of its own, for its clock ends with this part's share of the time.
+            part = Run(ExactFree(), self._problem, Budget(seconds), 0, self._run.solution)
+            closing = Closing(self._problem, part, self._budget.iterations)
+            closing.bound()
+            closing.strengthen(LEAST_PROGRESS)
+            if part.bound is not None:
+                self._run.prove(part.bound)
         # Groups stay apart, level by level, as long as there are few prices to find.
         for level in range(len(self._encoding.groups) - 1, -1, -1):
             if self._run.is_proved() or not self._may_go_on():
@@ -185,21 +195,6 @@ class _Bounding:
             pricing = finer
         self._set_deadline(ORDERS_SHARE)
         orders.proceed(most, self._run, self._remaining)
-
-    def _charge(self) -> None:
-        """Record the bound of charges per node and of cuts, where `exact` takes the window."""
-        if self._insertion_work() > MOST_CHARGED or ExactFree().refusal(self._problem) is not None:
-            return
-        if not self._may_go_on() or self._remaining() < Closing.seconds_to_set_up(self._problem):
-            return
-        seconds = None if self._budget.seconds is None else max(LEAST_S, self._remaining())
-        # A record of its own, for its clock ends with this part's share of the time.
-        part = Run(ExactFree(), self._problem, Budget(seconds), 0, self._run.solution)
-        closing = Closing(self._problem, part, self._budget.iterations)
-        closing.bound()
-        closing.strengthen(LEAST_PROGRESS)
-        if part.bound is not None:
-            self._run.prove(part.bound)
 
     def _climb(self, pricing: Pricing, prices: FloatArray) -> Priced:
         owners = self._run.solution.owners(self._problem)

@@ -77,7 +77,33 @@ def _jobs_panel(line: Timeline, colours: Colours) -> Panel:
 def _shares_panel(line: Timeline, colours: Colours) -> Panel:
     edges = Timeline.shared_bins([line], _BINS)
     seconds, unit = time_unit(line.makespan_s)
-    shares, names = _shares(line, edges)
+    # A row is a band of nodes, named by its first one; where nodes are not known, the jobs of a class of size.
+    if line.nodes is None:
+        # 1, 2 to 4, 5 to 16, ...
+        limits = 4 ** np.arange(16, dtype=np.int64)
+        classes = np.searchsorted(limits, line.processors)
+        numbers = np.unique(classes)[::-1].tolist()
+        parts = [(np.flatnonzero(classes == number), line.processors, line.size) for number in numbers]
+        names = ["1" if each == 0 else f"{limits[each - 1] + 1:,}{EN_DASH}{limits[each]:,}" for each in numbers]
+    else:
+        bands = min(_BANDS, line.rows)
+        # Bands are of places, not of node numbers, so that the nodes of a switch share a band.
+        band_of = line.places() * bands // line.rows
+        jobs = np.repeat(np.arange(len(line.nodes)), [len(nodes) for nodes in line.nodes])
+        bands_held = band_of[np.concatenate(line.nodes)]
+        sizes = np.bincount(band_of, minlength=bands).tolist()
+        # Of nodes that jobs share each holds a part.
+        per_node = line.processors / np.array([max(len(nodes), 1) for nodes in line.nodes])
+        whole = line.size / line.rows
+        parts = [(jobs[bands_held == band], per_node, size * whole) for band, size in enumerate(sizes)]
+        every = _names_by_place(line)
+        names = [every[first] for first in np.cumsum([0, *sizes[:-1]]).tolist()]
+    shares = np.array(
+        [
+            Timeline((), line.submit[own], line.start[own], line.end[own], held[own], 1).held(edges) / size
+            for own, held, size in parts
+        ]
+    )
     scale = max(float(shares.max()), 1e-9) if line.nodes is None else 1.0
     times = (edges - edges[0]) / seconds
     # What is next to nothing is drawn as idle.
@@ -115,38 +141,6 @@ def _name_ticks(names: Sequence[str], most: int) -> list[tuple[float, str]]:
 def _names_by_place(line: Timeline) -> list[str]:
     nodes = np.argsort(line.places()).tolist()
     return [line.node_names[node] if line.node_names else f"{node:,}" for node in nodes]
-
-
-def _shares(line: Timeline, edges: FloatArray) -> tuple[FloatArray, list[str]]:
-    """Return shares that are held between edges of time, and names of their rows.
-
-    A row is a band of nodes, named by its first one; where nodes are not known, the jobs of a class of size.
-    """
-    if line.nodes is None:
-        # 1, 2 to 4, 5 to 16, ...
-        limits = 4 ** np.arange(16, dtype=np.int64)
-        classes = np.searchsorted(limits, line.processors)
-        numbers = np.unique(classes)[::-1].tolist()
-        parts = [(np.flatnonzero(classes == number), line.processors, line.size) for number in numbers]
-        names = ["1" if each == 0 else f"{limits[each - 1] + 1:,}{EN_DASH}{limits[each]:,}" for each in numbers]
-    else:
-        bands = min(_BANDS, line.rows)
-        # Bands are of places, not of node numbers, so that the nodes of a switch share a band.
-        band_of = line.places() * bands // line.rows
-        jobs = np.repeat(np.arange(len(line.nodes)), [len(nodes) for nodes in line.nodes])
-        bands_held = band_of[np.concatenate(line.nodes)]
-        sizes = np.bincount(band_of, minlength=bands).tolist()
-        # Of nodes that jobs share each holds a part.
-        per_node = line.processors / np.array([max(len(nodes), 1) for nodes in line.nodes])
-        whole = line.size / line.rows
-        parts = [(jobs[bands_held == band], per_node, size * whole) for band, size in enumerate(sizes)]
-        every = _names_by_place(line)
-        names = [every[first] for first in np.cumsum([0, *sizes[:-1]]).tolist()]
-    rows = [
-        Timeline((), line.submit[own], line.start[own], line.end[own], held[own], 1).held(edges) / size
-        for own, held, size in parts
-    ]
-    return np.array(rows), names
 
 
 def node_gantt_figure(

@@ -96,7 +96,25 @@ class TreePicture:
             panel.boxes(frames, [role] * len(frames), edge="line")
         names = [(x, y, shortened(text, int(room / 6.2))) for x, y, text, room in placed.names if room > 20]
         panel.texts(names, "muted", align="left", baseline="alphabetic")
-        whole, labels = (placed.cells, []) if cells.level else self._joined(cells, placed)
+        whole, labels = placed.cells, []
+        if cells.level == 0:
+            # Boxes of nodes stand without gaps between those of one job that are side by side.
+            whole, owners = whole.copy(), self.owner[cells.order]
+            gap = np.diff(whole[:, 0]) > whole[:-1, 2] * 1.5
+            breaks = np.flatnonzero((np.diff(owners) != 0) | (np.diff(whole[:, 1]) != 0) | gap) + 1
+            for first, end in pairwise([0, *breaks.tolist(), len(owners)]):
+                if owners[first] < 0:
+                    continue
+                x, y, width, height = placed.cells[first].tolist()
+                whole[first : end - 1, 2] = np.diff(placed.cells[first:end, 0])
+                room = (end - first) * (placed.cells[first + 1][0] - x if end - first > 1 else width)
+                name = self.jobs[owners[first]]
+                if name and _LETTER * len(name) <= room and height >= _LABEL_PIXELS:
+                    # Between two cells a short name would be cut in two.
+                    middle = placed.cells[(first + end - 1) // 2][0] + width / 2
+                    is_short = _LETTER * len(name) <= width
+                    labels.append((float(middle if is_short else x + room / 2), y + height / 2, name))
+            labels = labels[:_MOST_LABELS]
         boxes, roles, titles = [], [], []
         for cell, (x, y, width, height) in enumerate(whole.tolist()):
             nodes = cells.order[cells.first[cell] : cells.first[cell + 1]]
@@ -121,26 +139,6 @@ class TreePicture:
         panel.boxes(np.array(boxes), roles, titles)
         panel.texts(labels if len(labels) <= _MOST_LABELS else (), "on", _LABEL_PIXELS, align="center")
         return panel
-
-    def _joined(self, cells: "_Cells", placed: "_Layout") -> tuple[FloatArray, list[tuple[float, float, str]]]:
-        """Return the boxes of nodes, without gaps between those of one job that stand side by side, and their names."""
-        boxes, labels = placed.cells.copy(), []
-        owners = self.owner[cells.order]
-        gap = np.diff(boxes[:, 0]) > boxes[:-1, 2] * 1.5
-        breaks = np.flatnonzero((np.diff(owners) != 0) | (np.diff(boxes[:, 1]) != 0) | gap) + 1
-        for first, end in pairwise([0, *breaks.tolist(), len(owners)]):
-            if owners[first] < 0:
-                continue
-            x, y, width, height = placed.cells[first].tolist()
-            boxes[first : end - 1, 2] = np.diff(placed.cells[first:end, 0])
-            room = (end - first) * (placed.cells[first + 1][0] - x if end - first > 1 else width)
-            name = self.jobs[owners[first]]
-            if name and _LETTER * len(name) <= room and height >= _LABEL_PIXELS:
-                # Between two cells a short name would be cut in two.
-                middle = placed.cells[(first + end - 1) // 2][0] + width / 2
-                is_short = _LETTER * len(name) <= width
-                labels.append((float(middle if is_short else x + room / 2), y + height / 2, name))
-        return boxes, labels[:_MOST_LABELS]
 
 
 class _Layout(NamedTuple):
@@ -206,49 +204,50 @@ class _Cells:
 
     def placed(self, width: float) -> _Layout:
         """Place cells in a width in pixels: the largest that leave each outer frame in one row, if any do."""
-        tried = [self._layout(width, side) for side in _SIDES]
+        tried: list[_Layout] = []
+        for side in _SIDES:
+            room, gap = width - 2 * _MARGIN, _GAP if side >= 5 else 4.0
+            cell_width, ratio = (side, 2.5) if self.level == 0 else (side * _WIDE_CELL, 1.5)
+            first = np.flatnonzero(np.diff(self.inner, prepend=-1))
+            counts = np.diff(np.append(first, len(self.inner)))
+            # A single frame around everything needs no name.
+            inner_name = _NAME - 1 if 1 < len(first) <= _MOST_INNER_NAMES and side >= 5 else 0.0
+            outer_name = _NAME if self.has_outer else 0.0
+            rows = max(1, round(math.sqrt(int(np.median(counts)) / ratio)))
+            columns = np.maximum(1, np.minimum(-(-counts // rows), int((room - 2 * gap - 2 * _PAD) // cell_width)))
+            heights = -(-counts // columns) * side + 2 * _PAD + inner_name
+            sizes = np.stack((columns * cell_width + 2 * _PAD, heights), axis=1)
+            frames = np.split(np.arange(len(first)), np.flatnonzero(np.diff(self.outer[first])) + 1)
+            flows = [_flow(sizes[own].tolist(), room - 2 * gap, gap) for own in frames]
+            outer_sizes = [(across + 2 * gap, down + 2 * gap + outer_name) for _, across, down in flows]
+            corners, _, height = _flow(outer_sizes, room, gap + 1)
+            outer = np.concatenate((np.array(corners) + _MARGIN, outer_sizes), axis=1)
+            begins = outer[:, :2] + gap + (0.0, outer_name)
+            inner = np.concatenate([begin + np.array(flow[0]) for begin, flow in zip(begins, flows, strict=True)])
+            boxes = np.concatenate((inner, sizes), axis=1)
+            frame = np.repeat(np.arange(len(first)), counts)
+            place = np.arange(len(frame)) - first[frame]
+            # Cells touch neither each other nor their frame.
+            air = 0.12 * side
+            x = inner[frame, 0] + _PAD + place % columns[frame] * cell_width + air / 2
+            y = inner[frame, 1] + inner_name + _PAD + place // columns[frame] * side + air / 2
+            cells = np.stack((x, y, np.full(len(x), cell_width - air), np.full(len(x), side - air)), axis=1)
+            names = []
+            if outer_name:
+                tops = zip(outer.tolist(), self.outer_names, strict=True)
+                names += [(x + gap, y + _NAME - 1.0, name, across - gap) for (x, y, across, _), name in tops]
+            if inner_name:
+                tops = zip(boxes.tolist(), self.inner_names, strict=True)
+                names += [(x + _PAD + 1, y + _NAME - 3.5, name, across - _PAD) for (x, y, across, _), name in tops]
+            is_unbroken = all(
+                down <= sizes[own, 1].max() + 1e-9 for own, (_, _, down) in zip(frames, flows, strict=True)
+            )
+            tried.append(_Layout(height + 2 * _MARGIN, side, is_unbroken, cells, boxes, outer, names))
         fitting = [each for each in tried if each.height <= _MOST_HEIGHT]
         # Broken rows are better than cells that cannot be pointed at.
         least = 5.0 if self.has_outer else 12.0
         whole = [each for each in fitting if each.is_unbroken and each.side >= least]
         return (whole or fitting or tried[-1:])[0]
-
-    def _layout(self, width: float, side: float) -> _Layout:
-        room, gap = width - 2 * _MARGIN, _GAP if side >= 5 else 4.0
-        cell_width, ratio = (side, 2.5) if self.level == 0 else (side * _WIDE_CELL, 1.5)
-        first = np.flatnonzero(np.diff(self.inner, prepend=-1))
-        counts = np.diff(np.append(first, len(self.inner)))
-        # A single frame around everything needs no name.
-        inner_name = _NAME - 1 if 1 < len(first) <= _MOST_INNER_NAMES and side >= 5 else 0.0
-        outer_name = _NAME if self.has_outer else 0.0
-        rows = max(1, round(math.sqrt(int(np.median(counts)) / ratio)))
-        columns = np.maximum(1, np.minimum(-(-counts // rows), int((room - 2 * gap - 2 * _PAD) // cell_width)))
-        heights = -(-counts // columns) * side + 2 * _PAD + inner_name
-        sizes = np.stack((columns * cell_width + 2 * _PAD, heights), axis=1)
-        frames = np.split(np.arange(len(first)), np.flatnonzero(np.diff(self.outer[first])) + 1)
-        flows = [_flow(sizes[own].tolist(), room - 2 * gap, gap) for own in frames]
-        outer_sizes = [(across + 2 * gap, down + 2 * gap + outer_name) for _, across, down in flows]
-        corners, _, height = _flow(outer_sizes, room, gap + 1)
-        outer = np.concatenate((np.array(corners) + _MARGIN, outer_sizes), axis=1)
-        begins = outer[:, :2] + gap + (0.0, outer_name)
-        inner = np.concatenate([begin + np.array(flow[0]) for begin, flow in zip(begins, flows, strict=True)])
-        boxes = np.concatenate((inner, sizes), axis=1)
-        frame = np.repeat(np.arange(len(first)), counts)
-        place = np.arange(len(frame)) - first[frame]
-        # Cells touch neither each other nor their frame.
-        air = 0.12 * side
-        x = inner[frame, 0] + _PAD + place % columns[frame] * cell_width + air / 2
-        y = inner[frame, 1] + inner_name + _PAD + place // columns[frame] * side + air / 2
-        cells = np.stack((x, y, np.full(len(x), cell_width - air), np.full(len(x), side - air)), axis=1)
-        names = []
-        if outer_name:
-            tops = zip(outer.tolist(), self.outer_names, strict=True)
-            names += [(x + gap, y + _NAME - 1.0, name, across - gap) for (x, y, across, _), name in tops]
-        if inner_name:
-            tops = zip(boxes.tolist(), self.inner_names, strict=True)
-            names += [(x + _PAD + 1, y + _NAME - 3.5, name, across - _PAD) for (x, y, across, _), name in tops]
-        is_unbroken = all(down <= sizes[own, 1].max() + 1e-9 for own, (_, _, down) in zip(frames, flows, strict=True))
-        return _Layout(height + 2 * _MARGIN, side, is_unbroken, cells, boxes, outer, names)
 
 
 def _flow(sizes: list[tuple[float, float]], room: float, gap: float) -> tuple[list[tuple[float, float]], float, float]:

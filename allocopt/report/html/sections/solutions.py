@@ -47,7 +47,25 @@ def solution_section(path: Path, problem: Problem, cluster: NamedTree | None = N
         return Section(title, path.name, tuple(facts), (f"There is no {kind.answer}.",))
     picture, doubts = _picture(nodes, cluster, "Allocation on the tree")
     left = ("nodes left idle", f"{len(nodes.idle) - sum(nodes.sizes):,} of {len(nodes.idle):,}")
-    return Section(title, path.name, (*facts, left), doubts, (picture.figure(), _job_table(nodes, picture)))
+    levels = len(nodes.topology.hops) - 1
+    # Only a fat tree has pods; what a site calls its switches is not known.
+    of_site = ["leaf switches", *(f"switches of level {level}" for level in range(2, levels + 1))][:levels]
+    titles = ["leaves", "pods"] if isinstance(nodes.topology, FatTree) else of_site
+    rows: list[tuple[Cell, ...]] = []
+    for job, held, cost in zip(nodes.names, nodes.held, nodes.costs, strict=True):
+        groups = [len(np.unique(level)) for level in nodes.topology.groups_of(held)]
+        ordered = np.sort(held)
+        runs = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1)
+        listed = ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}{EN_DASH}{run[-1]}" for run in runs)
+        if picture.node_names:
+            listed = fold_hostlist(picture.node_names[node] for node in ordered.tolist())
+        rows.append((job, len(held), cost, *groups, listed))
+    heads = (
+        Column("job"), Column("nodes", 0), Column("hop cost", 1), *(Column(each, 0) for each in titles),
+        Column("on nodes"),
+    )  # fmt: skip
+    table_of_jobs = Table("Jobs and their nodes", heads, tuple(rows), picture.keys)
+    return Section(title, path.name, (*facts, left), doubts, (picture.figure(), table_of_jobs))
 
 
 def instance_section(path: Path, problem: Problem, nodes: NodeMap, cluster: NamedTree | None = None) -> Section:
@@ -83,25 +101,3 @@ def _picture(nodes: NodeMap, cluster: NamedTree | None, title: str) -> tuple[Tre
         doubts = (f"Nodes have numbers: this is not about {given}.",)
     jobs = [] if nodes.held is None else list(nodes.names)
     return TreePicture(nodes.topology, owner, jobs, title=title, node_names=names), doubts
-
-
-def _job_table(nodes: NodeMap, picture: TreePicture) -> Table:
-    levels = len(nodes.topology.hops) - 1
-    # Only a fat tree has pods; what a site calls its switches is not known.
-    titles = ["leaf switches", *(f"switches of level {level}" for level in range(2, levels + 1))][:levels]
-    if isinstance(nodes.topology, FatTree):
-        titles = ["leaves", "pods"]
-    rows: list[tuple[Cell, ...]] = []
-    for job, held, cost in zip(nodes.names, nodes.held or (), nodes.costs, strict=True):
-        groups = [len(np.unique(level)) for level in nodes.topology.groups_of(held)]
-        ordered = np.sort(held)
-        runs = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1)
-        listed = ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}{EN_DASH}{run[-1]}" for run in runs)
-        if picture.node_names:
-            listed = fold_hostlist(picture.node_names[node] for node in ordered.tolist())
-        rows.append((job, len(held), cost, *groups, listed))
-    columns = (
-        Column("job"), Column("nodes", 0), Column("hop cost", 1), *(Column(title, 0) for title in titles),
-        Column("on nodes"),
-    )  # fmt: skip
-    return Table("Jobs and their nodes", columns, tuple(rows), picture.keys)

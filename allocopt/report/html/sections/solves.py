@@ -58,7 +58,21 @@ def solves_section(source: str, rows: Sequence[SolveRecord]) -> Section:
         # An axis around nothing but zeros would show noise.
         verdict.append(f"All {len(gaps):,} gaps to {yardstick} are 0.")
     if len(rows) > len(groups) or len(groups) > 1:
-        parts.append(_summary(groups, yardstick, unit, factor, has_keys=bool(gaps.any())))
+        summary: list[tuple[Cell, ...]] = []
+        for name, solves in groups.items():
+            own = [gap for row in solves if (gap := _gap_percent(row, yardstick)) is not None]
+            times = [factor * row.runtime_s for row in solves]
+            objectives = [row.objective for row in solves if row.objective is not None]
+            mean, worst = (fmean(own), max(own)) if own else (None, None)
+            share = 100 * fmean(row.status == "OPTIMAL" for row in solves)
+            objective = fmean(objectives) if objectives else None
+            summary.append((name, len(solves), objective, mean, worst, share, median(times), max(times)))
+        columns = (
+            Column("solver"), Column("solves", 0), Column("mean objective", 1), Column("mean gap %", 3),
+            Column("worst gap %", 3), Column("proved %", 0), Column(f"median {unit}", 2), Column(f"max {unit}", 2),
+        )  # fmt: skip
+        keys = tuple(range(len(summary))) if gaps.any() else ()
+        parts.append(Table("Solvers", columns, tuple(summary), keys, f"Gaps are to {_described(yardstick)}."))
     shown = tuple(
         (
             row.instance, _contender(row.solver, row.strategy), row.status.lower(), row.objective, row.bound,
@@ -190,26 +204,6 @@ def _gap_figure(groups: Mapping[str, Sequence[SolveRecord]], yardstick: str) -> 
         + (f" Not drawn, as their gaps are not known: {', '.join(absent)}." if absent else ""),
         tuple(name if name in means else f"{name}: no gap known" for name in groups),
     )
-
-
-def _summary(
-    groups: Mapping[str, Sequence[SolveRecord]], yardstick: str, unit: str, factor: float, has_keys: bool
-) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for name, solves in groups.items():
-        gaps = [gap for row in solves if (gap := _gap_percent(row, yardstick)) is not None]
-        times = [factor * row.runtime_s for row in solves]
-        objectives = [row.objective for row in solves if row.objective is not None]
-        mean, worst = (fmean(gaps), max(gaps)) if gaps else (None, None)
-        proved = 100 * fmean(row.status == "OPTIMAL" for row in solves)
-        objective = fmean(objectives) if objectives else None
-        rows.append((name, len(solves), objective, mean, worst, proved, median(times), max(times)))
-    columns = (
-        Column("solver"), Column("solves", 0), Column("mean objective", 1), Column("mean gap %", 3),
-        Column("worst gap %", 3), Column("proved %", 0), Column(f"median {unit}", 2), Column(f"max {unit}", 2),
-    )  # fmt: skip
-    note = f"Gaps are to {_described(yardstick)}."
-    return Table("Solvers", columns, tuple(rows), tuple(range(len(rows))) if has_keys else (), note)
 
 
 def _verdict(groups: Mapping[str, Sequence[SolveRecord]], unit: str, factor: float) -> list[str]:

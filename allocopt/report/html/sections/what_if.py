@@ -52,7 +52,23 @@ def what_if_section(source: str, combinations: Sequence[tuple[WhatIfRow, Timelin
         values = tuple(row.fragmentation[level] if row.fragmentation else None for row in rows)
         measures.append(Measure(f"Fragmentation over {where}", values, "{:.3f}".format))
     bars = bars_figure("Combinations side by side", [row.name for row in rows], measures)
-    parts: list[Figure | Table] = [_table(rows), bars]
+    columns = (
+        Column("allocator"), Column("scheduler"), Column("mean wait s", 0), Column("± %", 1), Column("slowdown", 2),
+        Column("± %", 1), Column("hop cost", 0), Column("± %", 1), Column("fragmentation", 3),
+        Column("utilization %", 1), Column("makespan s", 0),
+    )  # fmt: skip
+    cells = []
+    for row in rows:
+        wait, slowdown, cost = row.changes_percent
+        cells.append((
+            row.allocator, row.scheduler, row.mean_wait_s, wait, row.mean_bounded_slowdown, slowdown,
+            row.mean_hop_cost, cost, row.leaf_fragmentation, 100 * row.utilization, row.makespan_s,
+        ))  # fmt: skip
+    note = (
+        "± % beside the first line. Slowdown is the mean bounded slowdown, hop cost (1,000 a hop) the mean over jobs "
+        "of several nodes, fragmentation that of the idle nodes over leaves."
+    )
+    parts: list[Figure | Table] = [Table("Combinations", columns, tuple(cells), note=note), bars]
     if known := [(row, line) for row, line in combinations if line is not None]:
         named: dict[str, Timeline] = {}
         for members, line in Timeline.distinct(known):
@@ -76,26 +92,6 @@ def what_if_section(source: str, combinations: Sequence[tuple[WhatIfRow, Timelin
     lines = (re.sub(r"(?<=[(\[ ])-(?=\d)", "\N{MINUS SIGN}", line.replace("+/-", "±")) for line in verdict(rows))
     sentences = tuple(f"{line[:1].upper()}{line[1:]}." for line in lines)
     return Section("What if", source, facts, sentences, tuple(parts), tuple(what_is_assumed(rows)))
-
-
-def _table(combinations: Sequence[WhatIfRow]) -> Table:
-    columns = (
-        Column("allocator"), Column("scheduler"), Column("mean wait s", 0), Column("± %", 1), Column("slowdown", 2),
-        Column("± %", 1), Column("hop cost", 0), Column("± %", 1), Column("fragmentation", 3),
-        Column("utilization %", 1), Column("makespan s", 0),
-    )  # fmt: skip
-    rows = []
-    for row in combinations:
-        wait, slowdown, cost = row.changes_percent
-        rows.append((
-            row.allocator, row.scheduler, row.mean_wait_s, wait, row.mean_bounded_slowdown, slowdown,
-            row.mean_hop_cost, cost, row.leaf_fragmentation, 100 * row.utilization, row.makespan_s,
-        ))  # fmt: skip
-    note = (
-        "± % beside the first line. Slowdown is the mean bounded slowdown, hop cost (1,000 a hop) the mean over jobs "
-        "of several nodes, fragmentation that of the idle nodes over leaves."
-    )
-    return Table("Combinations", columns, tuple(rows), note=note)
 
 
 def _pictures(known: Sequence[tuple[WhatIfRow, Timeline]]) -> Iterator[Figure]:
