@@ -105,12 +105,22 @@ class Simulation:
 
     def advance(self) -> bool:
         """Go to the next scheduling point; return False when nothing is left to happen."""
-        until = np.inf if self._staged is None else self._next_change(self._staged)
+        clock, now, until = self.state.clock, self.view.now, np.inf
+        if self._staged is not None and clock["n_running"][0]:
+            name = name_of(self._staged)
+            with Blame(name, now):
+                until = float(self._staged.next_change())
+            if not until > now:
+                raise SchedulerError(f"{name} changes speeds at {until:g} s, which is not after {now:g} s")
+            happened = clock["n_started"][0] or clock["n_ended"][0]
+            self._still_changes = 0 if happened else self._still_changes + 1
+            if self._still_changes > _LONG_PATIENCE:
+                raise SchedulerError(self._never_ends())
         if advance(self.state, until) != HAPPENED:
             if until == np.inf:
                 return False
             # Nothing happens before speeds change; then, too, the scheduler is called.
-            self.state.clock["now"][0] = until
+            clock["now"][0] = until
             return True
         # Guests run on a pool only.
         if self.placement is not None:
@@ -119,21 +129,6 @@ class Simulation:
         elif self.guests.of:
             self.guests.leave(self._listed(ENDED, "n_ended").tolist())
         return True
-
-    def _next_change(self, model: _StagedModel) -> float:
-        clock, now = self.state.clock, self.view.now
-        if not clock["n_running"][0]:
-            return np.inf
-        name = name_of(model)
-        with Blame(name, now):
-            until = float(model.next_change())
-        if not until > now:
-            raise SchedulerError(f"{name} changes speeds at {until:g} s, which is not after {now:g} s")
-        happened = clock["n_started"][0] or clock["n_ended"][0]
-        self._still_changes = 0 if happened else self._still_changes + 1
-        if self._still_changes > _LONG_PATIENCE:
-            raise SchedulerError(self._never_ends())
-        return until
 
     def decide(self, scheduler: ListScheduler | Scheduler) -> None:
         """Start what the scheduler decides; raise `SchedulerError` if it raises, or decides what cannot be done."""
@@ -154,7 +149,21 @@ class Simulation:
                 except InvalidSolutionError as error:
                     raise SchedulerError(f"{name} at time {self.view.now:g} s: {error}") from None
         self._settle()
-        self._check_patience(name)
+        clock = self.state.clock
+        n_queued, n_running = int(clock["n_queued"][0]), int(clock["n_running"][0])
+        if clock["n_started"][0] or clock["n_ended"][0] or not n_queued:
+            self._still_passes = 0
+        elif n_queued == self._n_queued:
+            # Those who only join the queue change nothing for a scheduler that starts nobody.
+            self._still_passes += 1
+        self._n_queued = n_queued
+        if self._still_passes > _PATIENCE:
+            next_event = self.state.jobs["event"][self.state.lists[EVENTS, 0]] if clock["n_events"][0] else np.inf
+            nothing_comes = next_event == np.inf and clock["next_submission"][0] == self.state.jobs.size
+            if nothing_comes and n_running:
+                raise SchedulerError(self._never_ends())
+            if nothing_comes or self._still_passes > (_LONG_PATIENCE if n_running else _IDLE_PATIENCE):
+                raise SchedulerError(f"{name} waits for nothing: {self._stalled()}")
 
     def _take(self, name: str, decision: Decision) -> None:
         if isinstance(decision, Start):
@@ -215,9 +224,21 @@ class Simulation:
         if self.placement is None and self._execution is None:
             return
         started = self._listed(STARTED, "n_started")
-        if self.placement is not None and self._allocator is not None:
-            shares = self.placement.shares
-            self._allocate(self._allocator, self.placement, [job for job in started.tolist() if shares[job] is None])
+        placement, allocator, request = self.placement, self._allocator, self.view.request
+        jobs = [] if placement is None else [job for job in started.tolist() if placement.shares[job] is None]
+        if placement is not None and allocator is not None and jobs:
+            name = name_of(allocator)
+            with Blame(name, self.view.now):
+                names = [str(self._ids[job]) for job in jobs]
+                placed = allocator.place(names, request[jobs], placement.free.copy())
+                shares = [Share(frozen_integers(nodes), frozen_integers(units)) for nodes, units in placed]
+            if len(shares) != len(jobs):
+                raise SchedulerError(f"{name} places {len(shares)} jobs where {len(jobs)} have started")
+            try:
+                for job, share in zip(jobs, shares, strict=True):
+                    placement.hold(job, share, request[job])
+            except InvalidSolutionError as error:
+                raise SchedulerError(f"{name} at time {self.view.now:g} s: {error}") from None
         if self._execution is None:
             return
         running, ended = self._listed(RUNNING, "n_running"), self._listed(ENDED, "n_ended")
@@ -230,42 +251,8 @@ class Simulation:
                 raise SchedulerError(f"{name} gives job {self._ids[job]} speed {speed}, must be a running job's, >= 0")
             change_speed(self.state, job, speed)
 
-    def _allocate(self, allocator: Allocator, placement: Placement, jobs: list[int]) -> None:
-        if not jobs:
-            return
-        name = name_of(allocator)
-        with Blame(name, self.view.now):
-            names = [str(self._ids[job]) for job in jobs]
-            placed = allocator.place(names, self.view.request[jobs], placement.free.copy())
-            shares = [Share(frozen_integers(nodes), frozen_integers(units)) for nodes, units in placed]
-        if len(shares) != len(jobs):
-            raise SchedulerError(f"{name} places {len(shares)} jobs where {len(jobs)} have started")
-        try:
-            for job, share in zip(jobs, shares, strict=True):
-                placement.hold(job, share, self.view.request[job])
-        except InvalidSolutionError as error:
-            raise SchedulerError(f"{name} at time {self.view.now:g} s: {error}") from None
-
     def _listed(self, row: int, length: str) -> IntArray:
         return self.state.lists[row, : self.state.clock[length][0]].copy()
-
-    def _check_patience(self, name: str) -> None:
-        clock = self.state.clock
-        n_queued, n_running = int(clock["n_queued"][0]), int(clock["n_running"][0])
-        if clock["n_started"][0] or clock["n_ended"][0] or not n_queued:
-            self._still_passes = 0
-        elif n_queued == self._n_queued:
-            # Those who only join the queue change nothing for a scheduler that starts nobody.
-            self._still_passes += 1
-        self._n_queued = n_queued
-        if self._still_passes <= _PATIENCE:
-            return
-        next_event = self.state.jobs["event"][self.state.lists[EVENTS, 0]] if clock["n_events"][0] else np.inf
-        nothing_comes = next_event == np.inf and clock["next_submission"][0] == self.state.jobs.size
-        if nothing_comes and n_running:
-            raise SchedulerError(self._never_ends())
-        if nothing_comes or self._still_passes > (_LONG_PATIENCE if n_running else _IDLE_PATIENCE):
-            raise SchedulerError(f"{name} waits for nothing: {self._stalled()}")
 
     def schedule(self, scheduler: ListScheduler | Scheduler) -> Schedule:
         """Return what came out; raise `SchedulerError` if a job never ends, or the scheduler leaves some waiting."""

@@ -35,44 +35,39 @@ class Explanation:
 
     def __call__(self, simulation: Simulation) -> None:
         """Note why the job still waits after a pass, if it does."""
-        view = simulation.view
-        if self.job not in view.queue:
+        view, job, scheduler = simulation.view, self.job, self._scheduler
+        queue = view.queue.tolist()
+        if job not in queue:
             return
-        text = self._reason(simulation)
+        head, where = queue[0], f"number {queue.index(job) + 1} in the queue"
+        if not isinstance(scheduler, ListScheduler):
+            fits = "would fit, and" if view.fits(job) else _wants(view, job) + ", and"
+            text = f"{fits} was not started by {name_of(scheduler)}"
+        elif scheduler.backfill is Backfill.CONSERVATIVE:
+            needs = _in_words(view, view.request[job])
+            reserved, estimate = seconds(view.reserved[job]), seconds(view.estimate[job])
+            text = f"has a reservation for {reserved}, the first time that leaves {needs} for {estimate}"
+        elif head == job:
+            (shadow, _), running = view.shadow(job), view.running
+            ends = running[np.maximum(view.expected_end[running], view.now) <= shadow]
+            shown = ", ".join(str(view.ids[other]) for other in ends[:5]) + (", ..." if len(ends) > 5 else "")
+            when = f"fits at {seconds(shadow)} by the estimates, after {shown}"
+            text = f"first in the queue, {_wants(view, job)}; {when}"
+        elif scheduler.backfill is Backfill.NONE:
+            text = f"{where}, nobody overtakes its head, job {view.ids[head]}, which {_wants(view, head)}"
+        elif not view.fits(job):
+            text = f"{where}, {_wants(view, job)}"
+        else:
+            shadow, spare = view.shadow(head)
+            text = (
+                f"{where}, would fit, but run until {seconds(view.now + view.estimate[job])}, beyond {seconds(shadow)},"
+                f" when the head, job {view.ids[head]}, is to start with {_in_words(view, spare)} to spare"
+            )
         if self.reasons and self.reasons[-1].text == text:
             self.reasons[-1].last = view.now
             self.reasons[-1].passes += 1
         else:
             self.reasons.append(_Reason(view.now, view.now, 1, text))
-
-    def _reason(self, simulation: Simulation) -> str:
-        view, job = simulation.view, self.job
-        if not isinstance(self._scheduler, ListScheduler):
-            fits = "would fit, and" if view.fits(job) else _wants(view, job) + ", and"
-            return f"{fits} was not started by {name_of(self._scheduler)}"
-        backfill = self._scheduler.backfill
-        if backfill is Backfill.CONSERVATIVE:
-            needs = _in_words(view, view.request[job])
-            reserved, estimate = seconds(view.reserved[job]), seconds(view.estimate[job])
-            return f"has a reservation for {reserved}, the first time that leaves {needs} for {estimate}"
-        queue = view.queue.tolist()
-        head = queue[0]
-        if head == job:
-            (shadow, _), running = view.shadow(job), view.running
-            ends = running[np.maximum(view.expected_end[running], view.now) <= shadow]
-            shown = ", ".join(str(view.ids[other]) for other in ends[:5]) + (", ..." if len(ends) > 5 else "")
-            when = f"fits at {seconds(shadow)} by the estimates, after {shown}"
-            return f"first in the queue, {_wants(view, job)}; {when}"
-        where = f"number {queue.index(job) + 1} in the queue"
-        if backfill is Backfill.NONE:
-            return f"{where}, nobody overtakes its head, job {view.ids[head]}, which {_wants(view, head)}"
-        if not view.fits(job):
-            return f"{where}, {_wants(view, job)}"
-        shadow, spare = view.shadow(head)
-        return (
-            f"{where}, would fit, but run until {seconds(view.now + view.estimate[job])}, beyond {seconds(shadow)}, "
-            f"when the head, job {view.ids[head]}, is to start with {_in_words(view, spare)} to spare"
-        )
 
 
 def _wants(view: View, job: int) -> str:

@@ -248,9 +248,19 @@ class Measurements:
         types = sorted(name for name in found if f"{name}{_SPREAD}" in found)
         if not types:
             raise bad_file(path, f"holds no GPU type with its {_SPREAD!r} counterpart")
-        packed = {name: _throughputs(path, name, found[name]) for name in types}
-        spread = {name: _throughputs(path, name + _SPREAD, found[name + _SPREAD]) for name in types}
-        return cls({name: _curves(packed[name], spread[name]) for name in types})
+        throughputs = {name: _throughputs(path, name, found[name]) for name in types}
+        others = {name: _throughputs(path, name + _SPREAD, found[name + _SPREAD]) for name in types}
+        curves: dict[str, dict[str, _Curve]] = {name: {} for name in types}
+        for gpu_type in types:
+            packed, spread = throughputs[gpu_type], others[gpu_type]
+            both = sorted(key for key in packed if packed[key] > 0 and spread.get(key, 0.0) > 0 and key[1] > 1)
+            for name in sorted({name for name, _ in both}):
+                counts = [gpus for job, gpus in both if job == name]
+                times = np.array([[1 / packed[name, gpus], 1 / spread[name, gpus]] for gpus in counts])
+                # One GPU is on one server whatever the policy.
+                slowdown = np.concatenate([np.ones((1, len(Policy))), times / times.min(axis=1, keepdims=True)])
+                curves[gpu_type][name] = _Curve(np.array([1, *counts]), slowdown)
+        return cls(curves)
 
     @property
     def gpu_types(self) -> tuple[str, ...]:
@@ -299,18 +309,6 @@ def _throughputs(path: Path, place: str, jobs: object) -> _Throughputs:
             raise bad_file(path, place, key, f"{_ALONE} is {shown(alone)}, must be a throughput")
         found[match["name"], int(match["gpus"])] = float(alone)
     return found
-
-
-def _curves(packed: _Throughputs, spread: _Throughputs) -> Mapping[str, _Curve]:
-    both = sorted(key for key in packed if packed[key] > 0 and spread.get(key, 0.0) > 0 and key[1] > 1)
-    curves = {}
-    for name in sorted({name for name, _ in both}):
-        counts = [gpus for job, gpus in both if job == name]
-        times = np.array([[1 / packed[name, gpus], 1 / spread[name, gpus]] for gpus in counts])
-        # One GPU is on one server whatever the policy.
-        slowdown = np.concatenate([np.ones((1, len(Policy))), times / times.min(axis=1, keepdims=True)])
-        curves[name] = _Curve(np.array([1, *counts]), slowdown)
-    return curves
 
 
 def _parts(name: str) -> tuple[str, int]:

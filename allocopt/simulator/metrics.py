@@ -139,33 +139,28 @@ def _of_nodes(schedule: Schedule, window: _Window) -> tuple[float | None, tuple[
     durations = np.diff(window.clip(np.concatenate(([window.start], time[last], [window.end]))))
     idle = np.concatenate(([size], size + np.cumsum(change)[last]))
     weights = np.where(idle > 0, durations, 0.0)
-    groups = schedule.topology.groups_of(np.arange(size))
-    length = window.end - window.start
+    length, total = window.end - window.start, float(weights.sum())
     busy = 1.0 - float(durations @ idle) / (length * size) if length > 0 else 0.0
-    return busy, tuple(_mean_at_level(level[node], np.bincount(level), change, last, idle, weights) for level in groups)
-
-
-def _mean_at_level(
-    group: IntArray, sizes: IntArray, change: IntArray, last: IntArray, idle: IntArray, weights: FloatArray
-) -> float | None:
-    # Of changes in groups of some sizes ``last`` holds the last one of every instant, ``weights`` its seconds.
-    total = float(weights.sum())
-    if total <= 0:
-        return None
-    order = np.argsort(group, kind="stable")
-    # Every group ends as it began, all idle, so that one running sum serves all.
-    after = np.empty(len(group), dtype=np.int64)
-    after[order] = sizes[group[order]] + np.cumsum(change[order])
-    before = after - change
-    all_idle = int((sizes * sizes).sum())
-    squares = np.concatenate(([all_idle], all_idle + np.cumsum(after * after - before * before)[last]))
-    # The largest sum of squares that as many idle nodes can give: they fill the largest groups.
-    falling = np.sort(sizes)[::-1]
-    nodes = np.concatenate(([0], np.cumsum(falling)))
-    filled = np.searchsorted(nodes, idle, "right") - 1
-    most = np.concatenate(([0], np.cumsum(falling * falling)))[filled] + (idle - nodes[filled]) ** 2
-    scattered = 1.0 - squares / np.maximum(most, 1)
-    return float((scattered * weights).sum() / total)
+    fragmentation: list[float | None] = []
+    for level in schedule.topology.groups_of(np.arange(size)):
+        if total <= 0:
+            fragmentation.append(None)
+            continue
+        group, sizes = level[node], np.bincount(level)
+        order = np.argsort(group, kind="stable")
+        # Every group ends as it began, all idle, so that one running sum serves all.
+        after = np.empty(len(group), dtype=np.int64)
+        after[order] = sizes[group[order]] + np.cumsum(change[order])
+        before = after - change
+        all_idle = int((sizes * sizes).sum())
+        squares = np.concatenate(([all_idle], all_idle + np.cumsum(after * after - before * before)[last]))
+        # The largest sum of squares that as many idle nodes can give: they fill the largest groups.
+        falling = np.sort(sizes)[::-1]
+        nodes = np.concatenate(([0], np.cumsum(falling)))
+        filled = np.searchsorted(nodes, idle, "right") - 1
+        most = np.concatenate(([0], np.cumsum(falling * falling)))[filled] + (idle - nodes[filled]) ** 2
+        fragmentation.append(float(((1.0 - squares / np.maximum(most, 1)) * weights).sum() / total))
+    return busy, tuple(fragmentation)
 
 
 @dataclass(frozen=True, slots=True)

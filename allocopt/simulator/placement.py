@@ -113,25 +113,6 @@ class Placement:
     def hold(self, job: int, share: Share, request: IntArray) -> None:
         """Let a job hold its share; `InvalidSolutionError` if that is not what it asks for, or not free."""
         nodes, units = share
-        self._check(job, nodes, units, request)
-        self.free[nodes] -= units
-        self._idle[nodes] = False
-        self.shares[job] = share
-        self._holders.add(job)
-
-    def release(self, job: int) -> None:
-        """Let a job give back what it holds."""
-        share = self.held_by(job)
-        self._holders.remove(job)
-        self.free[share.nodes] += share.units
-        self._idle[share.nodes] = (self.free[share.nodes] == self.capacity[share.nodes]).all(axis=1)
-
-    def nodes(self) -> tuple[IntArray, ...]:
-        """Nodes that each job got, empty for those that never started."""
-        none = np.empty(0, dtype=np.int64)
-        return tuple(none if share is None else share.nodes for share in self.shares)
-
-    def _check(self, job: int, nodes: IntArray, units: IntArray, request: IntArray) -> None:
         name = f"job {self._ids[job]}"
         if nodes.ndim != 1 or units.shape != (len(nodes), len(self._resources)):
             fault = f"gets nodes of shape {nodes.shape} and units of shape {units.shape}"
@@ -153,6 +134,22 @@ class Placement:
         for resource, wanted, given in zip(self._resources, request, got, strict=True):
             if wanted != given:
                 raise InvalidSolutionError(f"{name} gets {given} {resource}, it asks for {wanted}")
+        self.free[nodes] -= units
+        self._idle[nodes] = False
+        self.shares[job] = share
+        self._holders.add(job)
+
+    def release(self, job: int) -> None:
+        """Let a job give back what it holds."""
+        share = self.held_by(job)
+        self._holders.remove(job)
+        self.free[share.nodes] += share.units
+        self._idle[share.nodes] = (self.free[share.nodes] == self.capacity[share.nodes]).all(axis=1)
+
+    def nodes(self) -> tuple[IntArray, ...]:
+        """Nodes that each job got, empty for those that never started."""
+        none = np.empty(0, dtype=np.int64)
+        return tuple(none if share is None else share.nodes for share in self.shares)
 
 
 class Guest(NamedTuple):

@@ -114,8 +114,21 @@ class Record:
         for job in self.alone[np.argsort(self.schedule.start[self.alone], kind="stable")].tolist():
             minute, kinds = self.schedule.start[job] // _MINUTE_S, np.unique(self.cores[self._held(job)])
             groups.setdefault((int(minute), *kinds.tolist()), []).append(job)
-        together = map(self._together, _spread([jobs for jobs in groups.values() if len(jobs) > 1]))
-        return self._judged((jobs, self._used(jobs) == 0) for jobs in together if len(jobs) > 1)
+        together = []
+        for jobs in _spread([jobs for jobs in groups.values() if len(jobs) > 1]):
+            # Jobs whose nodes another one held meanwhile are left out, until none is.
+            before = 0
+            while len(jobs) not in (0, before):
+                idle, kept, before = self._used(jobs) == 0, [], len(jobs)
+                for job in jobs:
+                    held = self._held(job)
+                    if idle[held].all():
+                        kept.append(job)
+                        idle[held] = False
+                jobs = kept
+            if len(jobs) > 1:
+                together.append(jobs)
+        return self._judged((jobs, self._used(jobs) == 0) for jobs in together)
 
     def remarks(self) -> tuple[str, ...]:
         """Return what is odd about the record, and its regret, a sentence each."""
@@ -154,19 +167,6 @@ class Record:
         for job in np.flatnonzero(running).tolist():
             used[self._held(job)] += self._on_each[job]
         return used
-
-    def _together(self, jobs: list[int]) -> list[int]:
-        # Jobs whose nodes another one held meanwhile are left out, until none is.
-        while True:
-            idle, kept = self._used(jobs) == 0, []
-            for job in jobs:
-                held = self._held(job)
-                if idle[held].all():
-                    kept.append(job)
-                    idle[held] = False
-            if len(kept) in (0, len(jobs)):
-                return kept
-            jobs = kept
 
     def _judged(self, windows: Iterable[tuple[list[int], BoolArray]]) -> Regret:
         # Each window is some jobs, and which nodes they may have.

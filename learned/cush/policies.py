@@ -253,10 +253,45 @@ class Cush:
         """Start jobs until the agent would rather wait or nothing fits."""
         if not self._simulations or self._simulations[0].view is not view:
             self.policies.clear()
-            self._simulations[:] = [self._begun(view)]
+            n = len(view.ids)
+            unknown = np.zeros((n, self._traits))
+            if self._traits == len(WorkloadType):
+                unknown[:, WorkloadType.UNKNOWN] = 1.0
+            kinds = self.kinds or Kinds(unknown, np.zeros((n, len(Policy))))
+            if kinds.traits.shape != (n, self._traits) or kinds.penalty_s.shape != (n, len(Policy)):
+                shapes, expected = (kinds.traits.shape, kinds.penalty_s.shape), ((n, self._traits), (n, len(Policy)))
+                raise UsageError(f"kinds have shapes {shapes}, must have {expected} for these jobs and weights")
+            names, total = view.platform.resources, view.platform.total
+            gpus = names.index(GPUS) if GPUS in names[1:] else 0
+            asked = view.request[:, [0, gpus]] * [1, gpus > 0]
+            machine = Machine(1, int(total[0]), max(1, int(total[gpus])) if gpus else 1)
+            arrival, length = (view.submit // self.timestep_s).astype(np.int64), view.estimate / self.timestep_s
+            order = np.lexsort((length, arrival))
+            service = np.maximum(length[:, None] + kinds.penalty_s / self.timestep_s, 1e-9)
+            episodes = Episodes([JobSet(arrival, length, asked, service, kinds.traits)], machine, 1, self._options)
+            arrays, chosen = episodes.arrays(0), np.zeros(n, dtype=np.int64)
+            begun = _Simulation(view, episodes, arrays, gpus, order, np.argsort(order), kinds.penalty_s, chosen)
+            self._simulations[:] = [begun]
         simulation = self._simulations[0]
         while len(view.queue):
-            self._set(simulation)
+            place, running, episode = simulation.place, view.running, simulation.episode
+            penalty = simulation.penalty[running, simulation.chosen[running]]
+            # By which timestep they end, as far as that is known; later than now in any case.
+            known = np.ceil((view.expected_end[running] + penalty) / self.timestep_s - 1e-9)
+            ends = np.maximum(known, view.now // self.timestep_s + 1).astype(np.int64)
+            sooner = np.lexsort((place[running], ends))
+            # The episode's queue is the first waiting jobs, its running jobs are in the order in which they end.
+            waiting, run = np.sort(place[view.queue]), place[running[sooner]]
+            shown = waiting[: episode.slots.size]
+            episode.slots[:] = NOBODY
+            episode.slots[: len(shown)] = shown
+            episode.tally["over"][:] = 0
+            state, clock = episode.state, episode.state.clock
+            state.lists[RUNNING, : len(run)] = run
+            state.jobs["expected_end"][run] = ends[sooner]
+            state.units[FREE] = view.free[[0, simulation.gpus]] if simulation.gpus else np.array([view.free[0], 1])
+            clock["now"][:] = int(view.now // self.timestep_s)
+            clock["n_running"][:], clock["n_queued"][:] = len(run), len(waiting) - len(shown)
             observations, legal = simulation.episodes.observe()
             if not legal[0, :-1].any():
                 return
@@ -271,46 +306,3 @@ class Cush:
             simulation.chosen[job] = how
             self.policies[str(job)] = Policy(how)
             yield Start(job)
-
-    def _set(self, simulation: _Simulation) -> None:
-        view, place, running = simulation.view, simulation.place, simulation.view.running
-        penalty = simulation.penalty[running, simulation.chosen[running]]
-        # By which timestep they end, as far as that is known; later than now in any case.
-        known = np.ceil((view.expected_end[running] + penalty) / self.timestep_s - 1e-9)
-        ends = np.maximum(known, view.now // self.timestep_s + 1).astype(np.int64)
-        sooner = np.lexsort((place[running], ends))
-        free = view.free[[0, simulation.gpus]] if simulation.gpus else np.array([view.free[0], 1])
-        # The episode's queue is the first waiting jobs, its running jobs are in the order in which they end.
-        waiting, run = np.sort(place[view.queue]), place[running[sooner]]
-        episode = simulation.episode
-        shown = waiting[: episode.slots.size]
-        episode.slots[:] = NOBODY
-        episode.slots[: len(shown)] = shown
-        episode.tally["over"][:] = 0
-        state, clock = episode.state, episode.state.clock
-        state.lists[RUNNING, : len(run)] = run
-        state.jobs["expected_end"][run] = ends[sooner]
-        state.units[FREE] = free
-        clock["now"][:] = int(view.now // self.timestep_s)
-        clock["n_running"][:], clock["n_queued"][:] = len(run), len(waiting) - len(shown)
-
-    def _begun(self, view: View) -> _Simulation:
-        n = len(view.ids)
-        unknown = np.zeros((n, self._traits))
-        if self._traits == len(WorkloadType):
-            unknown[:, WorkloadType.UNKNOWN] = 1.0
-        kinds = self.kinds or Kinds(unknown, np.zeros((n, len(Policy))))
-        if kinds.traits.shape != (n, self._traits) or kinds.penalty_s.shape != (n, len(Policy)):
-            shapes, expected = (kinds.traits.shape, kinds.penalty_s.shape), ((n, self._traits), (n, len(Policy)))
-            raise UsageError(f"kinds have shapes {shapes}, must have {expected} for these jobs and weights")
-        names, total = view.platform.resources, view.platform.total
-        gpus = names.index(GPUS) if GPUS in names[1:] else 0
-        asked = view.request[:, [0, gpus]] * [1, gpus > 0]
-        machine = Machine(1, int(total[0]), max(1, int(total[gpus])) if gpus else 1)
-        arrival, length = (view.submit // self.timestep_s).astype(np.int64), view.estimate / self.timestep_s
-        order = np.lexsort((length, arrival))
-        service = np.maximum(length[:, None] + kinds.penalty_s / self.timestep_s, 1e-9)
-        jobs = JobSet(arrival, length, asked, service, kinds.traits)
-        episodes = Episodes([jobs], machine, 1, self._options)
-        arrays, chosen = episodes.arrays(0), np.zeros(n, dtype=np.int64)
-        return _Simulation(view, episodes, arrays, gpus, order, np.argsort(order), kinds.penalty_s, chosen)

@@ -127,7 +127,13 @@ class _WholeEpisodes(Stateful, Environment):
         self.n_environments = count
         # Every policy starts serial jobs that memory does not limit wherever a core is idle: one decision each.
         always = all(action.jobs is not None for action in options.policies)
-        self.horizon = max(_longest(jobs, machine, always) for jobs in jobsets)
+        # The most decisions of an episode: one at each submission, and, but for serial jobs, at each end of a task.
+        self.horizon = 0
+        for jobs in jobsets:
+            most_mb = jobs.memory_mb.max()
+            has_room = all(node.memory_mb is None or node.cores * most_mb <= node.memory_mb for node in machine.nodes())
+            is_serial = always and has_room and int(jobs.tasks.max()) == 1
+            self.horizon = max(self.horizon, len(jobs) if is_serial else len(jobs) + int(jobs.tasks.sum()))
         self._references = -references
         self._rng = np.random.default_rng((seed, 1))
         self._at = 0
@@ -161,14 +167,6 @@ class _WholeEpisodes(Stateful, Environment):
         played = Episodes(mine.jobsets, mine.machine, len(mine.jobsets), mine.execution, mine.options)
         played.play(choose)
         return float(1 + (played.tally["total_reward"] / self._references).mean())
-
-
-def _longest(jobs: TaskWorkload, machine: Machine, starts_always: bool) -> int:
-    # The most decisions of an episode: one at each submission, and, but for serial jobs, at each end of a task.
-    most_mb = jobs.memory_mb.max()
-    has_room = all(node.memory_mb is None or node.cores * most_mb <= node.memory_mb for node in machine.nodes())
-    is_serial = starts_always and has_room and int(jobs.tasks.max()) == 1
-    return len(jobs) if is_serial else len(jobs) + int(jobs.tasks.sum())
 
 
 def policy_rewards(

@@ -57,20 +57,6 @@ def _ratio(a: float, b: float) -> float:
 
 
 @inlined
-def _fill_sums(filled: IntArray, sizes: IntArray) -> None:
-    most = filled.size - 1
-    for x in range(1, most + 1):
-        filled[x] = -1
-    stride = (sizes.size + MOST_SUMMED - 1) // MOST_SUMMED
-    for j in range(0, sizes.size, stride):
-        for x in range(most, sizes[j] - 1, -1):
-            if filled[x - sizes[j]] >= 0:
-                filled[x] = x
-    for x in range(1, most + 1):
-        filled[x] = max(filled[x], filled[x - 1])
-
-
-@inlined
 def _fill_supply(supply: FloatArray, idle: IntArray) -> None:
     for x in idle:
         supply[x - 1] += x
@@ -139,8 +125,15 @@ def features_of(tree: GroupTree, sizes: IntArray) -> Features:
     ordered, before, supply = sizes[stable_order(sizes)], np.zeros(n_jobs + 1), np.zeros((2, most + 1))
     before[1:] = np.cumsum(ordered)
     up_to = np.searchsorted(ordered, np.arange(most + 1), side="right")
-    tables = _Tables(ordered, before, up_to, np.zeros(most + 1, dtype=np.int64), supply[0], supply[1])
-    _fill_sums(tables.filled, ordered)
+    filled = np.full(most + 1, -1)
+    filled[0] = 0
+    for j in range(0, n_jobs, (n_jobs + MOST_SUMMED - 1) // MOST_SUMMED):
+        for x in range(most, ordered[j] - 1, -1):
+            if filled[x - ordered[j]] >= 0:
+                filled[x] = x
+    for x in range(1, most + 1):
+        filled[x] = max(filled[x], filled[x - 1])
+    tables = _Tables(ordered, before, up_to, filled, supply[0], supply[1])
     _fill_supply(tables.leaves, leaf_idle)
     _fill_supply(tables.pods, pod_idle)
     most_of_pod, squares = np.zeros(n_pods, dtype=np.int64), np.zeros(n_pods)
@@ -169,7 +162,7 @@ def features_of(tree: GroupTree, sizes: IntArray) -> Features:
         row[22] = x / most_leaf
         row[23] = pod_idle[i] / most
         row[24] = before[up_to[rest]] / asked
-        row[25] = tables.filled[rest] / rest if rest > 0 else 1.0
+        row[25] = filled[rest] / rest if rest > 0 else 1.0
         row[26] = tree.weight[leaf] / unit if unit > 0 else 0.0
         row[27] = asked / total
         row[28] = largest / asked

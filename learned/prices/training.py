@@ -10,7 +10,7 @@ import numpy as np
 from allocopt.cluster.options import FatTreeOptions
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
-from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.generate import drawn_window
 from allocopt.simulator.window import solver_allocator, windows
 from allocopt.solving.protocol import get_solver
@@ -64,16 +64,16 @@ class LnsPricesTraining(DeclaredTraining["PriceLearner"]):
         rng = np.random.default_rng(seed)
         few = [*_paper_like(rng, self.windows), *_of_any_shape(rng, self.windows)]
         many = _large(rng, self.large_windows, MOST_IDLE)
-        cases, large = ([Case(each, self._best_known(each)) for each in problems] for problems in (few, many))
+        cases: list[Case] = []
+        large: list[Case] = []
+        for problems, known in ((few, cases), (many, large)):
+            for problem in problems:
+                if len(problem.jobs) <= MOST_EXACT:
+                    result = solve(problem, "free", get_solver("exact", {"states": STATES}), None)
+                else:
+                    result = solve(problem, "free", "lns", None, iterations=self.label_steps)
+                known.append(Case(problem, result.found()))
         return PriceLearner(cases, large, seed)
-
-    def _best_known(self, problem: TopologyProblem) -> Allocation:
-        if len(problem.jobs) <= MOST_EXACT:
-            result = solve(problem, "free", get_solver("exact", {"states": STATES}), None)
-        else:
-            result = solve(problem, "free", "lns", None, iterations=self.label_steps)
-        found: Allocation = result.found()
-        return found
 
 
 def _replayed(rng: np.random.Generator, topology: FatTree, count: int, most: int = 40) -> Iterator[TopologyProblem]:

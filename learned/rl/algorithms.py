@@ -262,19 +262,17 @@ class _ActorCriticLearner(EnvironmentLearner[Policy, A]):
     def _judge(self, states: torch.Tensor, legal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return self.model.log_probabilities(states, legal), self.model.values(states)
 
-    def _rollout(self) -> Rollout:
+    def _improve(self, share: float) -> tuple[int, float, dict[str, float]]:
         settings = self._settings
         if self._collector:
-            return self._collector(self.model, self._environment, settings, self._unfinished, self._generator)
-        steps = self._take_steps()
-        rewards, done = torch.from_numpy(steps.rewards).float(), torch.from_numpy(steps.done)
-        advantages = _generalized_advantages(rewards, done, steps.values, settings)
-        returns = (advantages + steps.values[:-1]).flatten()
-        choices = steps.states, steps.legal, steps.actions, advantages.flatten()
-        return Rollout(*choices, steps.scores, returns, steps.episode_return)
-
-    def _improve(self, share: float) -> tuple[int, float, dict[str, float]]:
-        rollout = self._rollout()
+            rollout = self._collector(self.model, self._environment, settings, self._unfinished, self._generator)
+        else:
+            steps = self._take_steps()
+            rewards, done = torch.from_numpy(steps.rewards).float(), torch.from_numpy(steps.done)
+            advantages = _generalized_advantages(rewards, done, steps.values, settings)
+            returns = (advantages + steps.values[:-1]).flatten()
+            choices = steps.states, steps.legal, steps.actions, advantages.flatten()
+            rollout = Rollout(*choices, steps.scores, returns, steps.episode_return)
         return len(rollout.actions), rollout.episode_return, self._improve_by(rollout, share)
 
     def _improve_by(self, rollout: Rollout, share: float) -> dict[str, float]:

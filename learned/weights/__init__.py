@@ -89,7 +89,14 @@ def read_weights(path: Path) -> tuple[dict[str, Float32Array], Card]:
         raise bad_file(path, "is a directory, must be a file of weights")
     try:
         with safe_open(path, framework="numpy") as file:
-            card = _card((file.metadata() or {}).get(FIELD))
+            told = (file.metadata() or {}).get(FIELD)
+            if told is None:
+                raise ValueError(f"its metadata have no field {FIELD!r}")
+            given = json.loads(told)
+            try:
+                card = TypeAdapter(Card).validate_python(given)
+            except ValidationError as error:
+                raise ValueError(f"{FIELD!r} of its metadata: {' '.join(first_fault(error, given))}") from None
             arrays = {name: file.get_tensor(name) for name in file.keys()}
     except (OSError, SafetensorError, ValueError, TypeError, RecursionError) as error:
         raise bad_file(path, f"is no file of weights written by allocopt train: {error}") from None
@@ -123,13 +130,3 @@ def two_layers(
     """Apply layers ``0`` and ``2`` of `learned.rl.networks.dense`, an activation between them, to rows of inputs."""
     hidden = activation(inputs @ weights["0.weight"].T + weights["0.bias"])
     return np.asarray(hidden @ weights["2.weight"].T + weights["2.bias"], dtype=np.float32)
-
-
-def _card(text: str | None) -> Card:
-    if text is None:
-        raise ValueError(f"its metadata have no field {FIELD!r}")
-    given = json.loads(text)
-    try:
-        return TypeAdapter(Card).validate_python(given)
-    except ValidationError as error:
-        raise ValueError(f"{FIELD!r} of its metadata: {' '.join(first_fault(error, given))}") from None

@@ -214,33 +214,6 @@ MEANINGS = {
 """Numbers that describe a slot, in their order."""
 
 
-@helper()
-def _describe(episode: Episode, observation: Float32Array, legal: BoolArray) -> None:
-    state = episode.state
-    clock = state.clock[0]
-    machine = 1.0 / state.units[CAPACITY, 0]
-    free = state.units[FREE, 0]
-    free_share, queue_share = free * machine, clock.n_queued / state.jobs.size
-    occupied = min(clock.n_queued, legal.size)
-    for slot in range(occupied):
-        job = queued(state, slot)
-        record, size = state.jobs[job], state.request[job, 0]
-        wait, estimate = clock.now - record.release, record.estimate
-        legal[slot] = True
-        observation[slot, 0] = 1.0
-        observation[slot, 1] = wait / (wait + HOUR_S)
-        observation[slot, 2] = estimate / (estimate + HOUR_S)
-        observation[slot, 3] = size * machine
-        observation[slot, 4] = 1.0 if size <= free else 0.0
-        observation[slot, 5] = free_share
-        observation[slot, 6] = queue_share
-        observation[slot, 7] = wait / (wait + estimate)
-    legal[occupied:] = False
-    observation[occupied:] = 0.0
-    if episode.tally[0].over:
-        legal[0] = True
-
-
 @kernel(void(LAYOUT.batch, int64[::1], int64[::1], float64[::1], boolean[::1], float32[:, :, ::1], boolean[:, ::1]))
 def _step_and_describe_all(
     batch: Batch,
@@ -254,7 +227,29 @@ def _step_and_describe_all(
     # Both in one call: a second one would take as long.
     _step_all(batch, actions, jobsets, rewards, over)
     for e in range(actions.size):
-        _describe(episode_of(batch, e), observations[e], legal[e])
+        episode, observation = episode_of(batch, e), observations[e]
+        state, clock = episode.state, episode.state.clock[0]
+        machine = 1.0 / state.units[CAPACITY, 0]
+        free = state.units[FREE, 0]
+        free_share, queue_share = free * machine, clock.n_queued / state.jobs.size
+        occupied = min(clock.n_queued, legal.shape[1])
+        for slot in range(occupied):
+            job = queued(state, slot)
+            record, size = state.jobs[job], state.request[job, 0]
+            wait, estimate = clock.now - record.release, record.estimate
+            observation[slot, 0] = 1.0
+            observation[slot, 1] = wait / (wait + HOUR_S)
+            observation[slot, 2] = estimate / (estimate + HOUR_S)
+            observation[slot, 3] = size * machine
+            observation[slot, 4] = 1.0 if size <= free else 0.0
+            observation[slot, 5] = free_share
+            observation[slot, 6] = queue_share
+            observation[slot, 7] = wait / (wait + estimate)
+        observation[occupied:] = 0.0
+        legal[e, :occupied] = True
+        legal[e, occupied:] = False
+        if episode.tally[0].over:
+            legal[e, 0] = True
 
 
 LUBLIN_PROCESSORS = 256

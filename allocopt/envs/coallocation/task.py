@@ -167,11 +167,36 @@ class Episodes(SideBySide[Float32Array]):
         legal = np.zeros((self.n_environments, self.n_actions), dtype=np.bool_)
         for place, simulation in enumerate(self._running):
             question = None if simulation is None else simulation.question
-            if question is not None:
-                seen[place] = _describe(question, self.applications)
-                legal[place] = True
+            if question is None:
+                legal[place, 0] = True
+                continue
+            view, guest, host = question.view, question.job, question.allocation.host
+            size = guest.job.cores / question.allocation.cores
+            values = (
+                host.stage.cpu,
+                host.stage.memory,
+                float(host.stage.kind is StageKind.SEQUENTIAL),
+                host.interval(view.now),
+                _squeezed(host.happiness(view.now), 1.0),
+                host.stage.io,
+                host.queued.job.cores / view.cores,
+                float(question.is_there),
+                question.allocation.percent / 100,
+                size,
+                guest.job.peak_memory() * size,
+                guest.job.mean("cpu") * size,
+                guest.job.mean("io"),
+                _squeezed(guest.job.walltime_s, HOUR_S),
+                _squeezed(view.now - guest.submit_s, HOUR_S),
+                view.free_cores / view.cores,
+                len(view.queue) / len(view.jobs),
+            )
+            names = (host.queued.application, guest.application)
+            ones = [float(name == application) for name in names for application in self.applications]
+            seen[place] = np.clip(np.array([*values, *ones], dtype=np.float32), 0.0, 1.0)
+            legal[place] = True
             # A guest is not sent away once it is there.
-            legal[place, 0] = question is None or not question.is_there
+            legal[place, 0] = not question.is_there
         return seen, legal
 
     def _play(self, actions: IntArray, jobsets: IntArray) -> tuple[FloatArray, BoolArray]:
@@ -179,7 +204,16 @@ class Episodes(SideBySide[Float32Array]):
         for e, (action, follows) in enumerate(zip(actions.tolist(), jobsets.tolist(), strict=True)):
             if follows == STAY:
                 if action != STAY and not self.tally["over"][e]:
-                    rewards[e] = self._answer(e, self.options.percents[action])
+                    simulation, tally, percent = self._simulation(e), self.tally[e], self.options.percents[action]
+                    question = simulation.question
+                    tally["invalid"] = int(question is not None and question.is_there and percent == 0)
+                    simulation.take(percent)
+                    # Rewards are differences of a running total, so that they add up to it.
+                    before, now = float(tally["total_reward"]), self.options.reward.so_far(simulation)
+                    tally["over"] = int(simulation.question is None)
+                    tally["decisions"] += 1
+                    tally["total_reward"] = now
+                    tally["reward"] = rewards[e] = now - before
                 over[e] = self.tally["over"][e]
                 if over[e] and action != STAY:
                     batch.tally[e, 1] = batch.tally[e, 0]
@@ -194,18 +228,6 @@ class Episodes(SideBySide[Float32Array]):
                 batch.tally[e, :1] = LAYOUT.record("tally", jobset=follows)
         return rewards, over
 
-    def _answer(self, e: int, percent: int) -> float:
-        simulation, tally = self._simulation(e), self.tally[e]
-        question = simulation.question
-        tally["invalid"] = int(question is not None and question.is_there and percent == 0)
-        simulation.take(percent)
-        # Rewards are differences of a running total, so that they add up to it.
-        before, now = float(tally["total_reward"]), self.options.reward.so_far(simulation)
-        tally["over"] = int(simulation.question is None)
-        tally["decisions"] += 1
-        tally["total_reward"], tally["reward"] = now, now - before
-        return now - before
-
     def metrics(self) -> dict[str, FloatArray]:
         # NaN for those that go on.
         ended = [None if one is None or one.question is not None else one.schedule() for one in self._running]
@@ -217,33 +239,6 @@ class Episodes(SideBySide[Float32Array]):
 
 def _size(applications: Sequence[str]) -> int:
     return len(MEANINGS) + 2 * len(applications)
-
-
-def _describe(question: Question, applications: Sequence[str]) -> Float32Array:
-    view, guest, host = question.view, question.job, question.allocation.host
-    size = guest.job.cores / question.allocation.cores
-    values = (
-        host.stage.cpu,
-        host.stage.memory,
-        float(host.stage.kind is StageKind.SEQUENTIAL),
-        host.interval(view.now),
-        _squeezed(host.happiness(view.now), 1.0),
-        host.stage.io,
-        host.queued.job.cores / view.cores,
-        float(question.is_there),
-        question.allocation.percent / 100,
-        size,
-        guest.job.peak_memory() * size,
-        guest.job.mean("cpu") * size,
-        guest.job.mean("io"),
-        _squeezed(guest.job.walltime_s, HOUR_S),
-        _squeezed(view.now - guest.submit_s, HOUR_S),
-        view.free_cores / view.cores,
-        len(view.queue) / len(view.jobs),
-    )
-    names = (host.queued.application, guest.application)
-    ones = [float(name == application) for name in names for application in applications]
-    return np.clip(np.array([*values, *ones], dtype=np.float32), 0.0, 1.0)
 
 
 def _squeezed(value: float, half: float) -> float:

@@ -357,36 +357,6 @@ def _squeezed(time: float) -> float:
 
 
 @inlined
-def _describe_cluster(episode: Episode, rows: Float32Array) -> None:
-    # What is the same in all rows, into the first one, from which it is copied.
-    state, clock, row = episode.state, episode.state.clock[0], rows[0]
-    cpus, gpus = 1.0 / state.units[CAPACITY, CPUS], 1.0 / state.units[CAPACITY, GPUS]
-    free_cpus, free_gpus = state.units[FREE, CPUS], state.units[FREE, GPUS]
-    occupied, impatience = 0, 0.0
-    for slot in range(episode.slots.size):
-        job = episode.slots[slot]
-        if job != NOBODY:
-            occupied += 1
-            impatience += 1.0 / episode.length[job]
-    row[N_JOB] = 0.0
-    row[N_JOB + 1] = free_cpus * cpus
-    row[N_JOB + 2] = free_gpus * gpus
-    row[N_JOB + 3] = occupied / episode.slots.size
-    row[N_JOB + 4] = _squeezed(float(clock.n_queued))
-    row[N_JOB + 5] = _squeezed(float(clock.n_running))
-    row[N_JOB + 6] = impatience / (1.0 + impatience)
-    row[N_JOB + 7] = _squeezed(state.jobs[state.lists[RUNNING, 0]].expected_end - clock.now) if clock.n_running else 0.0
-    at = 0
-    for i in range(N_AHEAD):
-        while at < clock.n_running and state.jobs[state.lists[RUNNING, at]].expected_end <= clock.now + AHEAD[i]:
-            free_cpus += state.request[state.lists[RUNNING, at], CPUS]
-            free_gpus += state.request[state.lists[RUNNING, at], GPUS]
-            at += 1
-        row[N_JOB + N_CLUSTER + 2 * i] = free_cpus * cpus
-        row[N_JOB + N_CLUSTER + 2 * i + 1] = free_gpus * gpus
-
-
-@inlined
 def _describe_job(episode: Episode, slot: int, rows: Float32Array) -> None:
     state, clock, row, job = episode.state, episode.state.clock[0], rows[slot], episode.slots[slot]
     wait, length = clock.now - state.jobs[job].submit, episode.length[job]
@@ -422,8 +392,32 @@ def _describe_job(episode: Episode, slot: int, rows: Float32Array) -> None:
 
 @inlined
 def _describe(episode: Episode, rows: Float32Array) -> None:
-    n_slots = episode.slots.size
-    _describe_cluster(episode, rows)
+    # What is the same in all rows, into the first one, from which it is copied.
+    state, clock, row = episode.state, episode.state.clock[0], rows[0]
+    cpus, gpus = 1.0 / state.units[CAPACITY, CPUS], 1.0 / state.units[CAPACITY, GPUS]
+    free_cpus, free_gpus = state.units[FREE, CPUS], state.units[FREE, GPUS]
+    n_slots, occupied, impatience = episode.slots.size, 0, 0.0
+    for slot in range(n_slots):
+        job = episode.slots[slot]
+        if job != NOBODY:
+            occupied += 1
+            impatience += 1.0 / episode.length[job]
+    row[N_JOB] = 0.0
+    row[N_JOB + 1] = free_cpus * cpus
+    row[N_JOB + 2] = free_gpus * gpus
+    row[N_JOB + 3] = occupied / n_slots
+    row[N_JOB + 4] = _squeezed(float(clock.n_queued))
+    row[N_JOB + 5] = _squeezed(float(clock.n_running))
+    row[N_JOB + 6] = impatience / (1.0 + impatience)
+    row[N_JOB + 7] = _squeezed(state.jobs[state.lists[RUNNING, 0]].expected_end - clock.now) if clock.n_running else 0.0
+    at = 0
+    for i in range(N_AHEAD):
+        while at < clock.n_running and state.jobs[state.lists[RUNNING, at]].expected_end <= clock.now + AHEAD[i]:
+            free_cpus += state.request[state.lists[RUNNING, at], CPUS]
+            free_gpus += state.request[state.lists[RUNNING, at], GPUS]
+            at += 1
+        row[N_JOB + N_CLUSTER + 2 * i] = free_cpus * cpus
+        row[N_JOB + N_CLUSTER + 2 * i + 1] = free_gpus * gpus
     for slot in range(n_slots + 1):
         if slot > 0:
             for i in range(N_JOB, FIRST_TRAIT):

@@ -93,36 +93,34 @@ class Episodes(Compiled):
                 cpus, gpus = jobs.request[int(np.argmax(large))]
                 have = "{} CPUs and {} GPUs".format(*machine.total)
                 raise UsageError(f"a job of set {number} asks for {cpus} CPUs and {gpus} GPUs, the machine has {have}")
-        shape = self.options.shape(machine, self.n_traits)
-        super().__init__(count, [self._episode()], self.options.n_actions, shape, jobs=list(map(len, jobsets)))
-        self.describe = dynamics.describe_all if self.options.observation == "slots" else dynamics.draw_all
-
-    def _episode(self) -> Episode:
         # Before its first event, with the jobs of all sets behind each other.
-        machine, options = self.machine, self.options
         names = ("arrival", "length", "request", "service", "traits")
-        jobs = {name: np.concatenate([getattr(jobs, name) for jobs in self.jobsets]) for name in names}
-        arrival, request, length = jobs.pop("arrival"), jobs.pop("request"), jobs["length"]
+        together = {name: np.concatenate([getattr(jobs, name) for jobs in jobsets]) for name in names}
+        arrival, request, length = together.pop("arrival"), together.pop("request"), together["length"]
         # A workload keeps jobs in the order of their submission, which would mix the sets.
-        together, unit = np.zeros(len(length)), np.ones(len(length), dtype=np.int64)
-        workload = Workload("job sets", np.arange(len(length)), together, length, unit, length)
+        at_once, unit = np.zeros(len(length)), np.ones(len(length), dtype=np.int64)
+        workload = Workload("job sets", np.arange(len(length)), at_once, length, unit, length)
         state = first_state(workload, request, machine.total, Rules(kill_at_limit=False), Backfill.EASY)
         state.jobs["submit"][:] = arrival
         state.clock["now"][:] = 0.0
-        most = max(map(len, self.jobsets))
-        return Episode(
+        counts = list(map(len, jobsets))
+        most = max(counts)
+        episode = Episode(
             state._replace(jobs=np.asarray(state.jobs)[:most], lists=state.lists[:, :most]),
             LAYOUT.record("tally"),
-            LAYOUT.record("terms", skips_forced=options.skips_forced, **asdict(options.reward)),
-            slots=np.full(options.queue, NOBODY),
+            LAYOUT.record("terms", skips_forced=self.options.skips_forced, **asdict(self.options.reward)),
+            slots=np.full(self.options.queue, NOBODY),
             policy=np.full(most, NOBODY),
             holder=np.full(machine.units, NOBODY),
             until=np.zeros(machine.units),
             room=np.zeros(machine.nodes, dtype=np.int64),
             first_clock=state.clock,
             pool=state.jobs,
-            **jobs,
+            **together,
         )
+        shape = self.options.shape(machine, self.n_traits)
+        super().__init__(count, [episode], self.options.n_actions, shape, jobs=counts)
+        self.describe = dynamics.describe_all if self.options.observation == "slots" else dynamics.draw_all
 
     @property
     def backlog(self) -> IntArray:

@@ -153,22 +153,6 @@ def _promise(episode: Episode, job: int) -> None:
 
 
 @inlined
-def _open_instance(episode: Episode) -> None:
-    instance, state = episode.instance[0], episode.state
-    episode.tally[0].instances += 1
-    instance.level = FIRST
-    holder = instance.holder
-    if episode.terms[0].reservations != KEPT or holder == NOBODY:
-        return
-    # A kept reservation comes before every choice: its job starts as soon as it fits, else the second level is next.
-    if fits(state, holder, FREE):
-        _start(episode, place_in_queue(state, holder), RESERVED)
-    else:
-        _promise(episode, holder)
-        instance.level = SECOND
-
-
-@inlined
 def _fill_with_first(episode: Episode) -> bool:
     # Whether one of the jobs in the window may be chosen.
     state, slots = episode.state, episode.slots
@@ -228,7 +212,16 @@ def _await_choice(episode: Episode) -> None:
         before = state.clock[0].now
         if advance(state, np.inf) == HAPPENED:
             _accrue(episode, before)
-            _open_instance(episode)
+            total.instances += 1
+            instance.level = FIRST
+            holder = instance.holder
+            if episode.terms[0].reservations == KEPT and holder != NOBODY:
+                # It comes before every choice: its job starts as soon as it fits, else the second level is next.
+                if fits(state, holder, FREE):
+                    _start(episode, place_in_queue(state, holder), RESERVED)
+                else:
+                    _promise(episode, holder)
+                    instance.level = SECOND
         elif state.clock[0].n_queued > 0:
             # The instance was ended with nothing running: nothing can happen before a job starts.
             instance.level = FIRST

@@ -132,7 +132,14 @@ class Episodes(Compiled):
         batch, instance = self._batch, self._batch.instance[episode, 0]
         slots = batch.slots[episode, : instance["n_slots"]]
         jobs = cast(IntArray, batch.lists[episode, QUEUE, batch.clock[episode, 0]["first"] + slots])
-        view, free = self._view(episode), self.options.reservations is Reservations.NONE
+        # The view is the same as long as an episode lasts: selectors tell by it whether a simulation is a new one.
+        key = int(self.tally["jobset"][episode]), int(instance["episode"])
+        known = self._views.get(episode)
+        if known is None or known[0] != key:
+            state = self.arrays(episode).state
+            known = key, View(self.jobsets[key[0]], Platform.pool(self.machine), state, None)
+            self._views[episode] = known
+        view, free = known[1], self.options.reservations is Reservations.NONE
         level = Level(int(instance["level"]))
         second = level is Level.SECOND
         return Choice(
@@ -162,16 +169,6 @@ class Episodes(Compiled):
 
     def _jobs(self, episode: int) -> NDArray[np.void]:
         return np.asarray(self.arrays(episode).state.jobs)
-
-    def _view(self, episode: int) -> View:
-        # The same object as long as an episode lasts: selectors tell by it whether a simulation is a new one.
-        key = int(self.tally["jobset"][episode]), int(self._batch.instance["episode"][episode, 0])
-        known = self._views.get(episode)
-        if known is None or known[0] != key:
-            state = self.arrays(episode).state
-            known = key, View(self.jobsets[key[0]], Platform.pool(self.machine), state, None)
-            self._views[episode] = known
-        return known[1]
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy has arrays of its own, which views must look at.

@@ -270,30 +270,12 @@ def _describe_queue(episode: Episode, seen: Float32Array) -> None:
     seen[N_TRAITS * N_QUANTILES] = waiting / (waiting + before) if waiting + before > 0 else 0.5
 
 
-@inlined
-def _describe_cores(episode: Episode, seen: Float32Array) -> None:
-    multicore, terms, now = episode.multicore, episode.terms[0], episode.state.clock[0].now
-    for processor in range(multicore.processors.size):
-        record = multicore.processors[processor]
-        for core in range(record.first_core, record.first_core + record.cores):
-            task, at = multicore.core_task[core], PER_CORE * core
-            # An idle core draws its share of the idle power of its processor.
-            factor, power, left = 1.0, record.idle_w / record.cores, 0.0
-            if task != IDLE:
-                factor = multicore.tasks[task].factor
-                power = core_power(multicore, processor, factor) + record.processor_w / record.active
-                estimate = episode.state.jobs[task].estimate
-                left = (episode.state.jobs[task].start + estimate - now) / estimate
-            seen[at] = _within(factor * record.speed / terms.most_speed)
-            seen[at + 1] = _within(power / terms.most_power_w) if terms.most_power_w > 0.0 else 0.0
-            seen[at + 2] = _within(left)
-
-
 @helper()
 def _describe(episode: Episode, seen: Float32Array) -> None:
-    first, level = 0, episode.terms[0].level
-    if level != MINIMAL:
-        nodes, processors = episode.multicore.nodes, episode.multicore.processors
+    multicore, terms, first = episode.multicore, episode.terms[0], 0
+    processors = multicore.processors
+    if terms.level != MINIMAL:
+        nodes = multicore.nodes
         first = nodes.size + processors.size
         for node in range(nodes.size):
             limited = nodes[node].memory_mb < np.inf
@@ -302,10 +284,22 @@ def _describe(episode: Episode, seen: Float32Array) -> None:
             record = processors[processor]
             known = record.bandwidth > 0.0
             seen[nodes.size + processor] = _within(1.0 - record.demand / record.bandwidth) if known else 1.0
-    if level == NORMAL:
-        end = first + PER_CORE * episode.multicore.core_task.size
-        _describe_cores(episode, seen[first:end])
-        first = end
+    if terms.level == NORMAL:
+        jobs, now = episode.state.jobs, episode.state.clock[0].now
+        for processor in range(processors.size):
+            record = processors[processor]
+            for core in range(record.first_core, record.first_core + record.cores):
+                task, at = multicore.core_task[core], first + PER_CORE * core
+                # An idle core draws its share of the idle power of its processor.
+                factor, power, left = 1.0, record.idle_w / record.cores, 0.0
+                if task != IDLE:
+                    factor = multicore.tasks[task].factor
+                    power = core_power(multicore, processor, factor) + record.processor_w / record.active
+                    left = (jobs[task].start + jobs[task].estimate - now) / jobs[task].estimate
+                seen[at] = _within(factor * record.speed / terms.most_speed)
+                seen[at + 1] = _within(power / terms.most_power_w) if terms.most_power_w > 0.0 else 0.0
+                seen[at + 2] = _within(left)
+        first += PER_CORE * multicore.core_task.size
     _describe_queue(episode, seen[first:])
 
 
@@ -380,44 +374,45 @@ class Episodes(Compiled):
     ) -> None:
         self.machine, self.jobsets = machine, tuple(jobsets)
         self.execution, self.options = execution or Execution(), options or Options()
-        episodes = [self._episode(jobs) for jobs in jobsets]
-        jobs, tasks = [len(one) for one in jobsets], [int(one.tasks.sum()) for one in jobsets]
-        shape = (self.options.size(machine),)
-        super().__init__(count, episodes, len(self.options.actions), shape, jobs=jobs, tasks=tasks)
-        self.seed(np.random.default_rng(seed))
-
-    def _episode(self, jobs: TaskWorkload) -> Episode:
-        state, multicore = new_simulation(self.machine, jobs, self.execution)
         shares = self.execution.kind is ExecutionKind.CONTENTION
-        powers = [processor.power for processor in self.machine.processors() if processor.power is not None]
+        powers = [processor.power for processor in machine.processors() if processor.power is not None]
         watts = [power.core_w + (power.processor_w if shares else 0.0) for power in powers]
         terms = LAYOUT.record(
             "terms",
             reward=REWARDS.index(self.options.reward),
             level=LEVELS.index(self.options.level),
-            most_speed=max(processor.core_speed for processor in self.machine.processors()),
+            most_speed=max(processor.core_speed for processor in machine.processors()),
             most_power_w=max(watts, default=0.0),
         )
-        parts = (jobs.estimate, HOUR_S), (jobs.memory_mb, GB_IN_MB), (jobs.volume_mb, TB_IN_MB)
-        estimate, memory, volume = (values / (values + half) for values, half in parts)
-        told = np.stack([estimate, jobs.tasks / self.machine.cores, memory, volume], axis=1)
-        return Episode(
-            state._replace(least=state.least[:, :0]),
-            multicore,
-            LAYOUT.record("tally"),
-            terms,
-            np.array([action.codes for action in self.options.policies], dtype=np.int64),
-            np.ascontiguousarray(told),
-            np.argsort(told, axis=0, kind="stable"),
-            state.clock,
-            state.units,
-            multicore.tally,
-            multicore.processors,
-            multicore.nodes,
-            state.jobs,
-            multicore.tasks,
-            multicore.jobs,
-        )
+        actions = np.array([action.codes for action in self.options.policies], dtype=np.int64)
+        episodes = []
+        for jobs in jobsets:
+            state, multicore = new_simulation(machine, jobs, self.execution)
+            parts = (jobs.estimate, HOUR_S), (jobs.memory_mb, GB_IN_MB), (jobs.volume_mb, TB_IN_MB)
+            estimate, memory, volume = (values / (values + half) for values, half in parts)
+            told = np.stack([estimate, jobs.tasks / machine.cores, memory, volume], axis=1)
+            episodes.append(
+                Episode(
+                    state._replace(least=state.least[:, :0]),
+                    multicore,
+                    LAYOUT.record("tally"),
+                    terms,
+                    actions,
+                    np.ascontiguousarray(told),
+                    np.argsort(told, axis=0, kind="stable"),
+                    state.clock,
+                    state.units,
+                    multicore.tally,
+                    multicore.processors,
+                    multicore.nodes,
+                    state.jobs,
+                    multicore.tasks,
+                    multicore.jobs,
+                )
+            )
+        sizes = {"jobs": [len(jobs) for jobs in jobsets], "tasks": [int(jobs.tasks.sum()) for jobs in jobsets]}
+        super().__init__(count, episodes, len(self.options.actions), (self.options.size(machine),), **sizes)
+        self.seed(np.random.default_rng(seed))
 
     def seed(self, rng: np.random.Generator) -> None:
         self._batch.word[:, 0] = rng.integers(0, 2**64, self.n_environments, dtype=np.uint64)

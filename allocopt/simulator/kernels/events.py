@@ -81,22 +81,6 @@ def _include(state: State, block: int, job: int) -> None:
         k += 1
 
 
-@helper()
-def _insert_indexed(state: State, at: int, job: int) -> None:
-    """Put a job at a column; those after it make room up to the next one that is left, or the end."""
-    jobs, clock, end = state.lists[QUEUE], state.clock[0], end_of_queue(state)
-    room = at
-    while room < end and jobs[room] >= 0:
-        room += 1
-    clock.n_gone -= room < end
-    for column in range(room, at, -1):
-        jobs[column] = jobs[column - 1]
-        if column % BLOCK == 0:
-            _include(state, column // BLOCK, jobs[column])
-    jobs[at] = job
-    _include(state, at // BLOCK, job)
-
-
 @inlined
 def is_untidy(state: State) -> bool:
     """Whether an index is to begin, to be renewed or to end."""
@@ -252,15 +236,26 @@ def _enqueue(state: State, job: int) -> None:
     Of those that come at once only a few are put in order now, the others by `_settle_queue`.
     """
     clock, rules, is_late = state.clock[0], state.rules[0], state.clock[0].n_joined >= FEW
+    jobs = state.lists[QUEUE]
     at = end = end_of_queue(state)
     if rules.order == ARRIVAL:
-        state.jobs[job].order_rank = _rank(state, QUEUE, state.lists[QUEUE, end - 1]) + 1 if clock.n_queued else 0
+        state.jobs[job].order_rank = _rank(state, QUEUE, jobs[end - 1]) + 1 if clock.n_queued else 0
     elif rules.order == FIXED and not is_late:
         at = place_by_rank(state, QUEUE, clock.first, end, job)
     if clock.indexed:
-        _insert_indexed(state, at, job)
+        # Those after it make room up to the next column that is left, or the end.
+        room = at
+        while room < end and jobs[room] >= 0:
+            room += 1
+        clock.n_gone -= room < end
+        for column in range(room, at, -1):
+            jobs[column] = jobs[column - 1]
+            if column % BLOCK == 0:
+                _include(state, column // BLOCK, jobs[column])
+        jobs[at] = job
+        _include(state, at // BLOCK, job)
     else:
-        insert(state.lists[QUEUE], at, end, job)
+        insert(jobs, at, end, job)
     clock.examined = min(clock.examined, at - clock.first)
     if rules.own_backfill_order:
         at = clock.n_queued
@@ -318,23 +313,18 @@ def place_in_queue(state: State, job: int) -> int:
     return -1
 
 
-@helper()
-def _remove_candidate(state: State, job: int) -> None:
-    at = 0
-    if state.rules[0].backfill_order == FIXED:
-        at = place_by_rank(state, CANDIDATES, 0, state.clock[0].n_queued, job)
-    while state.lists[CANDIDATES, at] != job:
-        at += 1
-    _remove(state.lists[CANDIDATES], at, state.clock[0].n_queued)
-
-
 @inlined
 def dequeue(state: State, at: int) -> None:
     """Take the job at a place of the queue, counted from its head, out."""
     clock, jobs = state.clock[0], state.lists[QUEUE]
     column = clock.first + at
     if state.rules[0].own_backfill_order:
-        _remove_candidate(state, jobs[column])
+        place = 0
+        if state.rules[0].backfill_order == FIXED:
+            place = place_by_rank(state, CANDIDATES, 0, clock.n_queued, jobs[column])
+        while state.lists[CANDIDATES, place] != jobs[column]:
+            place += 1
+        _remove(state.lists[CANDIDATES], place, clock.n_queued)
     if clock.indexed:
         # Nothing moves: the complement keeps the place, and its rank with it.
         jobs[column] = ~jobs[column]

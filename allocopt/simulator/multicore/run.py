@@ -144,21 +144,6 @@ def _fits(multicore: Multicore, job: int) -> bool:
 
 
 @inlined
-def _processor_value(multicore: Multicore, selection: int, processor: int) -> float:
-    """Value of the idle cores of a processor; the lowest is next."""
-    record = multicore.processors[processor]
-    if selection == HIGH_GFLOPS:
-        return float(-record.speed)
-    if selection == HIGH_CORES:
-        return float(-multicore.nodes[record.node].free_cores)
-    if selection == HIGH_MEM:
-        return float(-multicore.nodes[record.node].free_mb)
-    if selection == HIGH_MEM_BW:
-        return float(record.demand - record.bandwidth)
-    return float((record.processor_w if record.active else record.idle_w) / record.cores)
-
-
-@inlined
 def _may_take(multicore: Multicore, job: int, node: int, processor: int) -> bool:
     """Whether a processor has an idle core on a node, or on any node that can host a job where none is given."""
     record = multicore.processors[processor]
@@ -192,7 +177,18 @@ def _next_processor(multicore: Multicore, selection: int, job: int, node: int) -
     for processor in range(multicore.processors.size):
         if not _may_take(multicore, job, node, processor):
             continue
-        value = _processor_value(multicore, selection, processor)
+        record = multicore.processors[processor]
+        # The lowest value is next.
+        if selection == HIGH_GFLOPS:
+            value = float(-record.speed)
+        elif selection == HIGH_CORES:
+            value = float(-multicore.nodes[record.node].free_cores)
+        elif selection == HIGH_MEM:
+            value = float(-multicore.nodes[record.node].free_mb)
+        elif selection == HIGH_MEM_BW:
+            value = float(record.demand - record.bandwidth)
+        else:
+            value = float((record.processor_w if record.active else record.idle_w) / record.cores)
         if best == IDLE or value < lowest - ROUNDING * (1.0 + abs(lowest)):
             best, lowest = processor, value
     return best

@@ -166,7 +166,26 @@ def new_simulation(
     nodes: Any = np.zeros(len(kinds), dtype=record_dtype(NodeRecord))
     nodes["free_cores"], nodes["taken_by"] = [node.cores for node in kinds], IDLE
     nodes["memory_mb"] = nodes["free_mb"] = _memory(kinds)
-    processors = _processors(machine, execution, float(jobs.submit[0]))
+    models = list(machine.processors())
+    processors: Any = np.zeros(len(models), dtype=record_dtype(ProcessorRecord))
+    processors["node"] = [number for number, node in enumerate(kinds) for _ in node.processors]
+    processors["cores"] = [model.cores for model in models]
+    processors["first_core"] = processors["idle_from"] = np.cumsum(processors["cores"]) - processors["cores"]
+    processors["speed"] = [model.core_speed for model in models]
+    # Where nothing is known of a bandwidth, processors differ by what is asked for only.
+    processors["bandwidth"] = [model.bandwidth if isfinite(model.bandwidth) else 0.0 for model in models]
+    for record, model in zip(processors, models, strict=True):
+        power = model.power or PowerConstants(0.0, 0.0)
+        record["core_w"], record["stalled"], record["c"] = power.core_w, 1.0, inf
+        if execution.kind is ExecutionKind.BASELINE:
+            continue
+        for name in ("processor_w", "idle_w", "stalled"):
+            record[name] = getattr(power, name)
+        if model.contention is not None:
+            for name in ("b", "c", "da", "db", "dc", "dd"):
+                record[name] = getattr(model.contention, name)
+    processors["power"] = processors["idle_w"]
+    processors["changed"] = float(jobs.submit[0])
     tasks: Any = np.zeros(len(job_of), dtype=record_dtype(TaskRecord))
     tasks["job"], tasks["intensity"] = job_of, (jobs.volume_mb / jobs.work)[job_of]
     tasks["core"] = tasks["processor"] = IDLE
@@ -224,30 +243,6 @@ def check_jobs(machine: Machine, jobs: TaskWorkload, fixed_nodes: IntArray) -> N
 
 def _amount(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _processors(machine: Machine, execution: Execution, began: float) -> Any:
-    processors = list(machine.processors())
-    records = np.zeros(len(processors), dtype=record_dtype(ProcessorRecord))
-    records["node"] = [number for number, node in enumerate(machine.nodes()) for _ in node.processors]
-    records["cores"] = [processor.cores for processor in processors]
-    records["first_core"] = records["idle_from"] = np.cumsum(records["cores"]) - records["cores"]
-    records["speed"] = [processor.core_speed for processor in processors]
-    # Where nothing is known of a bandwidth, processors differ by what is asked for only.
-    records["bandwidth"] = [processor.bandwidth if isfinite(processor.bandwidth) else 0.0 for processor in processors]
-    for record, processor in zip(records, processors, strict=True):
-        power = processor.power or PowerConstants(0.0, 0.0)
-        record["core_w"], record["stalled"], record["c"] = power.core_w, 1.0, inf
-        if execution.kind is ExecutionKind.BASELINE:
-            continue
-        for name in ("processor_w", "idle_w", "stalled"):
-            record[name] = getattr(power, name)
-        if processor.contention is not None:
-            for name in ("b", "c", "da", "db", "dc", "dd"):
-                record[name] = getattr(processor.contention, name)
-    records["power"] = records["idle_w"]
-    records["changed"] = began
-    return records
 
 
 def _memory(nodes: list[Node]) -> FloatArray:

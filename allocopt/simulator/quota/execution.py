@@ -171,16 +171,7 @@ class QuotaView:
             yield Start(self.queue[0])
         if not self.queue:
             return
-        shadow, extra = self._reservation(self.jobs[self.queue[0]].job.cores)
-        for job in list(self.queue[1:]):
-            asked = self.jobs[job].job
-            in_time = self.now + asked.walltime_s <= shadow
-            if asked.cores <= self.free_cores and (in_time or asked.cores <= extra):
-                extra -= 0 if in_time else asked.cores
-                yield Start(job)
-
-    def _reservation(self, cores: int) -> tuple[float, int]:
-        # When so many cores are expected to be free, and how many more are then.
+        # When as many cores as the first job asks for are expected to be free, and how many more are then.
         releases = []
         for one in self.allocations:
             kept, host_end = 0, max(self.now, one.host.start_s + one.host.queued.job.walltime_s)
@@ -189,12 +180,18 @@ class QuotaView:
                 kept = one.guest.queued.job.cores
                 releases.append((max(host_end, one.guest.start_s + one.guest.queued.job.walltime_s), kept))
             releases.append((host_end, one.cores - kept))
-        free = self.free_cores
+        shadow, extra = float("inf"), self.free_cores - self.jobs[self.queue[0]].job.cores
         for time, released in sorted(releases):
-            free += released
-            if free >= cores:
-                return time, free - cores
-        return float("inf"), 0
+            extra += released
+            if extra >= 0:
+                shadow = time
+                break
+        for job in list(self.queue[1:]):
+            asked = self.jobs[job].job
+            in_time = self.now + asked.walltime_s <= shadow
+            if asked.cores <= self.free_cores and (in_time or asked.cores <= extra):
+                extra -= 0 if in_time else asked.cores
+                yield Start(job)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

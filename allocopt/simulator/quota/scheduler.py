@@ -8,6 +8,7 @@ running jobs at every scheduling point. `AskingSimulation` stops wherever somebo
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
@@ -186,20 +187,18 @@ class _Asking(QuotaScheduler):
         elif self.answer > 0:
             asked, host = self.question, self.question.allocation.number
             yield SetQuota(host, self.answer) if asked.is_there else PlaceGuest(asked.guest, host, self.answer)
-        new = (one for one in self._questions(view) if (one.allocation.number, one.guest) not in self._put)
+        there = (Question(view, one, one.guest.number, True) for one in view.allocations if one.guest is not None)
+        hosts = sorted((one for one in view.allocations if one.guest is None), key=lambda one: -one.idle_cores())
+        waiting = (
+            Question(view, one, job, is_there=False)
+            for job in view.queue[: self.window]
+            for one in hosts
+            if one.takes(view.jobs[job].job, self.heeds_memory)
+        )
+        new = (one for one in chain(there, waiting) if (one.allocation.number, one.guest) not in self._put)
         self.question = next(new, None)
         if self.question is not None:
             self._put.add((self.question.allocation.number, self.question.guest))
-
-    def _questions(self, view: QuotaView) -> Iterator[Question]:
-        for one in view.allocations:
-            if one.guest is not None:
-                yield Question(view, one, one.guest.number, is_there=True)
-        hosts = sorted((one for one in view.allocations if one.guest is None), key=lambda one: -one.idle_cores())
-        for job in view.queue[: self.window]:
-            for one in hosts:
-                if one.takes(view.jobs[job].job, self.heeds_memory):
-                    yield Question(view, one, job, is_there=False)
 
 
 class AskingSimulation:

@@ -77,14 +77,6 @@ def _take(s: Shared, shape: int, n: int) -> int:
     return used if left == 0 and used >= about.least_nodes else 0
 
 
-@inlined
-def _is_inside(s: Shared, shape: int, mask: int, level: int, group: int, node: int) -> bool:
-    """Whether a node is in a set, in a group unless the level is -1, and in a group below that is allowed."""
-    if not s.masks[mask, node] or (level >= 0 and s.groups[level, node] != group):
-        return False
-    return bool(s.shapes[shape].most_below == 0 or s.sums[2, s.groups[level - 1, node]] > 0)
-
-
 @helper()
 def _choose_among(s: Shared, shape: int, mask: int, level: int, group: int) -> int:
     """Choose nodes for a job from a set, and from a group of a level if that is not -1; return how many, 0 for none.
@@ -95,7 +87,10 @@ def _choose_among(s: Shared, shape: int, mask: int, level: int, group: int) -> i
     n, total, table = 0, 0, s.clock[0].table
     for place in range(s.order.size):
         node = s.order[place]
-        if not _is_inside(s, shape, mask, level, group, node):
+        if not s.masks[mask, node] or (level >= 0 and s.groups[level, node] != group):
+            continue
+        # In a group below that is not allowed.
+        if about.most_below != 0 and s.sums[2, s.groups[level - 1, node]] == 0:
             continue
         tasks = useful_tasks(s, node, shape)
         if tasks == 0:

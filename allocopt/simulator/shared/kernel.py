@@ -113,17 +113,6 @@ def _find_shadow(s: Shared, plan: int, shape: int) -> int:
     return used
 
 
-@inlined
-def _has_grown(s: Shared, partition: int, node: int) -> bool:
-    """Whether a node has more of anything beside a reservation than the scratch table says that it had before."""
-    if s.users[1 + partition, node] < s.users[SCRATCH, node]:
-        return True
-    for resource in range(s.capacity.shape[1]):
-        if s.room[1 + partition, node, resource] > s.room[SCRATCH, node, resource]:
-            return True
-    return False
-
-
 @helper()
 def _reserve(s: Shared, partition: int, job: int) -> None:
     """Find when a job can start by the estimates of those that run, and what is free then beside it."""
@@ -146,8 +135,12 @@ def _reserve(s: Shared, partition: int, job: int) -> None:
             s.room[1 + partition, node, resource] = free
     for i in range(plan.n_nodes):
         node = s.planned[partition, i]
+        # Whether it has more of anything beside the reservation than the scratch table says that it had before.
+        has_grown = s.users[1 + partition, node] < s.users[SCRATCH, node]
+        for resource in range(s.capacity.shape[1]):
+            has_grown |= s.room[1 + partition, node, resource] > s.room[SCRATCH, node, resource]
         # Jobs that found no room beside the reservation may find some now.
-        if not (was_kept and s.reserved[partition, node]) or _has_grown(s, partition, node):
+        if has_grown or not (was_kept and s.reserved[partition, node]):
             _release(s, node)
     for i in range(used):
         s.planned[partition, i] = s.chosen[0, i]

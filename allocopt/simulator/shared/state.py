@@ -247,7 +247,8 @@ def new_shared(
         np.zeros(m, dtype=np.bool_),
         np.stack([one.per_task for one in asked]),
         np.stack([one.per_node for one in asked]),
-        np.concatenate([one.masks for one in asked]),
+        # Masks of constraints may lie column by column, which the kernel does not take.
+        np.ascontiguousarray(np.concatenate([one.masks for one in asked])),
         np.lexsort((np.arange(m), weights)),
         groups,
         np.zeros((2, held), dtype=np.int64),
