@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -299,3 +300,15 @@ def test_names_may_hold_what_python_takes_for_the_end_of_a_line(tmp_path: Path) 
     path = tmp_path / "jobs.csv"
     path.write_bytes('job_id,name,submit,run,nodes\r\n1,a\u2028b\x0cc,0,5,2\r\n2,"two\nlines",1,5,3\r\n'.encode())
     assert read_workload(path).processors.tolist() == [2, 3]
+
+
+@given(st.lists(st.tuples(st.integers(0, 9999), st.integers(1, 9999), st.integers(1, 99)), min_size=1, max_size=20))
+def test_a_table_of_plain_numbers_is_read_exactly(
+    tmp_path_factory: pytest.TempPathFactory, jobs: list[tuple[int, int, int]]
+) -> None:
+    text = "\n".join(["id,submit,run,nodes", *(f"{n},{s},{r},{p}" for n, (s, r, p) in enumerate(jobs))])
+    workload = read(tmp_path_factory.mktemp("table"), text)
+    order = np.argsort(workload.ids)
+    first = min(submit for submit, _, _ in jobs)
+    columns = (workload.submit[order] + first, workload.run[order], workload.processors[order])
+    assert list(zip(*(column.tolist() for column in columns), strict=True)) == jobs

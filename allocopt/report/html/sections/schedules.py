@@ -178,10 +178,15 @@ def _usage_figure(lines: Mapping[str, Timeline]) -> Figure:
         x = Axis.linear(whole, f"{unit} since the first submission", unit, is_tight=True)
         waiting = {name: line.waiting(edges) for name, line in lines.items()}
         longest = max(float(values.max()) for values in waiting.values())
-        used = Panel(colours, x, Axis.shares(), 190, "Machine in use")
+        shares = {name: 100 * line.held(edges) / line.size for name, line in lines.items()}
+        most = max(float(values.max()) for values in shares.values())
+        in_use = Axis.shares()
+        # A record may be of a larger machine than the one that is simulated.
+        if most > in_use.domain[1]:
+            in_use = Axis.linear(np.array([0.0, most]), unit="%")
+        used = Panel(colours, x, in_use, 190, "Machine in use, %")
         queue = Panel(colours, x, Axis.linear(np.array([0.0, max(longest, 1.0)]), unit="jobs"), 190, "Jobs waiting")
-        for index, (name, line) in enumerate(lines.items()):
-            share = 100 * line.held(edges) / line.size
+        for index, (name, share) in enumerate(shares.items()):
             if len(lines) == 1:
                 used.area("s2", middles, share)
             used.line(index, middles, share, name)

@@ -10,6 +10,7 @@ from support.timelines import timeline
 
 from allocopt.cluster.topology import Tree
 from allocopt.report.html.figures.gantt import _lanes, gantt_figure
+from allocopt.report.html.sections.schedules import _BINS, _usage_figure
 from allocopt.report.html.timeline import Timeline
 
 
@@ -33,6 +34,16 @@ def test_nodes_of_a_switch_stand_together() -> None:
     line = replace(timeline(1, 6), topology=tree, nodes=(np.array([0, 2, 4, 1]),), names=["x"])
     assert line.places().tolist() == [0, 3, 1, 4, 2, 5]
     assert line.rectangles() == [(0, 0, 4)]
+
+
+@pytest.mark.parametrize("size", [32, 3])
+def test_what_a_record_used_of_a_larger_machine_stays_within_its_axis(size: int) -> None:
+    lines = {"as recorded": replace(timeline(40), size=size), "simulated": timeline(40, seed=1)}
+    (used, _), _ = _usage_figure(lines).svgs()
+    edges = Timeline.shared_bins(list(lines.values()), _BINS)
+    most = max(float(100 * line.held(edges).max() / line.size) for line in lines.values())
+    assert (most > 102) == (size == 3)
+    assert most <= used.y.domain[1] + 1e-9
 
 
 @pytest.mark.slow
