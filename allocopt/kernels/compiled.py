@@ -15,7 +15,7 @@ from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined
 from numba.core.pythonapi import PythonAPI
 from numba.core.registry import CPUDispatcher
 
-from allocopt.interruption import interruption_held
+from allocopt.interruption import interrupted_after
 from allocopt.kernels.store import KernelStore
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -46,14 +46,11 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def load(self) -> None:
         """Load the machine code, or compile it and keep it."""
-        if self.is_loaded:
-            return
-        # LLVM asks Python for the stored code: Ctrl-C there would be lost, and what stands in its place be run.
-        with interruption_held() as interrupted:
-            self.compile(self.declared)
-            self.disable_compile()
-        if interrupted():
-            raise KeyboardInterrupt
+        if not self.is_loaded:
+            # LLVM asks Python for the stored code: Ctrl-C there would be lost, and what stands in its place be run.
+            with interrupted_after():
+                self.compile(self.declared)
+                self.disable_compile()
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Become a part of the kernels that call it."""
