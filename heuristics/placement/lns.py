@@ -26,9 +26,11 @@ from allocopt.problems.placement.window import (
     WINDOW,
     Window,
     cheapest_counts,
+    cheapest_room,
     count_nodes,
     find_room,
     hops_of,
+    is_uneven,
     tasks_in,
 )
 from allocopt.solving import Capabilities, Promise, Run, StopReason
@@ -38,6 +40,8 @@ from heuristics.placement.rules import placements_of
 
 LARGEST = 200_000_000  # jobs times nodes above which a single step may take a noticeable part of a second
 SIZES = 3  # numbers of nodes that an insertion compares
+# Steps of a look for uneven places, and jobs times nodes beyond which more tries are better.
+UNEVEN_WORK, UNEVEN_PAIRS = 1_000_000, 5_000
 IN_THE_WAY, UNTOUCHED = 1e6, 4.0  # what a node counts less for where jobs have to go, or where nobody is yet
 SLICE_S = 0.005  # between two looks at the clock
 MOST_REMOVED, MOST_LEFT_OUT = 8, 6  # jobs that a step removes, and takes of those left out, at most
@@ -200,20 +204,23 @@ def _limit_groups(w: Window, s: _Search, job: int) -> None:
 
 @helper()
 def _pick(w: Window, s: _Search, job: int, size: int, share: int) -> int:
-    """Choose so many nodes as each leaf gives, of those with room for a share of the tasks; return how many."""
+    """Choose so many nodes as each leaf gives, of those with room for a share of the tasks; return how many.
+
+    Without a share they are the roomiest, of which each takes what it can.
+    """
     tree, first, used, left = w.tree, w.jobs[job].first, 0, w.jobs[job].tasks
     for leaf in range(tree.leaf_first.size - 1):
         for _ in range(s.take[leaf]):
             best, least = -1, np.inf
             for place in range(tree.leaf_first[leaf], tree.leaf_first[leaf + 1]):
                 node = tree.leaf_positions[place]
-                if s.tasks_at[node] >= share:
-                    rest = _fit(w, s, job, node, share)
+                if s.tasks_at[node] >= max(share, 1):
+                    rest = _fit(w, s, job, node, share) if share > 0 else -float(s.tasks_at[node])
                     if tasks_in(w, s.room, s.users, job, node) < share:
                         rest += IN_THE_WAY
                     if rest < least:
                         best, least = node, rest
-            given = min(share, left - (size - used - 1))
+            given = min(share if share > 0 else s.tasks_at[best], left - (size - used - 1))
             s.held[0, first + used] = best
             s.held[1, first + used] = given
             s.tasks_at[best] = 0
@@ -242,7 +249,7 @@ def _pick_roomiest(w: Window, s: _Search, job: int) -> int:
     return used if left == 0 else 0
 
 
-@helper()
+@helper(allocates=True)
 def _find(w: Window, s: _Search, job: int, room: IntMatrix, users: IntArray) -> int:
     """Write the cheapest nodes with room for a job under the prices of the leaves; return how many, 0 for none."""
     asked, least_cost, size_found, mask_found, group_found, share_found = w.jobs[job], np.inf, 0, 0, 0, 0
@@ -253,6 +260,7 @@ def _find(w: Window, s: _Search, job: int, room: IntMatrix, users: IntArray) -> 
                 continue
             _limit_groups(w, s, job)
             tried, size = 0, max(asked.least, -(-asked.tasks // most_room))
+            is_all_even = size == 1 or not is_uneven(s.tasks_at, -(-asked.tasks // size))
             while size <= asked.most and tried < SIZES:
                 share = -(-asked.tasks // size)
                 if count_nodes(w, s.tasks_at, share) >= size:
@@ -264,6 +272,13 @@ def _find(w: Window, s: _Search, job: int, room: IntMatrix, users: IntArray) -> 
                         for leaf in range(s.take.size):
                             s.take[leaf] = w.insertion.take[leaf]
                 size += 1
+            if not is_all_even and w.jobs.size * s.tasks_at.size <= UNEVEN_PAIRS:
+                cost, size, _ = cheapest_room(w, job, s.tasks_at, asked.least, UNEVEN_WORK)
+                if size > 0 and cost < least_cost:
+                    least_cost, size_found, share_found = cost, size, 0
+                    mask_found, group_found = mask, group
+                    for leaf in range(s.take.size):
+                        s.take[leaf] = w.insertion.take[leaf]
     if size_found > 0:
         find_room(w, room, users, job, mask_found, asked.level, group_found, s.tasks_at)
         _limit_groups(w, s, job)
@@ -278,7 +293,7 @@ def _find(w: Window, s: _Search, job: int, room: IntMatrix, users: IntArray) -> 
     return 0
 
 
-@helper()
+@helper(allocates=True)
 def _insert(w: Window, s: _Search, job: int, room: IntMatrix, users: IntArray) -> None:
     """Insert a job at the least hop cost where a table has room; jobs on one node in its way are removed and queued."""
     _touch(w, s, job)
@@ -292,7 +307,7 @@ def _insert(w: Window, s: _Search, job: int, room: IntMatrix, users: IntArray) -
     _settle(w, s, job, used)
 
 
-@helper()
+@helper(allocates=True)
 def _insert_queued(w: Window, s: _Search, ejecting: int) -> None:
     """Insert the queued jobs: the first so many one after the other, those then in the way by falling tasks."""
     # Where jobs are left out, one of the first may come last: without it there may be room for several.
@@ -372,7 +387,7 @@ def _queue_some(w: Window, s: _Search, most_removed: int) -> None:
                 break
 
 
-@kernel(boolean(WINDOW, SEARCH, boolean))
+@kernel(boolean(WINDOW, SEARCH, boolean), allocates=True)
 def _begin_search(w: Window, s: _Search, is_given: bool) -> bool:
     """Place the jobs as ``best`` says, or all from the largest to the smallest; return True."""
     _begin_step(s)
@@ -398,7 +413,7 @@ def _begin_search(w: Window, s: _Search, is_given: bool) -> bool:
     return True
 
 
-@kernel(float64(WINDOW, SEARCH, int64, float64, float64, float64, int64))
+@kernel(float64(WINDOW, SEARCH, int64, float64, float64, float64, int64), allocates=True)
 def _search_placements(
     w: Window, s: _Search, steps: int, temperature: float, factor: float, price: float, most_removed: int
 ) -> float:

@@ -7,6 +7,7 @@ from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemK
 from allocopt.problems.placement.problem import PlacementProblem, Placements, verify_placements
 
 FEW_PAIRS, PROOF_S = 250_000, 2e-4  # jobs times nodes up to which programs are proved in a minute; seconds for each
+LEAST_PROOF_S = 0.5  # in which a program proves what the search has not
 FEW_STEPS = 2000  # of the search whose answer speeds up the proof after it
 
 
@@ -40,7 +41,7 @@ class PlacementKind(ProblemKind[PlacementProblem, Placements]):
         if pairs > FEW_PAIRS:
             return (Stage(("lns", "cons-tres")),)
         # A proof that would be over too soon is not begun.
-        least_s = PROOF_S * pairs
+        least_s = max(LEAST_PROOF_S, PROOF_S * pairs)
         return Stage(("lns",), None, 0.3, FEW_STEPS), Stage(("highs", "cp-sat", "scip", "lns"), least_s=least_s)
 
     def remark(self, problem: PlacementProblem, solution: Placements) -> str:

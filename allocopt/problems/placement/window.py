@@ -1,9 +1,11 @@
 """A placement problem as kernels take it: room on its nodes, and the cheapest nodes of one job by counts.
 
 What one job costs depends on how many of its nodes lie in each group, so that the cheapest counts follow from how many
-nodes of each leaf have room, exactly (`allocopt.kernels.insertion`).
+nodes of each leaf have room, exactly (`allocopt.kernels.insertion`); where some have room for more tasks than others,
+from what the roomiest nodes of each leaf have together (`cheapest_room`).
 """
 
+import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -11,7 +13,7 @@ from numba import float64, int64
 
 from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.cluster.topology import HopFormula
-from allocopt.kernels.arrays import BoolMatrix, IntMatrix, Records, record_dtype, record_type
+from allocopt.kernels.arrays import BoolMatrix, FloatMatrix, IntMatrix, Records, record_dtype, record_type
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.insertion import (
     InsertionState,
@@ -25,6 +27,8 @@ from allocopt.problems.placement.problem import PlacementProblem
 from allocopt.problems.topology.tables import TREE_KERNELS, group_tree
 
 EXACT = 1e-9  # what rounding may take from a sum of whole numbers
+SIZES_AT_ONCE = 5  # numbers of nodes of a job whose uneven places are tried
+MOST_WORK = 10_000_000  # steps of all programs for these, each about a nanosecond
 
 
 class _AskedRecord(Protocol):
@@ -201,25 +205,124 @@ def least_tasks(w: Window, job: int, size: int) -> int:
     return max(1, w.jobs[job].tasks - (size - 1) * w.jobs[job].most_tasks)
 
 
-@helper()
+@inlined
+def _add_points(before: FloatMatrix, after: FloatMatrix, came: IntMatrix, nodes: int, tasks: int, saved: float) -> None:
+    """Join so many nodes of a child, their tasks and what they save to all that the children before it come to."""
+    width = after.shape[1]
+    for k in range(after.shape[0] - nodes):
+        for t in range(width):
+            value, at = before[k, t] + saved, min(width - 1, t + tasks)
+            if value > after[k + nodes, at]:
+                after[k + nodes, at] = value
+                came[k + nodes, at] = (nodes * width + tasks) * width + t
+
+
+@helper(allocates=True)
+def cheapest_room(w: Window, job: int, tasks_at: IntArray, least: int, most_work: int) -> tuple[float, int, int]:
+    """Find the cheapest nodes that have room for the tasks of a job together, however these lie on them, exactly.
+
+    From ``least`` on so many numbers of nodes are tried, beginning with the first that has room. What a vertex of the
+    tree saves is kept by its nodes and by their tasks, up to those of the job. Return the hops, the nodes, which are
+    0 where there are none, and the largest number tried, which is 0 where all would be more than so many steps. How
+    many each leaf gives, its roomiest ones, is left to the tree.
+    """
+    tree, take, asked = w.tree, w.insertion.take, w.jobs[job]
+    n_vertices, n_leaves = tree.idle.size, tree.leaf_first.size - 1
+    rooms, unit = np.sort(tasks_at)[::-1], 0
+    for room in rooms:
+        unit = math.gcd(unit, room)
+    first = total = 0
+    while first < rooms.size and rooms[first] > 0 and (total < asked.tasks or first < least):
+        total += rooms[first]
+        first += 1
+    last = min(asked.most, asked.tasks, first + SIZES_AT_ONCE - 1)
+    if total < asked.tasks or max(first, least) > last or n_leaves == n_vertices:
+        return np.inf, 0, 0
+    width = -(-asked.tasks // unit) + 1
+    size = (last + 1) * width
+    # Every number of nodes of each leaf is joined to all that is before it.
+    work = 0
+    for leaf in range(n_leaves):
+        work += min(last, tree.leaf_first[leaf + 1] - tree.leaf_first[leaf]) * size
+    if work > most_work:
+        return np.inf, 0, 0
+    # After each child, and which of its counts each entry came from.
+    tables, came = np.full((n_vertices, last + 1, width), -np.inf), np.zeros((n_vertices, last + 1, width), np.int64)
+    start = np.full((last + 1, width), -np.inf)
+    start[0, 0] = 0.0
+    for vertex in range(n_leaves, n_vertices):
+        before = start
+        for place in range(tree.first_child[vertex], tree.first_child[vertex + 1]):
+            child = tree.children[place]
+            weight, after = tree.weight[child], tables[child]
+            _add_points(before, after, came[child], 0, 0, 0.0)
+            if child < n_leaves:
+                positions = tree.leaf_positions[tree.leaf_first[child] : tree.leaf_first[child + 1]]
+                inside, tasks = np.sort(tasks_at[positions])[::-1], 0
+                price = w.insertion.price[child]
+                for nodes in range(1, min(last, inside.size) + 1):
+                    if inside[nodes - 1] == 0:
+                        break
+                    tasks += inside[nodes - 1]
+                    saved = weight * nodes * nodes - price * nodes
+                    _add_points(before, after, came[child], nodes, min(tasks // unit, width - 1), saved)
+            else:
+                own = tables[tree.children[tree.first_child[child + 1] - 1]]
+                for nodes in range(1, last + 1):
+                    best = -np.inf
+                    for tasks in range(width - 1, 0, -1):
+                        # As many nodes with more tasks that save as much are better.
+                        if own[nodes, tasks] > best:
+                            best = own[nodes, tasks]
+                            work += size
+                            if work > most_work:
+                                return np.inf, 0, 0
+                            _add_points(before, after, came[child], nodes, tasks, best + weight * nodes * nodes)
+            before = after
+    at, found = 0, np.inf
+    for nodes in range(max(first, least), last + 1):
+        if before[nodes, width - 1] > -np.inf:
+            hops = hops_of(w, nodes, before[nodes, width - 1])
+            if hops < found:
+                at, found = nodes, hops
+    needed = np.zeros(n_vertices, np.int64)
+    take[:] = 0
+    take[n_vertices - 1], needed[n_vertices - 1] = at, width - 1
+    for vertex in range(n_vertices - 1, n_leaves - 1, -1):
+        nodes, tasks = take[vertex], needed[vertex]
+        if nodes > 0:
+            for place in range(tree.first_child[vertex + 1] - 1, tree.first_child[vertex] - 1, -1):
+                child = tree.children[place]
+                counts, left = divmod(came[child, nodes, tasks], width)
+                take[child], needed[child] = divmod(counts, width)
+                nodes, tasks = nodes - take[child], left
+    return found, at, last
+
+
+@helper(allocates=True)
 def _alone(w: Window, job: int, mask: int, group: int, tasks_at: IntArray, beyond: int) -> float:
     asked, level = w.jobs[job], w.jobs[job].level
     room = find_room(w, w.free, w.in_use, job, mask, level, group, tasks_at)
     if room == 0:
         return np.inf
-    n = count_nodes(w, tasks_at, least_tasks(w, job, asked.most))
+    # Fewer nodes cannot hold the tasks.
+    least, best = max(asked.least, -(-asked.tasks // room)) + beyond, np.inf
+    if least == 1:
+        return 0.0
     total = 0
     for node in range(tasks_at.size):
         total += tasks_at[node]
-    # Fewer nodes cannot hold the tasks.
-    least, most = max(asked.least, -(-asked.tasks // room)) + beyond, min(asked.most, n)
-    if least > most or total < asked.tasks:
+    if total < asked.tasks:
         return np.inf
-    tree, state, best = w.tree, w.insertion, np.inf
+    if is_uneven(tasks_at, -(-asked.tasks // least)):
+        best, _, last = cheapest_room(w, job, tasks_at, least, MOST_WORK // w.jobs.size)
+        least = max(least, last + 1)
+    most = min(asked.most, count_nodes(w, tasks_at, least_tasks(w, job, asked.most)))
+    if least > most:
+        return best * w.scale
+    tree, state = w.tree, w.insertion
     top = tree.idle.size - 1
     n_children = tree.first_child[top + 1] - tree.first_child[top]
-    if least == 1:
-        return 0.0
     fill_tables(tree, state, most)
     if n_children > 0:
         combine_children(tree, state, top, most)
@@ -227,6 +330,15 @@ def _alone(w: Window, job: int, mask: int, group: int, tasks_at: IntArray, beyon
         saved = 0.0 if n_children == 0 else np.ceil(state.prefix[n_children, size] - EXACT)
         best = min(best, hops_of(w, size, saved))
     return best * w.scale
+
+
+@inlined
+def is_uneven(tasks_at: IntArray, share: int) -> bool:
+    """Return whether a node has room, but not for so many tasks."""
+    for tasks in tasks_at:
+        if 0 < tasks < share:
+            return True
+    return False
 
 
 @kernel(float64[::1](WINDOW, int64[::1], int64), allocates=True)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from support.placements import best_cost, four_pairs, hop_cost_of, request, small_placements
 from support.windows import windows
 
@@ -14,6 +15,7 @@ from allocopt.placement import NodeTasks, PlacementJob, PlacementProblem, Placem
 from allocopt.problems.instances import object_from_problem, problem_from_object
 from allocopt.problems.placement.generate import synthetic_placement
 from allocopt.problems.placement.problem import verify_placements
+from allocopt.problems.placement.window import Window
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.result import Status
 from allocopt.solving.solve import solve
@@ -126,6 +128,21 @@ def test_programs_and_search_find_the_optimum_of_brute_force(problem: PlacementP
     assert result.objective is not None
     assert result.bound is not None
     assert result.bound - 1e-9 <= best <= result.objective + 1e-9
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_one_job_on_unevenly_free_nodes_is_placed_and_proved_as_brute_force_does(data: st.DataObject) -> None:
+    rooms = data.draw(st.lists(st.integers(0, 4), min_size=8, max_size=8))
+    tasks, unit = data.draw(st.integers(2, 12)), data.draw(st.sampled_from((1, 3)))
+    least = data.draw(st.integers(1, min(3, tasks)))
+    asked = request(SHAPE, tasks, (least, min(tasks, 5)), per_task=(unit, 0))
+    free = np.array([[unit * room, 0] for room in rooms])
+    problem = four_pairs(free=free, in_use=np.zeros(8, dtype=np.bool_), jobs=(PlacementJob("a", asked),))
+    best = best_cost(problem)
+    assert Window.of(problem).alone().sum() == pytest.approx(best)
+    result = solve(problem, solver="lns", iterations=10)
+    assert (result.objective, result.bound) == (pytest.approx(best), pytest.approx(best))
 
 
 @pytest.mark.slow
