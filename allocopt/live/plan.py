@@ -11,7 +11,7 @@ from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.request import ClusterRequest
 from allocopt.errors import AllocoptError, InvalidProblemError
 from allocopt.kernels.ready import make_ready
-from allocopt.live.slurm import WAITING, Look, SlurmJob
+from allocopt.live.slurm import RUNNING, WAITING, Look, SlurmJob
 from allocopt.problems.instances import shipped_problems
 from allocopt.problems.placement.problem import NodeTasks, PlacementProblem, Placements
 from allocopt.problems.topology.problem import Allocation, Job, TopologyProblem
@@ -27,7 +27,6 @@ from allocopt.solving.verify import verify
 
 KINDS = (TopologyProblem.kind, PlacementProblem.kind)
 NO_LIMIT_S = 1e8  # for which a job without a limit is expected to run
-RUNNING = frozenset(("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "RESIZING", "STAGE_OUT"))
 _EASY = SharedRules(Rule.LOWEST_SWITCH, Backfill.EASY)
 
 
@@ -176,8 +175,8 @@ class _Queue(NamedTuple):
         tiers = {one.name: one.tier for one in look.cluster.partitions}
 
         # What is pinned has been promised its nodes.
-        def place(job: SlurmJob) -> tuple[bool, int, int, int]:
-            return not job.is_pinned, -tiers.get(job.partition, 1), -job.own_priority, int(job.id)
+        def place(job: SlurmJob) -> tuple[bool, int, int, tuple[int, ...]]:
+            return not job.is_pinned, -tiers.get(job.partition, 1), -job.own_priority, job.number
 
         left: dict[str, str] = {}
         for job in sorted((one for one in look.jobs if one.state == "PENDING"), key=place):

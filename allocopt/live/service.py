@@ -11,9 +11,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -22,7 +22,17 @@ from allocopt.cluster.hostlist import expand_hostlist, fold_hostlist
 from allocopt.errors import UsageError
 from allocopt.live.journal import FORMAT, VERSION, Journal
 from allocopt.live.plan import Plan, check_solver, plan, started_alone
-from allocopt.live.slurm import ANSWER_S, MARK, WAITING, Look, Slurm, SlurmError, SlurmJob, SlurmRefusedError
+from allocopt.live.slurm import (
+    ANSWER_S,
+    MARK,
+    TASK_LIMIT,
+    WAITING,
+    Look,
+    Slurm,
+    SlurmError,
+    SlurmJob,
+    SlurmRefusedError,
+)
 from allocopt.live.solver_process import SolverProcess
 from allocopt.live.state import StateWriter
 from allocopt.problems.instances import object_from_problem
@@ -257,7 +267,7 @@ class Service:
 
     def _act(self, look: Look, chosen: Mapping[str, tuple[str, ...]]) -> None:
         later, kept = self._later(look.now_s), []
-        waiting = [job for job in look.jobs if job.state == "PENDING"]
+        waiting = _at_once(look, chosen)
         self._held = {job.id for job in waiting if job.is_marked and not job.is_pinned}
         end = time.monotonic() + self.limits.period
         # Those whose turn it is come first; of many new ones the last are held after the next look.
@@ -317,7 +327,7 @@ class Service:
     def _may_hold(self, job: SlurmJob) -> bool:
         asked = self.opted_in(job) and job.id not in self._refused and job.request is not None
         is_due = job.is_marked or job.begin_s <= time.time()
-        return asked and is_due and job.reason in WAITING and job.priority > 0
+        return asked and is_due and job.reason in (*WAITING, TASK_LIMIT) and job.priority > 0
 
     def _do(self, look: Look, event: str, job: SlurmJob, values: Mapping[str, str], **told: str) -> bool:
         # Of a request that is not answered it is not known whether it was done.
@@ -363,7 +373,7 @@ class Service:
 def release(slurm: Slurm) -> list[str]:
     """End all that is held and pinned on a cluster; return the ids of the jobs."""
     marked = [job for job in slurm.look().jobs if job.is_marked and job.state == "PENDING"]
-    held = [job.id for job in marked if not job.is_pinned]
+    held = list(dict.fromkeys(job.together or job.id for job in marked if not job.is_pinned))
     # They may have started or ended meanwhile.
     if held:
         with suppress(SlurmError):
@@ -373,6 +383,18 @@ def release(slurm: Slurm) -> list[str]:
             with suppress(SlurmError):
                 slurm.update([job.id], **_cleared(job), **_FREE)
     return [job.id for job in marked]
+
+
+def _at_once(look: Look, chosen: Container[str]) -> list[SlurmJob]:
+    """Return the jobs that wait; tasks of an array that are not chosen are one, whose id is that of all of them."""
+    found: dict[str, SlurmJob] = {}
+    for job in look.jobs:
+        if job.state == "PENDING":
+            found.setdefault(job.id if job.id in chosen else job.together or job.id, job)
+    for ids in [one for one, job in found.items() if one == job.together]:
+        left = (task for task in expand_hostlist(ids) if task not in chosen)
+        found[ids] = replace(found[ids], id=fold_hostlist(left))
+    return list(found.values())
 
 
 def _cleared(job: SlurmJob) -> dict[str, str]:

@@ -9,9 +9,10 @@ import re
 import shutil
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -33,11 +34,15 @@ USABLE = frozenset(("idle", "mixed", "allocated", "planned"))
 """States of nodes on which jobs start; a flag such as ``*`` behind them is another one."""
 WAITING = frozenset(("None", "Resources", "Priority", "BeginTime"))
 """Reasons for which a job that waits may start as soon as there is room."""
+RUNNING = frozenset(("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "RESIZING", "STAGE_OUT"))
+"""States of jobs that have their nodes."""
+TASK_LIMIT = "JobArrayTaskLimit"
+"""Reason for which tasks of an array wait for others of it."""
 ANSWER_S = 60.0
 """Seconds for which an answer is waited."""
 # Words of `sbatch` that are not understood here; a job that has one of them is left to Slurm.
 _STRANGE = (
-    *("array_task_string", "contiguous", "het_job_id", "licenses", "resv_name", "excluded_nodes", "required_nodes"),
+    *("contiguous", "het_job_id", "licenses", "resv_name", "excluded_nodes", "required_nodes"),
     *("burst_buffer", "core_spec", "tres_per_socket", "prefer", "minimum_tmp_disk_per_node", "network"),
 )
 _GPU = re.compile(r"(?:gres[:/])?gpu(?:[:/]([^:=,()\d][^:=,()]*))?(?:[:=](\d+))?(?:\(.*?\))?(?:,|$)")
@@ -45,6 +50,8 @@ _MARKED = re.compile(r"\b([a-z]+)=(\d{1,18})\b", re.ASCII)
 _SHOWN = re.compile(r"(\w+)=(\S*)")
 _AWAY = re.compile(r"[Uu]nable to contact|timed out|Zero Bytes|onnection|temporarily")
 _MOST_IDS = 1000  # in a command, whose words are limited to 128 KiB
+_STEPS = re.compile(r"(\d+)-(\d+):(\d+)")
+_MOST_TASKS = 64  # of an array that are looked at, those after them later
 
 
 class SlurmError(AllocoptError):
@@ -68,7 +75,7 @@ class SlurmJob:
     Parameters
     ----------
     id, user, partition, qos, comment, admin_comment, state, reason
-        As Slurm has them.
+        As Slurm has them; the id is 7_3 of task 3 of the array 7.
     priority
         Of higher ones is looked at first.
     limit_s
@@ -89,6 +96,8 @@ class SlurmJob:
         Cores, MiB of memory and GPUs of any type that it has, by node.
     name
         As its user called it.
+    together
+        Ids, as a hostlist, of the tasks of an array that are one job to Slurm, of which it is one.
     """
 
     id: str
@@ -110,6 +119,12 @@ class SlurmJob:
     required: str = ""
     allocated: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     name: str = ""
+    together: str = ""
+
+    @property
+    def number(self) -> tuple[int, ...]:
+        """Its id as a number, which for the task of an array are two."""
+        return tuple(map(int, self.id.split("_")))
 
     @property
     def is_marked(self) -> bool:
@@ -226,7 +241,9 @@ class Slurm:
 
     def __init__(self, env: Mapping[str, str] | None = None, answer_s: float = ANSWER_S) -> None:
         self.answer_s = answer_s
-        self.env = {**(os.environ if env is None else env), "TZ": "UTC", "SLURM_TIME_FORMAT": "standard"}
+        # Of an array all tasks are told.
+        told = {"TZ": "UTC", "SLURM_TIME_FORMAT": "standard", "SLURM_BITSTR_LEN": "0"}
+        self.env = {**(os.environ if env is None else env), **told}
         for name in ("squeue", "sinfo", "scontrol"):
             if shutil.which(name, path=self.env.get("PATH")) is None:
                 raise MissingPackageError(f"{name} is not in PATH: Slurm's commands are needed, slurm-client of Debian")
@@ -293,7 +310,7 @@ class Slurm:
         return Look(
             time.time(),
             self.cluster(),
-            tuple(map(slurm_job, jobs)),
+            slurm_jobs(jobs),
             away,
             tuple(
                 Closure(
@@ -312,9 +329,39 @@ class Slurm:
             self.said("scontrol", "update", f"JobId={','.join(jobs[at : at + _MOST_IDS])}", *told)
 
 
+def slurm_jobs(listed: Sequence[Mapping[str, Any]]) -> tuple[SlurmJob, ...]:
+    """Return the jobs of what ``squeue --json`` tells, of version 22.05 to 26.
+
+    Of the tasks of an array that wait as one these are the first, as many as the array lets run at once.
+    """
+    found: list[SlurmJob] = []
+    begun: Counter[float | None] = Counter()
+    arrays = []
+    for told in listed:
+        job = slurm_job(told)
+        if job.state == "PENDING" and told.get("array_task_string"):
+            arrays.append((job, told))
+            continue
+        found.append(job)
+        if job.is_pinned if job.state == "PENDING" else job.state in RUNNING:
+            begun[_number(told.get("array_job_id"))] += 1
+    for job, told in arrays:
+        array = _number(told["array_job_id"])
+        tasks = str(told["array_task_string"]).partition("%")[0]
+        listed_tasks = _STEPS.sub(
+            lambda one: ",".join(map(str, range(int(one[1]), int(one[2]) + 1, int(one[3])))), tasks
+        )
+        together = f"{array:.0f}_[{listed_tasks}]"
+        room = min(int(_number(told.get("array_max_tasks")) or _MOST_TASKS + begun[array]) - begun[array], _MOST_TASKS)
+        one_of = replace(job, together=together, reason=job.reason if room > 0 else TASK_LIMIT)
+        first = expand_hostlist(together)[: max(room, 1) if job.request is not None else 1]
+        found += [replace(one_of, id=task) for task in first]
+    return tuple(found)
+
+
 def slurm_job(told: Mapping[str, Any]) -> SlurmJob:
-    """Return a job of what ``squeue --json`` tells of it, of version 22.05 to 26."""
-    state = told["job_state"]
+    """Return a job of what ``squeue --json`` tells of it, all tasks of an array that wait being one."""
+    state, task = told["job_state"], _number(told.get("array_task_id"))
     limit = _number(told.get("time_limit"))
     request, fault = None, ""
     strange = [key for key in _STRANGE if _is_told(told.get(key))]
@@ -330,7 +377,7 @@ def slurm_job(told: Mapping[str, Any]) -> SlurmJob:
         except InvalidProblemError as error:
             fault = str(error)
     return SlurmJob(
-        str(told["job_id"]),
+        str(told["job_id"]) if task is None else f"{_number(told['array_job_id']):.0f}_{task:.0f}",
         str(told.get("user_name") or told.get("user_id")),
         str(told.get("partition") or ""),
         str(told.get("qos") or ""),

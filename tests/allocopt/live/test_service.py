@@ -100,6 +100,29 @@ def test_jobs_that_wait_start_on_the_nodes_that_were_chosen(slurm: VirtualSlurm,
     assert left not in {event["job"] for event in events(journal, "held")}
 
 
+def test_tasks_of_an_array_start_where_they_are_pinned_and_no_more_than_it_lets_at_once(
+    slurm: VirtualSlurm, tmp_path: Path
+) -> None:
+    journal = tmp_path / "j.jsonl"
+    with a_clean(slurm):
+        with serving(slurm, journal, "--pin", "--partition", "main"):
+            blocker = submitted(slurm, 16, 1000, "-p", "other")
+            until(lambda: runs(slurm, blocker))
+            array = submitted(slurm, 5, 2, "--array=1-7:2%2")
+            until(lambda: marks(slurm) == [f"{array}_1", f"{array}_3"])
+            (held,) = events(journal, "held")
+            assert held["job"] == f"{array}_[1,3,5,7]"
+            slurm.said("scancel", blocker)
+            tasks = {f"{array}_{task}" for task in (1, 3, 5, 7)}
+            until(lambda: {event["job"] for event in events(journal, "started")} >= tasks)
+        assert marks(slurm) == []
+    found = Replay.of(journal)
+    assert not found.wrong
+    assert found.as_pinned == len(tasks)
+    first, last = ([event for event in events(journal, "started") if event["job"] in tasks][at] for at in (0, -1))
+    assert last["start_s"] - first["start_s"] >= 2
+
+
 def test_a_file_that_changes_brings_the_next_look_at_once(slurm: VirtualSlurm, tmp_path: Path) -> None:
     journal, wake = tmp_path / "j.jsonl", tmp_path / "wake"
     with a_clean(slurm):

@@ -1,11 +1,12 @@
 """Jobs as squeue tells of them, by old and new versions of Slurm."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from allocopt.cluster.request import Request
-from allocopt.live.slurm import slurm_job
+from allocopt.live.slurm import slurm_job, slurm_jobs
 
 OLD: dict[str, Any] = {
     "job_id": 7, "job_state": "PENDING", "state_reason": "Resources", "priority": 12, "partition": "main", "qos": "",
@@ -61,12 +62,28 @@ def test_allocated_cores_memory_and_gpus_are_read_of_old_and_new_forms() -> None
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("array_task_string", "1-4"), ("licenses", "matlab:1"), ("excluded_nodes", "n1"), ("required_nodes", "n2")],
+    [("contiguous", True), ("licenses", "matlab:1"), ("excluded_nodes", "n1"), ("required_nodes", "n2")],
 )
 def test_a_job_with_a_word_that_is_not_understood_is_left(key: str, value: str) -> None:
     job = slurm_job({**OLD, key: value})
     assert job.request is None
     assert job.fault == f"asks for {key}"
+
+
+@pytest.mark.parametrize("form", [dict, newer], ids=["22.05", "23.11"])
+def test_tasks_of_an_array_wait_as_jobs_of_their_own_as_many_as_may_run(form: Callable[[dict[str, Any]], Any]) -> None:
+    array = {**OLD, "job_id": 9, "array_job_id": 9, "array_task_id": None, "array_task_string": "2,4-8:2%3"}
+    running = {**OLD, "job_id": 10, "array_job_id": 9, "array_task_id": 0, "job_state": "RUNNING"}
+    cores = {"nodes": {"allocation": [{"name": "n1", "cpus": {"count": 3}, "memory": {"allocated": 300}}]}}
+    first = {**running, "job_resources": cores}
+    for limit, begun, waiting in ((3, 1, ["9_2", "9_4"]), (None, 1, ["9_2", "9_4", "9_6", "9_8"]), (2, 2, ["9_2"])):
+        ran = [{**first, "array_task_id": task, "job_id": 10 + task} for task in range(begun)]
+        jobs = slurm_jobs([form({**array, "array_max_tasks": limit}), *map(form, ran)])
+        assert [job.id for job in jobs if job.state == "PENDING"] == waiting
+        assert {job.together for job in jobs if job.state == "PENDING"} == {"9_[2,4,6,8]"}
+        assert {job.reason for job in jobs} == {"Resources", "JobArrayTaskLimit" if limit == begun else "Resources"}
+        assert [job.id for job in jobs if job.state == "RUNNING"] == [f"9_{task}" for task in range(begun)]
+        assert {job.request for job in jobs} == {ASKED}
 
 
 def test_only_the_administrators_comment_marks_a_job() -> None:
