@@ -142,6 +142,9 @@ class Service:
     _is_away: bool = False
     _held: set[str] = field(default_factory=set)
     _looked_s: float = 0.0
+    _begun_ms: int = 0
+    _older: frozenset[str] | None = None
+    _is_second: bool = False
     _solving: SolverProcess = field(init=False)
 
     def __post_init__(self) -> None:
@@ -158,7 +161,7 @@ class Service:
         cluster = self.slurm.cluster()
         for partition in self.opted_in.partitions:
             cluster.partition(partition)
-        begun = time.monotonic()
+        begun, self._begun_ms = time.monotonic(), time.time_ns() // 1_000_000
         with _only_one(self.slurm), self._watched(), self._solving:
             look = self.slurm.look()
             # What runs already was not seen to start.
@@ -193,7 +196,7 @@ class Service:
                     while (left := at + pause_s - time.monotonic()) > 0 and self._touched() == touched:
                         time.sleep(left if self.wake is None else min(left, WAKE_S))
             finally:
-                if self.mode is Mode.PIN:
+                if self.mode is Mode.PIN and not self._is_second:
                     with suppress(SlurmError):
                         released = release(self.slurm)
                         self.journal.write("released", time.time(), jobs=released)
@@ -209,9 +212,23 @@ class Service:
         """Do what one look asks for."""
         # Who waits comes first; what has started can be judged later.
         if self.mode is not Mode.OBSERVE:
+            self._check_alone(look)
             self._plan(look)
         self._judge(look)
         self._states.write(self.journal, look)
+
+    def _check_alone(self, look: Look) -> None:
+        marks = {job.admin_comment: job.mark.get("by", 0) for job in look.jobs if job.state == "PENDING"}
+        older = frozenset(mark for mark, by in marks.items() if 0 < by < self._begun_ms)
+        # One that was killed has left marks, but makes no more.
+        if self._older is not None and older - self._older:
+            # It looks after what is marked here, too.
+            self._is_second = True
+            begun = datetime.fromtimestamp(min(marks[mark] for mark in older - self._older) / 1000, UTC)
+            raise UsageError(
+                f"another service, begun at {begun:%Y-%m-%dT%H:%M:%SZ} on another machine, holds jobs here"
+            )
+        self._older = self._older or older
 
     def _plan(self, look: Look) -> None:
         began = time.perf_counter()
@@ -282,7 +299,7 @@ class Service:
             elif job.is_marked and not self.limits.hold / 2 <= job.begin_s - look.now_s <= self.limits.hold:
                 kept.append(job.id)
             elif not job.is_marked and time.monotonic() < end and self._may_hold(job):
-                self._do(look, "held", job, _held(job, later))
+                self._do(look, "held", job, self._as_held(job, later))
         if kept:
             self._hold_on(look, kept, later)
 
@@ -304,7 +321,7 @@ class Service:
     def _pin(self, look: Look, job: SlurmJob, nodes: Sequence[str]) -> None:
         asked = job.request
         values = {"ReqNodeList": fold_hostlist(nodes), "StartTime": "now"}
-        mark = f"{MARK} priority={job.own_priority} pinned={int(look.now_s)}"
+        mark = f"{self._mark(job)} pinned={int(look.now_s)}"
         # A list of nodes is a minimum, to which Slurm adds.
         if asked is not None and asked.least_nodes != asked.most_nodes:
             values["NumNodes"] = str(len(nodes))
@@ -317,12 +334,18 @@ class Service:
         # The clock may have been put back.
         since = look.now_s - job.mark["pinned"]
         if gone:
-            self._do(look, "unpinned", job, {**_cleared(job), **_held(job, later)}, why=f"{gone[0]} is not up")
+            self._do(look, "unpinned", job, {**_cleared(job), **self._as_held(job, later)}, why=f"{gone[0]} is not up")
         elif not -self.limits.pin <= since <= self.limits.pin:
             # Slurm has a reason that is not known here, which the next pin would not change.
             self._refused.add(job.id)
             why = f"did not start within {self.limits.pin:g} s"
             self._do(look, "unpinned", job, {**_cleared(job), **_FREE}, why=why)
+
+    def _mark(self, job: SlurmJob) -> str:
+        return f"{MARK} priority={job.own_priority} by={self._begun_ms}"
+
+    def _as_held(self, job: SlurmJob, until: str) -> dict[str, str]:
+        return {"StartTime": until, "AdminComment": self._mark(job)}
 
     def _may_hold(self, job: SlurmJob) -> bool:
         asked = self.opted_in(job) and job.id not in self._refused and job.request is not None
@@ -363,6 +386,8 @@ class Service:
         try:
             yield
         finally:
+            if self._is_second:
+                watchdog.kill()
             if watchdog.stdin is not None:
                 watchdog.stdin.close()
             # Of a Slurm that is away it waits longer than holds last; meanwhile another service may begin.
@@ -405,13 +430,9 @@ def _cleared(job: SlurmJob) -> dict[str, str]:
     return {"ReqNodeList": ""} | ({"NumNodes": nodes} if "least" in mark else {})
 
 
-def _held(job: SlurmJob, until: str) -> dict[str, str]:
-    return {"StartTime": until, "AdminComment": f"{MARK} priority={job.own_priority}"}
-
-
 @contextmanager
 def _only_one(slurm: Slurm) -> Iterator[None]:
-    """Keep a second service of the same cluster on this machine off."""
+    """Keep a second service of the same cluster on this machine off; those on others see each other's marks."""
     config = slurm.config()
     name, port = config.get("ClusterName", ""), config.get("SlurmctldPort", "")
     path = Path(tempfile.gettempdir()) / f"allocopt-live-{name}-{port}.lock"

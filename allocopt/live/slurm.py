@@ -133,7 +133,11 @@ class SlurmJob:
 
     @property
     def mark(self) -> Mapping[str, int]:
-        """Numbers of the mark: ``priority`` before it was held, ``pinned`` at, and ``least`` and ``most`` nodes."""
+        """Numbers of the mark.
+
+        ``priority`` before it was held, ``by`` the service that began at, in ms, ``pinned`` at, in s, ``least`` and
+        ``most`` nodes.
+        """
         return {key: int(value) for key, value in _MARKED.findall(self.admin_comment)} if self.is_marked else {}
 
     @property

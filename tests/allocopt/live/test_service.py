@@ -185,6 +185,30 @@ def test_a_second_service_of_a_cluster_is_refused(slurm: VirtualSlurm, tmp_path:
         assert second.returncode == 2
 
 
+def test_the_second_service_on_another_machine_ends_and_leaves_jobs_to_the_first(
+    slurm: VirtualSlurm, tmp_path: Path
+) -> None:
+    # The lock is a file of the machine.
+    elsewhere = replace(slurm, env={**slurm.env, "TMPDIR": str(tmp_path)})
+    with a_clean(slurm):
+        blocker = submitted(slurm, 16, 1000, "-p", "other")
+        with serving(slurm, tmp_path / "1.jsonl", "--pin", "--partition", "main", "--hold", "1000"):
+            held = submitted(slurm, 4, 1)
+            until(lambda: marks(slurm) == [held])
+            with serving(elsewhere, tmp_path / "2.jsonl", "--pin", "--partition", "main", "--hold", "1000") as second:
+                # What the first held before might be one's that was killed.
+                time.sleep(1)
+                assert second.poll() is None
+                job = submitted(slurm, 4, 1)
+                said = second.communicate(timeout=WAIT_S)[1]
+            assert second.returncode == 2
+            assert "on another machine, holds jobs here" in said
+            assert set(marks(slurm)) == {held, job}
+            slurm.said("scancel", blocker)
+            until(lambda: {event["job"] for event in events(tmp_path / "1.jsonl", "started")} >= {held, job})
+    assert Replay.of(tmp_path / "1.jsonl").as_pinned == 2
+
+
 def test_who_may_not_change_jobs_observes_and_is_told_so_else(slurm: VirtualSlurm, tmp_path: Path) -> None:
     # Slurm's commands as another user runs them, who need not be able to read this environment.
     for name in ("squeue", "sinfo", "scontrol"):
