@@ -104,10 +104,6 @@ class Round:
                 raise TimeoutError(f"it did not happen within {GIVE_UP_S:g} s that {what}\n{said}")
             time.sleep(0.2)
 
-    def submit(self, size: int, seconds: float, partition: str = "main") -> str:
-        options = ("-N", str(size), "-p", partition, "-t", "1", "-o", "/dev/null", "--wrap", f"exec sleep {seconds:g}")
-        return self.cluster.said("sbatch", "--parsable", *options)
-
     def watch(self) -> bool:
         """Look how long jobs are held, and return whether all are over."""
         with suppress(subprocess.CalledProcessError):
@@ -240,10 +236,10 @@ def _run(one: Round, name: str) -> None:
     rng = one.rng
     service = one.start()
     try:
-        blocker = one.submit(NODES, rng.uniform(2, 4), "other")
+        blocker = one.cluster.submitted(NODES, rng.uniform(2, 4), "-p", "other")
         for _ in range(JOBS):
             size = rng.randint(1, NODES // 2)
-            one.sizes[one.submit(size, rng.uniform(0.5, 1.5))] = size
+            one.sizes[one.cluster.submitted(size, rng.uniform(0.5, 1.5))] = size
         # A hook waits by itself.
         if "job" not in name:
             one.until(lambda: one.watch() or one.longest_s, "a job is held")

@@ -84,6 +84,11 @@ class VirtualSlurm:
         done = subprocess.run(command, env=self.env, stdout=subprocess.PIPE, text=True, check=True)
         return done.stdout.strip()
 
+    def submitted(self, nodes: int, seconds: float, *more: str) -> str:
+        """Submit a job that sleeps for some seconds, and return its id."""
+        body = ("--wrap", f"exec sleep {seconds:g}")
+        return self.said("sbatch", "--parsable", "-N", str(nodes), "-t", "1", "-o", "/dev/null", *more, *body)
+
     def restart(self) -> None:
         """Stop slurmctld and start it again."""
         old = next(one for one in reversed(self.daemons) if "slurmctld" in one.args)  # type: ignore[operator]

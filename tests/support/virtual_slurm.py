@@ -1,7 +1,8 @@
 """Fixture of a real Slurm on virtual nodes, which goes away with its last test."""
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -9,7 +10,16 @@ import pytest
 from benchmarks.virtual_slurm import VirtualSlurm, hooks, missing, open_folder, running, tree_files
 
 PORT = 21_000
+WAIT_S = 60.0
 _MOST_NODES = 100
+
+
+def until(is_so: Callable[[], object]) -> None:
+    """Wait for a thing that has to happen."""
+    end = time.monotonic() + WAIT_S
+    while not is_so():
+        assert time.monotonic() < end, "did not happen"
+        time.sleep(0.2)
 
 
 @contextmanager

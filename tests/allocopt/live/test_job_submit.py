@@ -2,12 +2,11 @@
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.virtual_slurm import slurm_of
+from support.virtual_slurm import slurm_of, until
 
 from allocopt.live.journal import Replay
 from allocopt.live.slurm import Slurm
@@ -23,25 +22,14 @@ def slurm() -> Iterator[VirtualSlurm]:
         yield cluster
 
 
-def until(is_so: Callable[[], object]) -> None:
-    end = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < end, "did not happen"
-        time.sleep(0.2)
-
-
 def ran(slurm: VirtualSlurm, jobs: list[str]) -> list[float]:
     """Wait until jobs have completed, and return how many seconds each has waited."""
     until(lambda: set(jobs) <= {job.id for job in Slurm(slurm.env).look().jobs if job.state == "COMPLETED"})
     return [job.start_s - job.submit_s for job in Slurm(slurm.env).look().jobs if job.id in jobs]
 
 
-def submitted(slurm: VirtualSlurm, nodes: int, *more: str) -> str:
-    return slurm.said("sbatch", "--parsable", "-N", str(nodes), "-t", "1", "-o", "/dev/null", *more, "--wrap", "true")
-
-
 def test_without_a_service_jobs_start_by_themselves_after_their_hold(slurm: VirtualSlurm) -> None:
-    (wait,) = ran(slurm, [submitted(slurm, 2)])
+    (wait,) = ran(slurm, [slurm.submitted(2, 0)])
     assert wait >= HOLD_S - 1
 
 
@@ -54,8 +42,8 @@ def test_jobs_wake_the_service_as_they_come_and_as_they_end(slurm: VirtualSlurm,
     try:
         until(lambda: journal.exists() and b"begun" in journal.read_bytes())
         # Two that do not fit side by side, and one that Slurm is to start on a node of its own.
-        jobs = [submitted(slurm, 12), submitted(slurm, 10)]
-        ran(slurm, [*jobs, submitted(slurm, 1, "-w", "n0015")])
+        jobs = [slurm.submitted(12, 0), slurm.submitted(10, 0)]
+        ran(slurm, [*jobs, slurm.submitted(1, 0, "-w", "n0015")])
     finally:
         service.terminate()
         service.wait()

@@ -3,21 +3,20 @@
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.virtual_slurm import slurm_of
+from support.virtual_slurm import WAIT_S, slurm_of, until
 
 from allocopt.live.journal import Replay, read_journal
 from allocopt.live.slurm import Slurm
 from benchmarks.virtual_slurm import VirtualSlurm
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("slurm")]
-WAIT_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -36,21 +35,8 @@ def a_clean(slurm: VirtualSlurm) -> Iterator[VirtualSlurm]:
         until(lambda: not slurm.said("squeue", "-h"))
 
 
-def until(is_so: Callable[[], object]) -> None:
-    """Wait for a thing that has to happen."""
-    end = time.monotonic() + WAIT_S
-    while not is_so():
-        assert time.monotonic() < end, "did not happen"
-        time.sleep(0.2)
-
-
 def runs(slurm: VirtualSlurm, job: str) -> bool:
     return job in slurm.said("squeue", "-h", "-t", "R", "-o", "%i").split()
-
-
-def submitted(slurm: VirtualSlurm, nodes: int, seconds: float, *more: str) -> str:
-    body = ("--wrap", f"exec sleep {seconds:g}")
-    return slurm.said("sbatch", "--parsable", "-N", str(nodes), "-t", "1", "-o", "/dev/null", *more, *body)
 
 
 def started(slurm: VirtualSlurm, journal: Path, *more: str) -> subprocess.Popen[str]:
@@ -84,10 +70,10 @@ def test_jobs_that_wait_start_on_the_nodes_that_were_chosen(slurm: VirtualSlurm,
     journal = tmp_path / "j.jsonl"
     with a_clean(slurm):
         with serving(slurm, journal, "--pin", "--partition", "main"):
-            blocker = submitted(slurm, 16, 1000, "-p", "other")
+            blocker = slurm.submitted(16, 1000, "-p", "other")
             until(lambda: runs(slurm, blocker))
-            jobs = [submitted(slurm, nodes, 2) for nodes in (3, 5, 7, 2)]
-            left = submitted(slurm, 2, 1, "-p", "other")
+            jobs = [slurm.submitted(nodes, 2) for nodes in (3, 5, 7, 2)]
+            left = slurm.submitted(2, 1, "-p", "other")
             until(lambda: len(events(journal, "held")) >= len(jobs))
             slurm.said("scancel", blocker)
             until(lambda: {event["job"] for event in events(journal, "started")} >= {*jobs, left})
@@ -106,9 +92,9 @@ def test_tasks_of_an_array_start_where_they_are_pinned_and_no_more_than_it_lets_
     journal = tmp_path / "j.jsonl"
     with a_clean(slurm):
         with serving(slurm, journal, "--pin", "--partition", "main"):
-            blocker = submitted(slurm, 16, 1000, "-p", "other")
+            blocker = slurm.submitted(16, 1000, "-p", "other")
             until(lambda: runs(slurm, blocker))
-            array = submitted(slurm, 5, 2, "--array=1-7:2%2")
+            array = slurm.submitted(5, 2, "--array=1-7:2%2")
             until(lambda: marks(slurm) == [f"{array}_1", f"{array}_3"])
             (held,) = events(journal, "held")
             assert held["job"] == f"{array}_[1,3,5,7]"
@@ -128,8 +114,8 @@ def test_a_file_that_changes_brings_the_next_look_at_once(slurm: VirtualSlurm, t
     with a_clean(slurm):
         times = ("--period", "4000", "--hold", "8000", "--wake", str(wake))
         with serving(slurm, journal, "--pin", "--partition", "main", *times):
-            submitted(slurm, 16, 1000, "-p", "other")
-            job = submitted(slurm, 4, 1)
+            slurm.submitted(16, 1000, "-p", "other")
+            job = slurm.submitted(4, 1)
             until(lambda: wake.touch() or marks(slurm) == [job])
         assert marks(slurm) == []
 
@@ -137,9 +123,9 @@ def test_a_file_that_changes_brings_the_next_look_at_once(slurm: VirtualSlurm, t
 def test_a_killed_service_leaves_nothing_held(slurm: VirtualSlurm, tmp_path: Path) -> None:
     journal = tmp_path / "j.jsonl"
     with a_clean(slurm):
-        blocker = submitted(slurm, 16, 1000, "-p", "other")
+        blocker = slurm.submitted(16, 1000, "-p", "other")
         with serving(slurm, journal, "--pin", "--partition", "main", "--hold", "1000") as service:
-            job = submitted(slurm, 4, 1)
+            job = slurm.submitted(4, 1)
             until(lambda: marks(slurm) == [job])
             service.kill()
             until(lambda: marks(slurm) == [])
@@ -152,8 +138,8 @@ def test_a_node_that_drains_gives_its_job_free(slurm: VirtualSlurm, tmp_path: Pa
     journal = tmp_path / "j.jsonl"
     with a_clean(slurm):
         # It is pinned where it cannot start, as if the node had drained a moment later.
-        blocker = submitted(slurm, 15, 1000)
-        job = submitted(slurm, 2, 1, "--hold")
+        blocker = slurm.submitted(15, 1000)
+        job = slurm.submitted(2, 1, "--hold")
         mark = f"AdminComment=allocopt priority=1 pinned={int(time.time())}"
         slurm.said("scontrol", "update", f"JobId={job}", "ReqNodeList=n[0003-0004]", mark)
         slurm.said("scontrol", "update", "NodeName=n0004", "State=DRAIN", "Reason=test")
@@ -173,7 +159,7 @@ def test_a_slurmctld_that_restarts_is_waited_for(slurm: VirtualSlurm, tmp_path: 
     journal = tmp_path / "j.jsonl"
     with a_clean(slurm), serving(slurm, journal, "--advise") as service:
         slurm.restart()
-        job = submitted(slurm, 3, 1)
+        job = slurm.submitted(3, 1)
         until(lambda: job in {event["job"] for event in events(journal, "started")})
         assert service.poll() is None
 
@@ -191,15 +177,15 @@ def test_the_second_service_on_another_machine_ends_and_leaves_jobs_to_the_first
     # The lock is a file of the machine.
     elsewhere = replace(slurm, env={**slurm.env, "TMPDIR": str(tmp_path)})
     with a_clean(slurm):
-        blocker = submitted(slurm, 16, 1000, "-p", "other")
+        blocker = slurm.submitted(16, 1000, "-p", "other")
         with serving(slurm, tmp_path / "1.jsonl", "--pin", "--partition", "main", "--hold", "1000"):
-            held = submitted(slurm, 4, 1)
+            held = slurm.submitted(4, 1)
             until(lambda: marks(slurm) == [held])
             with serving(elsewhere, tmp_path / "2.jsonl", "--pin", "--partition", "main", "--hold", "1000") as second:
                 # What the first held before might be one's that was killed.
                 time.sleep(1)
                 assert second.poll() is None
-                job = submitted(slurm, 4, 1)
+                job = slurm.submitted(4, 1)
                 said = second.communicate(timeout=WAIT_S)[1]
             assert second.returncode == 2
             assert "on another machine, holds jobs here" in said
@@ -217,9 +203,9 @@ def test_who_may_not_change_jobs_observes_and_is_told_so_else(slurm: VirtualSlur
         program.chmod(0o755)
     other = replace(slurm, env={**slurm.env, "PATH": f"{tmp_path}:{slurm.env['PATH']}"})
     with a_clean(slurm):
-        blocker = submitted(slurm, 16, 1000)
+        blocker = slurm.submitted(16, 1000)
         until(lambda: runs(slurm, blocker))
-        job = submitted(slurm, 4, 1)
+        job = slurm.submitted(4, 1)
         observing = started(other, tmp_path / "observed.jsonl", "--observe", "--for", "2")
         said = observing.communicate(timeout=WAIT_S)[1]
         assert observing.returncode == 0, said
