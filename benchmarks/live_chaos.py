@@ -1,7 +1,7 @@
 """Disturbances of ``allocopt live slurm --pin`` on a real Slurm: whether all jobs run, where they may, none held.
 
 The service is killed, slurmctld restarts, nodes drain, a job is cancelled or changed while its pin is under way, squeue
-hangs, the clock goes back, each at a random moment of a queue of jobs.
+hangs, the clock goes back, each at a random moment of a queue of jobs, an array among them.
 """
 
 import random
@@ -20,7 +20,7 @@ from allocopt.live.journal import Replay, read_journal
 from allocopt.live.slurm import Slurm
 from benchmarks.virtual_slurm import VirtualSlurm, open_folder, running, tree_files
 
-NODES, JOBS, DRAINED = 16, 8, 5
+NODES, JOBS, TASKS, DRAINED = 16, 6, 3, 5
 BACK_S = 3600
 MARGIN_S = 2.0  # for times of whole seconds, and for asking
 GIVE_UP_S = 60.0
@@ -240,6 +240,8 @@ def _run(one: Round, name: str) -> None:
         for _ in range(JOBS):
             size = rng.randint(1, NODES // 2)
             one.sizes[one.cluster.submitted(size, rng.uniform(0.5, 1.5))] = size
+        array = one.cluster.submitted(size, rng.uniform(0.5, 1.5), f"--array=1-{TASKS}")
+        one.sizes |= {f"{array}_{task}": size for task in range(1, TASKS + 1)}
         # A hook waits by itself.
         if "job" not in name:
             one.until(lambda: one.watch() or one.longest_s, "a job is held")
