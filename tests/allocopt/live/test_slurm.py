@@ -35,6 +35,8 @@ def newer(told: dict[str, Any]) -> dict[str, Any]:
         "cpus_per_task",
     )
     made = {key: {"set": True, "infinite": False, "number": told[key]} for key in numbers}
+    for key in told.keys() & {"array_job_id", "array_task_id", "array_max_tasks"}:
+        made[key] = {"set": told[key] is not None, "infinite": False, "number": told[key] or 0}
     unset = {"set": False, "infinite": False, "number": 0}
     return {
         **told, **made, "job_state": [told["job_state"]], "shared": [], "het_job_id": unset, "core_spec": unset,
