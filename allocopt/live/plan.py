@@ -1,6 +1,7 @@
 """Which waiting jobs start now, by priority with EASY backfilling, and on which nodes, by any solver."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -8,12 +9,13 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, IntArray
 from allocopt.cluster.cluster import Cluster
+from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.request import ClusterRequest
 from allocopt.errors import AllocoptError, InvalidProblemError
 from allocopt.kernels.ready import make_ready
 from allocopt.live.slurm import RUNNING, WAITING, Look, SlurmJob
 from allocopt.problems.instances import shipped_problems
-from allocopt.problems.placement.problem import NodeTasks, PlacementProblem, Placements
+from allocopt.problems.placement.problem import NodeTasks, PlacementJob, PlacementProblem, Placements
 from allocopt.problems.topology.problem import Allocation, Job, TopologyProblem
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.shared.kernel import simulate_shared
@@ -72,10 +74,23 @@ class Window:
         return cls(problem, answer, verify(problem, answer), cluster.topology.nodes)
 
     def nodes(self, solution: Allocation | Placements) -> dict[str, tuple[str, ...]]:
-        """Return the names of the nodes of each job, none for one that is left out."""
+        """Return the names of the nodes of each job that can be pinned at once.
+
+        Slurm spreads the tasks of a job itself, so that one that shares nodes with jobs before it may have to wait.
+        """
         sets = solution.nodes if isinstance(solution, Allocation) else solution.node_sets
-        ids = [job.id for job in self.problem.jobs]
-        return {job: tuple(self.names[node] for node in held.tolist()) for job, held in zip(ids, sets, strict=True)}
+        jobs: Sequence[Job | PlacementJob] = self.problem.jobs
+        free = self.problem.free.copy() if isinstance(self.problem, PlacementProblem) else np.empty(0, dtype=np.int64)
+        found = {}
+        for job, held in zip(jobs, sets, strict=True):
+            if isinstance(job, PlacementJob):
+                tasks = _spread(job.request, free, held)
+                if sum(tasks.values()) < job.request.tasks:
+                    continue
+                _take(job.request, free, tasks)
+            if len(held):
+                found[job.id] = tuple(self.names[node] for node in held.tolist())
+        return found
 
     def solved(self, solver: str, time_limit: float, seed: int) -> Result:
         """Return the verified answer of a solver, never worse than the greedy one."""
@@ -134,6 +149,15 @@ def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed")
             free[nodes] -= held
             used[nodes] = True
             queue.add_running(_fixed(cluster, nodes, held), max(job.end_s, now + 1.0))
+    # What is pinned has been promised its nodes.
+    for job in look.jobs:
+        if job.state == "PENDING" and job.is_pinned and job.request is not None:
+            with suppress(InvalidProblemError):
+                asked, before = job.request.on(cluster), free.copy()
+                nodes = look.known(expand_hostlist(job.required))
+                _take(asked, free, _spread(asked, free, nodes))
+                used[nodes] = True
+                queue.add_running(_fixed(cluster, nodes, (before - free)[nodes]), now + min(job.limit_s, NO_LIMIT_S))
     running = len(queue.requests)
     left = queue.add_waiting(look)
     order = tuple(job.id for job in queue.waiting)
@@ -147,10 +171,9 @@ def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed")
         job, request, places = queue.waiting[at], queue.requests[running + at], places_of(state, running + at)
         avoided = _reserved(state, queue.ends[running + at])
         # A job that stays on beside a reservation on its own nodes has no choice.
-        if job.is_pinned or not is_ours(job) or avoided[list(places)].any():
-            for node, tasks in places.items():
-                free[node] -= free[node] if request.is_exclusive else request.per_node + tasks * request.per_task
-                used[node] = True
+        if not is_ours(job) or avoided[list(places)].any():
+            _take(request, free, places)
+            used[list(places)] = True
         else:
             chosen[job.id] = request._replace(masks=request.masks & ~avoided)
             greedy.append(places)
@@ -174,12 +197,11 @@ class _Queue(NamedTuple):
         """Add the jobs that may start, in the order of the queue; return why others may not, by id."""
         tiers = {one.name: one.tier for one in look.cluster.partitions}
 
-        # What is pinned has been promised its nodes.
-        def place(job: SlurmJob) -> tuple[bool, int, int, tuple[int, ...]]:
-            return not job.is_pinned, -tiers.get(job.partition, 1), -job.own_priority, job.number
+        def place(job: SlurmJob) -> tuple[int, int, tuple[int, ...]]:
+            return -tiers.get(job.partition, 1), -job.own_priority, job.number
 
         left: dict[str, str] = {}
-        for job in sorted((one for one in look.jobs if one.state == "PENDING"), key=place):
+        for job in sorted((one for one in look.jobs if one.state == "PENDING" and not one.is_pinned), key=place):
             fault, end = _fault(job, look.now_s), look.now_s + min(job.limit_s, NO_LIMIT_S)
             if fault:
                 left[job.id] = fault
@@ -290,9 +312,20 @@ def _reserved(state: Shared, end_s: float) -> BoolArray:
 
 
 def _spread(asked: ClusterRequest, free: IntArray, nodes: IntArray) -> dict[int, int]:
-    """Return the tasks of a job on each of its nodes, as evenly as there is room."""
-    room = asked.room(free)[nodes]
-    tasks = np.minimum(room, 1)
-    while tasks.sum() < asked.tasks and (tasks < room).any():
-        tasks[np.argmin(np.where(tasks < room, tasks, np.iinfo(np.int64).max))] += 1
-    return dict(zip(nodes.tolist(), tasks.tolist(), strict=True))
+    """Return the tasks of a job on each of its nodes as Slurm spreads them: it fills one after the other.
+
+    They are fewer than those of the job where there is no room for all.
+    """
+    room, left, tasks = asked.room(free), asked.tasks, {}
+    for behind, node in enumerate(sorted(nodes.tolist()), 1 - len(nodes)):
+        # Each of those behind it gets one at least.
+        tasks[node] = max(min(int(room[node]), left + behind), 0)
+        left -= tasks[node]
+    return tasks
+
+
+def _take(asked: ClusterRequest, free: IntArray, places: Mapping[int, int]) -> None:
+    """Take what a job has with so many tasks on nodes from what is free there."""
+    for node, tasks in places.items():
+        whole = free[node].copy()
+        free[node] -= whole if asked.is_exclusive else np.minimum(asked.per_node + tasks * asked.per_task, whole)

@@ -214,17 +214,18 @@ class Look:
         found = self._up.copy()
         for one in self.closures:
             if one.start_s < end_s and self.now_s < one.end_s:
-                found[self._known(one.nodes)] = False
+                found[self.known(one.nodes)] = False
         return found
 
     @cached_property
     def _up(self) -> BoolArray:
         found = np.ones(self.cluster.size, dtype=np.bool_)
-        found[self._known(self.away)] = False
+        found[self.known(self.away)] = False
         return found
 
-    def _known(self, names: Iterable[str]) -> list[int]:
-        return [self.numbers[name] for name in names if name in self.numbers]
+    def known(self, names: Iterable[str]) -> IntArray:
+        """Return the numbers of those nodes that the cluster has."""
+        return np.array([self.numbers[name] for name in names if name in self.numbers], dtype=np.int64)
 
 
 class Slurm:
