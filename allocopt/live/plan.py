@@ -169,14 +169,18 @@ def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed")
     greedy: list[dict[int, int]] = []
     for at in begun:
         job, request, places = queue.waiting[at], queue.requests[running + at], places_of(state, running + at)
-        avoided = _reserved(state, queue.ends[running + at])
-        # A job that stays on beside a reservation on its own nodes has no choice.
-        if not is_ours(job) or avoided[list(places)].any():
+        if is_ours(job):
+            # A job that stays on beside a reservation on its own nodes has no choice but these.
+            masks, avoided = request.masks, _reserved(state, queue.ends[running + at])
+            if avoided[list(places)].any():
+                masks = np.isin(np.arange(cluster.size), list(places))[None]
+            else:
+                masks = masks & ~avoided
+            chosen[job.id] = request._replace(masks=masks)
+            greedy.append(places)
+        else:
             _take(request, free, places)
             used[list(places)] = True
-        else:
-            chosen[job.id] = request._replace(masks=request.masks & ~avoided)
-            greedy.append(places)
     starting = tuple(order[at] for at in begun)
     window = Window.of(cluster, chosen, free, used, greedy, name) if chosen else None
     return Plan(window, starting, order, left)

@@ -166,6 +166,15 @@ def test_a_job_that_is_pinned_keeps_its_nodes_until_it_starts() -> None:
     assert chosen(found) == {"11": ("n04", "n05", "n06", "n07")}
 
 
+def test_a_job_beside_a_reservation_on_its_nodes_is_pinned_there() -> None:
+    held = [running(1, {"n00": (3, 0, 0), "n01": (3, 0, 0)}, NOW + 50)]
+    # The first needs six of eight cores once those end, the second one of the other two for longer than that.
+    waiting = [a_job(10, Request(6)), a_job(11, Request(1), limit_s=1000.0)]
+    found = plan(a_look([*held, *waiting], cluster=cluster_of(2, 4, exclusive=False)), lambda job: True)
+    assert found.starting == ("11",)
+    assert chosen(found).keys() == {"11"}
+
+
 def test_jobs_of_others_are_counted_with_and_never_pinned() -> None:
     found = plan(a_look([a_job(10, whole(5)), a_job(11, whole(3)), a_job(12, whole(1))]), lambda job: job.id != "10")
     assert found.starting == ("10", "11")
