@@ -109,6 +109,27 @@ def test_tasks_of_an_array_start_where_they_are_pinned_and_no_more_than_it_lets_
     assert last["start_s"] - first["start_s"] >= 2
 
 
+def test_jobs_that_share_nodes_start_where_they_are_pinned(tmp_path: Path) -> None:
+    journal = tmp_path / "j.jsonl"
+    with slurm_of(8, cores=4) as shared:
+
+        def tasks(count: int, seconds: float) -> str:
+            options = ("-n", str(count), "-t", "1", "-o", "/dev/null", "--wrap", f"exec sleep {seconds:g}")
+            return shared.said("sbatch", "--parsable", *options)
+
+        running = [tasks(count, 1000) for count in (3, 6, 23)]
+        until(lambda: all(runs(shared, job) for job in running))
+        with serving(shared, journal, "--pin", "--partition", "main"):
+            # The third one waits for the first two, and the others go on beside it.
+            jobs = [tasks(count, 1) for count in (10, 7, 12, 3, 2, 1)]
+            until(lambda: set(marks(shared)) == set(jobs))
+            shared.said("scancel", running[-1])
+            until(lambda: {event["job"] for event in events(journal, "started")} >= {*jobs})
+    found = Replay.of(journal)
+    assert not found.wrong
+    assert found.as_pinned == len(jobs)
+
+
 def test_a_file_that_changes_brings_the_next_look_at_once(slurm: VirtualSlurm, tmp_path: Path) -> None:
     journal, wake = tmp_path / "j.jsonl", tmp_path / "wake"
     with a_clean(slurm):
