@@ -41,7 +41,9 @@ from allocopt.solving.result import Status
 from allocopt.solving.solution_files import object_from_result
 
 CLUSTER_ANEW_S = 600.0  # after which nodes and partitions are asked for again
-SOON_S = 0.1  # after which nodes are looked at again that jobs are about to leave
+SOON_S = 0.1  # after which Slurm is looked at again where something is about to change
+LEAVING_S = 5.0  # for which a job that leaves its nodes is waited for
+AGAIN_S = 2.0  # after which a Slurm that did not answer is asked again
 WAKE_S = 0.02  # between two looks at the file that wakes
 _FREE = {"StartTime": "now", "AdminComment": ""}  # of a job that is no longer held or looked after
 
@@ -142,8 +144,10 @@ class Service:
     _is_away: bool = False
     _held: set[str] = field(default_factory=set)
     _looked_s: float = 0.0
+    _leaving: set[str] = field(default_factory=set)
+    _left_by_s: float = 0.0
     _begun_ms: int = 0
-    _older: frozenset[str] | None = None
+    _older: frozenset[tuple[str, str]] | None = None
     _is_second: bool = False
     _solving: SolverProcess = field(init=False)
 
@@ -177,7 +181,7 @@ class Service:
                 "cluster": self.slurm.config().get("ClusterName", ""),
             }  # fmt: skip
             try:
-                anew = begun
+                anew, before = begun, self._touched()
                 while seconds is None or time.monotonic() - begun < seconds:
                     at, touched, pause_s = time.monotonic(), self._touched(), self.limits.period
                     try:
@@ -188,11 +192,14 @@ class Service:
                         self._looked_s = at
                         self.step(look)
                         self._tell_away(None)
-                        if any(job.state == "COMPLETING" for job in look.jobs):
+                        # Who wakes us while it submits a job may be ahead of Slurm.
+                        if touched != before or self._is_about_to_change(look):
                             pause_s = min(SOON_S, pause_s)
+                        before = touched
                     except SlurmError as error:
                         self._tell_away(error)
                         self._put_off()
+                        pause_s = min(AGAIN_S, pause_s)
                     while (left := at + pause_s - time.monotonic()) > 0 and self._touched() == touched:
                         time.sleep(left if self.wake is None else min(left, WAKE_S))
             finally:
@@ -201,6 +208,14 @@ class Service:
                         released = release(self.slurm)
                         self.journal.write("released", time.time(), jobs=released)
                 self.journal.write("ended", time.time())
+
+    def _is_about_to_change(self, look: Look) -> bool:
+        jobs = {job.id for job in look.jobs if job.state == "COMPLETING"}
+        leaving = jobs | {node for node, state in look.away.items() if state.startswith("completing")}
+        if leaving - self._leaving:
+            self._left_by_s = time.monotonic() + LEAVING_S
+        self._leaving = leaving
+        return bool(leaving) and time.monotonic() < self._left_by_s
 
     def _touched(self) -> int:
         try:
@@ -218,7 +233,12 @@ class Service:
         self._states.write(self.journal, look)
 
     def _check_alone(self, look: Look) -> None:
-        marks = {job.admin_comment: job.mark.get("by", 0) for job in look.jobs if job.state == "PENDING"}
+        # Tasks of an array come one after another with its mark.
+        marks = {
+            (job.id.partition("_")[0], job.admin_comment): job.mark.get("by", 0)
+            for job in look.jobs
+            if job.state == "PENDING"
+        }
         older = frozenset(mark for mark, by in marks.items() if 0 < by < self._begun_ms)
         # One that was killed has left marks, but makes no more.
         if self._older is not None and older - self._older:
@@ -295,11 +315,11 @@ class Service:
                 self._do(look, "left alone", job, {**_cleared(job), **_FREE})
             elif job.id in chosen:
                 self._pin(look, job, chosen[job.id])
+            elif not self._is_mine(job) and time.monotonic() < end and self._may_hold(job):
+                self._do(look, "held", job, self._as_held(job, later))
             # The clock may have been put back.
             elif job.is_marked and not self.limits.hold / 2 <= job.begin_s - look.now_s <= self.limits.hold:
                 kept.append(job.id)
-            elif not job.is_marked and time.monotonic() < end and self._may_hold(job):
-                self._do(look, "held", job, self._as_held(job, later))
         if kept:
             self._hold_on(look, kept, later)
 
@@ -343,6 +363,10 @@ class Service:
 
     def _mark(self, job: SlurmJob) -> str:
         return f"{MARK} priority={job.own_priority} by={self._begun_ms}"
+
+    def _is_mine(self, job: SlurmJob) -> bool:
+        # What a younger service has marked gets this one's mark, at which the younger one ends.
+        return job.is_marked and job.mark.get("by", 0) <= self._begun_ms
 
     def _as_held(self, job: SlurmJob, until: str) -> dict[str, str]:
         return {"StartTime": until, "AdminComment": self._mark(job)}

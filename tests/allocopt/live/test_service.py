@@ -199,10 +199,12 @@ def test_the_second_service_on_another_machine_ends_and_leaves_jobs_to_the_first
     elsewhere = replace(slurm, env={**slurm.env, "TMPDIR": str(tmp_path)})
     with a_clean(slurm):
         blocker = slurm.submitted(16, 1000, "-p", "other")
-        with serving(slurm, tmp_path / "1.jsonl", "--pin", "--partition", "main", "--hold", "1000"):
+        pinning = ("--pin", "--partition", "main", "--hold", "1000")
+        # The second sees the next job first.
+        with serving(slurm, tmp_path / "1.jsonl", *pinning, "--period", "3"):
             held = slurm.submitted(4, 1)
             until(lambda: marks(slurm) == [held])
-            with serving(elsewhere, tmp_path / "2.jsonl", "--pin", "--partition", "main", "--hold", "1000") as second:
+            with serving(elsewhere, tmp_path / "2.jsonl", *pinning) as second:
                 # What the first held before might be one's that was killed.
                 time.sleep(1)
                 assert second.poll() is None
