@@ -91,20 +91,24 @@ class VirtualSlurm:
 
     def restart(self) -> None:
         """Stop slurmctld and start it again."""
-        old = next(one for one in reversed(self.daemons) if "slurmctld" in one.args)  # type: ignore[operator]
-        old.terminate()
-        old.wait()
+        self._slurmctld.terminate()
+        self._slurmctld.wait()
         self.start("slurmctld", "-D", "-f", str(self.folder / "slurm.conf"))
         self.wait()
 
     def wait(self) -> None:
-        """Wait until slurmctld answers and no node is down."""
-        while True:
+        """Wait until slurmctld answers and no node is down; raise `SystemExit` if it has ended."""
+        while self._slurmctld.poll() is None:
             with suppress(subprocess.CalledProcessError):
                 states = self.said("sinfo", "-h", "-o", "%T").split()
                 if states and not any("*" in one or one in ("down", "unknown") for one in states):
                     return
             time.sleep(0.3)
+        raise SystemExit("".join((self.folder / "slurmctld.log").read_text().splitlines(keepends=True)[-5:]))
+
+    @property
+    def _slurmctld(self) -> subprocess.Popen[bytes]:
+        return next(one for one in reversed(self.daemons) if "slurmctld" in one.args)  # type: ignore[operator]
 
 
 def missing() -> list[str]:
@@ -170,7 +174,7 @@ def running(folder: Path, nodes: Sequence[str], speed: int = 1) -> Iterator[Virt
     """Run the cluster whose files are in a folder, with a clock that is so many times as fast, and stop it at the end.
 
     A fast clock is libfaketime's, by which all of Slurm's periods stay as they are set. Others have to be able to enter
-    the folder and those above it, which munge asks for. Raises `SystemExit` if munge does not start.
+    the folder and those above it, which munge asks for. Raises `SystemExit` if munge or slurmctld does not start.
     """
     (folder / "state").mkdir(exist_ok=True)
     (folder / "key").touch(0o600)

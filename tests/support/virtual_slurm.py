@@ -1,9 +1,10 @@
 """Fixture of a real Slurm on virtual nodes, which goes away with its last test."""
 
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -22,18 +23,28 @@ def until(is_so: Callable[[], object]) -> None:
         time.sleep(0.2)
 
 
+def _free_port() -> int:
+    """Return the first port of a range that no other cluster uses."""
+    # Workers of pytest begin at the same time, each at a range of its own.
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    for port in range(PORT + 10 * worker * _MOST_NODES, 32_768 - _MOST_NODES, _MOST_NODES):
+        with socket.socket() as probe, suppress(OSError):
+            # As slurmctld binds it, also while connections of an earlier one end.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("", port))
+            return port
+    raise AssertionError("all ports of clusters are used")
+
+
 @contextmanager
 def slurm_of(nodes: int = 16, *, hold: int | None = None, **described: object) -> Iterator[VirtualSlurm]:
     """Run a cluster, with the hooks of ``allocopt live`` if jobs are held; skipped where Slurm is not installed."""
     if lacking := missing():
         pytest.skip(f"a real Slurm needs {', '.join(lacking)}")
-    # Workers of pytest run side by side, each with ports of its own.
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    port = PORT + worker * _MOST_NODES
     # Nobody else may enter pytest's folders.
     with open_folder() as folder:
         if hold is not None:
             described["settings"] = hooks(folder, hold)
-        names = tree_files(folder, nodes, port, **described)  # type: ignore[arg-type]
+        names = tree_files(folder, nodes, _free_port(), **described)  # type: ignore[arg-type]
         with running(folder, names) as cluster:
             yield cluster
