@@ -221,14 +221,20 @@ class ClusterRequest(NamedTuple):
     def check_fits(self, cluster: Cluster) -> None:
         """Raise `InvalidProblemError` if the request fits nowhere on the empty cluster."""
         shapes, shape_of = cluster.shapes
-        room = self.room(shapes)[shape_of]
+        room, groups = self.room(shapes)[shape_of], cluster.topology.tree.groups
         level = self.level
-        groups = None if level < 0 else cluster.topology.tree.groups[level]
-        members = [slice(None)] if groups is None else [groups == group for group in np.unique(groups)]
+        members = [slice(None)] if level < 0 else [groups[level] == group for group in np.unique(groups[level])]
         for mask in self.masks:
-            inside = np.where(mask, room, 0)
             for held in members:
-                tasks = np.sort(inside[held])[::-1][: self.most_nodes]
+                inside = np.zeros_like(room)
+                inside[held] = np.where(mask, room, 0)[held]
+                # As jobs are placed in a simulation: of groups that may not all be spanned, those with most room.
+                for below in range(len(groups) if level < 0 else level)[::-1]:
+                    if self.most_groups[below] > 0:
+                        sums = np.bincount(groups[below], inside)
+                        spanned = np.argsort(-sums, kind="stable")[: self.most_groups[below]]
+                        inside[~np.isin(groups[below], spanned)] = 0
+                tasks = np.sort(inside)[::-1][: self.most_nodes]
                 if tasks.sum() >= self.tasks and np.count_nonzero(tasks) >= self.least_nodes:
                     return
         raise InvalidProblemError("request", "asks for more than the cluster's nodes have")

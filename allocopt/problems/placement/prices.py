@@ -79,7 +79,7 @@ class _LeafPrices(NamedTuple):
             per_unit,
             np.zeros(n, dtype=np.int64),
             alone,
-            alone_costs(window, tasks_at, SIZES),
+            np.zeros(n),
             prices,
             best_prices,
             use,
@@ -88,7 +88,7 @@ class _LeafPrices(NamedTuple):
             np.array([float(alone.sum()), FIRST, 0.0]),
         )
         _fill_needs(window, made, tasks_at)
-        return made
+        return made._replace(beyond=alone_costs(window, tasks_at, made.smallest + SIZES))
 
 
 _LEAF_PRICES = record_type(_LeafPrices)
@@ -156,6 +156,9 @@ def _price_of_node(p: _LeafPrices, job: int, leaf: int) -> float:
 @inlined
 def _price_of_task(w: Window, p: _LeafPrices, job: int, leaf: int) -> float:
     price = 0.0
+    # An exclusive job pays for whole nodes, whatever it does with them.
+    if w.jobs[job].is_exclusive:
+        return price
     for resource in range(w.free.shape[1]):
         price += p.prices[leaf, resource] * p.per_unit[leaf, resource] * w.per_task[job, resource]
     return float(price)
@@ -213,7 +216,7 @@ def _price_job(w: Window, p: _LeafPrices, job: int) -> float:
     for leaf in range(n_leaves):
         for column in range(p.prices.shape[1]):
             p.use[leaf, column] += p.take[leaf] * p.needs[job, leaf, column]
-    for resource in range(w.free.shape[1]):
+    for resource in range(0 if asked.is_exclusive else w.free.shape[1]):
         more = (asked.tasks - found * tasks) * w.per_task[job, resource]
         p.use[at, resource] += more * p.per_unit[at, resource]
     return float(value)
@@ -275,6 +278,8 @@ def bound_by_prices(window: Window, alone: FloatArray, known: float, is_over: Ca
         counting = prices._replace(alone=0.0 * alone, beyond=possible, numbers=np.array([0.0, FIRST, 0.0]))
         most = known // window.left_out_cost * window.left_out_cost
         counted = _climb(exact._replace(scale=HOPLESS * exact.scale), counting, most, partial(is_over, 0.5))
+        # The hops of the optimum are at most the cost that is known.
+        counted -= HOPLESS * known
         left_out = min(len(alone), int(np.ceil(counted / window.left_out_cost - SURE)))
         dearest = np.sort(alone)[::-1][:left_out]
         least = float(alone.sum() + left_out * window.left_out_cost - dearest.sum())

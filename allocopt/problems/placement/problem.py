@@ -21,6 +21,7 @@ from allocopt.problems.base import Sense, check_distinct, check_range
 from allocopt.problems.topology.problem import LARGEST_HOP_COST, LEAST_HOP_COST
 
 LARGEST_AMOUNT, LARGEST_COUNT, LARGEST_LEFT_OUT_COST = 2**41, 10**7, 1e24
+LARGEST_USE = 2**62  # amount that a job may use of a node: sums of two fit 64 bits
 
 
 class NodeTasks(NamedTuple):
@@ -136,6 +137,12 @@ class PlacementProblem:
                 if amounts.shape != shape[1:]:
                     raise InvalidProblemError(f"{place}.{name}", "must have an amount of each resource")
                 _check_amounts(f"{place}.{name}", amounts)
+            for name, of_task, of_node in zip(
+                self.resources, asked.per_task.tolist(), asked.per_node.tolist(), strict=True
+            ):
+                if of_node + asked.most_tasks * of_task >= LARGEST_USE:
+                    fault = f"{asked.most_tasks} tasks on a node ask for {asked.most_tasks * of_task} {name}"
+                    raise InvalidProblemError(place, f"{fault}, must be less than 2^62")
             if len(asked.most_groups) != levels or min(asked.most_groups, default=0) < 0:
                 fault = f"is {list(asked.most_groups)}, must be {levels} numbers from 0 on, one a level below the top"
                 raise InvalidProblemError(f"{place}.most_groups", fault)
@@ -223,11 +230,13 @@ def verify_placements(problem: PlacementProblem, solution: Placements) -> float:
         used[nodes] += asked.per_node + tasks[:, None] * asked.per_task
         users[nodes] += 1
         alone[nodes] += asked.is_exclusive
-    for node in np.flatnonzero((alone > 0) & ((users > 1) | problem.in_use)).tolist():
-        raise InvalidSolutionError(f"node {node} is shared, but a job there asks to have it alone")
-    for node, resource in np.argwhere(used > problem.free).tolist():
-        amounts = f"{used[node, resource]} {problem.resources[resource]}, {problem.free[node, resource]} are free"
-        raise InvalidSolutionError(f"node {node} gives jobs {amounts}")
+        for node in nodes[(alone[nodes] > 0) & ((users[nodes] > 1) | problem.in_use[nodes])].tolist():
+            raise InvalidSolutionError(f"node {node} is shared, but a job there asks to have it alone")
+        # After every job, so that no sum is larger than what is free and one job's use: it fits 64 bits.
+        for place, resource in np.argwhere(used[nodes] > problem.free[nodes]).tolist():
+            node = int(nodes[place])
+            amounts = f"{used[node, resource]} {problem.resources[resource]}, {problem.free[node, resource]} are free"
+            raise InvalidSolutionError(f"node {node} gives jobs {amounts}")
     return problem.objective(solution)
 
 

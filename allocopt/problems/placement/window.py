@@ -103,7 +103,8 @@ class Window(NamedTuple):
             jobs,
             np.stack([one.per_task for one in requests]),
             np.stack([one.per_node for one in requests]),
-            np.concatenate([one.masks for one in requests]),
+            # Masks of constraints may lie column by column, which kernels do not take.
+            np.ascontiguousarray(np.concatenate([one.masks for one in requests])),
             np.array([one.most_groups for one in requests], dtype=np.int64).reshape(len(requests), len(groups)),
             *coefficients,
             float(problem.left_out_cost or 0.0),
@@ -111,7 +112,7 @@ class Window(NamedTuple):
 
     def alone(self) -> FloatArray:
         """Return the least that each job costs if it has all that is free for itself, shape ``(J,)``."""
-        costs: FloatArray = alone_costs(self, np.zeros(len(self.free), dtype=np.int64), 0)
+        costs: FloatArray = alone_costs(self, np.zeros(len(self.free), dtype=np.int64), self.jobs["least"].copy())
         return costs
 
 
@@ -300,13 +301,13 @@ def cheapest_room(w: Window, job: int, tasks_at: IntArray, least: int, most_work
 
 
 @helper(allocates=True)
-def _alone(w: Window, job: int, mask: int, group: int, tasks_at: IntArray, beyond: int) -> float:
+def _alone(w: Window, job: int, mask: int, group: int, tasks_at: IntArray, fewest: int) -> float:
     asked, level = w.jobs[job], w.jobs[job].level
     room = find_room(w, w.free, w.in_use, job, mask, level, group, tasks_at)
     if room == 0:
         return np.inf
     # Fewer nodes cannot hold the tasks.
-    least, best = max(asked.least, -(-asked.tasks // room)) + beyond, np.inf
+    least, best = max(fewest, -(-asked.tasks // room)), np.inf
     if least == 1:
         return 0.0
     total = 0
@@ -341,11 +342,11 @@ def is_uneven(tasks_at: IntArray, share: int) -> bool:
     return False
 
 
-@kernel(float64[::1](WINDOW, int64[::1], int64), allocates=True)
-def alone_costs(w: Window, tasks_at: IntArray, beyond: int) -> FloatArray:
-    """See `Window.alone`; ``tasks_at`` is scratch of a number for each node, prices of leaves are zero.
+@kernel(float64[::1](WINDOW, int64[::1], int64[::1]), allocates=True)
+def alone_costs(w: Window, tasks_at: IntArray, fewest: IntArray) -> FloatArray:
+    """Return the least that each job costs on at least ``fewest`` nodes with all that is free for itself; see `alone`.
 
-    Jobs have at least ``beyond`` nodes more than they need.
+    ``tasks_at`` is scratch, a number for each node; prices of leaves are zero.
     """
     costs = np.full(w.jobs.size, w.left_out_cost)
     for job in range(w.jobs.size):
@@ -353,7 +354,7 @@ def alone_costs(w: Window, tasks_at: IntArray, beyond: int) -> FloatArray:
         for mask in range(asked.first_mask, asked.first_mask + asked.n_masks):
             for group in range(asked.n_groups):
                 if costs[job] > 0:
-                    costs[job] = min(costs[job], _alone(w, job, mask, group, tasks_at, beyond))
+                    costs[job] = min(costs[job], _alone(w, job, mask, group, tasks_at, fewest[job]))
     return costs
 
 

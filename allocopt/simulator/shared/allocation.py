@@ -78,8 +78,8 @@ def _take(s: Shared, shape: int, n: int) -> int:
 
 
 @helper()
-def _choose_among(s: Shared, shape: int, mask: int, level: int, group: int) -> int:
-    """Choose nodes for a job from a set, and from a group of a level if that is not -1; return how many, 0 for none.
+def _choose_inside(s: Shared, shape: int) -> int:
+    """Choose nodes for a job from those marked ``inside``; return how many, 0 for none.
 
     They and their tasks stand in rows 0 and 3 of ``chosen``.
     """
@@ -87,12 +87,7 @@ def _choose_among(s: Shared, shape: int, mask: int, level: int, group: int) -> i
     n, total, table = 0, 0, s.clock[0].table
     for place in range(s.order.size):
         node = s.order[place]
-        if not s.masks[mask, node] or (level >= 0 and s.groups[level, node] != group):
-            continue
-        # In a group below that is not allowed.
-        if about.most_below != 0 and s.sums[2, s.groups[level - 1, node]] == 0:
-            continue
-        tasks = useful_tasks(s, node, shape)
+        tasks = useful_tasks(s, node, shape) if s.inside[node] else 0
         if tasks == 0:
             continue
         s.chosen[0, n] = node
@@ -118,34 +113,41 @@ def _choose_among(s: Shared, shape: int, mask: int, level: int, group: int) -> i
 
 
 @helper()
-def _count_room(s: Shared, shape: int, mask: int, level: int) -> None:
-    """Count what each group of a level has room for: tasks in row 0 of ``sums``, nodes in row 1."""
+def _count_room(s: Shared, shape: int, level: int) -> None:
+    """Count what each group of a level has room for ``inside``: tasks in row 0 of ``sums``, nodes in row 1."""
     for group in range(s.sums.shape[1]):
         s.sums[0, group] = 0
         s.sums[1, group] = 0
     for node in range(s.order.size):
-        if s.masks[mask, node]:
+        if s.inside[node]:
             tasks = _tasks_on(s, node, shape)
             s.sums[0, s.groups[level, node]] += tasks
             s.sums[1, s.groups[level, node]] += tasks > 0
 
 
 @helper()
-def _allow_below(s: Shared, shape: int, mask: int, level: int, group: int) -> None:
-    """Allow only so many groups below a group as a job may span: those with most room; row 2 of ``sums`` is 1."""
-    _count_room(s, shape, mask, level - 1)
-    for below in range(s.sums.shape[1]):
-        s.sums[2, below] = 0
-    for _ in range(s.shapes[shape].most_below):
-        best = -1
+def _limit_groups(s: Shared, shape: int, level: int) -> None:
+    """Leave ``inside`` only as many groups of each level below one as a job may span: those with most room."""
+    for below in range(level - 1, -1, -1):
+        most = s.most_groups[shape, below]
+        if most == 0:
+            continue
+        _count_room(s, shape, below)
+        for _ in range(most):
+            best = 0
+            for group in range(s.sums.shape[1]):
+                if s.sums[0, group] > s.sums[0, best]:
+                    best = group
+            s.sums[0, best] = -1
         for node in range(s.order.size):
-            below = s.groups[level - 1, node]
-            inside = s.groups[level, node] == group and s.sums[2, below] == 0 and s.sums[0, below] > 0
-            if inside and (best < 0 or s.sums[0, below] > s.sums[0, best]):
-                best = below
-        if best < 0:
-            break
-        s.sums[2, best] = 1
+            s.inside[node] &= s.sums[0, s.groups[below, node]] < 0
+
+
+@inlined
+def _look_inside(s: Shared, mask: int, level: int, group: int) -> None:
+    """Mark the nodes of a set as ``inside``, and of a group of a level if that is not -1."""
+    for node in range(s.order.size):
+        s.inside[node] = s.masks[mask, node] and (level < 0 or s.groups[level, node] == group)
 
 
 @helper()
@@ -153,7 +155,8 @@ def _choose_within(s: Shared, shape: int, mask: int, level: int) -> int:
     """Choose nodes within the group of a level that has room for the job, and the least of all that have."""
     about, fullest = s.shapes[shape], 0
     while True:
-        _count_room(s, shape, mask, level)
+        _look_inside(s, mask, -1, 0)
+        _count_room(s, shape, level)
         best = -1
         for group in range(s.sums.shape[1]):
             tasks = s.sums[0, group]
@@ -164,9 +167,10 @@ def _choose_within(s: Shared, shape: int, mask: int, level: int) -> int:
         if best < 0:
             return 0
         fullest = s.sums[0, best] * MANY + best
-        if about.most_below > 0:
-            _allow_below(s, shape, mask, level, best)
-        used = _choose_among(s, shape, mask, level, best)
+        _look_inside(s, mask, level, best)
+        if about.is_limited:
+            _limit_groups(s, shape, level)
+        used = _choose_inside(s, shape)
         if used > 0:
             return used
 
@@ -174,18 +178,21 @@ def _choose_within(s: Shared, shape: int, mask: int, level: int) -> int:
 @helper()
 def choose(s: Shared, shape: int) -> int:
     """Choose nodes that have room for a job beside the reservations that are respected; return how many, 0 for none."""
-    about = s.shapes[shape]
+    about, levels = s.shapes[shape], s.groups.shape[0]
     for mask in range(about.first_mask, about.first_mask + about.n_masks):
         used = 0
-        if s.rules[0].allocation == LOWEST_SWITCH:
+        if s.rules[0].allocation == LOWEST_SWITCH and not about.is_limited:
             # A job of one node fits below a leaf switch or nowhere.
-            for level in range(s.groups.shape[0] if about.level < 0 else about.level):
-                if used == 0 and about.most_below == 0:
+            for level in range(levels if about.level < 0 else about.level):
+                if used == 0:
                     used = _choose_within(s, shape, mask, level)
         if used == 0 and about.level >= 0:
             used = _choose_within(s, shape, mask, about.level)
         elif used == 0:
-            used = _choose_among(s, shape, mask, -1, -1)
+            _look_inside(s, mask, -1, 0)
+            if about.is_limited:
+                _limit_groups(s, shape, levels)
+            used = _choose_inside(s, shape)
         if used > 0:
             return used
     return 0

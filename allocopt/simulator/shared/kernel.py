@@ -248,6 +248,8 @@ def _start(s: Shared, job: int, used: int) -> None:
             # What ends before leaves no trace then.
             if plan.job >= 0 and record.expected_end > plan.shadow and s.reserved[partition, node]:
                 hold(s, 1 + partition, record.shape, node, tasks, 1)
+                # A job ahead in the queue takes what it needs, reserved or not.
+                plan.is_stale = 1
     at = _running_place(s, record.expected_end)
     for place in range(clock.n_running, at, -1):
         s.lists[RUNNING, place] = s.lists[RUNNING, place - 1]

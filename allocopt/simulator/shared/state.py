@@ -53,7 +53,7 @@ class _ShapeRecord(Protocol):
     first_mask: int  # row of `Shared.masks`, of so many: sets of nodes of which a job takes all its nodes from one
     n_masks: int
     level: int  # a job stays within a group of it; -1 for none
-    most_below: int  # groups of the level below that a job may span, 0 for any number
+    is_limited: int  # whether it may span only some groups of lower levels, 0 or 1; see `Shared.most_groups`
     first_waiting: int  # the waiting jobs, linked by rank, -1 for none
     last_waiting: int
     looked_at: int  # the waiting job that is next in a pass
@@ -117,7 +117,8 @@ class _PartitionRecord(Protocol):
     is_blocked: int  # whether in this pass a job of the partition has found no room
     shadow: float  # when it can start by the estimates
     n_nodes: int  # that are reserved
-    is_stale: int  # whether a job has gone since that may let it start earlier
+    # Whether a job has gone since that may let it start earlier, or one has started that holds reserved nodes then.
+    is_stale: int
 
 
 class _SlotRecord(Protocol):
@@ -151,6 +152,7 @@ class Shared(NamedTuple):
     masks: BoolMatrix  # sets of nodes, ``(M, m)``
     order: IntArray  # nodes by weight, then by number
     groups: IntMatrix  # group of every node by level, ``(L, m)``
+    most_groups: IntMatrix  # groups of each level that jobs of a shape may span, 0 for any number, ``(S, L)``
     held: IntMatrix  # nodes and tasks of all jobs, one job after the other, ``(2, H)``
     releases: IntArray  # nodes that have got more room, in that order; a ring of the last ``m``
     lists: IntMatrix  # running jobs as a heap by end, and by expected end; ``(2, n)``
@@ -159,7 +161,8 @@ class Shared(NamedTuple):
     allowed: BoolMatrix  # nodes in one of the masks of each shape, ``(S, m)``
     tasks_at: IntArray  # scratch: tasks that every node has room for, ``(m,)``
     chosen: IntMatrix  # scratch: nodes; by node room for tasks and sort keys; tasks given, as the nodes; ``(4, m)``
-    sums: IntMatrix  # scratch: tasks and nodes that a group has room for, and whether it is allowed, ``(3, G)``
+    sums: IntMatrix  # scratch: tasks and nodes that a group has room for, ``(2, G)``
+    inside: BoolArray  # scratch: nodes in groups that the job that is looked at may span, ``(m,)``
 
 
 SHARED = record_type(Shared)
@@ -222,7 +225,7 @@ def new_shared(
         shape["tasks"], shape["least_nodes"], shape["most_nodes"] = one.tasks, one.least_nodes, one.most_nodes
         shape["most_tasks"], shape["is_exclusive"], shape["partition"] = one.most_tasks, one.is_exclusive, one.partition
         shape["first_mask"], shape["n_masks"] = first, len(one.masks)
-        shape["level"], shape["most_below"] = level, one.most_groups[level - 1] if level > 0 else 0
+        shape["level"], shape["is_limited"] = level, any(one.most_groups[: level if level >= 0 else None])
         first += len(one.masks)
     failures["released"] = -1
     groups = cluster.topology.tree.groups.copy()
@@ -247,10 +250,11 @@ def new_shared(
         np.zeros(m, dtype=np.bool_),
         np.stack([one.per_task for one in asked]),
         np.stack([one.per_node for one in asked]),
-        # Masks of constraints may lie column by column, which the kernel does not take.
+        # Masks of constraints may lie column by column, which kernels do not take.
         np.ascontiguousarray(np.concatenate([one.masks for one in asked])),
         np.lexsort((np.arange(m), weights)),
         groups,
+        np.array([one.most_groups for one in asked], dtype=np.int64).reshape(len(asked), len(groups)),
         np.zeros((2, held), dtype=np.int64),
         np.zeros(m, dtype=np.int64),
         np.zeros((2, n), dtype=np.int64),
@@ -258,5 +262,6 @@ def new_shared(
         np.stack([one.masks.any(axis=0) for one in asked]),
         np.zeros(m, dtype=np.int64),
         np.zeros((4, m), dtype=np.int64),
-        np.zeros((3, int(groups.max()) + 1 if groups.size else 1), dtype=np.int64),
+        np.zeros((2, int(groups.max()) + 1 if groups.size else 1), dtype=np.int64),
+        np.zeros(m, dtype=np.bool_),
     )
