@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 
 
 def main() -> None:
@@ -12,6 +13,9 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Looking for plug-ins of pydantic means to open what every installed package says of itself.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # Processes that multiprocessing starts would look for modules in the current folder first.
+    if not {"", os.getcwd()} & set(sys.path):
+        os.environ.setdefault("PYTHONSAFEPATH", "1")
     from allocopt.cli.main import main
 
     main()

@@ -1,19 +1,116 @@
-"""Servers for this machine alone: HTTP on a port of 127.0.0.1, or on a Unix socket that the user alone may use."""
+"""Servers for this machine only: HTTP on a port of 127.0.0.1, or on a Unix socket that only its user may use.
+
+Any user of the machine may connect to a port, and so may a script of any web page that a user has open. So clients are
+limited in number, in time and in memory, requests that name another host or come from another site are refused, and a
+request that could be read in two ways is refused too.
+"""
 
 import os
+import select
 import socket
 import stat
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
+from io import BufferedReader
 from pathlib import Path
 from socketserver import TCPServer, ThreadingMixIn
-from typing import Any
+from typing import Any, cast
 
 from allocopt.errors import UsageError
 from allocopt.version import __version__
 
 HOST = "127.0.0.1"
+MOST_CLIENTS = 64
+"""Clients that are connected at once; the one that has been silent longest makes room for another."""
+IDLE_S, REQUEST_S, LEAST_RATE = 30.0, 10.0, 1 << 20
+"""Seconds that a client may be silent between requests, and those for a request, one more for so many bytes of it."""
+LARGEST_BODIES = 64 << 20
+"""Bytes of all bodies that are being received; where more come, the client that has been silent longest is cut off."""
+_LOOK_S = 0.25  # between two looks for clients that are too slow
+_PART = 1 << 16  # bytes that are read at once
+
+
+class ClientGoneError(Exception):
+    """The client has closed its connection."""
+
+
+@dataclass(slots=True, eq=False)
+class _Client:
+    """A connection; ``since`` is when it began to wait for the next request, or the request began."""
+
+    connection: socket.socket
+    since: float
+    last: float  # when bytes came last
+    received: int = 0  # bytes of the body that is being received
+    is_idle: bool = True
+    is_answered: bool = False  # its request is whole, and it waits for the answer
+
+    def cut(self) -> None:
+        """End the connection, at which the thread that reads from it goes on."""
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+
+class _Clients:
+    """The clients of a server, within limits."""
+
+    def __init__(self, largest_bodies: int) -> None:
+        self._lock = threading.Lock()
+        self._clients: set[_Client] = set()
+        self._largest_bodies = largest_bodies
+
+    def enter(self, connection: socket.socket) -> _Client | None:
+        """Take a client; None where there are too many, all of whom wait for an answer."""
+        now = time.monotonic()
+        with self._lock:
+            if len(self._clients) >= MOST_CLIENTS:
+                slowest = min((one for one in self._clients if not one.is_answered), key=_silent_since, default=None)
+                if slowest is None:
+                    return None
+                slowest.cut()
+                self._clients.discard(slowest)
+            client = _Client(connection, now, now)
+            self._clients.add(client)
+            return client
+
+    def leave(self, client: _Client) -> None:
+        """Forget a client."""
+        with self._lock:
+            self._clients.discard(client)
+
+    def receive(self, client: _Client, count: int) -> None:
+        """Note bytes of a body; clients that have been silent longest are cut off where all bodies are too large."""
+        with self._lock:
+            client.last = time.monotonic()
+            client.received += count
+            others = sorted((one for one in self._clients if one.received and one is not client), key=_silent_since)
+            total = sum(one.received for one in self._clients)
+            for other in others:
+                if total <= self._largest_bodies:
+                    break
+                if not other.is_answered:
+                    other.cut()
+                    total -= other.received
+                    other.received = 0
+
+    def cut_slow(self) -> None:
+        """Cut off clients that are silent too long, or send their request too slowly."""
+        now = time.monotonic()
+        with self._lock:
+            for one in self._clients:
+                allowed = IDLE_S if one.is_idle else REQUEST_S + one.received / LEAST_RATE
+                if not one.is_answered and now - one.since > allowed:
+                    one.cut()
+
+
+def _silent_since(client: _Client) -> float:
+    return client.last
 
 
 class LocalServer(ThreadingMixIn, TCPServer):
@@ -24,7 +121,9 @@ class LocalServer(ThreadingMixIn, TCPServer):
     place
         A port, of which 0 takes a free one, or the path of a Unix socket.
     handler
-        What answers.
+        The class that answers.
+    largest_bodies
+        Bytes of all bodies that are being received.
 
     Raises
     ------
@@ -36,8 +135,9 @@ class LocalServer(ThreadingMixIn, TCPServer):
     allow_reuse_address = True
     request_queue_size = 128
 
-    def __init__(self, place: Path | int, handler: "type[LocalHandler]") -> None:
+    def __init__(self, place: Path | int, handler: "type[LocalHandler]", largest_bodies: int = LARGEST_BODIES) -> None:
         self.place = place
+        self.clients = _Clients(largest_bodies)
         is_port = isinstance(place, int)
         self.address_family = socket.AF_INET if is_port else socket.AF_UNIX
         if isinstance(place, Path):
@@ -50,6 +150,8 @@ class LocalServer(ThreadingMixIn, TCPServer):
             raise UsageError(f"{name}: {getattr(error, 'strerror', None) or error}") from None
         finally:
             os.umask(mask)
+        self._is_closed = threading.Event()
+        threading.Thread(target=self._watch, daemon=True).start()
 
     @property
     def port(self) -> int:
@@ -60,21 +162,26 @@ class LocalServer(ThreadingMixIn, TCPServer):
         return f"http://{HOST}:{self.port}/" if isinstance(self.place, int) else str(self.place)
 
     def server_close(self) -> None:
+        self._is_closed.set()
         super().server_close()
         if isinstance(self.place, Path):
             self.place.unlink(missing_ok=True)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Tell of an error, but not of a client that has gone."""
-        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+        """Print an error, but not one of a client that has gone."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError | ClientGoneError):
             super().handle_error(request, client_address)
+
+    def _watch(self) -> None:
+        while not self._is_closed.wait(_LOOK_S):
+            self.clients.cut_slow()
 
 
 def _make_free(place: Path) -> None:
     """Take away a socket whose service is gone."""
     try:
         if not stat.S_ISSOCK(place.lstat().st_mode):
-            raise UsageError(f"{place}: is there already, and no socket")
+            raise UsageError(f"{place}: exists already and is not a socket")
     except FileNotFoundError:
         return
     with socket.socket(socket.AF_UNIX) as client:
@@ -89,13 +196,14 @@ def _make_free(place: Path) -> None:
 
 
 class LocalHandler(BaseHTTPRequestHandler):
-    """Answers the requests of a client; it keeps no log, for each answer tells its client."""
+    """Answers the requests of a client. It writes no log: every answer goes to its client."""
 
-    timeout = 30  # seconds for which a silent client is waited for
+    timeout = IDLE_S
     server_version, sys_version = f"allocopt/{__version__}", ""
     # An answer leaves in one piece, at the end of its request.
     wbufsize = -1
     server: LocalServer
+    _client: _Client | None = None
 
     def get(self) -> None:
         """Answer GET, and HEAD, of which the body is not sent."""
@@ -117,10 +225,91 @@ class LocalHandler(BaseHTTPRequestHandler):
         """Call `post`."""
         self.post()
 
-    def is_for_us(self) -> bool:
-        """Tell whether a request names this machine: a page of another site may have its own name lead here."""
+    def handle(self) -> None:
+        """Answer the requests of a client one after the other, as long as it is among those that are served."""
+        self._client = self.server.clients.enter(self.connection)
+        if self._client is None:
+            self.requestline, self.request_version, self.command = "", "HTTP/1.1", ""
+            self.send_error(HTTPStatus.SERVICE_UNAVAILABLE, "too many clients wait for an answer")
+            self.wfile.flush()
+            return
+        try:
+            super().handle()
+        finally:
+            self.server.clients.leave(self._client)
+
+    def handle_one_request(self) -> None:
+        """Wait for the first byte of a request, from which on its time counts, and answer it."""
+        client = self._client
+        assert client is not None, "it was taken"
+        client.is_idle, client.is_answered, client.received = True, False, 0
+        client.since = client.last = time.monotonic()
+        try:
+            cast(BufferedReader, self.rfile).peek(1)
+        except (TimeoutError, ConnectionError):
+            self.close_connection = True
+            return
+        client.is_idle, client.since = False, time.monotonic()
+        super().handle_one_request()
+
+    def parse_request(self) -> bool:
+        """Read the head of a request; refuse what another program might read in another way, and foreign sites."""
+        if not super().parse_request():
+            return False
+        lengths, hosts = (self.headers.get_all(name, []) for name in ("Content-Length", "Host"))
+        fault, status = "", HTTPStatus.BAD_REQUEST
+        if "Transfer-Encoding" in self.headers:
+            fault = "Transfer-Encoding is not supported; give Content-Length"
+        elif len(lengths) > 1 or len(hosts) > 1:
+            fault = "Content-Length or Host is given twice"
+        elif not self.path.startswith("/"):
+            fault = "the address must be a path"
+        elif self.command in ("GET", "HEAD") and lengths not in ([], ["0"]):
+            fault = f"{self.command} takes no body"
+        elif not self._is_for_us():
+            fault, status = f"only pages of this server and programs may ask, for {HOST}", HTTPStatus.FORBIDDEN
+        if fault:
+            self.close_connection = True
+            self.send_error(status, fault)
+        return not fault
+
+    def _is_for_us(self) -> bool:
+        """Whether a request names this machine, and is not sent by a page of another site."""
+        if self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+            return False
+        if isinstance(self.server.place, Path):
+            return "Origin" not in self.headers
+        names = [f"{name}:{self.server.port}" for name in (HOST, "localhost")]
+        # A page of another site may have its own name lead here.
         host = (self.headers.get("Host") or "").rpartition(":")[0]
-        return isinstance(self.server.place, Path) or host in (HOST, "localhost")
+        origin = self.headers.get("Origin")
+        return host in (HOST, "localhost") and origin in (None, *(f"http://{name}" for name in names))
+
+    def body(self, length: int) -> bytes:
+        """Return the body of a request; shorter if the client ends before."""
+        found = bytearray()
+        while len(found) < length and (part := self.rfile.read1(min(length - len(found), _PART))):
+            found += part
+            if self._client is not None:
+                self.server.clients.receive(self._client, len(part))
+        return bytes(found)
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Keep the client connected while its answer is made, however long that takes."""
+        if self._client is not None:
+            self._client.is_answered = True
+        yield
+
+    def is_gone(self) -> bool:
+        """Whether the client has closed its connection."""
+        waiting = select.poll()
+        waiting.register(self.connection, select.POLLIN)
+        try:
+            # There is something to read, and it is the end.
+            return bool(waiting.poll(0)) and self.connection.recv(1, socket.MSG_PEEK) == b""
+        except OSError:
+            return True
 
     def reply(self, status: int, kind: str, data: bytes, *headers: tuple[str, str]) -> None:
         """Send an answer of a media type, with further headers."""

@@ -1,35 +1,45 @@
 """A local service that answers instances with verified results: HTTP on a Unix socket, or on this machine's own port.
 
-``POST /solve`` takes an instance as it stands in a file, and fields of a solve in the query; the answer is what stands
-in a file of a solution, with its milliseconds in the header ``Server-Timing``. What is wrong is said in one line.
+``POST /solve`` takes an instance file as its body, and fields of a solve in the query. The answer is a solution file,
+with its milliseconds in the header ``Server-Timing``. An error is one line of JSON. Requests are solved one after the
+other; a solve whose client has gone is cancelled.
 """
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-from allocopt.errors import AllocoptError, PluginError, UsageError
+from allocopt.errors import AllocoptError, PluginError, UsageError, WrongAnswerError
 from allocopt.experiments.fields import FieldError
 from allocopt.experiments.specs import SolveSpec
 from allocopt.files.reading import parse_json
 from allocopt.files.writing import compact_json
-from allocopt.local_http import HOST, LocalHandler, LocalServer
+from allocopt.local_http import LARGEST_BODIES, ClientGoneError, LocalHandler, LocalServer
 from allocopt.problems.base import Problem
 from allocopt.problems.instances import problem_from_object, shipped_problems
 from allocopt.problems.kind import kind_name, kind_names, kind_of
+from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import get_solver, solver_names
-from allocopt.solving.result import Status
+from allocopt.solving.result import Status, StopReason
 from allocopt.solving.solution_files import object_from_result
 from allocopt.solving.solve import prepare, solve
 from allocopt.version import __version__
 
+MOST_WAITING = 32
+"""Requests that wait for the one that is solved; any further one is told to come again."""
+TURN_S, LOOK_S = 0.05, 0.02  # between two looks whether a client that waits, or is solved for, has gone
 FIELDS = frozenset(("strategy", "solver", "time_limit", "iterations", "gap", "seed"))
 LONGEST_S = 60.0
 """Largest time limit of a request, for which others may have to wait."""
 _BODY = "body"  # what errors name
+
+
+class BusyError(AllocoptError):
+    """Too many requests wait."""
 
 
 class Solving:
@@ -45,6 +55,7 @@ class Solving:
         self.spec = spec
         # Kernels use one core, and searches that run side by side would each be late.
         self._lock = threading.Lock()
+        self._waiting = threading.BoundedSemaphore(MOST_WAITING + 1)
 
     def check(self) -> None:
         """Raise `UsageError` if there is no solver of the name, or the limit is too long."""
@@ -58,30 +69,57 @@ class Solving:
             if self.spec.solver in solver_names(kind):
                 prepare(get_solver(self.spec.solver, None, kind), shipped_problems(kind))
 
-    def answer(self, query: str, body: bytes) -> tuple[dict[str, object], float]:
+    def answer(
+        self, query: str, body: bytes, is_gone: Callable[[], bool] = lambda: False
+    ) -> tuple[dict[str, object], float]:
         """Return the object of a verified solution, and the seconds of its solve.
 
-        Raises `AllocoptError` where the request is wrong.
+        Raises `AllocoptError` where the request is wrong, `BusyError` where too many wait, and `ClientGoneError` if
+        ``is_gone`` returns True before there is an answer.
         """
         spec = self._asked(query)
-        try:
-            problem: Problem = problem_from_object(parse_json(body.decode(), _BODY), _BODY)
-        except UnicodeDecodeError as error:
-            raise UsageError(f"{_BODY}: is not UTF-8 text: {error}") from None
-        kind = kind_of(problem)
-        if spec.strategy is not None:
-            if not kind.strategies:
-                raise FieldError("strategy", f"a {problem.kind} problem takes none")
-            problem = kind.posed(problem, spec.strategy)
-        with self._lock:
+        with self._turn(is_gone):
+            # An instance may become many times as large as its file: one at a time is read, too.
+            problem = self._problem(spec, body)
             solver = get_solver(spec.solver, None, kind_name(problem))
             prepare(solver, [problem])
-            result = solve(
-                problem, None, solver, spec.time_limit, spec.seed, iterations=spec.iterations, gap=spec.gap
-            ).unless_interrupted()
+            budget = Budget(spec.time_limit, spec.iterations, spec.gap, is_cancelled=_at_times(is_gone, LOOK_S))
+            result = solve(problem, None, solver, seed=spec.seed, budget=budget).unless_interrupted()
+        if result.stopped_by is StopReason.CANCELLED:
+            raise ClientGoneError
         if result.status is Status.UNKNOWN:
             raise UsageError(f"{problem.name}: no solution was found within {spec.time_limit:g} s")
         return object_from_result(problem, result), result.runtime_s
+
+    @contextmanager
+    def _turn(self, is_gone: Callable[[], bool]) -> Iterator[None]:
+        if not self._waiting.acquire(blocking=False):
+            raise BusyError(f"{MOST_WAITING} requests wait already; come again")
+        try:
+            while not self._lock.acquire(timeout=TURN_S):
+                if is_gone():
+                    raise ClientGoneError
+            try:
+                if is_gone():
+                    raise ClientGoneError
+                yield
+            finally:
+                self._lock.release()
+        finally:
+            self._waiting.release()
+
+    def _problem(self, spec: SolveSpec, body: bytes) -> Problem:
+        try:
+            text = body.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{_BODY}: is not UTF-8 text: {error}") from None
+        problem: Problem = problem_from_object(parse_json(text, _BODY), _BODY)
+        kind = kind_of(problem)
+        if spec.strategy is None:
+            return problem
+        if not kind.strategies:
+            raise FieldError("strategy", f"a {problem.kind} problem takes none")
+        return kind.posed(problem, spec.strategy)
 
     def _asked(self, query: str) -> SolveSpec:
         texts = []
@@ -106,7 +144,7 @@ class SolveServer(LocalServer):
 
     def __init__(self, solving: Solving, place: Path | int, most_bytes: int) -> None:
         self.solving, self.most_bytes = solving, most_bytes
-        super().__init__(place, _Handler)
+        super().__init__(place, _Handler, max(LARGEST_BODIES, 2 * most_bytes))
 
 
 class _Handler(LocalHandler):
@@ -120,26 +158,37 @@ class _Handler(LocalHandler):
             self._refuse(HTTPStatus.NOT_FOUND, "there are POST /solve and GET /healthz")
 
     def post(self) -> None:
-        path, query = urlsplit(self.path)[2:4]
+        try:
+            path, query = urlsplit(self.path)[2:4]
+        except ValueError as error:
+            self._end(HTTPStatus.BAD_REQUEST, f"the address is wrong: {error}")
+            return
         body = self._body()
         if body is None:
             return
         if path != "/solve":
             self._refuse(HTTPStatus.NOT_FOUND, "there are POST /solve and GET /healthz")
             return
-        if not self.is_for_us():
-            self._refuse(HTTPStatus.FORBIDDEN, f"ask for {HOST}")
-            return
-        began = time.perf_counter()
         try:
-            found, solve_s = self.server.solving.answer(query, body)
-        except PluginError as error:
-            self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+            self._answer(query, body)
+        except ClientGoneError:
+            self.close_connection = True
+        except BusyError as error:
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, str(error), ("Retry-After", "1"))
+        except (PluginError, WrongAnswerError, MemoryError, KeyboardInterrupt) as error:
+            # Ctrl-C goes to the main thread: here a solver has raised it.
+            fault = str(error) if isinstance(error, AllocoptError) else f"the solver ended by {type(error).__name__}"
+            self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, fault)
         except AllocoptError as error:
             self._refuse(HTTPStatus.BAD_REQUEST, str(error))
-        else:
-            total_s = time.perf_counter() - began
-            self._say(HTTPStatus.OK, found, f"solve;dur={1e3 * solve_s:.3f}, total;dur={1e3 * total_s:.3f}")
+
+    def _answer(self, query: str, body: bytes) -> None:
+        began = time.perf_counter()
+        with self.answering():
+            found, solve_s = self.server.solving.answer(query, body, self.is_gone)
+        total_s = time.perf_counter() - began
+        timing = f"solve;dur={1e3 * solve_s:.3f}, total;dur={1e3 * total_s:.3f}"
+        self._say(HTTPStatus.OK, found, ("Server-Timing", timing))
 
     def _body(self) -> bytes | None:
         """Return the whole body, or refuse and return None."""
@@ -147,16 +196,16 @@ class _Handler(LocalHandler):
         if not (told.isascii() and told.isdigit()) or len(told) > 15:
             self._end(HTTPStatus.LENGTH_REQUIRED, "Content-Length must tell the bytes of the instance")
             return None
-        left, most = int(told), self.server.most_bytes
-        if left > most:
-            # Who is refused while writing does not hear why.
+        length, left, most = int(told), int(told), self.server.most_bytes
+        if length > most:
+            # A client that is refused while it sends would not see the answer.
             while left and (part := self.rfile.read(min(left, 2**20))):
                 left -= len(part)
             self._end(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the instance has {told} bytes, at most {most} are taken")
             return None
-        body = self.rfile.read(left)
-        if len(body) < left:
-            self._end(HTTPStatus.BAD_REQUEST, f"the instance ends after {len(body)} of {left} bytes")
+        body = self.body(length)
+        if len(body) < length:
+            self._end(HTTPStatus.BAD_REQUEST, f"the instance ends after {len(body)} of {length} bytes")
             return None
         return body
 
@@ -164,13 +213,25 @@ class _Handler(LocalHandler):
         self.close_connection = True
         self._refuse(status, fault)
 
-    def _refuse(self, status: HTTPStatus, fault: str) -> None:
-        self._say(status, {"error": " ".join(fault.split())})
+    def _refuse(self, status: HTTPStatus, fault: str, *headers: tuple[str, str]) -> None:
+        self._say(status, {"error": " ".join(fault.split())}, *headers)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer what is no HTTP in one line, too."""
+        """Answer a request that is not HTTP in one line, too."""
         self._end(HTTPStatus(code), message or HTTPStatus(code).phrase)
 
-    def _say(self, status: HTTPStatus, told: Mapping[str, object], timing: str = "") -> None:
-        headers = (("Server-Timing", timing),) if timing else ()
+    def _say(self, status: HTTPStatus, told: Mapping[str, object], *headers: tuple[str, str]) -> None:
         self.reply(status, "application/json", compact_json(told).encode() + b"\n", *headers)
+
+
+def _at_times(asked: Callable[[], bool], seconds: float) -> Callable[[], bool]:
+    """Return a function that passes a question on at most every so many seconds."""
+    last, answer = time.monotonic(), False
+
+    def ask() -> bool:
+        nonlocal last, answer
+        if time.monotonic() - last >= seconds:
+            answer, last = asked(), time.monotonic()
+        return answer
+
+    return ask

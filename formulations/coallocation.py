@@ -28,6 +28,7 @@ from scipy.optimize import linear_sum_assignment
 
 from allocopt.arrays import IntArray
 from allocopt.coallocation import CoallocationSolver
+from allocopt.problems.coallocation.certificates import HostPrices
 from allocopt.problems.coallocation.pairs import MOST_TRIPLES, Pairs
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT, Coallocation, CoallocationProblem, GuestPlace
 from allocopt.solving import Capabilities, Promise, Run, StopReason
@@ -35,13 +36,30 @@ from allocopt.solving.budget import Budget
 from formulations.backends.program import BinaryProgram, Formulation, Rows, column_numbers, names_of
 from formulations.backends.solver import BackEndSolver
 
+PRICE_STEP = 1e-13  # relative change of prices that is rounding
 ROUNDING = 1e-12  # what sums of values can lose by rounding, relative to what is summed, and more than that
 
 
-def _assignment_bound(pairs: Pairs) -> float:
-    """Upper bound with several guests on a host: as many copies of it, each guest as if alone (see `Pairs.bound`)."""
-    worth = np.repeat(np.maximum(0.0, pairs.best()), pairs.problem.max_guests, axis=0)
-    return float(worth[linear_sum_assignment(worth, maximize=True)].sum())
+def _assignment_bound(pairs: Pairs) -> tuple[float, HostPrices]:
+    """Return an upper bound and what proves it: every host has so many places, each guest is as if alone there.
+
+    See `Pairs.bound` for why it holds for several guests on a host, too.
+    """
+    worth, places = np.maximum(0.0, pairs.best()), pairs.problem.max_guests
+    rows, guests = linear_sum_assignment(np.repeat(worth, places, axis=0), maximize=True)
+    host_of = np.full(worth.shape[1], -1)
+    host_of[guests] = rows // places
+    placed = np.flatnonzero((host_of >= 0) & (worth[host_of, np.arange(len(host_of))] > 0))
+    alone = np.setdiff1d(np.arange(len(host_of)), placed)
+    # The least prices at which no guest would rather be elsewhere: longest paths over exchanges, which lead nowhere up.
+    prices = worth[:, alone].max(axis=1, initial=0.0)
+    own = worth[host_of[placed], placed]
+    for _ in range(len(worth)):
+        raised = np.maximum(prices, (prices[host_of[placed]] + worth[:, placed] - own).max(axis=1, initial=0.0))
+        if np.allclose(raised, prices, rtol=0.0, atol=PRICE_STEP * float(worth.max(initial=0.0))):
+            break
+        prices = raised
+    return float(own.sum()), HostPrices(tuple(prices.tolist()))
 
 
 def _best_assignment(pairs: Pairs) -> Coallocation:
@@ -74,13 +92,13 @@ class Assignment(CoallocationSolver):
 
     def search(self, problem: CoallocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         pairs = Pairs.of(problem)
-        run.prove(pairs.bound())
+        run.prove(pairs.bound(), HostPrices())
         run.offer(Coallocation())
         if run.clock.expired():
             return StopReason.TIME_LIMIT
         solution = _best_assignment(pairs)
         run.offer(solution)
-        run.prove(problem.objective(solution))
+        run.prove(problem.objective(solution), _assignment_bound(pairs)[1])
         return StopReason.PROVED
 
 
@@ -235,9 +253,9 @@ class IntegerCoallocation(BackEndSolver[CoallocationProblem, Pairs], Coallocatio
         # With one guest a host both meet, and no program is built.
         if not run.clock.expired():
             run.offer(_best_assignment(pairs))
-            run.prove(_assignment_bound(pairs))
+            run.prove(*_assignment_bound(pairs))
         if not run.is_proved():
-            self.begin(problem, run, pairs.bound(), pairs.greedy(run.clock.expired))
+            self.begin(problem, run, pairs.bound(), HostPrices(), pairs.greedy(run.clock.expired))
         return run.solution
 
     def formulate(self, problem: CoallocationProblem, pairs: Pairs, known: float | None = None) -> Formulation:

@@ -31,6 +31,7 @@ from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.kernels.compiled import kernel
 from allocopt.knapsack import KnapsackSolver
 from allocopt.problems.knapsack import KnapsackProblem, Selection
+from allocopt.problems.knapsack.certificates import Searched
 from allocopt.problems.knapsack.packing import ROUNDING, Gains
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import rounded
@@ -160,7 +161,7 @@ class KnapsackDynamicProgram(KnapsackSolver):
 
     def search(self, problem: KnapsackProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         gains = Gains.of(problem)
-        self.begin(problem, run, gains.bound(), gains.greedy())
+        self.begin(problem, run, *gains.bound(), gains.greedy())
         if run.is_proved():
             return StopReason.PROVED
         items = _Items.of(gains)
@@ -197,7 +198,7 @@ class KnapsackDynamicProgram(KnapsackSolver):
             if entered < n_jobs:
                 return StopReason.TIME_LIMIT
         if run.objective is not None:
-            run.prove(run.objective)
+            run.prove(run.objective, Searched())
         return StopReason.TIME_LIMIT
 
 
@@ -341,7 +342,7 @@ class IntegerKnapsack(BackEndSolver[KnapsackProblem, Gains], KnapsackSolver):
     tables = staticmethod(Gains.of)
 
     def prepare(self, problem: KnapsackProblem, gains: Gains, run: Run) -> object:
-        self.begin(problem, run, gains.bound(), gains.greedy())
+        self.begin(problem, run, *gains.bound(), gains.greedy())
         return run.solution
 
     def formulate(self, problem: KnapsackProblem, gains: Gains, known: float | None = None) -> Formulation:

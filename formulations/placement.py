@@ -22,6 +22,7 @@ import numpy as np
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import HopFormula
 from allocopt.placement import NodeTasks, PlacementProblem, Placements, PlacementSolver
+from allocopt.problems.placement.certificates import LeafPrices
 from allocopt.problems.placement.window import Window
 from allocopt.solving import Run, StopReason
 from allocopt.solving.base import ask
@@ -183,10 +184,11 @@ class IntegerPlacement(BackEndSolver[PlacementProblem, float], PlacementSolver):
         return StopReason.TIME_LIMIT
 
     def tables(self, problem: PlacementProblem) -> float:
-        return float(Window.of(problem).alone().sum())
+        kinds = Window.of(problem).by_kind()
+        return float(kinds.counts @ kinds.alone(lambda: False))
 
     def prepare(self, problem: PlacementProblem, bound: float, run: Run) -> object:
-        self.begin(problem, run, bound, ())
+        self.begin(problem, run, bound, LeafPrices(), ())
         if not run.is_proved():
             ask(_greedy(), problem, run.clock.grant(1.0, None, 0.0), 0, problem, run)
         if run.interrupted:

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from allocopt.coallocation import CoallocationSolver
+from allocopt.problems.coallocation.certificates import HostPrices
 from allocopt.problems.coallocation.pairs import MOST_TRIPLES, Pairs
 from allocopt.problems.coallocation.problem import CoallocationProblem
 from allocopt.solving import Capabilities, Promise, Run, StopReason
@@ -20,7 +21,7 @@ class GreedyCoallocation(CoallocationSolver):
 
     def search(self, problem: CoallocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         pairs = Pairs.of(problem)
-        return self.begin(problem, run, pairs.bound(), pairs.greedy(run.clock.expired))
+        return self.begin(problem, run, pairs.bound(), HostPrices(), pairs.greedy(run.clock.expired))
 
 
 class StaticHalf(CoallocationSolver):

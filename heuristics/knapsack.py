@@ -16,4 +16,4 @@ class GreedyKnapsack(KnapsackSolver):
 
     def search(self, problem: KnapsackProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         gains = Gains.of(problem)
-        return self.begin(problem, run, gains.bound(), gains.greedy())
+        return self.begin(problem, run, *gains.bound(), gains.greedy())

@@ -27,7 +27,7 @@ MAY_IMPORT = {
 }
 """What each package may import; `papers` is not shipped."""
 LAYERS = (
-    ("version", "errors", "interruption", "arrays", "notebook", "data"),
+    ("version", "errors", "interruption", "child_process", "arrays", "notebook", "data"),
     ("files", "local_http"),
     ("values",),
     ("plugins",),

@@ -27,6 +27,7 @@ from allocopt.cli.parameters import command_of, gathered, parameters_of
 from allocopt.cluster.options import FatTreeOptions, HopCost
 
 if TYPE_CHECKING:
+    from allocopt.cluster.request import Request
     from allocopt.cluster.topology import Topology
     from allocopt.errors import AllocoptError
     from allocopt.problems.base import Problem
@@ -201,33 +202,10 @@ def _window(
 
     from allocopt.cluster.cluster import Cluster
     from allocopt.cluster.hostlist import expand_hostlist
-    from allocopt.cluster.request import Request
-    from allocopt.cluster.slurm_conf import pending_jobs
-    from allocopt.cluster.topology import LARGEST_CLUSTER
-    from allocopt.errors import BadFileError, InvalidProblemError, UsageError
-    from allocopt.files.faults import shown
-    from allocopt.files.reading import read_text
+    from allocopt.errors import InvalidProblemError, UsageError
     from allocopt.problems.placement.generate import snapshot
 
-    sources: list[tuple[str, str, type[AllocoptError]]] = [
-        (text.replace("=", " "), f"--job {text}", UsageError) for text in job or []
-    ]
-    listing = "" if queue is None else read_text(queue)
-    is_printed = queue is not None and "JobState=" in listing
-    waiting = pending_jobs(listing, queue) if queue is not None and is_printed else {}
-    lines = enumerate([] if is_printed else listing.splitlines(), 1)
-    sources += [(line, f"{queue}: line {number}", BadFileError) for number, line in lines if line.strip()]
-    ranged = 0
-    for text, where, refusal in sources:
-        match = _JOB.fullmatch(text)
-        least, most = (int(match[2]), int(match[3] or match[2])) if match else (0, 0)
-        if match is None or not 1 <= least <= most <= LARGEST_CLUSTER:
-            raise refusal(f"{where}: is {shown(text)}, must be the id of a job and its number of nodes")
-        if match[1] in waiting:
-            refusal, where = (UsageError, "--job") if queue is None else (BadFileError, str(queue))
-            raise refusal(f"{where}: job {match[1]!r} is given twice")
-        waiting[match[1]] = Request.whole_nodes(least)
-        ranged += least < most
+    waiting, ranged = _queued(queue, job or [])
     if not waiting:
         raise UsageError("no job waits: --job ID=NODES names one, --queue a file of them")
     source = cluster or topology
@@ -247,6 +225,39 @@ def _window(
     for remark in remarks:
         typer.echo(f"{chosen}: {remark}", err=True)
     _write_instances(out, [problem], 1, [*listed(source), queue])
+
+
+def _queued(queue: Path | None, jobs: "Sequence[str]") -> "tuple[dict[str, Request], int]":
+    """Return what the jobs of a file, and those given as ``ID=NODES``, ask for, and how many gave a range of nodes."""
+    from allocopt.cluster.request import Request
+    from allocopt.cluster.slurm_conf import pending_jobs
+    from allocopt.cluster.topology import LARGEST_CLUSTER
+    from allocopt.errors import BadFileError, UsageError
+    from allocopt.files.faults import shown
+    from allocopt.files.reading import read_text
+
+    sources: list[tuple[str, str, type[AllocoptError]]] = [
+        (text.replace("=", " "), f"--job {text}", UsageError) for text in jobs
+    ]
+    listing = "" if queue is None else read_text(queue)
+    is_printed = queue is not None and "JobState=" in listing
+    waiting, told = pending_jobs(listing, queue) if queue is not None and is_printed else ({}, [])
+    for remark in told:
+        typer.echo(f"{queue}: {remark}", err=True)
+    lines = enumerate([] if is_printed else listing.splitlines(), 1)
+    sources += [(line, f"{queue}: line {number}", BadFileError) for number, line in lines if line.strip()]
+    ranged = 0
+    for text, where, refusal in sources:
+        match = _JOB.fullmatch(text)
+        least, most = (int(match[2]), int(match[3] or match[2])) if match else (0, 0)
+        if match is None or not 1 <= least <= most <= LARGEST_CLUSTER:
+            raise refusal(f"{where}: is {shown(text)}, must be the id of a job and its number of nodes")
+        if match[1] in waiting:
+            refusal, where = (UsageError, "--job") if queue is None else (BadFileError, str(queue))
+            raise refusal(f"{where}: job {match[1]!r} is given twice")
+        waiting[match[1]] = Request.whole_nodes(least)
+        ranged += least < most
+    return waiting, ranged
 
 
 def _workload(

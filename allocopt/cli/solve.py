@@ -53,6 +53,9 @@ class SolveOptions:
         ),
     ] = None
     labels: Labels = None
+    certify: Annotated[
+        bool, typer.Option("--certify", help="Check every bound, even if that takes longer than a tenth of the solve.")
+    ] = False
     verbose: Annotated[bool, typer.Option("--verbose", help="Print every improvement on stderr.")] = False
     as_json: Json = False
 
@@ -66,6 +69,7 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
     from allocopt.errors import NoSolutionError
     from allocopt.experiments.results import ResultModel
     from allocopt.report.rows import SolveRow, TrajectoryRow
+    from allocopt.solving.budget import Budget
     from allocopt.solving.result import SolveInterrupted, Status
     from allocopt.solving.solve import solve
 
@@ -83,12 +87,20 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
     rows: list[SolveRow] = []
     try:
         for problem in problems:
-            how = problem, None, solvers[problem.kind], spec.time_limit, spec.seed
+            budget = Budget(spec.time_limit, spec.iterations, spec.gap)
             told = _print_incumbent if asked.verbose else None
             try:
                 # What a solver prints meanwhile goes to standard error, and rows to standard output.
                 with prints_on_stderr():
-                    result = solve(*how, iterations=spec.iterations, gap=spec.gap, warm_start=start, on_incumbent=told)
+                    result = solve(
+                        problem,
+                        solver=solvers[problem.kind],
+                        seed=spec.seed,
+                        budget=budget,
+                        certify=asked.certify,
+                        warm_start=start,
+                        on_incumbent=told,
+                    )
             except SolveInterrupted as interruption:
                 result = interruption.result
             done.append((problem, result))
@@ -258,7 +270,8 @@ def _report(problem: "Problem", result: "Result", asked: SolveOptions, cluster: 
     cost = "no solution" if row.objective is None else shown(problem, row.objective)
     how = f"{row.instance}  {row.strategy or row.kind}  {row.solver}  {row.status}"
     remark = "" if found is None else kind_of(problem).remark(problem, found)
-    print(f"{how}  {cost}{gap}  {row.runtime_s:.3f} s{remark and '  '}{remark}", flush=True)
+    proof = f"  {row.proof}" if row.proof else ""
+    print(f"{how}  {cost}{gap}  {row.runtime_s:.3f} s{proof}{remark and '  '}{remark}", flush=True)
     for job, hostlist in lists.items():
         print(f"{job}\t{hostlist}", flush=True)
     return row

@@ -1,7 +1,8 @@
 """What a job asks of a cluster: tasks with resources each, on nodes of a partition, under a constraint."""
 
+import hashlib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -238,3 +239,27 @@ class ClusterRequest(NamedTuple):
                 if tasks.sum() >= self.tasks and np.count_nonzero(tasks) >= self.least_nodes:
                     return
         raise InvalidProblemError("request", "asks for more than the cluster's nodes have")
+
+
+def mask_table(requests: Sequence[ClusterRequest]) -> tuple[BoolArray, IntArray]:
+    """Return the sets of nodes of some requests as rows of one table, and the first row of each request.
+
+    Requests with equal sets share their rows: on a large cluster a row for each of thousands would fill the memory.
+    """
+    found: dict[bytes, int] = {}
+    first_of: dict[int, int] = {}
+    rows: list[BoolArray] = []
+    first = np.empty(len(requests), dtype=np.int64)
+    height = 0
+    for number, one in enumerate(requests):
+        # Most share the very same array.
+        row = first_of.get(id(one.masks))
+        if row is None:
+            row = found.setdefault(hashlib.sha256(np.ascontiguousarray(one.masks).data).digest(), height)
+            first_of[id(one.masks)] = row
+            if row == height:
+                rows.append(one.masks)
+                height += len(one.masks)
+        first[number] = row
+    # Masks of constraints may lie column by column, which kernels do not take.
+    return np.ascontiguousarray(np.concatenate(rows)), first

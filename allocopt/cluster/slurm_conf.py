@@ -165,7 +165,16 @@ _ALIASES = {
     "priority": "prioritytier",
     "shared": "oversubscribe",
 }
-_PRINTED = re.compile(r"(?:^|\s)([A-Z][A-Za-z/:]*)=(.*?)(?=\s+[A-Z][A-Za-z/:]*=|\s*$)", re.DOTALL)
+_PRINTED_KEY = re.compile(r"(?:^|(?<=\s))([A-Z][A-Za-z/:]*)=")
+# Users write what they like into these; all but the name of a job have a line of their own.
+_FREE_TEXT = re.compile(
+    r"\s+(?:\w*Comment|Command|WorkDir|Std(?:Err|In|Out)|Extra|SubmitLine|Container\w*|MailUser|BurstBuffer\w*)="
+)
+# What is read of a job; it stands in its record once.
+_JOB_KEYS = frozenset(
+    "jobid jobstate numnodes numtasks ntaskspern:b:s:c cpus/task minmemorynode minmemorycpu trespernode tresperjob"
+    " trespertask partition features excnodelist reqnodelist oversubscribe".split()
+)
 _MEMORY = re.compile(r"(\d{1,12})(?:\.\d+)?([KMGT]?)", re.ASCII)
 _GPU = re.compile(r"gpu(?::((?!-)[^:()\s]*[^:()\s\d][^:()\s]*))?(?::(\d{1,9}))?(?:\(.*\))?", re.ASCII)
 
@@ -230,15 +239,56 @@ def _records(path: Path, text: str, first: str, expander: HostlistExpander) -> I
     starts = [found.start() for found in re.finditer(rf"^(?:{first})=", text, re.MULTILINE)]
     for start, end in pairwise([*starts, len(text)]):
         values: dict[str, str] = {}
-        for key, value in _PRINTED.findall(text[start:end]):
-            values.setdefault(_ALIASES.get(key.lower(), key.lower()), value.strip())
+        for key, value in _printed_pairs(text[start:end]):
+            values.setdefault(key, value)
         yield ConfLine(path, text.count("\n", 0, start) + 1, values, expander)
 
 
-def pending_jobs(text: str, path: Path) -> dict[str, Request]:
-    """Return what the jobs that wait ask for, by id, as ``scontrol show job`` prints them; raise `BadFileError`."""
+def _printed_pairs(record: str) -> Iterator[tuple[str, str]]:
+    keys = list(_PRINTED_KEY.finditer(record))
+    for found, end in zip(keys, [*(key.start() for key in keys[1:]), len(record)], strict=True):
+        yield _ALIASES.get(found[1].lower(), found[1].lower()), record[found.end() : end].strip()
+
+
+def _job_records(path: Path, text: str) -> Iterator[tuple[ConfLine, str]]:
+    """Yield each record of ``scontrol show job``, and a key that it holds twice, empty for none.
+
+    Users may write anything into names and comments, line breaks and ``NumNodes=3`` too. So only a line behind an empty
+    one begins a record, and lines of free text are left out. A key that still stands there twice is somebody's text.
+    """
+    lines = text.splitlines()
+    is_first = [
+        line.startswith("JobId=")
+        and (number == 0 or not lines[number - 1].strip() or lines[number - 1][:6] == "JobId=")
+        for number, line in enumerate(lines)
+    ]
+    starts = [number for number, first in enumerate(is_first) if first]
+    for start, end in pairwise([*starts, len(lines)]):
+        head, *tail = lines[start:end]
+        if any(line.strip() for line in tail):
+            # The name ends its line; with --oneliner all is one line.
+            head = head.partition(" JobName=")[0]
+        kept = (line for line in tail if not _FREE_TEXT.match(line))
+        values: dict[str, str] = {}
+        twice = ""
+        for key, value in _printed_pairs("\n".join((head, *kept))):
+            if values.setdefault(key, value) != value and key in _JOB_KEYS:
+                twice = key
+        yield ConfLine(path, start + 1, values, HostlistExpander()), twice
+
+
+def pending_jobs(text: str, path: Path) -> tuple[dict[str, Request], list[str]]:
+    """Return what the jobs that wait ask for, by id, as ``scontrol show job`` prints them, and remarks.
+
+    A job whose record holds a key twice is left out and remarked, since its user may have written one of them. Raises
+    `BadFileError` if a value cannot be read.
+    """
     found: dict[str, Request] = {}
-    for line in _records(path, text, "JobId", HostlistExpander()):
+    forged: list[str] = []
+    for line, twice in _job_records(path, text):
+        if twice:
+            forged.append(f"job {line.values['jobid']} has {twice} twice at {line.place}")
+            continue
         if line.word("jobstate", "") != "PENDING":
             continue
         line.values["least"], _, line.values["most"] = line.values.get("numnodes", "1").partition("-")
@@ -270,7 +320,8 @@ def pending_jobs(text: str, path: Path) -> dict[str, Request]:
             raise line.error(str(error)) from None
         if found.setdefault(line.values["jobid"], request) is not request:
             raise line.error(f"job {shown(line.values['jobid'])} is given twice")
-    return found
+    remarks = [f"jobs left out, their user may have forged the record: {len(forged)} ({forged[0]})"] if forged else []
+    return found, remarks
 
 
 def _mebibytes(line: ConfLine, key: str) -> int | None:

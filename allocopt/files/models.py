@@ -99,6 +99,9 @@ class SolutionModel(FileModel):
     bound: Annotated[float | None, Field(description="Proven bound; null where there is none.")]
     seed: Annotated[int | None, Field(description="Seed that the solver was given.")] = None
     solver_version: Annotated[Text | None, Field(description="Version of what did the work.")] = None
+    certificate: Annotated[
+        dict[str, Any] | None, Field(description="What proves the bound, by its method; see `allocopt verify --bound`.")
+    ] = None
 
     @classmethod
     def has_strategy(cls) -> bool:

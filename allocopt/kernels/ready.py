@@ -15,6 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from allocopt.child_process import child_environment, module_command
+
 if TYPE_CHECKING:
     # numba, which takes a third of a second to import, is there where there is a kernel.
     from allocopt.kernels.compiled import Kernel
@@ -42,6 +44,11 @@ def make_ready(kernels: Iterable[Callable[..., Any]], seconds: float = math.inf)
     for entry in wanted:
         entry.load()
     return True
+
+
+def make_compiled(kernels: Iterable[Callable[..., Any]]) -> None:
+    """Wait until all entries are compiled; those that are not needed at once need not be loaded."""
+    _compiled(begin_compiling(kernels), math.inf)
 
 
 def unloaded(kernels: Iterable[Callable[..., Any]]) -> "list[Kernel]":
@@ -115,8 +122,7 @@ def _start_workers(words: list[str]) -> None:
     announce()
     if not sys.executable:
         return
-    path = os.pathsep.join([*filter(None, sys.path), os.getcwd()])
-    environment = {**os.environ, VARIABLE: str(writable_folder()), "PYTHONPATH": path}
+    environment = child_environment(**{VARIABLE: str(writable_folder())})
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     n_workers = min(processors, len(words))
     for number in range(n_workers):
@@ -125,7 +131,7 @@ def _start_workers(words: list[str]) -> None:
         first = (number + goes_back) * len(words) // n_workers
         order = words[first:] + words[:first]
         worker = subprocess.Popen(
-            [sys.executable, "-m", __name__, *(reversed(order) if goes_back else order)],
+            module_command(__name__, *(reversed(order) if goes_back else order)),
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -33,6 +33,8 @@ from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
+from allocopt.files.cache import cache_folder
+
 VARIABLE = "NUMBA_CACHE_DIR"
 VERSION = 2  # of what `allocopt.kernels.compiled` makes of a kernel
 DIGEST_BYTES = hashlib.sha256().digest_size
@@ -71,7 +73,7 @@ class KernelStore(_Cache):  # type: ignore[misc]
     def find(self) -> Path | None:
         """Return the file, None where there is none yet."""
         if self._path is None:
-            self._path = next((folder / self.name for folder in _folders() if (folder / self.name).exists()), None)
+            self._path = next((path for folder in _folders() if _is_trusted(path := folder / self.name)), None)
         return self._path
 
     @contextmanager
@@ -200,11 +202,21 @@ def _folders() -> Iterator[Path]:
     if given := os.environ.get(VARIABLE):
         yield Path(given)
     yield _installed()
-    yield Path(os.environ.get("XDG_CACHE_HOME") or Path(os.path.expanduser("~")) / ".cache") / "allocopt"
+    if (cache := cache_folder()) is not None:
+        yield cache
 
 
 def _installed() -> Path:
     return Path(__file__).resolve().parent / "__pycache__"
+
+
+def _is_trusted(path: Path) -> bool:
+    """Whether a file is there, and is this user's, root's or of the installation: what lies in it is run."""
+    try:
+        owner = path.stat().st_uid
+    except OSError:
+        return False
+    return path.parent == _installed() or owner in (0, os.geteuid())
 
 
 def _is_writable(folder: Path) -> bool:

@@ -13,7 +13,7 @@ from allocopt.arrays import FloatArray
 from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.errors import MissingPackageError
 from allocopt.live.view import Follower, View, clock
-from allocopt.local_http import HOST, LocalHandler, LocalServer
+from allocopt.local_http import LocalHandler, LocalServer
 from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.figures.tree import IDLE, TAKEN, TreePicture
 from allocopt.report.html.page import page_text
@@ -299,9 +299,7 @@ class _Handler(LocalHandler):
 
     def get(self) -> None:
         path = self.path.partition("?")[0]
-        if not self.is_for_us():
-            self._answer(HTTPStatus.FORBIDDEN, "text/plain", f"ask for {HOST}\n")
-        elif path == "/metrics":
+        if path == "/metrics":
             self._answer(HTTPStatus.OK, METRICS_TYPE, self.server.page.metrics())
         elif path == "/":
             try:

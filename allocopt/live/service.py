@@ -7,8 +7,9 @@ or ``allocopt live release``, finds and ends it.
 
 import fcntl
 import os
+import re
+import stat
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
+from allocopt.child_process import child_environment, module_command
 from allocopt.cluster.hostlist import expand_hostlist, fold_hostlist
 from allocopt.errors import UsageError
 from allocopt.live.journal import FORMAT, VERSION, Journal
@@ -403,9 +405,13 @@ class Service:
         if self.mode is not Mode.PIN:
             yield
             return
-        command = [sys.executable, "-m", "allocopt", "live", "release", "--wait"]
+        environment = {**self.slurm.env, "PYTHONPATH": child_environment()["PYTHONPATH"]}
         watchdog = subprocess.Popen(
-            command, env=self.slurm.env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
+            module_command("allocopt", "live", "release", "--wait"),
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
         )
         try:
             yield
@@ -456,16 +462,35 @@ def _cleared(job: SlurmJob) -> dict[str, str]:
 
 @contextmanager
 def _only_one(slurm: Slurm) -> Iterator[None]:
-    """Keep a second service of the same cluster on this machine off; those on others see each other's marks."""
+    """Keep a second service of the same cluster and user on this machine off; others see each other's marks."""
     config = slurm.config()
     name, port = config.get("ClusterName", ""), config.get("SlurmctldPort", "")
-    path = Path(tempfile.gettempdir()) / f"allocopt-live-{name}-{port}.lock"
-    # Another user's file can be locked, not written.
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o644))
-    with path.open("rb") as file:
+    path = _lock_folder() / f"live-{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}-{port}.lock"
+    # Not another user's file, and nothing that opening waits for.
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags, 0o600), "rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UsageError(f"another service looks after cluster {name}: {path}") from None
         yield
+
+
+def _lock_folder() -> Path:
+    """Return a folder that only this user can write; raise `UsageError` if somebody else has made it."""
+    user = os.geteuid()
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    if user == 0 and os.access("/run", os.W_OK):
+        folder = Path("/run/allocopt")
+    elif os.path.isabs(runtime):
+        folder = Path(runtime) / "allocopt"
+    else:
+        folder = Path(tempfile.gettempdir()) / f"allocopt-{user}"
+    try:
+        folder.mkdir(0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        raise UsageError(f"{folder}: no folder for the lock of the service: {error.strerror}") from None
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != user or found.st_mode & 0o022:
+        raise UsageError(f"{folder}: must be a folder of this user that nobody else can write; remove it")
+    return folder

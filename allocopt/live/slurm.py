@@ -257,8 +257,15 @@ class Slurm:
     def said(self, *command: str) -> str:
         """Return what a command prints; raise `SlurmError` with what it complains of."""
         try:
+            # Users write names and comments in any encoding, or none.
             done = subprocess.run(
-                command, env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=self.answer_s
+                command,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=self.answer_s,
             )
         except subprocess.TimeoutExpired:
             raise SlurmError(f"{command[0]} does not answer within {self.answer_s:g} s") from None

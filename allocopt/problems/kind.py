@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import Topology
@@ -18,6 +18,7 @@ from allocopt.problems.base import Problem, Sense
 if TYPE_CHECKING:
     # pydantic is for files alone.
     from allocopt.files.models import InstanceModel, SolutionModel
+    from allocopt.problems.certificate import Certificate
 
 GROUP = "allocopt.kinds"
 DATA = Path(str(files("allocopt.data")))  # files that come with the package
@@ -109,6 +110,13 @@ class ProblemKind(ABC, Generic[P, S]):
     @abstractmethod
     def codec(self) -> "Codec[P, S]":
         """Its files, loaded when they are first asked for."""
+
+    @property
+    def certificates(self) -> "Mapping[str, type[Certificate[Any]]]":
+        """What may prove a bound, by method; see `allocopt.problems.certificate`."""
+        from allocopt.problems.certificate import Stated
+
+        return {Stated.method: Stated}
 
     @property
     def generators(self) -> Mapping[str, Generator[P]]:

@@ -31,12 +31,24 @@ class SolveRow:
     gap: float | None
     runtime_s: float
     seed: int
+    proof: str = ""  # see `Result.proof`
 
     @classmethod
     def of(cls, problem: Problem, result: Result) -> "SolveRow":
         """Flatten a result."""
-        found = (str(result.status), result.objective, result.bound, result.gap, result.runtime_s, result.seed)
-        return cls(problem.name, problem.kind, kind_of(problem).strategy_of(problem), result.solver, *found)
+        return cls(
+            instance=problem.name,
+            kind=problem.kind,
+            strategy=kind_of(problem).strategy_of(problem),
+            solver=result.solver,
+            status=str(result.status),
+            objective=result.objective,
+            bound=result.bound,
+            gap=result.gap,
+            runtime_s=result.runtime_s,
+            seed=result.seed,
+            proof=result.proof,
+        )
 
 
 @dataclass(frozen=True, slots=True)

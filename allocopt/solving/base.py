@@ -8,6 +8,7 @@ from typing_extensions import TypeVar
 
 from allocopt.kernels.ready import make_ready, unloaded
 from allocopt.problems.base import Problem
+from allocopt.problems.certificate import Certificate
 from allocopt.problems.kind import get_kind, kind_of
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import IncumbentCallback, Solver
@@ -53,7 +54,7 @@ class SearchSolver(Solver[P, S]):
         return ()
 
     def is_ready(self, problem: P, run: Run) -> bool:
-        """Load the kernels; whether they were compiled in time."""
+        """Load the kernels; return whether they were compiled in time."""
         missing = unloaded(self.kernels(problem))
         return not missing or make_ready(missing, run.clock.remaining())
 
@@ -64,9 +65,11 @@ class SearchSolver(Solver[P, S]):
         The run begins with the warm start as incumbent, if there is one.
         """
 
-    def begin(self, problem: P, run: Run, bound: float, solutions: Iterable[S]) -> StopReason:
+    def begin(
+        self, problem: P, run: Run, bound: float, certificate: Certificate[P], solutions: Iterable[S]
+    ) -> StopReason:
         """Prove a bound, and offer the trivial solution of the kind and, while there is time, some others."""
-        run.prove(bound)
+        run.prove(bound, certificate)
         run.offer(get_kind(self.kind).trivial(problem))
         for solution in solutions:
             run.offer(solution)
@@ -83,7 +86,9 @@ class SearchSolver(Solver[P, S]):
         on_incumbent: IncumbentCallback | None = None,
     ) -> Result[S]:
         # Other solvers that it asks are loaded here, before the clock starts.
-        self.kernels(problem)
+        missing = unloaded(self.kernels(problem))
+        if missing and not budget.includes_compiling:
+            make_ready(missing)
         run = Run(self, problem, budget, seed, warm_start, on_incumbent)
         stopped_by = StopReason.TIME_LIMIT
         with run.interruptible():
@@ -119,5 +124,5 @@ def ask(solver: Solver, asked: Problem, budget: Budget, seed: int, problem: Prob
     if result.solution is not None and wide <= 0:
         run.offer(result.solution, result.objective)
     if result.bound is not None and wide >= 0:
-        run.prove(result.bound)
+        run.prove(result.bound, result.certificate)
     return result.stopped_by

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from allocopt.errors import UsageError
@@ -17,12 +18,28 @@ LEAST_S = 1e-9
 class Budget:
     """Limits on one solve; raises `UsageError` if one is no number or out of range.
 
-    With iterations and without seconds the answer depends on the seed alone.
+    With iterations and without seconds the answer depends on the seed only.
+
+    Parameters
+    ----------
+    seconds
+        Wall clock, model building included; None for no limit, and so above 10^9 s.
+    iterations
+        Limit on the solver's own steps; None for the solver's default.
+    gap
+        Relative gap between incumbent and proven bound at which to stop, in [0, 1); 0 asks for a proof.
+    includes_compiling
+        Whether compiling kernels, which happens once on a machine, counts as time of the solve. If not, the clock
+        starts when they are ready.
+    is_cancelled
+        Called while the solve runs. When it returns True the solve ends, as soon as if its time were up.
     """
 
-    seconds: float | None = None  # of wall clock, model building included; None for no limit, and so above 10^9 s
-    iterations: int | None = None  # of a solver's own steps; None for its default
-    gap: float = 0.0  # relative gap between incumbent and proven bound at which to stop, in [0, 1); 0 asks for a proof
+    seconds: float | None = None
+    iterations: int | None = None
+    gap: float = 0.0
+    includes_compiling: bool = False
+    is_cancelled: Callable[[], bool] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seconds", converted("the time limit", self.seconds, float | None))
@@ -39,7 +56,12 @@ class Budget:
 
     def start(self) -> "Clock":
         """Start the clock of one solve."""
-        return Clock(self.seconds, time.perf_counter())
+        return Clock(
+            seconds=self.seconds,
+            started=time.perf_counter(),
+            includes_compiling=self.includes_compiling,
+            is_cancelled=self.is_cancelled,
+        )
 
 
 @dataclass(slots=True)
@@ -49,6 +71,9 @@ class Clock:
     seconds: float | None  # the limit
     started: float  # reading of `time.perf_counter`
     stopped: bool = False  # whether the time is up whatever the limit says, the answer being good enough
+    includes_compiling: bool = False  # these two as in `Budget`
+    is_cancelled: Callable[[], bool] | None = None
+    cancelled: bool = False  # whether `is_cancelled` has returned True
 
     def elapsed(self) -> float:
         """Seconds since the start."""
@@ -56,7 +81,9 @@ class Clock:
 
     def remaining(self) -> float:
         """Seconds left, never negative; infinity without a limit."""
-        if self.stopped:
+        if self.is_cancelled is not None and not self.cancelled:
+            self.cancelled = self.is_cancelled()
+        if self.stopped or self.cancelled:
             return 0.0
         return math.inf if self.seconds is None else max(0.0, self.seconds - self.elapsed())
 
@@ -67,4 +94,4 @@ class Clock:
     def grant(self, share: float = 1.0, iterations: int | None = None, gap: float = 0.0) -> Budget:
         """Return the budget of a part of the solve, which may use this share of the time that is left."""
         seconds = None if self.seconds is None else max(LEAST_S, share * self.remaining())
-        return Budget(seconds, iterations, gap)
+        return Budget(seconds, iterations, gap, self.includes_compiling, self.is_cancelled)

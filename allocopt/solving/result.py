@@ -9,6 +9,7 @@ from typing_extensions import TypeVar
 from allocopt.errors import NoSolutionError
 from allocopt.notebook import html_table
 from allocopt.problems.base import Problem
+from allocopt.problems.certificate import Certificate, Stated
 
 EQUAL_RELATIVE = 1e-6  # relative distance within which objectives and bounds are equal
 
@@ -36,6 +37,8 @@ class StopReason(StrEnum):
     """Incumbent and bound are as close as was asked for."""
     ITERATIONS = "iterations"
     TIME_LIMIT = "time limit"
+    CANCELLED = "cancelled"
+    """The caller's `Budget.is_cancelled` said so."""
     INTERRUPTED = "interrupted"
 
 
@@ -62,11 +65,22 @@ class Result(Generic[S]):
     solver: str
     version: str  # of what did the work
     incumbents: tuple[Incumbent, ...] = ()  # trajectory of improvements
+    certificate: Certificate[Any] | None = None  # what proves the bound; None where it is not known
+    is_certified: bool = False  # whether the bound was computed again from the certificate, outside the solver
 
     @property
     def gap(self) -> float | None:
         """``|objective - bound| / max(1e-9, |objective|)``, or None where one of them is missing."""
         return gap_between(self.objective, self.bound)
+
+    @property
+    def proof(self) -> str:
+        """How far the bound can be trusted: ``certified``, ``stated by`` another program, ``not checked`` or empty."""
+        if self.bound is None and self.status is not Status.INFEASIBLE:
+            return ""
+        if self.is_certified:
+            return "certified"
+        return f"stated by {self.certificate.by}" if isinstance(self.certificate, Stated) else "not checked"
 
     def found(self) -> S:
         """Return the solution; raise `NoSolutionError` if there is none."""

@@ -1,14 +1,17 @@
 """The record of one running solve, from which its `Result` is made."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from allocopt.problems.base import Problem
+from allocopt.problems.certificate import Certificate
 from allocopt.solving.budget import Budget, Clock
 from allocopt.solving.protocol import IncumbentCallback, Solver
 from allocopt.solving.result import Incumbent, Result, Status, StopReason, gap_between, sign_of, tolerance_of
+
+AnyCertificate = Certificate[Any] | Callable[[], Certificate[Any]] | None
 
 
 class Run:
@@ -27,6 +30,7 @@ class Run:
         self.solution: Any = None
         self.objective: float | None = None
         self.bound: float | None = None
+        self.certificate: AnyCertificate = None
         self.interrupted = False
         self.infeasible = False
         self._solver = solver
@@ -63,10 +67,14 @@ class Run:
         if self._on_incumbent is not None:
             self._on_incumbent(incumbent)
 
-    def prove(self, bound: float) -> None:
-        """Take a valid bound if it is tighter than the one known."""
+    def prove(self, bound: float, certificate: AnyCertificate = None) -> None:
+        """Take a valid bound if it is tighter than the one known.
+
+        The certificate is what proves it, or a function that makes it, which is called at the end if no tighter bound
+        comes.
+        """
         if math.isfinite(bound) and (self.bound is None or self._sign * bound > self._sign * self.bound):
-            self.bound = bound
+            self.bound, self.certificate = bound, certificate
             self._stop_if_close()
 
     def prove_infeasible(self) -> None:
@@ -99,12 +107,14 @@ class Run:
         """Return the result; an interruption, a proof or a gap goes before the reason that the method gives."""
         status = Status.UNKNOWN if self.solution is None else Status.FEASIBLE
         if self.infeasible:
-            self.bound = None
+            self.bound = self.certificate = None
             status, stopped_by = Status.INFEASIBLE, StopReason.PROVED
         elif self.is_proved():
             # A bound may pass its own optimum by rounding; what is printed never does.
             self.bound = self.objective
             status, stopped_by = Status.OPTIMAL, StopReason.PROVED
+        elif self.clock.cancelled:
+            stopped_by = StopReason.CANCELLED
         elif self.clock.stopped:
             stopped_by = StopReason.GAP
         if self.interrupted:
@@ -121,4 +131,5 @@ class Run:
             solver=self._solver.name,
             version=self._solver.version,
             incumbents=tuple(self._incumbents),
+            certificate=self.certificate() if callable(self.certificate) else self.certificate,
         )

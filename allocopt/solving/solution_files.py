@@ -23,6 +23,7 @@ from allocopt.files.reading import parse_json, read_text
 from allocopt.files.writing import json_by_line, write_text
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import get_kind, kind_names, kind_of
+from allocopt.solving.certify import certificate_from_object, check_bound
 from allocopt.solving.result import EQUAL_RELATIVE, Result, Status, gap_between, sign_of
 from allocopt.solving.verify import check_stated, verify
 
@@ -52,6 +53,10 @@ def write_solution(path: Path | str, problem: Problem, result: Result) -> None:
     """
     path = Path(path)
     held = object_from_result(problem, result)
+    if result.certificate is not None and result.bound is not None:
+        # Before the solution, which is long and comes last.
+        last = kind_of(problem).codec.solution_model.answer_key
+        held = {**held, "certificate": result.certificate.as_object(), last: held.pop(last)}
     validated(kind_of(problem).codec.solution_model, held, f"{path}: cannot be written")
     write_text(path, json_by_line(held))
 
@@ -98,6 +103,20 @@ def check_solution(problem: Problem, stored: SolutionModel) -> float:
         side = "below" if problem.sense == "min" else "above"
         raise InvalidSolutionError(f"the status is OPTIMAL, but the bound {stored.bound} is {side} {objective:.12g}")
     return objective
+
+
+def check_stored_bound(problem: Problem, stored: SolutionModel) -> tuple[str, float]:
+    """Compute the bound of a solution file again from its certificate; return the method, and the seconds it took.
+
+    Raises `InvalidSolutionError` if there is no bound or no certificate, or it proves less than is stated.
+    """
+    if stored.bound is None:
+        raise InvalidSolutionError("it states no bound")
+    if stored.certificate is None:
+        raise InvalidSolutionError("it holds no certificate of its bound")
+    posed = kind_of(problem).posed(problem, stored.strategy)
+    certificate = certificate_from_object(problem.kind, stored.certificate)
+    return certificate.method, check_bound(posed, certificate, stored.bound)
 
 
 def solution_of(problem: Problem, stored: SolutionModel) -> object:

@@ -1,7 +1,8 @@
 """`solve`: one call for every solver and every problem."""
 
+import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -18,6 +19,7 @@ from allocopt.plugins import Fence
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import kind_name, kind_of
 from allocopt.solving.budget import Budget
+from allocopt.solving.certify import certified, time_to_check
 from allocopt.solving.protocol import IncumbentCallback, Solver, get_solver, solver_names
 from allocopt.solving.result import Incumbent, Result
 from allocopt.solving.verify import verify, verify_result
@@ -29,7 +31,7 @@ VERIFYING_S, VERIFYING_SHARE = 0.0005, 0.1  # what verifying an answer takes, an
 def prepare(solver: Solver, problems: Iterable[Problem]) -> None:
     """Compile and load what a solver will call for problems that it takes, before any clock starts."""
     taken = (problem for problem in problems if _takes(solver, problem) and solver.refusal(problem) is None)
-    make_ready({entry for problem in taken for entry in solver.kernels(problem)})
+    make_ready({entry for problem in taken for entry in (*solver.kernels(problem), *check_kernels(problem))})
 
 
 def solve(
@@ -41,12 +43,15 @@ def solve(
     *,
     iterations: int | None = None,
     gap: float = 0.0,
+    budget: Budget | None = None,
+    certify: bool = False,
     warm_start: Any = None,
     on_incumbent: IncumbentCallback | None = None,
 ) -> Result:
-    """Solve a problem with any solver and verify the answer.
+    """Solve a problem with any solver, and verify the answer and its bound.
 
-    The solution obeys the rules of the problem, and its objective was recomputed from the raw problem.
+    The solution obeys the rules of the problem, and its objective was recomputed from the raw problem. So was the bound
+    from its certificate, if that takes less than a tenth of the solve (`Result.is_certified`).
 
     Parameters
     ----------
@@ -56,14 +61,19 @@ def solve(
     solver
         Name of an installed solver, or a solver object.
     time_limit
-        Seconds of wall clock for the whole call, but for what is imported and loaded once in a process; None for no
-        limit.
+        Seconds of wall clock for the solve and the check of its answer; None for no limit. The clock starts when
+        kernels are compiled and all is imported, which happens once on a machine and in a process.
     seed
         Fixes every random choice.
     iterations
         Limit on the solver's own steps; None for the solver's default.
     gap
         Relative gap between solution and proven bound at which to stop, in [0, 1).
+    budget
+        All limits in one, in place of ``time_limit``, ``iterations`` and ``gap``. `Budget` can also count compiling,
+        and cancel a solve.
+    certify
+        Whether to check the bound however long that takes.
     warm_start
         A feasible solution; the answer is never worse.
     on_incumbent
@@ -75,13 +85,13 @@ def solve(
         If the solver does not exist, does not take this problem, or the problem is too large for it; or if a limit or
         the seed is out of range.
     InvalidSolutionError
-        If the warm start breaks a rule, or the solver returned a wrong answer.
+        If the warm start breaks a rule, or the solver returned a wrong answer or bound.
     PluginError
         If the solver raises an error of its own.
     SolveInterrupted
         After Ctrl-C; a `KeyboardInterrupt` whose ``result`` is the answer so far, verified like any other.
     """
-    budget = Budget(time_limit, iterations, gap)
+    budget = Budget(time_limit, iterations, gap) if budget is None else budget
     clock, n_modules = budget.start(), len(sys.modules)
     seed = converted("the seed", seed, int)
     if seed < 0:
@@ -92,9 +102,12 @@ def solve(
     check_takes(chosen, problem)
     if warm_start is not None:
         verify(problem, warm_start)
-    missing = unloaded(chosen.kernels(problem))
-    load_stored(missing)
-    # What a process imports and loads once does not count; compiling, which takes seconds, does.
+    missing = unloaded({*chosen.kernels(problem), *check_kernels(problem)})
+    if budget.includes_compiling:
+        load_stored(missing)
+    else:
+        make_ready(missing)
+    # What is imported and loaded once in a process does not count.
     if missing or len(sys.modules) > n_modules:
         clock = budget.start()
     # The answer is verified within the limit.
@@ -102,7 +115,13 @@ def solve(
     granted = clock.grant(1.0, budget.iterations, budget.gap)
     result = _fenced(chosen, problem, granted, seed, warm_start, on_incumbent)
     verify_result(problem, result)
-    return result.unless_interrupted()
+    allowed_s = math.inf if certify else time_to_check(result, budget.seconds, clock.elapsed())
+    return certified(problem, result, allowed_s).unless_interrupted()
+
+
+def check_kernels(problem: Problem) -> Iterable[Callable[..., Any]]:
+    """Return the compiled entries that the check of bounds calls."""
+    return (entry for certificate in kind_of(problem).certificates.values() for entry in certificate.kernels())
 
 
 def _fenced(

@@ -7,7 +7,6 @@ may be used with an acknowledgement of the archive and of those whom the header 
 
 import gzip
 import hashlib
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from allocopt.errors import BadFileError, UsageError
+from allocopt.files.cache import cache_folder
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import decompressed, read_bytes
 from allocopt.files.writing import write_bytes
@@ -72,6 +72,8 @@ class TraceSource:
     def fetch(self, folder: Path | None = None) -> Path:
         """Return the file of the trace in a folder (see `cached_trace`); fetch it if it is missing or damaged."""
         path = _kept(self.name, folder)
+        if path is None:
+            raise UsageError("this user has no home folder for the trace: set XDG_CACHE_HOME to one")
         # A file that was cut, by a full disk for instance, is fetched again.
         with suppress(BadFileError):
             if path.is_file() and _unpacked(str(path), read_bytes(path))[1] == self.sha256:
@@ -95,15 +97,16 @@ SOURCES: Mapping[str, TraceSource] = MappingProxyType(
 """Traces that are known by name."""
 
 
-def _kept(name: str, folder: Path | None) -> Path:
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path(os.path.expanduser("~")) / ".cache")
-    return (folder or cache / "allocopt" / "traces") / f"{name}.swf.gz"
+def _kept(name: str, folder: Path | None) -> Path | None:
+    cache = cache_folder()
+    traces = folder or (cache and cache / "traces")
+    return traces and traces / f"{name}.swf.gz"
 
 
 def cached_trace(name: str) -> Path | None:
     """Return the file of a fetched trace in ``$XDG_CACHE_HOME/allocopt/traces``; None if there is none."""
     path = _kept(name, None)
-    return path if path.is_file() else None
+    return path if path is not None and path.is_file() else None
 
 
 def _download(url: str) -> bytes:

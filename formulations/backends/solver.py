@@ -5,7 +5,6 @@ import logging
 import math
 import os
 import subprocess
-import sys
 import threading
 import weakref
 from abc import abstractmethod
@@ -19,8 +18,10 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
+from allocopt.child_process import child_environment, module_command
 from allocopt.errors import AllocoptError, InvalidSolutionError, UsageError
 from allocopt.problems.base import Problem, Strategy
+from allocopt.problems.certificate import Stated
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import SearchSolver
 from allocopt.solving.budget import Budget, Clock
@@ -40,10 +41,8 @@ class _Child:
         self._owner = os.getpid()
         self._busy = False
         self.version: str | None = None
-        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        # -P: the path is the parent's; the current folder is on it only if it was there.
-        command = [sys.executable, "-P", "-m", "formulations.backends.worker", module]
+        environment = child_environment(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+        command = module_command("formulations.backends.worker", module)
         self._pipe, theirs = Pipe()
         # A process group of its own: Ctrl-C in a terminal is for the parent, even while the child starts.
         with theirs:
@@ -98,7 +97,15 @@ class _Child:
 
     def _answer(self, clock: Clock, grace: float) -> Any:
         left = clock.remaining()
-        answer = self._answers.get(timeout=None if math.isinf(left) else left + grace)
+        while True:
+            # In parts, where the caller may cancel the solve.
+            part = left + grace if clock.is_cancelled is None else min(left + grace, CANCEL_S)
+            try:
+                answer = self._answers.get(timeout=None if math.isinf(part) else part)
+                break
+            except Empty:
+                if part == left + grace or (left := clock.remaining()) <= 0.0:
+                    raise
         if answer is not None:
             return answer
         code = self._process.returncode
@@ -151,15 +158,17 @@ LOGGER = logging.getLogger(__name__)
 # The margin: a constant and a share of the limit, up to a largest. A back end is asked to stop by itself so many
 # seconds before the end of the limit, and killed so many after it.
 MARGIN_S, MARGIN_SHARE, LARGEST_MARGIN_S = 0.01, 0.01, 0.5
+CANCEL_S = 0.05  # between two questions whether the solve was cancelled
 
 
 @dataclass(frozen=True, slots=True)
 class BackEnd:
-    """A module of `formulations.backends`, the package that it needs, and the package's name for people."""
+    """A module of `formulations.backends`, the package that it needs, and the names of package and solver for people."""
 
     module: str
     package: str
     title: str
+    solver: str
 
     def solve(
         self, problem: Problem, run: Run, formulation: Formulation, budget: Budget, seed: int, warm_start: object
@@ -181,7 +190,7 @@ class BackEnd:
             try:
                 for answer in child.solve(Request(program, seconds, seed, budget.iterations, warm), run.clock, margin):
                     if answer.bound is not None:
-                        run.prove(formulation.bound_of(answer.bound))
+                        run.prove(formulation.bound_of(answer.bound), Stated(f"{self.solver} of {child.version or self.title}"))
                     solution = None if answer.chosen is None else formulation.decode(answer.chosen)
                     if solution is not None:
                         # Tolerances may let something pass that breaks a rule.
@@ -197,9 +206,9 @@ class BackEnd:
         return StopReason.COMPLETED if budget.iterations is None else StopReason.ITERATIONS
 
 
-SCIP = BackEnd("scip", "pyscipopt", "PySCIPOpt")
-HIGHS = BackEnd("highs", "scipy", "SciPy")
-CP_SAT = BackEnd("cp_sat", "ortools", "OR-Tools")
+SCIP = BackEnd("scip", "pyscipopt", "PySCIPOpt", "SCIP")
+HIGHS = BackEnd("highs", "scipy", "SciPy", "HiGHS")
+CP_SAT = BackEnd("cp_sat", "ortools", "OR-Tools", "CP-SAT")
 
 P = TypeVar("P", bound=Problem)
 T = TypeVar("T")  # tables that are made of a problem before it is formulated
@@ -294,6 +303,7 @@ class BackEndSolver(SearchSolver[P, Any], Generic[P, T]):
         formulation = self.formulate(problem, tables, run.objective)
         if not formulation.is_empty():
             return self.back_end.solve(problem, run, formulation, budget, seed, warm_start)
+        # Nothing is worth more than what the bound before has left.
         if run.objective is not None:
-            run.prove(run.objective)
+            run.prove(run.objective, run.certificate)
         return StopReason.PROVED

@@ -16,6 +16,7 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.compiled import kernel
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.second_search import Searched
 from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import rounded
@@ -108,7 +109,7 @@ class _Circle:
         cases.sort(key=lambda case: case[0])
         # Of the cases that are left the first has the least bound, which is one of the whole problem.
         while cases := [case for case in cases if self._run.objective is None or case[0] < self._run.objective]:
-            self._run.prove(cases[0][0])
+            self._run.prove(cases[0][0], Searched(cases[0][0]))
             behind = cases[0][1]
             if not self._fill(behind):
                 return False
@@ -177,15 +178,14 @@ class DynamicProgram(TopologySolver):
         if problem.strategy is Strategy.DCAS:
             if len(problem.jobs) >= MANY_JOBS:
                 # The SCAS optimum, or what is found in a quarter of the time.
-                left = run.clock.remaining()
-                quarter = Budget(max(left / 4, 1e-9) if math.isfinite(left) else None)
+                quarter = run.clock.grant(0.25)
                 run.offer(self.solve(problem.with_strategy(Strategy.SCAS), quarter, seed).solution)
             return search_dcas(problem, run)
         blocks = Blocks.of(problem)
-        run.prove(blocks.cheapest_total())
+        run.prove(*blocks.cheapest())
         if run.is_proved():
             return StopReason.PROVED
         circle = _Circle(problem, blocks, run)
         if circle.search() and run.objective is not None:
-            run.prove(run.objective)
+            run.prove(run.objective, Searched(run.objective))
         return StopReason.TIME_LIMIT

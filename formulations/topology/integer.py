@@ -176,7 +176,7 @@ class PackSolver(BackEndSolver[TopologyProblem, Blocks], TopologySolver):
         # A back end begins at a warm start that was given, not at the sequential allocation.
         given: object = run.solution
         run.offer(Allocation.sequential(problem))
-        run.prove(blocks.cheapest_total())
+        run.prove(*blocks.cheapest())
         return given
 
     def formulate(self, problem: TopologyProblem, blocks: Blocks, known: float | None = None) -> Formulation:

@@ -23,6 +23,7 @@ import numpy as np
 
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.second_search import Searched
 from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import rounded
@@ -66,7 +67,7 @@ class ConstrainedShortestPath(TopologySolver):
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         run.offer(Allocation.sequential(problem))
         blocks = Blocks.of(problem)
-        run.prove(blocks.cheapest_total())
+        run.prove(*blocks.cheapest())
         if run.is_proved():
             return StopReason.PROVED
         # The product of the graph, without its backward arcs, and the multisets; arcs weigh what blocks cost.
@@ -101,7 +102,7 @@ class ConstrainedShortestPath(TopologySolver):
             longest = max(longest, run.clock.elapsed() - started)
         else:
             if len(cases) == n_cases and run.objective is not None:
-                run.prove(run.objective)
+                run.prove(run.objective, Searched(run.objective))
         by_iterations = budget.iterations is not None and not run.clock.expired()
         return StopReason.ITERATIONS if by_iterations else StopReason.TIME_LIMIT
 

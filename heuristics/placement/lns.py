@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from allocopt.kernels.arrays import IntMatrix, record_type
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.random import bell, below, uniform
 from allocopt.placement import PlacementProblem, PlacementSolver
+from allocopt.problems.placement.certificates import LeafPrices
 from allocopt.problems.placement.prices import PRICE_KERNELS, bound_by_prices
 from allocopt.problems.placement.window import (
     BOUND_KERNELS,
@@ -48,6 +50,9 @@ MOST_REMOVED, MOST_LEFT_OUT = 8, 6  # jobs that a step removes, and takes of tho
 POSTPONED = 0.25  # how often a job on several nodes comes after all others
 PRICES_SHARE = 0.3  # of the time that is left, for the bound
 SHORTEST, PATIENCE = 500, 5  # steps of the first cycle, and cycles without a better answer before it gives up
+
+BoundByPrices = Callable[[float, Callable[[float], bool]], tuple[float, LeafPrices]]
+"""Bounds the cost of a window by that of a solution, until a share of the time is over."""
 
 TOTAL, BEST = range(2)
 TOUCHED, QUEUED, STEP = range(3)
@@ -478,8 +483,10 @@ class Lns(PlacementSolver):
         if run.clock.expired():
             return StopReason.TIME_LIMIT
         window = Window.of(problem)
-        alone = window.alone()
-        run.prove(float(alone.sum()))
+        kinds = window.by_kind()
+        of_kind = kinds.alone(run.clock.expired)
+        alone = of_kind[kinds.of_job]
+        run.prove(float(kinds.counts @ of_kind), LeafPrices())
         if run.is_proved() or run.clock.expired():
             return StopReason.TIME_LIMIT
         # A state in which no job has a node, and as its best what is given.
@@ -507,11 +514,11 @@ class Lns(PlacementSolver):
         )
         _begin_search(window, state, run.solution is not None)
         try:
-            return self._cool(window, state, run, budget)
+            return self._cool(window, state, run, budget, partial(bound_by_prices, kinds.window, kinds.counts, of_kind))
         finally:
             _offer(window, state, run)
 
-    def _cool(self, window: Window, state: _Search, run: Run, budget: Budget) -> StopReason:
+    def _cool(self, window: Window, state: _Search, run: Run, budget: Budget, bounded: BoundByPrices) -> StopReason:
         done, step_s, length, idle = 0, SLICE_S, SHORTEST, 0
         _offer(window, state, run)
         while idle < PATIENCE or budget.iterations is not None:
@@ -541,7 +548,7 @@ class Lns(PlacementSolver):
                 _offer(window, state, run)
             if length == SHORTEST:
                 # A good answer tells how far prices have to climb.
-                _prove_by_prices(window, state, run)
+                _prove_by_prices(bounded, float(state.totals[BEST]), run)
             idle = 0 if state.totals[BEST] < before else idle + 1
             length *= 2
             _begin_search(window, state, True)
@@ -552,10 +559,10 @@ def _offer(window: Window, state: _Search, run: Run) -> None:
     run.offer(placements_of(window.jobs["first"], state.best_used, state.best))
 
 
-def _prove_by_prices(window: Window, state: _Search, run: Run) -> None:
+def _prove_by_prices(bounded: BoundByPrices, known: float, run: Run) -> None:
     left = run.clock.remaining()
 
     def is_over(share: float) -> bool:
         return run.clock.remaining() < (1.0 - share * PRICES_SHARE) * left
 
-    run.prove(bound_by_prices(window, state.alone, state.totals[BEST], is_over))
+    run.prove(*bounded(known, is_over))

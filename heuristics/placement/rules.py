@@ -12,6 +12,7 @@ from allocopt.cluster.named import NamedTree
 from allocopt.cluster.topology import Tree
 from allocopt.kernels.compiled import kernel
 from allocopt.placement import NodeTasks, PlacementProblem, Placements, PlacementSolver
+from allocopt.problems.placement.certificates import LeafPrices
 from allocopt.problems.placement.window import BOUND_KERNELS, Window
 from allocopt.simulator.shared.allocation import choose, hold
 from allocopt.simulator.shared.state import NOW, SHARED, Allocation, Shared, SharedRules, new_shared
@@ -53,14 +54,16 @@ class _Rule(PlacementSolver):
         return (*BOUND_KERNELS, _place_in_turn)
 
     def search(self, problem: PlacementProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        run.prove(float(Window.of(problem).alone().sum()))
+        kinds = Window.of(problem).by_kind()
+        # The rule comes first where the time is short.
+        run.prove(float(kinds.counts @ kinds.alone(lambda: run.clock.remaining() < run.clock.elapsed())), LeafPrices())
         # The state of a simulation in which all jobs have come at once.
         groups, names = problem.groups, tuple(map(str, range(problem.size)))
         tree = Tree(groups, tuple(tuple(map(str, range(row.max() + 1))) for row in groups), problem.topology.hops)
         cluster = Cluster(tuple(map(ClusterNode, names)), NamedTree(tree, names))
         requests = [job.request._replace(partition=0) for job in problem.jobs]
-        zeros, kinds = np.zeros(len(requests)), np.arange(len(requests))
-        state = new_shared(cluster, requests, kinds, zeros, zeros, zeros, kinds, SharedRules(self.allocation))
+        zeros, numbers = np.zeros(len(requests)), np.arange(len(requests))
+        state = new_shared(cluster, requests, numbers, zeros, zeros, zeros, numbers, SharedRules(self.allocation))
         free, users = np.ascontiguousarray(problem.free)[None], problem.in_use.astype(np.int64)[None]
         tables = len(state.room)
         state = state._replace(capacity=free[0].copy(), room=free.repeat(tables, 0), users=users.repeat(tables, 0))

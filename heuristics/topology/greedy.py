@@ -14,6 +14,7 @@ from allocopt.kernels.insertion import (
     place_job,
     single_job_savings,
 )
+from allocopt.problems.topology.certificates import PartPrices
 from allocopt.problems.topology.tables import TREE_KERNELS, constant_hops, encode, group_tree, job_classes
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
@@ -158,7 +159,7 @@ def insert_by_rules(problem: TopologyProblem, run: Run, budget: Budget, seed: in
         run.prove_infeasible()
         return StopReason.PROVED
     if bound is not None:
-        run.prove(bound)
+        run.prove(bound, PartPrices())
     if isinstance(found, int):
         again = insertion.search(found, budget.iterations or TRIES, may_go_on, np.random.default_rng(seed))
         if again is not None:
@@ -173,7 +174,7 @@ def insert_largest_first(problem: TopologyProblem, run: Run) -> tuple[Allocation
     order = np.argsort(-problem.sizes, kind="stable")
     sizes = problem.sizes[order]
     state = insertion_state(tree, int(sizes[0]))
-    run.prove(alone_bound(encoding, single_job_savings(tree, state, int(sizes[0]))))
+    run.prove(alone_bound(encoding, single_job_savings(tree, state, int(sizes[0]))), PartPrices())
     placed = np.full(len(problem.idle_nodes), -1, dtype=np.int64)
     per_slice = max(1, SLICE // (len(placed) * int(sizes[0])))
     inserted = 0

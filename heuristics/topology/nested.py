@@ -18,6 +18,7 @@ from allocopt.kernels.compiled import inlined, kernel
 from allocopt.kernels.insertion import insertion_state, single_job_savings
 from allocopt.kernels.random import lehmer_state, lehmer_uniform
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.certificates import PartPrices
 from allocopt.problems.topology.tables import TREE_KERNELS, encode, group_tree
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import StopReason
@@ -368,7 +369,7 @@ def search_nested(problem: TopologyProblem, run: Run, budget: Budget, seed: int,
         run.offer(Allocation.sequential(problem))
     start, encoding = _Start.of(problem), encode(problem)
     largest, tree = int(encoding.sizes.max()), group_tree(encoding)
-    run.prove(alone_bound(encoding, single_job_savings(tree, insertion_state(tree, largest), largest)))
+    run.prove(alone_bound(encoding, single_job_savings(tree, insertion_state(tree, largest), largest)), PartPrices())
     if len(start.circle.weights) == 0 or run.is_proved():
         return StopReason.COMPLETED
     # When the time has run out, the jobs that are left take any windows.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -17,6 +18,8 @@ from allocopt.kernels.random import folded
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.certificates import PartPrices
+from allocopt.problems.topology.tables import node_prices
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
@@ -34,6 +37,7 @@ from heuristics.topology.lns.state import (
     begin_at,
     no_holdings,
     note_nodes,
+    parts_of,
 )
 from learned.prices.insertion import bound_alone, insert_priced
 from learned.prices.network import SHAPES, WEIGHTS, Prediction, Weights, features_of, predict
@@ -93,7 +97,7 @@ class LnsPrices(Lns):
             return Lns(self.steps).search(problem, run, budget, seed)
         window, moves = Window.of(problem), self.moves(n_jobs)
         state, most = self.begin_guided(window, self.loaded(), moves, seed)
-        run.prove(window.cost(most))
+        run.prove(window.cost(most), partial(_proof, window, parts_of(state)[0].price.copy(), most))
         cooling = self._cooling(n_jobs, warm=True)
         return self._walk(window, self._better(window, state, moves, run), run, budget, cooling)
 
@@ -111,6 +115,15 @@ class LnsPrices(Lns):
         tree, sizes = window.tree, window.encoding.sizes
         state, most = _begin_guided(tree, sizes, weights, self.hunt, self.most_removed, moves, folded(seed))
         return state, float(most)
+
+
+def _proof(window: Window, prices: FloatArray, most: float) -> PartPrices:
+    """Return the certificate of what the jobs save alone, or less what they pay for the nodes of each leaf."""
+    if float(window.alone().sum()) <= most:
+        return PartPrices()
+    of_position = np.empty(window.encoding.n_idle)
+    of_position[window.tree.leaf_positions] = np.repeat(prices, np.diff(window.tree.leaf_first))
+    return node_prices(window.problem, of_position)
 
 
 def _packed(arrays: Mapping[str, Float32Array], card: Card) -> Weights:

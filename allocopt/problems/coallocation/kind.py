@@ -1,7 +1,9 @@
 """Co-allocation problems as a kind."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from allocopt.problems.certificate import Certificate
 from allocopt.problems.coallocation.interference import Sharing
 from allocopt.problems.coallocation.pairs import MOST_TERMS, MOST_TRIPLES
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem, verify_coallocation
@@ -23,6 +25,12 @@ class CoallocationKind(ProblemKind[CoallocationProblem, Coallocation]):
         from allocopt.problems.coallocation.files import CoallocationCodec
 
         return CoallocationCodec()
+
+    @property
+    def certificates(self) -> Mapping[str, type[Certificate[Any]]]:
+        from allocopt.problems.coallocation.certificates import HostPrices
+
+        return {**super().certificates, HostPrices.method: HostPrices}
 
     @property
     def generators(self) -> Mapping[str, Generator[CoallocationProblem]]:

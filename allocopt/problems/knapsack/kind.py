@@ -1,7 +1,9 @@
 """Knapsack problems as a kind."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from allocopt.problems.certificate import Certificate
 from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage
 from allocopt.problems.knapsack.packing import MOST_JOBS, MOST_PLACES
 from allocopt.problems.knapsack.problem import KnapsackProblem, Selection, verify_selection
@@ -22,6 +24,12 @@ class KnapsackKind(ProblemKind[KnapsackProblem, Selection]):
         from allocopt.problems.knapsack.files import KnapsackCodec
 
         return KnapsackCodec()
+
+    @property
+    def certificates(self) -> Mapping[str, type[Certificate[Any]]]:
+        from allocopt.problems.knapsack.certificates import CountBounds, Searched, UnitPrice
+
+        return {**super().certificates, **{one.method: one for one in (UnitPrice, CountBounds, Searched)}}
 
     @property
     def generators(self) -> Mapping[str, Generator[KnapsackProblem]]:

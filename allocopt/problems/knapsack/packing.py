@@ -7,6 +7,7 @@ from operator import gt, sub
 import numpy as np
 
 from allocopt.arrays import FloatArray
+from allocopt.problems.knapsack.certificates import CountBounds, UnitPrice
 from allocopt.problems.knapsack.problem import KnapsackProblem, Reward, Selection
 
 ROUNDING = 1e-13  # what sums of gains can lose by rounding, relative to what is summed, and more than that
@@ -74,26 +75,30 @@ class Gains:
         bounds = self.constant + np.cumsum(means) / np.arange(1, most + 1) + self.rate * units
         return np.concatenate(([self.constant], bounds * (1.0 + ROUNDING)))
 
-    def bound(self) -> float:
-        """Bound the objective of every selection, without a search.
+    def bound(self) -> tuple[float, UnitPrice | CountBounds]:
+        """Bound the objective of every selection, without a search; return what proves the bound, too.
 
         Without a mean, jobs may be split, and one resource at a time is scarce (Dantzig 1957).
         """
         if self.shared is not None:
-            return float(self.count_bounds().max())
+            return float(self.count_bounds().max()), CountBounds()
         # Dantzig's bound of each resource alone holds for all of them; the least is the tightest.
         problem, fitting = self.problem, self.problem.fitting
         fitting = fitting[self.own[fitting] > 0]
         if (problem.requests[fitting].sum(axis=0) <= list(problem.capacity.values())).all():
-            return problem.objective(Selection(tuple(fitting.tolist())))
-        best = float(self.own[fitting].sum())
-        for column, free in zip(problem.requests[fitting].T, problem.capacity.values(), strict=True):
+            return problem.objective(Selection(tuple(fitting.tolist()))), UnitPrice(problem.resources[0], 0.0)
+        best, price = float(self.own[fitting].sum()), UnitPrice(problem.resources[0], 0.0)
+        for column, (resource, free) in zip(problem.requests[fitting].T, problem.capacity.items(), strict=True):
             order = np.argsort(-self.own[fitting] / np.maximum(column, 1e-9), kind="stable")
             units, worth = column[order], self.own[fitting][order]
             before = np.cumsum(units) - units
             share = np.clip((free - before) / np.maximum(units, 1), 0.0, 1.0)
-            best = min(best, float((np.where(units > 0, share, 1.0) * worth).sum()))
-        return self.constant + best + ROUNDING * (abs(self.constant) + best)
+            total = float((np.where(units > 0, share, 1.0) * worth).sum())
+            if total < best:
+                # A unit is worth what the job gains by it that is split, or the first one that finds no room.
+                at = int(np.argmax((share < 1.0) & (units > 0)))
+                best, price = total, UnitPrice(resource, float(worth[at] / units[at]))
+        return self.constant + best + ROUNDING * (abs(self.constant) + best), price
 
 
 def _packed(problem: KnapsackProblem, order: Sequence[int]) -> tuple[list[int], list[int]]:

@@ -1,5 +1,6 @@
 """Placement problems and their solutions as files hold them."""
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 import numpy as np
@@ -12,6 +13,8 @@ from allocopt.files.models import INT64_MAX, FileModel, InstanceModel, Node, Pos
 from allocopt.problems.kind import Codec
 from allocopt.problems.placement.problem import LARGEST_LEFT_OUT_COST, PlacementJob, PlacementProblem, Placements
 from allocopt.problems.topology.files import HopCost, TopologyModel, topology_object, topology_of
+
+LARGEST_MASKS = 200_000_000  # sets of nodes times nodes, each a byte
 
 Amount = Annotated[int, Field(ge=0, le=INT64_MAX)]
 
@@ -86,9 +89,15 @@ class PlacementCodec(Codec[PlacementProblem, Placements]):
             if len(amounts) != topology.size:
                 fault = f"has {len(amounts)} amounts, must have one for each of {topology.size} nodes"
                 raise InvalidProblemError(f"free.{name}", fault)
+        if len(model.node_sets) * topology.size > LARGEST_MASKS:
+            fault = (
+                f"are {len(model.node_sets):,} on {topology.size:,} nodes, at most {LARGEST_MASKS:,} pairs are taken"
+            )
+            raise InvalidProblemError("node_sets", fault)
         sets = {name: _marked(f"node_sets.{name}", nodes, topology.size) for name, nodes in model.node_sets.items()}
-        size, levels = topology.size, len(topology.hops) - 1
-        jobs = [_job(f"jobs[{index}]", job, resources, sets, size, levels) for index, job in enumerate(model.jobs)]
+        levels = len(topology.hops) - 1
+        masks = _masks(model.jobs, sets, topology.size)
+        jobs = [_job(f"jobs[{index}]", job, resources, masks, levels) for index, job in enumerate(model.jobs)]
         free = np.array(list(model.free.values()), dtype=np.int64).T
         in_use = _marked("in_use", model.in_use, topology.size)
         return PlacementProblem(
@@ -143,16 +152,35 @@ class PlacementCodec(Codec[PlacementProblem, Placements]):
         return {"placed": solution.as_dict(problem)}
 
 
+def _masks(jobs: Sequence[_JobModel], sets: Mapping[str, BoolArray], size: int) -> dict[tuple[str, ...], BoolArray]:
+    """Return the sets of nodes that jobs may have, as rows, by their names; jobs with the same names share them."""
+    found: dict[tuple[str, ...], BoolArray] = {}
+    n_rows = 0
+    for index, names in enumerate(tuple(job.only_in) for job in jobs):
+        if names in found:
+            continue
+        for name in names:
+            if name not in sets:
+                raise InvalidProblemError(f"jobs[{index}].only_in", f"holds {name!r}, which is none of the node sets")
+        n_rows += max(1, len(names))
+        if n_rows * size > LARGEST_MASKS:
+            fault = f"makes {n_rows:,} lists of sets on {size:,} nodes, at most {LARGEST_MASKS:,} pairs are taken"
+            raise InvalidProblemError(f"jobs[{index}].only_in", fault)
+        found[names] = np.stack([sets[name] for name in names] or [np.ones(size, dtype=np.bool_)])
+    return found
+
+
 def _job(
-    place: str, model: _JobModel, resources: tuple[str, ...], sets: dict[str, BoolArray], size: int, levels: int
+    place: str,
+    model: _JobModel,
+    resources: tuple[str, ...],
+    masks: Mapping[tuple[str, ...], BoolArray],
+    levels: int,
 ) -> PlacementJob:
     for key, given in (("per_task", model.per_task), ("per_node", model.per_node)):
         for name in given:
             if name not in resources:
                 raise InvalidProblemError(f"{place}.{key}", f"holds {name!r}, which is none of {', '.join(resources)}")
-    for name in model.only_in:
-        if name not in sets:
-            raise InvalidProblemError(f"{place}.only_in", f"holds {name!r}, which is none of the node sets")
     request = ClusterRequest(
         tasks=model.tasks,
         least_nodes=model.least_nodes,
@@ -161,7 +189,7 @@ def _job(
         is_exclusive=model.exclusive,
         per_task=np.array([model.per_task.get(name, 0) for name in resources], dtype=np.int64),
         per_node=np.array([model.per_node.get(name, 0) for name in resources], dtype=np.int64),
-        masks=np.stack([sets[name] for name in model.only_in] or [np.ones(size, dtype=np.bool_)]),
+        masks=masks[tuple(model.only_in)],
         most_groups=tuple(model.most_groups) or (0,) * levels,
         partition=0,
     )

@@ -1,8 +1,10 @@
 """Placement problems as a kind."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from allocopt.cluster.topology import hop_costs
+from allocopt.problems.certificate import Certificate
 from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage
 from allocopt.problems.placement.problem import PlacementProblem, Placements, verify_placements
 
@@ -26,6 +28,12 @@ class PlacementKind(ProblemKind[PlacementProblem, Placements]):
         from allocopt.problems.placement.files import PlacementCodec
 
         return PlacementCodec()
+
+    @property
+    def certificates(self) -> Mapping[str, type[Certificate[Any]]]:
+        from allocopt.problems.placement.certificates import LeafPrices
+
+        return {**super().certificates, LeafPrices.method: LeafPrices}
 
     @property
     def generators(self) -> Mapping[str, Generator[PlacementProblem]]:

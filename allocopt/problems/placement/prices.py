@@ -12,6 +12,7 @@ rounds (F. Barahona and R. Anbil, "The volume algorithm", Math. Program. 87, 200
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, NamedTuple
 
@@ -21,6 +22,7 @@ from numba import float64, int64, void
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.arrays import FloatMatrix, IntMatrix, record_type
 from allocopt.kernels.compiled import helper, inlined, kernel
+from allocopt.problems.placement.certificates import LeafPrices
 from allocopt.problems.placement.window import (
     WINDOW,
     Window,
@@ -46,6 +48,7 @@ class _LeafPrices(NamedTuple):
     The C columns are those of resources, of room for the quanta, and of nodes for jobs that have theirs alone.
     """
 
+    counts: IntArray  # jobs of each kind, shape ``(J,)``: a job stands for all of its kind
     eligible: IntMatrix  # nodes of each leaf that have room for a job, shape ``(J, leaves)``
     quanta: IntMatrix  # shape ``(Q, R)``
     needs: Annotated[FloatArray, 3]  # what a job uses of a leaf with every node, shape ``(J, leaves, C)``
@@ -61,8 +64,8 @@ class _LeafPrices(NamedTuple):
     numbers: FloatArray  # best bound, length of steps, rounds without a better bound
 
     @classmethod
-    def of(cls, window: Window, alone: FloatArray) -> "_LeafPrices":
-        """Return prices of nothing."""
+    def of(cls, window: Window, counts: IntArray, alone: FloatArray, is_over: Callable[[], bool]) -> "_LeafPrices":
+        """Return prices of nothing for the jobs of a window, one of each kind."""
         jobs = window.jobs
         needed = window.per_node + np.minimum(jobs["most_tasks"], jobs["tasks"])[:, None] * window.per_task
         quanta = np.unique(needed[needed.any(axis=1)], axis=0)
@@ -73,6 +76,7 @@ class _LeafPrices(NamedTuple):
         tasks_at = np.zeros(len(window.free), dtype=np.int64)
         per_unit, prices, best_prices, use, mean_use = (np.zeros((leaves, width)) for _ in range(5))
         made = cls(
+            counts,
             np.zeros((n, leaves), dtype=np.int64),
             quanta,
             np.zeros((n, leaves, width)),
@@ -85,10 +89,10 @@ class _LeafPrices(NamedTuple):
             use,
             mean_use,
             np.zeros(leaves, dtype=np.int64),
-            np.array([float(alone.sum()), FIRST, 0.0]),
+            np.array([float(counts @ alone), FIRST, 0.0]),
         )
         _fill_needs(window, made, tasks_at)
-        return made._replace(beyond=alone_costs(window, tasks_at, made.smallest + SIZES))
+        return made._replace(beyond=alone_costs(window, made.smallest + SIZES, is_over))
 
 
 _LEAF_PRICES = record_type(_LeafPrices)
@@ -215,9 +219,9 @@ def _price_job(w: Window, p: _LeafPrices, job: int) -> float:
         return float(value)
     for leaf in range(n_leaves):
         for column in range(p.prices.shape[1]):
-            p.use[leaf, column] += p.take[leaf] * p.needs[job, leaf, column]
+            p.use[leaf, column] += p.counts[job] * p.take[leaf] * p.needs[job, leaf, column]
     for resource in range(0 if asked.is_exclusive else w.free.shape[1]):
-        more = (asked.tasks - found * tasks) * w.per_task[job, resource]
+        more = p.counts[job] * (asked.tasks - found * tasks) * w.per_task[job, resource]
         p.use[at, resource] += more * p.per_unit[at, resource]
     return float(value)
 
@@ -234,7 +238,7 @@ def _raise_prices(w: Window, p: _LeafPrices, known: float, rounds: int) -> float
                     p.use[leaf, column] = -1.0
                 bound -= p.prices[leaf, column]
         for job in range(w.jobs.size):
-            bound += _price_job(w, p, job)
+            bound += p.counts[job] * _price_job(w, p, job)
         is_better = bound > p.numbers[BOUND]
         p.numbers[IDLE] = 0 if is_better else p.numbers[IDLE] + 1
         if is_better:
@@ -264,29 +268,54 @@ def _raise_prices(w: Window, p: _LeafPrices, known: float, rounds: int) -> float
 PRICE_KERNELS = (_fill_needs, _raise_prices)  # entries that prices call
 
 
-def bound_by_prices(window: Window, alone: FloatArray, known: float, is_over: Callable[[float], bool]) -> float:
-    """Bound the cost of placements from below by the least cost of each job, and that of a solution.
+def bound_by_prices(
+    window: Window, counts: IntArray, alone: FloatArray, known: float, is_over: Callable[[float], bool]
+) -> tuple[float, LeafPrices]:
+    """Bound the cost of placements from below, and return what proves the bound.
 
-    ``is_over`` tells whether a share of the time for it is over.
+    Parameters
+    ----------
+    window
+        One job of each kind (`Window.by_kind`).
+    counts, alone
+        Number of jobs of each kind, and the least that one costs alone, shapes ``(J,)``.
+    known
+        Cost of a solution.
+    is_over
+        Whether a share of the time for it is over.
     """
     # Ties would cost some of the bound.
     exact = window._replace(insertion=window.insertion._replace(tie_break=0.0))
-    prices, least = _LeafPrices.of(exact, alone), 0.0
+    prices, least = _LeafPrices.of(exact, counts, alone, partial(is_over, 1.0)), 0.0
+    proof = LeafPrices(quanta=tuple(map(tuple, prices.quanta.tolist())))
     if known >= window.left_out_cost > 0:
         # Without the hops, whose scale is next to nothing, the prices bound how many jobs are left out: a whole number.
         possible = np.where(prices.beyond < window.left_out_cost, 0.0, window.left_out_cost)
         counting = prices._replace(alone=0.0 * alone, beyond=possible, numbers=np.array([0.0, FIRST, 0.0]))
         most = known // window.left_out_cost * window.left_out_cost
         counted = _climb(exact._replace(scale=HOPLESS * exact.scale), counting, most, partial(is_over, 0.5))
-        # The hops of the optimum are at most the cost that is known.
-        counted -= HOPLESS * known
-        left_out = min(len(alone), int(np.ceil(counted / window.left_out_cost - SURE)))
-        dearest = np.sort(alone)[::-1][:left_out]
-        least = float(alone.sum() + left_out * window.left_out_cost - dearest.sum())
+        # All hops together are no more than this.
+        counted -= HOPLESS * window.scale * float(counts @ (window.top * window.jobs["most"]))
+        n_jobs = int(counts.sum())
+        left_out = max(0, min(n_jobs, int(np.ceil(counted / window.left_out_cost - SURE))))
+        dearest = np.sort(np.repeat(alone, counts))[::-1][:left_out]
+        least = float(counts @ alone + left_out * window.left_out_cost - dearest.sum())
+        proof = replace(proof, counting=_per_unit(exact, counting) if left_out else ())
         prices.prices[:] = prices.best_prices
-    bound = max(least, _climb(exact, prices, known, partial(is_over, 1.0)))
+    bound = _climb(exact, prices, known, partial(is_over, 1.0))
     window.insertion.price[:] = 0.0
-    return min(bound, known)
+    if bound < least:
+        return min(least, known), proof
+    # Where no prices are better than none, there may be those that counted best.
+    found = _per_unit(exact, prices) if bound > float(counts @ alone) else ()
+    return min(bound, known), replace(proof, prices=found, counting=())
+
+
+def _per_unit(window: Window, prices: _LeafPrices) -> tuple[tuple[int, int, float], ...]:
+    """Return the best prices by leaf, as the topology numbers it, and column, for a unit of what the leaf has."""
+    of_unit = prices.best_prices * prices.per_unit
+    leaf, column = np.nonzero(of_unit)
+    return tuple(zip(window.names[leaf].tolist(), column.tolist(), of_unit[leaf, column].tolist(), strict=True))
 
 
 def _climb(window: Window, prices: _LeafPrices, known: float, is_over: Callable[[], bool]) -> float:

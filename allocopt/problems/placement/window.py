@@ -6,12 +6,14 @@ from what the roomiest nodes of each leaf have together (`cheapest_room`).
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numba import float64, int64
+from numba import float64, int64, void
 
 from allocopt.arrays import Encoding, FloatArray, IntArray
+from allocopt.cluster.request import mask_table
 from allocopt.cluster.topology import HopFormula
 from allocopt.kernels.arrays import BoolMatrix, FloatMatrix, IntMatrix, Records, record_dtype, record_type
 from allocopt.kernels.compiled import helper, inlined, kernel
@@ -28,6 +30,7 @@ from allocopt.problems.topology.tables import TREE_KERNELS, group_tree
 
 EXACT = 1e-9  # what rounding may take from a sum of whole numbers
 SIZES_AT_ONCE = 5  # numbers of nodes of a job whose uneven places are tried
+SLICE = 1_000_000  # jobs times nodes between two looks at the clock
 MOST_WORK = 10_000_000  # steps of all programs for these, each about a nanosecond
 
 
@@ -53,6 +56,7 @@ class Window(NamedTuple):
     insertion: InsertionState
     groups: IntMatrix  # group of every node by level, shape ``(L, m)``
     leaf: IntArray  # of every node
+    names: IntArray  # number of each leaf in the topology
     free: IntMatrix  # shape ``(m, R)``
     in_use: IntArray  # 0 or 1
     jobs: Records[_AskedRecord]
@@ -69,12 +73,12 @@ class Window(NamedTuple):
     def of(cls, problem: PlacementProblem) -> "Window":
         """Return the arrays of a problem."""
         formula = HopFormula.of(problem.topology, problem.hop_cost)
-        rows = [np.unique(row, return_inverse=True)[1] for row in problem.groups]
-        groups = np.array(rows, dtype=np.int64).reshape(len(rows), problem.size)
+        found = [np.unique(row, return_inverse=True) for row in problem.groups]
+        groups = np.array([row for _, row in found], dtype=np.int64).reshape(len(found), problem.size)
         requests = [job.request for job in problem.jobs]
         jobs = np.zeros(len(requests), dtype=record_dtype(_AskedRecord))
         most = np.minimum([one.most_nodes for one in requests], problem.size)
-        masks = np.array([len(one.masks) for one in requests])
+        masks, first_mask = mask_table(requests)
         levels = [one.level for one in requests]
         fields = {
             "tasks": [one.tasks for one in requests],
@@ -82,8 +86,8 @@ class Window(NamedTuple):
             "most": most,
             "most_tasks": [one.most_tasks for one in requests],
             "is_exclusive": [one.is_exclusive for one in requests],
-            "first_mask": np.cumsum(masks) - masks,
-            "n_masks": masks,
+            "first_mask": first_mask,
+            "n_masks": [len(one.masks) for one in requests],
             "first": np.cumsum(most) - most,
             "level": levels,
             "n_groups": [int(groups[level].max()) + 1 if level >= 0 else 1 for level in levels],
@@ -98,22 +102,35 @@ class Window(NamedTuple):
             insertion_state(tree, int(most.max())),
             groups,
             groups[0].copy() if len(groups) else np.zeros(problem.size, dtype=np.int64),
+            found[0][0] if found else np.zeros(1, dtype=np.int64),
             np.array(problem.free, order="C"),
             problem.in_use.astype(np.int64),
             jobs,
             np.stack([one.per_task for one in requests]),
             np.stack([one.per_node for one in requests]),
-            # Masks of constraints may lie column by column, which kernels do not take.
-            np.ascontiguousarray(np.concatenate([one.masks for one in requests])),
+            masks,
             np.array([one.most_groups for one in requests], dtype=np.int64).reshape(len(requests), len(groups)),
             *coefficients,
             float(problem.left_out_cost or 0.0),
         )
 
-    def alone(self) -> FloatArray:
-        """Return the least that each job costs if it has all that is free for itself, shape ``(J,)``."""
-        costs: FloatArray = alone_costs(self, np.zeros(len(self.free), dtype=np.int64), self.jobs["least"].copy())
-        return costs
+    def by_kind(self) -> "Kinds":
+        """Return the jobs by kind; jobs of a kind ask for the same."""
+        names = [name for name in record_dtype(_AskedRecord).names or () if name != "first"]
+        asked = np.column_stack([self.jobs[name] for name in names])
+        columns = np.column_stack((asked, self.per_task, self.per_node, self.most_groups))
+        _, example, kind = np.unique(columns, axis=0, return_index=True, return_inverse=True)
+        jobs = np.zeros(len(example), dtype=record_dtype(_AskedRecord))
+        for name in names:
+            jobs[name] = self.jobs[name][example]
+        jobs["first"] = np.cumsum(jobs["most"]) - jobs["most"]
+        window = self._replace(
+            jobs=jobs,
+            per_task=np.ascontiguousarray(self.per_task[example]),
+            per_node=np.ascontiguousarray(self.per_node[example]),
+            most_groups=np.ascontiguousarray(self.most_groups[example]),
+        )
+        return Kinds(window, kind.reshape(-1), np.bincount(kind.reshape(-1)))
 
 
 WINDOW = record_type(Window)
@@ -342,20 +359,43 @@ def is_uneven(tasks_at: IntArray, share: int) -> bool:
     return False
 
 
-@kernel(float64[::1](WINDOW, int64[::1], int64[::1]), allocates=True)
-def alone_costs(w: Window, tasks_at: IntArray, fewest: IntArray) -> FloatArray:
-    """Return the least that each job costs on at least ``fewest`` nodes with all that is free for itself; see `alone`.
+@kernel(void(WINDOW, int64[::1], int64[::1], int64, int64, float64[::1]), allocates=True)
+def fill_alone_costs(w: Window, tasks_at: IntArray, fewest: IntArray, first: int, last: int, costs: FloatArray) -> None:
+    """Write the least that jobs ``first .. last - 1`` cost on ``fewest`` nodes or more, all that is free being theirs.
 
     ``tasks_at`` is scratch, a number for each node; prices of leaves are zero.
     """
-    costs = np.full(w.jobs.size, w.left_out_cost)
-    for job in range(w.jobs.size):
+    for job in range(first, last):
         asked = w.jobs[job]
+        costs[job] = w.left_out_cost
         for mask in range(asked.first_mask, asked.first_mask + asked.n_masks):
             for group in range(asked.n_groups):
                 if costs[job] > 0:
                     costs[job] = min(costs[job], _alone(w, job, mask, group, tasks_at, fewest[job]))
+
+
+def alone_costs(window: Window, fewest: IntArray, is_over: Callable[[], bool]) -> FloatArray:
+    """Return the least that each job costs on ``fewest`` nodes or more, all that is free being its own; 0 if over."""
+    n_jobs, size = window.jobs.size, len(window.free)
+    costs, tasks_at = np.zeros(n_jobs), np.zeros(size, dtype=np.int64)
+    step = max(1, SLICE // size)
+    for first in range(0, n_jobs, step):
+        if is_over():
+            break
+        fill_alone_costs(window, tasks_at, fewest, first, min(n_jobs, first + step), costs)
     return costs
 
 
-BOUND_KERNELS = (*TREE_KERNELS, insertion_state, alone_costs)  # entries that bounding a problem calls
+class Kinds(NamedTuple):
+    """Jobs of a window by what they ask for."""
+
+    window: Window  # of one job of each kind
+    of_job: IntArray  # kind of each job
+    counts: IntArray  # jobs of each kind
+
+    def alone(self, is_over: Callable[[], bool]) -> FloatArray:
+        """Return the least that a job of each kind costs alone, 0 where the time is over; see `alone_costs`."""
+        return alone_costs(self.window, self.window.jobs["least"].copy(), is_over)
+
+
+BOUND_KERNELS = (*TREE_KERNELS, insertion_state, fill_alone_costs)  # entries that bounding a problem calls

@@ -1,10 +1,12 @@
 """Topology problems as a kind."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from allocopt.cluster.topology import hop_costs
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
+from allocopt.problems.certificate import Certificate
 from allocopt.problems.kind import DATA, Codec, Generator, NodeMap, ProblemKind, Stage
 from allocopt.problems.topology.problem import Allocation, TopologyProblem, verify_allocation
 
@@ -33,6 +35,13 @@ class TopologyKind(ProblemKind[TopologyProblem, Allocation]):
         from allocopt.problems.topology.files import TopologyCodec
 
         return TopologyCodec()
+
+    @property
+    def certificates(self) -> Mapping[str, type[Certificate[Any]]]:
+        from allocopt.problems.topology.certificates import PartPrices, SizePrices
+        from allocopt.problems.topology.second_search import Searched
+
+        return {**super().certificates, **{one.method: one for one in (PartPrices, SizePrices, Searched)}}
 
     @property
     def generators(self) -> Mapping[str, Generator[TopologyProblem]]:

@@ -14,6 +14,7 @@ from allocopt.kernels.compiled import helper, kernel
 from allocopt.kernels.insertion import JobClasses
 from allocopt.kernels.tree import GROUP_TREE, GroupTree, circular_block_costs
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.certificates import PartClass, PartPrices, SizePrices
 from allocopt.problems.topology.placement import Placement, level_index
 
 
@@ -145,6 +146,34 @@ def constant_hops(problem: TopologyProblem, encoding: Encoding) -> float:
     return hops
 
 
+def node_prices(problem: TopologyProblem, prices: FloatArray) -> PartPrices:
+    """Return the certificate of prices of a node, in hops, for each idle position: the same within a leaf switch."""
+    rows = problem.topology.groups_of(problem.idle_nodes)
+    if not len(rows):
+        return PartPrices()
+    leaves, first, counts = np.unique(rows[0], return_index=True, return_counts=True)
+    largest = int(problem.sizes.max())
+    classes = []
+    for leaf, price, idle in zip(leaves.tolist(), prices[first].tolist(), counts.tolist(), strict=True):
+        if price > 0.0:
+            classes.append(PartClass(1, (leaf,), tuple(price * nodes for nodes in range(min(idle, largest) + 1))))
+    return PartPrices(tuple(classes))
+
+
+def group_prices(problem: TopologyProblem, encoding: Encoding, charge: FloatArray) -> PartPrices:
+    """Return the certificate of what jobs pay for 0 .. all idle nodes of each vertex of `group_tree`, one by one."""
+    rows = problem.topology.groups_of(problem.idle_nodes)
+    classes, start = [], 0
+    for level, (row, given) in enumerate(zip(encoding.groups, rows, strict=True), 1):
+        _, first, counts = np.unique(row, return_index=True, return_counts=True)
+        for name, idle in zip(given[first].tolist(), counts.tolist(), strict=True):
+            prices = charge[start : start + idle + 1]
+            start += idle + 1
+            if prices.any():
+                classes.append(PartClass(level, (name,), tuple(prices.tolist())))
+    return PartPrices(tuple(classes))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocks:
     """Circular blocks of idle positions."""
@@ -158,11 +187,21 @@ class Blocks:
         """Compute the costs of all blocks of a problem."""
         encoding = encode(problem)
         sizes, counts = np.unique(encoding.sizes, return_counts=True)
-        return cls(sizes, counts.astype(np.int64), circular_block_costs(encoding, sizes))
+        return cls(sizes, counts.astype(np.int64), circular_block_costs(encoding, sizes), float(encoding.scale))
+
+    scale: float = 1.0  # cost of a hop
 
     def cheapest_total(self) -> float:
         """Return the sum of the cheapest blocks of all jobs: a bound that lets blocks overlap."""
         return float(self.counts @ self.costs.min(axis=1))
+
+    def cheapest(self) -> tuple[float, SizePrices]:
+        """Return the bound of `cheapest_total`, and what proves it."""
+        return self.cheapest_total(), self.size_prices(self.costs.min(axis=1))
+
+    def size_prices(self, prices: FloatArray) -> SizePrices:
+        """Return the certificate of prices of the sizes, shape ``(R,)``, in the unit of costs."""
+        return SizePrices(tuple(zip(self.sizes.tolist(), (prices / self.scale).tolist(), strict=True)))
 
     def starts_of_jobs(self, problem: TopologyProblem, starts: list[list[int]]) -> IntArray:
         """Hand the starts chosen per distinct size, ``starts[r]``, to the jobs of that size, in order."""

@@ -61,7 +61,7 @@ def _give_back(s: Shared, shape: int, job: int) -> tuple[int, int, bool]:
     tasks, nodes, is_there = 0, 0, False
     for place in range(record.first, record.first + record.n_nodes):
         node = s.held[0, place]
-        if s.allowed[shape, node]:
+        if s.allowed[s.shapes[shape].union, node]:
             hold(s, SCRATCH, record.shape, node, s.held[1, place], -1)
             now = useful_tasks(s, node, shape)
             tasks += now - s.tasks_at[node]
@@ -77,7 +77,7 @@ def _find_shadow(s: Shared, plan: int, shape: int) -> int:
     about, total, count = s.shapes[shape], 0, 0
     _look_at(s, SCRATCH)
     for node in range(s.order.size):
-        if s.allowed[shape, node]:
+        if s.allowed[s.shapes[shape].union, node]:
             s.users[SCRATCH, node] = s.users[NOW, node]
             for resource in range(s.capacity.shape[1]):
                 s.room[SCRATCH, node, resource] = s.room[NOW, node, resource]
@@ -288,7 +288,7 @@ def _end_next(s: Shared) -> None:
             if plan.job >= 0:
                 if record.expected_end > plan.shadow and s.reserved[partition, node]:
                     hold(s, 1 + partition, record.shape, node, tasks, -1)
-                plan.is_stale |= int(s.allowed[s.jobs[plan.job].shape, node])
+                plan.is_stale |= int(s.allowed[s.shapes[s.jobs[plan.job].shape].union, node])
     # Several may be expected to end at one time; it stands before the place behind all of them.
     at = _running_place(s, record.expected_end) - 1
     while s.lists[RUNNING, at] != job:
@@ -312,7 +312,7 @@ def _has_no_room(s: Shared, shape: int, failure: int) -> bool:
         return False
     for place in range(last.released, clock.n_released):
         node = s.releases[place % s.releases.size]
-        if s.allowed[shape, node]:
+        if s.allowed[s.shapes[shape].union, node]:
             tasks = useful_tasks(s, node, shape)
             last.tasks += tasks
             last.nodes += tasks > 0
@@ -346,7 +346,7 @@ def _find_room(s: Shared, job: int) -> int:
     last.tasks = 0
     last.nodes = 0
     for node in range(s.order.size):
-        if s.allowed[shape, node]:
+        if s.allowed[s.shapes[shape].union, node]:
             tasks = useful_tasks(s, node, shape)
             last.tasks += tasks
             last.nodes += tasks > 0

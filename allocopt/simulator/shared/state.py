@@ -12,7 +12,7 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.cluster.cluster import Cluster
-from allocopt.cluster.request import ClusterRequest
+from allocopt.cluster.request import ClusterRequest, mask_table
 from allocopt.kernels.arrays import BoolMatrix, IntMatrix, Records, record_dtype, record_type
 from allocopt.simulator.rules import Backfill
 
@@ -52,6 +52,7 @@ class _ShapeRecord(Protocol):
     is_exclusive: int  # whether they have their nodes alone, 0 or 1
     first_mask: int  # row of `Shared.masks`, of so many: sets of nodes of which a job takes all its nodes from one
     n_masks: int
+    union: int  # row of `Shared.allowed`: the nodes in any of them
     level: int  # a job stays within a group of it; -1 for none
     is_limited: int  # whether it may span only some groups of lower levels, 0 or 1; see `Shared.most_groups`
     first_waiting: int  # the waiting jobs, linked by rank, -1 for none
@@ -158,7 +159,7 @@ class Shared(NamedTuple):
     lists: IntMatrix  # running jobs as a heap by end, and by expected end; ``(2, n)``
     # Shapes of which jobs wait, those left in a pass as a heap, and by shape the rank of the job looked at; ``(3, S)``.
     waiting: IntMatrix
-    allowed: BoolMatrix  # nodes in one of the masks of each shape, ``(S, m)``
+    allowed: BoolMatrix  # nodes in one of the masks of a shape, see `ShapeRecord.union`; ``(U, m)``
     tasks_at: IntArray  # scratch: tasks that every node has room for, ``(m,)``
     chosen: IntMatrix  # scratch: nodes; by node room for tasks and sort keys; tasks given, as the nodes; ``(4, m)``
     sums: IntMatrix  # scratch: tasks and nodes that a group has room for, ``(2, G)``
@@ -219,14 +220,15 @@ def new_shared(
     jobs["start"], jobs["next_waiting"] = np.nan, -1
     shapes["estimate"], shapes["first_waiting"] = kinds[1], -1
     partitions["job"] = -1
-    first = 0
+    masks, first_mask = mask_table(asked)
+    _, some, union = np.unique(first_mask, return_index=True, return_inverse=True)
+    shapes["first_mask"], shapes["union"] = first_mask, union.reshape(-1)
     for shape, one in zip(shapes, asked, strict=True):
         level = one.level
         shape["tasks"], shape["least_nodes"], shape["most_nodes"] = one.tasks, one.least_nodes, one.most_nodes
         shape["most_tasks"], shape["is_exclusive"], shape["partition"] = one.most_tasks, one.is_exclusive, one.partition
-        shape["first_mask"], shape["n_masks"] = first, len(one.masks)
+        shape["n_masks"] = len(one.masks)
         shape["level"], shape["is_limited"] = level, any(one.most_groups[: level if level >= 0 else None])
-        first += len(one.masks)
     failures["released"] = -1
     groups = cluster.topology.tree.groups.copy()
     weights = np.array([node.weight for node in cluster.nodes])
@@ -250,8 +252,7 @@ def new_shared(
         np.zeros(m, dtype=np.bool_),
         np.stack([one.per_task for one in asked]),
         np.stack([one.per_node for one in asked]),
-        # Masks of constraints may lie column by column, which kernels do not take.
-        np.ascontiguousarray(np.concatenate([one.masks for one in asked])),
+        masks,
         np.lexsort((np.arange(m), weights)),
         groups,
         np.array([one.most_groups for one in asked], dtype=np.int64).reshape(len(asked), len(groups)),
@@ -259,7 +260,7 @@ def new_shared(
         np.zeros(m, dtype=np.int64),
         np.zeros((2, n), dtype=np.int64),
         np.zeros((3, len(asked)), dtype=np.int64),
-        np.stack([one.masks.any(axis=0) for one in asked]),
+        np.stack([asked[number].masks.any(axis=0) for number in some.tolist()]),
         np.zeros(m, dtype=np.int64),
         np.zeros((4, m), dtype=np.int64),
         np.zeros((2, int(groups.max()) + 1 if groups.size else 1), dtype=np.int64),

@@ -6,17 +6,21 @@ optimum. Most windows are settled by a limit far below the distance to the first
 """
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numba import float64, int64
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.cluster.topology import HopFormula
 from allocopt.kernels.arrays import put, record_type
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.kernels.random import lehmer_uniform
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.tables import encode
+from allocopt.problems.topology.certificates import PartPrices
+from allocopt.problems.topology.second_search import Searched
+from allocopt.problems.topology.tables import encode, node_prices
 from allocopt.solving import Run, StopReason
 from allocopt.solving.budget import Clock
 from formulations.topology.dcas.bounds import BOUND_KERNELS, Prices, Reach, fill_reach
@@ -177,13 +181,13 @@ def search_dcas(problem: TopologyProblem, run: Run) -> StopReason:
     window = Window.of(encoding, levels, cut)
     decoder = _Decoder(problem, window, cut)
     prices = Prices.none(window)
-    run.prove(prices.bound)
+    run.prove(prices.bound, partial(_priced, problem, window, cut, prices))
     decoder.improve(prices, DECODES, run)
     for _ in range(1 if len(problem.jobs) < MANY_JOBS else 2):
         if run.objective is not None and not run.is_proved():
             # The better the incumbent, the better the steps of the prices, and the other way round.
             prices = prices.raised(window, run.objective, run.clock)
-            run.prove(prices.bound)
+            run.prove(prices.bound, partial(_priced, problem, window, cut, prices))
             decoder.improve(prices, DECODES, run)
     if run.is_proved() or run.clock.expired():
         return StopReason.TIME_LIMIT
@@ -197,13 +201,23 @@ def search_dcas(problem: TopologyProblem, run: Run) -> StopReason:
         if owners is not None:
             decoder.offer(owners, run)
         if owners is not None or limit == most:
-            run.prove(run.objective)
+            run.prove(run.objective, Searched(run.objective))
             break
-        run.prove(prices.bound + limit)
+        run.prove(prices.bound + limit, Searched(prices.bound + limit))
         if rounds.parts_by_limit[-1][1] >= LONG_ROUND:
             decoder.improve(prices, MORE_DECODES, run)
         limit *= _growth(rounds.parts_by_limit)
     return StopReason.TIME_LIMIT if run.clock.expired() else StopReason.COMPLETED
+
+
+def _priced(problem: TopologyProblem, window: Window, cut: int, prices: Prices) -> PartPrices:
+    """Return the certificate of the prices of leaves, of which those that are left over take the cheapest."""
+    of_position = prices.leaf[window.leaf]
+    # The last of the nodes that are left over sets the level from which on jobs pay.
+    left = len(of_position) - int(problem.sizes.sum())
+    level = np.sort(of_position)[max(0, left - 1)]
+    scale = HopFormula.of(problem.topology, problem.hop_cost).scale
+    return node_prices(problem, np.roll(np.maximum(0.0, of_position - level) / scale, cut))
 
 
 def _growth(parts_by_limit: list[tuple[float, int]]) -> float:

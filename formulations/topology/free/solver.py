@@ -17,8 +17,18 @@ from ortools.linear_solver import pywraplp
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import MissingPackageError, UsageError
 from allocopt.problems.base import Strategy
+from allocopt.problems.certificate import Certificate
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.tables import TREE_KERNELS, constant_hops, encode, group_tree, job_classes
+from allocopt.problems.topology.certificates import PartPrices
+from allocopt.problems.topology.second_search import Searched
+from allocopt.problems.topology.tables import (
+    TREE_KERNELS,
+    constant_hops,
+    encode,
+    group_prices,
+    group_tree,
+    job_classes,
+)
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import ask
 from allocopt.solving.budget import MOST_ITERATIONS, Budget, Clock
@@ -33,8 +43,9 @@ SEARCHES = ("lns", "greedy")  # who looks for allocations: the first that is ins
 # fails and there is no time limit to fill.
 STEPS, MORE_STEPS, LAST_STEPS = 1000, 2000, 20_000
 MOST_STATES = 100_000_000
-# Part of the gap that a round of cuts has to close for another one (None: no cuts), and number of states, in turn.
-EFFORTS = ((None, 5_000), (0.1, 100_000), (0.01, MOST_STATES))
+# Part of the gap that a round of cuts has to close for another one, and numbers of states, in turn. Cuts come first: a
+# bound that they close is certified in a millisecond, a search only by another search.
+LEAST_PROGRESS, EFFORTS = 0.01, (5_000, 100_000, MOST_STATES)
 # Share of the time that is left in which the search takes a number of steps; share and steps where the rest is too
 # short for a bound.
 SEARCH_SHARE, ALL_THAT_IS_LEFT = 2 / 3, (1.0, MOST_ITERATIONS)
@@ -176,6 +187,7 @@ class Closing:
 
     def __init__(self, problem: TopologyProblem, run: Run, steps: int | None) -> None:
         self._problem, self._run, encoding = problem, run, encode(problem)
+        self._encoding = encoding
         self._steps: float = math.inf if steps is None else steps
         self._tree, self._scale = group_tree(encoding), encoding.scale
         self._hops = constant_hops(problem, encoding)
@@ -199,7 +211,8 @@ class Closing:
     def bound(self) -> None:
         """Generate columns, and record the bound."""
         self._generation.proceed()
-        self._prove(self._generation.best.bound)
+        best = self._generation.best
+        self._prove(best.bound, partial(self._priced, best))
         if self._run.solution is None and self._generation.best.bound < -self._tolerance:
             # No saving is negative: jobs go without nodes wherever the others get theirs.
             self._run.prove_infeasible()
@@ -224,7 +237,7 @@ class Closing:
         """Search the leaves within growing shares of the distance, in so many states; return whether all is proved."""
         distance, demand, best = self.distance(), self._demand, self._generation.best
         if distance == 0.0:
-            return self._settle()
+            return self._settle(partial(self._priced, best))
         if self._run.clock.remaining() <= len(Order) * Layers.seconds_to_fill(self._tree, demand):
             return False
         search = LayeredSearch(len(demand.of_job), int(self._pricing.idle.max()), most_states)
@@ -248,7 +261,7 @@ class Closing:
                 outcome, layers = min(done, key=lambda pair: pair[0].n_states)
             else:
                 outcome, layers = min(outcomes, key=lambda pair: pair[0].most_left)
-            self._prove(best.bound - slack + max(0.0, outcome.most_left))
+            self._prove(best.bound - slack + max(0.0, outcome.most_left), self._searched)
             if outcome.counts is not None:
                 counts = outcome.counts[: len(self._problem.jobs)]
                 jobs = np.append(np.arange(len(counts)), -1)
@@ -256,26 +269,33 @@ class Closing:
                 given = np.vstack((counts, self._pricing.idle - counts.sum(axis=0))).T
                 owners[self._tree.leaf_positions] = np.repeat(np.tile(jobs, len(given)), given.ravel())
                 self._run.offer(Allocation.of_owners(self._problem, owners))
-                return self._settle()
+                return self._settle(self._searched)
             if not outcome.complete:
                 return False
             # The order that came through is the one to go on with.
             orders = [layers]
-        return self._settle()
+        return self._settle(self._searched)
 
     def _may_go_on(self) -> bool:
         """Spend a step, and say whether steps and time are left."""
         self._steps -= 1
         return self._steps >= 0 and not self._run.clock.expired()
 
-    def _prove(self, saving: float) -> None:
-        self._run.prove(self._scale * (self._hops - saving))
+    def _prove(self, saving: float, certificate: Callable[[], Certificate[TopologyProblem]]) -> None:
+        self._run.prove(self._scale * (self._hops - saving), certificate)
 
-    def _settle(self) -> bool:
+    def _priced(self, best: PricedPatterns) -> PartPrices:
+        return group_prices(self._problem, self._encoding, best.charge)
+
+    def _searched(self) -> Searched:
+        # The bound of the record is the one that this proves.
+        return Searched(float(self._run.bound or 0.0), self._priced(self._generation.best).classes)
+
+    def _settle(self, certificate: Callable[[], Certificate[TopologyProblem]]) -> bool:
         if self._run.objective is None:
             self._run.prove_infeasible()
         else:
-            self._run.prove(self._run.objective)
+            self._run.prove(self._run.objective, certificate)
         return True
 
     def _counts(self) -> IntArray:
@@ -342,11 +362,10 @@ class ExactFree(TopologySolver):
         if closing.distance() > 0.0 and run.clock.remaining() >= LEAST_SEARCH_S:
             search(seed + 1, SEARCH_SHARE, MORE_STEPS)
         is_closed: bool = run.interrupted
-        for least_progress, states in EFFORTS:
+        for states in EFFORTS:
             if is_closed:
                 break
-            if least_progress is not None:
-                closing.strengthen(least_progress)
+            closing.strengthen(LEAST_PROGRESS)
             is_closed = closing.close(min(self.states, states))
         if not is_closed and run.clock.remaining() >= LEAST_SEARCH_S:
             search(seed + 2, *((SEARCH_SHARE, LAST_STEPS) if budget.seconds is None else ALL_THAT_IS_LEFT))

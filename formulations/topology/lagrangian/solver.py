@@ -76,7 +76,7 @@ class Lagrangian(TopologySolver):
         started = run.clock.elapsed()
         blocks = Blocks.of(problem)
         costing_s = run.clock.elapsed() - started
-        run.prove(blocks.cheapest_total())
+        run.prove(*blocks.cheapest())
         if run.is_proved() or run.clock.expired() or run.clock.remaining() < ARRANGING * costing_s:
             return StopReason.TIME_LIMIT
         steps = min(PRICE_STEPS, budget.iterations or PRICE_STEPS)
@@ -136,7 +136,7 @@ class _Search:
                 while steps < most_steps and bundle.promise > promise * bundle.value and not self._is_over():
                     steps += 1
                     self._pack(bundle.step())
-                    self._run.prove(bundle.value)
+                    self._run.prove(bundle.value, self._blocks.size_prices(bundle.prices))
             finally:
                 self._offer(self._candidates[0])
             self._work.prices[:] = bundle.prices

@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +12,7 @@ from ortools.linear_solver import pywraplp
 from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.certificates import PartClass, PartPrices
 from allocopt.problems.topology.tables import encode
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import LEAST_S, MOST_ITERATIONS, Budget
@@ -178,12 +181,12 @@ class _Bounding:
         if is_taken and self._may_go_on() and self._remaining() >= Closing.seconds_to_set_up(self._problem):
             seconds = None if self._budget.seconds is None else max(LEAST_S, self._remaining())
             # A record of its own, for its clock ends with this part's share of the time.
-            part = Run(ExactFree(), self._problem, Budget(seconds), 0, self._run.solution)
+            part = Run(ExactFree(), self._problem, replace(self._budget, seconds=seconds), 0, self._run.solution)
             closing = Closing(self._problem, part, self._budget.iterations)
             closing.bound()
             closing.strengthen(LEAST_PROGRESS)
             if part.bound is not None:
-                self._run.prove(part.bound)
+                self._run.prove(part.bound, part.certificate)
         # Groups stay apart, level by level, as long as there are few prices to find.
         for level in range(len(self._encoding.groups) - 1, -1, -1):
             if self._run.is_proved() or not self._may_go_on():
@@ -201,8 +204,25 @@ class _Bounding:
         ascent = _Ascent(self._encoding, pricing, prices, owners)
         ascent.converge(self._remaining, self._may_go_on)
         hops = float((self._encoding.top * self._problem.sizes - self._encoding.bottom).sum())
-        self._run.prove(self._encoding.scale * (hops - ascent.best.bound))
-        return ascent.best
+        best = ascent.best
+        self._run.prove(self._encoding.scale * (hops - best.bound), partial(self._priced, pricing, best.prices.copy()))
+        return best
+
+    def _priced(self, pricing: Pricing, prices: FloatArray) -> PartPrices:
+        """Return the certificate of prices of parts, without classes of one group whose parts cost nothing."""
+        tree, rows = pricing.tree, self._problem.topology.groups_of(self._problem.idle_nodes)
+        classes = []
+        for level, (of_group, row, given) in enumerate(
+            zip(pricing.class_of_group, self._encoding.groups, rows, strict=True), 1
+        ):
+            names = given[np.unique(row, return_index=True)[1]]
+            for v in np.unique(of_group).tolist():
+                groups, of_class = names[of_group == v], prices[tree.first[v] : tree.first[v + 1]]
+                if len(groups) > 1 or of_class.any():
+                    # Rounding may have left a price a little below 0.
+                    positive = np.maximum(of_class, 0.0)
+                    classes.append(PartClass(level, tuple(groups.tolist()), (0.0, *positive[1:].tolist())))
+        return PartPrices(tuple(classes))
 
     def _insertion_work(self) -> int:
         levels, largest = len(self._problem.topology.hops), int(self._problem.sizes.max())

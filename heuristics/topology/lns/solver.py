@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from allocopt.errors import UsageError
+from allocopt.problems.topology.certificates import PartPrices
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import MOST_ITERATIONS, Budget, Clock
 from allocopt.solving.result import tolerance_of
@@ -94,13 +95,13 @@ class Lns(TopologySolver):
             least = (1.0 - BOUND_SHARE) * run.clock.remaining()
             bound = RuledInsertion(problem).bound(lambda: run.clock.remaining() >= least)
             if bound is not None:
-                run.prove(bound)
+                run.prove(bound, PartPrices())
         elif len(problem.jobs) > FEW_JOBS:
-            run.prove(window.cost(float(window.alone().sum())))
+            run.prove(window.cost(float(window.alone().sum())), PartPrices())
             BestFit().search(problem, run, budget, 0)
         else:
             state = window.greedily(self.most_removed, moves, seed)
-            run.prove(window.cost(float(parts_of(state)[2].alone.sum())))
+            run.prove(window.cost(float(parts_of(state)[2].alone.sum())), PartPrices())
             cooling = self._cooling(len(problem.jobs), warm=False)
             return self._walk(window, self._better(window, state, moves, run), run, budget, cooling)
         if run.is_proved():

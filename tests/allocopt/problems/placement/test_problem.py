@@ -140,7 +140,7 @@ def test_one_job_on_unevenly_free_nodes_is_placed_and_proved_as_brute_force_does
     free = np.array([[unit * room, 0] for room in rooms])
     problem = four_pairs(free=free, in_use=np.zeros(8, dtype=np.bool_), jobs=(PlacementJob("a", asked),))
     best = best_cost(problem)
-    assert Window.of(problem).alone().sum() == pytest.approx(best)
+    assert Window.of(problem).by_kind().alone(lambda: False).sum() == pytest.approx(best)
     result = solve(problem, solver="lns", iterations=10)
     assert (result.objective, result.bound) == (pytest.approx(best), pytest.approx(best))
 

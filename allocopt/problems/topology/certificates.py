@@ -1,0 +1,378 @@
+"""Certificates of bounds on allocations: prices of parts of groups (FREE), and of block sizes (SCAS).
+
+The formulas, their symbols and proofs are those of ``docs/certificates.md``. Nothing here is used by a solver. Every
+price proves a bound, so prices are rounded first; then all is computed in whole and rational numbers.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numba import int64, void
+
+from allocopt.arrays import IntArray
+from allocopt.cluster.topology import HopFormula
+from allocopt.kernels.compiled import kernel
+from allocopt.problems.certificate import Certificate, InvalidCertificateError, floors
+from allocopt.problems.topology.placement import Placement, level_index
+from allocopt.problems.topology.problem import TopologyProblem
+from allocopt.problems.tree_check import IMPOSSIBLE, CheckTree, fill_values
+
+GRID = 2**24  # prices of block sizes, in hops, are multiples of one part of it
+LEAST_BITS, MOST_BITS = 20, 44  # prices of parts are multiples of as fine a grid as 64 bits allow, within these powers
+MOST_CLASSES = 1_000_000  # groups of a certificate and of its problem, beyond which it is refused
+EVERYWHERE = Placement()
+
+
+@dataclass(frozen=True, slots=True)
+class PartClass:
+    """Prices of the parts of some groups of one level, which are one class.
+
+    Parameters
+    ----------
+    level
+        Level of the groups, 1 for leaf switches.
+    groups
+        Numbers of the groups, as `Topology.groups_of` has them. Several groups count as a class that offers what any of
+        them offers, as often as it is asked.
+    prices
+        What a job pays, in hops, for 0, 1, 2, .. of the nodes of one group: 0 for none, none negative. A larger part
+        costs what the last one costs.
+    """
+
+    level: int
+    groups: tuple[int, ...]
+    prices: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartPrices(Certificate[TopologyProblem]):
+    """Prices of parts of groups, which bound the cost of FREE and so of every strategy; groups not named are free."""
+
+    classes: tuple[PartClass, ...] = ()
+
+    method: ClassVar[str] = "part-prices"
+
+    @staticmethod
+    def kernels() -> Iterable[Callable[..., Any]]:
+        return (fill_values, _fill_worths)
+
+    def seconds(self, problem: TopologyProblem) -> float:
+        n_idle, levels = len(problem.idle_nodes), len(problem.topology.hops)
+        kinds = {(job.nodes, job.placement) for job in problem.jobs}
+        merged = sum(len(one.groups) - 1 for one in self.classes)
+        # A group's table is joined to that of the groups before it, for every size of job.
+        width = max(1, n_idle // max(1, n_idle - merged))
+        steps = sum(min(n_idle, 4 * nodes * width) * nodes * levels for nodes, _ in kinds)
+        longest = sum(len(one.prices) for one in self.classes)
+        return 4e-4 + 2e-4 * len(kinds) + 2e-9 * (steps + 4 * longest * levels) + 5e-8 * n_idle * (levels + len(kinds))
+
+    def bound(self, problem: TopologyProblem) -> Fraction:
+        groups = _Classes(problem, self.classes, self._grid(problem))
+        formula = HopFormula.of(problem.topology, problem.hop_cost)
+        scale = Fraction(formula.scale)
+        kinds: dict[tuple[int, Placement], int] = {}
+        hops = Fraction(0)
+        for job in problem.jobs:
+            placement = job.placement or EVERYWHERE
+            kinds[job.nodes, placement] = kinds.get((job.nodes, placement), 0) + 1
+            hops += formula.top * job.nodes - formula.bottom
+            if placement.prefer is not None:
+                hops += Fraction(placement.prefer.penalty) / scale
+        for (nodes, placement), count in kinds.items():
+            hops -= count * groups.most_saved(nodes, placement, Fraction(1), scale)
+        weight, left = Fraction(problem.fragmentation_weight), problem.n_left
+        if weight and left:
+            # The nodes that are left over are one more job, whose hops count by a weight.
+            hops += weight * (formula.top * left - formula.bottom) - groups.most_saved(left, EVERYWHERE, weight, scale)
+        largest = max(job.nodes for job in problem.jobs)
+        return scale * (hops - Fraction(groups.worth(max(largest, left) if weight else largest), groups.grid))
+
+    def _grid(self, problem: TopologyProblem) -> int:
+        """Return in how many parts a hop is divided."""
+        nodes = max(int(problem.sizes.max()), problem.n_left if problem.fragmentation_weight else 0)
+        hops = problem.topology.hops
+        highest = max((price for one in self.classes for price in one.prices), default=0.0)
+        if not math.isfinite(highest):
+            raise InvalidCertificateError(f"a price is {highest}, must be a number")
+        largest = nodes**2 * (hops[-1] * max(1.0, problem.fragmentation_weight) + highest * len(hops))
+        return int(2 ** max(LEAST_BITS, min(MOST_BITS, 58 - math.ceil(math.log2(max(1.0, largest))))))
+
+    def rounding(self, problem: TopologyProblem) -> float:
+        # A part of the grid for each gain and price that a job or a group counts.
+        terms = len(problem.topology.hops) * (2 * len(problem.idle_nodes) + len(problem.jobs))
+        return terms * HopFormula.of(problem.topology, problem.hop_cost).scale / self._grid(problem)
+
+
+class _Classes:
+    """The groups that hold idle nodes, some of them merged to classes, and the prices of their parts."""
+
+    def __init__(self, problem: TopologyProblem, priced: Sequence[PartClass], grid: int) -> None:
+        self.problem, self.grid = problem, grid
+        rows = problem.topology.groups_of(problem.idle_nodes)
+        formula = HopFormula.of(problem.topology, problem.hop_cost)
+        # Of every level its groups by number, and the group of each idle node.
+        levels = [np.unique(row, return_inverse=True) for row in rows]
+        class_of = [np.full(len(names), -1, dtype=np.int64) for names, _ in levels]
+        tables: list[list[int]] = []
+        for one in priced:
+            self._merge(one, levels, class_of, len(tables))
+            tables.append(_rounded(one.prices, grid))
+        self.is_merged = any(len(one.groups) > 1 for one in priced)
+        for of_group in class_of:
+            apart = np.flatnonzero(of_group < 0)
+            of_group[apart] = len(tables) + np.arange(len(apart))
+            tables += [[0]] * len(apart)
+        n = len(tables) + 1
+        # Classes in the order of their levels, the top last.
+        order = np.concatenate([*(np.unique(of_group) for of_group in class_of), [n - 1]]).astype(np.int64)
+        place = np.empty(n, dtype=np.int64)
+        place[order] = np.arange(n)
+        self.level = np.full(n, len(levels), dtype=np.int64)
+        self.parent = np.full(n, n - 1, dtype=np.int64)
+        self.parent[-1] = -1
+        self.idle, self.several = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.bool_)
+        self.members: list[IntArray] = [np.zeros(0, dtype=np.int64)] * n  # idle nodes of each group of a class
+        self.allowed_at = np.zeros(n, dtype=np.int64)  # place of an idle node below each class
+        for level, (_, group_of) in enumerate(levels):
+            at = place[class_of[level]]
+            held = np.bincount(group_of, minlength=len(at))
+            above = place[class_of[level + 1][levels[level + 1][1]]] if level + 1 < len(levels) else None
+            example = np.zeros(len(at), dtype=np.int64)
+            example[group_of] = np.arange(len(group_of))
+            rising = np.argsort(at, kind="stable")
+            mine, begin = np.unique(at[rising], return_index=True)
+            for one, of_class in zip(mine.tolist(), np.split(held[rising], begin[1:]), strict=True):
+                self.members[one] = of_class
+            self.level[at], self.allowed_at[at] = level, example
+            np.maximum.at(self.idle, at, held)
+            self.several[at] = np.bincount(at, minlength=n)[at] > 1
+            if above is not None:
+                self.parent[at[group_of]] = above
+                if len(np.unique(np.stack((at[group_of], above)), axis=1)[0]) > len(np.unique(at)):
+                    raise InvalidCertificateError("a class has groups below two classes of the level above")
+        self.idle[-1] = len(problem.idle_nodes)
+        self.weight = np.array([*formula.weights, 0], dtype=np.int64)[self.level]
+        self.tables = [tables[one] if one < len(tables) else [0] for one in order.tolist()]
+        self.highest = max(map(max, self.tables))
+        self.last = np.array([len(table) - 1 for table in self.tables])
+        self.first = np.concatenate(([0], np.cumsum(self.last + 1)[:-1]))
+        # Whole numbers of any size where 64 bits are too few.
+        kind: Any = np.int64 if self.highest < 2**62 else np.object_
+        self.prices = np.array([price for table in self.tables for price in table], dtype=kind)
+
+    def _merge(self, one: PartClass, levels: Sequence[Any], class_of: Sequence[IntArray], number: int) -> None:
+        if not 1 <= one.level <= len(levels) or not one.groups or not one.prices:
+            raise InvalidCertificateError(f"a class of level {one.level} has no such level, no groups or no prices")
+        names = levels[one.level - 1][0]
+        at = np.searchsorted(names, one.groups)
+        known = (at < len(names)) & (names[np.minimum(at, len(names) - 1)] == one.groups)
+        if not known.all() or (class_of[one.level - 1][at] >= 0).any():
+            raise InvalidCertificateError("a class names a group without idle nodes, or one that another class has")
+        class_of[one.level - 1][at] = number
+
+    def most_saved(self, nodes: int, placement: Placement, weight: Fraction, scale: Fraction) -> Fraction:
+        """Return the most that a job saves, times a weight, less the prices of its parts, in hops."""
+        tree = CheckTree.of(self.parent, np.minimum(self.idle, nodes), self.several)
+        lengths = np.diff(tree.first)
+        class_of = np.repeat(np.arange(len(lengths)), lengths)
+        count = np.arange(int(tree.first[-1])) - np.repeat(tree.first[:-1], lengths)
+        squares, unit = self.weight[class_of] * count * count, weight * self.grid
+        highest = self.highest
+        largest = math.ceil(unit * int(self.weight.sum())) * nodes**2 + highest * nodes**2 * (
+            len(self.problem.topology.hops)
+        )
+        if unit.denominator == 1 and largest < 2**60:
+            gains = squares * unit.numerator
+        else:
+            gains = np.array([math.ceil(unit * int(square)) for square in squares], dtype=np.object_)
+        # Larger parts cost what the largest costs that has a price.
+        charges = self.prices[self.first[class_of] + np.minimum(count, self.last[class_of])]
+        gains = gains - nodes * charges.astype(gains.dtype)
+        if placement != EVERYWHERE:
+            gains, extra = self._ruled(gains.astype(np.object_), placement, nodes, class_of, count, scale)
+            largest += extra
+        best = tree.best(gains, largest)[nodes]
+        if best == IMPOSSIBLE:
+            raise InvalidCertificateError("a job has no place by its own rules: there is no solution to bound")
+        return Fraction(best, nodes * self.grid)
+
+    def _ruled(
+        self, gains: Any, placement: Placement, nodes: int, class_of: IntArray, count: IntArray, scale: Fraction
+    ) -> tuple[Any, int]:
+        """Return gains under the rules of a job, and by how much they may have grown."""
+        topology, extra = self.problem.topology, 0
+        if self.is_merged:
+            raise InvalidCertificateError("classes of several groups prove nothing for jobs with rules of their own")
+        # All nodes of a leaf switch are allowed, or none is.
+        allowed = placement.allowed(topology, self.problem.idle_nodes)
+        leaf = self.level == 0
+        is_closed = np.zeros(len(leaf), dtype=np.bool_)
+        is_closed[leaf] = ~allowed[self.allowed_at[leaf]]
+        forbidden = is_closed[class_of] & (count > 0)
+        level = self.level[class_of]
+        if placement.within is not None:
+            at = level == level_index(topology, placement.within)
+            forbidden |= at & (count > 0) & (count < nodes)
+        if placement.segments is not None:
+            at = level == level_index(topology, placement.segments.level)
+            forbidden |= at & (count % placement.segments.nodes > 0)
+        if placement.prefer is not None:
+            extra = math.ceil(Fraction(placement.prefer.penalty) / scale * nodes * self.grid)
+            gains[(level == level_index(topology, placement.prefer.level)) & (count == nodes)] += extra
+        gains[forbidden] = IMPOSSIBLE
+        return gains, extra
+
+    def worth(self, largest: int) -> int:
+        """Return the most that parts of at most so many nodes cost together that fit all groups."""
+        total = 0
+        for table, held in zip(self.tables, self.members, strict=True):
+            if len(held) and max(table) > 0:
+                prices = np.array(_stretched(table, min(int(held.max()), largest) + 1), dtype=np.object_)
+                is_small = int(max(prices)) * int(held.max()) < 2**60
+                kind: Any = np.int64 if is_small else np.object_
+                worths = np.zeros(int(held.max()) + 1, dtype=kind)
+                (_fill_worths if is_small else _fill_worths.py_func)(prices.astype(kind), worths)  # type: ignore[attr-defined]
+                total += sum(int(worths[idle]) for idle in held.tolist())
+        return total
+
+
+def _rounded(prices: Sequence[float], grid: int) -> list[int]:
+    found = floors(prices, grid)
+    if found[0] != 0 or min(found) < 0:
+        raise InvalidCertificateError("prices must begin with 0, and none may be negative")
+    return found
+
+
+def _stretched(table: Sequence[int], length: int) -> list[int]:
+    return [*table[:length], *([table[-1]] * (length - len(table)))]
+
+
+@kernel(void(int64[::1], int64[::1]))
+def _fill_worths(prices: IntArray, worths: IntArray) -> None:
+    """Find the largest price of parts that fit 0, 1, .. nodes together; ``worths`` is 0 before."""
+    for idle in range(1, worths.size):
+        worths[idle] = worths[idle - 1]
+        for nodes in range(1, min(idle, prices.size - 1) + 1):
+            worths[idle] = max(worths[idle], worths[idle - nodes] + prices[nodes])
+
+
+@dataclass(frozen=True, slots=True)
+class SizePrices(Certificate[TopologyProblem]):
+    """Prices of a block by its size, in hops, which bound the cost of SCAS; sizes not named have the price 0."""
+
+    prices: tuple[tuple[int, float], ...] = ()
+
+    method: ClassVar[str] = "size-prices"
+
+    @staticmethod
+    def kernels() -> Iterable[Callable[..., Any]]:
+        return (_fill_block_hops, _least_path)
+
+    def seconds(self, problem: TopologyProblem) -> float:
+        sizes = np.unique(problem.sizes)
+        # A path for each number of nodes behind the cut of the circle, at worst.
+        work = len(problem.idle_nodes) * len(sizes)
+        return 3e-4 + 2e-9 * work * (0.2 * int(sizes[-1]) + 10 * len(problem.topology.hops))
+
+    def rounding(self, problem: TopologyProblem) -> float:
+        scale = HopFormula.of(problem.topology, problem.hop_cost).scale
+        return 2 * (len(problem.jobs) + 1) * scale / GRID
+
+    def bound(self, problem: TopologyProblem) -> Fraction:
+        if problem.strategy != "scas" or problem.has_side_constraints:
+            raise InvalidCertificateError("prices of block sizes prove a bound of strategy scas only")
+        sizes, counts = np.unique(problem.sizes, return_counts=True)
+        unknown = {size for size, _ in self.prices} - set(sizes.tolist())
+        if unknown:
+            raise InvalidCertificateError(f"no job asks for {min(unknown)} nodes")
+        rounded = dict(
+            zip((size for size, _ in self.prices), floors((price for _, price in self.prices), GRID), strict=True)
+        )
+        costs = block_costs(problem, sizes)
+        price = np.array([rounded.get(size, 0) for size in sizes.tolist()], dtype=np.object_)
+        spent = sum(int(count) * int(of_size) for count, of_size in zip(counts, price, strict=True))
+        reduced = costs.astype(np.object_) - price[:, None]
+        largest = sum(max(abs(int(row.min())), abs(int(row.max()))) for row in reduced) * len(problem.idle_nodes)
+        kind: Any = np.int64 if largest < 2**60 else np.object_
+        labels = np.zeros((2, len(problem.idle_nodes) + 1), dtype=kind)
+        least = (_least_path if kind is np.int64 else _least_path.py_func)(reduced.astype(kind), sizes, labels)  # type: ignore[attr-defined]
+        scale = Fraction(HopFormula.of(problem.topology, problem.hop_cost).scale)
+        return scale * Fraction(spent + int(least), GRID)
+
+
+def block_costs(problem: TopologyProblem, sizes: IntArray) -> IntArray:
+    """Return the hop cost, rounded down to the grid, of each block by its size and first position, shape ``(R, m)``."""
+    formula = HopFormula.of(problem.topology, problem.hop_cost)
+    rows = problem.topology.groups_of(problem.idle_nodes)
+    groups = np.array([np.unique(row, return_inverse=True)[1] for row in rows], dtype=np.int64)
+    groups = groups.reshape(len(rows), len(problem.idle_nodes))
+    hops = np.zeros((len(sizes), len(problem.idle_nodes)), dtype=np.int64)
+    hops += (formula.top * sizes * sizes - formula.bottom * sizes)[:, None]
+    counts = np.zeros(int(groups.max(initial=0)) + 1, dtype=np.int64)
+    _fill_block_hops(groups, np.array(formula.weights, dtype=np.int64), sizes, counts, hops)
+    if int(hops.max()) < 2**60 // GRID:
+        return hops * GRID // sizes[:, None]
+    exact: IntArray = (hops.astype(np.object_) * GRID) // sizes[:, None].astype(np.object_)
+    return exact
+
+
+@kernel(void(int64[:, ::1], int64[::1], int64[::1], int64[::1], int64[:, ::1]))
+def _fill_block_hops(groups: IntArray, weights: IntArray, sizes: IntArray, counts: IntArray, hops: IntArray) -> None:
+    """Take what each block saves, times its nodes, off its hops; ``counts`` is scratch of 0 for each group."""
+    n_levels, m = groups.shape
+    for level in range(n_levels):
+        for r in range(sizes.size):
+            squares = 0
+            for at in range(sizes[r]):
+                squares += 2 * counts[groups[level, at]] + 1
+                counts[groups[level, at]] += 1
+            for start in range(m):
+                hops[r, start] -= weights[level] * squares
+                left, joined = groups[level, start], groups[level, (start + sizes[r]) % m]
+                squares -= 2 * counts[left] - 1
+                counts[left] -= 1
+                squares += 2 * counts[joined] + 1
+                counts[joined] += 1
+            for at in range(sizes[r]):
+                counts[groups[level, at]] = 0
+
+
+@kernel(int64(int64[:, ::1], int64[::1], int64[:, ::1]))
+def _least_path(costs: IntArray, sizes: IntArray, labels: IntArray) -> int:
+    """Return the least sum of disjoint blocks of the circle.
+
+    Case k has a block with k nodes at the head of the line, across the cut; case 0 has none.
+    """
+    m, largest = costs.shape[1], sizes[sizes.size - 1]
+    line, own = labels[0], labels[1]
+    line[0] = 0
+    for at in range(1, m + 1):
+        line[at] = line[at - 1]
+        for r in range(sizes.size):
+            if sizes[r] <= at:
+                line[at] = min(line[at], line[at - sizes[r]] + costs[r, at - sizes[r]])
+    best = line[m]
+    for k in range(1, largest):
+        # No path from k to e is shorter than those from the head to both differ.
+        is_shorter = False
+        for r in range(sizes.size):
+            end = m - sizes[r] + k
+            if sizes[r] > k and line[end] - line[k] + costs[r, end] < best:
+                is_shorter = True
+        if not is_shorter:
+            continue
+        own[k] = 0
+        for at in range(k + 1, m + 1):
+            own[at] = own[at - 1]
+            for r in range(sizes.size):
+                if sizes[r] <= at - k:
+                    own[at] = min(own[at], own[at - sizes[r]] + costs[r, at - sizes[r]])
+        for r in range(sizes.size):
+            end = m - sizes[r] + k
+            if sizes[r] > k:
+                best = min(best, own[end] + costs[r, end])
+    return int(best)

@@ -1,0 +1,95 @@
+"""The best counts of one job on a tree of groups, in whole numbers; only checkers of bounds use this.
+
+A job that takes ``a_v`` nodes of group v, the sum of what it takes of the groups below, gains ``sum over v of
+gain_v(a_v)``. The program below finds the largest gain for each number of nodes, group by group from the leaves up.
+It is written for the checkers, and shares nothing with the programs of the solvers (`allocopt.kernels.insertion`).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import boolean, int64, void
+
+from allocopt.arrays import BoolArray, IntArray
+from allocopt.kernels.compiled import kernel
+
+IMPOSSIBLE = -(2**62)
+"""Gain of counts that are not allowed, and less than any other."""
+LARGEST_GAIN = 2**60
+"""Gains whose absolute values add up to less are computed in 64 bits, others in whole numbers of any size."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CheckTree:
+    """Groups from the leaves upwards, a group after those below it, the top last."""
+
+    parent: IntArray  # group above each group, -1 for the top, shape ``(V,)``
+    is_leaf: BoolArray  # whether nothing is below a group
+    several: BoolArray  # whether there may be any number of such groups, each of which offers the same
+    first: IntArray  # the counts 0, 1, .. of group v stand at ``first[v] .. first[v + 1] - 1`` of tables
+
+    @classmethod
+    def of(cls, parent: IntArray, widths: IntArray, several: BoolArray | None = None) -> "CheckTree":
+        """Return the tree in which group v holds at most ``widths[v]`` nodes of the job."""
+        n = len(parent)
+        is_leaf = np.ones(n, dtype=np.bool_)
+        is_leaf[parent[parent >= 0]] = False
+        first = np.concatenate(([0], np.cumsum(widths + 1)))
+        return cls(parent, is_leaf, np.zeros(n, dtype=np.bool_) if several is None else several, first)
+
+    def best(self, gains: IntArray, largest: int) -> list[int]:
+        """Return the largest gain of 0, 1, .. nodes at the top, `IMPOSSIBLE` where there is none.
+
+        ``gains`` is laid out as `first` says. No sum of gains of one job exceeds ``largest`` in absolute value.
+        """
+        is_small = largest < LARGEST_GAIN
+        kind: Any = np.int64 if is_small else np.object_
+        values = np.full(len(gains), IMPOSSIBLE, dtype=kind)
+        # What the groups below offer together, at first no node.
+        values[self.first[:-1]] = 0
+        scratch = np.zeros(int(np.diff(self.first).max()), dtype=kind)
+        run = fill_values if is_small else fill_values.py_func  # type: ignore[attr-defined]
+        run(self.parent, self.is_leaf, self.several, self.first, gains.astype(kind), values, scratch)
+        return [int(value) for value in values[self.first[-2] : self.first[-1]]]
+
+
+@kernel(void(int64[::1], boolean[::1], boolean[::1], *(int64[::1],) * 4))
+def fill_values(
+    parent: IntArray,
+    is_leaf: BoolArray,
+    several: BoolArray,
+    first: IntArray,
+    gains: IntArray,
+    values: IntArray,  # 0 for no node, `IMPOSSIBLE` for any other number; then the largest gains, written in place
+    scratch: IntArray,  # as long as the longest table
+) -> None:
+    """Find the largest gain of every number of nodes of every group, and of what is below it."""
+    for v in range(parent.size):
+        start, length, p = first[v], first[v + 1] - first[v], parent[v]
+        for k in range(length):
+            below = 0 if is_leaf[v] else values[start + k]
+            is_possible = below > IMPOSSIBLE and gains[start + k] > IMPOSSIBLE
+            values[start + k] = below + gains[start + k] if is_possible else IMPOSSIBLE
+        if p < 0:
+            continue
+        above, room = first[p], first[p + 1] - first[p]
+        offered = min(length, room)
+        for k in range(offered):
+            scratch[k] = values[start + k]
+        if several[v]:
+            # The first of several groups has a nodes, the others the rest.
+            offered = room
+            for k in range(1, room):
+                best = IMPOSSIBLE
+                for a in range(1, min(k, length - 1) + 1):
+                    if scratch[k - a] > IMPOSSIBLE and values[start + a] > IMPOSSIBLE:
+                        best = max(best, scratch[k - a] + values[start + a])
+                scratch[k] = best
+        # From the largest number down, so that smaller ones are still those without this group.
+        for k in range(room - 1, -1, -1):
+            best = IMPOSSIBLE
+            for a in range(min(k, offered - 1) + 1):
+                if values[above + k - a] > IMPOSSIBLE and scratch[a] > IMPOSSIBLE:
+                    best = max(best, values[above + k - a] + scratch[a])
+            values[above + k] = best

@@ -1,0 +1,69 @@
+"""The check of bounds outside every solver: a bound is computed again, exactly, from its certificate."""
+
+import time
+from dataclasses import replace
+from typing import TypeVar
+
+from allocopt.errors import InvalidSolutionError, WrongAnswerError
+from allocopt.kernels.ready import make_ready
+from allocopt.problems.base import Problem
+from allocopt.problems.certificate import Certificate, InvalidCertificateError
+from allocopt.problems.kind import get_kind
+from allocopt.solving.result import EQUAL_RELATIVE, Result, Status, sign_of
+
+CHECK_SHARE, OPTIMAL_CHECK_S = 0.1, 0.002
+"""A bound is checked if that takes at most this share of the solve; that of an optimum also in so few seconds."""
+TOLERANCE = 1.001 * EQUAL_RELATIVE  # an objective and a bound that are equal may be that far apart, and be rounded
+
+S = TypeVar("S")
+
+
+def certified(problem: Problem, result: Result[S], allowed_s: float) -> Result[S]:
+    """Return a result whose bound is checked if that takes no more than so many seconds.
+
+    Raises `WrongAnswerError` if its certificate proves less than the bound that it states.
+    """
+    certificate = result.certificate
+    if certificate is None or result.bound is None or certificate.seconds(problem) > allowed_s:
+        return result
+    make_ready(certificate.kernels())
+    try:
+        check_bound(problem, certificate, result.bound)
+    except InvalidSolutionError as error:
+        raise WrongAnswerError(f"solver {result.solver!r} stated a wrong bound: {error}") from None
+    return replace(result, is_certified=True)
+
+
+def time_to_check(result: Result[S], limit_s: float | None, elapsed_s: float) -> float:
+    """Return the seconds that the check of a bound may take after a solve under a limit in seconds."""
+    allowed = max(OPTIMAL_CHECK_S * (result.status is Status.OPTIMAL), CHECK_SHARE * result.runtime_s)
+    if limit_s is None:
+        return allowed
+    # Limits are honoured within 5 % and 50 ms; the rest is for what the estimate misses.
+    return min(allowed, max(0.0, limit_s - elapsed_s) + 0.02 * limit_s + 0.02)
+
+
+def check_bound(problem: Problem, certificate: Certificate[Problem], stated: float) -> float:
+    """Return the seconds that it took to compute a bound again.
+
+    Raises `InvalidCertificateError` if the certificate is not one of the problem, or proves less than what is stated.
+    """
+    started = time.perf_counter()
+    proved = float(certificate.bound(problem))
+    # Negated, so that NaN is refused as well.
+    allowed = TOLERANCE * max(1e-9, abs(stated)) + certificate.rounding(problem)
+    if not sign_of(problem) * (stated - proved) <= allowed:
+        side = "below" if sign_of(problem) > 0 else "above"
+        fault = f"its certificate ({certificate.method}) proves {proved:.12g}, {side} the stated {stated:.12g}"
+        raise InvalidCertificateError(fault)
+    return time.perf_counter() - started
+
+
+def certificate_from_object(kind: str, obj: object) -> Certificate[Problem]:
+    """Make a certificate of what a solution file holds; raise `InvalidCertificateError` if that is wrong."""
+    known = get_kind(kind).certificates
+    if not isinstance(obj, dict) or obj.get("method") not in known:
+        given = obj.get("method") if isinstance(obj, dict) else obj
+        raise InvalidCertificateError(f"certificate.method is {given!r}, must be one of {', '.join(sorted(known))}")
+    fields = {key: value for key, value in obj.items() if key != "method"}
+    return known[obj["method"]].from_object(fields)
