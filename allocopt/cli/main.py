@@ -124,6 +124,9 @@ def _prepare_streams() -> None:
         except OSError:
             # It takes the lowest free number, which is this one, so that no other file gets it.
             os.open(os.devnull, os.O_RDWR)
+    if sys.stdout is None:
+        # It was closed (`>&-`): what is printed goes nowhere.
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A name that the terminal's encoding does not have is escaped.
         sys.stdout.reconfigure(errors="backslashreplace")

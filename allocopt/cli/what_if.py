@@ -109,7 +109,8 @@ def _what_if(
         Path | None, file_option("Write the rows: .csv, .json, .jsonl, or a folder.", metavar="FILE")
     ] = None,
     jobs_csv: Annotated[
-        Path | None, file_option("Write the times of all jobs: SCHEDULER,ALLOCATOR.csv.", metavar="FOLDER")
+        Path | None,
+        file_option("Write the times of all jobs: SCHEDULER,ALLOCATOR.csv and as-recorded.csv.", metavar="FOLDER"),
     ] = None,
     report: Annotated[Path | None, file_option("Write a page; needs the extra plot.", metavar="FILE.html")] = None,
     as_json: Json = False,
@@ -158,8 +159,9 @@ def _what_if(
         print(f"allocopt: {done}", file=sys.stderr, flush=True)
         if as_json:
             print(json.dumps(asdict(row), allow_nan=False), flush=True)
-        if schedules:
-            write_schedule_csv(schedules[row.allocator, row.scheduler], schedule_of(asked, held))
+        if jobs_csv is not None:
+            path = schedules.get((row.allocator, row.scheduler), jobs_csv / "as-recorded.csv")
+            write_schedule_csv(path, schedule_of(asked, held))
         if page is not None:
             page.add(row, schedule_of(asked, held), names)
 

@@ -12,16 +12,20 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 from allocopt.errors import AllocoptError
 from allocopt.files.faults import bad_file, os_fault
+from allocopt.files.models import validated
 from allocopt.files.writing import compact_json
+from allocopt.live.events import model_of
 from allocopt.problems.instances import problem_from_object
 from allocopt.solving.result import EQUAL_RELATIVE, Status
 from allocopt.solving.solution_files import check_solution, solution_from_object
 
 FORMAT, VERSION = "allocopt-live", 1
+LONGEST_LINE = 256_000_000
+"""A file with a longer line, in bytes, is not a journal. Windows of the largest clusters take some megabytes."""
 
 
 @dataclass(slots=True)
@@ -153,31 +157,46 @@ class Journal:
 def read_journal(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the events of a journal; a last line that is being written is left out.
 
-    Raises `BadFileError` if it is none, or another line is damaged.
+    Raises `BadFileError` if it is not a journal, or another line is damaged.
     """
     number = 0
     try:
         with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if not line.endswith(b"\n"):
-                    number -= 1
-                    break
-                yield parsed(line, path, number)
+            while line := read_line(file, path, f"line {number + 1}"):
+                number += 1
+                yield parsed(line, path, f"line {number}", is_first=number == 1)
     except OSError as error:
         raise bad_file(path, os_fault(error)) from None
     if not number:
         raise bad_file(path, "is empty, must be the journal of allocopt live")
 
 
-def parsed(line: bytes, path: Path, number: int) -> dict[str, Any]:
-    """Return the event of a line; raise `BadFileError` if it is none, or the first and none of a journal's."""
+def read_line(file: BinaryIO, path: Path, where: str) -> bytes:
+    """Return the next line of a journal, or an empty one if no complete line is there yet.
+
+    Raises `BadFileError` if the line is longer than `LONGEST_LINE`.
+    """
+    place = file.tell() if file.seekable() else None
+    line = file.readline(LONGEST_LINE)
+    if line.endswith(b"\n"):
+        return line
+    if len(line) >= LONGEST_LINE:
+        raise bad_file(path, where, f"has more than {LONGEST_LINE} bytes: this is not a journal")
+    if place is not None:
+        file.seek(place)
+    return b""
+
+
+def parsed(line: bytes, path: Path, where: str, *, is_first: bool = False) -> dict[str, Any]:
+    """Return the event of a line; raise `BadFileError` if it is not one, or the first and not a journal's."""
     try:
         event = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         event = None
-    if not isinstance(event, dict) or "event" not in event or (number == 1 and event.get("format") != FORMAT):
+    if not isinstance(event, dict) or "event" not in event or (is_first and event.get("format") != FORMAT):
         right = f"must be an event of a journal, whose first line has the format {FORMAT!r}"
-        raise bad_file(path, f"line {number}", f"is damaged, {right}")
+        raise bad_file(path, where, f"is damaged, {right}")
+    validated(model_of(event), event, f"{path}: {where}")
     return event
 
 

@@ -5,6 +5,7 @@ import os
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -13,9 +14,9 @@ from typing import Any, BinaryIO, NamedTuple
 from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.named import NamedTree
 from allocopt.cluster.topology import Tree
-from allocopt.errors import BadFileError
+from allocopt.errors import BadFileError, InvalidProblemError
 from allocopt.files.faults import bad_file, os_fault
-from allocopt.live.journal import Totals, parsed
+from allocopt.live.journal import Totals, parsed, read_line
 from allocopt.live.state import LOOK_S
 from allocopt.report.words import duration, percent, printable, shortened
 
@@ -227,27 +228,28 @@ class Follower:
             self._file: BinaryIO = path.open("rb")
         except OSError as error:
             raise bad_file(path, os_fault(error)) from None
-        first = self._file.readline()
-        if not first.endswith(b"\n"):
+        first = read_line(self._file, path, "line 1")
+        if not first:
             raise bad_file(path, "is empty, must be the journal of allocopt live")
-        parsed(first, path, 1)
+        parsed(first, path, "line 1", is_first=True)
         size = self._file.seek(0, os.SEEK_END)
         while True:
             begin = max(size - tail_bytes, 0)
             self._file.seek(begin)
             if begin:
                 # Most likely it begins within a line.
-                self._file.readline()
+                read_line(self._file, path, "the line")
             self.view = View()
-            self.read()
+            self._read_lines()
             if not begin or self.view.tree is not None:
+                self.read()
                 return
             tail_bytes *= 8
 
     def read(self) -> View:
         """Take in what has been written since, and return the view."""
         while True:
-            self._read_lines()
+            self._read_new_lines()
             try:
                 there = self.path.stat()
                 if there.st_size >= self._file.tell() and os.path.samestat(there, os.fstat(self._file.fileno())):
@@ -257,22 +259,20 @@ class Follower:
                 # Between two files none has the name.
                 return self.view
             # What was written into the old file after the last look at it, and before the new one.
-            self._read_lines()
+            self._read_new_lines()
             self._file.close()
             self._file = following
 
     def _read_lines(self) -> None:
-        while True:
-            place = self._file.tell()
-            line = self._file.readline()
-            if not line.endswith(b"\n"):
-                self._file.seek(place)
-                return
-            try:
-                self.view.add(parsed(line, self.path, 2))
-            except (BadFileError, KeyError, TypeError, ValueError):
-                # Of a file that was cut off and has grown again, the rest of a line: the next state tells all.
-                continue
+        while line := read_line(self._file, self.path, "a line"):
+            self.view.add(parsed(line, self.path, f"the line that ends at byte {self._file.tell()}"))
+
+    def _read_new_lines(self) -> None:
+        while line := read_line(self._file, self.path, "a line"):
+            # If the file was truncated and has grown again, this can be the rest of a line.
+            # The next state has everything.
+            with suppress(BadFileError, InvalidProblemError):
+                self.view.add(parsed(line, self.path, "a new line"))
 
 
 def status_lines(view: View, now_s: float, lines: int = 24, columns: int = 80) -> Iterator[str]:

@@ -163,7 +163,7 @@ CANCEL_S = 0.05  # between two questions whether the solve was cancelled
 
 @dataclass(frozen=True, slots=True)
 class BackEnd:
-    """A module of `formulations.backends`, the package that it needs, and the names of package and solver for people."""
+    """A module of `formulations.backends`, the package that it needs, and the names of package and solver."""
 
     module: str
     package: str
@@ -188,9 +188,10 @@ class BackEnd:
             if not ready or seconds <= 0:
                 return StopReason.TIME_LIMIT
             try:
+                stated = Stated(f"{self.solver} of {child.version or self.title}")
                 for answer in child.solve(Request(program, seconds, seed, budget.iterations, warm), run.clock, margin):
                     if answer.bound is not None:
-                        run.prove(formulation.bound_of(answer.bound), Stated(f"{self.solver} of {child.version or self.title}"))
+                        run.prove(formulation.bound_of(answer.bound), stated)
                     solution = None if answer.chosen is None else formulation.decode(answer.chosen)
                     if solution is not None:
                         # Tolerances may let something pass that breaks a rule.

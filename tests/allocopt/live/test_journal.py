@@ -16,7 +16,7 @@ from allocopt.solving.verify import verify
 
 def begun(path: Path) -> Path:
     with Journal(path) as journal:
-        journal.write("begun", 0.0, format=FORMAT)
+        journal.write("begun", 0.0, format=FORMAT, mode="pin", solver="auto")
     return path
 
 
@@ -26,6 +26,9 @@ def a_window() -> dict[str, Any]:
     return {
         "jobs": [job.id for job in problem.jobs],
         "greedy": verify(problem, result.found()),
+        "gap": 0.0,
+        "plan_s": 0.0,
+        "solve_s": 0.1,
         "instance": object_from_problem(problem),
         "answer": object_from_result(problem, result),
     }
@@ -51,7 +54,7 @@ def test_a_journal_has_one_writer(tmp_path: Path) -> None:
 def test_a_journal_that_is_rotated_goes_on_in_a_new_file_that_is_whole(tmp_path: Path, is_renamed: bool) -> None:
     path = tmp_path / "j.jsonl"
     with Journal(path) as journal:
-        journal.write("begun", 0.0, format=FORMAT)
+        journal.write("begun", 0.0, format=FORMAT, mode="pin", solver="auto")
         journal.write("pinned", 1.0, job="1")
         if is_renamed:
             path.rename(tmp_path / "j.1")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from support.live import HOSTILE, NOW, a_journal, state, window
 
-from allocopt.errors import BadFileError
-from allocopt.live.journal import Journal
+from allocopt.errors import BadFileError, InvalidProblemError
+from allocopt.live.journal import Journal, read_journal
 from allocopt.live.page import metrics_text
 from allocopt.live.view import Follower, View, status_lines
 
@@ -97,13 +97,45 @@ def test_of_a_long_journal_the_end_is_enough(tmp_path: Path) -> None:
     assert 0 < len(view.windows) < 30
 
 
-def test_a_damaged_line_is_passed_over(tmp_path: Path) -> None:
+DAMAGED = [
+    b'1, "x": 2}',
+    b'{"event": "window", "at": "2026-01-01T00:00:00+00:00"}',
+    b'{"event": "look", "at": 3}',
+    b'{"event": "look", "at": "2026-01-01T00:00:00+00:00", "looks": 1, "jobs": {"1": {"name": "x"}}}',
+    b'{"event": "started", "at": "2026-01-01T00:00:00+00:00", "job": "1", "optimum": 1.0, "chosen": 2.0}',
+    b'{"event": "left", "at": "2026-01-01T00:00:00+00:00", "job": {"x": 1}}',
+    b'{"event": ["left"], "at": "2026-01-01T00:00:00+00:00"}',
+    b"[" * 100_000,
+]
+
+
+def test_a_damaged_line_that_is_added_is_passed_over(tmp_path: Path) -> None:
     path = a_journal(tmp_path / "j.jsonl")
+    follower = Follower(path)
     with path.open("ab") as file:
-        file.write(b'1, "x": 2}\n{"event": "window", "at": "2026-01-01T00:00:00+00:00"}\n{"event": "look", "at": 3}\n')
+        file.writelines(line + b"\n" for line in DAMAGED)
     with Journal(path) as journal:
         journal.write("pinned", NOW, job="3", nodes="n3")
-    assert Follower(path).view.jobs["3"]["state"] == "pinned"
+    assert follower.read().jobs["3"]["state"] == "pinned"
+
+
+@pytest.mark.parametrize("line", DAMAGED)
+def test_a_journal_with_a_damaged_line_is_refused_with_its_place(tmp_path: Path, line: bytes) -> None:
+    path = a_journal(tmp_path / "j.jsonl")
+    with path.open("ab") as file:
+        file.write(line + b"\n")
+    with pytest.raises((BadFileError, InvalidProblemError), match=f"the line that ends at byte {path.stat().st_size}: "):
+        Follower(path)
+    with pytest.raises((BadFileError, InvalidProblemError), match="line "):
+        list(read_journal(path))
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs /dev/zero")
+def test_a_file_of_one_line_without_an_end_is_no_journal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allocopt.live.journal.LONGEST_LINE", 10_000)
+    for read in (Follower, lambda path: list(read_journal(path))):
+        with pytest.raises(BadFileError, match="line 1: has more than 10000 bytes: this is not a journal"):
+            read(Path("/dev/zero"))
 
 
 def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
