@@ -13,9 +13,10 @@ SLICE_S = 0.05
 
 
 def run_in_slices(step: Callable[[int], int], size: int) -> None:
-    """Run a kernel to its end in slices of about `SLICE_S`, between which Ctrl-C is heard.
+    """Run a kernel to its end in slices of about `SLICE_S`, so that Ctrl-C can interrupt it between them.
 
-    ``step`` makes at most so many steps, ``size`` at first, and returns their number: fewer at the end.
+    ``step`` does about so much work, ``size`` at first, and returns how much was done: less only at the end. A unit of
+    work must always take about the same time: the size follows the last slices.
     """
     while True:
         started = time.perf_counter()

@@ -24,7 +24,7 @@ from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.shared.kernel import simulate_shared
 from allocopt.simulator.shared.simulation import places_of, run_shared
-from allocopt.simulator.shared.state import Allocation, Shared, SharedRules, new_shared
+from allocopt.simulator.shared.state import UNLIMITED, Allocation, Shared, SharedRules, new_shared
 from allocopt.traces.reading import read_workload
 from benchmarks.virtual_slurm import own_lines, running
 from papers.pages import page_parser, write_page
@@ -190,7 +190,7 @@ def decided(
         SharedRules(rule, backfill, period=1.0, depth=DEPTH),
     )
     # One pass as at any event, then one that backfills.
-    simulate_shared(begun, 1 + (backfill is Backfill.CONSERVATIVE))
+    simulate_shared(begun, 1 + (backfill is Backfill.CONSERVATIVE), UNLIMITED)
     started = ~np.isnan(begun.jobs["start"])
     if not started[:m].all():
         raise SystemExit("jobs that ran beside each other in Slurm do not fit")

@@ -153,8 +153,7 @@ def simulate(
     entries = entries_of(chosen, simulation.platform, execution, observer)
     make_ready(entries)
     if len(entries) == 1:
-        # Each pass may look at every job.
-        run_in_slices(partial(entries[0], simulation.state), max(1, 2**18 // len(workload)))
+        run_in_slices(partial(entries[0], simulation.state), 2**18)
     else:
         while simulation.advance():
             simulation.decide(chosen)

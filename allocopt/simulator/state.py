@@ -51,6 +51,7 @@ class Clock(Protocol):
     n_begun: int  # jobs started so far
     n_planned: int  # jobs at the front of the queue that have a reservation
     unfinished: int  # part of a pass that is to go on, from 1, for it stopped to let the user interrupt; 0 after it
+    work: int  # units of work done: passes, jobs that may have been looked at, steps of the profile
     examined: int  # jobs at the front of the queue of which none can start before a job ends
     indexed: int  # 1 while `State.least` describes the waiting jobs
     n_gone: int  # columns of the indexed queue whose job has left; they hold its complement

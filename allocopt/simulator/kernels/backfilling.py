@@ -250,13 +250,16 @@ def next_backfillable(state: State, after: int, shadow: float, spare: IntArray) 
 
 
 @kernel(int64(STATE, int64))
-def run(state: State, passes: int) -> int:
-    """Simulate until nothing is left to happen, or for a number of passes; return how many were made."""
-    for done in range(passes):
-        if not state.clock[0].unfinished and advance(state, np.inf) != HAPPENED:
-            return done
+def run(state: State, work: int) -> int:
+    """Simulate until nothing is left to happen, or some work is done; return how much was done."""
+    clock = state.clock[0]
+    clock.work = 0
+    while clock.work < work:
+        if not clock.unfinished and advance(state, np.inf) != HAPPENED:
+            return int(clock.work)
+        clock.work += 1 + clock.n_queued
         list_pass(state)
-    return passes
+    return work
 
 
 @kernel(boolean(STATE, int64))

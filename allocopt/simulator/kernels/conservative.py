@@ -153,6 +153,7 @@ def _plan(state: State) -> bool:
             if record.reserved == np.inf:
                 if planned == AT_A_TIME:
                     return False
+                clock.work += clock.n_profile
                 record.reserved = _earliest_start(state, job)
                 _change_profile(state, job, record.reserved, record.reserved + record.estimate, -1)
                 planned += 1
@@ -226,10 +227,13 @@ def conservative_pass(state: State) -> None:
 
 
 @kernel(int64(STATE, int64))
-def run_conservative(state: State, passes: int) -> int:
-    """Simulate until nothing is left to happen, or for a number of passes; return how many were made."""
-    for done in range(passes):
-        if not state.clock[0].unfinished and advance(state, np.inf) != HAPPENED:
-            return done
+def run_conservative(state: State, work: int) -> int:
+    """Simulate until nothing is left to happen, or some work is done; return how much was done."""
+    clock = state.clock[0]
+    clock.work = 0
+    while clock.work < work:
+        if not clock.unfinished and advance(state, np.inf) != HAPPENED:
+            return int(clock.work)
+        clock.work += 1 + clock.n_queued
         conservative_pass(state)
-    return passes
+    return work

@@ -294,10 +294,13 @@ def to_decision(state: State, multicore: Multicore) -> int:
 
 
 @kernel(int64(STATE, MULTICORE, int64, int64, int64))
-def run_policy(state: State, multicore: Multicore, jobs: int, nodes: int, events: int) -> int:
-    """Simulate under one policy, see `decide`, until nothing is left to happen, or for some events; return how many."""
-    for done in range(events):
+def run_policy(state: State, multicore: Multicore, jobs: int, nodes: int, work: int) -> int:
+    """Simulate under one policy, see `decide`, to the end, or until some work is done; return how much was done."""
+    clock = state.clock[0]
+    clock.work = 0
+    while clock.work < work:
         if not _next_event(state, multicore):
-            return done
+            return int(clock.work)
+        clock.work += 1 + clock.n_queued
         decide(state, multicore, jobs, nodes)
-    return events
+    return work

@@ -108,7 +108,7 @@ class MulticoreSimulation:
 
     def run(self, jobs: int, nodes: int) -> None:
         """Go on to the end under one policy, by its selections as kernels take them."""
-        run_in_slices(partial(run_policy, self.state, self.multicore, jobs, nodes), 64)
+        run_in_slices(partial(run_policy, self.state, self.multicore, jobs, nodes), 2**12)
 
     def schedule(self) -> MulticoreSchedule:
         """Return what came out. Raises `SchedulerError` if jobs wait for ever."""

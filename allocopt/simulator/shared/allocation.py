@@ -133,6 +133,7 @@ def _limit_groups(s: Shared, shape: int, level: int) -> None:
         if most == 0:
             continue
         _count_room(s, shape, below)
+        s.clock[0].work -= most * s.sums.shape[1]
         for _ in range(most):
             best = 0
             for group in range(s.sums.shape[1]):
@@ -146,6 +147,7 @@ def _limit_groups(s: Shared, shape: int, level: int) -> None:
 @inlined
 def _look_inside(s: Shared, mask: int, level: int, group: int) -> None:
     """Mark the nodes of a set as ``inside``, and of a group of a level if that is not -1."""
+    s.clock[0].work -= s.order.size
     for node in range(s.order.size):
         s.inside[node] = s.masks[mask, node] and (level < 0 or s.groups[level, node] == group)
 

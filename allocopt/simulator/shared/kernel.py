@@ -58,6 +58,7 @@ def _release(s: Shared, node: int) -> None:
 def _give_back(s: Shared, shape: int, job: int) -> tuple[int, int, bool]:
     """End a job in the scratch table; return how many more tasks and nodes a shape has, and whether it was on these."""
     record = s.jobs[job]
+    s.clock[0].work -= 1 + record.n_nodes
     tasks, nodes, is_there = 0, 0, False
     for place in range(record.first, record.first + record.n_nodes):
         node = s.held[0, place]
@@ -76,6 +77,7 @@ def _find_shadow(s: Shared, plan: int, shape: int) -> int:
     """Choose nodes for a job at the first time when it can start by the estimates; return how many."""
     about, total, count = s.shapes[shape], 0, 0
     _look_at(s, SCRATCH)
+    s.clock[0].work -= s.order.size
     for node in range(s.order.size):
         if s.allowed[s.shapes[shape].union, node]:
             s.users[SCRATCH, node] = s.users[NOW, node]
@@ -151,10 +153,12 @@ def _reserve(s: Shared, partition: int, job: int) -> None:
 def _close(s: Shared, since: float, until: float) -> float:
     """Close the nodes that are reserved within a time, both ends included; return when the first of them opens."""
     opens = np.inf
+    s.clock[0].work -= s.clock[0].n_slots
     for node in range(s.order.size):
         s.closed[node] = False
     for at in range(s.clock[0].n_slots):
         if s.slots[at].until > since and s.slots[at].since <= until:
+            s.clock[0].work -= s.order.size
             opens = min(opens, s.slots[at].until)
             for node in range(s.order.size):
                 s.closed[node] |= s.slot_nodes[at, node]
@@ -310,6 +314,7 @@ def _has_no_room(s: Shared, shape: int, failure: int) -> bool:
             return False
     if clock.n_released - last.released > s.releases.size:
         return False
+    clock.work -= clock.n_released - last.released
     for place in range(last.released, clock.n_released):
         node = s.releases[place % s.releases.size]
         if s.allowed[s.shapes[shape].union, node]:
@@ -356,6 +361,7 @@ def _find_room(s: Shared, job: int) -> int:
 @helper()
 def _begin_pass(s: Shared) -> None:
     """Block no partition, and make the heap of the shapes of which jobs wait."""
+    s.clock[0].work -= s.clock[0].n_waiting
     for partition in range(s.partitions.size):
         s.partitions[partition].is_blocked = 0
     for place in range(s.clock[0].n_waiting):
@@ -414,13 +420,18 @@ def _pass_over(s: Shared, shape: int) -> None:
 
 
 @helper()
-def _pass(s: Shared) -> bool:
-    """Start what may start, in the order of the queue; return False where it stops to be told the nodes of a job.
+def _pass(s: Shared) -> int:
+    """Start what may start, in the order of the queue.
 
     The first waiting job of each shape is looked at, until it finds no room; in a walk all jobs are, within its depth.
+
+    Returns `ENDED`; or before the end `GOES_ON`, if there was too much work, or `ASKS`, if a job waits for its nodes.
     """
     clock, rules = s.clock[0], s.rules[0]
     while clock.n_left > 0:
+        if clock.work <= 0:
+            return GOES_ON
+        clock.work -= 1
         shape = s.waiting[1, 0]
         about = s.shapes[shape]
         job, plan = about.looked_at, s.partitions[about.partition]
@@ -432,7 +443,7 @@ def _pass(s: Shared) -> bool:
                 used = _find_room(s, job)
             if used > 1 and rules.is_asking:
                 clock.n_chosen = used
-                return False
+                return ASKS
         clock.n_chosen = 0
         if used > 0:
             _take_from_queue(s, shape)
@@ -450,7 +461,7 @@ def _pass(s: Shared) -> bool:
             s.waiting[1, 0] = s.waiting[1, clock.n_left]
         sink(s.waiting[1], s.waiting[2], 0, clock.n_left)
     _end_pass(s)
-    return True
+    return ENDED
 
 
 @inlined
@@ -482,16 +493,19 @@ def _period_after(s: Shared, time: float) -> float:
     return np.ceil(time / period) * period if time < np.inf else time
 
 
-@kernel(int64(SHARED, int64))
-def simulate_shared(s: Shared, steps: int) -> int:
-    """Go on for so many scheduling points; return whether something is left to happen, or a job waits for its nodes.
+@kernel(int64(SHARED, int64, int64))
+def simulate_shared(s: Shared, passes: int, work: int) -> int:
+    """Go on for so many passes over the queue, or until some work is done: about so many nodes and jobs looked at.
 
-    These are `ENDED`, `GOES_ON` and `ASKS`. Jobs of several nodes ask where `RulesRecord.is_asking`: that one of the
-    shape in ``waiting[1, 0]`` which is looked at has room on the nodes of ``chosen``, which may be changed then.
+    Returns `ENDED` if nothing is left to happen, else `GOES_ON`, or `ASKS` if a job waits for its nodes. Jobs of
+    several nodes ask where `RulesRecord.is_asking`: the job of the shape in ``waiting[1, 0]`` that is looked at has
+    room on the nodes of ``chosen``, which may be changed then.
     """
     clock, rules = s.clock[0], s.rules[0]
-    for _ in range(steps):
-        if clock.n_chosen == 0 and not clock.is_walk:
+    clock.work = work
+    for _ in range(passes):
+        # If work is left of a pass, it goes on.
+        if clock.n_left == 0 and not clock.is_walk:
             submission = s.jobs[clock.next_submission].submit if clock.next_submission < s.jobs.size else np.inf
             end = s.jobs[s.lists[ENDS, 0]].end if clock.n_events > 0 else np.inf
             event = min(submission, end)
@@ -506,8 +520,9 @@ def simulate_shared(s: Shared, steps: int) -> int:
             if event == clock.now and rules.backfill == CONSERVATIVE:
                 clock.next_walk = min(clock.next_walk, _period_after(s, clock.now))
             _begin_pass(s)
-        if not _pass(s):
-            return ASKS
+        said = _pass(s)
+        if said != ENDED:
+            return said
         if clock.is_walk:
             # Nodes are closed in walks only.
             clock.n_slots = 0

@@ -12,6 +12,7 @@ from allocopt.cluster.named import NamedTree
 from allocopt.cluster.platform import Platform
 from allocopt.cluster.request import ClusterRequest, OverLimitError, Request
 from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.interruption import run_in_slices
 from allocopt.kernels.ready import make_ready
 from allocopt.plugins import no_such_part
 from allocopt.problems.placement.problem import NodeTasks, PlacementJob, PlacementProblem
@@ -80,14 +81,18 @@ class PlacedBySolver(NamedTuple):
 def run_shared(state: Shared, placed_by: PlacedBySolver | None = None) -> SharedSchedule:
     """Run a simulation to its end; jobs of several nodes are placed by its rule of allocation, or by a solver."""
     state.rules["is_asking"][:] = placed_by is not None
-    # In parts, so that Ctrl-C is seen between them.
-    while (said := simulate_shared(state, 10_000)) != ENDED:
+
+    def step(work: int) -> int:
+        said = simulate_shared(state, work, work)
         if said == ASKS and placed_by is not None:
             chosen = placed_by(state, int(state.shapes["looked_at"][state.waiting[1, 0]]))
             for at, place in enumerate(chosen):
                 state.chosen[[0, 3], at] = place
             if chosen:
                 state.clock["n_chosen"][:] = len(chosen)
+        return 0 if said == ENDED else work
+
+    run_in_slices(step, 2**20)
     jobs = state.jobs
     parts = [
         slice(first, first + used) for first, used in zip(jobs["first"].tolist(), jobs["n_nodes"].tolist(), strict=True)

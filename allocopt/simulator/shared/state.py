@@ -97,6 +97,7 @@ class _ClockRecord(Protocol):
     next_walk: float  # when the next pass that backfills conservatively is due
     is_walk: int  # whether the pass is one
     n_slots: int
+    work: int  # units that are left until the simulation pauses: nodes and jobs that are looked at
     n_left: int  # shapes that a pass has still to look at
     n_chosen: int  # nodes in `Shared.chosen` for the job that is next in the pass, 0 where it has not been looked at
     table: int  # in which jobs have to fit: `NOW` or `SCRATCH`
@@ -169,6 +170,7 @@ class Shared(NamedTuple):
 SHARED = record_type(Shared)
 ENDS, RUNNING = range(2)
 ENDED, GOES_ON, ASKS = range(3)
+UNLIMITED = 2**62  # work, where a simulation must not pause
 
 
 class SharedRules(NamedTuple):

@@ -124,7 +124,9 @@ def test_a_journal_with_a_damaged_line_is_refused_with_its_place(tmp_path: Path,
     path = a_journal(tmp_path / "j.jsonl")
     with path.open("ab") as file:
         file.write(line + b"\n")
-    with pytest.raises((BadFileError, InvalidProblemError), match=f"the line that ends at byte {path.stat().st_size}: "):
+    with pytest.raises(
+        (BadFileError, InvalidProblemError), match=f"the line that ends at byte {path.stat().st_size}: "
+    ):
         Follower(path)
     with pytest.raises((BadFileError, InvalidProblemError), match="line "):
         list(read_journal(path))

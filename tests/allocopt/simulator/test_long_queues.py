@@ -55,7 +55,7 @@ def test_an_index_over_the_queue_changes_no_start(
     jobs, scheduler, rules = bursts(seed, n_jobs), ListScheduler(order, backfill), Rules(event_order, kill)
     make_ready((run,))
     state = Simulation(jobs, MACHINE, scheduler, rules).state
-    run(state._replace(least=state.least[:, :0].copy()), 10 * n_jobs)
+    run(state._replace(least=state.least[:, :0].copy()), 2**62)
     assert not state.clock["indexed"][0]
     np.testing.assert_array_equal(simulate(jobs, MACHINE, scheduler, rules).start, state.jobs["start"])
 
