@@ -35,6 +35,7 @@ LOGGER = logging.getLogger(__name__)
 
 GREEDY = "cons-tres"  # solver whose answer the search begins with
 ROUNDING = 1e-12  # what sums of costs can lose by rounding, relative to what is summed, and more than that
+LEAST_SHARE = 1e-5  # of the cost of a hop, below which costs are lost in the tolerances of solvers
 BUILD_S = 2e-5  # what building a program takes for each pair of a job and a node
 
 
@@ -45,9 +46,16 @@ class _PlacementModel(Formulation):
         self._problem = problem
         self._groups = problem.groups
         x, z, y = [], [], []
+        formula, left_out = HopFormula.of(problem.topology, problem.hop_cost), problem.effective_left_out_cost
         for job, asked in enumerate(one.request for one in problem.jobs):
             room = problem.room(job)
             most = min(asked.most_nodes, int(np.count_nonzero(room)))
+            # On more nodes, even of one leaf, the job would cost more than if it is left out.
+            if formula.bottom > 0:
+                most = min(most, 1 + int(left_out * (1.0 + ROUNDING) / (formula.scale * formula.bottom)))
+            roomiest = int(np.sort(room)[::-1][:most].sum())
+            if most < asked.least_nodes or roomiest < asked.tasks:
+                continue
             least_tasks = max(1, asked.tasks - (most - 1) * asked.most_tasks)
             room[room < least_tasks] = 0
             for tasks in range(least_tasks, int(room.max()) + 1):
@@ -126,7 +134,7 @@ class _PlacementModel(Formulation):
         placing = np.where(size > 1, formula.scale * (formula.top * size - formula.bottom), 0.0)
         weights = np.array([*formula.weights, 0.0])
         saving = -formula.scale * weights[self.y[:, 2]] * self.y[:, 4] ** 2 / self.y[:, 1]
-        left_out = float(problem.left_out_cost or 0.0)
+        left_out = problem.effective_left_out_cost
         named = names_of("x", self.x) + names_of("z", self.z) + names_of("y", self.y)
         return rows.program(np.concatenate((np.zeros(len(self.x)), placing - left_out, saving)), named)
 
@@ -152,8 +160,18 @@ class _PlacementModel(Formulation):
 
     def bound_of(self, bound: float) -> float:
         # The program counts from the cost of leaving all jobs out.
-        nobody = len(self._problem.jobs) * float(self._problem.left_out_cost or 0.0)
-        return max(0.0, nobody + bound - ROUNDING * (nobody + abs(bound)))
+        nobody = len(self._problem.jobs) * self._problem.effective_left_out_cost
+        return self._problem.bound_of(max(0.0, nobody + bound - ROUNDING * (nobody + abs(bound))))
+
+
+def _range(problem: PlacementProblem) -> str | None:
+    """Return why costs differ too much for solvers that work with tolerances, or None."""
+    cost, hops = problem.effective_left_out_cost, problem.topology.hops
+    dear = [hop for hop in hops if hop > 0]
+    # Where the first hop costs something, the model has no nodes that cost more than leaving the job out.
+    if hops[0] > 0 or not dear or cost >= LEAST_SHARE * problem.hop_cost * dear[0]:
+        return None
+    return f"left_out_cost is {cost:g}, too small beside hops that cost {problem.hop_cost * dear[0]:g}"
 
 
 def _greedy() -> Solver:
@@ -167,7 +185,7 @@ class IntegerPlacement(BackEndSolver[PlacementProblem, float], PlacementSolver):
     no_model = "no job fits anywhere"
 
     def refusal(self, problem: PlacementProblem) -> str | None:
-        return super().refusal(problem) or self.too_many(_PlacementModel.most_nonzeros(problem))
+        return super().refusal(problem) or self.too_many(_PlacementModel.most_nonzeros(problem)) or _range(problem)
 
     def kernels(self, problem: PlacementProblem) -> Iterable[Callable[..., Any]]:
         return _greedy().kernels(problem)
@@ -185,7 +203,7 @@ class IntegerPlacement(BackEndSolver[PlacementProblem, float], PlacementSolver):
 
     def tables(self, problem: PlacementProblem) -> float:
         kinds = Window.of(problem).by_kind()
-        return float(kinds.counts @ kinds.alone(lambda: False))
+        return problem.bound_of(float(kinds.counts @ kinds.alone(lambda: False)))
 
     def prepare(self, problem: PlacementProblem, bound: float, run: Run) -> object:
         self.begin(problem, run, bound, LeafPrices(), ())

@@ -21,7 +21,7 @@ from allocopt.files.models import FileModel, validated
 if TYPE_CHECKING:
     import networkx as nx
 
-MOST_DEEP, MOST_MADE = 50, 1_000_000  # vertices below each other, and in all, beyond which a recipe is refused
+MOST_DEEP, MOST_MADE = 64, 1_000_000  # vertices below each other, and made of a recipe, beyond which a file is refused
 _MIB = {"": 1.0, "KB": 1 / 1024, "MB": 1.0, "MIB": 1.0, "GB": 1024.0, "GIB": 1024.0, "TB": 1024.0**2}
 
 
@@ -58,6 +58,8 @@ def flux_cluster(obj: object, path: Path) -> Cluster:
             about, place = vertex.metadata, f"graph.nodes[{number}]"
             if not about.path.startswith("/"):
                 raise bad_file(path, place, "has no path of containment, must be such as /cluster0/rack0/node0")
+            if about.path.count("/") > MOST_DEEP:
+                raise bad_file(path, place, f"its path of containment has more than {MOST_DEEP} names")
             amount = about.size * _unit(about.unit, path, place)
             yield _Piece(tuple(about.path.strip("/").split("/")), about.type, amount, place)
 

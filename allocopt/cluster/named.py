@@ -136,9 +136,14 @@ class Switch:
 
 
 def placed_tree(places: Mapping[str, tuple[str, ...]]) -> NamedTree:
-    """Make the tree of nodes by their places, names of groups from the top downwards, as many for each node."""
+    """Make the tree of nodes by their places, names of groups from the top downwards, as many for each node.
+
+    Raises `InvalidProblemError` for more groups above a node than `MOST_LEVELS`.
+    """
     held: dict[tuple[str, ...], list[str]] = {}
     for node, place in places.items():
+        if len(place) > MOST_LEVELS:
+            raise InvalidProblemError(f"node {node!r}", f"is {len(place)} groups deep, must be at most {MOST_LEVELS}")
         held.setdefault(place, []).append(node)
     below: dict[tuple[str, ...], dict[tuple[str, ...], None]] = {}
     for place in held:

@@ -15,7 +15,9 @@ from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import shown
 
 _TOKEN = re.compile(r"\s*([&,|()\[\]]|!?[^\s&,|()\[\]!*]+(?:\*\d+)?)")
-_MOST_ALTERNATIVES = 1000  # of a constraint, each a set of features, beyond which it is refused
+# A constraint with more alternatives (each a set of features), words and signs, or brackets in brackets is refused.
+_MOST_ALTERNATIVES, _MOST_TOKENS, _MOST_NESTED = 1000, 2000, 50
+_MOST = 2**41  # amounts of any resource: nodes have less than 2^40
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,9 @@ class Constraint:
                 raise ValueError(f"holds {shown(odd)}")
             if counted := next((token for token in tokens if "*" in token), None):
                 raise ValueError(f"counts nodes in {shown(counted)}, which is not supported")
-            groups, rest = _parsed(tokens)
+            if len(tokens) > _MOST_TOKENS:
+                raise ValueError(f"has {len(tokens)} words and signs, must have at most {_MOST_TOKENS}")
+            groups, rest = _parsed(tokens, 0)
             if rest:
                 raise ValueError(f"has {shown(rest[0])} behind its end")
         except ValueError as error:
@@ -53,11 +57,11 @@ class Constraint:
         return tuple(any(needed <= set(features) for needed in group) for group in self.groups)
 
 
-def _parsed(tokens: list[str]) -> tuple[list[frozenset[frozenset[str]]], list[str]]:
-    groups, tokens = _operand(tokens)
+def _parsed(tokens: list[str], depth: int) -> tuple[list[frozenset[frozenset[str]]], list[str]]:
+    groups, tokens = _operand(tokens, depth)
     while tokens and tokens[0] in "&,|":
         sign, *tokens = tokens
-        other, tokens = _operand(tokens)
+        other, tokens = _operand(tokens, depth)
         if sign != "|":
             groups = [frozenset(one | two for one in mine for two in theirs) for mine in groups for theirs in other]
         elif len(groups) == len(other) == 1:
@@ -69,12 +73,14 @@ def _parsed(tokens: list[str]) -> tuple[list[frozenset[frozenset[str]]], list[st
     return groups, tokens
 
 
-def _operand(tokens: list[str]) -> tuple[list[frozenset[frozenset[str]]], list[str]]:
+def _operand(tokens: list[str], depth: int) -> tuple[list[frozenset[frozenset[str]]], list[str]]:
     if not tokens:
         raise ValueError("ends where a feature must follow")
     first, *tokens = tokens
     if first in "([":
-        groups, tokens = _parsed(tokens)
+        if depth == _MOST_NESTED:
+            raise ValueError(f"has more than {_MOST_NESTED} brackets in each other")
+        groups, tokens = _parsed(tokens, depth + 1)
         if tokens[:1] != [{"(": ")", "[": "]"}[first]]:
             raise ValueError(f"has a {first} that is not closed")
         if first == "[":
@@ -127,6 +133,14 @@ class Request:
             raise InvalidProblemError("request", fault)
         if not 0 <= self.cores_per_task <= 10**6:
             raise InvalidProblemError("request", f"cores_per_task is {self.cores_per_task}, must be from 0 to 10^6")
+        for name in ("memory_per_node_mib", "memory_per_core_mib"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0:
+                raise InvalidProblemError("request", f"{name} is {value}, must not be negative")
+        for name in ("gpus_per_node", "gpus_per_task"):
+            for _, count in getattr(self, name):
+                if not count >= 0:
+                    raise InvalidProblemError("request", f"{name} is {count}, must not be negative")
 
     @classmethod
     def whole_nodes(cls, nodes: int) -> "Request":
@@ -153,15 +167,15 @@ class Request:
         memory, of_core = self.memory_per_node_mib, self.memory_per_core_mib
         if memory is None and of_core is None and partition is not None:
             memory, of_core = partition.memory_per_node_mib, partition.memory_per_core_mib
-        per_node[columns[MEMORY]] = memory or 0
-        per_task[columns[MEMORY]] = round((of_core or 0) * self.cores_per_task) if memory is None else 0
+        per_node[columns[MEMORY]] = _amount(memory or 0)
+        per_task[columns[MEMORY]] = _amount((of_core or 0) * self.cores_per_task) if memory is None else 0
         for amounts, gpus in ((per_node, self.gpus_per_node), (per_task, self.gpus_per_task)):
             for kind, count in gpus:
                 if kind and f"{GPUS}:{kind}" not in columns:
                     raise InvalidProblemError("request", f"asks for GPUs of type {kind!r}, which no node has")
-                amounts[columns[GPUS]] += round(count * THOUSANDTHS)
+                amounts[columns[GPUS]] += _amount(count * THOUSANDTHS)
                 if kind:
-                    amounts[columns[f"{GPUS}:{kind}"]] += round(count * THOUSANDTHS)
+                    amounts[columns[f"{GPUS}:{kind}"]] += _amount(count * THOUSANDTHS)
         most_tasks = min(self.tasks_per_node or tasks, tasks - least + 1)
         made = ClusterRequest(
             tasks, least, min(most, tasks), most_tasks, is_exclusive, per_task, per_node, masks,
@@ -185,6 +199,11 @@ class Request:
         if self.required:
             masks &= np.isin(np.arange(cluster.size), cluster.topology.numbers(required))
         return masks
+
+
+def _amount(value: float) -> int:
+    """Return an amount as a whole number; one that no node can have stays that, and fits 64 bits."""
+    return round(min(value, _MOST))
 
 
 class ClusterRequest(NamedTuple):

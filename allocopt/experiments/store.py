@@ -14,11 +14,14 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from allocopt.errors import BadFileError, UsageError
 from allocopt.experiments.cells import Cell, Grid, Row
 from allocopt.files.faults import bad_file, write_faults_named
+from allocopt.files.models import FileModel
 from allocopt.files.writing import compact_json
 
 _FORMAT, _VERSION = "allocopt-cells", "1"
@@ -56,6 +59,23 @@ _TELL_S = 1.0  # Between two notes of how many cells run, at least
 _SPARE = 3.0  # The next writing waits so many times as long as the last one took
 
 
+_DAMAGED = "is damaged; move the file away"
+_Count = Annotated[int, Field(ge=0, le=10**12)]
+_Instant = Annotated[float, Field(ge=0, le=1e11)]  # seconds since 1970, up to the year 5138
+
+
+class _Run(FileModel):
+    """A row of the table of runs, in the order of `_LAST`."""
+
+    host: str
+    pid: Annotated[int, Field(ge=1, le=2**31 - 1)]
+    total: _Count
+    kept: _Count
+    running: _Count
+    started: _Instant
+    seen: _Instant
+
+
 class Store:
     """Rows by cell, in ``OUTPUT.sqlite``, which one process at a time has, or in memory without an output.
 
@@ -84,14 +104,15 @@ class Store:
                 # The rollback journal is emptied for every row, which is faster than to delete it.
                 self._file.execute("PRAGMA journal_mode = TRUNCATE")
                 for key, cell, row, fault in self._file.execute(_ALL):
-                    try:
-                        self._identities[key], self._rows[key] = dict(json.loads(cell)), dict(json.loads(row))
-                    except (ValueError, TypeError, RecursionError):
-                        raise bad_file(self.path, f"cell {key}", "is damaged; move the file away") from None
+                    if not isinstance(key, str) or not isinstance(fault, str | None):
+                        raise bad_file(self.path, f"cell {key!r}", _DAMAGED)
+                    self._identities[key] = _object(self.path, f"cell {key}", cell)
+                    self._rows[key] = _object(self.path, f"cell {key}", row)
                     self._faults[key] = fault
                 held = self._file.execute("SELECT value FROM meta WHERE name = 'setting'").fetchone()
                 # JSON has no tuples.
-                new, old = json.loads(compact_json(setting)), {} if held is None else json.loads(held[0])
+                new = json.loads(compact_json(setting))
+                old = {} if held is None else _object(self.path, "setting", held[0])
                 names = [] if new is None else [name for name in {**old, **new} if old.get(name) != new.get(name)]
                 if self._rows and names:
                     raise UsageError(
@@ -228,16 +249,21 @@ class Status:
             found = file.execute(_LAST).fetchone() if _has_tables(file, path) else None
         if found is None:
             raise bad_file(path, "has no run yet")
-        host, pid, total, kept, running, started, seen, new, failed = found
-        is_on = running > 0
-        if host == socket.gethostname():
+        *stored, new, failed = found
+        try:
+            run = _Run(**dict(zip(_Run.model_fields, stored, strict=True)))
+        except ValueError:
+            raise bad_file(path, "the last run", _DAMAGED) from None
+        is_on = run.running > 0
+        if run.host == socket.gethostname():
             try:
-                os.kill(pid, 0)
+                os.kill(run.pid, 0)
             except ProcessLookupError:
                 is_on = False
             except PermissionError:
                 pass  # It is another user's
-        return cls(total, kept + new, failed, running * is_on, kept, (time.time() if is_on else seen) - started)
+        gone_s = (time.time() if is_on else run.seen) - run.started
+        return cls(run.total, run.kept + new, failed, run.running * is_on, run.kept, gone_s)
 
     @property
     def left(self) -> int:
@@ -305,11 +331,22 @@ def _has_tables(file: sqlite3.Connection, path: Path) -> bool:
     return True
 
 
+def _object(path: Path, place: str, text: object) -> Row:
+    """Return a JSON object that is stored as text; raise `BadFileError` if it is something else."""
+    try:
+        found = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise bad_file(path, place, _DAMAGED)
+    return found
+
+
 @contextmanager
 def _faults_named(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
         raise bad_file(path, f"cannot be used: {error}") from None
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise bad_file(path, f"is damaged or no store of rows ({error}); move the file away") from None

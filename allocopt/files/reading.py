@@ -59,10 +59,14 @@ def read_bytes(path: Path) -> bytes:
     return data
 
 
+def most_unpacked(size: int) -> int:
+    """Return how many bytes a compressed file of a size may hold: a few kilobytes can stand for gigabytes of zeros."""
+    return min(LARGEST_FILE, max(LEAST_UNPACKED, MOST_UNPACKED * size))
+
+
 def decompressed(where: Path | str, data: bytes) -> bytes:
     """Undo compression by gzip; refuse what grows beyond `LARGEST_FILE` or `MOST_UNPACKED` times its size."""
-    # A few kilobytes of gzip can stand for gigabytes of zeros.
-    most = min(LARGEST_FILE, max(LEAST_UNPACKED, MOST_UNPACKED * len(data)))
+    most = most_unpacked(len(data))
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
             unpacked = stream.read(most + 1)

@@ -8,6 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -23,7 +24,7 @@ from allocopt.cluster.request import Request
 from allocopt.errors import AllocoptError, BadFileError, MissingPackageError
 from allocopt.files.cells import LARGEST, duration_s, instant_s, memory_mib, resource_count
 from allocopt.files.faults import bad_file, printable, shown
-from allocopt.files.reading import lines_of, read_bytes, read_text
+from allocopt.files.reading import lines_of, most_unpacked, read_bytes, read_text
 from allocopt.traces.csv_columns import Columns, plain_name
 from allocopt.traces.records import Damage, runnable_jobs
 from allocopt.traces.workload import UNKNOWN_USER, Workload
@@ -47,7 +48,7 @@ _REQUESTED = (
     *("gpus", "gpu_share", "memory", "partition", "constraint", "tasks_per_node", "cores_per_task"),
     *("exclusive", "excluded", "required"),
 )
-_MOST_ROWS = 50_000_000
+_MOST_ROWS, _ROWS_AT_ONCE = 50_000_000, 1000  # of a Parquet file
 
 _PLAIN = re.compile(r"\d{1,16}", re.ASCII)
 _STEP = re.compile(r"\d+(?:[_+][^.\s]*)?\.\S+", re.ASCII)
@@ -393,26 +394,32 @@ def _parquet_rows(path: Path, columns: Columns) -> _Rows:
     except ImportError:
         raise MissingPackageError("Parquet files need pyarrow: pip install 'allocopt[parquet]'") from None
 
-    def texts(column: Any) -> list[str]:
-        try:
-            values = column.cast(arrow.string()).to_pylist()
-        except arrow.ArrowException:
-            # Lists and the like have no text of their own.
-            values = column.to_pylist()
-        return ["" if value is None else str(value) for value in values]
-
     data = read_bytes(path)
+    unpacked, most = 0, most_unpacked(len(data))
+
+    def texts(column: Any) -> list[str]:
+        nonlocal unpacked
+        # Lists and the like have no text of their own.
+        with suppress(arrow.ArrowException):
+            column = column.cast(arrow.string())
+        unpacked += column.nbytes
+        if unpacked > most:
+            raise ValueError(f"it has more than {most} bytes when it is decompressed, the most that are read")
+        return ["" if value is None else str(value) for value in column.to_pylist()]
+
     try:
         file = parquet.ParquetFile(arrow.BufferReader(data))
         if file.metadata.num_rows > _MOST_ROWS:
             raise ValueError(f"it has {file.metadata.num_rows} rows, at most {_MOST_ROWS} are read")
-        table = file.read(use_threads=False)
-        cells = [list(row) for row in zip(*map(texts, table.columns), strict=True)]
+        cells: list[list[str]] = []
+        names = file.schema_arrow.names
+        for batch in file.iter_batches(_ROWS_AT_ONCE, use_threads=False):
+            cells += map(list, zip(*map(texts, batch.columns), strict=True))
     except (arrow.ArrowException, OSError, ValueError, KeyError) as error:
         raise bad_file(path, f"cannot be read as Parquet: {[*str(error).splitlines(), ''][0]}") from None
     if not cells:
         raise bad_file(path, "holds no jobs")
-    return _Rows(path, list(map(str, table.column_names)), list(range(1, len(cells) + 1)), cells, columns, "row")
+    return _Rows(path, list(map(str, names)), list(range(1, len(cells) + 1)), cells, columns, "row")
 
 
 _INTO_LIMIT, _BELOW_A_SECOND = "no run time, time limit used", "run time 0, 1 s used"

@@ -194,10 +194,12 @@ class BackEnd:
                         run.prove(formulation.bound_of(answer.bound), stated)
                     solution = None if answer.chosen is None else formulation.decode(answer.chosen)
                     if solution is not None:
-                        # Tolerances may let something pass that breaks a rule.
-                        with suppress(InvalidSolutionError):
+                        try:
                             verify(problem, solution)
                             run.offer(solution)
+                        except InvalidSolutionError as error:
+                            # Its tolerances let something pass.
+                            LOGGER.warning("an answer of %s breaks a rule and is not used: %s", self.solver, error)
                     elif answer.chosen is None and isinstance(answer, Outcome) and answer.is_proved:
                         raise AllocoptError("the back end says that there is no solution, but one is known")
             except _BackEndDiedError as error:

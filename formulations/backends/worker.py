@@ -29,9 +29,9 @@ def main(module: str) -> None:
     # They reach all processes of the group; what they mean here is for the parent to say.
     for interruption in SIGNALS:
         signal.signal(interruption, signal.SIG_IGN)
-    # Standard output is the socket too: what native code prints there goes to standard error.
+    # Standard output is the socket too: native code must not print there.
     parent = Connection(os.dup(0))
-    os.dup2(2, 1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     requests: SimpleQueue[Request] = SimpleQueue()
 
     def receive() -> None:

@@ -9,7 +9,6 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -486,7 +485,7 @@ class Lns(PlacementSolver):
         kinds = window.by_kind()
         of_kind = kinds.alone(run.clock.expired)
         alone = of_kind[kinds.of_job]
-        run.prove(float(kinds.counts @ of_kind), LeafPrices())
+        run.prove(problem.bound_of(float(kinds.counts @ of_kind)), LeafPrices())
         if run.is_proved() or run.clock.expired():
             return StopReason.TIME_LIMIT
         # A state in which no job has a node, and as its best what is given.
@@ -514,7 +513,12 @@ class Lns(PlacementSolver):
         )
         _begin_search(window, state, run.solution is not None)
         try:
-            return self._cool(window, state, run, budget, partial(bound_by_prices, kinds.window, kinds.counts, of_kind))
+
+            def bounded(known: float, is_over: Callable[[float], bool]) -> tuple[float, LeafPrices]:
+                bound, proof = bound_by_prices(kinds.window, kinds.counts, of_kind, known, is_over)
+                return problem.bound_of(bound), proof
+
+            return self._cool(window, state, run, budget, bounded)
         finally:
             _offer(window, state, run)
 

@@ -56,7 +56,8 @@ class _Rule(PlacementSolver):
     def search(self, problem: PlacementProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         kinds = Window.of(problem).by_kind()
         # The rule comes first where the time is short.
-        run.prove(float(kinds.counts @ kinds.alone(lambda: run.clock.remaining() < run.clock.elapsed())), LeafPrices())
+        alone = kinds.alone(lambda: run.clock.remaining() < run.clock.elapsed())
+        run.prove(problem.bound_of(float(kinds.counts @ alone)), LeafPrices())
         # The state of a simulation in which all jobs have come at once.
         groups, names = problem.groups, tuple(map(str, range(problem.size)))
         tree = Tree(groups, tuple(tuple(map(str, range(row.max() + 1))) for row in groups), problem.topology.hops)

@@ -69,7 +69,7 @@ class LeafPrices(Certificate[PlacementProblem]):
         priced = check.priced(self.prices, counts_only=False)
         if self.counting:
             priced = max(priced, check.counted(self.counting))
-        return max(priced, Fraction(0))
+        return check.with_left_out_cost(max(priced, Fraction(0)))
 
 
 @dataclass(eq=False)
@@ -117,7 +117,11 @@ class _Check:
             raise InvalidCertificateError("quanta must have an amount of each resource, one above 0")
         self.quanta = np.array(quanta, dtype=np.int64).reshape(len(quanta), len(problem.resources))
         self.formula = HopFormula.of(problem.topology, problem.hop_cost)
-        self.scale, self.left_out = Fraction(self.formula.scale), Fraction(float(problem.left_out_cost or 0.0))
+        self.scale, self.given = Fraction(self.formula.scale), Fraction(float(problem.left_out_cost or 0.0))
+        nodes = (min(job.request.most_nodes, problem.size) for job in problem.jobs)
+        self.most_hops = self.scale * sum(self.formula.top * n - self.formula.bottom for n in nodes)
+        # As much as tells the number of jobs left out from the cost of hops is enough.
+        self.left_out = min(self.given, self.most_hops + self.scale)
         rows = problem.groups if len(problem.groups) else np.zeros((1, problem.size), dtype=np.int64)
         self.names, self.leaf = np.unique(rows[0], return_inverse=True)
         # Groups from the leaves upwards, and the top.
@@ -149,6 +153,15 @@ class _Check:
         if asked.is_exclusive:
             tasks[self.problem.in_use] = 0
         return tasks
+
+    def with_left_out_cost(self, bound: Fraction) -> Fraction:
+        """Return the bound for the cost of leaving a job out that is given, by one for `left_out`."""
+        if self.given <= self.left_out:
+            return bound
+        left_out, hops = divmod(bound, self.left_out)
+        if hops > self.most_hops:
+            left_out, hops = left_out + 1, Fraction(0)
+        return left_out * self.given + hops
 
     # -- a job alone
 

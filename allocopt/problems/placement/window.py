@@ -67,7 +67,7 @@ class Window(NamedTuple):
     bottom: float  # coefficients of `HopFormula`
     top: float
     scale: float
-    left_out_cost: float
+    left_out_cost: float  # `PlacementProblem.effective_left_out_cost`
 
     @classmethod
     def of(cls, problem: PlacementProblem) -> "Window":
@@ -111,7 +111,7 @@ class Window(NamedTuple):
             masks,
             np.array([one.most_groups for one in requests], dtype=np.int64).reshape(len(requests), len(groups)),
             *coefficients,
-            float(problem.left_out_cost or 0.0),
+            problem.effective_left_out_cost,
         )
 
     def by_kind(self) -> "Kinds":

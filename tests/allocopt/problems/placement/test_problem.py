@@ -44,7 +44,7 @@ def test_the_cost_is_that_of_the_hops_and_of_the_jobs_left_out_by_default_more_t
         ({"tasks": 2, "nodes": (1, 2)}, {0: 1}, "has 1 tasks placed, has 2"),
         ({"tasks": 2, "nodes": (1, 1)}, {0: 1, 1: 1}, "gets 2 nodes, asks for 1 to 1"),
         ({"tasks": 3, "nodes": (2, 3), "most_tasks": 2}, {0: 3}, "gets 1 nodes"),
-        ({"tasks": 4, "nodes": (1, 3), "most_tasks": 2}, {0: 3, 1: 1}, "has 1 to 3 tasks on a node, 1 to 2 may be"),
+        ({"tasks": 4, "nodes": (1, 3), "most_tasks": 2}, {0: 3, 1: 1}, "has 3 tasks on a node, at most 2 may be"),
         ({"tasks": 1}, {8: 1}, "gets node 8, which does not exist"),
         ({"tasks": 2, "nodes": (2, 2), "sets": ((0, 1), (2, 3))}, {1: 1, 2: 1}, "outside of the sets"),
         ({"tasks": 2, "nodes": (2, 2), "most_groups": (0, 1)}, {3: 1, 4: 1}, "spans 2 groups of level 2, may span 1"),
