@@ -329,18 +329,18 @@ class _Check:
     def _least_priced(self, counts: IntArray, of_node: Sequence[int], nodes: int) -> Fraction:
         """Return the least cost of the hops and the prices of so many nodes."""
         tree = self._tree(counts, nodes)
-        # Prices in hops, rounded down.
-        unit = self.scale * PRICE_SCALE / GRID
+        # Prices in hops, rounded down to parts of a hop, or of what it costs to leave a job out if that is less.
+        grid = GRID * 2 ** max(0, math.ceil(self.scale / self.left_out) - 1).bit_length()
+        unit = self.scale * PRICE_SCALE / grid
         of_hops = [math.floor(price / unit) for price in of_node]
-        largest = (int(self.weight.sum()) * GRID + max(of_hops)) * nodes**2
-        gains = self._squares(tree) * GRID
-        if largest >= LARGEST_GAIN:
-            gains = gains.astype(np.object_)
+        largest = (int(self.weight.sum()) * grid + max(of_hops)) * nodes**2
+        gains = self._squares(tree)
+        gains = (gains.astype(np.object_) if largest >= LARGEST_GAIN else gains) * grid
         for leaf in (leaf for leaf, price in enumerate(of_hops) if price):
             first, end = int(tree.first[leaf]), int(tree.first[leaf + 1])
             gains[first:end] -= np.arange(end - first).astype(gains.dtype) * (of_hops[leaf] * nodes)
         gain = tree.best(gains, largest)[nodes]
-        hops = self.formula.top * nodes - self.formula.bottom - Fraction(gain, nodes * GRID)
+        hops = self.formula.top * nodes - self.formula.bottom - Fraction(gain, nodes * grid)
         return self.scale * hops
 
 

@@ -322,6 +322,9 @@ def _has_no_room(s: Shared, shape: int, failure: int) -> bool:
             last.tasks += tasks
             last.nodes += tasks > 0
     last.released = clock.n_released
+    for partition in range(s.respected.size):
+        # What was counted now holds only where as much is respected.
+        s.respected_then[shape, partition] |= failure != shape and s.respected[partition]
     return bool(last.tasks < about.tasks or last.nodes < about.least_nodes)
 
 

@@ -143,7 +143,7 @@ class Shared(NamedTuple):
     room: Annotated[IntArray, 3]  # what is free by table, of reservations only on their nodes, ``(2 + P, m, R)``
     users: IntMatrix  # jobs on each node in the same tables, one that is there alone as `ALONE`; ``(2 + P, m)``
     respected: BoolArray  # partitions beside whose reservations a job that is placed has to fit, ``(P,)``
-    respected_then: BoolMatrix  # the same at the failures of each shape beside reservations, ``(S, P)``
+    respected_then: BoolMatrix  # the same when room was last counted for a shape beside reservations, ``(S, P)``
     reserved: BoolMatrix  # nodes by partition, ``(P, m)``
     planned: IntMatrix  # the same as numbers of nodes
     slots: Records[_SlotRecord]  # reservations of a pass that backfills conservatively

@@ -1,0 +1,777 @@
+"""Obvious, slow twin of the simulation of jobs that share the nodes of a cluster, and clusters and jobs at random.
+
+Written from the documented rule, docs/clusters.md, and from docs/topologies.md for blocks: dictionaries, lists and
+searches from the beginning each time, and nothing of the program's own way of doing it. Headings below are those of the
+document.
+"""
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import ceil, inf
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from allocopt.cluster import Request
+from allocopt.cluster.cluster import Cluster, Partition
+from allocopt.cluster.hostlist import expand_hostlist
+from allocopt.cluster.named import NamedTree
+from allocopt.traces.workload import Workload
+
+PERIOD = 30.0  # seconds between possible walks of conservative backfilling
+DEPTH = 500  # reservations after which a walk ends
+MINUTE = 60.0
+THOUSANDTHS = 1000
+
+Amounts = tuple[tuple[str, int], ...]
+"""Amounts by resource: ``cores`` and ``gpus`` in thousandths, ``gpus:TYPE`` too, ``memory`` in MiB."""
+
+T = TypeVar("T")
+
+Tasks = dict[int, int]
+"""Tasks of a job by the number of the node."""
+
+
+# What a job asks for
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What a job asks for, in numbers: tasks, from least to most nodes, amounts, sets of nodes and limits of groups."""
+
+    partition: int
+    tasks: int
+    least: int
+    most: int
+    most_on_node: int
+    of_node: Amounts
+    of_task: Amounts
+    is_exclusive: bool
+    sets: tuple[tuple[int, ...], ...]
+    limits: tuple[int, ...]  # groups that it may span by level, the leaves' first; 0 for any number
+
+
+@dataclass(frozen=True)
+class SlowJob:
+    """A job: its place in the order of submission, its times, and what it asks for."""
+
+    number: int
+    submit: float
+    run: float
+    estimate: float
+    ask: Ask
+
+
+def partitions_of(cluster: Cluster) -> tuple[Partition, ...]:
+    """Return the partitions, of which the first is the default; without any there is one of all nodes."""
+    return cluster.partitions or (Partition("", cluster.topology.nodes),)
+
+
+def is_only_topology(cluster: Cluster) -> bool:
+    """Whether nothing is known of the nodes but how they are connected."""
+    plain = all(
+        node.cores == 1 and node.memory_mib is None and not node.gpus and not node.features and node.weight == 1
+        for node in cluster.nodes
+    )
+    return cluster.is_exclusive and not cluster.partitions and plain
+
+
+def request_of(cluster: Cluster, request: Request | None, processors: int) -> Request:
+    """Return the request, or for a job without one a core for each processor, or a whole node for each."""
+    if is_only_topology(cluster) or (request is None and cluster.is_exclusive):
+        return Request(tasks=processors, least_nodes=processors, most_nodes=processors)
+    return request or Request(tasks=processors)
+
+
+def nodes_and_tasks(request: Request) -> tuple[int, int, int, int]:
+    """Return T, l, u and p: the tasks, the least and the most nodes, and the most tasks on a node."""
+    tasks = max(request.tasks or request.least_nodes, request.least_nodes)
+    per_node = request.tasks_per_node
+    if per_node is None:
+        least = request.least_nodes
+        most = tasks if request.most_nodes is None else request.most_nodes
+    else:
+        least = max(request.least_nodes, ceil(tasks / per_node))
+        most = least if request.most_nodes is None else max(request.most_nodes, least)
+    return tasks, least, min(most, tasks), min(per_node or tasks, tasks - least + 1)
+
+
+def gpu_amounts(gpus: Iterable[tuple[str, float]]) -> dict[str, int]:
+    """Count GPUs in thousandths: one of a type is one of that type, and one of any."""
+    found: Counter[str] = Counter()
+    for kind, number in gpus:
+        thousandths = round(number * THOUSANDTHS)
+        found["gpus"] += thousandths
+        if kind:
+            found[f"gpus:{kind}"] += thousandths
+    return dict(found)
+
+
+def amounts(request: Request, partition: Partition) -> tuple[dict[str, int], dict[str, int]]:
+    """Return what each node of the job needs, and what each task needs besides."""
+    of_node = gpu_amounts(request.gpus_per_node)
+    of_task = {"cores": round(request.cores_per_task * THOUSANDTHS), **gpu_amounts(request.gpus_per_task)}
+    per_node, per_core = request.memory_per_node_mib, request.memory_per_core_mib
+    if per_node is None and per_core is None:
+        per_node, per_core = partition.memory_per_node_mib, partition.memory_per_core_mib
+    if per_node is not None:
+        of_node["memory"] = per_node
+    elif per_core is not None:
+        of_task["memory"] = round(per_core * request.cores_per_task)
+    return of_node, of_task
+
+
+def _tokens(constraint: str) -> list[str]:
+    return re.findall(r"[\[\]()|&]|[^\[\]()|&\s]+", constraint)
+
+
+def alternatives(constraint: str | None) -> list[str]:
+    """Write the constraint once for each alternative: with one feature in place of each list in brackets.
+
+    A list of several in brackets beside ``|`` is refused: then there is no alternative.
+    """
+    if constraint is None:
+        return [""]
+    parts = re.split(r"\[([^]]*)\]", constraint)
+    lists = [sorted({one.strip() for one in inside.split("|")}, key=_features) for inside in parts[1::2]]
+    for listed, before, after in zip(lists, parts[::2], parts[2::2], strict=False):
+        if len(listed) > 1 and (before.rstrip().endswith("|") or after.lstrip().startswith("|")):
+            return []
+    return ["".join(_joined(parts[::2], [f"({one})" for one in chosen])) for chosen in product(*lists)]
+
+
+def _features(of_list: str) -> list[str]:
+    # An item of a list in brackets stands in the order of its features.
+    return sorted(one.strip() for one in of_list.split("&"))
+
+
+def _joined(outside: Sequence[str], chosen: Sequence[str]) -> Iterator[str]:
+    for text, feature in zip(outside, [*chosen, ""], strict=True):
+        yield text + feature
+
+
+def holds(constraint: str, features: frozenset[str]) -> bool:
+    """Whether a node with these features meets a constraint without brackets: ``|`` and ``&`` from left to right."""
+    if not constraint:
+        return True
+    value, rest = _expression(_tokens(constraint), features)
+    assert not rest
+    return value
+
+
+def _expression(tokens: list[str], features: frozenset[str]) -> tuple[bool, list[str]]:
+    value, tokens = _operand(tokens, features)
+    while tokens and tokens[0] in "|&":
+        other, rest = _operand(tokens[1:], features)
+        value = value or other if tokens[0] == "|" else value and other
+        tokens = rest
+    return value, tokens
+
+
+def _operand(tokens: list[str], features: frozenset[str]) -> tuple[bool, list[str]]:
+    if tokens[0] != "(":
+        return tokens[0] in features, tokens[1:]
+    value, rest = _expression(tokens[1:], features)
+    assert rest[0] == ")"
+    return value, rest[1:]
+
+
+def sets_of(cluster: Cluster, request: Request, partition: Partition) -> tuple[tuple[int, ...], ...]:
+    """Return the sets of nodes within one of which the job lies, in order."""
+    excluded, required = set(expand_hostlist(request.excluded)), set(expand_hostlist(request.required))
+    usable = [
+        number
+        for number, node in enumerate(cluster.nodes)
+        if node.name in partition.nodes and node.name not in excluded and (not required or node.name in required)
+    ]
+    return tuple(
+        tuple(number for number in usable if holds(constraint, cluster.nodes[number].features))
+        for constraint in alternatives(request.constraint)
+    )
+
+
+def group_limits(topology: NamedTree, least: int) -> tuple[int, ...]:
+    """Return how many groups a job may span by level: trees of a forest, blocks and what joins them."""
+    limits = [0] * len(topology.tree.groups)
+    if not topology.is_joined:
+        limits[-1] = 1
+    sizes = topology.block_sizes
+    if sizes:
+        # The smallest group that holds the job when it is planned with powers of two of blocks.
+        planned = sizes[0]
+        while planned < least:
+            planned *= 2
+        within = bisect_left(sizes, planned)
+        if within < len(limits):
+            limits[within] = 1
+        # It spans no more of the next smaller groups than it fills.
+        if 0 < within <= len(limits):
+            fills = ceil(least / sizes[within - 1])
+            if fills < len(topology.tree.names[within - 1]):
+                limits[within - 1] = fills
+    return tuple(limits)
+
+
+def ask_of(cluster: Cluster, request: Request | None, processors: int) -> Ask:
+    """Return what a job asks of the cluster."""
+    whole = request_of(cluster, request, processors)
+    partitions = partitions_of(cluster)
+    number = next((at for at, one in enumerate(partitions) if one.name == whole.partition), 0)
+    partition = partitions[number]
+    tasks, least, most, most_on_node = nodes_and_tasks(whole)
+    of_node, of_task = amounts(whole, partition)
+    return Ask(
+        number,
+        tasks,
+        least,
+        most,
+        most_on_node,
+        tuple(sorted(of_node.items())),
+        tuple(sorted(of_task.items())),
+        whole.is_exclusive or partition.is_exclusive or cluster.is_exclusive,
+        sets_of(cluster, whole, partition),
+        group_limits(cluster.topology, least),
+    )
+
+
+def dropped_because(cluster: Cluster, job: SlowJob) -> str:
+    """Return why a job is dropped, nothing if it is admitted."""
+    partition = partitions_of(cluster)[job.ask.partition]
+    if partition.most_nodes is not None and job.ask.least > partition.most_nodes:
+        return "nodes"
+    if partition.most_seconds is not None and job.estimate > partition.most_seconds and job.estimate != job.run:
+        return "seconds"
+    machine = Machine(cluster)
+    if Allocation(machine, "first", Counter()).find(job.ask, machine.rooms(job.ask, machine.left([]))) is None:
+        return "room"
+    return ""
+
+
+# Room, and how nodes are chosen
+
+
+class Holding(NamedTuple):
+    """What holds something of nodes: an ask, and how many tasks on each."""
+
+    ask: Ask
+    tasks: Mapping[int, int]
+
+
+class Left(NamedTuple):
+    """What is left of the nodes: amounts by resource, how many jobs are there, and whether an exclusive one is."""
+
+    amounts: list[dict[str, float]]
+    jobs: list[int]
+    exclusive: list[bool]
+
+
+class Machine:
+    """The nodes of a cluster, what each has, and the groups of each level."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.has: list[dict[str, float]] = []
+        for node in cluster.nodes:
+            memory = inf if node.memory_mib is None else node.memory_mib
+            gpus: dict[str, int] = gpu_amounts(node.gpus.items())
+            self.has.append({"cores": round(node.cores * THOUSANDTHS), "memory": memory, **gpus})
+        self.group = [[int(one) for one in row] for row in cluster.topology.tree.groups]
+
+    def left(self, holdings: Iterable[Holding]) -> Left:
+        """Return what some jobs leave of the nodes."""
+        left = Left([dict(has) for has in self.has], [0] * len(self.has), [False] * len(self.has))
+        for ask, tasks in holdings:
+            for node, number in tasks.items():
+                free = left.amounts[node]
+                for resource, amount in ask.of_node:
+                    free[resource] = free.get(resource, 0) - amount
+                for resource, amount in ask.of_task:
+                    free[resource] = free.get(resource, 0) - amount * number
+                assert min(free.values()) >= 0, "more is held than there is"
+                left.jobs[node] += 1
+                left.exclusive[node] |= ask.is_exclusive
+                assert left.jobs[node] == 1 or not left.exclusive[node], "an exclusive job is not alone"
+        return left
+
+    def rooms(self, ask: Ask, left: Left) -> Tasks:
+        """Return for how many tasks there is room on each node of the sets, without the nodes that have none."""
+        nodes = sorted({node for one in ask.sets for node in one})
+        return {node: room for node in nodes if (room := room_on(ask, node, left))}
+
+
+def room_on(ask: Ask, node: int, left: Left) -> int:
+    """Return the room on a node: the most tasks for which the amounts are free."""
+    if left.exclusive[node] or (ask.is_exclusive and left.jobs[node]):
+        return 0
+    free = dict(left.amounts[node])
+    for resource, amount in ask.of_node:
+        free[resource] = free.get(resource, 0) - amount
+        if free[resource] < 0:
+            return 0
+    room = ask.most_on_node
+    for resource, amount in ask.of_task:
+        if amount and amount * room > free.get(resource, 0):
+            room = int(free.get(resource, 0) // amount)
+    return room
+
+
+class Allocation:
+    """The rule by which an allocator chooses nodes."""
+
+    def __init__(self, machine: Machine, allocator: str, counts: Counter[str]) -> None:
+        self.machine = machine
+        self.allocator = allocator
+        self.counts = counts
+        self.cores: list[float] = [has["cores"] for has in machine.has]  # free cores, by which nodes are ordered
+
+    def find(self, ask: Ask, rooms: Mapping[int, int], left: Left | None = None) -> Tasks | None:
+        """Return the tasks on the nodes that the rule chooses, None if it finds none, where nodes have some room."""
+        if left is not None:
+            self.cores = [free["cores"] for free in left.amounts]
+        for number, one in enumerate(ask.sets):
+            found = self._in_set(ask, {node: rooms[node] for node in one if node in rooms})
+            if found is not None:
+                self.counts["nodes of a later set"] += number > 0
+                return found
+        return None
+
+    def _in_set(self, ask: Ask, rooms: Tasks) -> Tasks | None:
+        # 1. Where to look.
+        within = next((level for level, limit in enumerate(ask.limits) if limit == 1), None)
+        below = range(len(ask.limits) if within is None else within)
+        if self.allocator == "lowest-switch" and not any(ask.limits[level] >= 2 for level in below):
+            for level in below:
+                found = self._group_by_group(ask, rooms, level)
+                if found is not None:
+                    self.counts["nodes below a lower switch"] += 1
+                    return found
+        if within is None:
+            return self._limited(ask, rooms, below)
+        return self._group_by_group(ask, rooms, within, below)
+
+    def _group_by_group(self, ask: Ask, rooms: Tasks, level: int, limited: Sequence[int] = ()) -> Tasks | None:
+        # 2. The groups of a level that have enough room, the one with the least first.
+        groups = self._groups(rooms, level)
+        enough = [one for one in groups.values() if sum(one.values()) >= ask.tasks and len(one) >= ask.least]
+        enough.sort(key=lambda one: sum(one.values()))  # equal ones stay in the order of their numbers
+        for tried, one in enumerate(enough):
+            found = self._limited(ask, one, limited)
+            if found is not None:
+                self.counts["nodes of a group that was not tried first"] += tried > 0
+                return found
+        return None
+
+    def _groups(self, rooms: Tasks, level: int) -> dict[int, Tasks]:
+        groups: dict[int, Tasks] = {}
+        for node, room in rooms.items():
+            groups.setdefault(self.machine.group[level][node], {})[node] = room
+        return dict(sorted(groups.items()))
+
+    def _limited(self, ask: Ask, rooms: Tasks, below: Sequence[int]) -> Tasks | None:
+        # 3. Limits below, from the highest level down.
+        limited = rooms
+        for level in reversed(below):
+            most = ask.limits[level]
+            if most >= 2:
+                groups = list(self._groups(limited, level).values())
+                groups.sort(key=lambda one: -sum(one.values()))
+                self.counts[f"at most {min(most, 4)} groups"] += 1
+                self.counts[f"at most {min(most, 4)} groups, nodes left out"] += len(groups) > most
+                limited = {node: room for one in groups[:most] for node, room in one.items()}
+        found = self._among(ask, limited)
+        if found is None and limited != rooms and self._among(ask, rooms) is not None:
+            self.counts["no nodes because of a limit of groups"] += 1
+        return found
+
+    def _among(self, ask: Ask, rooms: Tasks) -> Tasks | None:
+        # 4. Among nodes: by the allocator's order, and if tasks are left, by room.
+        if ask.most == 1:
+            rooms = {node: room for node, room in rooms.items() if room >= ask.tasks}
+        taken = taken_in_order(ask, rooms, sorted(rooms, key=self._key))
+        if taken is None:
+            taken = taken_in_order(ask, rooms, sorted(rooms, key=lambda node: (-rooms[node], node)))
+            self.counts["nodes only in the order of their room"] += taken is not None
+        return taken
+
+    def _key(self, node: int) -> tuple[float, int]:
+        if self.allocator == "first":
+            return self.machine.cluster.nodes[node].weight, node
+        return -self.cores[node] if self.allocator == "least-loaded" else self.cores[node], node
+
+
+def taken_in_order(ask: Ask, rooms: Mapping[int, int], order: Sequence[int]) -> Tasks | None:
+    """Take nodes in an order, and leave a task for each that is still needed; None if tasks are left in the end."""
+    taken: Tasks = {}
+    remaining = ask.tasks
+    for node in order:
+        if not remaining or len(taken) == ask.most:
+            break
+        needed_after = max(ask.least - len(taken) - 1, 0)
+        taken[node] = min(rooms[node], remaining - needed_after)
+        remaining -= taken[node]
+    return None if remaining or len(taken) < ask.least else taken
+
+
+# The queue
+
+
+@dataclass
+class Running:
+    """A job that runs on some nodes."""
+
+    job: SlowJob
+    start: float
+    end: float
+    tasks: Tasks
+    order: int  # of its start
+
+    def expected_end(self, now: float) -> float:
+        """Return start plus estimate, or now if that has passed."""
+        return max(self.start + self.job.estimate, now)
+
+    @property
+    def holding(self) -> Holding:
+        """What it holds."""
+        return Holding(self.job.ask, self.tasks)
+
+
+@dataclass
+class Reservation:
+    """What the head of a partition gets: a time, nodes, and tasks on them."""
+
+    job: SlowJob
+    time: float
+    tasks: Tasks
+    stale: str = ""  # why it has to be made anew
+
+
+class Plan(NamedTuple):
+    """What a walk found for a job: from begin on; its nodes are reserved from a to b."""
+
+    begin: float
+    a: float
+    b: float
+    tasks: Tasks
+
+
+@dataclass
+class SlowCluster:
+    """Simulation of jobs on a cluster; after `run` the jobs that ran, by number."""
+
+    cluster: Cluster
+    jobs: Sequence[SlowJob]
+    keys: Sequence[float]  # the queue order: the lowest first
+    backfill: str = "none"
+    allocator: str = "first"
+    kill_at_limit: bool = True
+    depth: int = DEPTH
+    counts: Counter[str] = field(default_factory=Counter)
+    ran: dict[int, Running] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.machine = Machine(self.cluster)
+        self.allocation = Allocation(self.machine, self.allocator, self.counts)
+        self.now = -inf
+        self.waiting: list[SlowJob] = []
+        self.running: list[Running] = []
+        self.reservations: dict[int, Reservation] = {}
+
+    def run(self) -> dict[int, Running]:
+        """Run all jobs."""
+        arriving = sorted(self.jobs, key=lambda job: job.submit)
+        next_walk = inf
+        while arriving or self.running or next_walk < inf:
+            ends = [one.end for one in self.running]
+            next_event = min([*ends, *(job.submit for job in arriving[:1])], default=inf)
+            if next_walk < next_event:
+                self.now = next_walk
+                next_walk = self._walk()
+                continue
+            self.now = next_event
+            self._end([one for one in self.running if one.end == self.now])
+            while arriving and arriving[0].submit == self.now:
+                self.waiting.append(arriving.pop(0))
+            if self.backfill == "easy":
+                self._easy_pass()
+            else:
+                self._pass()
+            if self.backfill == "conservative":
+                # At the first multiple of the period that is not before the event; it follows the pass.
+                next_walk = ceil(self.now / PERIOD) * PERIOD
+        assert not self.waiting, "jobs wait for ever"
+        return self.ran
+
+    def _queue(self) -> list[SlowJob]:
+        partitions = partitions_of(self.cluster)
+        return sorted(
+            self.waiting, key=lambda job: (-partitions[job.ask.partition].tier, self.keys[job.number], job.number)
+        )
+
+    def _left_now(self) -> Left:
+        return self.machine.left(one.holding for one in self.running)
+
+    def _expected_end(self, one: Running) -> float:
+        return one.expected_end(self.now)
+
+    def _end(self, ended: Sequence[Running]) -> None:
+        for one in ended:
+            self.running.remove(one)
+            for reservation in self.reservations.values():
+                if any(node in some for node in one.tasks for some in reservation.job.ask.sets):
+                    reservation.stale = reservation.stale or "a job ended"
+
+    def _start(self, job: SlowJob, tasks: Tasks, made: Iterable[Reservation] = ()) -> None:
+        self.waiting.remove(job)
+        runs = min(job.run, job.estimate) if self.kill_at_limit else job.run
+        one = Running(job, self.now, self.now + runs, tasks, len(self.ran))
+        self.running.append(one)
+        self.ran[job.number] = one
+        for reservation in [*self.reservations.values(), *made]:
+            if one.expected_end(self.now) > reservation.time and not reservation.tasks.keys().isdisjoint(tasks):
+                reservation.stale = reservation.stale or "a job started"
+        self.counts["starts"] += 1
+        self.counts["starts of exclusive jobs"] += job.ask.is_exclusive
+
+    def _pass(self) -> None:
+        """Start jobs as ``none`` does: a job that finds no room stops its partition."""
+        stopped: set[int] = set()
+        failed: set[tuple[Ask, float]] = set()
+        for job in self._queue():
+            if job.ask.partition in stopped or (job.ask, job.estimate) in failed:
+                continue
+            left = self._left_now()
+            found = self.allocation.find(job.ask, self.machine.rooms(job.ask, left), left)
+            if found is None:
+                stopped.add(job.ask.partition)
+                failed.add((job.ask, job.estimate))
+            else:
+                self.counts["starts while another partition waits"] += bool(stopped)
+                self._start(job, found)
+
+    # easy
+
+    def _easy_pass(self) -> None:
+        made: dict[int, Reservation] = {}  # or kept, in this pass so far
+        failed: set[tuple[Ask, float]] = set()
+        for job in self._queue():
+            if (job.ask, job.estimate) in failed:
+                self.counts["jobs not looked at: same as one that found none"] += 1
+                continue
+            left = self._left_now()
+            found = self.allocation.find(job.ask, self._rooms_beside(job, left, made.values()), left)
+            if found is not None:
+                self._count_backfill(job, found, made)
+                self._start(job, found, made.values())
+                continue
+            failed.add((job.ask, job.estimate))
+            if job.ask.partition not in made:
+                made[job.ask.partition] = self._kept_or_made(job)
+                self.counts["reservations beside one of another partition"] += len(made) > 1
+        self.counts["reservations given up: others came before"] += sum(
+            1
+            for at, one in self.reservations.items()
+            if one.job in self.waiting and (at not in made or made[at].job is not one.job)
+        )
+        self.reservations = made
+
+    def _kept_or_made(self, job: SlowJob) -> Reservation:
+        earlier = self.reservations.get(job.ask.partition)
+        if earlier is not None and earlier.job is job:
+            stale = "its time has come" if earlier.time <= self.now else earlier.stale
+            if not stale:
+                self.counts["reservations kept"] += 1
+                return earlier
+            self.counts[f"reservations made anew: {stale}"] += 1
+        self.counts["reservations made"] += 1
+        return self._reservation(job)
+
+    def _reservation(self, job: SlowJob) -> Reservation:
+        """Make a reservation as if there were no other."""
+        for time in sorted({self._expected_end(one) for one in self.running}):
+            left = self.machine.left(one.holding for one in self.running if self._expected_end(one) > time)
+            found = self.allocation.find(job.ask, self.machine.rooms(job.ask, left), left)
+            if found is not None:
+                self.counts["reservations for a time that is now"] += time == self.now
+                return Reservation(job, time, found)
+        raise AssertionError("no nodes for the head even if all jobs have ended")
+
+    def _rooms_beside(self, job: SlowJob, left: Left, made: Iterable[Reservation]) -> Tasks:
+        """Return the room on each node now, on reserved nodes no more than is left beside the reservations."""
+        rooms = self.machine.rooms(job.ask, left)
+        for reservation in made:
+            if self.now + job.estimate <= reservation.time:
+                continue
+            later = [one.holding for one in self.running if self._expected_end(one) > reservation.time]
+            beside = self.machine.left([*later, Holding(reservation.job.ask, reservation.tasks)])
+            for node in reservation.tasks.keys() & rooms.keys():
+                room = room_on(job.ask, node, beside)
+                if room < rooms[node]:
+                    self.counts["rooms that a reservation made smaller"] += 1
+                    rooms[node] = room
+        return {node: room for node, room in rooms.items() if room}
+
+    def _count_backfill(self, job: SlowJob, found: Tasks, made: Mapping[int, Reservation]) -> None:
+        if job.ask.partition in made:
+            self.counts["starts by backfilling"] += 1
+            later = [one for one in made.values() if self.now + job.estimate > one.time]
+            beside = any(one.tasks.keys() & found.keys() for one in later)
+            self.counts["starts by backfilling on reserved nodes beside the head"] += beside
+        elif made:
+            self.counts["starts while another partition waits"] += 1
+
+    # conservative
+
+    def _walk(self) -> float:
+        """Walk along the queue, start and reserve; return when the next walk is due, for all that is known."""
+        plans: list[Plan] = []
+        for job in self._queue():
+            if len(plans) >= self.depth:
+                break
+            plan = self._plan(job, plans)
+            if plan is None:
+                self.counts["jobs that a walk gave up"] += 1
+            elif plan.begin == self.now:
+                self.counts["starts by a walk"] += 1
+                self.counts["starts by a walk beside reservations"] += bool(plans)
+                self._start(job, plan.tasks)
+            else:
+                self.counts["reservations of a walk"] += 1
+                plans.append(plan)
+        earliest = min((plan.begin for plan in plans), default=inf)
+        return earliest if earliest == inf else ceil(earliest / PERIOD) * PERIOD
+
+    def _plan(self, job: SlowJob, plans: Sequence[Plan]) -> Plan | None:
+        since = self.now
+        while True:
+            near = [plan for plan in plans if plan.b > since and plan.a <= since + job.estimate]
+            opens = min((plan.b for plan in near), default=inf)
+            closed = {node for plan in near for node in plan.tasks}
+            left = self._left_now()
+            tasks = self._not_closed(job.ask, left, closed)
+            begin = self.now
+            if tasks is None:
+                found = self._look_ahead(job.ask, closed)
+                if found is not None:
+                    begin, tasks = max(found[0], self.now + 1), found[1]
+            begin = max(begin, since)
+            if tasks is None or begin > opens:
+                if opens == inf:
+                    return None
+                self.counts["walks that look again after a reservation"] += 1
+                since = opens
+                continue
+            if begin == self.now:
+                return Plan(begin, begin, begin, tasks)
+            a = begin // MINUTE * MINUTE
+            b = max((begin + job.estimate) // MINUTE * MINUTE, a + MINUTE)
+            if begin > since and any(p.a < b and p.b > a and p.tasks.keys() & tasks.keys() for p in plans):
+                self.counts["walks that look again because of an overlap"] += 1
+                since = begin
+                continue
+            return Plan(begin, a, b, tasks)
+
+    def _not_closed(self, ask: Ask, left: Left, closed: set[int]) -> Tasks | None:
+        rooms = {node: room for node, room in self.machine.rooms(ask, left).items() if node not in closed}
+        return self.allocation.find(ask, rooms, left)
+
+    def _look_ahead(self, ask: Ask, closed: set[int]) -> tuple[float, Tasks] | None:
+        """Take running jobs off the machine, window by window, until there are nodes; return the time and these."""
+        usable = {node for one in ask.sets for node in one} - closed
+        on_machine = sorted(
+            self.running,
+            key=lambda one: (one.start + one.job.estimate, one.order),
+        )
+        window_end: float | None = None  # not known before the first relevant job
+        width = PERIOD
+        first = inf
+        last_relevant: Running | None = None
+        while on_machine:
+            if window_end is not None:
+                width *= 2
+                while first + width < self._expected_end(on_machine[0]):
+                    self.counts["windows left out"] += 1
+                    width *= 2
+                window_end = first + width
+            is_relevant = False
+            taken = 0
+            while on_machine and (
+                not taken
+                or not is_relevant
+                or (window_end is not None and self._expected_end(on_machine[0]) <= window_end)
+            ):
+                one = on_machine.pop(0)
+                taken += 1
+                is_relevant = not usable.isdisjoint(one.tasks)
+                if is_relevant:
+                    last_relevant = one
+                    if window_end is None:
+                        first = self._expected_end(one) // PERIOD * PERIOD + PERIOD
+                        window_end = first + width
+            self.counts["windows of several jobs"] += taken > 1
+            left = self.machine.left(one.holding for one in on_machine)
+            found = self._not_closed(ask, left, closed)
+            if found is not None and last_relevant is not None:
+                return self._expected_end(last_relevant), found
+        return None
+
+
+# Queue orders, as heuristics/scheduling/queue_orders.py defines them
+
+
+def queue_keys(order: str, workload: Workload) -> list[float]:
+    """Return the value of every job by which the queue is sorted, the lowest first."""
+    estimate = np.asarray(workload.estimate, dtype=np.float64)
+    size = np.asarray(workload.processors, dtype=np.float64)
+    logs = np.log10(np.maximum(workload.submit, 1.0))
+    keys = {
+        "fcfs": 0.0 * estimate,
+        "sjf": estimate,
+        "ljf": -estimate,
+        "smallest-area": estimate * size,
+        "largest": -size,
+        "f1": np.log10(estimate) * size + 870.0 * logs,
+        "f2": np.sqrt(estimate) * size + 25_600.0 * logs,
+        "f3": estimate * size + 6_860_000.0 * logs,
+        "f4": estimate * np.sqrt(size) + 530_000.0 * logs,
+    }
+    return [float(key) for key in keys[order]]
+
+
+def slow_jobs(workload: Workload, cluster: Cluster) -> list[SlowJob]:
+    """Return the jobs of a workload, with what each asks for."""
+    asked = list(workload.requests) if len(workload.requests) else [None] * len(workload)
+    columns = (workload.submit, workload.run, workload.estimate, workload.processors)
+    return [
+        SlowJob(at, float(submit), float(run), float(estimate), ask_of(cluster, asked[at], int(processors)))
+        for at, (submit, run, estimate, processors) in enumerate(zip(*columns, strict=True))
+    ]
+
+
+def simulate_slowly(
+    workload: Workload,
+    cluster: Cluster,
+    policy: str,
+    *,
+    allocator: str = "first",
+    kill_at_limit: bool = True,
+    depth: int = DEPTH,
+    counts: Counter[str] | None = None,
+) -> list[Running]:
+    """Simulate jobs that are all admitted under a policy such as ``sjf+easy``; return them in their order."""
+    order, _, backfill = policy.partition("+")
+    machine = SlowCluster(
+        cluster,
+        slow_jobs(workload, cluster),
+        queue_keys(order, workload),
+        backfill or "none",
+        allocator,
+        kill_at_limit,
+        depth,
+        counts=Counter() if counts is None else counts,
+    )
+    ran = machine.run()
+    return [ran[number] for number in range(len(workload))]
