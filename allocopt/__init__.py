@@ -8,6 +8,7 @@ The names below are what everybody needs; the rest is reached by part: `allocopt
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from allocopt.gymnasium_hook import register_with_gymnasium
 from allocopt.version import __version__
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ __all__ = [
     "get_policy", "get_solver", "measure", "policy_names", "read_problems", "read_topology", "read_workload",
     "simulate", "solve", "solver_names", "verify", "write_problems", "write_topology",
 ]  # fmt: skip
+
+register_with_gymnasium()
 
 
 def __getattr__(name: str) -> Any:

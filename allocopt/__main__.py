@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 
 
@@ -16,8 +17,14 @@ def main() -> None:
     # Processes that multiprocessing starts would look for modules in the current folder first.
     if not {"", os.getcwd()} & set(sys.path):
         os.environ.setdefault("PYTHONSAFEPATH", "1")
+    # While modules are loaded, Ctrl-C ends the process at once; then the program answers it.
+    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_default:
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     from allocopt.cli.main import main
 
+    if is_default:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     main()
 
 

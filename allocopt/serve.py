@@ -21,7 +21,7 @@ from allocopt.files.writing import compact_json
 from allocopt.local_http import LARGEST_BODIES, ClientGoneError, LocalHandler, LocalServer
 from allocopt.problems.base import Problem
 from allocopt.problems.instances import problem_from_object, shipped_problems
-from allocopt.problems.kind import kind_name, kind_names, kind_of
+from allocopt.problems.kind import kind_name, kind_names, kind_of, working_kinds
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import get_solver, solver_names
 from allocopt.solving.result import Status, StopReason
@@ -65,9 +65,9 @@ class Solving:
 
     def make_ready(self) -> None:
         """Compile and load what the solver calls, which else the first request would wait for."""
-        for kind in kind_names():
-            if self.spec.solver in solver_names(kind):
-                prepare(get_solver(self.spec.solver, None, kind), shipped_problems(kind))
+        for kind in working_kinds():
+            if self.spec.solver in solver_names(kind.name):
+                prepare(get_solver(self.spec.solver, None, kind.name), shipped_problems(kind.name))
 
     def answer(
         self, query: str, body: bytes, is_gone: Callable[[], bool] = lambda: False

@@ -84,12 +84,12 @@ class _MachineAndJobs:
 
 def add_commands() -> None:
     """Add a command for everything that draws problems of a kind."""
-    from allocopt.problems.kind import get_kind, kind_names
+    from allocopt.problems.kind import working_kinds
 
     # The application is one object per process, and every `program` made in it comes here.
     known = {command.name for command in app.registered_commands}
-    for name in kind_names():
-        for command, draw in get_kind(name).generators.items():
+    for kind in working_kinds():
+        for command, draw in kind.generators.items():
             if command not in known:
                 app.command(command, help=draw.__doc__)(_generator(command, draw))
 

@@ -16,6 +16,7 @@ def command(
 ) -> None:
     """Run again what a result file holds, and compare the rows, their times of computing left out.
 
+    Nothing is written, whatever options of the policy say.
     Exit code 0 when they are the same, 1 when they differ, 3 when an input has changed since.
     """
     from allocopt.cli import simulate, solve
@@ -33,7 +34,8 @@ def command(
         if was.get(name) != now[name]:
             print(f"allocopt: {result}: made by {name} {was.get(name)}, this is {now[name]}", file=sys.stderr)
     if isinstance(spec, SimulationSpec):
-        rows = simulate.run(spec, simulate.SimulateOptions(as_json=as_json))
+        # A file from elsewhere must not choose what is written here.
+        rows = simulate.run(spec, simulate.SimulateOptions(as_json=as_json), remembers=False)
     else:
         assert isinstance(spec, SolveSpec)
         rows = solve.run(spec, solve.SolveOptions(as_json=as_json))

@@ -29,11 +29,13 @@ def _json_schema(what: SchemaName) -> dict[str, object]:
     from allocopt.cluster.platform_files import PlatformFile
     from allocopt.experiments.results import ResultModel
     from allocopt.experiments.specs import SimulationSpec, SolveSpec
-    from allocopt.problems.kind import get_kind, kind_names
+    from allocopt.problems.kind import working_kinds
     from allocopt.solving.solution_files import BestKnownFile
 
     # Kinds of plug-ins are among them: their files have a schema too.
-    codecs = [get_kind(name).codec for name in kind_names()]
+    kinds = working_kinds()
+    codecs = [kind.codec for kind in kinds]
+    names = ", ".join(kind.name for kind in kinds)
     shapes: dict[str, Any] = {
         "instance": reduce(or_, (codec.instance_model for codec in codecs)),
         "solution": reduce(or_, (codec.solution_model for codec in codecs)),
@@ -44,8 +46,8 @@ def _json_schema(what: SchemaName) -> dict[str, object]:
         "result": ResultModel,
     }
     descriptions = {
-        "instance": f"One problem of a kind: {', '.join(kind_names())}.",
-        "solution": f"A solver's answer to one instance of a kind: {', '.join(kind_names())}.",
+        "instance": f"One problem of a kind: {names}.",
+        "solution": f"A solver's answer to one instance of a kind: {names}.",
     }
     schema = TypeAdapter(shapes[what]).json_schema()
     if what in descriptions:

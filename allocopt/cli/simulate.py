@@ -40,8 +40,8 @@ class SimulateOptions:
     as_json: Json = False
 
 
-def run(spec: SimulationSpec, asked: SimulateOptions) -> list[dict[str, Any]]:
-    """Simulate a trace on a machine under a scheduling policy."""
+def run(spec: SimulationSpec, asked: SimulateOptions, *, remembers: bool = True) -> list[dict[str, Any]]:
+    """Simulate a trace on a machine under a scheduling policy, which may write what it has learned."""
     from allocopt.experiments.results import ResultModel
     from allocopt.experiments.simulations import Simulation
     from allocopt.files.writing import compact_json
@@ -73,7 +73,7 @@ def run(spec: SimulationSpec, asked: SimulateOptions) -> list[dict[str, Any]]:
     if asked.energy_csv is not None and isinstance(schedule, MulticoreSchedule):
         write_energy_csv(asked.energy_csv, schedule)
     # Before the result file, so that knowledge that cannot be saved leaves no result that claims to be whole.
-    if hasattr(simulation.policy, "remember"):
+    if remembers and hasattr(simulation.policy, "remember"):
         simulation.policy.remember()
     if asked.out is not None:
         ResultModel.write(asked.out, spec, [row], simulation.inputs.remarks)

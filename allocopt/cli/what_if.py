@@ -18,6 +18,7 @@ from allocopt.cli.options import (
     Labels,
     Strict,
     TableColumns,
+    file_argument,
     file_option,
     listed,
     listed_words,
@@ -33,7 +34,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _SiteOptions:
-    trace: Annotated[Path, file_option("Jobs: table .csv or sacct -P, .swf, .events, Batsim's .json.", metavar="FILE")]
+    trace_argument: Annotated[
+        Path | None, file_argument("Jobs: table .csv or sacct -P, .swf, .events, Batsim's .json.", metavar="TRACE")
+    ] = None
+    trace_option: Annotated[Path | None, file_option("Another way to name TRACE.", "--trace", metavar="FILE")] = None
     topology: Annotated[Path | None, file_option(TOPOLOGY_HELP, metavar="FILE")] = None
     cluster: Annotated[Path | None, file_option(CLUSTER_HELP, metavar="FILE,...")] = None
     columns: TableColumns = None
@@ -48,6 +52,16 @@ class _SiteOptions:
     load: Annotated[
         float, typer.Option(min=0.001, max=1000.0, metavar="X", help="Arrival rate, times the trace's.")
     ] = 1.0
+
+    @property
+    def trace(self) -> Path:
+        """File of jobs."""
+        from allocopt.errors import UsageError
+
+        trace = self.trace_argument or self.trace_option
+        if trace is None or (self.trace_argument and self.trace_option):
+            raise UsageError("name one file of jobs: allocopt what-if TRACE")
+        return trace
 
     @property
     def files(self) -> list[Path]:

@@ -26,7 +26,7 @@ from allocopt.files.writing import compact_json
 from allocopt.kernels.ready import make_ready
 from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.instances import object_from_problem, shipped_problems
-from allocopt.problems.kind import get_kind, kind_names, kind_of
+from allocopt.problems.kind import get_kind, kind_of, working_kinds
 from allocopt.report.rows import BenchRow, SimulateRow, SolveRow, TrajectoryRow
 from allocopt.report.what_if import WhatIfRow
 from allocopt.reproduction import ReproductionRequest, get_reproduction
@@ -183,7 +183,7 @@ class _Contender(NamedTuple):
 def _contenders(names: Sequence[str], strategies: Sequence[str], kinds: Sequence[str]) -> list[_Contender]:
     found: dict[tuple[str, str, str | None], _Contender] = {}
     parts = [tuple(part.strip() for part in name.partition(":")) for name in names]
-    known = [strategy for kind in kind_names() for strategy in get_kind(kind).strategies]
+    known = [strategy for kind in working_kinds() for strategy in kind.strategies]
     solvers: list[tuple[Solver, str]] = []
     for name, _, only in parts:
         taken_kinds = kinds_of_solver(name)

@@ -7,12 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from allocopt.errors import BadFileError
 from allocopt.experiments.fields import Specification
 from allocopt.experiments.specs import SimulationSpec, SolveSpec
 from allocopt.files.faults import bad_file
 from allocopt.files.models import VERSION, FileModel, Text, check_header, validated
-from allocopt.files.reading import parse_json, read_text
+from allocopt.files.reading import parse_json, read_bytes, read_text
 from allocopt.files.writing import json_by_line, write_text
 from allocopt.report.provenance import provenance
 
@@ -74,9 +73,6 @@ class ResultModel(FileModel):
 
 def _digest_of(path: Path) -> str:
     if not path.is_dir():
-        try:
-            return sha256(path.read_bytes()).hexdigest()
-        except OSError as error:
-            raise BadFileError(f"{path}: cannot be read: {error.strerror}") from None
+        return sha256(read_bytes(path)).hexdigest()
     inside = sorted(file for file in path.rglob("*") if file.is_file())
     return sha256("".join(f"{file.relative_to(path)} {_digest_of(file)}\n" for file in inside).encode()).hexdigest()

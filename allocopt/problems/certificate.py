@@ -57,12 +57,12 @@ class Certificate(ABC, Generic[P]):
     def from_object(cls, fields: Mapping[str, object]) -> Self:
         """Make it of what a file holds beside its method; raise `InvalidCertificateError` if that is wrong."""
         # For files only.
-        from pydantic import TypeAdapter, ValidationError
+        from pydantic import TypeAdapter, ValidationError, with_config
 
         from allocopt.files.models import first_fault
 
         try:
-            return TypeAdapter(cls).validate_python(dict(fields))
+            return TypeAdapter(with_config(extra="forbid")(cls)).validate_python(dict(fields))
         except ValidationError as error:
             place, fault = first_fault(error, dict(fields))
             raise InvalidCertificateError(f"certificate.{place} {fault}") from None

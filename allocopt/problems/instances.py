@@ -10,7 +10,7 @@ from allocopt.files.models import INSTANCE_FORMAT, VERSION, check_header, valida
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.writing import compact_json, json_by_line, write_text
 from allocopt.problems.base import Problem
-from allocopt.problems.kind import get_kind, kind_names, kind_of
+from allocopt.problems.kind import get_kind, kind_names, kind_of, working_kinds
 
 
 @memory_faults_named
@@ -108,7 +108,7 @@ def instance_path(argument: Path) -> Path:
     # A file of that name, odd as it is, goes first.
     if not name.startswith("@") or argument.exists():
         return argument
-    shipped = dict(kind.shipped for kind in map(get_kind, kind_names()) if kind.shipped is not None)
+    shipped = dict(kind.shipped for kind in working_kinds() if kind.shipped is not None)
     if name not in shipped:
         raise UsageError(f"there are no shipped instances {name!r}; there are {', '.join(shipped)}")
     return shipped[name]

@@ -1,5 +1,6 @@
 """What the package knows of a kind of problem. Kinds are found through the entry points ``allocopt.kinds``."""
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import Topology
-from allocopt.errors import UsageError
+from allocopt.errors import MissingPackageError, PluginError, PluginWarning, UsageError
 from allocopt.files.faults import shown
 from allocopt.plugins import make_plugin, plugin_names
 from allocopt.problems.base import Problem, Sense
@@ -179,6 +180,22 @@ def kind_names() -> list[str]:
 def get_kind(name: str) -> ProblemKind[Problem, object]:
     """Return the kind of that name; raise `UsageError` if there is none, `PluginError` if it is broken."""
     return cast("ProblemKind[Problem, object]", make_plugin(GROUP, "kind of problem", name, None, ("name", "verify")))
+
+
+def working_kinds() -> tuple[ProblemKind[Problem, object], ...]:
+    """Return all kinds that are installed, by name; a broken one is left out, with a warning."""
+    return _working(tuple(kind_names()))
+
+
+@cache
+def _working(names: tuple[str, ...]) -> tuple[ProblemKind[Problem, object], ...]:
+    found = []
+    for name in names:
+        try:
+            found.append(get_kind(name))
+        except (MissingPackageError, PluginError) as error:
+            warnings.warn(f"{error}; it is left out", PluginWarning, stacklevel=3)
+    return tuple(found)
 
 
 def kind_of(problem: Problem) -> ProblemKind[Problem, object]:

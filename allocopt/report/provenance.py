@@ -8,7 +8,7 @@ from pathlib import Path
 
 from allocopt.version import __version__
 
-PACKAGES = ("numpy", "numba", "scipy", "ortools", "pyscipopt", "networkx", "simanneal", "pydantic", "typer", "rich")
+PACKAGES = ("numpy", "numba", "scipy", "ortools", "pyscipopt", "networkx", "simanneal", "pydantic", "typer")
 # Folders of the checkout in which a change makes another program.
 _CODE = ("allocopt", "formulations", "heuristics", "learned", "papers")
 

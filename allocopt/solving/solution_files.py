@@ -22,7 +22,7 @@ from allocopt.files.models import (
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.writing import json_by_line, write_text
 from allocopt.problems.base import Problem
-from allocopt.problems.kind import get_kind, kind_names, kind_of
+from allocopt.problems.kind import kind_of, working_kinds
 from allocopt.solving.certify import certificate_from_object, check_bound
 from allocopt.solving.result import EQUAL_RELATIVE, Result, Status, gap_between, sign_of
 from allocopt.solving.verify import check_stated, verify
@@ -38,7 +38,7 @@ def solution_from_object(obj: object, path: Path) -> SolutionModel:
     """Make a solution of what a file holds; raise `BadFileError` if it is wrong."""
     held = check_header(obj, path, SOLUTION_FORMAT)
     # A solution file does not name its kind; the key of its answer does.
-    models = [get_kind(name).codec.solution_model for name in kind_names()]
+    models = [kind.codec.solution_model for kind in working_kinds()]
     for model in models:
         # Without an answer there may be a strategy, which tells the kind too.
         if model.answer_key in held or (held.get("strategy") is not None and model.has_strategy()):
@@ -138,7 +138,7 @@ NO_STRATEGY = ""  # the key in place of a strategy where the kind has none
 
 
 def _strategy(name: str) -> str:
-    known = [NO_STRATEGY, *(strategy for kind in kind_names() for strategy in get_kind(kind).strategies)]
+    known = [NO_STRATEGY, *(strategy for kind in working_kinds() for strategy in kind.strategies)]
     if name not in known:
         raise ValueError(f"is {name!r}, must be one of {', '.join(map(repr, known))}")
     return name
