@@ -142,6 +142,7 @@ class LocalServer(ThreadingMixIn, TCPServer):
         self.address_family = socket.AF_INET if is_port else socket.AF_UNIX
         if isinstance(place, Path):
             _make_free(place)
+        self._is_closed = threading.Event()
         mask = os.umask(0o177)
         try:
             super().__init__((HOST, place) if is_port else str(place), handler)  # type: ignore[arg-type]
@@ -150,7 +151,6 @@ class LocalServer(ThreadingMixIn, TCPServer):
             raise UsageError(f"{name}: {getattr(error, 'strerror', None) or error}") from None
         finally:
             os.umask(mask)
-        self._is_closed = threading.Event()
         threading.Thread(target=self._watch, daemon=True).start()
 
     @property
@@ -181,7 +181,7 @@ def _make_free(place: Path) -> None:
     """Take away a socket whose service is gone."""
     try:
         if not stat.S_ISSOCK(place.lstat().st_mode):
-            raise UsageError(f"{place}: exists already and is not a socket")
+            raise UsageError(f"{place}: exists already and is no socket")
     except FileNotFoundError:
         return
     with socket.socket(socket.AF_UNIX) as client:
@@ -260,6 +260,7 @@ class LocalHandler(BaseHTTPRequestHandler):
         fault, status = "", HTTPStatus.BAD_REQUEST
         if "Transfer-Encoding" in self.headers:
             fault = "Transfer-Encoding is not supported; give Content-Length"
+            status = HTTPStatus.BAD_REQUEST if lengths else HTTPStatus.LENGTH_REQUIRED
         elif len(lengths) > 1 or len(hosts) > 1:
             fault = "Content-Length or Host is given twice"
         elif not self.path.startswith("/"):

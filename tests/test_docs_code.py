@@ -52,6 +52,9 @@ FILES = {
         ' "topology": {"kind": "fat-tree", "pods": 1, "leaves_per_pod": 2, "nodes_per_leaf": 2},'
         ' "idle_nodes": [0, 1, 2, 3], "jobs": [{"id": "a", "nodes": 2}]}'
     ),
+    "slurm.conf": "NodeName=n[1-32] CPUs=8 RealMemory=32000 Gres=gpu:2\nPartitionName=main Nodes=n[1-32]\n",
+    "gres.conf": "NodeName=n[1-32] Name=gpu Type=a100 Count=2\n",
+    "jobs.csv": "JobIDRaw,Submit,Elapsed,TimelimitRaw,NNodes,NTasks,ReqMem,State\n1,0,600,20,1,4,1G,COMPLETED\n",
     "grid.toml": 'time_limit = 1.0\n[[instances]]\nfiles = ["@tiny"]\n[[solvers]]\nname = "greedy"\n',
 }
 

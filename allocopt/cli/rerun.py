@@ -8,7 +8,7 @@ import typer
 
 from allocopt.cli.options import Json, file_argument
 
-_TIMES = ("runtime_s", "jobs_per_s", "proof")
+_TIMES = ("runtime_s", "jobs_per_s")
 
 
 def command(

@@ -270,7 +270,7 @@ def _report(problem: "Problem", result: "Result", asked: SolveOptions, cluster: 
     cost = "no solution" if row.objective is None else shown(problem, row.objective)
     how = f"{row.instance}  {row.strategy or row.kind}  {row.solver}  {row.status}"
     remark = "" if found is None else kind_of(problem).remark(problem, found)
-    proof = f"  {row.proof}" if row.proof else ""
+    proof = f"  {result.proof}" if result.proof else ""
     print(f"{how}  {cost}{gap}  {row.runtime_s:.3f} s{proof}{remark and '  '}{remark}", flush=True)
     for job, hostlist in lists.items():
         print(f"{job}\t{hostlist}", flush=True)

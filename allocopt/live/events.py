@@ -36,8 +36,8 @@ _ByState = Annotated[dict[str, str], Field(default_factory=dict)]
 
 
 class _Begun(_Event):
-    mode: str
-    solver: str
+    mode: str = ""
+    solver: str = ""
 
 
 class _State(_Begun):

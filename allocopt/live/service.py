@@ -479,8 +479,10 @@ def _only_one(slurm: Slurm) -> Iterator[None]:
 def _lock_folder() -> Path:
     """Return a folder that only this user can write; raise `UsageError` if somebody else has made it."""
     user = os.geteuid()
-    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    if user == 0 and os.access("/run", os.W_OK):
+    runtime, own = os.environ.get("XDG_RUNTIME_DIR", ""), Path(os.environ.get("TMPDIR", "."))
+    if own.is_absolute() and _is_private(own, user):
+        folder = own / "allocopt"
+    elif user == 0 and os.access("/run", os.W_OK):
         folder = Path("/run/allocopt")
     elif os.path.isabs(runtime):
         folder = Path(runtime) / "allocopt"
@@ -488,9 +490,16 @@ def _lock_folder() -> Path:
         folder = Path(tempfile.gettempdir()) / f"allocopt-{user}"
     try:
         folder.mkdir(0o700, exist_ok=True)
-        found = folder.lstat()
     except OSError as error:
         raise UsageError(f"{folder}: no folder for the lock of the service: {error.strerror}") from None
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != user or found.st_mode & 0o022:
+    if not _is_private(folder, user):
         raise UsageError(f"{folder}: must be a folder of this user that nobody else can write; remove it")
     return folder
+
+
+def _is_private(folder: Path, user: int) -> bool:
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == user and not found.st_mode & 0o022

@@ -31,7 +31,6 @@ class SolveRow:
     gap: float | None
     runtime_s: float
     seed: int
-    proof: str = ""  # see `Result.proof`
 
     @classmethod
     def of(cls, problem: Problem, result: Result) -> "SolveRow":
@@ -47,7 +46,6 @@ class SolveRow:
             gap=result.gap,
             runtime_s=result.runtime_s,
             seed=result.seed,
-            proof=result.proof,
         )
 
 

@@ -18,7 +18,7 @@ from support.slow_cluster import DEPTH, Running, dropped_because, simulate_slowl
 from support.slow_placements import best_cost, check, choices, splits, window_of
 
 import allocopt
-from allocopt.errors import InvalidProblemError, InvalidSolutionError
+from allocopt.errors import InvalidProblemError, InvalidSolutionError, WrongAnswerError
 from allocopt.placement import NodeTasks, Placements
 from allocopt.problems.instances import problem_from_object
 from allocopt.problems.placement.problem import PlacementProblem
@@ -104,7 +104,11 @@ def solver_faults(obj: Instance, names: tuple[str, ...], seed: int, counts: Coun
     for name in names:
         limits = {"time_limit": LIMIT_S, "iterations": 300 if name == "lns" else None}
         # Bounds are checked where that is cheap, or every one.
-        result: Result[Any] = allocopt.solve(problem, solver=name, **limits, seed=seed, certify=seed % 2 == 0)
+        try:
+            result: Result[Any] = allocopt.solve(problem, solver=name, **limits, seed=seed, certify=seed % 2 == 0)
+        except WrongAnswerError as error:
+            found.append(f"{name}: {error}")
+            continue
         counts[f"{name}: results"] += 1
         counts[f"{name}: {result.status}"] += 1
         if result.bound is not None:

@@ -99,8 +99,12 @@ class _Kind:
     def beyond(self) -> Fraction:
         """The same on more nodes than are priced."""
         least = self.fewest + PRICED_SIZES
-        most = self.request.most_nodes
-        return self.check.left_out if least > most else self.check.alone(self.request, self.room, least)
+        return self.check.left_out if least > self.most else self.check.alone(self.request, self.room, least)
+
+    @property
+    def most(self) -> int:
+        """The most nodes that a job can have."""
+        return min(self.request.most_nodes, len(self.room))
 
 
 def _key(one: ClusterRequest) -> tuple[object, ...]:
@@ -293,7 +297,7 @@ class _Check:
         asked = kind.request
         if kind.alone >= self.left_out:
             return self.left_out
-        last = min(asked.most_nodes, kind.fewest + PRICED_SIZES - 1)
+        last = min(kind.most, kind.fewest + PRICED_SIZES - 1)
         tasks = max(1, asked.tasks - (last - 1) * asked.most_tasks)
         is_eligible = (kind.room >= tasks) & asked.masks.any(axis=0)
         counts = np.bincount(self.leaf[is_eligible], minlength=len(self.names))
