@@ -41,9 +41,9 @@ class _Begun(_Event):
 
 
 class _State(_Begun):
-    since: float
-    period: float
-    cluster: str
+    since: float = 0.0
+    period: float = 0.0
+    cluster: str = ""
     nodes: str
     levels: list[dict[str, str | list[str]]]
     hops: list[int]

@@ -142,7 +142,7 @@ class View:
         if event["event"] == "state":
             known = Totals.__dataclass_fields__.keys()
             self.totals = Totals(**{key: value for key, value in event["totals"].items() if key in known})
-            self.about = {key: event[key] for key in ("mode", "solver", "since", "period", "cluster")}
+            self.about = {key: event.get(key) for key in ("mode", "solver", "since", "period", "cluster")}
             self.tree = _tree_of(event["nodes"], event["levels"], event["hops"])
             self.jobs = {}
         self.jobs |= event.get("jobs", {})
