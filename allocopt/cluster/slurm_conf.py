@@ -380,13 +380,19 @@ def _gpus(line: ConfLine) -> dict[str, int]:
 
 def _tell_types(nodes: dict[str, ClusterNode], gres: Sequence[ConfLine]) -> None:
     # How many a node has is what slurm.conf says; of which type may stand in gres.conf alone.
-    types: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    # Files may have a line for each device, and all of them for the same nodes: these are gone through once.
+    of_nodes: defaultdict[str | None, Counter[str]] = defaultdict(Counter)
+    examples: dict[str | None, ConfLine] = {}
     for line in gres:
         kind = line.values.get("type", "")
         if line.values[GRES] == "gpu" and kind:
-            count = line.whole("count") or len(line.names("file")) or 1
-            for name in line.names(NODE) if NODE in line.values else nodes:
-                types[name][kind] += count
+            told = line.values.get(NODE)
+            of_nodes[told][kind] += line.whole("count") or len(line.names("file")) or 1
+            examples.setdefault(told, line)
+    types: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for told, held in of_nodes.items():
+        for name in nodes if told is None else examples[told].names(NODE):
+            types[name].update(held)
     for name, held in types.items():
         if name in nodes and nodes[name].gpus == {"": held.total()}:
             nodes[name] = replace(nodes[name], gpus=dict(held))

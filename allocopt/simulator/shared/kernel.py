@@ -363,12 +363,13 @@ def _find_room(s: Shared, job: int) -> int:
 
 @helper()
 def _begin_pass(s: Shared) -> None:
-    """Block no partition, and make the heap of the shapes of which jobs wait."""
+    """Block no partition in which jobs wait, and make the heap of the shapes of which jobs wait."""
     s.clock[0].work -= s.clock[0].n_waiting
     for partition in range(s.partitions.size):
-        s.partitions[partition].is_blocked = 0
+        s.partitions[partition].is_blocked = int(s.rules[0].backfill != EASY)
     for place in range(s.clock[0].n_waiting):
         shape = s.waiting[0, place]
+        s.partitions[s.shapes[shape].partition].is_blocked = 0
         s.waiting[1, place] = shape
         s.shapes[shape].looked_at = s.shapes[shape].first_waiting
         s.shapes[shape].passed = -1
@@ -422,6 +423,17 @@ def _pass_over(s: Shared, shape: int) -> None:
     about.looked_at = -1
 
 
+@inlined
+def _is_over(s: Shared) -> bool:
+    """Whether no further job can start in a pass: the depth of a walk is reached, or every partition is blocked."""
+    if s.clock[0].is_walk or s.rules[0].backfill == EASY:
+        return bool(s.clock[0].n_slots == s.slots.size)
+    for partition in range(s.partitions.size):
+        if not s.partitions[partition].is_blocked:
+            return False
+    return True
+
+
 @helper()
 def _pass(s: Shared) -> int:
     """Start what may start, in the order of the queue.
@@ -454,7 +466,7 @@ def _pass(s: Shared) -> int:
             about.looked_at = s.jobs[job].next_waiting
         else:
             _pass_over(s, shape)
-        if clock.n_slots == s.slots.size:
+        if _is_over(s):
             clock.n_left = 0
         elif about.looked_at >= 0:
             s.waiting[2, shape] = s.jobs[about.looked_at].rank
