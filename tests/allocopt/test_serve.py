@@ -18,9 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocopt.errors import UsageError
+from allocopt import local_http
+from allocopt.errors import UsageError, WrongAnswerError
 from allocopt.experiments.specs import SolveSpec
-from allocopt.local_http import HOST
+from allocopt.local_http import HOST, MOST_CLIENTS
 from allocopt.problems.instances import object_from_problem, shipped_problems
 from allocopt.problems.kind import kind_names
 from allocopt.serve import SolveServer, Solving
@@ -173,3 +174,114 @@ def test_the_command_answers_on_a_socket_of_its_user_and_takes_it_away() -> None
                 assert b'"solver":"greedy"' in b"".join(iter(lambda: client.recv(65536), b"")).replace(b" ", b"")
             os.kill(service.pid, signal.SIGTERM)
         assert not place.exists()
+
+
+HARD = json.dumps(
+    {
+        "format": "allocopt-instance", "version": 1, "kind": "topology", "name": "hard",
+        "topology": {"kind": "fat-tree", "pods": 4, "leaves_per_pod": 5, "nodes_per_leaf": 5},
+        "idle_nodes": list(range(100)), "jobs": [{"id": str(size), "nodes": size} for size in range(6, 14)],
+    }
+).encode()  # fmt: skip
+LONG = "/solve?time_limit=30&solver=annealing&iterations=2000000000"
+
+
+def sent_to(server: SolveServer, data: bytes) -> socket.socket:
+    client = socket.create_connection(server.server_address[:2], timeout=60)
+    client.sendall(data)
+    return client
+
+
+def request(body: bytes, path: str = "/solve", length: int | None = None) -> bytes:
+    return f"POST {path} HTTP/1.1\r\nHost: {HOST}:1\r\nContent-Length: {length or len(body)}\r\n\r\n".encode() + body
+
+
+def test_sixty_slow_clients_keep_nobody_waiting_and_hold_no_more_than_the_bound(
+    server: SolveServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound = 20 * MOST
+    monkeypatch.setattr(server.clients, "_largest_bodies", bound)
+    slow = [sent_to(server, request(b" " * (MOST - 1), length=MOST)) for _ in range(60)]
+    try:
+        assert asked(server, TINY)[0] == 200
+        assert sum(one.received for one in server.clients._clients) <= bound + MOST
+    finally:
+        for client in slow:
+            client.close()
+
+
+def test_more_clients_than_are_served_at_once_push_the_silent_ones_out(server: SolveServer) -> None:
+    silent = [sent_to(server, b"") for _ in range(2 * MOST_CLIENTS)]
+    try:
+        assert asked(server, TINY)[0] == 200
+        assert len(server.clients._clients) <= MOST_CLIENTS
+    finally:
+        for client in silent:
+            client.close()
+
+
+def test_clients_that_send_too_slowly_are_cut_off(server: SolveServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Nothing else would end the connection.
+    monkeypatch.setattr(local_http.LocalHandler, "timeout", None)
+    monkeypatch.setattr(local_http, "IDLE_S", 1000.0)
+    monkeypatch.setattr(local_http, "REQUEST_S", 0.5)
+    with sent_to(server, request(TINY)[:-1]) as client:
+        while client.recv(65536):
+            pass
+
+
+def test_clients_that_have_gone_are_solved_for_no_longer(server: SolveServer) -> None:
+    for _ in range(100):
+        sent_to(server, request(HARD, LONG)).close()
+    # Each of them would take 30 s, and `asked` waits for a minute.
+    assert asked(server, TINY, "/solve?solver=greedy")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://localhost:1"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_pages_of_other_sites_are_refused(server: SolveServer, headers: dict[str, str]) -> None:
+    assert asked(server, TINY, **headers)[0] == 403
+    assert asked(server, b"", "/healthz", "GET", **headers)[0] == 403
+    assert asked(server, TINY, Origin=f"http://{HOST}:{server.port}")[0] == 200
+
+
+BODY = b"Content-Length: %d\r\n\r\n" % len(TINY) + TINY
+AMBIGUOUS = {
+    "the body of a GET": b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:1\r\n" + BODY,
+    "two lengths": b"POST /solve HTTP/1.1\r\nHost: 127.0.0.1:1\r\nContent-Length: 5\r\n" + BODY,
+    "two hosts": b"POST /solve HTTP/1.1\r\nHost: 127.0.0.1:1\r\nHost: evil.example\r\n" + BODY,
+    "the address of another host": b"POST http://evil.example/solve HTTP/1.1\r\nHost: 127.0.0.1:1\r\n" + BODY,
+    "an address that is none": b"POST http://[::1/solve HTTP/1.1\r\nHost: 127.0.0.1:1\r\n" + BODY,
+}
+
+
+@pytest.mark.parametrize("what", AMBIGUOUS)
+def test_what_could_be_read_in_two_ways_is_refused_and_the_connection_closed(server: SolveServer, what: str) -> None:
+    answer = heard(server, AMBIGUOUS[what] + b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:1\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+def test_a_byte_order_mark_is_taken_as_in_files(server: SolveServer) -> None:
+    assert asked(server, b"\xef\xbb\xbf" + TINY)[0] == 200
+
+
+@pytest.mark.parametrize("fault", [MemoryError(), KeyboardInterrupt(), WrongAnswerError("returned a wrong answer")])
+def test_faults_of_a_solver_are_the_servers_and_the_next_request_is_answered(
+    server: SolveServer, fault: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise fault
+
+    with monkeypatch.context() as patched:
+        patched.setattr("allocopt.serve.solve", broken)
+        assert asked(server, TINY)[0] == 500
+    assert asked(server, TINY)[0] == 200

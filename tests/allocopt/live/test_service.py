@@ -237,3 +237,51 @@ def test_who_may_not_change_jobs_observes_and_is_told_so_else(slurm: VirtualSlur
         assert job in slurm.said("squeue", "-h", "-o", "%i").split()
     assert refused.returncode == 2
     assert "the rights of an operator are needed" in said.splitlines()[-1]
+
+
+HOSTILE_NAMES = (
+    *(b"bad\xff", b"\xfe\xff", b"\xc3\x28", b"\xed\xa0\x80", b"x NumNodes=3 NumTasks=3", b"JobId=99 JobState=RUNNING"),
+    *(
+        b"a\nJobId=99",
+        b"tab\there",
+        b"\x1b[2Jclear",
+        b"bell\x07",
+        b"'; rm -rf / #",
+        b"$(touch pwned)",
+        b"`id`",
+        b"%s%n%x",
+    ),
+    *(
+        b"<script>alert(1)</script>",
+        b'","state":"R"',
+        b"a|b|c",
+        b"../../etc/passwd",
+        "\u202egnp.exe".encode(),
+        b"n" * 1000,
+    ),
+)
+
+
+def test_names_of_jobs_that_other_users_choose_harm_neither_the_service_nor_its_readers(
+    slurm: VirtualSlurm, tmp_path: Path
+) -> None:
+    journal = tmp_path / "j.jsonl"
+    with a_clean(slurm):
+        blocker = slurm.submitted(16, 1000, "-p", "other")
+        until(lambda: runs(slurm, blocker))
+        for name in HOSTILE_NAMES:
+            command = [b"sbatch", b"-H", b"-N1", b"-J", name, b"--wrap", b"true", b"-o", b"/dev/null"]
+            subprocess.run(command, env=slurm.env, check=True, capture_output=True)
+        with serving(slurm, journal, "--pin", "--partition", "main", "--hold", "1000") as service:
+            job = slurm.submitted(4, 1)
+            until(lambda: marks(slurm) == [job])
+            slurm.said("scancel", blocker)
+            until(lambda: job in {event["job"] for event in events(journal, "started")})
+            assert service.poll() is None
+    live = [sys.executable, "-m", "allocopt", "live"]
+    for words in (["release"], ["status", str(journal)], ["replay", str(journal)]):
+        done = subprocess.run([*live, *words], env=slurm.env, capture_output=True)
+        assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
+        assert b"\x1b" not in done.stdout
+    assert not (Path.cwd() / "pwned").exists()
+    assert Replay.of(journal).as_pinned == 1
