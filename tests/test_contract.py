@@ -1,5 +1,6 @@
 """What every installed solver keeps to, of every kind, under every strategy it takes, on every small problem."""
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
@@ -18,13 +19,16 @@ from allocopt.cluster.options import FatTreeOptions
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import MissingPackageError, UsageError
 from allocopt.problems.base import Problem, Strategy
+from allocopt.problems.certificate import Stated
 from allocopt.problems.coallocation.generate import synthetic_coallocation
 from allocopt.problems.instances import read_instances
 from allocopt.problems.knapsack import Reward
 from allocopt.problems.knapsack.generate import synthetic_knapsack
 from allocopt.problems.placement.generate import synthetic_placement
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.second_search import Searched
 from allocopt.solving.budget import Budget
+from allocopt.solving.certify import check_bound
 from allocopt.solving.contract import ContractCheck, contract_checks
 from allocopt.solving.protocol import Promise, Solver, get_solver, solver_names
 from allocopt.solving.result import EQUAL_RELATIVE, Result, Status, StopReason
@@ -160,6 +164,19 @@ def test_the_optimum_of_brute_force_lies_between_bound_and_objective(key: Key, p
     assert result.bound is None or excess(problem, best, result.bound) >= -slack
     if Promise.EXACT in SOLVERS[key].capabilities.promises:
         assert result.objective == pytest.approx(best, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize(("key", "problem"), cases((*SMALL, *LARGER)))
+def test_every_bound_has_a_certificate_that_proves_it(key: Key, problem: Problem) -> None:
+    result = answer(key, problem)
+    if result.bound is None:
+        assert result.proof == ""
+        return
+    assert result.certificate is not None
+    if math.isfinite(result.certificate.seconds(problem)):
+        check_bound(problem, result.certificate, result.bound)
+    else:
+        assert isinstance(result.certificate, Stated | Searched)
 
 
 @pytest.mark.parametrize("problem", SMALL + LARGER, ids=lambda problem: problem.name)

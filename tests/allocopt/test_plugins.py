@@ -10,8 +10,10 @@ from support.sweeps import plug_in
 from support.windows import window
 
 from allocopt.cli import doctor, solvers
+from allocopt.cli.main import main
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import PluginError, PluginWarning, UsageError, WrongAnswerError
+from allocopt.problems.kind import working_kinds
 from allocopt.simulator.scheduler import get_policy
 from allocopt.solving.protocol import get_solver
 from allocopt.solving.solve import solve
@@ -135,3 +137,17 @@ def test_a_plug_in_does_not_take_our_names_and_two_of_one_name_are_refused(plug:
 def test_an_option_of_a_policy_is_checked_by_its_declared_type(policy: str, option: str, value: object) -> None:
     with pytest.raises(UsageError, match=rf"option '{option}' of policy '{policy}' is .*, must be of type "):
         get_policy(policy, {option: value})
+
+
+def test_a_broken_kind_is_named_in_one_line_and_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plug_in(tmp_path, "allocopt.kinds", package="brokenkind", broken="broken_kind_module:Kind")
+    (tmp_path / "broken_kind_module.py").write_text("raise ValueError('at import')", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.warns(PluginWarning, match=r"'broken', .* raised ValueError: at import; it is left out"):
+        kinds = working_kinds()
+    assert [kind.name for kind in kinds] == ["coallocation", "knapsack", "placement", "topology"]
+    for words in (["solve", "@tiny", "--solver", "greedy"], ["schema", "instance"], ["generate", "--help"]):
+        monkeypatch.setattr(sys, "argv", ["allocopt", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert not ended.value.code
