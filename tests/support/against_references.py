@@ -247,7 +247,8 @@ def _windows(first: int, last: int, counts: Counter[str]) -> int:
         wrong += bool(faults)
         for fault in faults:
             print(f"seed {seed}: {fault}", flush=True)
-    print(window_coverage(objects))
+    # What binds is found by enumeration, once a field.
+    print(window_coverage(objects[:1000]))
     return wrong
 
 
