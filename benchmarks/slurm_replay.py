@@ -24,7 +24,7 @@ from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.shared.kernel import simulate_shared
 from allocopt.simulator.shared.simulation import places_of, run_shared
-from allocopt.simulator.shared.state import UNLIMITED, Allocation, Shared, SharedRules, new_shared
+from allocopt.simulator.shared.state import UNLIMITED, Allocation, Shared, SharedMachine, SharedRules, new_shared
 from allocopt.traces.reading import read_workload
 from benchmarks.virtual_slurm import own_lines, running
 from papers.pages import page_parser, write_page
@@ -186,7 +186,7 @@ def decided(
     left += [jobs[job].limit for job in waiting]
     each, n = np.arange(len(left)), len(left)
     begun = new_shared(
-        *(cluster, requests, each, np.full(n, now), np.full(n, 1e9), np.array(left), each),
+        *(SharedMachine.of(cluster), requests, each, np.full(n, now), np.full(n, 1e9), np.array(left), each),
         SharedRules(rule, backfill, period=1.0, depth=DEPTH),
     )
     # One pass as at any event, then one that backfills.
@@ -232,7 +232,7 @@ def free_run(cluster: Cluster, jobs: Sequence[Job], rule: Allocation, backfill: 
     rank[np.lexsort((np.arange(n), -column(jobs, "priority")))] = np.arange(n)
     run, requests = column(jobs, "end") - column(jobs, "start"), [on_cluster(job.request, cluster) for job in jobs]
     state = new_shared(
-        *(cluster, requests, np.arange(n), submit, run, column(jobs, "limit"), rank),
+        *(SharedMachine.of(cluster), requests, np.arange(n), submit, run, column(jobs, "limit"), rank),
         SharedRules(rule, backfill, PERIOD_S, DEPTH),
     )
     start = run_shared(state).start

@@ -20,7 +20,7 @@ from allocopt.problems.topology.problem import Allocation, Job, TopologyProblem
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.shared.kernel import simulate_shared
 from allocopt.simulator.shared.simulation import places_of
-from allocopt.simulator.shared.state import UNLIMITED, Shared, SharedRules, new_shared
+from allocopt.simulator.shared.state import UNLIMITED, Shared, SharedMachine, SharedRules, new_shared
 from allocopt.simulator.shared.state import Allocation as Rule
 from allocopt.solving.protocol import Solver, get_solver, solver_names
 from allocopt.solving.result import Result
@@ -302,7 +302,9 @@ def _passed(cluster: Cluster, queue: _Queue, now: float) -> Shared:
     each, n = np.arange(len(queue.requests)), len(queue.requests)
     make_ready((simulate_shared,))
     left = np.array(queue.ends, dtype=np.float64) - now
-    state = new_shared(cluster, queue.requests, each, np.full(n, now), np.full(n, 1e9), left, each, _EASY)
+    state = new_shared(
+        SharedMachine.of(cluster), queue.requests, each, np.full(n, now), np.full(n, 1e9), left, each, _EASY
+    )
     simulate_shared(state, 1, UNLIMITED)
     return state
 

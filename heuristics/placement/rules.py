@@ -7,19 +7,16 @@ import numpy as np
 from numba import boolean, int64
 
 from allocopt.arrays import IntArray
-from allocopt.cluster.cluster import Cluster, ClusterNode
-from allocopt.cluster.named import NamedTree
-from allocopt.cluster.topology import Tree
 from allocopt.kernels.compiled import kernel
 from allocopt.placement import NodeTasks, PlacementProblem, Placements, PlacementSolver
 from allocopt.problems.placement.certificates import LeafPrices
 from allocopt.problems.placement.window import BOUND_KERNELS, Window
 from allocopt.simulator.shared.allocation import choose, hold
-from allocopt.simulator.shared.state import NOW, SHARED, Allocation, Shared, SharedRules, new_shared
+from allocopt.simulator.shared.state import NOW, SHARED, Allocation, Shared, SharedMachine, SharedRules, new_shared
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
 
-JOBS_AT_ONCE = 100  # between two looks at the clock
+NODES_AT_ONCE = 1_000_000  # that are looked at between two looks at the clock, at one level
 
 
 @kernel(boolean(SHARED, int64))
@@ -54,25 +51,24 @@ class _Rule(PlacementSolver):
         return (*BOUND_KERNELS, _place_in_turn)
 
     def search(self, problem: PlacementProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        kinds = Window.of(problem).by_kind()
-        # The rule comes first where the time is short.
-        alone = kinds.alone(lambda: run.clock.remaining() < run.clock.elapsed())
-        run.prove(problem.bound_of(float(kinds.counts @ alone)), LeafPrices())
         # The state of a simulation in which all jobs have come at once.
-        groups, names = problem.groups, tuple(map(str, range(problem.size)))
-        tree = Tree(groups, tuple(tuple(map(str, range(row.max() + 1))) for row in groups), problem.topology.hops)
-        cluster = Cluster(tuple(map(ClusterNode, names)), NamedTree(tree, names))
+        machine = SharedMachine(
+            np.ascontiguousarray(problem.free), problem.groups, np.ones(problem.size, dtype=np.int64)
+        )
         requests = [job.request._replace(partition=0) for job in problem.jobs]
         zeros, numbers = np.zeros(len(requests)), np.arange(len(requests))
-        state = new_shared(cluster, requests, numbers, zeros, zeros, zeros, numbers, SharedRules(self.allocation))
-        free, users = np.ascontiguousarray(problem.free)[None], problem.in_use.astype(np.int64)[None]
-        tables = len(state.room)
-        state = state._replace(capacity=free[0].copy(), room=free.repeat(tables, 0), users=users.repeat(tables, 0))
-        is_left = True
+        state = new_shared(machine, requests, numbers, zeros, zeros, zeros, numbers, SharedRules(self.allocation))
+        state.users[:] = problem.in_use
+        is_left, jobs_at_once = True, max(1, NODES_AT_ONCE // problem.size)
         while is_left and not run.clock.expired():
-            is_left = _place_in_turn(state, JOBS_AT_ONCE)
+            is_left = _place_in_turn(state, jobs_at_once)
         run.offer(placements_of(state.jobs["first"], state.jobs["n_nodes"], state.held))
-        return StopReason.TIME_LIMIT if is_left else StopReason.COMPLETED
+        if run.clock.expired():
+            return StopReason.TIME_LIMIT
+        kinds = Window.of(problem).by_kind()
+        alone = kinds.alone(run.clock.expired)
+        run.prove(problem.bound_of(float(kinds.counts @ alone)), LeafPrices())
+        return StopReason.COMPLETED
 
 
 def placements_of(first: IntArray, used: IntArray, held: IntArray) -> Placements:

@@ -41,6 +41,8 @@ def engine_rows(case: Case) -> list[Row]:
         if "no job" not in str(error):
             raise
         return []
+    if not len(kept):
+        return []
     rules = Rules(kill_at_limit=case.kill_at_limit)
     found = allocopt.simulate(kept, case.cluster, case.policy, rules, allocator=case.allocator)
     assert found.nodes is not None

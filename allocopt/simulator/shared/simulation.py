@@ -21,7 +21,17 @@ from allocopt.simulator.rules import Backfill, EventOrder, OrderKind, Rules
 from allocopt.simulator.schedule import ClusterSchedule
 from allocopt.simulator.scheduler import AnyScheduler, ListScheduler
 from allocopt.simulator.shared.kernel import simulate_shared
-from allocopt.simulator.shared.state import ALONE, ASKS, ENDED, NOW, Allocation, Shared, SharedRules, new_shared
+from allocopt.simulator.shared.state import (
+    ALONE,
+    ASKS,
+    ENDED,
+    NOW,
+    Allocation,
+    Shared,
+    SharedMachine,
+    SharedRules,
+    new_shared,
+)
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver, get_solver, solver_names
 from allocopt.solving.solve import solve
@@ -228,7 +238,9 @@ def simulate_on_cluster(
         placed_by = PlacedBySolver(cluster, requests, number, *allocator, seed)
         allocator = Allocation.LOWEST_SWITCH
     times = workload.submit, run, workload.estimate
-    state = new_shared(cluster, requests, number, *times, rank, SharedRules(allocator, scheduler.backfill))
+    state = new_shared(
+        SharedMachine.of(cluster), requests, number, *times, rank, SharedRules(allocator, scheduler.backfill)
+    )
     found = run_shared(state, placed_by)
     ends = np.cumsum([len(nodes) for nodes in found.nodes])
     whole = np.add.reduceat(cluster.capacity[np.concatenate(found.nodes)], np.append(0, ends[:-1]))

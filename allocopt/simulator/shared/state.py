@@ -186,8 +186,23 @@ class SharedRules(NamedTuple):
     depth: int = 500
 
 
+class SharedMachine(NamedTuple):
+    """Nodes that jobs share, as the engine sees them."""
+
+    capacity: IntMatrix  # amounts by node and resource, cores first, ``(m, R)``
+    groups: IntMatrix  # groups of the nodes by level below the top, ``(L, m)``
+    weights: IntArray  # of the nodes, the lowest first in the order of `Allocation.FIRST_FIT`
+    n_partitions: int = 1
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> "SharedMachine":
+        """Return the nodes of a cluster."""
+        weights = np.array([node.weight for node in cluster.nodes])
+        return cls(cluster.capacity, cluster.topology.tree.groups, weights, max(len(cluster.partitions), 1))
+
+
 def new_shared(
-    cluster: Cluster,
+    machine: SharedMachine,
     requests: Sequence[ClusterRequest],
     request: IntArray,
     submit: FloatArray,
@@ -199,7 +214,7 @@ def new_shared(
     """Return the state of a simulation before its first event; jobs are in the order of submission."""
     kinds, shape_of = np.unique(np.stack((request, estimate)), axis=1, return_inverse=True)
     asked = [requests[int(number)] for number in kinds[0]]
-    n, m, parts = len(submit), cluster.size, max(len(cluster.partitions), 1)
+    n, m, parts = len(submit), len(machine.capacity), machine.n_partitions
     slots = min(rules.depth, n)
     clock, followed, jobs, shapes, failures, partitions, reservations = (
         np.zeros(size, dtype=record_dtype(record))
@@ -232,8 +247,7 @@ def new_shared(
         shape["n_masks"] = len(one.masks)
         shape["level"], shape["is_limited"] = level, any(one.most_groups[: level if level >= 0 else None])
     failures["released"] = -1
-    groups = cluster.topology.tree.groups.copy()
-    weights = np.array([node.weight for node in cluster.nodes])
+    groups = machine.groups.copy()
     held = int(np.array([min(one.most_nodes, m) for one in requests])[request].sum())
     return Shared(
         clock,
@@ -242,8 +256,8 @@ def new_shared(
         shapes,
         failures,
         partitions,
-        cluster.capacity.copy(),
-        np.repeat(cluster.capacity[None], 2 + parts, axis=0),
+        machine.capacity.copy(),
+        np.repeat(machine.capacity[None], 2 + parts, axis=0),
         np.zeros((2 + parts, m), dtype=np.int64),
         np.zeros(parts, dtype=np.bool_),
         np.zeros((len(asked), parts), dtype=np.bool_),
@@ -255,7 +269,7 @@ def new_shared(
         np.stack([one.per_task for one in asked]),
         np.stack([one.per_node for one in asked]),
         masks,
-        np.lexsort((np.arange(m), weights)),
+        np.lexsort((np.arange(m), machine.weights)),
         groups,
         np.array([one.most_groups for one in asked], dtype=np.int64).reshape(len(asked), len(groups)),
         np.zeros((2, held), dtype=np.int64),
