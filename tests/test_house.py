@@ -5,6 +5,7 @@ import functools
 import importlib
 import inspect
 import operator
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from pathlib import Path
 
 import networkx as nx
 import pytest
+
+from allocopt.envs import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("allocopt", "formulations", "heuristics", "learned")
@@ -27,7 +30,7 @@ MAY_IMPORT = {
 }
 """What each package may import; `papers` is not shipped."""
 LAYERS = (
-    ("version", "errors", "interruption", "child_process", "arrays", "notebook", "data"),
+    ("version", "errors", "interruption", "child_process", "gymnasium_hook", "arrays", "notebook", "data"),
     ("files", "local_http"),
     ("values",),
     ("plugins",),
@@ -241,3 +244,20 @@ def test_the_wheel_holds_the_four_packages_and_their_data_and_nothing_else(tmp_p
     assert {name.split("/")[0] for name in held} == set(PACKAGES)
     shipped = {"allocopt/py.typed", "allocopt/data/tiny.jsonl", "learned/weights/nsa-cnn-3.safetensors"}
     assert shipped <= held
+
+
+def test_every_package_that_is_needed_is_imported() -> None:
+    sources = [path.read_text(encoding="utf-8") for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    needed = [re.split(r"[<>=\[]", one)[0] for one in PROJECT["project"]["dependencies"]]
+    modules = [name.replace("-", "_") for name in needed]
+    imported = re.compile(r"^\s*(?:from|import) (\w+)|import_module\(\"(\w+)", re.MULTILINE)
+    found = {name for source in sources for pair in imported.findall(source) for name in pair}
+    assert [name for name in modules if name not in found] == []
+
+
+@pytest.mark.parametrize("imports", ["import allocopt, gymnasium", "import gymnasium, allocopt"])
+def test_the_environments_are_there_once_both_packages_are_imported(imports: str) -> None:
+    code = f"{imports}\nprint(sorted(name for name in gymnasium.registry if name.startswith('allocopt/')))"
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    assert ast.literal_eval(done.stdout) == sorted(TASKS)
+    assert done.stderr == ""
