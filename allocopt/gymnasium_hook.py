@@ -45,7 +45,7 @@ class _Finder:
 
 
 class _Registering:
-    """A loader in front of another one."""
+    """Loads gymnasium with its own loader, then registers the environments."""
 
     def __init__(self, loader: "Loader") -> None:
         self.loader = loader
@@ -54,7 +54,7 @@ class _Registering:
         return self.loader.create_module(spec)
 
     def exec_module(self, module: "ModuleType") -> None:
-        # From here on it is loaded as if nobody had looked.
+        # The original loader comes back, as after a normal import.
         module.__loader__ = self.loader
         if module.__spec__ is not None:
             module.__spec__.loader = self.loader

@@ -29,7 +29,7 @@ HOST = "127.0.0.1"
 MOST_CLIENTS = 64
 """Clients that are connected at once; the one that has been silent longest makes room for another."""
 IDLE_S, REQUEST_S, LEAST_RATE = 30.0, 10.0, 1 << 20
-"""Seconds that a client may be silent between requests, and those for a request, one more for so many bytes of it."""
+"""Seconds between requests, seconds to send a request, and the bytes of its body that earn one more second."""
 LARGEST_BODIES = 64 << 20
 """Bytes of all bodies that are being received; where more come, the client that has been silent longest is cut off."""
 _LOOK_S = 0.25  # between two looks for clients that are too slow
@@ -49,7 +49,7 @@ class _Client:
     last: float  # when bytes came last
     received: int = 0  # bytes of the body that is being received
     is_idle: bool = True
-    is_answered: bool = False  # its request is whole, and it waits for the answer
+    awaits_answer: bool = False  # its request is whole, and it waits for the answer
 
     def cut(self) -> None:
         """End the connection, at which the thread that reads from it goes on."""
@@ -70,7 +70,7 @@ class _Clients:
         now = time.monotonic()
         with self._lock:
             if len(self._clients) >= MOST_CLIENTS:
-                slowest = min((one for one in self._clients if not one.is_answered), key=_silent_since, default=None)
+                slowest = min((one for one in self._clients if not one.awaits_answer), key=_silent_since, default=None)
                 if slowest is None:
                     return None
                 slowest.cut()
@@ -94,7 +94,7 @@ class _Clients:
             for other in others:
                 if total <= self._largest_bodies:
                     break
-                if not other.is_answered:
+                if not other.awaits_answer:
                     other.cut()
                     total -= other.received
                     other.received = 0
@@ -105,7 +105,7 @@ class _Clients:
         with self._lock:
             for one in self._clients:
                 allowed = IDLE_S if one.is_idle else REQUEST_S + one.received / LEAST_RATE
-                if not one.is_answered and now - one.since > allowed:
+                if not one.awaits_answer and now - one.since > allowed:
                     one.cut()
 
 
@@ -119,7 +119,7 @@ class LocalServer(ThreadingMixIn, TCPServer):
     Parameters
     ----------
     place
-        A port, of which 0 takes a free one, or the path of a Unix socket.
+        A port, 0 for a free one, or the path of a Unix socket.
     handler
         The class that answers.
     largest_bodies
@@ -128,7 +128,7 @@ class LocalServer(ThreadingMixIn, TCPServer):
     Raises
     ------
     UsageError
-        If the place is taken, or cannot be.
+        If the port or socket is in use, or cannot be opened.
     """
 
     daemon_threads = True
@@ -181,7 +181,7 @@ def _make_free(place: Path) -> None:
     """Take away a socket whose service is gone."""
     try:
         if not stat.S_ISSOCK(place.lstat().st_mode):
-            raise UsageError(f"{place}: exists already and is no socket")
+            raise UsageError(f"{place}: exists and is no socket")
     except FileNotFoundError:
         return
     with socket.socket(socket.AF_UNIX) as client:
@@ -242,7 +242,7 @@ class LocalHandler(BaseHTTPRequestHandler):
         """Wait for the first byte of a request, from which on its time counts, and answer it."""
         client = self._client
         assert client is not None, "it was taken"
-        client.is_idle, client.is_answered, client.received = True, False, 0
+        client.is_idle, client.awaits_answer, client.received = True, False, 0
         client.since = client.last = time.monotonic()
         try:
             cast(BufferedReader, self.rfile).peek(1)
@@ -268,7 +268,10 @@ class LocalHandler(BaseHTTPRequestHandler):
         elif self.command in ("GET", "HEAD") and lengths not in ([], ["0"]):
             fault = f"{self.command} takes no body"
         elif not self._is_for_us():
-            fault, status = f"only pages of this server and programs may ask, for {HOST}", HTTPStatus.FORBIDDEN
+            fault, status = (
+                f"the request comes from another site, or names another host than {HOST} or localhost",
+                HTTPStatus.FORBIDDEN,
+            )
         if fault:
             self.close_connection = True
             self.send_error(status, fault)
@@ -299,7 +302,7 @@ class LocalHandler(BaseHTTPRequestHandler):
     def answering(self) -> Iterator[None]:
         """Keep the client connected while its answer is made, however long that takes."""
         if self._client is not None:
-            self._client.is_answered = True
+            self._client.awaits_answer = True
         yield
 
     def is_gone(self) -> bool:

@@ -1,8 +1,8 @@
 """Certificates: what a bound rests on, enough for a checker outside the solver to compute the bound again, exactly.
 
 A solver states a bound and hands its certificate over, such as the prices of a relaxation. The checker of the kind
-computes the bound anew from the raw problem and the certificate, in whole or rational numbers, by code that no solver
-uses. ``docs/certificates.md`` states the formulas.
+computes the bound anew from the raw problem and the certificate, in whole or rational numbers, by an algorithm that no
+solver uses. ``docs/certificates.md`` states the formulas.
 """
 
 import math
@@ -19,7 +19,7 @@ P = TypeVar("P", bound=Problem)
 
 
 class InvalidCertificateError(InvalidSolutionError):
-    """A certificate that is not one of its problem, or proves less than is stated."""
+    """A certificate that does not belong to its problem, or proves less than is stated."""
 
 
 class Certificate(ABC, Generic[P]):
@@ -84,14 +84,14 @@ class Stated(Certificate[Any]):
 
 
 def floors(values: Iterable[float], scale: int) -> list[int]:
-    """Return each value times a power of two, rounded down exactly; raise `InvalidCertificateError` for NaN and such.
+    """Return each value times a power of two, rounded down exactly.
 
-    Prices are rounded so: any prices prove a bound, so the checker may take simple ones.
+    Raises `InvalidCertificateError` for NaN or infinity. Prices are rounded so: any prices prove a bound, so the checker may take simple ones.
     """
     found = []
     for value in values:
         if not math.isfinite(value):
-            raise InvalidCertificateError(f"a price is {value}, must be a number")
+            raise InvalidCertificateError(f"a price is {value}, must be finite")
         numerator, denominator = float(value).as_integer_ratio()
         found.append(numerator * scale // denominator)
     return found

@@ -1,4 +1,4 @@
-"""Obvious, slow twin of the simulation of jobs that share the nodes of a cluster, and clusters and jobs at random.
+"""Simple, slow reference for the simulation of jobs that share the nodes of a cluster.
 
 Written from the documented rule, docs/clusters.md, and from docs/topologies.md for blocks: dictionaries, lists and
 searches from the beginning each time, and nothing of the program's own way of doing it. Headings below are those of the

@@ -22,7 +22,7 @@ from allocopt.problems.placement.problem import PlacementProblem
 from allocopt.problems.tree_check import IMPOSSIBLE, LARGEST_GAIN, CheckTree, fill_values
 
 PRICED_SIZES = 3  # numbers of nodes of a job that are priced, from the fewest that hold it
-PRICE_SCALE, GRID = 2**80, 2**24  # prices are multiples of one part of it; prices of nodes, in hops, of the other
+PRICE_SCALE, GRID = 2**80, 2**24  # prices are multiples of 1 / PRICE_SCALE, those of nodes, in hops, of 1 / GRID
 # Numbers of nodes for which tasks are counted, and the most entries and steps of that.
 UNEVEN_SIZES, MOST_ENTRIES, MOST_STEPS = 5, 20_000_000, 100_000_000
 KIND_S, PRICED_KIND_S = 1.5e-4, 1e-3  # what a kind of job takes on a small cluster, without prices and with them
@@ -118,13 +118,15 @@ class _Check:
     def __init__(self, problem: PlacementProblem, quanta: Sequence[Sequence[int]]) -> None:
         self.problem = problem
         if any(len(quantum) != len(problem.resources) or min(quantum) < 0 or not any(quantum) for quantum in quanta):
-            raise InvalidCertificateError("quanta must have an amount of each resource, one above 0")
+            raise InvalidCertificateError(
+                "each quantum needs an amount of 0 or more for each resource, and one above 0"
+            )
         self.quanta = np.array(quanta, dtype=np.int64).reshape(len(quanta), len(problem.resources))
         self.formula = HopFormula.of(problem.topology, problem.hop_cost)
         self.scale, self.given = Fraction(self.formula.scale), Fraction(float(problem.left_out_cost or 0.0))
         nodes = (min(job.request.most_nodes, problem.size) for job in problem.jobs)
         self.most_hops = self.scale * sum(self.formula.top * n - self.formula.bottom for n in nodes)
-        # As much as tells the number of jobs left out from the cost of hops is enough.
+        # Any cost above all hops ranks solutions alike, so it is capped here.
         self.left_out = min(self.given, self.most_hops + self.scale)
         rows = problem.groups if len(problem.groups) else np.zeros((1, problem.size), dtype=np.int64)
         self.names, self.leaf = np.unique(rows[0], return_inverse=True)
@@ -159,7 +161,7 @@ class _Check:
         return tasks
 
     def with_left_out_cost(self, bound: Fraction) -> Fraction:
-        """Return the bound for the cost of leaving a job out that is given, by one for `left_out`."""
+        """Return the bound for the given cost of leaving a job out, from one for the capped cost `left_out`."""
         if self.given <= self.left_out:
             return bound
         left_out, hops = divmod(bound, self.left_out)
@@ -234,7 +236,7 @@ class _Check:
         return np.repeat(self.weight, np.diff(tree.first)) * counts * counts
 
     def _uneven_hops(self, asked: ClusterRequest, room: IntArray, least: int) -> tuple[int, list[Fraction]]:
-        """Return up to which number of nodes the tasks were counted, too, and the least hops of each such number."""
+        """Return the largest number of nodes for which tasks were counted, and the least hops up to it."""
         unit = int(np.gcd.reduce(room))
         tasks = -(-asked.tasks // unit)
         last = min(asked.most_nodes, asked.tasks, least + UNEVEN_SIZES - 1)
