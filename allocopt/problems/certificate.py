@@ -86,7 +86,8 @@ class Stated(Certificate[Any]):
 def floors(values: Iterable[float], scale: int) -> list[int]:
     """Return each value times a power of two, rounded down exactly.
 
-    Raises `InvalidCertificateError` for NaN or infinity. Prices are rounded so: any prices prove a bound, so the checker may take simple ones.
+    Raises `InvalidCertificateError` for NaN or infinity. Prices are rounded so: any prices prove a bound, so the
+    checker may take simple ones.
     """
     found = []
     for value in values:
