@@ -15,7 +15,7 @@ from allocopt.arrays import BoolArray, IntArray
 from allocopt.kernels.compiled import kernel
 
 IMPOSSIBLE = -(2**62)
-"""Gain of counts that are not allowed, and less than any other."""
+"""Gain in 64 bits of counts that are not allowed, less than any other."""
 LARGEST_GAIN = 2**60
 """Gains whose absolute values add up to less are computed in 64 bits, others in whole numbers of any size."""
 
@@ -38,39 +38,46 @@ class CheckTree:
         first = np.concatenate(([0], np.cumsum(widths + 1)))
         return cls(parent, is_leaf, np.zeros(n, dtype=np.bool_) if several is None else several, first)
 
-    def best(self, gains: IntArray, largest: int) -> list[int]:
-        """Return the largest gain of 0, 1, .. nodes at the top, `IMPOSSIBLE` where there is none.
+    def best(self, gains: IntArray, largest: int, forbidden: BoolArray | None = None) -> list[int | None]:
+        """Return the largest gain of 0, 1, .. nodes at the top, None where there is none.
 
-        ``gains`` is laid out as `first` says. No sum of gains of one job exceeds ``largest`` in absolute value.
+        ``gains`` is laid out as `first` says, and so is ``forbidden``, counts that are not allowed. No sum of gains of
+        one job exceeds ``largest`` in absolute value.
         """
         is_small = largest < LARGEST_GAIN
         kind: Any = np.int64 if is_small else np.object_
-        values = np.full(len(gains), IMPOSSIBLE, dtype=kind)
+        impossible = IMPOSSIBLE if is_small else -8 * (largest + LARGEST_GAIN)
+        values = np.full(len(gains), impossible, dtype=kind)
         # What the groups below offer together, at first no node.
         values[self.first[:-1]] = 0
         scratch = np.zeros(int(np.diff(self.first).max()), dtype=kind)
+        gains = gains.astype(kind)
+        if forbidden is not None:
+            gains[forbidden] = impossible
         run = fill_values if is_small else fill_values.py_func  # type: ignore[attr-defined]
-        run(self.parent, self.is_leaf, self.several, self.first, gains.astype(kind), values, scratch)
-        return [int(value) for value in values[self.first[-2] : self.first[-1]]]
+        run(self.parent, self.is_leaf, self.several, self.first, gains, values, scratch, impossible)
+        of_top = values[self.first[-2] : self.first[-1]]
+        return [int(value) if value > impossible else None for value in of_top]
 
 
-@kernel(void(int64[::1], boolean[::1], boolean[::1], *(int64[::1],) * 4))
+@kernel(void(int64[::1], boolean[::1], boolean[::1], *(int64[::1],) * 4, int64))
 def fill_values(
     parent: IntArray,
     is_leaf: BoolArray,
     several: BoolArray,
     first: IntArray,
     gains: IntArray,
-    values: IntArray,  # 0 for no node, `IMPOSSIBLE` for any other number; then the largest gains, written in place
+    values: IntArray,  # 0 for no node, impossible for any other number; then the largest gains, written in place
     scratch: IntArray,  # as long as the longest table
+    impossible: int,  # gain of counts that are not allowed, less than any other
 ) -> None:
     """Find the largest gain of every number of nodes of every group, and of what is below it."""
     for v in range(parent.size):
         start, length, p = first[v], first[v + 1] - first[v], parent[v]
         for k in range(length):
             below = 0 if is_leaf[v] else values[start + k]
-            is_possible = below > IMPOSSIBLE and gains[start + k] > IMPOSSIBLE
-            values[start + k] = below + gains[start + k] if is_possible else IMPOSSIBLE
+            is_possible = below > impossible and gains[start + k] > impossible
+            values[start + k] = below + gains[start + k] if is_possible else impossible
         if p < 0:
             continue
         above, room = first[p], first[p + 1] - first[p]
@@ -81,15 +88,15 @@ def fill_values(
             # The first of several groups has a nodes, the others the rest.
             offered = room
             for k in range(1, room):
-                best = IMPOSSIBLE
+                best = impossible
                 for a in range(1, min(k, length - 1) + 1):
-                    if scratch[k - a] > IMPOSSIBLE and values[start + a] > IMPOSSIBLE:
+                    if scratch[k - a] > impossible and values[start + a] > impossible:
                         best = max(best, scratch[k - a] + values[start + a])
                 scratch[k] = best
         # From the largest number down, so that smaller ones are still those without this group.
         for k in range(room - 1, -1, -1):
-            best = IMPOSSIBLE
+            best = impossible
             for a in range(min(k, offered - 1) + 1):
-                if values[above + k - a] > IMPOSSIBLE and scratch[a] > IMPOSSIBLE:
+                if values[above + k - a] > impossible and scratch[a] > impossible:
                     best = max(best, values[above + k - a] + scratch[a])
             values[above + k] = best

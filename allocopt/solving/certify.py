@@ -3,6 +3,7 @@
 import math
 import time
 from dataclasses import replace
+from fractions import Fraction
 from typing import TypeVar
 
 from allocopt.errors import InvalidSolutionError, WrongAnswerError
@@ -33,9 +34,22 @@ def certified(problem: Problem, result: Result[S], allowed_s: float) -> Result[S
     make_ready(certificate.kernels())
     try:
         check_bound(problem, certificate, result.bound)
+    except ProvesLessError as error:
+        if error.missing <= certificate.rounding(problem):
+            # What the prices lose by being rounded: nothing is wrong, and nothing is proved.
+            return result
+        raise WrongAnswerError(f"solver {result.solver!r} stated a wrong bound: {error}") from None
     except InvalidSolutionError as error:
         raise WrongAnswerError(f"solver {result.solver!r} stated a wrong bound: {error}") from None
     return replace(result, is_certified=True)
+
+
+class ProvesLessError(InvalidCertificateError):
+    """A certificate that proves less than is stated; ``missing`` is by how much, in the unit of the objective."""
+
+    def __init__(self, message: str, missing: Fraction) -> None:
+        super().__init__(message)
+        self.missing = missing
 
 
 def time_to_check(result: Result[S], limit_s: float | None, elapsed_s: float) -> float:
@@ -53,20 +67,28 @@ def check_bound(problem: Problem, certificate: Certificate[Problem], stated: flo
     Raises `InvalidCertificateError` if the certificate is not one of the problem, or proves less than what is stated.
     """
     started = time.perf_counter()
-    proved = float(certificate.bound(problem))
-    # Negated, so that NaN is refused as well.
-    allowed = TOLERANCE * max(1e-9, abs(stated)) + certificate.rounding(problem)
-    if not sign_of(problem) * (stated - proved) <= allowed:
+    if not math.isfinite(stated):
+        raise InvalidCertificateError(f"the stated bound is {stated}, must be finite")
+    proved = certificate.bound(problem)
+    missing = (Fraction(stated) - proved) * int(sign_of(problem))
+    if missing > Fraction(TOLERANCE * max(1e-9, abs(stated))):
         side = "below" if sign_of(problem) > 0 else "above"
-        fault = f"its certificate ({certificate.method}) proves {proved:.12g}, {side} the stated {stated:.12g}"
-        raise InvalidCertificateError(fault)
+        fault = f"its certificate ({certificate.method}) proves {_shown(proved)}, {side} the stated {stated:.12g}"
+        raise ProvesLessError(fault, missing)
     return time.perf_counter() - started
+
+
+def _shown(value: Fraction) -> str:
+    try:
+        return f"{float(value):.12g}"
+    except OverflowError:
+        return "-infinity" if value < 0 else "infinity"
 
 
 def certificate_from_object(kind: str, obj: object) -> Certificate[Problem]:
     """Make a certificate of what a solution file holds; raise `InvalidCertificateError` if that is wrong."""
     known = get_kind(kind).certificates
-    if not isinstance(obj, dict) or obj.get("method") not in known:
+    if not isinstance(obj, dict) or not isinstance(obj.get("method"), str) or obj["method"] not in known:
         given = obj.get("method") if isinstance(obj, dict) else obj
         raise InvalidCertificateError(f"certificate.method is {given!r}, must be one of {', '.join(sorted(known))}")
     fields = {key: value for key, value in obj.items() if key != "method"}

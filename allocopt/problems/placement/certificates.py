@@ -209,13 +209,13 @@ class _Check:
         if last < most:
             saved = self._most_saved(eligible, most)
             sizes = range(max(last + 1, least), most + 1)
-            found += [self._hops(n, saved[n]) for n in sizes if saved[n] > IMPOSSIBLE]
+            found += [self._hops(n, gain) for n in sizes if (gain := saved[n]) is not None]
         return min(found, default=None)
 
     def _hops(self, nodes: int, saved: int) -> Fraction:
         return self.formula.top * nodes - self.formula.bottom - Fraction(saved, nodes)
 
-    def _most_saved(self, eligible: BoolArray, most: int) -> list[int]:
+    def _most_saved(self, eligible: BoolArray, most: int) -> list[int | None]:
         """Return the most that 0 .. most of some nodes save together, times their number."""
         counts = np.bincount(self.leaf[eligible], minlength=len(self.names))
         tree = self._tree(counts, most)
@@ -346,6 +346,7 @@ class _Check:
             first, end = int(tree.first[leaf]), int(tree.first[leaf + 1])
             gains[first:end] -= np.arange(end - first).astype(gains.dtype) * (of_hops[leaf] * nodes)
         gain = tree.best(gains, largest)[nodes]
+        assert gain is not None, "there are as many nodes"
         hops = self.formula.top * nodes - self.formula.bottom - Fraction(gain, nodes * grid)
         return self.scale * hops
 

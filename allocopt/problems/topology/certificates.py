@@ -13,17 +13,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numba import int64, void
 
-from allocopt.arrays import IntArray
+from allocopt.arrays import BoolArray, IntArray
 from allocopt.cluster.topology import HopFormula
 from allocopt.kernels.compiled import kernel
 from allocopt.problems.certificate import Certificate, InvalidCertificateError, floors
 from allocopt.problems.topology.placement import Placement, level_index
 from allocopt.problems.topology.problem import TopologyProblem
-from allocopt.problems.tree_check import IMPOSSIBLE, CheckTree, fill_values
+from allocopt.problems.tree_check import CheckTree, fill_values
 
 GRID = 2**24  # prices of block sizes, in hops, are multiples of one part of it
 LEAST_BITS, MOST_BITS = 20, 44  # prices of parts are multiples of as fine a grid as 64 bits allow, within these powers
-MOST_CLASSES = 1_000_000  # groups of a certificate and of its problem, beyond which it is refused
+MOST_SAVINGS = 64.0  # a price may be so many times what a job can save
 EVERYWHERE = Placement()
 
 
@@ -93,18 +93,32 @@ class PartPrices(Certificate[TopologyProblem]):
 
     def _grid(self, problem: TopologyProblem) -> int:
         """Return in how many parts a hop is divided."""
-        nodes = max(int(problem.sizes.max()), problem.n_left if problem.fragmentation_weight else 0)
-        hops = problem.topology.hops
-        highest = max((price for one in self.classes for price in one.prices), default=0.0)
+        nodes, hops = _largest_part(problem), problem.topology.hops
+        highest = max((price for one in self.classes for price in one.prices[: nodes + 1]), default=0.0)
         if not math.isfinite(highest):
-            raise InvalidCertificateError(f"a price is {highest}, must be a number")
+            raise InvalidCertificateError(f"a price is {highest}, must be finite")
+        highest = min(highest, _highest_price(problem))
         largest = nodes**2 * (hops[-1] * max(1.0, problem.fragmentation_weight) + highest * len(hops))
         return int(2 ** max(LEAST_BITS, min(MOST_BITS, 58 - math.ceil(math.log2(max(1.0, largest))))))
 
     def rounding(self, problem: TopologyProblem) -> float:
-        # A part of the grid for each gain and price that a job or a group counts.
-        terms = len(problem.topology.hops) * (2 * len(problem.idle_nodes) + len(problem.jobs))
-        return terms * HopFormula.of(problem.topology, problem.hop_cost).scale / self._grid(problem)
+        # A part of the grid for each price that a job pays, and each gain of what is left over.
+        paid = int(problem.sizes.sum()) + 2 * (problem.n_left if problem.fragmentation_weight else 0)
+        scale = HopFormula.of(problem.topology, problem.hop_cost).scale
+        return len(problem.topology.hops) * paid * scale / self._grid(problem)
+
+
+def _largest_part(problem: TopologyProblem) -> int:
+    """Return the most nodes that one job takes of a group."""
+    return max(int(problem.sizes.max()), problem.n_left if problem.fragmentation_weight else 0)
+
+
+def _highest_price(problem: TopologyProblem) -> float:
+    """Return a price in hops far above what any job saves; higher ones count as this one."""
+    preferred = [job.placement.prefer.penalty for job in problem.jobs if job.placement and job.placement.prefer]
+    hops = problem.topology.hops[-1] * _largest_part(problem) * max(1.0, problem.fragmentation_weight)
+    scale = HopFormula.of(problem.topology, problem.hop_cost).scale
+    return float(MOST_SAVINGS * (hops + max(preferred, default=0.0) / scale))
 
 
 class _Classes:
@@ -120,7 +134,7 @@ class _Classes:
         tables: list[list[int]] = []
         for one in priced:
             self._merge(one, levels, class_of, len(tables))
-            tables.append(_rounded(one.prices, grid))
+            tables.append(_rounded(one.prices, grid, _highest_price(problem)))
         self.is_merged = any(len(one.groups) > 1 for one in priced)
         for of_group in class_of:
             apart = np.flatnonzero(of_group < 0)
@@ -170,8 +184,10 @@ class _Classes:
         names = levels[one.level - 1][0]
         at = np.searchsorted(names, one.groups)
         known = (at < len(names)) & (names[np.minimum(at, len(names) - 1)] == one.groups)
-        if not known.all() or (class_of[one.level - 1][at] >= 0).any():
-            raise InvalidCertificateError("a class names a group without idle nodes, or one that another class has")
+        if not known.all() or (class_of[one.level - 1][at] >= 0).any() or len(set(one.groups)) < len(one.groups):
+            raise InvalidCertificateError(
+                "a class names a group twice, or one without idle nodes or of another class"
+            )
         class_of[one.level - 1][at] = number
 
     def most_saved(self, nodes: int, placement: Placement, weight: Fraction, scale: Fraction) -> Fraction:
@@ -191,19 +207,20 @@ class _Classes:
             gains = np.array([math.ceil(unit * int(square)) for square in squares], dtype=np.object_)
         # Larger parts cost what the largest costs that has a price.
         charges = self.prices[self.first[class_of] + np.minimum(count, self.last[class_of])]
-        gains = gains - nodes * charges.astype(gains.dtype)
+        gains, forbidden = gains - nodes * charges.astype(gains.dtype), None
         if placement != EVERYWHERE:
-            gains, extra = self._ruled(gains.astype(np.object_), placement, nodes, class_of, count, scale)
+            gains = gains.astype(np.object_)
+            forbidden, extra = self._ruled(gains, placement, nodes, class_of, count, scale)
             largest += extra
-        best = tree.best(gains, largest)[nodes]
-        if best == IMPOSSIBLE:
+        best = tree.best(gains, largest, forbidden)[nodes]
+        if best is None:
             raise InvalidCertificateError("a job has no place by its own rules: there is no solution to bound")
         return Fraction(best, nodes * self.grid)
 
     def _ruled(
         self, gains: Any, placement: Placement, nodes: int, class_of: IntArray, count: IntArray, scale: Fraction
-    ) -> tuple[Any, int]:
-        """Return gains under the rules of a job, and by how much they may have grown."""
+    ) -> tuple[BoolArray, int]:
+        """Return what the rules of a job forbid; add what they prefer to gains, and return by how much these grow."""
         topology, extra = self.problem.topology, 0
         if self.is_merged:
             raise InvalidCertificateError("classes of several groups prove nothing for jobs with rules of their own")
@@ -223,8 +240,7 @@ class _Classes:
         if placement.prefer is not None:
             extra = math.ceil(Fraction(placement.prefer.penalty) / scale * nodes * self.grid)
             gains[(level == level_index(topology, placement.prefer.level)) & (count == nodes)] += extra
-        gains[forbidden] = IMPOSSIBLE
-        return gains, extra
+        return forbidden, extra
 
     def worth(self, largest: int) -> int:
         """Return the most that parts of at most so many nodes cost together that fit all groups."""
@@ -240,11 +256,12 @@ class _Classes:
         return total
 
 
-def _rounded(prices: Sequence[float], grid: int) -> list[int]:
+def _rounded(prices: Sequence[float], grid: int, highest: float) -> list[int]:
     found = floors(prices, grid)
     if found[0] != 0 or min(found) < 0:
         raise InvalidCertificateError("prices must begin with 0, and none may be negative")
-    return found
+    # Any price proves a bound.
+    return [min(price, math.ceil(highest * grid)) for price in found]
 
 
 def _stretched(table: Sequence[int], length: int) -> list[int]:
@@ -286,9 +303,11 @@ class SizePrices(Certificate[TopologyProblem]):
         if problem.strategy != "scas" or problem.has_side_constraints:
             raise InvalidCertificateError("prices of block sizes prove a bound of strategy scas only")
         sizes, counts = np.unique(problem.sizes, return_counts=True)
-        unknown = {size for size, _ in self.prices} - set(sizes.tolist())
-        if unknown:
-            raise InvalidCertificateError(f"no job asks for {min(unknown)} nodes")
+        priced = [size for size, _ in self.prices]
+        unknown = set(priced) - set(sizes.tolist())
+        if unknown or len(set(priced)) < len(priced):
+            fault = f"no job asks for {min(unknown)} nodes" if unknown else "a size has two prices"
+            raise InvalidCertificateError(fault)
         rounded = dict(
             zip((size for size, _ in self.prices), floors((price for _, price in self.prices), GRID), strict=True)
         )

@@ -19,19 +19,20 @@ from support.windows import trees, window, windows
 
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import InvalidSolutionError
-from allocopt.problems import tree_check
 from allocopt.problems.base import Strategy
 from allocopt.problems.certificate import Certificate, InvalidCertificateError
 from allocopt.problems.coallocation.certificates import HostPrices
 from allocopt.problems.coallocation.problem import CoallocationProblem
+from allocopt.problems.knapsack import Reward
 from allocopt.problems.knapsack.certificates import CountBounds, UnitPrice
 from allocopt.problems.knapsack.certificates import Searched as SearchedSelection
-from allocopt.problems.knapsack.problem import KnapsackProblem
+from allocopt.problems.knapsack.problem import KnapsackJob, KnapsackProblem
 from allocopt.problems.placement import certificates as placement
 from allocopt.problems.placement.certificates import LeafPrices
 from allocopt.problems.placement.problem import PlacementProblem
-from allocopt.problems.topology import TopologyProblem, certificates, second_search
+from allocopt.problems.topology import Job, TopologyProblem, certificates, second_search
 from allocopt.problems.topology.certificates import PartClass, PartPrices, SizePrices
+from allocopt.problems.topology.placement import Placement, Preference
 from allocopt.problems.topology.second_search import Searched
 from allocopt.problems.tree_check import IMPOSSIBLE, CheckTree
 from allocopt.solving.certify import check_bound
@@ -243,9 +244,14 @@ def test_the_best_counts_of_a_tree_are_those_of_trying_all_in_64_bits_and_beyond
     tree, widths, gains = drawn
     expected = best_counts(tree, widths, gains, len(widths) - 1)
     flat = np.array([gain for row in gains for gain in row])
-    for largest in (100, tree_check.LARGEST_GAIN):
-        found = tree.best(flat, largest)
-        assert {count: gain for count, gain in enumerate(found) if gain > IMPOSSIBLE} == expected
+    forbidden = flat == IMPOSSIBLE
+    flat[forbidden] = 0
+    # Beyond 64 bits, where gains may be less than the mark of what is not allowed.
+    for factor, kind in ((1, np.int64), (2**70, np.object_)):
+        found = tree.best(flat.astype(kind) * factor, 200 * factor, forbidden)
+        assert {count: gain for count, gain in enumerate(found) if gain is not None} == {
+            count: factor * gain for count, gain in expected.items()
+        }
 
 
 @given(st.lists(st.integers(0, 9), max_size=5), st.integers(0, 8))
@@ -344,3 +350,34 @@ def test_a_certificate_of_another_problem_does_not_certify() -> None:
     assert verify(large, result.found()) == pytest.approx(result.bound)
     with pytest.raises(InvalidCertificateError):
         check_bound(small, result.certificate, result.bound)
+
+
+def test_prices_far_above_all_savings_prove_no_more_than_the_cost() -> None:
+    job = Job("a", 20, Placement(prefer=Preference("pod", 1e15)))
+    idle = np.array([*range(20), *range(80, 90), *range(160, 170)])
+    problem = TopologyProblem(FatTree(3, 4, 20), idle, (job,), hop_cost=1.0)
+    best = solve(problem, solver="auto", certify=True).objective
+    assert best is not None
+    for price in (1e3, 1e13, 1e100, 1e308):
+        certificate = PartPrices((PartClass(1, (0,), (*[0.0] * 20, price)),))
+        assert rises_to(certificate.bound(problem), best)
+
+
+def test_a_price_that_no_job_pays_loosens_no_check() -> None:
+    problem = window(FatTree(20, 40, 50), range(40_000), [2])
+    certificate = PartPrices((PartClass(1, (0,), (0.0, 0.0, 0.0, 1e12)),))
+    check_bound(problem, certificate, 2000.0)
+    with pytest.raises(InvalidCertificateError, match="proves 2000, below"):
+        check_bound(problem, certificate, 2000.1)
+
+
+@pytest.mark.parametrize("stated", [float("nan"), float("inf")])
+def test_a_bound_that_is_no_number_is_refused(stated: float) -> None:
+    with pytest.raises(InvalidCertificateError, match="must be finite"):
+        check_bound(window(FatTree(2, 2, 3), range(6), [4]), PartPrices(), stated)
+
+
+def test_prices_that_no_float_holds_together_are_compared_exactly() -> None:
+    problem = KnapsackProblem({"nodes": 10}, (KnapsackJob("a", {"nodes": 2}, 1.0, 1.0, 1.0),), Reward.LINEAR)
+    with pytest.raises(InvalidCertificateError, match="proves infinity, above"):
+        check_bound(problem, UnitPrice("nodes", 1.7e308), 1.0)
