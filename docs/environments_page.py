@@ -29,8 +29,9 @@ import numpy as np
 
 {example}```
 
-The prefix `allocopt.envs:` imports the module that registers the environments; after `import allocopt` it may be left out. This agent starts the shortest job. The
-baseline is slot 0 at every step: FCFS with EASY, by `backfill="none"` FCFS alone.
+The prefix `allocopt.envs:` imports the module that registers the environments; after `import allocopt` it may be left
+out. This agent starts the shortest job. The baseline is slot 0 at every step: FCFS with EASY, by
+`backfill="none"` FCFS alone.
 
 ## What all have in common
 
