@@ -56,7 +56,7 @@ numpydoc_show_class_members = False
 
 nitpick_ignore_regex = [
     # Inventories of other packages are not downloaded, so names of theirs have no page to point at.
-    (r"py:.*", r"(collections|enum|gymnasium|networkx|np|numpy|pathlib|time|typing)\..*"),
+    (r"py:.*", r"(collections|enum|fractions|gymnasium|networkx|np|numpy|pathlib|time|typing)\..*"),
     # A name in single backticks is imported before it becomes a reference; not every part has a page.
     (r"py:obj", r"[\w.]+"),
     # Records of the engine, and what its compiled parts take: no interface.

@@ -41,7 +41,7 @@ class SimulateOptions:
 
 
 def run(spec: SimulationSpec, asked: SimulateOptions, *, remembers: bool = True) -> list[dict[str, Any]]:
-    """Simulate a trace on a machine under a scheduling policy, which may write what it has learned."""
+    """Simulate a trace on a machine under a scheduling policy."""
     from allocopt.experiments.results import ResultModel
     from allocopt.experiments.simulations import Simulation
     from allocopt.files.writing import compact_json

@@ -37,7 +37,8 @@ class _SiteOptions:
     trace_argument: Annotated[
         Path | None, file_argument("Jobs: table .csv or sacct -P, .swf, .events, Batsim's .json.", metavar="TRACE")
     ] = None
-    trace_option: Annotated[Path | None, file_option("Another way to name TRACE.", "--trace", metavar="FILE")] = None
+    # The name that scripts have of it.
+    trace_option: Annotated[Path | None, typer.Option("--trace", readable=False, hidden=True)] = None
     topology: Annotated[Path | None, file_option(TOPOLOGY_HELP, metavar="FILE")] = None
     cluster: Annotated[Path | None, file_option(CLUSTER_HELP, metavar="FILE,...")] = None
     columns: TableColumns = None
@@ -108,9 +109,7 @@ class _ComparedOptions:
     kill_at_limit: Annotated[
         bool, typer.Option("--kill-at-limit/--no-kill-at-limit", help="End jobs at their estimate, or not.")
     ] = True
-    time_limit: Annotated[
-        float | None, typer.Option(min=0.0, metavar="S", help="Limit of an allocator per start, s.")
-    ] = None
+    time_limit: Annotated[float | None, typer.Option(min=0.0, metavar="S", help="Limit per start, s.")] = None
     iterations: Annotated[int | None, typer.Option(min=1, max=LARGEST, metavar="N", help="Its steps.")] = None
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Fixes every random choice.")] = 0
 
@@ -119,9 +118,7 @@ def _what_if(
     site: _SiteOptions,
     compared: _ComparedOptions,
     workers: Workers = None,
-    out: Annotated[
-        Path | None, file_option("Write the rows: .csv, .json, .jsonl, or a folder.", metavar="FILE")
-    ] = None,
+    out: Annotated[Path | None, file_option("Write rows: .csv, .json, .jsonl, or a folder.", metavar="FILE")] = None,
     jobs_csv: Annotated[
         Path | None,
         file_option("Write the times of all jobs: SCHEDULER,ALLOCATOR.csv and as-recorded.csv.", metavar="FOLDER"),

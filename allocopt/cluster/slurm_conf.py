@@ -150,10 +150,32 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         yield first, held
 
 
-NODE, PARTITION, NODESET, GRES = "nodename", "partitionname", "nodeset", "name"
+NODE, PARTITION, NODESET, GRES, DOWN = "nodename", "partitionname", "nodeset", "name", "downnodes"
 SETTINGS = ("selecttype", "selecttypeparameters", "defmempercpu", "defmempernode")
-AWAY = ("DOWN", "DRAIN", "FAIL", "FUTURE", "INVAL")
-"""Beginnings of states in which a node takes no job."""
+AWAY = {
+    "DOWN": "down",
+    "DRAIN": "drained",
+    "DRNG": "drained",
+    "FAIL": "failing",
+    "ERR": "in error",
+    "FUT": "future",
+    "INVAL": "wrongly registered",
+    "MAINT": "in maintenance",
+    "RES": "reserved",
+    "NOT_RESP": "not responding",
+    "NO_RESP": "not responding",
+    "POWERING_DOWN": "powering down",
+    "POWER_DOWN": "powering down",
+    "POW_DN": "powering down",
+    "REBOOT": "rebooting",
+    "BOOT": "rebooting",
+    "BLOCKED": "blocked",
+}
+"""Beginnings of states and flags with which a node takes no job, of scontrol(1) and sinfo(1), and why."""
+_AWAY_SIGNS = {
+    "*": "not responding", "!": "powering down", "%": "powering down", "$": "in maintenance", "@": "rebooting",
+    "^": "rebooting",
+}  # fmt: skip
 NO_LIMIT = ("UNLIMITED", "INFINITE", "NONE", "N/A", "(NULL)", "UNKNOWN")
 
 # The same thing has other names in scontrol, and had in older versions.
@@ -186,23 +208,12 @@ def slurm_cluster(texts: Mapping[Path, str]) -> Cluster:
     settings = {key: line for line in lines for key in line.values if key in SETTINGS}
     select, parameters = (settings[key].values[key] if key in settings else "" for key in SETTINGS[:2])
     remarks = [] if parameters else ["SelectTypeParameters is not given: jobs share cores and memory of nodes"]
-    nodes: dict[str, ClusterNode] = {}
-    away: set[str] = set()
-    for line in _with_defaults(lines, NODE):
-        names = line.names(NODE)
-        if line.word("state", "UNKNOWN").startswith(AWAY):
-            away.update(names)
-            continue
-        shares_memory = not parameters or "MEMORY" in parameters.upper()
-        one = _node(line, counts_threads="CR_CPU" in parameters.upper(), shares_memory=shares_memory)
-        for name in names:
-            if name in nodes:
-                raise line.error(f"node {shown(name)} is given twice")
-            nodes[name] = replace(one, name=name)
+    nodes, away = _nodes(lines, parameters.upper())
+    told = ", ".join(f"{why} {count}" for why, count in sorted(Counter(away.values()).items()))
     if away:
-        remarks.append(f"nodes that are down or drained, left out: {len(away)}")
+        remarks.append(f"nodes that take no jobs, left out: {len(away)} ({told})")
     if not nodes:
-        fault = "all nodes are down or drained" if away else "names no node, as NodeName= of slurm.conf does"
+        fault = f"no node takes jobs: {told}" if away else "names no node, as NodeName= of slurm.conf does"
         raise InvalidProblemError("", fault)
     _tell_types(nodes, [line for line in lines if GRES in line.values])
     sets = {line.values[NODESET]: line for line in lines if NODESET in line.values}
@@ -221,13 +232,46 @@ def slurm_cluster(texts: Mapping[Path, str]) -> Cluster:
     return Cluster.of(nodes.values(), None, partitions, is_exclusive="LINEAR" in select.upper(), remarks=remarks)
 
 
+def _nodes(lines: Sequence[ConfLine], parameters: str) -> tuple[dict[str, ClusterNode], dict[str, str]]:
+    """Return the nodes that take jobs by name, and why each of the others takes none."""
+    nodes: dict[str, ClusterNode] = {}
+    away: dict[str, str] = {}
+    for line in _with_defaults(lines, NODE):
+        names = line.names(NODE)
+        if why := why_away(line.word("state", "UNKNOWN")):
+            away |= dict.fromkeys(names, why)
+            continue
+        shares_memory = not parameters or "MEMORY" in parameters
+        one = _node(line, counts_threads="CR_CPU" in parameters, shares_memory=shares_memory)
+        for name in names:
+            if name in nodes:
+                raise line.error(f"node {shown(name)} is given twice")
+            nodes[name] = replace(one, name=name)
+    for line in lines:
+        if DOWN in line.values and (why := why_away(line.word("state", "DOWN"))):
+            away |= {name: why for name in line.names(DOWN) if nodes.pop(name, None) is not None}
+    return nodes, away
+
+
+def why_away(state: str) -> str:
+    """Return why a node in a state takes no job, empty if it takes some.
+
+    The state is in capital letters: a base state with flags, as in ``MIXED+DRAIN``, or with signs, as in ``IDLE*``.
+    """
+    for part in state.split("+"):
+        for beginning, why in AWAY.items():
+            if part.startswith(beginning):
+                return why
+    return next((_AWAY_SIGNS[sign] for sign in state if sign in _AWAY_SIGNS), "")
+
+
 def _lines(path: Path, text: str, expander: HostlistExpander) -> Iterator[ConfLine]:
     if re.search(r"^(NodeName|PartitionName)=\S+\s+(Arch|CoresPerSocket|AllowGroups)=", text, re.MULTILINE) and (
         "CPUAlloc=" in text or "AllowGroups=" in text
     ):
         yield from _records(path, text, "NodeName|PartitionName", expander)
         return
-    known = (NODE, PARTITION, NODESET, GRES, *SETTINGS)
+    known = (NODE, PARTITION, NODESET, GRES, DOWN, *SETTINGS)
     for line in ConfReader(path, expander).lines(path, text, known):
         values = {_ALIASES.get(key, key): value for key, value in line.values.items()}
         if next(iter(values)) in known:

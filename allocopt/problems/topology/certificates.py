@@ -185,9 +185,7 @@ class _Classes:
         at = np.searchsorted(names, one.groups)
         known = (at < len(names)) & (names[np.minimum(at, len(names) - 1)] == one.groups)
         if not known.all() or (class_of[one.level - 1][at] >= 0).any() or len(set(one.groups)) < len(one.groups):
-            raise InvalidCertificateError(
-                "a class names a group twice, or one without idle nodes or of another class"
-            )
+            raise InvalidCertificateError("a class names a group twice, or one without idle nodes or of another class")
         class_of[one.level - 1][at] = number
 
     def most_saved(self, nodes: int, placement: Placement, weight: Fraction, scale: Fraction) -> Fraction:

@@ -71,7 +71,7 @@ def test_slurm_conf_says_what_nodes_and_partitions_have(tmp_path: Path) -> None:
     )
     assert cluster.resources == ("cores", "memory_mib", "gpus", "gpus:a100", "gpus:v100")
     assert cluster.capacity.tolist()[2] == [7000, 90, 3000, 1000, 2000]
-    assert cluster.remarks == ("nodes that are down or drained, left out: 1",)
+    assert cluster.remarks == ("nodes that take no jobs, left out: 1 (down 1)",)
 
 
 def test_scontrol_says_the_same_of_what_is_up(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_what_kubernetes_can_give_is_read_from_json_and_yaml(tmp_path: Path) -> 
         ("slurm.conf", "NodeName=a CPUs=1\nNodeName=a CPUs=1\n", "line 2: node 'a' is given twice"),
         ("slurm.conf", "NodeName=a Gres=gpu:t4:x:2\n", "line 1: Gres is 'gpu:t4:x:2', must be such as gpu:a100:4"),
         ("slurm.conf", "NodeName=a\nPartitionName=p MaxTime=soon\n", "line 2: MaxTime is 'soon', must be a number"),
-        ("slurm.conf", "NodeName=a State=DOWN\n", "all nodes are down or drained"),
+        ("slurm.conf", "NodeName=a State=DOWN\n", "no node takes jobs: down 1"),
         ("n.json", '{"items": [{"metadata": {"name": "a"}}]}', "items: none of the labels of a network topology"),
         ("n.json", '{"graph": {"nodes": [{"metadata": {"type": "node"}}]}}', "graph.nodes[0]: has no path of contain"),
         ("n.csv", "sn,cpu_milli,memory_mib,gpu\na,-1,1,1\n", "line 2: cpu_milli is '-1', must be a number, not neg"),
@@ -214,3 +214,51 @@ def test_jobs_span_no_more_blocks_than_slurm_lets_them(tmp_path: Path, nodes: in
 def test_blocks_that_one_joins_have_no_level_of_it(shared_data: Path) -> None:
     topology = read_topology(shared_data / "sites" / "topologies" / "slurmman_block.conf")
     assert [topology.most_groups(nodes) for nodes in (30, 31, 61, 128)] == [(1,), (2,), (3,), (0,)]
+
+
+# scontrol(1) and sinfo(1), NODE STATE CODES.
+TAKES_JOBS = (
+    *(
+        "IDLE",
+        "MIXED",
+        "ALLOCATED",
+        "UNKNOWN",
+        "IDLE+CLOUD",
+        "MIXED+PLANNED",
+        "ALLOCATED+COMPLETING",
+        "IDLE+DYNAMIC_NORM",
+    ),
+    *("IDLE+CLOUD+POWERED_DOWN", "IDLE+POWERING_UP", "idle~", "idle#", "mixed-", "alloc", "comp"),
+)
+TAKES_NONE = {
+    "DOWN": "down", "DOWN*": "down", "DOWN+CLOUD+NOT_RESPONDING": "down", "DRAIN": "drained", "IDLE+DRAIN": "drained",
+    "MIXED+DRAIN": "drained", "ALLOCATED+DRAIN+COMPLETING": "drained", "drng": "drained", "DRAINED*": "drained",
+    "FAIL": "failing", "IDLE+FAIL": "failing", "ERROR": "in error", "FUTURE": "future",
+    "IDLE+INVALID_REG": "wrongly registered",
+    "IDLE+MAINTENANCE": "in maintenance", "maint": "in maintenance", "IDLE+MAINTENANCE+RESERVED": "in maintenance",
+    "IDLE+RESERVED": "reserved", "resv": "reserved", "IDLE+NOT_RESPONDING": "not responding", "idle*": "not responding",
+    "IDLE+CLOUD+POWERING_DOWN": "powering down", "MIXED+POWER_DOWN": "powering down", "idle%": "powering down",
+    "idle!": "powering down", "IDLE+REBOOT_ISSUED": "rebooting", "MIXED+REBOOT_REQUESTED": "rebooting",
+    "mix@": "rebooting", "idle^": "rebooting", "mix$": "in maintenance", "IDLE+BLOCKED": "blocked",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("state", [*TAKES_JOBS, *TAKES_NONE])
+def test_a_node_takes_jobs_by_its_state_and_all_its_flags(tmp_path: Path, state: str) -> None:
+    cluster = read(
+        tmp_path, slurm_conf=f"NodeName=a CPUs=1\nNodeName=b CPUs=1 State={state}\nSelectTypeParameters=CR_CORE\n"
+    )
+    why = TAKES_NONE.get(state)
+    assert [node.name for node in cluster.nodes] == (["a", "b"] if why is None else ["a"])
+    assert cluster.remarks == (() if why is None else (f"nodes that take no jobs, left out: 1 ({why} 1)",))
+
+
+def test_nodes_that_slurm_conf_names_as_down_are_left_out_by_reason(tmp_path: Path) -> None:
+    conf = (
+        'SelectTypeParameters=CR_CORE\nNodeName=n[1-8] CPUs=2\nDownNodes=n[2-3] State=DOWN Reason="psu"\n'
+        "DownNodes=n5 State=DRAIN\nDownNodes=n6\nPartitionName=main Nodes=ALL\n"
+    )
+    cluster = read(tmp_path, slurm_conf=conf)
+    assert [node.name for node in cluster.nodes] == ["n1", "n4", "n7", "n8"]
+    assert cluster.partitions[0].nodes == ("n1", "n4", "n7", "n8")
+    assert cluster.remarks == ("nodes that take no jobs, left out: 4 (down 3, drained 1)",)
