@@ -132,9 +132,10 @@ class _Classes:
         levels = [np.unique(row, return_inverse=True) for row in rows]
         class_of = [np.full(len(names), -1, dtype=np.int64) for names, _ in levels]
         tables: list[list[int]] = []
+        highest = _highest_price(problem)
         for one in priced:
             self._merge(one, levels, class_of, len(tables))
-            tables.append(_rounded(one.prices, grid, _highest_price(problem)))
+            tables.append(_rounded(one.prices, grid, highest))
         self.is_merged = any(len(one.groups) > 1 for one in priced)
         for of_group in class_of:
             apart = np.flatnonzero(of_group < 0)
