@@ -1,6 +1,5 @@
 """``allocopt generate``: windows, knapsacks, co-allocations and placements as instance files, and whole workloads."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -13,6 +12,7 @@ from allocopt.cli.options import (
     CLUSTER_HELP,
     LARGEST,
     TOPOLOGY_HELP,
+    IncludeUnavailable,
     Labels,
     Strict,
     TableColumns,
@@ -22,14 +22,14 @@ from allocopt.cli.options import (
     listed,
     read_cluster,
     read_topology,
+    read_whole_nodes,
 )
 from allocopt.cli.parameters import command_of, gathered, parameters_of
 from allocopt.cluster.options import FatTreeOptions, HopCost
 
 if TYPE_CHECKING:
-    from allocopt.cluster.request import Request
+    from allocopt.cluster.slurm_jobs import Queue
     from allocopt.cluster.topology import Topology
-    from allocopt.errors import AllocoptError
     from allocopt.problems.base import Problem
     from allocopt.problems.kind import Generator
 
@@ -44,7 +44,6 @@ _NODES = (1, 40)
 """Range of the number of nodes of a job in the NSA paper."""
 _LIMIT, _BETWEEN_S = 1.25, 120.0
 """Limit over the run time, and mean gap between submissions, with which the tables of the ASAX paper are reproduced."""
-_JOB = re.compile(r"\s*(\S+)\s+(\d{1,18})(?:-(\d{1,18}))?\s*", re.ASCII)
 
 Out = Annotated[Path, file_option("A .jsonl or .json file, also .gz, or a folder for a file each.", metavar="OUT")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Fixes every random choice.")]
@@ -175,15 +174,18 @@ def _window(
     idle: Annotated[
         str | None,
         typer.Option(
-            metavar="HOSTLIST", help='Idle nodes, as `sinfo -h -t idle -o "%N"` prints them; if not given, all.'
+            metavar="HOSTLIST",
+            help='Idle nodes, as `sinfo -h -t idle -o "%N"` prints them; if not given, what the files say is free.',
         ),
     ] = None,
+    all_free: Annotated[bool, typer.Option("--all-free", help="Take all nodes as idle.")] = False,
+    include_unavailable: IncludeUnavailable = None,
     job: Annotated[list[str] | None, typer.Option(metavar="ID=NODES", help="A waiting job; repeatable.")] = None,
     queue: Annotated[
         Path | None,
         file_option(
-            'Id and nodes of a waiting job in a line, as `squeue -r -h -t PD -o "%i %D"` prints; of a range of nodes, '
-            "4-8, the least are taken; or what `scontrol show job` prints, with cores, memory and GPUs."
+            "What `scontrol show job` or `squeue` prints, also with --json; or id and nodes of a job in a line, "
+            'as `squeue -h -t PD -o "%i %D"` prints. Of a range of nodes, 4-8, the least are taken.'
         ),
     ] = None,
     labels: Labels = None,
@@ -195,69 +197,56 @@ def _window(
 ) -> None:
     """Put the jobs that wait and the nodes that are idle into an instance.
 
-    Jobs are taken in their order while they fit what is left; the others are counted on standard error. Where jobs
-    share nodes, and on blocks and forests, all are taken, and a solver leaves out what does not fit.
+    Jobs that may not start now, or ask for what is not modelled, are left out and counted. The others are taken in
+    their order while they fit what is left. Where jobs share nodes, and on blocks and forests, all are taken, and a
+    solver leaves out what does not fit.
     """
     import numpy as np
 
-    from allocopt.cluster.cluster import Cluster
     from allocopt.cluster.hostlist import expand_hostlist
+    from allocopt.cluster.slurm_jobs import startable
     from allocopt.errors import InvalidProblemError, UsageError
     from allocopt.problems.placement.generate import snapshot
 
-    waiting, ranged = _queued(queue, job or [])
-    if not waiting:
+    waiting = _queued(queue, job or [])
+    if not waiting.jobs:
         raise UsageError("no job waits: --job ID=NODES names one, --queue a file of them")
     source = cluster or topology
     if source is None or (cluster and topology):
         raise UsageError("--cluster or --topology says what nodes there are: give one")
-    machine = read_cluster(source, labels) if cluster else Cluster.whole_nodes(read_topology(source, labels))
-    numbers: Sequence[int] = range(machine.size)
+    if cluster:
+        machine = read_cluster(source, labels, include_unavailable)
+    else:
+        machine = read_whole_nodes(source, labels, include_unavailable)
+    free = machine.free
     try:
-        if idle is not None:
-            numbers = machine.topology.numbers(dict.fromkeys(expand_hostlist(idle)))
+        if idle is not None or all_free:
+            names = machine.topology.nodes if idle is None else dict.fromkeys(expand_hostlist(idle))
+            chosen_nodes = machine.topology.numbers(names)
+            free = np.zeros_like(machine.capacity)
+            free[chosen_nodes] = machine.capacity[chosen_nodes]
     except InvalidProblemError as error:
         raise UsageError(f"--idle: {source}: {error.fault}") from None
     chosen = _file_name(Path((queue or source).name.removesuffix(".gz")).stem if name is None else name)
-    problem, remarks = snapshot(machine, waiting, np.array(numbers, dtype=np.int64), hop_cost, chosen)
-    if ranged:
-        typer.echo(f"{chosen}: jobs with a range of nodes, the least taken: {ranged}", err=True)
-    for remark in remarks:
+    found, remarks = startable(waiting.jobs)
+    problem, told = snapshot(machine, found, free, hop_cost, chosen)
+    for remark in (*waiting.remarks, *remarks, *told):
         typer.echo(f"{chosen}: {remark}", err=True)
     _write_instances(out, [problem], 1, [*listed(source), queue])
 
 
-def _queued(queue: Path | None, jobs: "Sequence[str]") -> "tuple[dict[str, Request], int]":
-    """Return what the jobs of a file, and those given as ``ID=NODES``, ask for, and how many gave a range of nodes."""
-    from allocopt.cluster.request import Request
-    from allocopt.cluster.slurm_conf import pending_jobs
+def _queued(queue: Path | None, jobs: "Sequence[str]") -> "Queue":
+    """Return the jobs of a file, and those given as ``ID=NODES``."""
+    from allocopt.cluster.queue_files import add_listed, read_queue
+    from allocopt.cluster.slurm_jobs import ListedJobs, Queue
     from allocopt.cluster.topology import LARGEST_CLUSTER
-    from allocopt.errors import BadFileError, UsageError
-    from allocopt.files.faults import shown
-    from allocopt.files.reading import read_text
+    from allocopt.errors import UsageError
 
-    sources: list[tuple[str, str, type[AllocoptError]]] = [
-        (text.replace("=", " "), f"--job {text}", UsageError) for text in jobs
-    ]
-    listing = "" if queue is None else read_text(queue)
-    is_printed = queue is not None and "JobState=" in listing
-    waiting, told = pending_jobs(listing, queue) if queue is not None and is_printed else ({}, [])
-    for remark in told:
-        typer.echo(f"{queue}: {remark}", err=True)
-    lines = enumerate([] if is_printed else listing.splitlines(), 1)
-    sources += [(line, f"{queue}: line {number}", BadFileError) for number, line in lines if line.strip()]
-    ranged = 0
-    for text, where, refusal in sources:
-        match = _JOB.fullmatch(text)
-        least, most = (int(match[2]), int(match[3] or match[2])) if match else (0, 0)
-        if match is None or not 1 <= least <= most <= LARGEST_CLUSTER:
-            raise refusal(f"{where}: is {shown(text)}, must be the id of a job and its number of nodes")
-        if match[1] in waiting:
-            refusal, where = (UsageError, "--job") if queue is None else (BadFileError, str(queue))
-            raise refusal(f"{where}: job {match[1]!r} is given twice")
-        waiting[match[1]] = Request.whole_nodes(least)
-        ranged += least < most
-    return waiting, ranged
+    found = Queue() if queue is None else read_queue(queue)
+    given = ListedJobs(LARGEST_CLUSTER, jobs={job.id: job for job in found.jobs})
+    for text in jobs:
+        add_listed(given, text.replace("=", " "), f"--job {text}", UsageError)
+    return Queue(tuple(given.jobs.values()), (*found.remarks, *given.remarks()))
 
 
 def _workload(

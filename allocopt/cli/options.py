@@ -69,18 +69,37 @@ Labels = Annotated[
 ]
 
 
-def read_topology(path: Path, labels: str | None = None) -> "NamedTree":
-    """Read a topology; say on standard error what was counted and what is odd about it."""
+IncludeUnavailable = Annotated[
+    str | None,
+    typer.Option(
+        metavar="REASON,...",
+        help="Offer nodes that are left out for these reasons, such as drained, as the remark names them; or all.",
+    ),
+]
+
+
+def read_topology(path: Path, labels: str | None = None, include_unavailable: str | None = None) -> "NamedTree":
+    """Read a topology; report on standard error what was counted and what is odd about it."""
     from allocopt.cluster import reading
 
-    return _told(path, reading.read_topology(path, listed_words(labels)))
+    include = listed_words(include_unavailable)
+    return _told(path, reading.read_topology(path, listed_words(labels), include_unavailable=include))
 
 
-def read_cluster(files: Path, labels: str | None = None) -> "Cluster":
-    """Read a cluster of the files of an option, and say of it what `read_topology` says."""
+def read_whole_nodes(path: Path, labels: str | None = None, include_unavailable: str | None = None) -> "Cluster":
+    """Read a topology as a cluster of whole nodes, and report as `read_topology` does."""
     from allocopt.cluster import reading
 
-    return _told(files, reading.read_cluster(listed(files), listed_words(labels)))
+    include = listed_words(include_unavailable)
+    return _told(path, reading.read_whole_nodes(path, listed_words(labels), include_unavailable=include))
+
+
+def read_cluster(files: Path, labels: str | None = None, include_unavailable: str | None = None) -> "Cluster":
+    """Read a cluster of the files of an option, and report as `read_topology` does."""
+    from allocopt.cluster import reading
+
+    include = listed_words(include_unavailable)
+    return _told(files, reading.read_cluster(listed(files), listed_words(labels), include_unavailable=include))
 
 
 def _told(path: Path, found: "Found") -> "Found":

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from allocopt.cli.options import Json, Labels, Trajectory, check_files_differ, file_option, listed, read_cluster
+from allocopt.cli.options import (
+    IncludeUnavailable,
+    Json,
+    Labels,
+    Trajectory,
+    check_files_differ,
+    file_option,
+    listed,
+    read_cluster,
+)
 from allocopt.cli.spec_options import spec_command
 from allocopt.experiments.specs import SolveSpec
 
@@ -53,6 +62,7 @@ class SolveOptions:
         ),
     ] = None
     labels: Labels = None
+    include_unavailable: IncludeUnavailable = None
     certify: Annotated[
         bool, typer.Option("--certify", help="Check every bound, even if that takes longer than a tenth of the solve.")
     ] = False
@@ -75,7 +85,11 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
 
     if asked.cancel:
         spec = spec.model_copy(update={"options": {**spec.options, "cancel": True}})
-    cluster = None if asked.nodelist is None else read_cluster(asked.nodelist, asked.labels).topology
+    cluster = (
+        None
+        if asked.nodelist is None
+        else read_cluster(asked.nodelist, asked.labels, asked.include_unavailable).topology
+    )
     excluded = _parse_nodes(spec.exclude_nodes or "", cluster)
     if excluded:
         # A name is one of the topology, which is no part of the specification.

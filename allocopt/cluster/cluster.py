@@ -1,6 +1,7 @@
 """Clusters as their sites describe them: nodes and what they have, partitions, and a topology that may be a forest."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -9,19 +10,51 @@ import numpy as np
 from allocopt.arrays import BoolArray, IntArray
 from allocopt.cluster.named import NamedTree, placed_tree
 from allocopt.errors import InvalidProblemError
+from allocopt.files.faults import printable
 
 CORES, MEMORY, GPUS = "cores", "memory_mib", "gpus"
+ALL = "all"
+"""Stands for every reason why a node takes no job."""
 THOUSANDTHS = 1000
 """Cores and GPUs are counted in thousandths: Kubernetes and its traces share them in fractions."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUse:
+    """What running jobs have of a node: cores, MiB of memory, and GPUs by type, an empty one where none is given."""
+
+    cores: float = 0
+    memory_mib: int = 0
+    gpus: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no job has any of the node."""
+        return not (self.cores or self.memory_mib or any(self.gpus.values()))
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterNode:
     """A node and what jobs may have of it.
 
-    Cores are fractions where a site counts in these; memory is in MiB, None where it limits no job; GPUs are by type,
-    an empty one where none is told; features are what constraints ask for. Nodes of lower weight are taken first where
-    the rule of allocation looks at it, as in Slurm.
+    Parameters
+    ----------
+    name
+        The node's name.
+    cores
+        Number of cores, a fraction where a site counts in these.
+    memory_mib
+        Memory in MiB, None where it limits no job.
+    gpus
+        Number of GPUs by type, an empty one where none is given.
+    features
+        What constraints ask for.
+    weight
+        Nodes of lower weight are taken first where the rule of allocation looks at it, as in Slurm.
+    away
+        Reasons why the node takes no job, such as ``drained``; none if it takes some.
+    use
+        What running jobs have of it.
     """
 
     name: str
@@ -30,6 +63,8 @@ class ClusterNode:
     gpus: Mapping[str, int] = field(default_factory=dict)
     features: frozenset[str] = frozenset()
     weight: int = 1
+    away: tuple[str, ...] = ()
+    use: NodeUse = NodeUse()
 
     def __post_init__(self) -> None:
         for name, value in ((CORES, self.cores), (MEMORY, self.memory_mib), *self.gpus.items()):
@@ -41,8 +76,9 @@ class ClusterNode:
 class Partition:
     """Nodes that jobs ask for by one name, and the limits of a job there; None for no limit.
 
-    The memory is that of a job that asks for none. A job has its nodes alone where the partition is exclusive; jobs of
-    partitions of a higher tier are looked at first.
+    The memory is that of a job that asks for none, for each core, on each node, or for each GPU. A job has its nodes
+    exclusively where the partition is exclusive; jobs of partitions of a higher tier are looked at first. A job must
+    have at least ``least_nodes``.
     """
 
     name: str
@@ -53,6 +89,17 @@ class Partition:
     memory_per_node_mib: int | None = None
     is_exclusive: bool = False
     tier: int = 1
+    least_nodes: int = 1
+    memory_per_gpu_mib: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Nodes that are set aside for the jobs that name the reservation; flexible where these may have others, too."""
+
+    name: str
+    nodes: tuple[str, ...]
+    is_flexible: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +109,8 @@ class Cluster:
     Raises `InvalidProblemError` if the nodes are not those of the topology, or a partition names one that is not there.
 
     The nodes are in the order of the tree, or forest, of their names. The default partition is the first one; none is
-    one partition of all nodes. Jobs have their nodes alone everywhere where the cluster is exclusive. Remarks tell what
-    of the description is odd and was decided, a line each.
+    one partition of all nodes. Jobs have their nodes exclusively everywhere where the cluster is exclusive. Remarks say
+    what of the description is odd and was decided, a line each. Reservations are those that are active.
     """
 
     nodes: tuple[ClusterNode, ...]
@@ -71,6 +118,7 @@ class Cluster:
     partitions: tuple[Partition, ...] = ()
     is_exclusive: bool = False
     remarks: tuple[str, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
 
     def __post_init__(self) -> None:
         if tuple(node.name for node in self.nodes) != self.topology.nodes:
@@ -87,6 +135,7 @@ class Cluster:
         *,
         is_exclusive: bool = False,
         remarks: Sequence[str] = (),
+        reservations: Sequence[Reservation] = (),
     ) -> "Cluster":
         """Return the cluster of the nodes that the topology, if there is one, has too; nodes left out are remarked.
 
@@ -112,16 +161,68 @@ class Cluster:
         left = {name: known[name] for name in found.nodes}
         kept = (replace(one, nodes=tuple(name for name in one.nodes if name in left)) for one in partitions)
         inhabited = tuple(one for one in kept if one.nodes)
-        return cls(tuple(left.values()), found, inhabited, is_exclusive, tuple(remarks))
+        return cls(tuple(left.values()), found, inhabited, is_exclusive, tuple(remarks), tuple(reservations))
+
+    def available(self, include: Collection[str] = ()) -> "Cluster":
+        """Return the cluster of the nodes that take jobs; the others are remarked, counted by their reasons.
+
+        Parameters
+        ----------
+        include
+            Reasons for which a node is left out that do not count, ``all`` for any.
+
+        Raises
+        ------
+        InvalidProblemError
+            If no node takes jobs, or a reason is that of no node.
+        """
+        reasons = {why for node in self.nodes for why in node.away}
+        odd = next((why for why in include if why not in (*reasons, ALL)), None)
+        if odd is not None:
+            known = ", ".join(sorted(reasons)) or "none"
+            fault = f"{printable(odd)!r} is the reason of no node that is left out; there are {known}"
+            raise InvalidProblemError("--include-unavailable", fault)
+        shut = {node.name: set(node.away) - set(include) for node in self.nodes}
+        if ALL in include or not any(shut.values()):
+            return self
+        away = Counter(why for of_node in shut.values() for why in of_node)
+        left = {node.name: node for node in self.nodes if not shut[node.name]}
+        counts = ", ".join(f"{why} {count}" for why, count in sorted(away.items()))
+        told = f"{len(self.nodes) - len(left)} ({counts})"
+        tree = self.topology.among(left)
+        if tree is None:
+            raise InvalidProblemError("", f"no node takes jobs: {told}; --include-unavailable all offers them")
+        kept = (replace(one, nodes=tuple(name for name in one.nodes if name in left)) for one in self.partitions)
+        return replace(
+            self,
+            nodes=tuple(left[name] for name in tree.nodes),
+            topology=tree,
+            partitions=tuple(one for one in kept if one.nodes),
+            remarks=(*self.remarks, f"nodes that take no jobs, left out: {told}"),
+        )
 
     def under(self, topology: NamedTree) -> "Cluster":
         """Return the cluster of those of its nodes that a topology has; see `of`."""
-        return Cluster.of(self.nodes, topology, self.partitions, is_exclusive=self.is_exclusive, remarks=self.remarks)
+        return Cluster.of(
+            self.nodes,
+            topology,
+            self.partitions,
+            is_exclusive=self.is_exclusive,
+            remarks=self.remarks,
+            reservations=self.reservations,
+        )
 
     @classmethod
     def whole_nodes(cls, topology: NamedTree) -> "Cluster":
         """Return the cluster of nodes of which nothing is known but how they are connected."""
         return cls.of(map(ClusterNode, topology.nodes), topology, is_exclusive=True)
+
+    def in_whole_nodes(self) -> "Cluster":
+        """Return the cluster with nothing known of its nodes but whether they take jobs and are in use."""
+        nodes = (
+            ClusterNode(one.name, away=one.away, use=NodeUse(cores=0 if one.use.is_idle else 1)) for one in self.nodes
+        )
+        return replace(self, nodes=tuple(nodes), partitions=(), is_exclusive=True, reservations=())
 
     @property
     def size(self) -> int:
@@ -174,6 +275,32 @@ class Cluster:
                 row[column] = node.gpus.get(name.removeprefix(f"{GPUS}:"), 0) * THOUSANDTHS
         table.flags.writeable = False
         return table
+
+    @cached_property
+    def free(self) -> IntArray:
+        """What running jobs leave of every node, counted as in `capacity`; read-only."""
+        left = self.capacity.copy()
+        for row, node in zip(left, self.nodes, strict=True):
+            if node.use.is_idle:
+                continue
+            row[0] -= round(node.use.cores * THOUSANDTHS)
+            row[1] -= 0 if node.memory_mib is None else node.use.memory_mib
+            row[2] -= sum(node.use.gpus.values()) * THOUSANDTHS
+            for column, name in enumerate(self.resources[3:], 3):
+                # GPUs in use whose type is not known may be of any.
+                kind = name.removeprefix(f"{GPUS}:")
+                row[column] -= (node.use.gpus.get(kind, 0) + node.use.gpus.get("", 0)) * THOUSANDTHS
+            # Nothing is left of a node all of whose cores are taken.
+            if row[0] <= 0:
+                row[:] = 0
+        np.maximum(left, 0, out=left)
+        left.flags.writeable = False
+        return left
+
+    @cached_property
+    def in_use(self) -> BoolArray:
+        """On which nodes jobs run, shape ``(nodes,)``."""
+        return np.array([not node.use.is_idle for node in self.nodes], dtype=np.bool_)
 
     @cached_property
     def shapes(self) -> tuple[IntArray, IntArray]:

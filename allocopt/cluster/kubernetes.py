@@ -1,17 +1,20 @@
 """Nodes of Kubernetes, as ``kubectl get nodes -o json`` or ``-o yaml`` prints them; labels say where in the network."""
 
+import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AliasPath, Field
 
-from allocopt.cluster.cluster import Cluster, ClusterNode
+from allocopt.cluster.cluster import Cluster, ClusterNode, NodeUse
 from allocopt.cluster.named import placed_tree
 from allocopt.errors import UsageError
-from allocopt.files.faults import bad_file, shown
+from allocopt.files.faults import bad_file, printable, shown
 from allocopt.files.models import FileModel, validated
 
 KNOWN_LABELS = (
@@ -45,10 +48,14 @@ KNOWN_LABELS = (
 NOT_NETWORK = ("kubernetes.io/hostname", "kubernetes.io/arch", "kubernetes.io/os")
 GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
 GPU_LABELS = ("nvidia.com/gpu.product", "amd.com/gpu.product-name", "gpu.intel.com/product")
-
 CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+SHUT = ("NoSchedule", "NoExecute")
+"""Effects of taints with which a node takes no pod that does not tolerate them."""
 
-
+_TOLERATED = frozenset(GPU_RESOURCES)  # keys of taints that Kubernetes adds a toleration of to pods with GPUs
+_HARMLESS = ("pods", "ephemeral-storage", "hugepages-", "attachable-volumes-")  # beginnings of resources not asked for
+_SPEC = frozenset("podCIDR podCIDRs providerID taints unschedulable configSource externalID doNotUseExternalID".split())
+_ENDED = ("Succeeded", "Failed")
 _QUANTITY = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)([a-zA-Z]*)", re.ASCII)
 _POWERS = {"": 1.0, "m": 1e-3, "k": 1e3} | {
     prefix + suffix: base**power
@@ -57,6 +64,8 @@ _POWERS = {"": 1.0, "m": 1e-3, "k": 1e3} | {
     if prefix + suffix != "K"
 }
 
+Amounts = Mapping[str, str | int]
+
 
 # Keys that are not known are left alone: the objects of Kubernetes have many.
 class _Metadata(FileModel, extra="ignore"):
@@ -64,40 +73,137 @@ class _Metadata(FileModel, extra="ignore"):
     labels: Annotated[dict[str, str], Field(default_factory=dict)]
 
 
+class _Taint(FileModel, extra="ignore"):
+    key: str
+    effect: str = ""
+
+
+class _Condition(FileModel, extra="ignore"):
+    type: str
+    status: str
+
+
+class _NodeSpec(FileModel, extra="allow"):
+    unschedulable: bool | None = None
+    taints: Annotated[list[_Taint] | None, Field(strict=False)] = None
+
+
+class _NodeStatus(FileModel, extra="ignore"):
+    allocatable: Annotated[dict[str, str | int], Field(default_factory=dict)]
+    conditions: Annotated[list[_Condition], Field(default_factory=list)]
+
+
 class _Node(FileModel, extra="ignore"):
     kind: Literal["Node"] = "Node"
     metadata: _Metadata
-    is_cordoned: Annotated[bool, Field(validation_alias=AliasPath("spec", "unschedulable"))] = False
-    held: Annotated[
-        dict[str, str | int], Field(default_factory=dict, validation_alias=AliasPath("status", "allocatable"))
-    ]
+    spec: Annotated[_NodeSpec, Field(default_factory=_NodeSpec)]
+    status: Annotated[_NodeStatus, Field(default_factory=_NodeStatus)]
 
 
-class _NodeList(FileModel, extra="ignore"):
-    items: Annotated[list[_Node], Field(min_length=1)]
+class _Resources(FileModel, extra="ignore"):
+    requests: dict[str, str | int] | None = None
 
 
-def kubernetes_cluster(obj: object, path: Path, labels: Sequence[str] = ()) -> Cluster:
-    """Return the cluster of a list of nodes; the values of labels put them into a tree.
+class _Container(FileModel, extra="ignore"):
+    resources: Annotated[_Resources, Field(default_factory=_Resources)]
+    restart: Annotated[str | None, Field(validation_alias="restartPolicy")] = None
 
-    The labels name the levels, from the top downwards, each once; if none are given, those of `KNOWN_LABELS` that every
-    node but those of the control plane has. Nodes of the control plane, nodes that are cordoned and nodes that lack one
-    of the labels are left out and remarked. Errors are those of `read_topology`.
+
+class _PodSpec(FileModel, extra="ignore"):
+    node: Annotated[str | None, Field(validation_alias="nodeName")] = None
+    containers: Annotated[list[_Container], Field(default_factory=list)]
+    initial: Annotated[list[_Container] | None, Field(validation_alias="initContainers")] = None
+    overhead: dict[str, str | int] | None = None
+
+
+class _Pod(FileModel, extra="ignore"):
+    metadata: _Metadata
+    spec: _PodSpec
+    phase: Annotated[str, Field(validation_alias=AliasPath("status", "phase"))] = "Running"
+
+    def requests(self, read: Callable[[Amounts], dict[str, float]]) -> dict[str, float]:
+        """Return what the pod has of its node: its containers together, or an initial one where that asks for more."""
+        total: Counter[str] = Counter()
+        for one in self.spec.containers:
+            total.update(read(one.resources.requests or {}))
+        most: dict[str, float] = {}
+        for one in self.spec.initial or []:
+            asked = read(one.resources.requests or {})
+            # An initial container that is restarted runs beside the others.
+            if one.restart == "Always":
+                total.update(asked)
+            else:
+                most |= {key: max(amount, most.get(key, 0.0)) for key, amount in asked.items()}
+        found = {key: max(float(total[key]), most.get(key, 0.0)) for key in {*total, *most}}
+        for key, amount in read(self.spec.overhead or {}).items():
+            found[key] = found.get(key, 0.0) + amount
+        return found
+
+
+@dataclass(slots=True)
+class _Objects:
+    """Nodes, what running pods have by node, other objects by kind, and the number of pods without a node."""
+
+    nodes: list[_Node] = field(default_factory=list)
+    in_use: dict[str, Counter[str]] = field(default_factory=dict)
+    others: Counter[str] = field(default_factory=Counter)
+    pending: int = 0
+
+    @classmethod
+    def of(cls, objects: Sequence[tuple[Path, Mapping[str, Any]]]) -> "_Objects":
+        found = cls()
+        for path, obj in objects:
+            for place, one in _items(obj, path):
+                kind = one.get("kind", "Node")
+                if kind == "Node":
+                    found.nodes.append(validated(_Node, one, f"{path}: {place}"))
+                elif kind == "Pod":
+                    found._add_pod(validated(_Pod, one, f"{path}: {place}"), path)
+                else:
+                    found.others[shown(kind)] += 1
+        return found
+
+    def _add_pod(self, pod: _Pod, path: Path) -> None:
+        if pod.phase in _ENDED:
+            return
+        if pod.spec.node is None:
+            self.pending += 1
+            return
+        read = partial(_amounts, f"{path}: pod {pod.metadata.name!r}")
+        self.in_use.setdefault(pod.spec.node, Counter()).update(pod.requests(read))
+
+
+def kubernetes_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]], labels: Sequence[str] = ()) -> Cluster:
+    """Return the cluster of nodes, with what running pods have of them; the values of labels put them into a tree.
+
+    Parameters
+    ----------
+    objects
+        Lists of nodes and pods, or single ones, and the files that they are from.
+    labels
+        The labels name the levels, from the top downwards, each once; if none are given, those of `KNOWN_LABELS` that
+        every node but those of the control plane has. Nodes that lack one of them are left out.
+
+    Raises
+    ------
+    BadFileError, UsageError
+        As `read_topology`.
     """
     if len(set(labels)) < len(labels):
         raise UsageError(f"labels {','.join(labels)} name one twice")
-    if isinstance(obj, dict) and obj.get("kind") == "Node":
-        obj = {"items": [obj]}
-    nodes = validated(_NodeList, obj, path).items
+    found = _Objects.of(objects)
+    nodes = found.nodes
+    path = objects[0][0]
+    if not nodes:
+        raise bad_file(path, "holds no node: give what `kubectl get nodes -o json` prints, too")
     # No job runs on a control plane; where all nodes are of it, as in tests on one machine, jobs do.
     workers = [node for node in nodes if not any(role in node.metadata.labels for role in CONTROL_PLANE)] or nodes
-    open_nodes = [node for node in workers if not node.is_cordoned]
     keys = list(labels) or [key for key in KNOWN_LABELS if all(key in node.metadata.labels for node in workers)]
     if not keys:
         there = sorted({key for node in workers for key in node.metadata.labels if key not in NOT_NETWORK})
         fault = f"none of the labels of a network topology that are known is on all nodes; there are {', '.join(there)}"
         raise bad_file(path, "items", f"{fault}: choose from the top downwards with --labels")
-    placed = [node for node in open_nodes if all(key in node.metadata.labels for key in keys)]
+    placed = [node for node in workers if all(key in node.metadata.labels for key in keys)]
     if not placed:
         raise bad_file(path, "items", f"none of the {len(nodes)} nodes has the labels {', '.join(keys)}")
     name, count = Counter(node.metadata.name for node in placed).most_common(1)[0]
@@ -106,33 +212,88 @@ def kubernetes_cluster(obj: object, path: Path, labels: Sequence[str] = ()) -> C
     remarks = [f"levels from the top downwards: {', '.join(keys)}"]
     for left_out, what in (
         (len(nodes) - len(workers), "of the control plane"),
-        (len(workers) - len(open_nodes), "that are cordoned"),
-        (len(open_nodes) - len(placed), "without all of these labels"),
+        (len(workers) - len(placed), "without all of these labels"),
     ):
         remarks += [f"nodes {what} left out: {left_out}"] * bool(left_out)
-    is_told = any(node.held for node in placed)
+    made = [_cluster_node(node, found.in_use.get(node.metadata.name, Counter()), path) for node in placed]
+    remarks += _remarks(placed, found.others, found.pending)
     tree = placed_tree({one.metadata.name: tuple(one.metadata.labels[key] for key in keys) for one in placed})
-    described: list[ClusterNode] = []
-    for node in placed:
-        amounts: dict[str, float] = {}
-        for key, text in node.held.items():
-            # A quantity of Kubernetes: a number and a power of ten or two.
-            match = _QUANTITY.fullmatch(str(text))
-            if match is None or match[2] not in _POWERS:
-                fault = f"is {shown(text)}, must be a quantity such as 64, 63500m or 256Gi"
-                raise bad_file(path, f"node {node.metadata.name!r}: {key}", fault)
-            amounts[key] = float(match[1]) * _POWERS[match[2]]
-        labelled = node.metadata.labels
-        kind = next((labelled[key] for key in GPU_LABELS if key in labelled), "")
-        gpus = round(sum(amount for key, amount in amounts.items() if key in GPU_RESOURCES))
-        memory = amounts.get("memory")
-        described.append(
-            ClusterNode(
-                node.metadata.name,
-                amounts.get("cpu", 1.0),
-                None if memory is None else int(memory / 2**20),
-                {kind: gpus} if gpus else {},
-                frozenset(f"{key}={value}" for key, value in labelled.items()),
-            )
-        )
-    return Cluster.of(described, tree, is_exclusive=not is_told, remarks=remarks)
+    is_told = any(node.status.allocatable for node in placed)
+    return Cluster.of(made, tree, is_exclusive=not is_told, remarks=remarks)
+
+
+def _items(obj: Mapping[str, Any], path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if obj.get("kind") in ("Node", "Pod"):
+        yield str(obj["kind"]), obj
+        return
+    items = obj.get("items")
+    if not isinstance(items, list) or not items:
+        raise bad_file(path, "items", "is missing or empty, must be a list of nodes of Kubernetes")
+    for number, one in enumerate(items):
+        if not isinstance(one, dict):
+            raise bad_file(path, f"items[{number}]", f"is {shown(one)}, must be an object")
+        # The items of a list of one kind need not repeat it.
+        kind = str(obj.get("kind", "")).removesuffix("List")
+        yield f"items[{number}]", one if "kind" in one or not kind else {"kind": kind, **one}
+
+
+def _amounts(where: str, held: Amounts) -> dict[str, float]:
+    found = {}
+    for key, text in held.items():
+        # A quantity of Kubernetes: a number and a power of ten or two.
+        match = _QUANTITY.fullmatch(str(text))
+        if match is None or match[2] not in _POWERS:
+            raise bad_file(f"{where}: {key}", f"is {shown(text)}, must be a quantity such as 64, 63500m or 256Gi")
+        found[key] = float(match[1]) * _POWERS[match[2]]
+    return found
+
+
+def _cluster_node(node: _Node, in_use: Mapping[str, float], path: Path) -> ClusterNode:
+    amounts = _amounts(f"{path}: node {node.metadata.name!r}", node.status.allocatable)
+    labelled = node.metadata.labels
+    kind = next((labelled[key] for key in GPU_LABELS if key in labelled), "")
+
+    def gpus(held: Mapping[str, float]) -> dict[str, int]:
+        count = round(sum(amount for key, amount in held.items() if key in GPU_RESOURCES))
+        return {kind: count} if count else {}
+
+    memory = amounts.get("memory")
+    return ClusterNode(
+        name=node.metadata.name,
+        cores=amounts.get("cpu", 1.0),
+        memory_mib=None if memory is None else int(memory / 2**20),
+        gpus=gpus(amounts),
+        features=frozenset(f"{key}={value}" for key, value in labelled.items()),
+        away=_why_away(node),
+        use=NodeUse(in_use.get("cpu", 0.0), math.ceil(in_use.get("memory", 0.0) / 2**20), gpus(in_use)),
+    )
+
+
+def _why_away(node: _Node) -> tuple[str, ...]:
+    ready = {one.type: one.status for one in node.status.conditions}.get("Ready", "True")
+    found = ["not ready"] * (ready != "True") + ["cordoned"] * bool(node.spec.unschedulable)
+    shut = (one.key for one in node.spec.taints or () if one.effect in SHUT and one.key not in _TOLERATED)
+    # Kubernetes taints nodes that are cordoned or not ready, too.
+    found += [f"tainted {printable(key)}" for key in shut if not key.startswith("node.kubernetes.io/") or not found]
+    return tuple(dict.fromkeys(found))
+
+
+def _remarks(nodes: Sequence[_Node], others: Counter[str], pending: int) -> list[str]:
+    open_taints = Counter(
+        one.key for node in nodes for one in node.spec.taints or () if one.effect in SHUT and one.key in _TOLERATED
+    )
+    spec = Counter(key for node in nodes for key in (node.spec.model_extra or {}) if key not in _SPEC)
+    held: dict[str, list[str]] = {}
+    for node in nodes:
+        for key, text in node.status.allocatable.items():
+            is_known = key in ("cpu", "memory", *GPU_RESOURCES) or key.startswith(_HARMLESS)
+            if not is_known and str(text) != "0":
+                held.setdefault(key, []).append(str(text))
+    parts = (
+        ("taints that are tolerated, by nodes", [f"{key} {count}" for key, count in open_taints.items()]),
+        ("resources that are not modelled, by nodes that have them", [f"{key} {len(of)}" for key, of in held.items()]),
+        ("keys of nodes' spec that are not known, ignored", [f"{shown(key)} {count}" for key, count in spec.items()]),
+        ("objects that are no nodes or pods, ignored", [f"{kind} {count}" for kind, count in others.items()]),
+        ("pods that wait, not among the jobs", [str(pending)] if pending else []),
+    )
+    return [f"{what}: {', '.join(map(printable, told))}" for what, told in parts if told]

@@ -2,149 +2,236 @@
 
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from allocopt.cluster.cluster import Cluster, ClusterNode
+from allocopt.cluster.affiliations import Affiliations
+from allocopt.cluster.cluster import Cluster
+from allocopt.cluster.conf_lines import ConfLine
+from allocopt.cluster.hostlist import HostlistExpander
 from allocopt.cluster.named import NamedTree
 from allocopt.errors import UsageError
-from allocopt.files.csv_rows import csv_rows, number_at_least_0
 from allocopt.files.faults import bad_file, memory_faults_named, problem_faults_named, shown
 from allocopt.files.reading import parse_json, read_text, read_yaml
 from allocopt.files.writing import write_text
 
-ALONE = "what nodes have is told nowhere: jobs have them alone"
+ALONE = "no node resources given; each job gets its nodes exclusively"
 _NODES = re.compile(
-    r"^\s*(NodeName|PartitionName|NodeSet|Name|AutoDetect|SelectType\w*)\s*=", re.MULTILINE | re.IGNORECASE
+    r"^\s*(NodeName|PartitionName|ReservationName|NodeSet|Name|AutoDetect|SelectType\w*|DownNodes)\s*=",
+    re.MULTILINE | re.IGNORECASE,
 )
 _PAIR = re.compile(r"^\s*(include\s|\w+\s*=)", re.MULTILINE | re.IGNORECASE)
 _SWITCHES = re.compile(r"^\s*(SwitchName|BlockName)\s*=", re.MULTILINE | re.IGNORECASE)
 
 
 @memory_faults_named
-def read_topology(path: Path | str, labels: Sequence[str] = ()) -> NamedTree:
+def read_topology(
+    path: Path | str, labels: Sequence[str] = (), *, include_unavailable: Collection[str] = ()
+) -> NamedTree:
     """Read how the nodes of a cluster are connected.
-
-    Raises `BadFileError`, which names the place, if the file cannot be read or makes no tree, `UsageError` if labels
-    are given for another format, or one twice.
 
     The file is Slurm's ``topology.conf``, what ``scontrol show topology`` prints, or ``topology.yaml``, of which
     ``FILE#NAME`` chooses a topology; nodes of Kubernetes as ``kubectl get nodes -o json`` or ``-o yaml`` prints them;
-    Flux's resource graphs; ``.graphml``; what ``ibnetdiscover`` prints. ``.gz`` is decompressed. For Kubernetes the
-    keys of labels name the levels, from the top downwards; none for known ones.
+    Flux's resource graphs; ``.graphml``; what ``ibnetdiscover`` prints. ``.gz`` is decompressed.
+
+    Parameters
+    ----------
+    path
+        The file.
+    labels
+        Keys of labels of Kubernetes that name the levels, from the top downwards; none for known ones.
+    include_unavailable
+        Reasons for which nodes take no jobs, as the remark on them names them, that do not count; ``all`` for any.
+
+    Raises
+    ------
+    BadFileError
+        If the file cannot be read or makes no tree; it names the place.
+    UsageError
+        If labels are given for another format, or one twice.
     """
-    found = _found(path, labels)
-    if isinstance(found, str):
+    found = read_whole_nodes(path, labels, include_unavailable=include_unavailable)
+    return replace(found.topology, remarks=found.remarks)
+
+
+@memory_faults_named
+def read_whole_nodes(
+    path: Path | str, labels: Sequence[str] = (), *, include_unavailable: Collection[str] = ()
+) -> Cluster:
+    """Read a topology as `read_topology` does, as a cluster whose nodes jobs have exclusively."""
+    parts = _Parts(labels)
+    parts.add(path)
+    if parts.slurm:
         raise bad_file(Path(path), "names no switches; with --cluster it says what nodes have")
-    return replace(found.topology, remarks=found.remarks) if isinstance(found, Cluster) else found
+    with problem_faults_named(path):
+        found = parts.cluster(str(path)).available(include_unavailable).in_whole_nodes()
+        return replace(found, remarks=tuple(one for one in found.remarks if one != ALONE))
 
 
-def read_cluster(paths: Sequence[Path | str], labels: Sequence[str] = ()) -> Cluster:
-    """Read a cluster that one or several files describe together; labels are those of `read_topology`.
+@memory_faults_named
+def read_cluster(
+    paths: Sequence[Path | str], labels: Sequence[str] = (), *, include_unavailable: Collection[str] = ()
+) -> Cluster:
+    """Read a cluster that one or several files describe together.
 
-    Beside the formats of that: Slurm's ``slurm.conf`` and ``gres.conf``, what ``scontrol show node`` and ``scontrol
-    show partition`` print, and lists of nodes of Alibaba's openb traces (``.csv``). At most one file may say how the
-    nodes are connected; nodes that it, or the others, do not have are left out. Raises `BadFileError`, which names the
-    place, if a file cannot be read, `UsageError` if two say how nodes are connected, or none what nodes there are.
+    Beside the formats of `read_topology`: Slurm's ``slurm.conf`` and ``gres.conf``; what ``scontrol show node``,
+    ``partition`` and ``reservation``, and ``sinfo``, print, also as JSON; pods of Kubernetes; Flux's R and resource
+    status; and lists of nodes of Alibaba's openb traces (``.csv``). At most one file may say how the nodes are
+    connected; nodes that it, or the others, do not have are left out.
+
+    Parameters
+    ----------
+    paths
+        The files.
+    labels, include_unavailable
+        As in `read_topology`.
+
+    Raises
+    ------
+    BadFileError
+        If a file cannot be read; it names the place.
+    UsageError
+        If two files say how nodes are connected, or none what nodes there are.
     """
-    trees: list[NamedTree] = []
-    clusters: list[Cluster] = []
-    site: dict[Path, str] = {}
+    parts = _Parts(labels)
     for path in paths:
-        match _found(path, labels):
-            case NamedTree() as tree:
-                trees.append(tree)
-            case Cluster() as cluster:
-                clusters.append(cluster)
-            case text:
-                site[Path(path)] = text
+        parts.add(path)
     shown_paths = ",".join(map(str, paths))
     with problem_faults_named(shown_paths):
-        if site:
-            from allocopt.cluster.slurm_conf import slurm_cluster
-
-            clusters.append(slurm_cluster(site))
-        if len(trees) > 1 or len(clusters) > 1:
-            raise UsageError(f"{shown_paths}: two files describe the same thing, must be one cluster and one topology")
-        if not trees and not clusters:
-            raise UsageError("no file names the cluster")
-        found = clusters[0] if clusters else Cluster.whole_nodes(trees[0])
-        if clusters and trees:
-            found = found.under(trees[0])
-    is_told = site or not found.is_exclusive
-    return found if is_told else replace(found, remarks=(ALONE, *found.remarks))
+        return parts.cluster(shown_paths).available(include_unavailable)
 
 
-def _found(path: Path | str, labels: Sequence[str]) -> NamedTree | Cluster | str:
-    # The text of a file of Slurm that says what nodes have; several of them say it together. A pipe can be read once,
-    # and only what a format needs is imported: networkx and pydantic take a while.
-    source, name = topology_file(path)
-    suffix = _suffix(source).lower()
-    with problem_faults_named(source):
-        obj: object = None
-        if suffix == ".json":
-            obj = parse_json(read_text(source), source)
-        elif suffix in (".yaml", ".yml"):
-            obj = read_yaml(source)
-        if isinstance(obj, dict):
-            return _from_object(obj, source, labels)
-        if labels:
-            raise UsageError(f"labels are those of Kubernetes nodes, {source.name} holds none")
-        match suffix:
-            case ".json":
-                fault = "must be what `kubectl get nodes -o json` prints, or a resource graph of Flux"
-                raise bad_file(source, "top level", f"is {shown(obj)}, {fault}")
-            case ".yaml" | ".yml":
-                from allocopt.cluster.slurm import slurm_yaml_topology
+_MakeTree = Callable[[Affiliations | None], NamedTree | None]
 
-                return slurm_yaml_topology(obj, source, name)
-            case ".graphml":
+
+@dataclass(slots=True)
+class _Parts:
+    """What the files of a cluster hold, by the system that they come from."""
+
+    labels: Sequence[str]
+    trees: list[_MakeTree] = field(default_factory=list)
+    clusters: list[Cluster] = field(default_factory=list)
+    slurm: list[ConfLine] = field(default_factory=list)
+    kubernetes: list[tuple[Path, dict[str, object]]] = field(default_factory=list)
+    flux: list[tuple[Path, dict[str, object]]] = field(default_factory=list)
+    expander: HostlistExpander = field(default_factory=HostlistExpander)
+
+    def add(self, path: Path | str) -> None:
+        """Read a file and add what it holds."""
+        # A pipe can be read once, and only what a format needs is imported: networkx and pydantic take a while.
+        source, name = topology_file(path)
+        suffix = _suffix(source).lower()
+        with problem_faults_named(source):
+            if self.labels and suffix not in (".json", ".yaml", ".yml"):
+                raise UsageError(f"labels are those of Kubernetes nodes, {source.name} holds none")
+            if suffix == ".json" or suffix in (".yaml", ".yml"):
+                obj = parse_json(read_text(source), source) if suffix == ".json" else read_yaml(source)
+                self._add_object(obj, source, name, is_json=suffix == ".json")
+            elif suffix == ".graphml":
                 from allocopt.cluster.graphml import read_graphml
 
-                return read_graphml(source)
-            case ".csv":
-                # Alibaba's cluster-trace-gpu-v2023 (https://github.com/alibaba/clusterdata): without a network.
-                nodes, needed = [], ("cpu_milli", "memory_mib", "gpu")
-                for place, row in csv_rows(source, ("sn", *needed), "nodes"):
-                    with problem_faults_named(source, place):
-                        cores, memory, gpus = (number_at_least_0(source, place, row, key, "a number") for key in needed)
-                        kinds = {row.get("model", ""): int(gpus)} if gpus else {}
-                        nodes.append(ClusterNode(row["sn"], cores / 1000, int(memory), kinds))
-                return Cluster.of(nodes, None)
-        return _from_text(read_text(source), source)
+                found = read_graphml(source)
+                if isinstance(found, Cluster):
+                    self.clusters.append(found)
+                else:
+                    self._add_tree(source, lambda _: found)
+            elif suffix == ".csv":
+                from allocopt.cluster.node_table import node_table
 
+                self.clusters.append(node_table(source))
+            else:
+                self._add_text(read_text(source), source)
+            if self.labels and not self.kubernetes:
+                raise UsageError(f"labels are those of Kubernetes nodes, {source.name} holds none")
 
-def _from_text(text: str, source: Path) -> NamedTree | str:
-    if re.search(r'^Switch\s+\d+\s+"S-', text, re.MULTILINE):
-        from allocopt.cluster.ibnetdiscover import ibnetdiscover_tree
+    def _add_tree(self, source: Path, make: _MakeTree) -> None:
+        # What nodes and partitions say of topologies is known when all files are read.
+        def made(site: Affiliations | None) -> NamedTree | None:
+            with problem_faults_named(source):
+                return make(site)
 
-        return ibnetdiscover_tree(text, source)
-    if not _SWITCHES.search(text):
-        if _NODES.search(text):
-            return text
-        if not _PAIR.search(text):
-            right = "Slurm's configuration, or what scontrol show topology or node, or ibnetdiscover, prints"
-            raise bad_file(source, f"has no SwitchName=, BlockName= or NodeName=, must be {right}")
-    from allocopt.cluster.slurm import slurm_topology
+        self.trees.append(made)
 
-    return slurm_topology(text, source)
+    def _add_object(self, obj: object, source: Path, name: str | None, *, is_json: bool) -> None:
+        from allocopt.cluster.objects import System, check_is_cluster, system_of
 
+        if isinstance(obj, dict):
+            check_is_cluster(obj, source)
+            match system_of(obj):
+                case System.SLURM:
+                    from allocopt.cluster.slurm_records import json_records
 
-def _from_object(obj: dict[str, object], source: Path, labels: Sequence[str]) -> Cluster:
-    if "graph" in obj:
-        from allocopt.cluster.flux import flux_cluster
+                    self.slurm += json_records(source, obj, self.expander)
+                case System.FLUX:
+                    self.flux.append((source, obj))
+                case System.KUBERNETES:
+                    self.kubernetes.append((source, obj))
+        elif is_json:
+            fault = "must be what `kubectl get nodes -o json` or `scontrol show node --json` prints, or Flux's graph"
+            raise bad_file(source, "top level", f"is {shown(obj)}, {fault}")
+        else:
+            from allocopt.cluster.topology_yaml import slurm_yaml_topology
 
-        return flux_cluster(obj, source)
-    if str(obj.get("apiVersion", "")).startswith("kind.x-k8s.io"):
-        fault = "tells kind how to make a cluster, must be what `kubectl get nodes -o yaml` prints of it"
-        raise bad_file(source, fault)
-    if "kind" not in obj and "switches" in obj:
-        fault = "is a model of topograph's simulator, must be the topology.conf that topograph makes of it"
-        raise bad_file(source, fault)
-    from allocopt.cluster.kubernetes import kubernetes_cluster
+            self._add_tree(source, lambda site: slurm_yaml_topology(obj, source, name, site))
 
-    return kubernetes_cluster(obj, source, labels)
+    def _add_text(self, text: str, source: Path) -> None:
+        if re.search(r'^Switch\s+\d+\s+"S-', text, re.MULTILINE):
+            from allocopt.cluster.ibnetdiscover import ibnetdiscover_tree
+
+            found = ibnetdiscover_tree(text, source)
+            self._add_tree(source, lambda _: found)
+            return
+        if not _SWITCHES.search(text):
+            from allocopt.cluster.slurm_conf import conf_lines
+            from allocopt.cluster.slurm_records import is_sinfo
+
+            if _NODES.search(text) or is_sinfo(text):
+                self.slurm += conf_lines(source, text, self.expander)
+                return
+            if not _PAIR.search(text):
+                right = "Slurm's configuration, or what scontrol show topology or node, or ibnetdiscover, prints"
+                raise bad_file(source, f"has no SwitchName=, BlockName= or NodeName=, must be {right}")
+        from allocopt.cluster.topology_conf import slurm_topology
+
+        self._add_tree(source, lambda site: slurm_topology(text, source, site or Affiliations()))
+
+    def cluster(self, shown_paths: str) -> Cluster:
+        """Return the cluster of everything that was added, with the nodes that take no jobs."""
+        clusters = list(self.clusters)
+        if self.slurm:
+            from allocopt.cluster.slurm_conf import slurm_cluster
+
+            clusters.append(slurm_cluster(self.slurm))
+        if self.kubernetes:
+            from allocopt.cluster.kubernetes import kubernetes_cluster
+
+            clusters.append(kubernetes_cluster(self.kubernetes, self.labels))
+        if self.flux:
+            from allocopt.cluster.flux import flux_cluster
+
+            clusters.append(flux_cluster(self.flux))
+        if len(self.trees) > 1 or len(clusters) > 1:
+            raise UsageError(f"{shown_paths}: two files describe the same thing, must be one cluster and one topology")
+        if not self.trees and not clusters:
+            raise UsageError("no file names the cluster")
+        if not clusters:
+            tree = self.trees[0](None)
+            assert tree is not None  # as in read_topology
+            found = Cluster.whole_nodes(tree)
+        else:
+            found = clusters[0]
+            tree = self.trees[0](self._affiliations(found)) if self.trees else None
+            found = found if tree is None else found.under(tree)
+        is_told = self.slurm or not found.is_exclusive
+        return found if is_told else replace(found, remarks=(ALONE, *found.remarks))
+
+    def _affiliations(self, cluster: Cluster) -> Affiliations:
+        if not self.slurm:
+            return Affiliations(nodes=cluster.topology.nodes)
+        from allocopt.cluster.slurm_conf import affiliations
+
+        return affiliations(self.slurm, cluster)
 
 
 def topology_file(path: Path | str) -> tuple[Path, str | None]:
@@ -164,7 +251,7 @@ def write_topology(path: Path, cluster: NamedTree) -> None:
     """
     match _suffix(path).lower():
         case ".conf":
-            from allocopt.cluster.slurm import write_slurm_topology
+            from allocopt.cluster.topology_conf import write_slurm_topology
 
             write_slurm_topology(path, cluster)
         case ".graphml":

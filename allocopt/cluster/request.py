@@ -158,17 +158,11 @@ class Request:
             least = max(least, -(-tasks // self.tasks_per_node))
             # As in Slurm, a node that has not room for all its tasks gets none.
             most = least if self.most_nodes is None else max(most, least)
-        if partition is not None and partition.most_nodes is not None and least > partition.most_nodes:
-            fault = f"asks for {least} nodes, partition {partition.name} lets jobs have {partition.most_nodes}"
-            raise OverLimitError("request", fault)
+        _check_limits(partition, least, most)
         per_task, per_node = (np.zeros(len(cluster.resources), dtype=np.int64) for _ in range(2))
         columns = {name: column for column, name in enumerate(cluster.resources)}
         per_task[columns[CORES]] = round(self.cores_per_task * THOUSANDTHS)
-        memory, of_core = self.memory_per_node_mib, self.memory_per_core_mib
-        if memory is None and of_core is None and partition is not None:
-            memory, of_core = partition.memory_per_node_mib, partition.memory_per_core_mib
-        per_node[columns[MEMORY]] = _amount(memory or 0)
-        per_task[columns[MEMORY]] = _amount((of_core or 0) * self.cores_per_task) if memory is None else 0
+        per_node[columns[MEMORY]], per_task[columns[MEMORY]] = self._memory(partition)
         for amounts, gpus in ((per_node, self.gpus_per_node), (per_task, self.gpus_per_task)):
             for kind, count in gpus:
                 if kind and f"{GPUS}:{kind}" not in columns:
@@ -183,6 +177,19 @@ class Request:
         )  # fmt: skip
         made.check_fits(cluster)
         return made
+
+    def _memory(self, partition: Partition | None) -> tuple[int, int]:
+        """Return the memory on each node and of each task, in MiB: what is asked for, or the partition's default."""
+        on_node, of_core = self.memory_per_node_mib, self.memory_per_core_mib
+        if on_node is None and of_core is None and partition is not None:
+            on_node, of_core = partition.memory_per_node_mib, partition.memory_per_core_mib
+            of_gpu = partition.memory_per_gpu_mib or 0
+            gpus_on_node = sum(count for _, count in self.gpus_per_node)
+            gpus_of_task = sum(count for _, count in self.gpus_per_task)
+            # The default for each GPU beats those for cores and nodes (slurm.conf(5), DefMemPerGPU).
+            if of_gpu and (gpus_on_node or gpus_of_task):
+                return _amount(of_gpu * gpus_on_node), _amount(of_gpu * gpus_of_task)
+        return _amount(on_node or 0), 0 if on_node is not None else _amount((of_core or 0) * self.cores_per_task)
 
     def _masks(self, cluster: Cluster, partition: Partition | None) -> BoolArray:
         masks = np.ones((1, cluster.size), dtype=np.bool_)
@@ -199,6 +206,18 @@ class Request:
         if self.required:
             masks &= np.isin(np.arange(cluster.size), cluster.topology.numbers(required))
         return masks
+
+
+def _check_limits(partition: Partition | None, least: int, most: int) -> None:
+    """Raise `OverLimitError` if a job of so many nodes is over a limit of its partition."""
+    if partition is None:
+        return
+    if partition.most_nodes is not None and least > partition.most_nodes:
+        fault = f"asks for {least} nodes, partition {partition.name} lets jobs have {partition.most_nodes}"
+        raise OverLimitError("request", fault)
+    if most < partition.least_nodes:
+        fault = f"asks for {most} nodes, partition {partition.name} wants jobs of at least {partition.least_nodes}"
+        raise OverLimitError("request", fault)
 
 
 def _amount(value: float) -> int:

@@ -62,13 +62,15 @@ class Site(NamedTuple):
         columns = None if spec.columns is None else Columns.parse(spec.columns)
         trace = read_workload(spec.trace, columns, strict=spec.strict, dependencies=spec.dependencies)
         jobs, per_node, labels = trace.in_nodes(spec.processors_per_node), spec.processors_per_node, spec.labels or ()
+        include = spec.include_unavailable or ()
         files, tree = "", None
         machine: Platform | Cluster
         if spec.topology is not None:
-            files, tree = spec.topology, read_topology(spec.topology, labels)
+            files, tree = spec.topology, read_topology(spec.topology, labels, include_unavailable=include)
             machine, about = machine_of(tree), (tree.summary(), *tree.remarks)
         elif spec.cluster is not None:
-            files, machine = ",".join(Path(name).name for name in spec.cluster), read_cluster(spec.cluster, labels)
+            files = ",".join(Path(name).name for name in spec.cluster)
+            machine = read_cluster(spec.cluster, labels, include_unavailable=include)
             tree, about = machine.topology, (machine.summary(), *machine.remarks)
         elif spec.fat_tree is not None:
             pods, leaves_per_pod, nodes_per_leaf = spec.fat_tree

@@ -67,6 +67,9 @@ class SettingFields(FileModel):
     labels: list[Text] | None = _field(
         "Keys of the labels of Kubernetes that name the levels, from the top down.", _NODES, min_length=1
     )
+    include_unavailable: list[Text] | None = _field(
+        "Offer nodes left out for these reasons, such as drained; all for any.", _NODES, min_length=1
+    )
     platform: Text | None = _field(
         "Run jobs of tasks on this multicore machine: .toml, .json (IRMaSim's too) or .xml of Batsim; "
         "FILE#NAME chooses.",

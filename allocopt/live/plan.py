@@ -11,9 +11,10 @@ from allocopt.arrays import BoolArray, IntArray
 from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.request import ClusterRequest
+from allocopt.cluster.slurm_jobs import RUNNING
 from allocopt.errors import AllocoptError, InvalidProblemError
 from allocopt.kernels.ready import make_ready
-from allocopt.live.slurm import RUNNING, WAITING, Look, SlurmJob
+from allocopt.live.slurm import WAITING, Look, SlurmJob
 from allocopt.problems.instances import shipped_problems
 from allocopt.problems.placement.problem import NodeTasks, PlacementJob, PlacementProblem, Placements
 from allocopt.problems.topology.problem import Allocation, Job, TopologyProblem

@@ -21,10 +21,13 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, IntArray
 from allocopt.cluster.cluster import CORES, GPUS, MEMORY, THOUSANDTHS, Cluster
-from allocopt.cluster.hostlist import expand_hostlist
+from allocopt.cluster.conf_lines import ConfLine
+from allocopt.cluster.hostlist import HostlistExpander, expand_hostlist
 from allocopt.cluster.request import Request
-from allocopt.cluster.slurm import slurm_topology
-from allocopt.cluster.slurm_conf import slurm_cluster
+from allocopt.cluster.slurm_conf import conf_lines, slurm_cluster
+from allocopt.cluster.slurm_jobs import MAY_START, RUNNING, array_tasks, job_request
+from allocopt.cluster.slurm_records import job_values
+from allocopt.cluster.topology_conf import slurm_topology
 from allocopt.errors import AllocoptError, InvalidProblemError, MissingPackageError
 from allocopt.files.cells import instant_s
 
@@ -32,25 +35,19 @@ MARK = "allocopt"
 """The word with which the administrator's comment of a job begins that is held or pinned here."""
 USABLE = frozenset(("idle", "mixed", "allocated", "planned"))
 """States of nodes on which jobs start; a flag such as ``*`` behind them is another one."""
-WAITING = frozenset(("None", "Resources", "Priority", "BeginTime"))
-"""Reasons for which a job that waits may start as soon as there is room."""
-RUNNING = frozenset(("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "RESIZING", "STAGE_OUT"))
-"""States of jobs that have their nodes."""
+WAITING = MAY_START | {"BeginTime"}
+"""Reasons for which a job that waits may start as soon as there is room, if its time to begin has come."""
 TASK_LIMIT = "JobArrayTaskLimit"
 """Reason for which tasks of an array wait for others of it."""
 ANSWER_S = 60.0
 """Seconds for which an answer is waited."""
-# Words of `sbatch` that are not understood here; a job that has one of them is left to Slurm.
-_STRANGE = (
-    *("contiguous", "het_job_id", "licenses", "resv_name", "excluded_nodes", "required_nodes"),
-    *("burst_buffer", "core_spec", "tres_per_socket", "prefer", "minimum_tmp_disk_per_node", "network"),
-)
+_LEFT = ("het_job_id", "resv_name", "excluded_nodes", "required_nodes")
+"""What is understood but does not go with pinned nodes; a job that has one of these is left to Slurm."""
 _GPU = re.compile(r"(?:gres[:/])?gpu(?:[:/]([^:=,()\d][^:=,()]*))?(?:[:=](\d+))?(?:\(.*?\))?(?:,|$)")
 _MARKED = re.compile(r"\b([a-z]+)=(\d{1,18})\b", re.ASCII)
 _SHOWN = re.compile(r"(\w+)=(\S*)")
 _AWAY = re.compile(r"[Uu]nable to contact|timed out|Zero Bytes|onnection|temporarily")
 _MOST_IDS = 1000  # in a command, whose words are limited to 128 KiB
-_STEPS = re.compile(r"(\d+)-(\d+):(\d+)")
 _MOST_TASKS = 64  # of an array that are looked at, those after them later
 
 
@@ -287,14 +284,16 @@ class Slurm:
         if self._cluster is None or anew:
             config = self.config()
             settings = "".join(f"{key}={config.get(key, '')}\n" for key in ("SelectType", "SelectTypeParameters"))
-            # Nodes that are down now may be up at the next look.
-            nodes = re.sub(r" State=\S+", " State=IDLE", self.said("scontrol", "-a", "-o", "show", "node"))
+            # Nodes that are down now, which stay among the nodes, may be up at the next look.
             texts = {
-                Path("scontrol show config"): settings,
-                Path("scontrol show node"): nodes,
-                Path("scontrol show partition"): self.said("scontrol", "-a", "-o", "show", "partition"),
+                "scontrol show config": settings,
+                "scontrol show node": self.said("scontrol", "-a", "-o", "show", "node"),
+                "scontrol show partition": self.said("scontrol", "-a", "-o", "show", "partition"),
             }
-            found = slurm_cluster(texts)
+            expander = HostlistExpander()
+            found = slurm_cluster(
+                [line for name, text in texts.items() for line in conf_lines(Path(name), text, expander)]
+            )
             switches = (
                 self.said("scontrol", "show", "topology") if "none" not in config.get("TopologyPlugin", "") else ""
             )
@@ -359,11 +358,8 @@ def slurm_jobs(listed: Sequence[Mapping[str, Any]]) -> tuple[SlurmJob, ...]:
             begun[_number(told.get("array_job_id"))] += 1
     for job, told in arrays:
         array = _number(told["array_job_id"])
-        tasks = str(told["array_task_string"]).partition("%")[0]
-        listed_tasks = _STEPS.sub(
-            lambda one: ",".join(map(str, range(int(one[1]), int(one[2]) + 1, int(one[3])))), tasks
-        )
-        together = f"{array:.0f}_[{listed_tasks}]"
+        tasks, _ = array_tasks(str(told["array_task_string"]))
+        together = f"{array:.0f}_[{','.join(map(str, tasks))}]"
         room = min(int(_number(told.get("array_max_tasks")) or _MOST_TASKS + begun[array]) - begun[array], _MOST_TASKS)
         one_of = replace(job, together=together, reason=job.reason if room > 0 else TASK_LIMIT)
         first = expand_hostlist(together)[: max(room, 1) if job.request is not None else 1]
@@ -376,7 +372,7 @@ def slurm_job(told: Mapping[str, Any]) -> SlurmJob:
     state, task = told["job_state"], _number(told.get("array_task_id"))
     limit = _number(told.get("time_limit"))
     request, fault = None, ""
-    strange = [key for key in _STRANGE if _is_told(told.get(key))]
+    strange = [key for key in _LEFT if _is_told(told.get(key))]
     # What is pinned here asks for the nodes that it was given here.
     required = str(told.get("required_nodes") or "")
     if required and re.match(rf"{MARK} .*\bpinned=", str(told.get("admin_comment"))):
@@ -385,9 +381,10 @@ def slurm_job(told: Mapping[str, Any]) -> SlurmJob:
         fault = f"asks for {', '.join(strange)}"
     else:
         try:
-            request = _request(told)
+            record = ConfLine(Path("squeue --json"), f"job {told['job_id']}", job_values(told), HostlistExpander())
+            request = job_request(record)
         except InvalidProblemError as error:
-            fault = str(error)
+            fault = error.fault
     return SlurmJob(
         str(told["job_id"]) if task is None else f"{_number(told['array_job_id']):.0f}_{task:.0f}",
         str(told.get("user_name") or told.get("user_id")),
@@ -420,35 +417,6 @@ def _number(told: Any) -> float | None:
 
 def _is_told(told: Any) -> bool:
     return bool(_number(told)) if isinstance(told, dict) else bool(told)
-
-
-def _request(told: Mapping[str, Any]) -> Request:
-    asked = dict(pair.partition("=")[::2] for pair in str(told.get("tres_req_str") or "").split(","))
-    nodes = int(asked.get("node") or _number(told.get("node_count")) or 1)
-    tasks = int(_number(told.get("tasks")) or nodes)
-    shared = told.get("shared")
-    on_node = _number(told.get("memory_per_node"))
-    on_core = _number(told.get("memory_per_cpu"))
-    of_node, of_job, of_task = (
-        tuple((found[1] or "", float(found[2] or 1)) for found in _GPU.finditer(str(told.get(key) or "")))
-        for key in ("tres_per_node", "tres_per_job", "tres_per_task")
-    )
-    return Request(
-        max(tasks, nodes),
-        nodes,
-        int(_number(told.get("max_nodes")) or 0) or None,
-        int(_number(told.get("tasks_per_node")) or 0) or None,
-        _number(told.get("cpus_per_task")) or 1.0,
-        None if on_node is None else int(on_node),
-        None if on_core is None else int(on_core),
-        # As many GPUs on each node as a job asks for in all are enough for it.
-        of_node or of_job,
-        of_task,
-        partition=str(told.get("partition") or "").split(",")[0] or None,
-        constraint=str(told.get("features") or "") or None,
-        required=str(told.get("required_nodes") or ""),
-        is_exclusive="none" in (shared if isinstance(shared, list) else [shared]),
-    )
 
 
 def _allocated(told: Mapping[str, Any]) -> Iterable[tuple[str, tuple[int, int, int]]]:

@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass, field
 
 from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.hostlist import expand_hostlist, fold_hostlist
+from allocopt.cluster.slurm_jobs import RUNNING
 from allocopt.live.journal import Journal
-from allocopt.live.slurm import RUNNING, WAITING, Look, SlurmJob
+from allocopt.live.slurm import WAITING, Look, SlurmJob
 
 STATE_S = 600.0
 """Seconds after which all is written again."""

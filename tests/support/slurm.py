@@ -18,8 +18,8 @@ import numpy as np
 
 from allocopt.cluster.hostlist import expand_hostlist, fold_hostlist
 from allocopt.cluster.named import NamedTree
-from allocopt.cluster.slurm import write_slurm_topology
 from allocopt.cluster.topology import FatTree, Topology, Tree
+from allocopt.cluster.topology_conf import write_slurm_topology
 from allocopt.problems.topology import Job, TopologyProblem
 
 PROGRAMS = ("munged", "slurmctld", "sbatch", "scontrol", "squeue", "setpriv")

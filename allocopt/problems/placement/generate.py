@@ -1,6 +1,8 @@
 """Placement problems of a cluster as it is now, and synthetic ones with jobs as a university's cluster has them."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
@@ -8,9 +10,12 @@ import typer
 
 from allocopt.arrays import BoolArray, IntArray
 from allocopt.cluster.cluster import CORES, GPUS, MEMORY, THOUSANDTHS, Cluster
+from allocopt.cluster.hostlist import fold_hostlist
 from allocopt.cluster.options import FatTreeOptions, HopCost
 from allocopt.cluster.request import ClusterRequest, Request
+from allocopt.cluster.slurm_jobs import QueuedJob
 from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.files.faults import printable
 from allocopt.problems.placement.problem import PlacementJob, PlacementProblem
 from allocopt.problems.topology import Job, TopologyProblem
 from allocopt.problems.topology.generate import checked_hop_cost
@@ -64,16 +69,33 @@ def synthetic_placement(
 
 
 def snapshot(
-    cluster: Cluster, requests: Mapping[str, Request], idle: IntArray, hop_cost: float, name: str
+    cluster: Cluster, jobs: Sequence[QueuedJob], free: IntArray, hop_cost: float, name: str
 ) -> tuple[TopologyProblem | PlacementProblem, list[str]]:
-    """Return the window of jobs, by id, on the nodes that are idle, and remarks on jobs that are left out.
+    """Return the window of jobs that may start now, and remarks on jobs that are left out.
 
     Whole nodes on one tree, any of which all jobs may have, are a topology problem of the jobs that fit what is left
     by those before them. Otherwise, and on blocks or a forest, it is a placement problem of all jobs that fit the
-    cluster when it is empty. Raises `UsageError` if no job fits, or jobs get nodes side by side only.
+    cluster when it is empty.
+
+    Parameters
+    ----------
+    cluster
+        The cluster; nodes of its reservations are for the jobs of these.
+    jobs
+        The jobs, in their order.
+    free
+        What each node has left, counted as `Cluster.capacity`.
+    hop_cost, name
+        Of the problem.
+
+    Raises
+    ------
+    UsageError
+        If no job fits, or jobs get nodes side by side only.
     """
     if cluster.topology.is_beside:
         raise UsageError("jobs get nodes side by side in the cluster's rings or toruses, which a window cannot say")
+    requests, remarks = _in_reservations(cluster, jobs)
     made: dict[Request, ClusterRequest | str] = {}
     for request in dict.fromkeys(requests.values()):
         try:
@@ -81,26 +103,72 @@ def snapshot(
         except InvalidProblemError as error:
             made[request] = str(error)
     fitting = {job: one for job, asked in requests.items() if not isinstance(one := made[asked], str)}
-    distinct = [one for one in made.values() if not isinstance(one, str)]
-    is_plain = all(one.takes_any(np.ones(cluster.size, dtype=np.bool_), cluster.capacity) for one in distinct)
-    taken, left = [], len(idle)
-    for job, one in fitting.items():
-        if one.least_nodes <= left:
-            taken.append(Job(job, one.least_nodes))
-            left -= one.least_nodes
-    if not len(idle):
-        raise UsageError("no node is idle")
-    if not taken:
-        raise UsageError(f"none of the {len(requests)} jobs fits the {len(idle)} idle nodes")
-    if is_plain:
-        problem = TopologyProblem(cluster.topology.tree, idle, tuple(taken), hop_cost, name)
-        return problem, [f"jobs left waiting: {len(requests) - len(taken)}"]
-    in_use = ~np.isin(np.arange(cluster.size), idle)
-    free = np.where(in_use[:, None], 0, cluster.capacity)
     faults = [one for one in made.values() if isinstance(one, str)]
     n_out = len(requests) - len(fitting)
-    told = [f"jobs that never fit the cluster, left out: {n_out} ({fault})" for fault in faults[:1]]
-    return PlacementProblem.of(cluster, fitting, free, in_use, hop_cost, name), told
+    remarks += [f"jobs that never fit the cluster, left out: {n_out} ({fault})" for fault in faults[:1]]
+    distinct = [one for one in made.values() if not isinstance(one, str)]
+    is_plain = all(one.takes_any(np.ones(cluster.size, dtype=np.bool_), cluster.capacity) for one in distinct)
+    components = {job.id: job.together for job in jobs if job.together}
+    in_use: BoolArray = np.any(free < cluster.capacity, axis=1)
+    if not (free > 0).any():
+        raise UsageError("no node is idle")
+    if is_plain:
+        idle = np.flatnonzero(~in_use)
+        taken = _taken(fitting, components, len(idle))
+        if not taken:
+            raise UsageError(f"none of the {len(jobs)} jobs fits the {len(idle)} idle nodes")
+        problem = TopologyProblem(cluster.topology.tree, idle, tuple(taken), hop_cost, name)
+        return problem, [*remarks, f"jobs left waiting: {len(requests) - len(taken)}"]
+    # Components of a job would be placed without the others.
+    apart = [job for job in fitting if job in components]
+    if apart:
+        remarks.append(f"components of heterogeneous jobs, which start together, left out: {len(apart)}")
+    whole = {job: one for job, one in fitting.items() if job not in components}
+    if not whole:
+        raise UsageError(f"none of the {len(jobs)} jobs fits the cluster")
+    return PlacementProblem.of(cluster, whole, free, in_use, hop_cost, name), remarks
+
+
+def _taken(fitting: Mapping[str, ClusterRequest], components: Mapping[str, str], left: int) -> list[Job]:
+    """Return the jobs that fit some nodes together, in their order, and components of a job with all others of it."""
+    groups: dict[str, list[str]] = {}
+    for job in fitting:
+        groups.setdefault(f"+{components[job]}" if job in components else job, []).append(job)
+    taken: list[Job] = []
+    for members in groups.values():
+        nodes = sum(fitting[job].least_nodes for job in members)
+        if nodes <= left:
+            taken += [Job(job, fitting[job].least_nodes) for job in members]
+            left -= nodes
+    return taken
+
+
+def _in_reservations(cluster: Cluster, jobs: Sequence[QueuedJob]) -> tuple[dict[str, Request], list[str]]:
+    """Return what jobs ask for, by id, on the nodes of their reservations or off those of all, and remarks."""
+    known = {one.name: one for one in cluster.reservations}
+    there = set(cluster.topology.nodes)
+    requests: dict[str, Request] = {}
+    missing: Counter[str] = Counter()
+    for job in jobs:
+        if job.request is None:
+            continue
+        if job.reservation and job.reservation not in known:
+            missing[job.reservation] += 1
+            continue
+        closed = {node for one in known.values() if one.name != job.reservation for node in one.nodes}
+        request = job.request
+        if job.reservation:
+            own = set(known[job.reservation].nodes)
+            closed -= own
+            if not request.required and not known[job.reservation].is_flexible:
+                request = replace(request, required=fold_hostlist(sorted(own & there)))
+        # The nodes of a reservation need not be among those of the cluster.
+        shut = sorted(closed & there)
+        listed = ",".join(filter(None, (request.excluded, fold_hostlist(shut))))
+        requests[job.id] = replace(request, excluded=listed) if shut else request
+    told = ", ".join(f"{printable(name)} {count}" for name, count in sorted(missing.items()))
+    fault = f"jobs of reservations that are not given, left out: {missing.total()} ({told})"
+    return requests, [fault] if missing else []
 
 
 def _drawn(rng: np.random.Generator, several: float, sets: Sequence[BoolArray], levels: int) -> ClusterRequest:

@@ -57,7 +57,7 @@ REFUSED = {
     M + "gres.conf": "names no node, as NodeName= of slurm.conf does",
     M + "jobs500.csv": "line 1: has no column sn, cpu_milli, memory_mib, gpu; the columns of nodes are sn",
     M + "jobs500.events": JOBS,
-    "sites/jobs/philly_fmt.json": "top level: is a list, must be what `kubectl get nodes -o json` prints",
+    "sites/jobs/philly_fmt.json": "top level: is a list, must be what `kubectl get nodes -o json` or `scontrol",
 }
 
 
@@ -112,7 +112,12 @@ def test_two_files_of_a_site_that_disagree_are_their_intersection(shared_data: P
 
     university = read(U, "slurm.conf", "gres.conf", "topology.conf")
     assert (university.size, len(university.topology.tree.names[0])) == (217, 3)
-    assert university.remarks == ("nodes of the topology that are described nowhere, left out: 17",)
+    assert university.remarks == (
+        "not modelled, PreemptType=preempt/partition_prio: no job is preempted",
+        "not modelled, QOS=general-compute of partition general-compute and 1 more: limits of the partition's QOS are "
+        "not applied",
+        "nodes of the topology that are described nowhere, left out: 17",
+    )
     assert [len(partition.nodes) for partition in university.partitions] == [215, 2]
     with pytest.raises(BadFileError, match="has no node that its topology has too"):
         read("", U + "slurm.conf", M + "topology.conf")

@@ -1,0 +1,413 @@
+"""Jobs that wait in Slurm: what they ask for, whether they may start now, and which start together.
+
+Sources are what ``scontrol show job`` and ``squeue`` print, as text and as JSON. `allocopt live` and
+``allocopt generate window`` read jobs here.
+"""
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from allocopt.cluster.conf_lines import NO_LIMIT, ConfLine
+from allocopt.cluster.hostlist import expand_hostlist
+from allocopt.cluster.request import Request
+from allocopt.cluster.slurm_keys import JOB_KEYS, KeyReport
+from allocopt.cluster.tres import GPU, gpus_by_type, not_modelled, tres_list
+from allocopt.errors import InvalidProblemError
+from allocopt.files.faults import shown
+
+MAY_START = frozenset(("None", "Resources", "Priority"))
+"""Reasons for which a job that waits starts as soon as there is room (squeue(1), job reason codes)."""
+IN_RESERVATION = "Reservation"
+"""Reason for which a job waits for its reservation."""
+RUNNING = frozenset(("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "RESIZING", "STAGE_OUT"))
+"""States of jobs that have their nodes."""
+MOST_TASKS = 1_000_000
+"""Tasks of one array that are read."""
+
+_MEMORY = re.compile(r"(\d{1,12})(?:\.\d+)?([KMGTP]?)", re.ASCII)
+_STEPS = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
+_TRES_KEYS = {"trespernode": "node", "tresperjob": "job", "trespertask": "task", "trespersocket": "socket"}
+
+
+class NotModelledError(InvalidProblemError):
+    """A job that asks for something that is not modelled.
+
+    Parameters
+    ----------
+    demands
+        Names of what it asks for, such as ``gres/shard`` or ``--contiguous``.
+    """
+
+    def __init__(self, demands: Sequence[str]) -> None:
+        super().__init__("request", f"asks for {', '.join(demands)}, which is not modelled")
+        self.demands = tuple(demands)
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """A job that waits.
+
+    Parameters
+    ----------
+    id
+        As Slurm has it; ``7_3`` for task 3 of the array 7.
+    request
+        What it asks for, None where that is not modelled.
+    demands
+        Names of what it asks for that is not modelled.
+    waits_for
+        Slurm's reason why it may not start now, empty if it may.
+    reservation
+        Name of the reservation that it runs in, empty for none.
+    together
+        Id of the heterogeneous job whose components start together, of which it is one; empty for none.
+    """
+
+    id: str
+    request: Request | None
+    demands: tuple[str, ...] = ()
+    waits_for: str = ""
+    reservation: str = ""
+    together: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Jobs that wait, in the order of the file, and remarks of the file."""
+
+    jobs: tuple[QueuedJob, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def queue_of(records: Iterable[tuple[ConfLine, str]]) -> Queue:
+    """Return the jobs of records, of each of which a key that it holds twice may be told.
+
+    Tasks of an array that wait as one are as many jobs as the array lets run at once. A record with a key twice is left
+    out, since its user may have written one of them. Raises `BadFileError` if a value cannot be read.
+    """
+    report = KeyReport("job", JOB_KEYS)
+    forged: list[str] = []
+    found: dict[str, QueuedJob] = {}
+    begun: Counter[str] = Counter()
+    waiting: list[ConfLine] = []
+    for line, twice in records:
+        # What is not modelled is counted with the jobs that are left out for it.
+        unknown = {key: "" for key in JOB_KEYS.unknown(line.values)}
+        report.add("", unknown)
+        if twice:
+            forged.append(f"job {line.values.get('jobid', '')} has {twice} twice at {line.place}")
+        elif line.word("jobstate", "") == "PENDING":
+            waiting.append(line)
+        elif line.word("jobstate", "") in RUNNING and _given(line, "arrayjobid"):
+            begun[line.values["arrayjobid"]] += 1
+    for line in waiting:
+        for job in _jobs(line, begun):
+            if job.id in found:
+                raise line.error(f"job {shown(job.id)} is given twice")
+            found[job.id] = job
+    remarks = [f"jobs left out, their user may have forged the record: {len(forged)} ({forged[0]})"] if forged else []
+    return Queue(tuple(found.values()), (*remarks, *report.remarks()))
+
+
+def _given(line: ConfLine, key: str) -> str:
+    # The value of a key, empty where it says that there is none.
+    text = line.values.get(key, "").strip()
+    return "" if text.upper() in NO_LIMIT else text
+
+
+def _jobs(line: ConfLine, begun: Counter[str]) -> list[QueuedJob]:
+    # A line, or as many tasks of an array as may run at once.
+    name = line.values["jobid"]
+    request: Request | None = None
+    demands: tuple[str, ...] = ()
+    try:
+        request = job_request(line)
+    except NotModelledError as error:
+        demands = error.demands
+    except (InvalidProblemError, ValueError) as error:
+        raise line.error(str(error)) from None
+    het = _given(line, "hetjobid")
+    one = QueuedJob(
+        id=f"{het}+{_given(line, 'hetjoboffset') or 0}" if het else name,
+        request=request,
+        demands=demands,
+        waits_for=waits_for(line),
+        reservation=_given(line, "reservation"),
+        together=het,
+    )
+    array, tasks = _given(line, "arrayjobid"), _given(line, "arraytaskid")
+    if not array or not tasks:
+        return [one]
+    try:
+        numbers, limit = array_tasks(tasks)
+    except ValueError as error:
+        raise line.error(f"ArrayTaskId {error}") from None
+    limit = line.whole("arraytaskthrottle") or limit
+    room = max(limit - begun[array], 0) if limit else len(numbers)
+    begun[array] += min(room, len(numbers))
+    made = [_task(one, array, task) for task in numbers[:room]]
+    # One of those that wait for others of the array stands for them.
+    late = numbers[room:]
+    return made + [_task(one, array, task, "JobArrayTaskLimit") for task in late]
+
+
+def _task(job: QueuedJob, array: str, task: int, waits_for: str = "") -> QueuedJob:
+    return QueuedJob(
+        id=f"{array}_{task}",
+        request=job.request,
+        demands=job.demands,
+        waits_for=job.waits_for or waits_for,
+        reservation=job.reservation,
+        together=job.together,
+    )
+
+
+def array_tasks(text: str) -> tuple[list[int], int]:
+    """Return the tasks of an array and how many may run at once, 0 for any: ``1-4,9-15:2%3``.
+
+    Raises `ValueError` for anything else.
+    """
+    listed, _, limit = text.strip().strip("[]").partition("%")
+    found: list[int] = []
+    for part in listed.split(","):
+        if part.strip() == "...":
+            continue
+        match = _STEPS.fullmatch(part.strip())
+        if match is None or (limit and not limit.isdigit()):
+            raise ValueError(f"is {shown(text)}, must be tasks such as 1-4,7 or 0-99%10")
+        first = int(match[1])
+        last = int(match[2] or first)
+        if last < first or len(found) + last - first > MOST_TASKS:
+            raise ValueError(f"is {shown(text)}, must rise and be at most {MOST_TASKS} tasks")
+        found += range(first, last + 1, int(match[3] or 1) or 1)
+    return found, int(limit or 0)
+
+
+def waits_for(line: ConfLine) -> str:
+    """Return Slurm's reason why a job may not start now, empty if it may."""
+    reason = line.values.get("reason", "None").strip().strip("()") or "None"
+    if "unfulfilled" in line.values.get("dependency", ""):
+        return "Dependency"
+    if _given(line, "reservation") and reason == IN_RESERVATION:
+        return ""
+    return "" if reason in MAY_START else reason
+
+
+def job_request(line: ConfLine) -> Request:
+    """Return what the job of a record asks for.
+
+    Raises `NotModelledError` if it asks for something that is not modelled, `BadFileError` or `InvalidProblemError` if
+    a value cannot be read.
+    """
+    demands = list(JOB_KEYS.not_modelled(line.values).values())
+    amounts = {name: _given(line, key) for key, name in _TRES_KEYS.items()}
+    for text in amounts.values():
+        demands += not_modelled(text)
+    least_text, _, most_text = line.values.get("numnodes", "1").partition("-")
+    line.values["least"] = least_text
+    line.values["most"] = most_text
+    nodes = max(line.whole("least", 1), 1)
+    most = line.whole("most") or None
+    tasks = max(line.whole("numtasks", 1), nodes)
+    per_kind = _given(line, "ntaskspern:b:s:c").split(":")
+    on_node = int(per_kind[0]) if per_kind[0].isdigit() else 0
+    if len(per_kind) > 2 and per_kind[2].isdigit() and int(per_kind[2]):
+        demands.append("--ntasks-per-socket")
+    cores = max(line.whole("cpus/task", 1), 1)
+    cores = max([cores, *(one.count for one in tres_list(amounts["task"]) if one.name == "cpu")])
+    required = expand_hostlist(_given(line, "reqnodelist"))
+    if required and len(required) < nodes:
+        demands.append("--nodelist of fewer nodes than it has")
+    if required:
+        nodes = max(nodes, len(required))
+        most = nodes
+        tasks = max(tasks, nodes)
+    of_node, of_task = _gpus(line, amounts, nodes, demands)
+    cores, memory = _scaled(line, of_node, of_task, tasks // nodes if tasks % nodes == 0 else 0, cores, demands)
+    spread = on_node or math.ceil(tasks / nodes)
+    if line.whole("mincpusnode") > spread * cores:
+        if tasks == nodes:
+            cores = line.whole("mincpusnode")
+        else:
+            demands.append("--mincpus")
+    if demands:
+        raise NotModelledError(list(dict.fromkeys(demands)))
+    share = (line.word("oversubscribe", "OK"), line.word("exclusive", "NO"))
+    return Request(
+        tasks=tasks,
+        least_nodes=nodes,
+        most_nodes=most,
+        tasks_per_node=on_node or None,
+        cores_per_task=cores,
+        memory_per_node_mib=memory or _mebibytes(line, "minmemorynode"),
+        memory_per_core_mib=_mebibytes(line, "minmemorycpu"),
+        gpus_per_node=tuple(of_node.items()),
+        gpus_per_task=tuple(of_task.items()),
+        partition=_given(line, "partition").split(",")[0] or None,
+        constraint=_given(line, "features") or None,
+        excluded=_given(line, "excnodelist"),
+        required=_given(line, "reqnodelist"),
+        is_exclusive=share[0] in ("NO", "EXCLUSIVE") or share[1] == "NODE",
+    )
+
+
+def _gpus(
+    line: ConfLine, amounts: Mapping[str, str], nodes: int, demands: list[str]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the GPUs on each node and for each task, by type; those of all nodes together are spread evenly."""
+    of_node: dict[str, float] = dict(gpus_by_type(amounts["node"]))
+    if not of_node:
+        of_node = {kind: float(math.ceil(count / nodes)) for kind, count in gpus_by_type(amounts["job"]).items()}
+    of_socket = gpus_by_type(amounts["socket"])
+    sockets = line.whole("socks/node") if _given(line, "socks/node").isdigit() else 0
+    if of_socket and sockets:
+        of_node = {kind: float(count * sockets) for kind, count in of_socket.items()}
+    elif of_socket:
+        demands.append("--gpus-per-socket")
+    of_task: dict[str, float] = dict(gpus_by_type(amounts["task"]))
+    # A job says both how many each task has and how many all have; one of them counts.
+    return ({} if of_task else of_node), of_task
+
+
+def _scaled(
+    line: ConfLine,
+    of_node: Mapping[str, float],
+    of_task: Mapping[str, float],
+    tasks_on_node: int,
+    cores: int,
+    demands: list[str],
+) -> tuple[int, int]:
+    """Return the cores of a task, and MiB of memory on each node or 0, that follow from the GPUs of the job."""
+    per_gpu = {
+        key: next((one.count for one in tres_list(_given(line, key)) if one.name == GPU), 0)
+        for key in ("cpuspertres", "mempertres")
+    }
+    on_node, on_task = sum(of_node.values()), sum(of_task.values())
+    if per_gpu["cpuspertres"]:
+        if on_task:
+            cores = max(cores, math.ceil(per_gpu["cpuspertres"] * on_task))
+        elif on_node and tasks_on_node:
+            cores = max(cores, math.ceil(per_gpu["cpuspertres"] * on_node / tasks_on_node))
+        else:
+            demands.append("--cpus-per-gpu")
+    if not per_gpu["mempertres"]:
+        return cores, 0
+    if on_node:
+        return cores, math.ceil(per_gpu["mempertres"] * on_node)
+    if on_task and tasks_on_node:
+        return cores, math.ceil(per_gpu["mempertres"] * on_task * tasks_on_node)
+    demands.append("--mem-per-gpu")
+    return cores, 0
+
+
+def _mebibytes(line: ConfLine, key: str) -> int | None:
+    text = line.word(key, "0") or "0"
+    match = _MEMORY.fullmatch(text)
+    if match is None:
+        raise line.error(f"{key} is {shown(text)}, must be such as 4000M or 16G")
+    return round(int(match[1]) * 1024.0 ** ("KMGTP".find(match[2] or "M") - 1)) or None
+
+
+_ROW = re.compile(
+    r"\s*(?P<id>\S+)\s.*\s(?P<state>[A-Z]{1,2}|[A-Z]{3,})\s+(?:[\d:.-]+|INVALID)\s+(?P<nodes>\d+(?:-\d+)?)"
+    r"(?:\s+(?:\((?P<reason>[^()]*)|\S).*)?\s*"
+)
+_LISTED = re.compile(r"\s*(\S+)\s+(\d{1,18})(?:-(\d{1,18}))?\s*", re.ASCII)
+
+
+@dataclass(slots=True)
+class ListedJobs:
+    """Jobs of a list of ids and numbers of nodes, which get whole nodes.
+
+    Parameters
+    ----------
+    most_nodes
+        Largest number of nodes of a job.
+    ranged
+        Jobs that give a range of nodes, of which the least are taken.
+    jobs
+        The jobs by their ids.
+    """
+
+    most_nodes: int
+    ranged: int = 0
+    jobs: dict[str, QueuedJob] = field(default_factory=dict)
+
+    def remarks(self) -> list[str]:
+        """Return a line on ranges, if there are some."""
+        return [f"jobs with a range of nodes, the least taken: {self.ranged}"] if self.ranged else []
+
+    def add(self, text: str) -> None:
+        """Add the jobs of ``ID NODES``; raise `ValueError` for anything else, or a job that is there.
+
+        An id may be that of tasks of an array, ``7_[3-4%2]``, which are a job each, or of a component, ``700+1``.
+        """
+        match = _LISTED.fullmatch(text)
+        least = int(match[2]) if match else 0
+        most = int(match[3] or match[2]) if match else 0
+        if match is None or not 1 <= least <= most <= self.most_nodes:
+            raise ValueError(f"is {shown(text)}, must be the id of a job and its number of nodes")
+        self.ranged += least < most
+        self._add(match[1], least, "")
+
+    def add_row(self, text: str) -> None:
+        """Add the jobs of a row of ``squeue``, if they wait; raise `ValueError` for anything else."""
+        match = _ROW.fullmatch(text)
+        if match is None:
+            raise ValueError(f"is {shown(text)}, must be a row of squeue")
+        if match["state"] not in ("PD", "PENDING"):
+            return
+        least = int(match["nodes"].partition("-")[0])
+        if not 1 <= least <= self.most_nodes:
+            raise ValueError(f"is {shown(text)}, must have at least 1 node")
+        reason = (match["reason"] or "None").strip()
+        self._add(match["id"], least, "" if reason in MAY_START else reason)
+
+    def _add(self, name: str, nodes: int, waits_for: str) -> None:
+        array = re.fullmatch(r"(.+)_\[(.*)\]", name)
+        names = {name: waits_for}
+        if array:
+            tasks, limit = array_tasks(array[2])
+            room = limit or len(tasks)
+            names = {
+                f"{array[1]}_{task}": waits_for or ("" if number < room else "JobArrayTaskLimit")
+                for number, task in enumerate(tasks)
+            }
+        component = re.fullmatch(r"(\d+)\+\d+", name)
+        for one, why in names.items():
+            if one in self.jobs:
+                raise ValueError(f"job {shown(one)} is given twice")
+            self.jobs[one] = QueuedJob(
+                id=one,
+                request=Request.whole_nodes(nodes),
+                waits_for=why,
+                together=component[1] if component else "",
+            )
+
+
+def startable(jobs: Iterable[QueuedJob]) -> tuple[list[QueuedJob], list[str]]:
+    """Return the jobs that may start now and ask for nothing that is not modelled, and remarks on the others."""
+    found: list[QueuedJob] = []
+    late: Counter[str] = Counter()
+    strange: defaultdict[str, int] = defaultdict(int)
+    n_strange = 0
+    for job in jobs:
+        if job.waits_for:
+            late[job.waits_for] += 1
+        elif job.request is None:
+            n_strange += 1
+            for demand in job.demands:
+                strange[demand] += 1
+        else:
+            found.append(job)
+    remarks = []
+    if late:
+        told = ", ".join(f"{shown(why)[1:-1]} {count}" for why, count in sorted(late.items()))
+        remarks.append(f"jobs that may not start now, left out: {late.total()} ({told})")
+    if strange:
+        told = ", ".join(f"{demand} {count}" for demand, count in sorted(strange.items()))
+        remarks.append(f"jobs that ask for what is not modelled, left out: {n_strange} ({told})")
+    return found, remarks

@@ -1,0 +1,253 @@
+"""Nodes of Slurm: what they have, whether they take jobs, and what running jobs have of them.
+
+Sources are lines of ``slurm.conf`` and ``gres.conf`` and what a running Slurm prints; manual pages: slurm.conf(5),
+gres.conf(5), scontrol(1), sinfo(1).
+"""
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from allocopt.cluster.cluster import ClusterNode, NodeUse
+from allocopt.cluster.conf_lines import NO_LIMIT, ConfLine
+from allocopt.cluster.slurm_keys import DOWN_KEYS, GRES_KEYS, NODE_KEYS, KeyReport
+from allocopt.cluster.slurm_records import NODE
+from allocopt.cluster.tres import gpus_by_type, not_modelled
+from allocopt.errors import InvalidProblemError
+
+GRES, DOWN = "name", "downnodes"
+AWAY = {
+    "DOWN": "down",
+    "DRAIN": "drained",
+    "DRNG": "drained",
+    "FAIL": "failing",
+    "ERR": "in error",
+    "FUT": "future",
+    "INVAL": "wrongly registered",
+    "MAINT": "in maintenance",
+    "RES": "reserved",
+    "NOT_RESP": "not responding",
+    "NO_RESP": "not responding",
+    "POWERING_DOWN": "powering down",
+    "POWER_DOWN": "powering down",
+    "POW_DN": "powering down",
+    "REBOOT": "rebooting",
+    "BOOT": "rebooting",
+    "BLOCKED": "blocked",
+}
+"""Beginnings of states and flags with which a node takes no job, of scontrol(1) and sinfo(1), and why."""
+RESERVED = AWAY["RES"]
+_AWAY_SIGNS = {
+    "*": "not responding", "!": "powering down", "%": "powering down", "$": "in maintenance", "@": "rebooting",
+    "^": "rebooting",
+}  # fmt: skip
+_ALLOCATED, _MIXED, _COMPLETING = "ALLOC", "MIX", "COMP"
+_HARDWARE = frozenset(("cpus", "boards", "sockets", "socketsperboard", "corespersocket"))
+
+
+def why_away(state: str) -> tuple[str, ...]:
+    """Return the reasons why a node in a state takes no job, none if it takes some.
+
+    The state is in capital letters: a base state with flags, as in ``MIXED+DRAIN``, or with signs, as in ``IDLE*``.
+    """
+    found: dict[str, None] = {}
+    for part in state.split("+"):
+        found |= dict.fromkeys([why for beginning, why in AWAY.items() if part.startswith(beginning)][:1])
+    return (*found, *dict.fromkeys(_AWAY_SIGNS[sign] for sign in state if sign in _AWAY_SIGNS))
+
+
+def is_gres(line: ConfLine) -> bool:
+    """Whether a line is one of ``gres.conf``, which may name nodes, too."""
+    return GRES in line.values or "autodetect" in line.values
+
+
+@dataclass(frozen=True, slots=True)
+class CoreCount:
+    """What ``SelectTypeParameters`` makes of a node: whether threads count as cores, and memory is shared out."""
+
+    counts_threads: bool
+    shares_memory: bool
+
+    @classmethod
+    def of(cls, parameters: str) -> "CoreCount":
+        """Read the value in capital letters; where it is not given jobs share cores and memory."""
+        return cls("CR_CPU" in parameters, not parameters or "MEMORY" in parameters)
+
+    def node(self, line: ConfLine) -> ClusterNode:
+        """Return the node of a line, without a name."""
+        cores, per_cpu = self._cores(line)
+        memory = max(line.whole("realmemory", 1) - line.whole("memspeclimit"), 0)
+        reserved = line.whole("corespeccount") or math.ceil(len(_cpu_ids(line)) * per_cpu)
+        features = re.split(r"[,&\s]+", line.values.get("features", line.values.get("availablefeatures", "")))
+        try:
+            return ClusterNode(
+                name="",
+                cores=max(cores - reserved, 0),
+                memory_mib=memory if self.shares_memory else None,
+                gpus=_gpus(line),
+                features=frozenset(one for one in features if one and one.upper() not in NO_LIMIT),
+                weight=line.whole("weight", 1),
+                away=why_away(line.word("state", "UNKNOWN")),
+                use=self.use(line),
+            )
+        except InvalidProblemError as error:
+            raise line.error(error.fault) from None
+
+    def _cores(self, line: ConfLine) -> tuple[int, float]:
+        # Cores that jobs share, and how many of these a CPU is.
+        cpus = line.whole("cpus")
+        threads = max(line.whole("threadspercore", 1), 1)
+        sockets = line.whole("sockets") or line.whole("boards", 1) * line.whole("socketsperboard", 1)
+        cores = sockets * line.whole("corespersocket", 1)
+        if not {"sockets", "socketsperboard", "corespersocket"} & line.values.keys():
+            cores = max(cpus // threads, 1)
+        # CPUs may be those of all threads, or fewer than the node has.
+        if self.counts_threads:
+            return cpus or cores * threads, 1.0
+        return min(cores, cpus or cores), 1.0 if cpus <= cores else cores / cpus
+
+    def use(self, line: ConfLine) -> NodeUse:
+        """Return what jobs have of the node of a line, all of it where that is not known."""
+        state = line.word("state", "")
+        cores, per_cpu = self._cores(line)
+        known = {one.partition("=")[0]: one.partition("=")[2] for one in line.values.get("alloctres", "").split(",")}
+        taken = line.whole("cpualloc", -1)
+        if taken < 0 and known.get("cpu", "").isdigit():
+            taken = int(known["cpu"])
+        if _COMPLETING in state or (taken < 0 and state.startswith((_ALLOCATED, _MIXED))):
+            return NodeUse(cores=cores, memory_mib=line.whole("realmemory", 1))
+        try:
+            gpus = gpus_by_type(line.values.get("gresused") or "") or gpus_by_type(line.values.get("alloctres", ""))
+        except ValueError as error:
+            raise line.error(f"GresUsed {error}") from None
+        return NodeUse(cores=math.ceil(max(taken, 0) * per_cpu), memory_mib=line.whole("allocmem"), gpus=gpus)
+
+
+def slurm_nodes(lines: Sequence[ConfLine], parameters: str) -> tuple[dict[str, ClusterNode], list[str]]:
+    """Return the nodes by name and remarks; what a running Slurm prints of a node beats what its configuration says."""
+    count = CoreCount.of(parameters)
+    report = KeyReport("node", NODE_KEYS)
+    nodes: dict[str, ClusterNode] = {}
+    printed: dict[str, ClusterNode] = {}
+    gres: Counter[str] = Counter()
+    unknown_use = 0
+    for line in sorted(with_defaults(lines, NODE), key=lambda one: one.is_printed):
+        names = line.names(NODE)
+        report.add(line.values[NODE], line.values)
+        made = count.node(line)
+        gres.update(_other_gres(line))
+        if line.is_printed and "cpualloc" not in line.values and not made.use.is_idle:
+            unknown_use += len(names)
+        for name in names:
+            known = nodes.get(name)
+            # A table of states has a row for each partition of a node.
+            if known is not None and (not line.is_printed or printed.get(name, made) != made):
+                raise line.error(f"node {name!r} is given twice")
+            nodes[name] = replace(made, name=name) if known is None else _updated(known, made, line)
+        if line.is_printed:
+            printed |= dict.fromkeys(names, made)
+    remarks = [*report.remarks(), *_mark_down(nodes, [line for line in lines if DOWN in line.values])]
+    remarks += _tell_types(nodes, [line for line in lines if is_gres(line)])
+    if gres:
+        told = ", ".join(f"{name} on {count} node lines" for name, count in sorted(gres.items()))
+        remarks.append(f"GRES that are not modelled: {told}; jobs that ask for them are left out")
+    if unknown_use:
+        remarks.append(f"nodes in use of which CPUAlloc is not given, taken as full: {unknown_use}")
+    return nodes, remarks
+
+
+def _mark_down(nodes: dict[str, ClusterNode], lines: Sequence[ConfLine]) -> list[str]:
+    report = KeyReport("DownNodes line", DOWN_KEYS)
+    missing = 0
+    for line in lines:
+        report.add("", line.values)
+        why = why_away(line.word("state", "DOWN"))
+        for name in line.names(DOWN):
+            missing += name not in nodes
+            if why and name in nodes:
+                nodes[name] = replace(nodes[name], away=why)
+    told = [f"DownNodes names nodes that are not given: {missing}"] if missing else []
+    return [*report.remarks(), *told]
+
+
+def _updated(known: ClusterNode, made: ClusterNode, line: ConfLine) -> ClusterNode:
+    # A table of states says nothing of what nodes have.
+    if _HARDWARE & line.values.keys():
+        same_gpus = sum(made.gpus.values()) == sum(known.gpus.values()) or "gres" not in line.values
+        return replace(made, name=known.name, gpus=known.gpus if same_gpus else made.gpus)
+    whole = not made.use.is_idle and "cpualloc" not in line.values
+    use = NodeUse(cores=known.cores, memory_mib=known.memory_mib or 0) if whole else made.use
+    return replace(known, away=made.away, use=use)
+
+
+def _cpu_ids(line: ConfLine) -> list[int]:
+    # Of a list such as 0,1 or 0-3.
+    found: list[int] = []
+    for part in line.values.get("cpuspeclist", "").split(","):
+        first, _, last = part.strip().partition("-")
+        if first.isdigit() and (last.isdigit() or not last) and int(last or first) - int(first) < 2**20:
+            found += range(int(first), int(last or first) + 1)
+    return found
+
+
+def _gpus(line: ConfLine) -> dict[str, int]:
+    try:
+        held = gpus_by_type(line.values.get("gres", ""))
+        drained = gpus_by_type(line.values.get("gresdrain", ""))
+    except ValueError as error:
+        raise line.error(f"Gres {error}") from None
+    for kind, count in drained.items():
+        if kind in held:
+            held[kind] = max(held[kind] - count, 0)
+    return {kind: count for kind, count in held.items() if count}
+
+
+def _other_gres(line: ConfLine) -> list[str]:
+    try:
+        return not_modelled(line.values.get("gres", ""))
+    except ValueError as error:
+        raise line.error(f"Gres {error}") from None
+
+
+def with_defaults(lines: Sequence[ConfLine], kind: str) -> Iterator[ConfLine]:
+    """Yield the lines of a kind, with what its DEFAULT lines set: each holds until another one sets a value anew."""
+    defaults: dict[str, str] = {}
+    for line in lines:
+        if kind not in line.values or (kind == NODE and is_gres(line)):
+            continue
+        if line.values[kind].upper() == "DEFAULT":
+            defaults |= {key: value for key, value in line.values.items() if key != kind}
+        elif line.is_printed:
+            yield line
+        else:
+            yield replace(line, values=defaults | line.values)
+
+
+def _tell_types(nodes: dict[str, ClusterNode], gres: Sequence[ConfLine]) -> list[str]:
+    # How many a node has is what slurm.conf says; of which type may stand in gres.conf alone.
+    # Files may have a line for each device, and all of them for the same nodes: these are gone through once.
+    report = KeyReport("gres.conf line", GRES_KEYS)
+    of_nodes: defaultdict[str | None, Counter[str]] = defaultdict(Counter)
+    examples: dict[str | None, ConfLine] = {}
+    for line in gres:
+        report.add("", line.values)
+        kind = line.values.get("type", "")
+        if line.values.get(GRES, "").lower() == "gpu" and kind:
+            told = line.values.get(NODE)
+            devices = line.names("file") or line.names("multiplefiles")
+            of_nodes[told][kind] += line.whole("count") or len(devices) or 1
+            examples.setdefault(told, line)
+    types: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for told, held in of_nodes.items():
+        for name in nodes if told is None else examples[told].names(NODE):
+            types[name].update(held)
+    odd = 0
+    for name, held in types.items():
+        if name in nodes and nodes[name].gpus == {"": held.total()}:
+            nodes[name] = replace(nodes[name], gpus=dict(held))
+        elif name in nodes and (not set(nodes[name].gpus) - {""} or held.total() != sum(nodes[name].gpus.values())):
+            odd += bool(nodes[name].gpus) or None not in of_nodes
+    told_odd = [f"nodes whose GPUs gres.conf and slurm.conf count differently, those of slurm.conf taken: {odd}"]
+    return [*report.remarks(), *(told_odd if odd else ())]

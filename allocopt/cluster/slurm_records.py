@@ -1,0 +1,443 @@
+"""What a running Slurm prints of nodes, partitions, reservations and jobs, as lines of ``Key=value`` pairs.
+
+Read are the texts of ``scontrol show`` with and without ``--oneliner``, tables of ``sinfo``, and the JSON and YAML of
+``scontrol``, ``sinfo`` and ``squeue``. Whatever the form, a line has the keys that ``scontrol`` prints, in lower case,
+so that one reader of nodes and one of jobs serve them all.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from allocopt.cluster.conf_lines import ConfLine
+from allocopt.cluster.hostlist import HostlistExpander
+from allocopt.cluster.slurm_keys import JOB_KEYS
+from allocopt.files.faults import bad_file, shown
+
+NODE, PARTITION, RESERVATION, JOB = "nodename", "partitionname", "reservationname", "jobid"
+
+ALIASES = {
+    "cputot": "cpus",
+    "procs": "cpus",
+    "activefeatures": "features",
+    "feature": "features",
+    "priority": "prioritytier",
+    "shared": "oversubscribe",
+}
+"""Keys of nodes and partitions that have another name in ``scontrol``, or had one in older versions."""
+
+_RECORD = re.compile(r"^(NodeName|PartitionName|ReservationName)=", re.MULTILINE)
+_PRINTED = re.compile(r"\b(CPUAlloc|AllowGroups|TotalNodes|NodeCnt|CfgTRES)=")
+_PRINTED_KEY = re.compile(r"(?:^|(?<=\s))([A-Z][A-Za-z/:_]*)=")
+# Users and administrators write what they like into these; all but the name of a job have a line of their own.
+_FREE_TEXT = re.compile(
+    r"\s+(?:\w*Comment|Command|WorkDir|Std(?:Err|In|Out)|Extra|SubmitLine|Container\w*|MailUser|Reason)="
+)
+
+
+def is_printed(text: str) -> bool:
+    """Whether a text is what ``scontrol show node``, ``partition`` or ``reservation`` prints."""
+    return bool(_RECORD.search(text) and _PRINTED.search(text))
+
+
+def printed_records(path: Path, text: str, expander: HostlistExpander) -> Iterator[ConfLine]:
+    """Yield the nodes, partitions and reservations of what ``scontrol show`` prints."""
+    # A record goes on to the next one, on many lines or, with --oneliner, on one.
+    starts = [found.start() for found in _RECORD.finditer(text)]
+    for start, end in pairwise([*starts, len(text)]):
+        lines = text[start:end].splitlines()
+        kept = "\n".join([lines[0], *(line for line in lines[1:] if not _FREE_TEXT.match(line))])
+        values: dict[str, str] = {}
+        for key, value in _printed_pairs(kept):
+            values.setdefault(ALIASES.get(key, key), value)
+        if RESERVATION in values:
+            # A reservation names a partition and, by core, nodes: it describes neither.
+            values = {key: value for key, value in values.items() if key not in (NODE, PARTITION, "coreids")}
+        number = text.count("\n", 0, start) + 1
+        yield ConfLine(path, f"line {number}", values, expander, is_printed=True)
+
+
+def _printed_pairs(record: str) -> Iterator[tuple[str, str]]:
+    keys = list(_PRINTED_KEY.finditer(record))
+    for found, end in zip(keys, [*(key.start() for key in keys[1:]), len(record)], strict=True):
+        yield found[1].lower(), record[found.end() : end].strip()
+
+
+def printed_jobs(path: Path, text: str) -> Iterator[tuple[ConfLine, str]]:
+    """Yield each record of ``scontrol show job``, and a key that it holds twice, empty for none.
+
+    Users may write anything into names and comments, line breaks and ``NumNodes=3`` too. So only a line behind an empty
+    one begins a record, and lines of free text are left out. A key that still stands there twice is somebody's text.
+    """
+    lines = text.splitlines()
+    is_first = [
+        line.startswith("JobId=")
+        and (number == 0 or not lines[number - 1].strip() or lines[number - 1][:6] == "JobId=")
+        for number, line in enumerate(lines)
+    ]
+    starts = [number for number, first in enumerate(is_first) if first]
+    for start, end in pairwise([*starts, len(lines)]):
+        head, *tail = lines[start:end]
+        if any(line.strip() for line in tail):
+            # The name ends its line; with --oneliner all is one line.
+            head = head.partition(" JobName=")[0]
+        values: dict[str, str] = {}
+        twice = ""
+        for key, value in _printed_pairs("\n".join((head, *(line for line in tail if not _is_free(line))))):
+            if values.setdefault(key, value) != value and (key in JOB_KEYS.applied or key in JOB_KEYS.reported):
+                twice = key
+        yield ConfLine(path, f"line {start + 1}", values, HostlistExpander(), is_printed=True), twice
+
+
+def _is_free(line: str) -> bool:
+    # The reason of a job is one word; that of a node is a line of its own, in somebody's words.
+    return bool(_FREE_TEXT.match(line)) and not line.lstrip().startswith("Reason=")
+
+
+SINFO_COLUMNS = {
+    "NODELIST": "nodename",
+    "HOSTNAMES": "nodename",
+    "PARTITION": "partition",
+    "STATE": "state",
+    "CPUS": "cpus",
+    "CPUS(A/I/O/T)": "cpus_a_i_o_t",
+    "MEMORY": "realmemory",
+    "S:C:T": "sockets_cores_threads",
+    "GRES": "gres",
+    "GRES_USED": "gresused",
+    "ALLOCMEM": "allocmem",
+    "FREE_MEM": "freemem",
+    "TMP_DISK": "tmpdisk",
+    "WEIGHT": "weight",
+    "AVAIL_FEATURES": "availablefeatures",
+    "ACTIVE_FEATURES": "features",
+    "FEATURES": "features",
+    "REASON": "reason",
+    "NODES": "nodes",
+    "AVAIL": "avail",
+    "TIMELIMIT": "maxtime",
+}
+"""Columns of ``sinfo`` and the keys that they stand for (sinfo(1), --format)."""
+
+
+def is_sinfo(text: str) -> bool:
+    """Whether a text is a table of ``sinfo``: its first line names columns, among them those of nodes and states."""
+    header = text.split("\n", 1)[0].split()
+    return "STATE" in header and bool({"NODELIST", "HOSTNAMES"} & set(header))
+
+
+def sinfo_records(path: Path, text: str, expander: HostlistExpander) -> Iterator[ConfLine]:
+    """Yield the nodes of a table of ``sinfo``, a line for each row; a node in several partitions has several rows."""
+    first, *rows = text.splitlines()
+    header = first.split()
+    for number, row in enumerate(rows, 2):
+        if not row.strip():
+            continue
+        # A reason may hold spaces; it is the last column where there is one.
+        cells = row.split(maxsplit=len(header) - 1)
+        place = f"line {number}"
+        if len(cells) != len(header):
+            raise bad_file(path, place, f"has {len(cells)} columns, its header has {len(header)}")
+        values = {SINFO_COLUMNS.get(name, name.lower()): cell.strip() for name, cell in zip(header, cells, strict=True)}
+        cpus = values.pop("cpus_a_i_o_t", "").split("/")
+        if len(cpus) == 4:
+            values |= {"cpualloc": cpus[0], "cpus": cpus[3]}
+        shape = values.pop("sockets_cores_threads", "").split(":")
+        if len(shape) == 3:
+            values |= {"sockets": shape[0], "corespersocket": shape[1], "threadspercore": shape[2]}
+        for key in ("partition", "avail", "maxtime", "nodes"):
+            values.pop(key, None)
+        yield ConfLine(path, place, values, expander, is_printed=True)
+
+
+_NODE_JSON = {
+    "name": NODE,
+    "cpus": "cpus",
+    "alloc_cpus": "cpualloc",
+    "alloc_memory": "allocmem",
+    "real_memory": "realmemory",
+    "sockets": "sockets",
+    "cores": "corespersocket",
+    "threads": "threadspercore",
+    "boards": "boards",
+    "specialized_cores": "corespeccount",
+    "specialized_memory": "memspeclimit",
+    "specialized_cpus": "cpuspeclist",
+    "active_features": "features",
+    "gres": "gres",
+    "gres_used": "gresused",
+    "gres_drained": "gresdrain",
+    "tres_used": "alloctres",
+    "weight": "weight",
+    "state": "state",
+    "topology": "topology",
+    "owner": "owner",
+    "mcs_label": "mcs_label",
+    "res_cores_per_gpu": "restrictedcorespergpu",
+    "address architecture boot_time burstbuffer_network_address cluster_name comment cpu_binding cpu_load energy/*"
+    " alloc_idle_cpus effective_cpus cpus_efctv external_sensors/* extra features free_mem hostname instance_id"
+    " gpu_spec"
+    " instance_type last_busy next_state_after_reboot next_state_after_reboot_flags operating_system partitions port"
+    " parameters power/* reason reason_changed_at reason_set_by_user reservation resume_after slurmd_start_time"
+    " version"
+    " slurmd_version suspend_time temporary_disk tres tres_weighted tls_cert_last_renewal cert_flags state_flags"
+    " idle_cpus": "",
+}
+_PARTITION_JSON = {
+    "name": PARTITION,
+    "nodes/configured": "nodes",
+    "partition/state": "state",
+    "partition/exclusive": "exclusive",
+    "partition/oversubscribe": "oversubscribe",
+    "maximums/oversubscribe/jobs": "oversubscribe",
+    "maximums/time": "maxtime",
+    "maximums/nodes": "maxnodes",
+    "minimums/nodes": "minnodes",
+    "maximums/cpus_per_node": "maxcpuspernode",
+    "maximums/cpus_per_socket": "maxcpuspersocket",
+    "maximums/partition_memory_per_cpu": "maxmempercpu",
+    "maximums/partition_memory_per_node": "maxmempernode",
+    "defaults/partition_memory_per_cpu": "defmempercpu",
+    "defaults/partition_memory_per_node": "defmempernode",
+    "defaults/job": "jobdefaults",
+    "priority/tier": "prioritytier",
+    "preempt_mode": "preemptmode",
+    "tres/billing_weights": "tresbillingweights",
+    "topology": "topology",
+    "nodes/allowed_allocation accounts/* groups/* qos/* alternate cluster select_type cpus/* grace_time"
+    " maximums/shares defaults/memory_per_cpu defaults/memory_per_node defaults/time maximums/memory_per_cpu"
+    " maximums/memory_per_node"
+    " maximums/oversubscribe/flags maximums/over_time_limit node_sets priority/job_factor timeouts/* suspend_time"
+    " flags nodes/total tres/configured": "",
+}
+_RESERVATION_JSON = {
+    "name": RESERVATION,
+    "node_list": "nodes",
+    "start_time": "starttime",
+    "end_time": "endtime",
+    "flags": "flags",
+    "accounts burst_buffer core_count core_specializations features groups licenses max_start_delay node_count"
+    " partition purge_completed/* tres users watts comment qos allowed_partitions": "",
+}
+_SINFO_JSON = {
+    "nodes/nodes": NODE,
+    "node/state": "state",
+    "cpus/minimum": "cpus",
+    "sockets/minimum": "sockets",
+    "cores/minimum": "corespersocket",
+    "threads/minimum": "threadspercore",
+    "memory/minimum": "realmemory",
+    "weight/minimum": "weight",
+    "features/active": "features",
+    "gres/total": "gres",
+    "gres/used": "gresused",
+    "resource_spec/memory": "memspeclimit",
+    "resource_spec/cpus": "cpuspeclist",
+    "port nodes/* cpus/* sockets/* cores/* threads/* disk/* memory/* weight/* features/* cluster comment extra"
+    " reason/* reservation reason_set_by_user partition/*": "",
+}
+_JOB_JSON = {
+    "job_id": JOB,
+    "array_job_id": "arrayjobid",
+    "array_task_id": "arraytaskid",
+    "array_task_string": "arraytaskstring",
+    "array_max_tasks": "arraytaskthrottle",
+    "het_job_id": "hetjobid",
+    "het_job_offset": "hetjoboffset",
+    "job_state": "jobstate",
+    "state_reason": "reason",
+    "dependency": "dependency",
+    "partition": "partition",
+    "required_nodes": "reqnodelist",
+    "excluded_nodes": "excnodelist",
+    "node_count": "numnodes",
+    "max_nodes": "mostnodes",
+    "tasks": "numtasks",
+    "cpus_per_task": "cpus/task",
+    "tasks_per_node": "ntaskspern:b:s:c",
+    "sockets_per_node": "socks/node",
+    "minimum_cpus_per_node": "mincpusnode",
+    "memory_per_cpu": "minmemorycpu",
+    "memory_per_node": "minmemorynode",
+    "features": "features",
+    "resv_name": "reservation",
+    "shared": "oversubscribe",
+    "oversubscribe": "oversubscribe",
+    "exclusive": "exclusive",
+    "tres_per_job": "tresperjob",
+    "tres_per_node": "trespernode",
+    "tres_per_socket": "trespersocket",
+    "tres_per_task": "trespertask",
+    "cpus_per_tres": "cpuspertres",
+    "memory_per_tres": "mempertres",
+    "contiguous": "contiguous",
+    "licenses": "licenses",
+    "network": "network",
+    "burst_buffer": "burstbuffer",
+    "minimum_tmp_disk_per_node": "mintmpdisknode",
+    "core_spec": "corespec",
+    "thread_spec": "threadspec",
+    "required_switches": "switches",
+    "segment_size": "segmentsize",
+    "tasks_per_tres": "ntaskspertres",
+    "tasks_per_socket": "ntaskspersocket",
+    "prefer": "prefer",
+    "tres_req_str": "reqtres",
+    "account accrue_time admin_comment allocating_node association_id batch_features batch_flag batch_host flags"
+    " burst_buffer_state cluster cluster_features command comment container container_id container_type"
+    " cores_per_socket billable_tres billable_tres/* cpu_frequency_minimum cpu_frequency_maximum"
+    " cpu_frequency_governor cron deadline delay_boot derived_exit_code derived_exit_code/* eligible_time end_time"
+    " exit_code exit_code/* extra"
+    " failed_node federation_origin federation_siblings_active federation_siblings_viable gres_detail group_id"
+    " group_name het_job_id_set job_resources job_resources/* job_resrcs/* job_size_str last_sched_evaluation"
+    " licenses_allocated mail_type mail_user max_cpus mcs_label memory_update_delay memory_update_margin name nodes"
+    " nice tasks_per_core tasks_per_board cpus preempt_time preemptable_time pre_sus_time hold priority"
+    " priority_by_partition profile qos reboot requeue resize_time restart_cnt scheduled_nodes selinux_context step_id"
+    " step_id/* sockets_per_board start_time state_description standard_input standard_output standard_error"
+    " stdin_expanded stdout_expanded stderr_expanded submit_time submit_line suspend_time system_comment time_limit"
+    " time_minimum threads_per_core tres_bind tres_freq tres_alloc_str user_id user_name maximum_switch_wait_time"
+    " wckey current_working_directory power/* show_flags mcs_label argv container_label": "",
+}
+_LISTS = {
+    "nodes": (NODE, _NODE_JSON),
+    "partitions": (PARTITION, _PARTITION_JSON),
+    "reservations": (RESERVATION, _RESERVATION_JSON),
+    "sinfo": (NODE, _SINFO_JSON),
+}
+"""Lists in an answer of Slurm in JSON: the key that names an entry, and the key of ``scontrol`` for each path.
+
+An empty key is for paths, between spaces, that say nothing about which jobs fit where; ``*`` is any path below. The
+paths are those of Slurm's data parsers up to version 0.0.45 (26.05).
+"""
+
+
+def is_json_answer(obj: Mapping[str, Any]) -> bool:
+    """Whether an object is an answer of ``scontrol`` or ``sinfo`` with nodes, partitions or reservations."""
+    return any(isinstance(obj.get(name), list) for name in _LISTS) and bool({"meta", "errors", "warnings"} & set(obj))
+
+
+def json_records(path: Path, obj: Mapping[str, Any], expander: HostlistExpander) -> Iterator[ConfLine]:
+    """Yield the nodes, partitions and reservations of an answer of ``scontrol`` or ``sinfo`` in JSON or YAML."""
+    for name, (key, paths) in _LISTS.items():
+        for number, told in enumerate(obj.get(name) or ()):
+            place = f"{name}[{number}]"
+            if not isinstance(told, dict):
+                raise bad_file(path, place, f"is {shown(told)}, must be an object")
+            values = _values(told, paths)
+            if not values.get(key):
+                raise bad_file(path, place, "has no name")
+            if name == "nodes":
+                # The state is a list, or a word and a list of flags (22.05).
+                flags = told.get("state_flags") or []
+                values["state"] = "+".join([values.get("state", "").replace(",", "+"), *map(plain_text, flags)])
+            elif name == "sinfo":
+                values["state"] = values.get("state", "").replace(",", "+")
+                _drop_sums(values, told)
+            elif name == "partitions":
+                _tell_sharing(values, told)
+            yield ConfLine(path, place, values, expander, is_printed=True)
+
+
+def _drop_sums(values: dict[str, str], told: Mapping[str, Any]) -> None:
+    # What is in use is summed over the nodes of a row: known for a row of one node.
+    names = told["nodes"]["nodes"]
+    if isinstance(names, list) and len(names) == 1:
+        values["cpualloc"] = plain_text((told.get("cpus") or {}).get("allocated"))
+        values["allocmem"] = plain_text((told.get("memory") or {}).get("allocated"))
+    elif values.get("gresused"):
+        del values["gresused"]
+
+
+def _tell_sharing(values: dict[str, str], told: Mapping[str, Any]) -> None:
+    # Slurm prints how many jobs may share a core, 0 for exclusive nodes, and whether all have to.
+    flags = [plain_text(one).upper() for one in told.get("flags") or ()]
+    values["default"] = "YES" if "DEFAULT" in flags else "NO"
+    jobs = values.pop("oversubscribe", "")
+    if jobs == "0" or "EXCLUSIVE" in jobs.upper():
+        values["oversubscribe"] = "EXCLUSIVE"
+    elif jobs not in ("", "1") and jobs.isdigit():
+        values["oversubscribe"] = f"YES:{jobs}"
+    elif jobs:
+        values["oversubscribe"] = jobs
+    values["state"] = values.get("state", "UP").split(",")[0]
+
+
+def json_jobs(path: Path, listed: Sequence[Any]) -> Iterator[ConfLine]:
+    """Yield the jobs of an answer of ``squeue`` or ``scontrol show job`` in JSON or YAML."""
+    expander = HostlistExpander()
+    for number, told in enumerate(listed):
+        place = f"jobs[{number}]"
+        if not isinstance(told, dict) or "job_id" not in told:
+            raise bad_file(path, place, "is no job: it has no job_id")
+        yield ConfLine(path, place, job_values(told), expander, is_printed=True)
+
+
+_UNSET = frozenset(str(2**bits - 1 - unset) for bits in (16, 32, 64) for unset in (0, 1))
+"""What versions before 23.02 print for a number that is not set, or infinite."""
+
+
+def job_values(told: Mapping[str, Any]) -> dict[str, str]:
+    """Return the pairs of a job of Slurm's JSON, without those that say nothing."""
+    values = {key: text for key, text in _values(told, _JOB_JSON).items() if text}
+    least = values.get("numnodes", "1")
+    most = values.pop("mostnodes", "0")
+    # What is asked for beats what is counted: a job that was given nodes before has others.
+    asked = dict(pair.partition("=")[::2] for pair in values.pop("reqtres", "").split(","))
+    least = asked.get("node", least)
+    values["numnodes"] = f"{least}-{most}" if most not in ("", "0") else least
+    for key in (*JOB_KEYS.reported, "socks/node", "mincpusnode"):
+        if values.get(key) in _UNSET:
+            del values[key]
+    if "arraytaskstring" in values:
+        values["arraytaskid"] = values.pop("arraytaskstring")
+    if values.get("arrayjobid") == "0":
+        del values["arrayjobid"]
+    if values.get("hetjobid") == "0":
+        values.pop("hetjoboffset", None)
+        del values["hetjobid"]
+    values["jobstate"] = values.get("jobstate", "").split(",")[0]
+    # ``none``: nobody else may have the nodes (JOB_SHARED of Slurm's data parsers).
+    share = values.pop("oversubscribe", "").upper()
+    told_as = {"NONE": "EXCLUSIVE", "": "OK", "0": "EXCLUSIVE"}
+    values["oversubscribe"] = told_as.get(share, share)
+    return values
+
+
+def _values(told: Mapping[str, Any], paths: Mapping[str, str]) -> dict[str, str]:
+    keys = {path: key for group, key in paths.items() for path in group.split()}
+    values: dict[str, str] = {}
+    for path, value in _leaves(told):
+        above = path.rpartition("/")[0]
+        while path not in keys and above and f"{above}/*" not in keys:
+            above = above.rpartition("/")[0]
+        # A path that is not known keeps its name, and is reported.
+        key = keys.get(path, "" if f"{above}/*" in keys else path)
+        if key and value not in (None, [], {}):
+            values[key] = plain_text(value)
+    return values
+
+
+def _leaves(told: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in told.items():
+        if isinstance(value, dict) and "number" not in value:
+            yield from _leaves(value, f"{above}{key}/")
+        else:
+            yield f"{above}{key}", value
+
+
+def plain_text(told: Any) -> str:
+    """Return a value of Slurm's JSON as ``scontrol`` prints it: empty for none, a list with commas.
+
+    Numbers of Slurm 23.02 and later are objects that tell whether they are set or infinite.
+    """
+    if isinstance(told, dict):
+        return plain_text(told.get("number")) if told.get("set", True) and not told.get("infinite") else ""
+    if isinstance(told, list):
+        return ",".join(plain_text(one) for one in told)
+    if isinstance(told, bool):
+        return "YES" if told else "NO"
+    if isinstance(told, float) and told.is_integer():
+        return str(int(told))
+    return "" if told is None else str(told)

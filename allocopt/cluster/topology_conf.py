@@ -1,0 +1,136 @@
+"""Slurm's ``topology.conf``, a tree of switches or a row of blocks (topology.conf(5)).
+
+It has lines of ``Key=value``, keys in any case, comments, lines that go on, other files. What
+``scontrol show topology`` prints is read as well: there switches have a ``Level`` and, above the leaves, all nodes
+below them; blocks have a size and are followed by the blocks that they are joined to.
+"""
+
+import re
+from pathlib import Path
+
+from allocopt.cluster.affiliations import Affiliations
+from allocopt.cluster.conf_lines import ConfLine, ConfReader
+from allocopt.cluster.hostlist import HostlistError, fold_hostlist
+from allocopt.cluster.named import NamedTree, Switch, tree_of_switches
+from allocopt.cluster.slurm_switches import joined, joined_blocks
+from allocopt.files.faults import bad_file, shown
+from allocopt.files.reading import read_text
+from allocopt.files.writing import write_text
+
+_LONGEST_STEM = 200  # characters of a switch's name that are written, before a number that tells it from others
+SWITCH, BLOCK, SIZES, JOINED = "switchname", "blockname", "blocksizes", "aggregatedblock"
+_KEYS = {
+    SWITCH: "SwitchName Nodes Switches LinkSpeed Level",
+    BLOCK: "BlockName Nodes BlockIndex BlockSize",
+    SIZES: "BlockSizes",
+    JOINED: "Nodes BlockIndex BlockSize AggregatedBlock",
+}
+
+
+NO_AFFILIATIONS = Affiliations()
+"""A site whose nodes and partitions say nothing of topologies."""
+
+
+def slurm_topology(text: str, path: Path, site: Affiliations = NO_AFFILIATIONS) -> NamedTree:
+    """Return the topology in the text of a ``topology.conf``, that of trees or that of blocks.
+
+    Nodes join the switches or blocks that ``site`` names, and leave those of the file.
+    """
+    reader = ConfReader(path)
+    switches: list[Switch] = []
+    lines = list(reader.lines(path, text))
+    kinds = {_kind(line): line for line in lines}
+    if SWITCH in kinds and len(kinds) > 1:
+        other = next(kinds[kind] for kind in (BLOCK, SIZES, JOINED) if kind in kinds)
+        raise other.error("stands in a file with SwitchName lines; a file describes switches or blocks")
+    if SWITCH not in kinds and BLOCK not in kinds:
+        raise bad_file(path, "holds no line with SwitchName= or BlockName=")
+    for line in (line for line in lines if _kind(line) in (SWITCH, BLOCK)):
+        below = line.names("switches")
+        # Above the leaves a switch that is printed with its level lists again the nodes of those below it.
+        if below and "level" in line.values:
+            nodes: tuple[str, ...] = ()
+        elif line.values.get("nodes", "").upper() != "ALL":
+            nodes = line.names("nodes")
+        else:
+            conf = line.path.with_name("slurm.conf")
+            if not conf.is_file():
+                raise line.error("Nodes=ALL means the nodes of slurm.conf, which is not beside this file")
+            # NodeName=DEFAULT sets values for the lines behind it and names no node.
+            described = ConfReader(conf, reader.expander).lines(conf, read_text(conf), "nodename")
+            named = [one for one in described if one.word("nodename", "") != "DEFAULT"]
+            nodes = tuple(name for one in named for name in one.names("nodename"))
+        switches.append(Switch(line.values.get(SWITCH) or line.values[BLOCK], nodes, below, line.place))
+    switches = joined(switches, site, "default")
+    if BLOCK not in kinds:
+        return tree_of_switches(switches)
+    given = [line for line in lines if SIZES in line.values]
+    if len(given) > 1:
+        raise given[1].error(f"BlockSizes is given twice, before at {given[0].place}")
+    # A topology.conf has one BlockSizes line; what scontrol prints has a size on each block instead.
+    printed = {size: line for line in lines for size in line.sizes("blocksize")}
+    sizes = given[0].sizes(SIZES) if given else sorted(printed)
+    stated = given[0] if given else next(reversed(printed.values()), lines[0])
+    return joined_blocks(switches, sizes, lambda fault: stated.error(f"BlockSizes {fault}")).tree()
+
+
+def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
+    """Write a ``topology.conf`` of blocks where they are enforced, else of switches from the leaves upwards."""
+    used: set[str] = set()
+    # With the first node below each, by which the trees of a forest keep their order.
+    lines: list[tuple[int, str]] = []
+    firsts: dict[str, int] = {}
+    levels, sizes = cluster.tree.to_levels(), ",".join(map(str, cluster.block_sizes))
+    written = {name: _new_name(name, used) for name in levels[0]}
+    for name, held in levels[0].items():
+        # All names are checked before anything is written.
+        try:
+            nodes = cluster.hostlist(map(int, held))
+        except HostlistError as error:
+            raise bad_file(path, f"cannot be written: {error}") from None
+        if nodes.upper() == "ALL":
+            fault = f"a switch with one node, {nodes!r}, would be read as one with all nodes"
+            raise bad_file(path, f"cannot be written: {fault}")
+        firsts[written[name]] = int(held[0])
+        lines.append((int(held[0]), f"{'BlockName' if sizes else 'SwitchName'}={written[name]} Nodes={nodes}"))
+    for groups in [] if sizes else levels[1:]:
+        above: dict[str, str] = {}
+        for name, below in groups.items():
+            members = [written[str(member)] for member in below]
+            # A switch that stands for two levels is written once.
+            above[name] = members[0] if list(below) == [name] else _new_name(name, used)
+            if above[name] not in members:
+                firsts[above[name]] = firsts[members[0]]
+                lines.append((firsts[members[0]], f"SwitchName={above[name]} Switches={fold_hostlist(members)}"))
+        written = above
+    if sizes:
+        lines.append((0, f"BlockSizes={sizes}"))
+    elif cluster.tree.names and cluster.is_joined:
+        lines.append((0, f"SwitchName={_new_name('top', used)} Switches={fold_hostlist(written.values())}"))
+    ordered = lines if cluster.is_joined else sorted(lines, key=lambda line: line[0])
+    write_text(path, "".join(f"{line}\n" for _, line in ordered))
+
+
+def _new_name(name: str, used: set[str]) -> str:
+    # Any other character would end the name, or begin a hostlist or a comment.
+    plain = re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)[:_LONGEST_STEM] or "switch"
+    candidates = (plain, *(f"{plain}-{number}" for number in range(2, len(used) + 3)))
+    chosen = next(candidate for candidate in candidates if candidate not in used)
+    used.add(chosen)
+    return chosen
+
+
+def _kind(line: ConfLine) -> str:
+    kind = next((key for key in _KEYS if key in line.values), None)
+    if kind is None:
+        right = ", ".join(ConfLine.spelled(key) for key in _KEYS)
+        raise line.error(f"begins with {shown(next(iter(line.values)))}, must be one of {right}")
+    known = _KEYS[kind].split()
+    unknown = [key for key in line.values if ConfLine.spelled(key) not in known]
+    if unknown:
+        raise line.error(
+            f"key {shown(unknown[0])} is unknown beside {ConfLine.spelled(kind)}; keys are {', '.join(known)}"
+        )
+    if not line.values[kind].strip():
+        raise line.error(f"{ConfLine.spelled(kind)} is empty")
+    return kind

@@ -1,0 +1,191 @@
+"""Slurm's ``topology.yaml``: several topologies, each a tree, blocks, rings, toruses or flat (topology.yaml(5))."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+from pydantic import Field, RootModel
+
+from allocopt.cluster.affiliations import Affiliations
+from allocopt.cluster.conf_lines import names_in
+from allocopt.cluster.hostlist import HostlistExpander
+from allocopt.cluster.named import NamedTree, Switch, tree_of_switches
+from allocopt.cluster.slurm_switches import Described, joined, joined_blocks
+from allocopt.files.faults import bad_file, shown
+from allocopt.files.models import FileModel, validated
+
+_Name = Annotated[str, Field(min_length=1)]
+
+
+class _GroupModel(FileModel):
+    nodes: str | None = None
+
+
+class _SwitchModel(_GroupModel):
+    switch: _Name
+    children: str | None = None
+    link_speed: str | int | None = None
+
+
+class _BlockModel(_GroupModel):
+    block: _Name
+
+
+class _RingModel(_GroupModel):
+    ring: _Name
+    nodes: str
+
+
+# Where in the torus the nodes stand says nothing of a tree.
+class _RegionModel(_GroupModel, extra="ignore"):
+    pass
+
+
+class _TorusModel(_RegionModel):
+    name: _Name
+    regions: tuple[_RegionModel, ...] = Field(default=(), strict=False)
+
+
+class _TreeModel(FileModel):
+    switches: list[_SwitchModel]
+
+
+class _BlocksModel(FileModel):
+    blocks: list[_BlockModel]
+    block_sizes: Annotated[list[Annotated[int, Field(ge=1, le=10**8)]], Field(min_length=1, default_factory=list)]
+
+
+class _RingsModel(FileModel):
+    rings: list[_RingModel]
+
+
+class _TorusesModel(FileModel):
+    toruses: list[_TorusModel]
+
+
+# What is not chosen may be of a kind, or have keys, of a later version.
+class _NameModel(FileModel, extra="ignore"):
+    topology: _Name
+    cluster_default: bool = False
+
+
+class _TopologyModel(_NameModel, extra="allow"):
+    tree: _TreeModel | None = None
+    block: _BlocksModel | None = None
+    ring: _RingsModel | None = None
+    torus3d: _TorusesModel | None = None
+    flat: Any = None
+
+
+class _NamesModel(RootModel[Annotated[list[_NameModel], Field(min_length=1)]]):
+    pass
+
+
+# Of each kind of topology the key of its groups, and that of the name of one.
+_KINDS = {
+    "tree": ("switches", "switch"),
+    "block": ("blocks", "block"),
+    "ring": ("rings", "ring"),
+    "torus3d": ("toruses", "name"),
+}
+
+
+def slurm_yaml_topology(
+    obj: object, path: Path, name: str | None = None, site: Affiliations | None = None
+) -> NamedTree | None:
+    """Return the topology of a name from a parsed ``topology.yaml``, or else the cluster's default or the first.
+
+    Where ``site`` says which partitions and nodes use which topology, topologies of partitions whose nodes the default
+    one does not have stand beside it, and None is returned if it is flat.
+    """
+    names = validated(_NamesModel, obj, path).root
+    chosen = name or next((one.topology for one in names if one.cluster_default), names[0].topology)
+    if chosen not in {one.topology for one in names}:
+        known = ", ".join(one.topology for one in names)
+        raise bad_file(path, f"there is no topology {shown(name)}; there are {known}")
+    index = [one.topology for one in names].index(chosen)
+    used = Affiliations() if site is None else site
+    main = _described(obj, index, path, used)
+    if main is None and site is None:
+        fault = f"topology {shown(chosen)} is flat: it names no nodes; give slurm.conf, too, with --cluster"
+        raise bad_file(f"{path}: [{index}]", fault)
+    others = {
+        one.topology: _described(obj, number, path, used)
+        for number, one in enumerate(names)
+        if number != index and one.topology in used.partitions
+    }
+    if others:
+        return _side_by_side(chosen, main, others, used)
+    return None if main is None else main.tree()
+
+
+def _described(obj: object, index: int, path: Path, site: Affiliations) -> Described | None:
+    # None for a flat topology, which names no nodes.
+    where = f"{path}: [{index}]"
+    found = validated(_TopologyModel, cast(list[object], obj)[index], where)
+    noun = f"topology {shown(found.topology)}"
+    if found.model_extra:
+        unknown = ", ".join(map(shown, found.model_extra))
+        raise bad_file(where, f"{noun} has {unknown}, must be one of {', '.join(_KINDS)}")
+    kinds = [kind for kind in (*_KINDS, "flat") if getattr(found, kind) is not None]
+    if len(kinds) > 1:
+        raise bad_file(where, f"{noun} is both {' and '.join(kinds)}, must be one of them")
+    if not kinds:
+        raise bad_file(where, f"{noun} is of no kind: it names no nodes")
+    if kinds == ["flat"]:
+        return None
+    (kind,) = kinds
+    key, called = _KINDS[kind]
+    expander = HostlistExpander()
+    switches: list[Switch] = []
+    for number, one in enumerate(getattr(getattr(found, kind), key)):
+        at = f"{kind}.{key}[{number}]"
+        nodes = list(names_in(where, f"{at}.nodes", one.nodes, expander))
+        for place, region in enumerate(getattr(one, "regions", ())):
+            nodes += names_in(where, f"{at}.regions[{place}].nodes", region.nodes, expander)
+        below = names_in(where, f"{at}.children", getattr(one, "children", None), expander)
+        switches.append(Switch(getattr(one, called), tuple(nodes), below, f"[{index}]: {at}"))
+    switches = joined(switches, site, found.topology)
+    if found.block is None:
+        return Described(kind, tuple(switches))
+    return joined_blocks(switches, found.block.block_sizes, lambda fault: bad_file(where, "block.block_sizes", fault))
+
+
+def _side_by_side(
+    chosen: str, main: Described | None, others: Mapping[str, Described | None], site: Affiliations
+) -> NamedTree | None:
+    """Return the trees of several topologies, each with the nodes that no earlier one has, beside each other."""
+    taken: set[str] = set() if main is None else main.nodes
+    remarks: list[str] = []
+    described: dict[str, Described] = {} if main is None else {chosen: main}
+    for name, other in others.items():
+        nodes = set(site.partitions[name]) - taken if other is None else other.nodes
+        if other is None:
+            other = Described("tree", (Switch(name, tuple(node for node in site.nodes if node in nodes)),))
+        if not nodes or nodes & taken:
+            fault = "has nodes of another topology, by which its partitions' jobs are placed"
+            remarks.append(f"not modelled, topology {name}: {fault}")
+            continue
+        described[name] = other
+        taken |= nodes
+    if main is None:
+        rest = tuple(node for node in site.nodes if node not in taken)
+        if not described:
+            return None
+        described[chosen] = Described("tree", (Switch(chosen, rest),) if rest else ())
+    if len(described) == 1:
+        made = next(iter(described.values())).tree()
+        return replace(made, remarks=(*remarks, *made.remarks))
+    switches: dict[str, Switch] = {}
+    for name, one in described.items():
+        if one.kind not in ("tree",):
+            remarks.append(f"not modelled, topology {name}: rules of a {one.kind} beside other topologies")
+        renamed = {switch.name: f"{name}/{switch.name}" for switch in one.switches if switch.name in switches}
+        for switch in one.switches:
+            below = tuple(renamed.get(child, child) for child in switch.switches)
+            new = renamed.get(switch.name, switch.name)
+            switches[new] = replace(switch, name=new, switches=below)
+    made = tree_of_switches(list(switches.values()))
+    remarks.append(f"topologies beside each other, each for its partitions: {', '.join(described)}")
+    return replace(made, remarks=(*remarks, *made.remarks))

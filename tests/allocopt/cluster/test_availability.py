@@ -1,0 +1,301 @@
+"""Which nodes take jobs and what running jobs leave of them, in every format that says so."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocopt.cluster.cluster import Cluster, ClusterNode, NodeUse
+from allocopt.cluster.reading import read_cluster, read_topology
+from allocopt.errors import BadFileError
+
+NODE = """NodeName={name} Arch=x86_64 CoresPerSocket=4
+   CPUAlloc={alloc} CPUEfctv=16 CPUTot=16 CPULoad=0.01
+   AvailableFeatures=ib
+   ActiveFeatures=ib
+   Gres=gpu:a100:4(S:0-1)
+   NodeAddr={name} NodeHostName={name} Version=24.11.1
+   OS=Linux 6.1 #1 SMP
+   RealMemory=1000 AllocMem={memory} FreeMem=5 Sockets=2 Boards=1
+   State={state} ThreadsPerCore=2 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A
+   Partitions=main
+   BootTime=None SlurmdStartTime=None
+   CfgTRES=cpu=16,mem=1000M,billing=16
+   AllocTRES={tres}
+   Reason=Not responding NodeName=evil State=IDLE [root@2026-01-01T00:00:00]
+"""
+
+
+def scontrol(name: str, state: str = "IDLE", alloc: int = 0, memory: int = 0, tres: str = "") -> str:
+    return NODE.format(name=name, state=state, alloc=alloc, memory=memory, tres=tres)
+
+
+def read(folder: Path, include: tuple[str, ...] = (), labels: tuple[str, ...] = (), **texts: str) -> Cluster:
+    paths = []
+    for name, text in texts.items():
+        paths.append(folder / name.replace("_", "."))
+        paths[-1].write_text(text, encoding="utf-8")
+    return read_cluster(paths, labels, include_unavailable=include)
+
+
+def kube(name: str, **more: Any) -> dict[str, Any]:
+    spec = more.pop("spec", {})
+    conditions = [{"type": "Ready", "status": more.pop("ready", "True")}]
+    held = {"cpu": "8", "memory": "16Gi", "nvidia.com/gpu": "4", "pods": "110", **more.pop("held", {})}
+    labels = {"topology.kubernetes.io/zone": "z"}
+    status = {"allocatable": held, "conditions": conditions}
+    return {"kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": spec, "status": status}
+
+
+def kube_list(*items: dict[str, Any]) -> str:
+    return json.dumps({"kind": "List", "apiVersion": "v1", "items": items})
+
+
+# Two nodes, a that takes jobs and b that does not, and why.
+RANKS = {"version": 1, "execution": {"R_lite": [{"rank": "0-1", "children": {"core": "0-7"}}], "nodelist": ["a,b"]}}
+OF_B = {"version": 1, "execution": {"R_lite": [{"rank": "1", "children": {"core": "0-7"}}], "nodelist": ["b"]}}
+JGF = {
+    "graph": {
+        "nodes": [
+            {"metadata": {"type": "cluster", "paths": {"containment": "/c"}}},
+            {"metadata": {"type": "node", "rank": 0, "paths": {"containment": "/c/a"}}},
+            {"metadata": {"type": "node", "rank": 1, "status": 1, "paths": {"containment": "/c/b"}}},
+        ]
+    }
+}
+SINFO = "NODELIST STATE CPUS MEMORY REASON\na idle 8 100 none\nb drain* 8 100 bad fan\n"
+SINFO_JSON = {"meta": {}, "nodes": [{"name": "a", "cpus": 8, "state": ["IDLE"]},
+                                    {"name": "b", "cpus": 8, "state": ["MIXED", "DRAIN"]}]}  # fmt: skip
+OLD_JSON = {"errors": [], "nodes": [{"name": "a", "cpus": 8, "state": "idle", "state_flags": []},
+                                    {"name": "b", "cpus": 8, "state": "idle", "state_flags": ["DRAIN"]}]}  # fmt: skip
+AWAY: dict[str, tuple[dict[str, str], str]] = {
+    "slurm.conf": ({"slurm_conf": "NodeName=a CPUs=8\nNodeName=b CPUs=8 State=DRAIN\n"}, "drained"),
+    "DownNodes": ({"slurm_conf": "NodeName=a,b CPUs=8\nDownNodes=b State=FAIL Reason=x\n"}, "failing"),
+    "scontrol": ({"n_txt": scontrol("a") + "\n" + scontrol("b", "MIXED+DRAIN+NOT_RESPONDING")}, "not responding"),
+    "scontrol beside slurm.conf": (
+        {"slurm_conf": "NodeName=a,b CPUs=16\n", "n_txt": scontrol("b", "IDLE+MAINTENANCE")},
+        "in maintenance",
+    ),
+    "sinfo": ({"s_txt": SINFO}, "drained"),
+    "sinfo beside slurm.conf": (
+        {"slurm_conf": "NodeName=a,b CPUs=8\n", "s_txt": "PARTITION AVAIL NODES STATE NODELIST\np* up 1 resv b\n"},
+        "reserved",
+    ),
+    "scontrol --json": ({"n_json": json.dumps(SINFO_JSON)}, "drained"),
+    "scontrol --json of 22.05": ({"n_json": json.dumps(OLD_JSON)}, "drained"),
+    "scontrol --yaml": ({"n_yaml": json.dumps(SINFO_JSON)}, "drained"),
+    "cordoned": ({"n_json": kube_list(kube("a"), kube("b", spec={"unschedulable": True}))}, "cordoned"),
+    "tainted": (
+        {"n_json": kube_list(kube("a"), kube("b", spec={"taints": [{"key": "k", "effect": "NoExecute"}]}))},
+        "tainted k",
+    ),
+    "not ready": ({"n_json": kube_list(kube("a"), kube("b", ready="Unknown"))}, "not ready"),
+    "JGF": ({"n_json": json.dumps(JGF)}, "down"),
+    "flux drain": ({"n_json": json.dumps({"R": RANKS, "drain": {"1": {"reason": "x"}}})}, "drained"),
+    "flux offline": ({"n_json": json.dumps({"R": RANKS, "online": "0", "offline": "1"})}, "offline"),
+    "flux exclude": ({"n_json": json.dumps({"R": RANKS, "exclude": "1"})}, "excluded"),
+    "flux down": ({"n_json": json.dumps({"all": RANKS, "down": OF_B})}, "down"),
+    "openb": ({"n_csv": "sn,cpu_milli,memory_mib,gpu,status\na,8000,100,0,Ready\nb,8000,100,0,Drained\n"}, "drained"),
+    "openb ready": ({"n_csv": "sn,cpu_milli,memory_mib,gpu,ready\na,8000,100,0,true\nb,8,1,0,False\n"}, "not ready"),
+}
+
+
+@pytest.mark.parametrize("name", AWAY)
+def test_a_node_that_takes_no_jobs_is_left_out_and_counted_by_its_reason(tmp_path: Path, name: str) -> None:
+    texts, why = AWAY[name]
+    cluster = read(tmp_path, **texts)
+    assert [node.name for node in cluster.nodes] == ["a"]
+    (told,) = [remark for remark in cluster.remarks if remark.startswith("nodes that take no jobs, left out: 1 (")]
+    assert f"{why} 1" in told
+
+
+@pytest.mark.parametrize("name", AWAY)
+def test_nodes_that_take_no_jobs_are_offered_where_the_user_says_so(tmp_path: Path, name: str) -> None:
+    texts, why = AWAY[name]
+    everything = read(tmp_path, include=("all",), **texts)
+    assert [node.name for node in everything.nodes] == ["a", "b"]
+    reasons = next(node.away for node in everything.nodes if node.name == "b")
+    assert why in reasons
+    assert read(tmp_path, include=reasons, **texts).size == 2
+    with pytest.raises(BadFileError, match="'no such' is the reason of no node that is left out; there are "):
+        read(tmp_path, include=("no such",), **texts)
+
+
+def test_a_reason_of_several_must_be_named_with_the_others(tmp_path: Path) -> None:
+    text = scontrol("a") + scontrol("b", "DOWN+DRAIN")
+    assert read(tmp_path, include=("drained",), n_txt=text).size == 1
+    assert read(tmp_path, include=("drained", "down"), n_txt=text).size == 2
+
+
+def test_a_topology_of_kubernetes_leaves_out_nodes_that_take_no_pods(tmp_path: Path) -> None:
+    path = tmp_path / "n.json"
+    path.write_text(kube_list(kube("a"), kube("b", ready="False")), encoding="utf-8")
+    assert read_topology(path).nodes == ("a",)
+    assert read_topology(path, include_unavailable=["not ready"]).nodes == ("a", "b")
+
+
+def test_a_taint_of_gpus_is_tolerated_and_said(tmp_path: Path) -> None:
+    taint = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
+    cluster = read(tmp_path, n_json=kube_list(kube("a", spec={"taints": [taint]})))
+    assert "taints that are tolerated, by nodes: nvidia.com/gpu 1" in cluster.remarks
+    soft = {"key": "k", "effect": "PreferNoSchedule"}
+    assert read(tmp_path, n_json=kube_list(kube("a", spec={"taints": [soft]}))).size == 1
+
+
+def test_scontrol_says_what_running_jobs_have(tmp_path: Path) -> None:
+    conf = "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core_Memory\n"
+    text = scontrol("a", "MIXED", 6, 300, "cpu=6,mem=300M,gres/gpu=3,gres/gpu:a100=3") + scontrol("b", "IDLE")
+    cluster = read(tmp_path, slurm_conf=conf, n_txt=text)
+    # Sixteen CPUs are eight cores.
+    assert cluster.nodes[0].use == NodeUse(3, 300, {"a100": 3})
+    assert cluster.free.tolist() == [[5000, 700, 1000, 1000], [8000, 1000, 4000, 4000]]
+    assert cluster.in_use.tolist() == [True, False]
+
+
+@pytest.mark.parametrize("state", ["ALLOCATED", "MIXED", "IDLE+COMPLETING", "alloc", "comp"])
+def test_a_node_in_use_of_which_no_amount_is_known_is_full(tmp_path: Path, state: str) -> None:
+    cluster = read(tmp_path, s_txt=f"NODELIST STATE CPUS MEMORY\na idle 4 100\nb {state} 4 100\n")
+    assert cluster.in_use.tolist() == [False, True]
+    assert cluster.free[1].tolist() == [0, 0, 0]
+    assert "nodes in use of which CPUAlloc is not given, taken as full: 1" in cluster.remarks
+
+
+def test_gpus_that_are_drained_are_not_offered(tmp_path: Path) -> None:
+    text = scontrol("a").replace("   NodeAddr", "   GresDrain=gpu:a100:1\n   NodeAddr", 1)
+    assert read(tmp_path, n_txt=text).nodes[0].gpus == {"a100": 3}
+
+
+def test_running_pods_take_what_they_request(tmp_path: Path) -> None:
+    def pod(name: str, phase: str, node: str | None, *asked: dict[str, str], **spec: Any) -> dict[str, Any]:
+        containers = [{"resources": {"requests": one}} for one in asked]
+        placed = {"nodeName": node} if node else {}
+        return {
+            "kind": "Pod",
+            "metadata": {"name": name},
+            "spec": {"containers": containers, **placed, **spec},
+            "status": {"phase": phase},
+        }
+
+    pods = kube_list(
+        pod("p", "Running", "a", {"cpu": "500m", "nvidia.com/gpu": "1"}, {"cpu": "1", "memory": "1Gi"}),
+        pod("q", "Succeeded", "a", {"cpu": "4"}),
+        pod("r", "Pending", None, {"cpu": "4"}),
+        pod("s", "Running", "b", {"cpu": "1"}, overhead={"cpu": "250m"},
+            initContainers=[{"resources": {"requests": {"cpu": "2"}}}]),
+    )  # fmt: skip
+    cluster = read(tmp_path, n_json=kube_list(kube("a"), kube("b"), kube("c")), p_json=pods)
+    assert cluster.nodes[0].use == NodeUse(1.5, 1024, {"": 1})
+    assert cluster.nodes[1].use.cores == 2.25
+    assert cluster.in_use.tolist() == [True, True, False]
+    assert "pods that wait, not among the jobs: 1" in cluster.remarks
+
+
+def test_allocations_of_flux_take_cores_of_their_ranks(tmp_path: Path) -> None:
+    job = {"version": 1, "execution": {"R_lite": [{"rank": "1", "children": {"core": "0-4"}}], "nodelist": ["b"]}}
+    for texts in ({"r_json": RANKS, "j_json": job}, {"r_json": {"all": RANKS, "allocated": job}}):
+        cluster = read(tmp_path, **{name: json.dumps(obj) for name, obj in texts.items()})
+        assert [node.use.cores for node in cluster.nodes] == [0, 5]
+        assert cluster.free[:, 0].tolist() == [8000, 3000]
+
+
+def test_a_resource_set_of_flux_is_a_cluster(tmp_path: Path) -> None:
+    rows = [{"rank": "0-1", "children": {"core": "0-7", "gpu": "0,1"}}, {"rank": "2", "children": {"core": "0-3"}}]
+    told = {"version": 1, "execution": {"R_lite": rows, "nodelist": ["n[1-2]", "big"], "properties": {"fast": "1-2"}}}
+    cluster = read(tmp_path, r_json=json.dumps(told))
+    assert cluster.nodes == (
+        ClusterNode("n1", 8, None, {"": 2}),
+        ClusterNode("n2", 8, None, {"": 2}, frozenset({"fast"})),
+        ClusterNode("big", 4, None, {}, frozenset({"fast"})),
+    )
+
+
+WORD = st.from_regex(r"[a-z]{4,9}xq", fullmatch=True)
+
+
+@given(key=WORD)
+def test_what_is_not_known_of_a_node_or_partition_is_counted(
+    tmp_path_factory: pytest.TempPathFactory, key: str
+) -> None:
+    folder = tmp_path_factory.mktemp("keys")
+    conf = f"{key}=1\nNodeName=a CPUs=1 {key}=2\nPartitionName=p Nodes=a {key}=3\nNodeSet=s Nodes=a {key}=4\n"
+    remarks = read(folder, slurm_conf=conf, gres_conf=f"NodeName=a Name=gpu {key}=5\n").remarks
+    for noun in ("setting", "node", "partition", "NodeSet line", "gres.conf line"):
+        assert f"keys of {noun}s that are not known, ignored: {key!r} 1" in remarks
+    spelled = key.capitalize()
+    printed = scontrol("a").replace("TmpDisk=0", f"TmpDisk=0 {spelled}=1")
+    assert f"keys of nodes that are not known, ignored: {key!r} 1" in read(folder, n_txt=printed).remarks
+    told = {"meta": {}, "nodes": [{"name": "a", "cpus": 1, "state": ["IDLE"], key: 7}],
+            "partitions": [{"name": "p", "nodes": {"configured": "a"}, key: 1}]}  # fmt: skip
+    answer = read(folder, n_json=json.dumps(told)).remarks
+    for noun in ("node", "partition"):
+        assert f"keys of {noun}s that are not known, ignored: {key!r} 1" in answer
+    held = read(folder, k_json=kube_list(kube("a", held={f"x.com/{key}": "1"}, spec={key: 1}))).remarks
+    assert f"resources that are not modelled, by nodes that have them: x.com/{key} 1" in held
+    assert f"keys of nodes' spec that are not known, ignored: {key!r} 1" in held
+    graph = {
+        "graph": {"nodes": [*JGF["graph"]["nodes"], {"metadata": {"type": key, "paths": {"containment": "/c/a/x"}}}]}
+    }
+    assert f"vertices that are not modelled, ignored: {key!r} 1" in read(folder, g_json=json.dumps(graph)).remarks
+    table = f"sn,cpu_milli,memory_mib,gpu,{key}\na,1,1,0,1\n"
+    assert f"columns of nodes that are not known, ignored: {key!r}" in read(folder, t_csv=table).remarks
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("OverSubscribe=FORCE:2", "OverSubscribe=FORCE:2 of partition p: each core runs one job at a time"),
+        ("OverSubscribe=YES", "OverSubscribe=YES of partition p"),
+        ("MaxCPUsPerNode=4", "MaxCPUsPerNode=4 of partition p"),
+        ("MaxCPUsPerSocket=4", "MaxCPUsPerSocket=4 of partition p"),
+        ("LLN=YES", "LLN=YES of partition p: the least loaded nodes are not preferred"),
+        ("ExclusiveUser=YES", "ExclusiveUser=YES of partition p"),
+        ("PreemptMode=REQUEUE", "PreemptMode=REQUEUE of partition p: no job is preempted"),
+        ("TRESBillingWeights=CPU=1.0,Mem=0.25G", "TRESBillingWeights=CPU=1.0,Mem=0.25G of partition p"),
+    ],
+)
+def test_a_rule_of_a_partition_that_is_not_applied_is_said(tmp_path: Path, line: str, words: str) -> None:
+    quoted = line if "=" not in line.partition("=")[2] else line.replace("=", '="', 1) + '"'
+    conf = "SelectTypeParameters=CR_CORE\nNodeName=a CPUs=4\nPartitionName=p Nodes=a "
+    (remark,) = read(tmp_path, slurm_conf=f"{conf}{quoted}\n").remarks
+    assert remark.startswith(f"not modelled, {words}")
+    for default in (
+        "OverSubscribe=NO",
+        "LLN=NO",
+        "PreemptMode=OFF",
+        "MaxCPUsPerNode=UNLIMITED",
+        "OverSubscribe=FORCE:1",
+    ):
+        assert not read(tmp_path, slurm_conf=f"{conf}{default}\n").remarks
+
+
+def test_the_new_way_to_say_exclusive_is_read(tmp_path: Path) -> None:
+    conf = "SelectTypeParameters=CR_CORE\nNodeName=a CPUs=4\nPartitionName=p Nodes=a Exclusive=NODE MinNodes=1\n"
+    (partition,) = read(tmp_path, slurm_conf=conf).partitions
+    assert partition.is_exclusive
+
+
+def test_cpus_that_are_kept_for_the_system_are_counted_from_a_list(tmp_path: Path) -> None:
+    node = "NodeName=a CPUs=16 Sockets=1 CoresPerSocket=8 ThreadsPerCore=2 CPUSpecList=0-1,8\n"
+    assert read(tmp_path, slurm_conf=f"SelectTypeParameters=CR_CORE\n{node}").nodes[0].cores == 6
+
+
+@pytest.mark.parametrize(
+    ("obj", "words"),
+    [
+        (
+            {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Topology", "spec": {}},
+            "is a Topology of Kueue; give the no",
+        ),
+        ({"kind": "ResourceFlavor"}, "is a ResourceFlavor of Kueue"),
+        ({"kind": "WorkloadList", "items": []}, "is a Workload of Kueue"),
+        ({"kind": "List", "items": [{"kind": "Job"}]}, "is a Job; give the nodes"),
+        ({"nb_res": 4, "jobs": [], "profiles": {}}, "holds jobs and no nodes: give what waits with --queue"),
+        ({"meta": {}, "jobs": []}, "holds jobs and no nodes"),
+    ],
+)
+def test_an_object_that_is_no_cluster_is_named_for_what_it_is(tmp_path: Path, obj: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadFileError, match=words):
+        read(tmp_path, x_json=json.dumps(obj))
