@@ -43,6 +43,28 @@ JobIDRaw|Submit|ElapsedRaw|TimelimitRaw|AllocNodes|State
 CLUSTER = {"sacct": SACCT, "squeue": "11 4\n12 8\n13 3\n", "sinfo": "n[3-14,20-27]\n"}
 """What the commands of a cluster print."""
 
+NODE = """\
+NodeName=n{number} Arch=x86_64 CoresPerSocket=8
+   CPUAlloc={used} CPUTot=8 ActiveFeatures=(null) Gres=(null)
+   RealMemory=32000 AllocMem=0 Sockets=1 Boards=1
+   State=IDLE ThreadsPerCore=1 Weight=1
+
+"""
+JOB = """\
+JobId={number} JobName=job
+   JobState=PENDING Reason=Resources Dependency=(null)
+   Partition=main AllocNode:Sid=login:1
+   NumNodes=2-2 NumCPUs=16 NumTasks=16 CPUs/Task=1 ReqB:S:C:T=0:0:*:*
+   MinCPUsNode=1 MinMemoryNode=1G OverSubscribe=OK
+
+"""
+SHOWN = {
+    "node": "".join(NODE.format(number=number, used=8 * (number < 3)) for number in range(1, 33)),
+    "job": "".join(JOB.format(number=number) for number in range(1, 4)),
+    "reservation": "No reservations in the system\n",
+}
+"""What `scontrol show` prints."""
+
 FILES = {
     "topology.conf": (
         "SwitchName=leaf1 Nodes=n[1-16]\nSwitchName=leaf2 Nodes=n[17-32]\nSwitchName=top Switches=leaf[1-2]\n"
@@ -104,6 +126,8 @@ def test_the_commands_of_a_page_run_and_print_what_it_shows(
         folder.mkdir(parents=True)
     prepare(work)
     scripts = {name: f"cat <<'END'\n{text}END\n" for name, text in CLUSTER.items()}
+    scripts["scontrol"] = "".join(f"[ $2 = {what} ] && cat <<'END'\n{text}END\n" for what, text in SHOWN.items())
+    scripts["scontrol"] += "exit 0\n"
     for name, body in {**scripts, "allocopt": f'exec "{sys.executable}" -P -m allocopt "$@"\n'}.items():
         (programs / name).write_text(f"#!/bin/sh\n{body}")
         (programs / name).chmod(0o755)
@@ -138,11 +162,12 @@ def test_what_the_readme_says_is_printed_is_looked_for() -> None:
     assert said(first) == ["OPTIMAL 137000.0 0.0", "[160, 161,"]
 
 
-def test_the_page_of_the_environments_is_what_its_script_writes() -> None:
-    spec = importlib.util.spec_from_file_location("environments_page", DOCS / "environments_page.py")
+@pytest.mark.parametrize("name", ["environments", "slurm_parameters"])
+def test_a_page_is_what_its_script_writes(name: str) -> None:
+    spec = importlib.util.spec_from_file_location(f"{name}_page", DOCS / f"{name}_page.py")
     assert spec is not None
     assert spec.loader is not None
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
-    written = (DOCS / "environments.md").read_text(encoding="utf-8")
-    assert written == script.page(), "run python docs/environments_page.py"
+    written = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    assert written == script.page(), f"run python docs/{name}_page.py"

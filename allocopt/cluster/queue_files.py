@@ -9,6 +9,9 @@ from allocopt.errors import AllocoptError
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import parse_json, read_text, read_yaml
 
+NO_JOBS = "No jobs in the system"
+"""What ``scontrol show job`` prints where there are none."""
+
 
 def read_queue(path: Path) -> Queue:
     """Read the jobs of a file; raise `BadFileError`, which names the place, if it is none of these."""
@@ -17,6 +20,8 @@ def read_queue(path: Path) -> Queue:
     text = read_text(path)
     if text.lstrip()[:1] in ("{", "["):
         return _answered(parse_json(text, path), path)
+    if text.strip() == NO_JOBS:
+        return Queue()
     if "JobState=" in text:
         return queue_of(printed_jobs(path, text))
     listed = ListedJobs(LARGEST_CLUSTER)

@@ -17,6 +17,8 @@ from allocopt.files.reading import parse_json, read_text, read_yaml
 from allocopt.files.writing import write_text
 
 ALONE = "no node resources given; each job gets its nodes exclusively"
+NO_RESERVATIONS = "No reservations in the system"
+"""What ``scontrol show reservation`` prints where there are none."""
 _NODES = re.compile(
     r"^\s*(NodeName|PartitionName|ReservationName|NodeSet|Name|AutoDetect|SelectType\w*|DownNodes)\s*=",
     re.MULTILINE | re.IGNORECASE,
@@ -181,6 +183,8 @@ class _Parts:
 
             found = ibnetdiscover_tree(text, source)
             self._add_tree(source, lambda _: found)
+            return
+        if text.strip() == NO_RESERVATIONS:
             return
         if not _SWITCHES.search(text):
             from allocopt.cluster.slurm_conf import conf_lines

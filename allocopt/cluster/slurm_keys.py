@@ -32,7 +32,7 @@ class Keys:
     harmless
         Values of reported keys, in capital letters and beside `NO_VALUE`, that change nothing.
     spelled
-        The reported keys as the manual spells them.
+        All keys as the manual spells them.
     """
 
     applied: frozenset[str]
@@ -49,7 +49,7 @@ class Keys:
             {key.lower(): words for key, words in reported.items()},
             frozenset(without_effect.lower().split()),
             {key: frozenset(values.split()) for key, values in harmless.items()},
-            {key.lower(): key for key in reported},
+            {key.lower(): key for key in (*reported, *applied.split(), *without_effect.split())},
         )
 
     def not_modelled(self, values: Mapping[str, str]) -> dict[str, str]:
