@@ -213,12 +213,16 @@ def _posed(site: _SiteOptions, found: "Site", compared: _ComparedOptions) -> "tu
     jobs, machine, per_node, remarks = found.jobs, found.machine, site.processors_per_node, list(found.remarks)
     assert found.tree is not None
     is_cluster = isinstance(machine, Cluster)
+    ignored = []
     if is_cluster and (follow := int((jobs.preceding != NO_JOB).sum())):
-        remarks.insert(0, f"{found.trace.name}: jobs that do not wait for a preceding job here: {follow}")
-    for remark in (*found.machine_remarks, *remarks):
+        ignored.append(f"{found.trace.name}: jobs that do not wait for a preceding job here: {follow}")
+    # In the header one line has all reasons for which jobs are dropped; their own lines come first among the remarks.
+    others = remarks[len(jobs.dropped) :]
+    remarks = [*ignored, *remarks]
+    for remark in (*found.machine_remarks, *filter(None, [jobs.dropped_in_words()]), *ignored, *others):
         print(f"allocopt: {remark}", file=sys.stderr)
     if not len(jobs):
-        raise BadFileError(f"{found.trace.name}: none of its {len(found.trace)} jobs fits {machine.size} nodes")
+        raise BadFileError(f"{found.trace.name}: none of its {len(found.trace)} jobs can run on {machine.size} nodes")
     asked = found.trace.subset(np.flatnonzero(np.isin(found.trace.ids, jobs.ids)))
     granted = per_node * float(jobs.processors @ jobs.run) / float(asked.processors @ asked.run)
     cores = np.full(machine.size, per_node)

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +11,16 @@ import numpy as np
 from allocopt.arrays import BoolArray, IntArray
 from allocopt.cluster.cluster import CORES, GPUS, MEMORY, THOUSANDTHS, Cluster, Partition
 from allocopt.cluster.hostlist import HostlistError, expand_hostlist
+from allocopt.cluster.unserved import (
+    OVERSIZED,
+    OverLimitError,
+    UnservedError,
+    brief,
+    no_feature,
+    no_gpus,
+    unknown_partition,
+    unmodelled,
+)
 from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import shown
 
@@ -35,22 +45,29 @@ class Constraint:
 
     @classmethod
     def parse(cls, text: str) -> "Constraint":
-        """Parse an expression; raise `InvalidProblemError` for what is none, or counts nodes (``a*2``)."""
+        """Parse an expression; raise `UnservedError` for what is none, or counts nodes (``a*2``)."""
         stripped = text.strip().strip("\"'")
         tokens = _TOKEN.findall(stripped)
+        reason = f"constraint {brief(text)} is not understood"
         try:
             if odd := _TOKEN.sub("", stripped).strip():
                 raise ValueError(f"holds {shown(odd)}")
             if counted := next((token for token in tokens if "*" in token), None):
-                raise ValueError(f"counts nodes in {shown(counted)}, which is not supported")
+                reason = f"constraint {brief(text)} counts nodes, which is not modelled"
+                raise ValueError(f"counts nodes in {shown(counted)}, which is not modelled")
             if len(tokens) > _MOST_TOKENS:
                 raise ValueError(f"has {len(tokens)} words and signs, must have at most {_MOST_TOKENS}")
             groups, rest = _parsed(tokens, 0)
             if rest:
                 raise ValueError(f"has {shown(rest[0])} behind its end")
         except ValueError as error:
-            raise InvalidProblemError("constraint", f"{shown(text)} {error}") from None
+            raise UnservedError("constraint", f"{shown(text)} {error}", reason) from None
         return cls(text, tuple(groups))
+
+    @property
+    def features(self) -> frozenset[str]:
+        """All features that it names."""
+        return frozenset(feature for group in self.groups for needed in group for feature in needed)
 
     def holds(self, features: Collection[str]) -> tuple[bool, ...]:
         """Whether a node with some features may be used, by the alternatives that all nodes must share."""
@@ -92,10 +109,6 @@ def _operand(tokens: list[str], depth: int) -> tuple[list[frozenset[frozenset[st
     return [frozenset({frozenset({first})})], tokens
 
 
-class OverLimitError(InvalidProblemError):
-    """A job over the limits of its partition, which Slurm refuses where ``EnforcePartLimits`` is set."""
-
-
 @dataclass(frozen=True, slots=True)
 class Request:
     """What a job asks for; the words are those of ``sbatch``. Raises `InvalidProblemError` if a number is out of range.
@@ -105,7 +118,8 @@ class Request:
     partition's default. GPUs are by type, an empty one for any, and fractions where they are shared. Without a name of
     a partition it is the default one; the constraint is an expression of features, see `Constraint`. Excluded and
     required are hostlists of nodes that it must not have, and of those of which it takes all its nodes. An exclusive
-    job has its nodes alone.
+    job has its nodes alone. What it asks for beside all this, such as ``gres/shard``, is not modelled: it is named, and
+    no cluster serves the job.
     """
 
     tasks: int | None = None
@@ -122,6 +136,7 @@ class Request:
     excluded: str = ""
     required: str = ""
     is_exclusive: bool = False
+    unmodelled: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("tasks", "least_nodes", "most_nodes", "tasks_per_node"):
@@ -148,7 +163,11 @@ class Request:
         return cls(None, nodes, nodes, cores_per_task=0, is_exclusive=True)
 
     def on(self, cluster: Cluster) -> "ClusterRequest":
-        """Return the request in the numbers of a cluster; raise `InvalidProblemError` if it never fits there."""
+        """Return the request in the numbers of a cluster; raise `UnservedError` if that can never serve it."""
+        if self.unmodelled:
+            raise UnservedError("request", unmodelled(self.unmodelled))
+        if cluster.partitions and self.partition not in (None, *(one.name for one in cluster.partitions)):
+            raise unknown_partition(str(self.partition), (one.name for one in cluster.partitions))
         partition = cluster.partition(self.partition)
         is_exclusive = self.is_exclusive or cluster.is_exclusive or (partition is not None and partition.is_exclusive)
         masks = self._masks(cluster, partition)
@@ -159,14 +178,13 @@ class Request:
             # As in Slurm, a node that has not room for all its tasks gets none.
             most = least if self.most_nodes is None else max(most, least)
         _check_limits(partition, least, most)
+        self._check_gpus(cluster, partition)
         per_task, per_node = (np.zeros(len(cluster.resources), dtype=np.int64) for _ in range(2))
         columns = {name: column for column, name in enumerate(cluster.resources)}
         per_task[columns[CORES]] = round(self.cores_per_task * THOUSANDTHS)
         per_node[columns[MEMORY]], per_task[columns[MEMORY]] = self._memory(partition)
         for amounts, gpus in ((per_node, self.gpus_per_node), (per_task, self.gpus_per_task)):
             for kind, count in gpus:
-                if kind and f"{GPUS}:{kind}" not in columns:
-                    raise InvalidProblemError("request", f"asks for GPUs of type {kind!r}, which no node has")
                 amounts[columns[GPUS]] += _amount(count * THOUSANDTHS)
                 if kind:
                     amounts[columns[f"{GPUS}:{kind}"]] += _amount(count * THOUSANDTHS)
@@ -175,7 +193,8 @@ class Request:
             tasks, least, min(most, tasks), most_tasks, is_exclusive, per_task, per_node, masks,
             cluster.topology.most_groups(least), 0 if partition is None else cluster.partitions.index(partition),
         )  # fmt: skip
-        made.check_fits(cluster)
+        if not made.fits(cluster):
+            raise self._too_large(made, cluster, partition)
         return made
 
     def _memory(self, partition: Partition | None) -> tuple[int, int]:
@@ -191,21 +210,71 @@ class Request:
                 return _amount(of_gpu * gpus_on_node), _amount(of_gpu * gpus_of_task)
         return _amount(on_node or 0), 0 if on_node is not None else _amount((of_core or 0) * self.cores_per_task)
 
+    def _check_gpus(self, cluster: Cluster, partition: Partition | None) -> None:
+        # Types that no node has, and then those that no node of the partition has.
+        places = [("", cluster.capacity)]
+        if partition is not None:
+            places.append((f"of partition {brief(partition.name)}", cluster.capacity[cluster.members[partition.name]]))
+        for where, capacity in places:
+            there = [cluster.resources[column] for column in np.flatnonzero(capacity.sum(axis=0)).tolist()]
+            for kind, count in (*self.gpus_per_node, *self.gpus_per_task):
+                if count and (f"{GPUS}:{kind}" if kind else GPUS) not in there:
+                    raise no_gpus(kind, where)
+
+    def _too_large(self, made: "ClusterRequest", cluster: Cluster, partition: Partition | None) -> UnservedError:
+        # The first of ever narrower sets of nodes on which there is no room for it.
+        everywhere, anyhow = np.ones((1, cluster.size), dtype=np.bool_), (0,) * len(made.most_groups)
+        listed = replace(self, excluded="", required="")
+        sets = [(everywhere, OVERSIZED)]
+        if partition is not None:
+            of_partition = replace(listed, constraint=None)._masks(cluster, partition)
+            sets.append((of_partition, f"larger than partition {brief(partition.name)}"))
+        if self.constraint is not None:
+            met = f"larger than the nodes that meet constraint {brief(self.constraint)}"
+            sets.append((listed._masks(cluster, partition), met))
+        listing = "requires" if self.required else "does not exclude"
+        sets.append((made.masks, f"larger than the nodes that it {listing}"))
+        too_few = (reason for masks, reason in sets if not made._replace(masks=masks, most_groups=anyhow).fits(cluster))
+        groups = "blocks of the topology" if cluster.topology.is_joined else "trees, which no job leaves"
+        reason = next(too_few, f"larger than the {groups}")
+        return UnservedError("request", f"asks for more than the nodes have: it is {reason}", reason)
+
     def _masks(self, cluster: Cluster, partition: Partition | None) -> BoolArray:
         masks = np.ones((1, cluster.size), dtype=np.bool_)
         if partition is not None:
             masks &= cluster.members[partition.name]
         if self.constraint is not None:
-            constraint = Constraint.parse(self.constraint)
-            masks = masks & np.array([constraint.holds(node.features) for node in cluster.nodes], dtype=np.bool_).T
-        try:
-            excluded, required = expand_hostlist(self.excluded), expand_hostlist(self.required)
-        except HostlistError as error:
-            raise InvalidProblemError("request", str(error)) from None
-        masks[:, cluster.topology.numbers(excluded)] = False
-        if self.required:
-            masks &= np.isin(np.arange(cluster.size), cluster.topology.numbers(required))
+            masks = masks & self._meeting(cluster, partition)
+        for name, verb in (("excluded", "excludes"), ("required", "requires")):
+            if listed := getattr(self, name):
+                held = np.isin(np.arange(cluster.size), _numbers(cluster, listed, verb))
+                masks = masks & (held if name == "required" else ~held)
         return masks
+
+    def _meeting(self, cluster: Cluster, partition: Partition | None) -> BoolArray:
+        """Return the nodes that meet the constraint, by the alternatives that all nodes of the job must share."""
+        constraint = Constraint.parse(self.constraint or "")
+        met = np.array([constraint.holds(node.features) for node in cluster.nodes], dtype=np.bool_).T
+        places = [("", np.ones(cluster.size, dtype=np.bool_))]
+        if partition is not None:
+            places.append((f"of partition {brief(partition.name)}", cluster.members[partition.name]))
+        for where, members in places:
+            if not met[:, members].any():
+                nodes = (node for node, is_one in zip(cluster.nodes, members.tolist(), strict=True) if is_one)
+                there = {feature for node in nodes for feature in node.features}
+                raise no_feature(constraint.text, constraint.features, there, where)
+        return met
+
+
+def _numbers(cluster: Cluster, listed: str, verb: str) -> list[int]:
+    """Return the numbers of the nodes of a hostlist, which a job requires or excludes."""
+    try:
+        return cluster.topology.numbers(expand_hostlist(listed))
+    except HostlistError as error:
+        raise UnservedError("request", str(error), f"list of the nodes that it {verb} is not understood") from None
+    except InvalidProblemError as error:
+        reason = f"{verb} a node that is not in the cluster"
+        raise UnservedError("request", f"{error.fault}, which it {verb}", reason) from None
 
 
 def _check_limits(partition: Partition | None, least: int, most: int) -> None:
@@ -214,10 +283,10 @@ def _check_limits(partition: Partition | None, least: int, most: int) -> None:
         return
     if partition.most_nodes is not None and least > partition.most_nodes:
         fault = f"asks for {least} nodes, partition {partition.name} lets jobs have {partition.most_nodes}"
-        raise OverLimitError("request", fault)
+        raise OverLimitError("request", fault, f"over the node limit of partition {brief(partition.name)}")
     if most < partition.least_nodes:
         fault = f"asks for {most} nodes, partition {partition.name} wants jobs of at least {partition.least_nodes}"
-        raise OverLimitError("request", fault)
+        raise OverLimitError("request", fault, f"below the least nodes of partition {brief(partition.name)}")
 
 
 def _amount(value: float) -> int:
@@ -257,8 +326,8 @@ class ClusterRequest(NamedTuple):
         room = self.room(free)[nodes] * self.masks[:, nodes]
         return self.is_exclusive and not any(self.most_groups) and bool((room * self.least_nodes >= self.tasks).all())
 
-    def check_fits(self, cluster: Cluster) -> None:
-        """Raise `InvalidProblemError` if the request fits nowhere on the empty cluster."""
+    def fits(self, cluster: Cluster) -> bool:
+        """Return whether there is room for the request on the empty cluster."""
         shapes, shape_of = cluster.shapes
         room, groups = self.room(shapes)[shape_of], cluster.topology.tree.groups
         level = self.level
@@ -275,8 +344,8 @@ class ClusterRequest(NamedTuple):
                         inside[~np.isin(groups[below], spanned)] = 0
                 tasks = np.sort(inside)[::-1][: self.most_nodes]
                 if tasks.sum() >= self.tasks and np.count_nonzero(tasks) >= self.least_nodes:
-                    return
-        raise InvalidProblemError("request", "asks for more than the cluster's nodes have")
+                    return True
+        return False
 
 
 def mask_table(requests: Sequence[ClusterRequest]) -> tuple[BoolArray, IntArray]:

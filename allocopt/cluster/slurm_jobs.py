@@ -6,8 +6,8 @@ Sources are what ``scontrol show job`` and ``squeue`` print, as text and as JSON
 
 import math
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from allocopt.cluster.conf_lines import NO_LIMIT, ConfLine
@@ -15,6 +15,7 @@ from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.request import Request
 from allocopt.cluster.slurm_keys import JOB_KEYS, KeyReport
 from allocopt.cluster.tres import GPU, gpus_by_type, not_modelled, tres_list
+from allocopt.cluster.unserved import brief
 from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import shown
 
@@ -32,20 +33,6 @@ _STEPS = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 _TRES_KEYS = {"trespernode": "node", "tresperjob": "job", "trespertask": "task", "trespersocket": "socket"}
 
 
-class NotModelledError(InvalidProblemError):
-    """A job that asks for something that is not modelled.
-
-    Parameters
-    ----------
-    demands
-        Names of what it asks for, such as ``gres/shard`` or ``--contiguous``.
-    """
-
-    def __init__(self, demands: Sequence[str]) -> None:
-        super().__init__("request", f"asks for {', '.join(demands)}, which is not modelled")
-        self.demands = tuple(demands)
-
-
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
     """A job that waits.
@@ -55,9 +42,7 @@ class QueuedJob:
     id
         As Slurm has it; ``7_3`` for task 3 of the array 7.
     request
-        What it asks for, None where that is not modelled.
-    demands
-        Names of what it asks for that is not modelled.
+        What it asks for.
     waits_for
         Slurm's reason why it may not start now, empty if it may.
     reservation
@@ -67,8 +52,7 @@ class QueuedJob:
     """
 
     id: str
-    request: Request | None
-    demands: tuple[str, ...] = ()
+    request: Request
     waits_for: str = ""
     reservation: str = ""
     together: str = ""
@@ -121,19 +105,14 @@ def _given(line: ConfLine, key: str) -> str:
 def _jobs(line: ConfLine, begun: Counter[str]) -> list[QueuedJob]:
     # A line, or as many tasks of an array as may run at once.
     name = line.values["jobid"]
-    request: Request | None = None
-    demands: tuple[str, ...] = ()
     try:
         request = job_request(line)
-    except NotModelledError as error:
-        demands = error.demands
     except (InvalidProblemError, ValueError) as error:
         raise line.error(str(error)) from None
     het = _given(line, "hetjobid")
     one = QueuedJob(
         id=f"{het}+{_given(line, 'hetjoboffset') or 0}" if het else name,
         request=request,
-        demands=demands,
         waits_for=waits_for(line),
         reservation=_given(line, "reservation"),
         together=het,
@@ -158,7 +137,6 @@ def _task(job: QueuedJob, array: str, task: int, waits_for: str = "") -> QueuedJ
     return QueuedJob(
         id=f"{array}_{task}",
         request=job.request,
-        demands=job.demands,
         waits_for=job.waits_for or waits_for,
         reservation=job.reservation,
         together=job.together,
@@ -199,8 +177,8 @@ def waits_for(line: ConfLine) -> str:
 def job_request(line: ConfLine) -> Request:
     """Return what the job of a record asks for.
 
-    Raises `NotModelledError` if it asks for something that is not modelled, `BadFileError` or `InvalidProblemError` if
-    a value cannot be read.
+    What is not modelled is named in it. Raises `BadFileError`, `InvalidProblemError` or `ValueError` if a value cannot
+    be read.
     """
     demands = list(JOB_KEYS.not_modelled(line.values).values())
     amounts = {name: _given(line, key) for key, name in _TRES_KEYS.items()}
@@ -233,8 +211,6 @@ def job_request(line: ConfLine) -> Request:
             cores = line.whole("mincpusnode")
         else:
             demands.append("--mincpus")
-    if demands:
-        raise NotModelledError(list(dict.fromkeys(demands)))
     share = (line.word("oversubscribe", "OK"), line.word("exclusive", "NO"))
     return Request(
         tasks=tasks,
@@ -251,6 +227,7 @@ def job_request(line: ConfLine) -> Request:
         excluded=_given(line, "excnodelist"),
         required=_given(line, "reqnodelist"),
         is_exclusive=share[0] in ("NO", "EXCLUSIVE") or share[1] == "NODE",
+        unmodelled=tuple(dict.fromkeys(demands)),
     )
 
 
@@ -389,25 +366,13 @@ class ListedJobs:
 
 
 def startable(jobs: Iterable[QueuedJob]) -> tuple[list[QueuedJob], list[str]]:
-    """Return the jobs that may start now and ask for nothing that is not modelled, and remarks on the others."""
-    found: list[QueuedJob] = []
+    """Return the jobs that may start now, and a remark that counts the others by Slurm's reasons."""
+    found = []
     late: Counter[str] = Counter()
-    strange: defaultdict[str, int] = defaultdict(int)
-    n_strange = 0
     for job in jobs:
         if job.waits_for:
             late[job.waits_for] += 1
-        elif job.request is None:
-            n_strange += 1
-            for demand in job.demands:
-                strange[demand] += 1
         else:
             found.append(job)
-    remarks = []
-    if late:
-        told = ", ".join(f"{shown(why)[1:-1]} {count}" for why, count in sorted(late.items()))
-        remarks.append(f"jobs that may not start now, left out: {late.total()} ({told})")
-    if strange:
-        told = ", ".join(f"{demand} {count}" for demand, count in sorted(strange.items()))
-        remarks.append(f"jobs that ask for what is not modelled, left out: {n_strange} ({told})")
-    return found, remarks
+    told = ", ".join(f"{brief(why)} {count}" for why, count in sorted(late.items()))
+    return found, [f"jobs that may not start now, left out: {late.total()} ({told})"] if late else []

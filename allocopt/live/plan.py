@@ -12,7 +12,8 @@ from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.request import ClusterRequest
 from allocopt.cluster.slurm_jobs import RUNNING
-from allocopt.errors import AllocoptError, InvalidProblemError
+from allocopt.cluster.unserved import UnservedError
+from allocopt.errors import AllocoptError
 from allocopt.kernels.ready import make_ready
 from allocopt.live.slurm import WAITING, Look, SlurmJob
 from allocopt.problems.instances import shipped_problems
@@ -153,7 +154,7 @@ def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed")
     # What is pinned has been promised its nodes.
     for job in look.jobs:
         if job.state == "PENDING" and job.is_pinned and job.request is not None:
-            with suppress(InvalidProblemError):
+            with suppress(UnservedError):
                 asked, before = job.request.on(cluster), free.copy()
                 nodes = look.known(expand_hostlist(job.required))
                 _take(asked, free, _spread(asked, free, nodes))
@@ -214,8 +215,8 @@ class _Queue(NamedTuple):
             assert job.request is not None
             try:
                 asked = job.request.on(look.cluster)
-            except InvalidProblemError as error:
-                left[job.id] = str(error)
+            except UnservedError as error:
+                left[job.id] = error.reason
             else:
                 self.waiting.append(job)
                 self.requests.append(asked._replace(masks=asked.masks & look.open_until(end)))

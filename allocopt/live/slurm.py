@@ -28,6 +28,7 @@ from allocopt.cluster.slurm_conf import conf_lines, slurm_cluster
 from allocopt.cluster.slurm_jobs import MAY_START, RUNNING, array_tasks, job_request
 from allocopt.cluster.slurm_records import job_values
 from allocopt.cluster.topology_conf import slurm_topology
+from allocopt.cluster.unserved import unmodelled
 from allocopt.errors import AllocoptError, InvalidProblemError, MissingPackageError
 from allocopt.files.cells import instant_s
 
@@ -378,11 +379,14 @@ def slurm_job(told: Mapping[str, Any]) -> SlurmJob:
     if required and re.match(rf"{MARK} .*\bpinned=", str(told.get("admin_comment"))):
         strange.remove("required_nodes")
     if strange:
-        fault = f"asks for {', '.join(strange)}"
+        fault = unmodelled(strange)
     else:
         try:
             record = ConfLine(Path("squeue --json"), f"job {told['job_id']}", job_values(told), HostlistExpander())
             request = job_request(record)
+            if request.unmodelled:
+                fault = unmodelled(request.unmodelled)
+                request = None
         except InvalidProblemError as error:
             fault = error.fault
     return SlurmJob(

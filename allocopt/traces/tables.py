@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
+from allocopt.cluster.demands import gpu_parts, other_demands
 from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.request import Request
+from allocopt.cluster.unserved import unmodelled
 from allocopt.errors import AllocoptError, BadFileError, MissingPackageError
 from allocopt.files.cells import LARGEST, duration_s, instant_s, memory_mib, resource_count
 from allocopt.files.faults import bad_file, printable, shown
@@ -153,7 +155,7 @@ class _Rows:
         if not {"nodes", *_REQUESTED} & self.places.keys():
             return requests, {}
         known: dict[tuple[Any, ...], Request | str] = {}
-        told = ""
+        told, ignored = "", self._ignored()
         rows = zip(nodes.tolist(), processors.tolist(), *map(self.texts, _REQUESTED), strict=True)
         for row, key in enumerate(rows):
             if key not in known:
@@ -167,7 +169,17 @@ class _Rows:
             else:
                 bad[row] = True
                 told = told or f"{self.place} {self.numbers[row]}: {found}"
-        return requests, {f"request not understood ({told}), left out": bad} if told else {}
+        return requests, ({f"request not understood ({told}), left out": bad} if told else {}) | ignored
+
+    def _ignored(self) -> dict[str, BoolArray]:
+        # Which rows ask for something that is not modelled, without which they are placed, by a reason.
+        texts = self.texts("gpus")
+        named = {text: other_demands(text) for text in dict.fromkeys(texts)}
+        demands = dict.fromkeys(name for names in named.values() for name in names)
+        return {
+            f"{unmodelled([printable(name)])}, placed without it": np.array([name in named[text] for text in texts])
+            for name in demands
+        }
 
     def _request(self, nodes: float, processors: float, asked: dict[str, str]) -> Request:
         # A pod of Kubernetes is on one node, with a share of its cores.
@@ -220,6 +232,7 @@ class _Rows:
             asked["excluded"],
             asked["required"],
             asked["exclusive"].lower() in ("yes", "true", "1") or not (tasks or gpus),
+            gpu_parts(asked["gpus"]),
         )
 
 

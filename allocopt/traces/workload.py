@@ -1,5 +1,6 @@
 """The workload: jobs of a trace or a generator, in the order of their submission."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -7,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
+from allocopt.cluster.unserved import OVERSIZED, counted, reasons_in_words
 from allocopt.errors import InvalidProblemError, UsageError
 
 Counts = tuple[tuple[str, int], ...]
 """Numbers of jobs by reason."""
 
-OVERSIZED = "larger than the machine"
 SURPLUS = "beyond the number of jobs asked for"
 PRECEDING_LOST = "preceding job not in the trace"
 
@@ -149,10 +150,17 @@ class Workload:
     def remarks(self, size: int | None = None) -> list[str]:
         """Return a line per reason for dropped and repaired jobs, and one if the machine is not of the trace's size."""
         kinds = (("dropped", self.dropped), ("repaired", self.repaired))
-        counted = [f"{self.name}: jobs {kind}, {reason}: {jobs}" for kind, counts in kinds for reason, jobs in counts]
+        lines = [f"{self.name}: jobs {kind}, {reason}: {jobs}" for kind, counts in kinds for reason, jobs in counts]
         if None in (size, self.machine_processors) or size == self.machine_processors:
-            return counted
-        return [*counted, f"{self.name}: the trace's own machine has size {self.machine_processors}, this one {size}"]
+            return lines
+        return [*lines, f"{self.name}: the trace's own machine has size {self.machine_processors}, this one {size}"]
+
+    def dropped_in_words(self) -> str:
+        """Return a line with the numbers of jobs that are left and that were dropped by reason, empty without any."""
+        if not self.dropped:
+            return ""
+        lost = sum(jobs for _, jobs in self.dropped)
+        return f"{self.name}: {lost:,} of {len(self) + lost:,} jobs dropped ({reasons_in_words(self.dropped)})"
 
     def in_nodes(self, processors_per_node: int) -> "Workload":
         """Return the workload in whole nodes: each job's processors divided and rounded up, and the machine's down."""
@@ -194,8 +202,17 @@ class Workload:
 
     def keeping(self, keep: BoolArray, reason: str) -> "Workload":
         """Return some of the jobs, shape ``(n,)``; the others are counted as dropped for a reason."""
-        kept, lost = self._rows(keep)
-        dropped = _with_count(self.dropped, reason, int((~keep).sum()))
+        return self.without(["" if kept else reason for kept in keep.tolist()])
+
+    def without(self, reasons: Sequence[str]) -> "Workload":
+        """Return the jobs whose reason is empty; the others are counted as dropped, each for its own reason.
+
+        ``reasons`` has one text for every job, in the order of the workload.
+        """
+        kept, lost = self._rows(np.array([not reason for reason in reasons], dtype=np.bool_))
+        dropped = self.dropped
+        for reason, jobs in counted(reasons):
+            dropped = _with_count(dropped, reason, jobs)
         return replace(self, **kept, dropped=dropped, repaired=_with_count(self.repaired, PRECEDING_LOST, lost))
 
     def _rows(self, rows: NDArray[np.generic] | slice) -> tuple[dict[str, Any], int]:

@@ -14,8 +14,8 @@ from allocopt.cluster.hostlist import fold_hostlist
 from allocopt.cluster.options import FatTreeOptions, HopCost
 from allocopt.cluster.request import ClusterRequest, Request
 from allocopt.cluster.slurm_jobs import QueuedJob
-from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.files.faults import printable
+from allocopt.cluster.unserved import UnservedError, brief, counted
+from allocopt.errors import UsageError
 from allocopt.problems.placement.problem import PlacementJob, PlacementProblem
 from allocopt.problems.topology import Job, TopologyProblem
 from allocopt.problems.topology.generate import checked_hop_cost
@@ -73,9 +73,9 @@ def snapshot(
 ) -> tuple[TopologyProblem | PlacementProblem, list[str]]:
     """Return the window of jobs that may start now, and remarks on jobs that are left out.
 
-    Whole nodes on one tree, any of which all jobs may have, are a topology problem of the jobs that fit what is left
-    by those before them. Otherwise, and on blocks or a forest, it is a placement problem of all jobs that fit the
-    cluster when it is empty.
+    Jobs that the cluster can never serve are left out and counted by reason. Whole nodes on one tree, any of which all
+    jobs may have, are a topology problem of the jobs that fit what is left by those before them. Otherwise, and on
+    blocks or a forest, it is a placement problem of all jobs.
 
     Parameters
     ----------
@@ -96,17 +96,17 @@ def snapshot(
     if cluster.topology.is_beside:
         raise UsageError("jobs get nodes side by side in the cluster's rings or toruses, which a window cannot say")
     requests, remarks = _in_reservations(cluster, jobs)
-    made: dict[Request, ClusterRequest | str] = {}
+    made: dict[Request, ClusterRequest | UnservedError] = {}
     for request in dict.fromkeys(requests.values()):
         try:
             made[request] = request.on(cluster)
-        except InvalidProblemError as error:
-            made[request] = str(error)
-    fitting = {job: one for job, asked in requests.items() if not isinstance(one := made[asked], str)}
-    faults = [one for one in made.values() if isinstance(one, str)]
-    n_out = len(requests) - len(fitting)
-    remarks += [f"jobs that never fit the cluster, left out: {n_out} ({fault})" for fault in faults[:1]]
-    distinct = [one for one in made.values() if not isinstance(one, str)]
+        except UnservedError as error:
+            made[request] = error
+    of_job = {job: made[asked] for job, asked in requests.items()}
+    fitting = {job: one for job, one in of_job.items() if not isinstance(one, UnservedError)}
+    reasons = counted(one.reason for one in of_job.values() if isinstance(one, UnservedError))
+    remarks += [f"jobs left out, {reason}: {jobs_out}" for reason, jobs_out in reasons]
+    distinct = [one for one in made.values() if not isinstance(one, UnservedError)]
     is_plain = all(one.takes_any(np.ones(cluster.size, dtype=np.bool_), cluster.capacity) for one in distinct)
     components = {job.id: job.together for job in jobs if job.together}
     in_use: BoolArray = np.any(free < cluster.capacity, axis=1)
@@ -116,16 +116,16 @@ def snapshot(
         idle = np.flatnonzero(~in_use)
         taken = _taken(fitting, components, len(idle))
         if not taken:
-            raise UsageError(f"none of the {len(jobs)} jobs fits the {len(idle)} idle nodes")
+            raise UsageError("; ".join([f"none of the {len(jobs)} jobs fits the {len(idle)} idle nodes", *remarks]))
         problem = TopologyProblem(cluster.topology.tree, idle, tuple(taken), hop_cost, name)
-        return problem, [*remarks, f"jobs left waiting: {len(requests) - len(taken)}"]
+        return problem, [f"jobs left waiting: {len(fitting) - len(taken)}", *remarks]
     # Components of a job would be placed without the others.
     apart = [job for job in fitting if job in components]
     if apart:
         remarks.append(f"components of heterogeneous jobs, which start together, left out: {len(apart)}")
     whole = {job: one for job, one in fitting.items() if job not in components}
     if not whole:
-        raise UsageError(f"none of the {len(jobs)} jobs fits the cluster")
+        raise UsageError("; ".join([f"none of the {len(jobs)} jobs fits the cluster", *remarks]))
     return PlacementProblem.of(cluster, whole, free, in_use, hop_cost, name), remarks
 
 
@@ -150,8 +150,6 @@ def _in_reservations(cluster: Cluster, jobs: Sequence[QueuedJob]) -> tuple[dict[
     requests: dict[str, Request] = {}
     missing: Counter[str] = Counter()
     for job in jobs:
-        if job.request is None:
-            continue
         if job.reservation and job.reservation not in known:
             missing[job.reservation] += 1
             continue
@@ -166,7 +164,7 @@ def _in_reservations(cluster: Cluster, jobs: Sequence[QueuedJob]) -> tuple[dict[
         shut = sorted(closed & there)
         listed = ",".join(filter(None, (request.excluded, fold_hostlist(shut))))
         requests[job.id] = replace(request, excluded=listed) if shut else request
-    told = ", ".join(f"{printable(name)} {count}" for name, count in sorted(missing.items()))
+    told = ", ".join(f"{brief(name)} {count}" for name, count in sorted(missing.items()))
     fault = f"jobs of reservations that are not given, left out: {missing.total()} ({told})"
     return requests, [fault] if missing else []
 

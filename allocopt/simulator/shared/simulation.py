@@ -10,7 +10,8 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.cluster import CORES, THOUSANDTHS, Cluster
 from allocopt.cluster.named import NamedTree
 from allocopt.cluster.platform import Platform
-from allocopt.cluster.request import ClusterRequest, OverLimitError, Request
+from allocopt.cluster.request import ClusterRequest, Request
+from allocopt.cluster.unserved import OverLimitError, UnservedError, brief, counted, reasons_in_words
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.interruption import run_in_slices
 from allocopt.kernels.ready import make_ready
@@ -35,9 +36,8 @@ from allocopt.simulator.shared.state import (
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver, get_solver, solver_names
 from allocopt.solving.solve import solve
-from allocopt.traces.workload import NO_JOB, OVERSIZED, Workload
+from allocopt.traces.workload import NO_JOB, Workload
 
-OVER_LIMITS = "over the limits of their partition"
 _GOES = "there go queue orders such as fcfs, sjf or largest, alone, with easy or with conservative"
 
 
@@ -130,14 +130,12 @@ def allocation_named(name: str, budget: Budget) -> Allocation | BySolver:
     return rules[name] if name in rules else BySolver(get_solver(name, None, "placement"), budget)
 
 
-def _asked(
-    workload: Workload, cluster: Cluster
-) -> tuple[list[ClusterRequest], IntArray, list[InvalidProblemError | None]]:
+def _asked(workload: Workload, cluster: Cluster) -> tuple[list[ClusterRequest], IntArray, list[UnservedError | None]]:
     """Return the distinct requests that a cluster can serve, that of each job, and why jobs cannot be served, if so."""
     if cluster.topology.is_beside:
         raise UsageError("jobs get nodes side by side in the cluster's rings or toruses, which is not simulated")
     numbers: dict[Request, int] = {}
-    made: list[ClusterRequest | InvalidProblemError] = []
+    made: list[ClusterRequest | UnservedError] = []
     number = np.empty(len(workload), dtype=np.int64)
     for job, (request, processors) in enumerate(zip(workload.requests, workload.processors.tolist(), strict=True)):
         asked = request or (Request.whole_nodes(processors) if cluster.is_exclusive else Request(processors))
@@ -145,22 +143,23 @@ def _asked(
         if number[job] == len(made):
             try:
                 made.append(asked.on(cluster))
-            except InvalidProblemError as error:
+            except UnservedError as error:
                 made.append(error)
     limits = [one.most_seconds or np.inf for one in cluster.partitions] or [np.inf]
 
-    def fault(found: ClusterRequest | InvalidProblemError, estimate: float, run: float) -> InvalidProblemError | None:
-        if isinstance(found, InvalidProblemError):
+    def fault(found: ClusterRequest | UnservedError, estimate: float, run: float) -> UnservedError | None:
+        if isinstance(found, UnservedError):
             return found
         # An estimate that is the run time stands for one that was not told.
         if estimate <= limits[found.partition] or estimate == run:
             return None
-        limit = limits[found.partition]
-        return OverLimitError("", f"asks for {estimate:g} s, its partition lets jobs run {limit:g} s")
+        limit, name = limits[found.partition], brief(cluster.partitions[found.partition].name)
+        told = f"asks for {estimate:g} s, its partition lets jobs run {limit:g} s"
+        return OverLimitError("request", told, f"over the time limit of partition {name}")
 
     of_job = (made[one] for one in number.tolist())
     faults = list(map(fault, of_job, workload.estimate.tolist(), workload.run.tolist()))
-    return [one for one in made if not isinstance(one, InvalidProblemError)], number, faults
+    return [one for one in made if not isinstance(one, UnservedError)], number, faults
 
 
 def machine_of(topology: NamedTree) -> Platform | Cluster:
@@ -173,8 +172,9 @@ def admitted(workload: Workload, cluster: Cluster, *, in_nodes: bool, skip_overs
 
     Those without a request get whole nodes if jobs are counted ``in_nodes``; and all do on a cluster of nodes of which
     nothing is known. Jobs over the limits of their partition are counted as dropped, as Slurm refuses them. So are
-    those that no nodes of the cluster can ever serve, if these are to be skipped; else `InvalidProblemError` names the
-    first one. Raises `UsageError` for rings and toruses: which of their nodes Slurm gives together is not known.
+    those that the cluster can never serve, each for its own reason (`UnservedError`), if these are to be skipped; else
+    `InvalidProblemError` names the first one, and the numbers of all by reason. Raises `UsageError` for rings and
+    toruses: which of their nodes Slurm gives together is not known.
     """
     if in_nodes or cluster.is_bare:
         known = [None] * len(workload) if cluster.is_bare else workload.requests.tolist()
@@ -183,18 +183,21 @@ def admitted(workload: Workload, cluster: Cluster, *, in_nodes: bool, skip_overs
         requests[:] = [one or nodes for one, nodes in zip(known, whole, strict=True)]
         workload = replace(workload, requests=requests)
     *_, faults = _asked(workload, cluster)
-    is_over = np.array([isinstance(fault, OverLimitError) for fault in faults], dtype=np.bool_)
-    is_served = np.array([fault is None for fault in faults], dtype=np.bool_)
     if not skip_oversized:
         _refuse(workload, [None if isinstance(fault, OverLimitError) else fault for fault in faults])
-    return workload.keeping(~is_over, OVER_LIMITS).keeping(is_served[~is_over], OVERSIZED)
+    return workload.without(["" if fault is None else fault.reason for fault in faults])
 
 
-def _refuse(workload: Workload, faults: list[InvalidProblemError | None]) -> None:
-    for job, fault in enumerate(faults):
-        if fault is not None:
-            told = f"{fault.fault}; skip_oversized = true drops such jobs"
-            raise InvalidProblemError(f"job {workload.names[job] or workload.ids[job]}", told)
+def _refuse(workload: Workload, faults: list[UnservedError | None]) -> None:
+    """Raise `InvalidProblemError`, which names the first job with a fault, and all by reason, if there is one."""
+    found = [(job, fault) for job, fault in enumerate(faults) if fault is not None]
+    for job, fault in found[:1]:
+        told = fault.fault
+        if len(found) > 1:
+            reasons = reasons_in_words(counted(other.reason for _, other in found))
+            told = f"{told}; {len(found):,} jobs cannot be served: {reasons}"
+        who = workload.names[job] or workload.ids[job]
+        raise InvalidProblemError(f"job {who}", f"{told}; skip_oversized = true drops such jobs")
 
 
 def listed(scheduler: AnyScheduler) -> ListScheduler:

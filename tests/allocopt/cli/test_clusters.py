@@ -75,6 +75,68 @@ def test_what_does_not_go_with_a_cluster_is_said_in_one_line(run: Run, command: 
 def test_on_two_switches_that_none_joins_no_job_has_nodes_of_both(run: Run) -> None:
     Path("topology.conf").write_text("SwitchName=a Nodes=n[01-04]\nSwitchName=b Nodes=n[05-08]\n", encoding="utf-8")
     answer = run("what-if", "--trace", "jobs.csv", "--topology", "topology.conf", "--json")
-    dropped = int(next(line for line in answer.lines_of_error if "larger than the machine" in line).split()[-1])
+    (line,) = (line for line in answer.lines_of_error if " jobs dropped (" in line)
+    assert line.startswith("allocopt: jobs: ")
+    dropped = int(line.split()[2])
+    assert line.endswith(f"(larger than the trees, which no job leaves: {dropped})")
     assert "trees that no job leaves" in answer.err
     assert {row["jobs"] for row in answer.rows} == {39 - dropped}
+
+
+ODD = (
+    "JobID|Submit|Start|ElapsedRaw|AllocNodes|AllocCPUS|ReqTRES|Partition|Constraints|State\n"
+    "1|0|5|60|1|2|cpu=2,license/matlab=1|main||COMPLETED\n"
+    "2|0|5|60|1|2|cpu=2|gone||COMPLETED\n"
+    "3|0|5|60|1|2|cpu=2,gres/gpu:h100=1|main||COMPLETED\n"
+    "4|0|5|60|2|2|cpu=2|main|[a*1&b*1]|COMPLETED\n"
+    "5|0|5|60|1|2|cpu=2|main|skylake|COMPLETED\n"
+    "6|0|5|60|1|2|cpu=2,gres/shard=2|main||COMPLETED\n"
+    "7|0|5|60|9|9|cpu=9|main||COMPLETED\n"
+    "8|0|5|60|1|2|cpu=2|gone||COMPLETED\n"
+    "9|0|5|60|1|2|cpu=2|main||RUNNING\n"
+)
+WHY = {
+    "not ended": 1,
+    "partition gone is not in the cluster": 2,
+    "no node has GPUs of type h100": 1,
+    "constraint [a*1&b*1] counts nodes, which is not modelled": 1,
+    "no node has feature skylake": 1,
+    "asks for gres/shard, which is not modelled": 1,
+    "larger than the machine": 1,
+}
+
+
+def test_every_command_counts_dropped_jobs_by_the_same_true_reasons(run: Run) -> None:
+    Path("odd.txt").write_text(ODD, encoding="utf-8")
+    compared = run("what-if", "odd.txt", *CLUSTER, "--allocators", "first", "--json")
+    listed = "; ".join(f"{reason}: {jobs}" for reason, jobs in WHY.items())
+    assert f"allocopt: odd: 8 of 9 jobs dropped ({listed})" in compared.lines_of_error
+    assert "allocopt: odd: jobs repaired, asks for license/matlab, which is not modelled, placed without it: 1" in (
+        compared.lines_of_error
+    )
+    assert [row["jobs"] for row in compared.rows] == [1, 1]
+    simulated = run("simulate", "odd.txt", *CLUSTER, "--set", "skip_oversized=true", "--json")
+    assert {f"allocopt: odd: jobs dropped, {reason}: {jobs}" for reason, jobs in WHY.items()} <= {
+        *simulated.lines_of_error
+    }
+    refused = run("simulate", "odd.txt", *CLUSTER).lines_of_error[-1]
+    counts = "; ".join(f"{reason}: {jobs}" for reason, jobs in WHY.items() if reason != "not ended")
+    assert refused.startswith(
+        "allocopt: job 2: partition gone is not in the cluster, which has main, short; 7 jobs cannot be"
+    )
+    assert refused.endswith(f" served: {counts}; skip_oversized = true drops such jobs")
+
+
+def test_a_window_counts_jobs_that_are_never_served_by_reason(run: Run) -> None:
+    job = "JobId={} JobState=PENDING NumNodes=1 NumTasks=1 Partition={} {}\n"
+    queue = [job.format(1, "main", ""), job.format(2, "gone", ""), job.format(3, "gone", "")]
+    queue += [job.format(4, "main", "Features=skylake"), job.format(5, "main", "TresPerNode=gres/shard:1")]
+    Path("queue.txt").write_text("\n".join(queue), encoding="utf-8")
+    answer = run("generate", "window", *CLUSTER, "--queue", "queue.txt", "--out", "now.json")
+    assert answer.code == 0
+    for reason, jobs in (
+        ("partition gone is not in the cluster", 2),
+        ("no node has feature skylake", 1),
+        ("asks for gres/shard, which is not modelled", 1),
+    ):
+        assert f"queue: jobs left out, {reason}: {jobs}" in answer.lines_of_error

@@ -140,7 +140,7 @@ def test_jobs_that_share_nodes_are_allocated_by_the_sites_own_files(
     cluster = ",".join(str(shared_data / M / name) for name in ("slurm.conf", "gres.conf", "topology.conf"))
     made = run("generate", "window", "--cluster", cluster, "--queue", queue, "--idle", "n[1-3],g1", "--out", out)
     assert made.code == 0, made.err
-    assert "jobs that never fit the cluster, left out: 1" in made.err
+    assert "jobs left out, larger than the machine: 1" in made.err
     answer = run("solve", out, "--solver", "cons-tres", "--nodelist", cluster)
     # Of the nodes with the feature one is excluded and one is not idle; GPUs are on one node.
     assert answer.out.splitlines()[1:] == ["11\tn[2-3]", "13\tg1"]

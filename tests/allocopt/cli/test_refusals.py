@@ -308,7 +308,7 @@ UNREADABLE = {
         "report none.csv": "allocopt: none.csv: No such file",
         "what-if --trace none.csv --topology topology.conf": "none.csv: No such file",
         "what-if --trace jobs.csv --topology none.conf": "none.conf: No such file",
-        "what-if --trace big.csv --topology topology.conf": "allocopt: big: none of its 1 jobs fits 8 nodes",
+        "what-if --trace big.csv --topology topology.conf": "allocopt: big: none of its 1 jobs can run on 8 nodes",
         f"simulate {LONG}": f"allocopt: {LONG}: File name too long",
         f"convert {LONG} out.swf": f"allocopt: {LONG}: File name too long",
         f"solve {LONG}": f"allocopt: {LONG}: File name too long",

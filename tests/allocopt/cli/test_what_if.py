@@ -216,7 +216,8 @@ def test_what_waits_now_is_a_window(run: Run) -> None:
     Path("queue.txt").write_text("12_3 2\n\n13 9\n14 3-5\n", encoding="utf-8")
     made = run(*WINDOW, "--idle", "n[01-02,05-08],n01", "--job", "11=1", "--queue", "queue.txt")
     assert made.code == 0
-    assert "queue: jobs left waiting: 1" in made.lines_of_error
+    assert "queue: jobs left waiting: 0" in made.lines_of_error
+    assert "queue: jobs left out, larger than the machine: 1" in made.lines_of_error
     assert "queue: jobs with a range of nodes, the least taken: 1" in made.lines_of_error
     lists = nodelists(run(*SOLVE))
     assert {job: len(expand_hostlist(nodes)) for job, nodes in lists.items()} == {"11": 1, "12_3": 2, "14": 3}

@@ -78,7 +78,6 @@ GPUS: dict[str, tuple[dict[str, float], dict[str, float]]] = {
 @pytest.mark.parametrize("line", GPUS)
 def test_gpus_are_read_in_every_form(tmp_path: Path, line: str) -> None:
     request = only(tmp_path, record(f"   {line}", sockets="2")).request
-    assert request is not None
     assert (dict(request.gpus_per_node), dict(request.gpus_per_task)) == GPUS[line]
     assert (request.tasks, request.least_nodes, request.memory_per_node_mib) == (4, 1, 1024)
 
@@ -94,10 +93,8 @@ def test_json_says_the_same_as_the_text(tmp_path: Path, line: str) -> None:
 
 def test_cpus_and_memory_for_each_gpu_become_those_of_tasks_and_nodes(tmp_path: Path) -> None:
     of_task = only(tmp_path, record("   CpusPerTres=gres/gpu:8\n   TresPerTask=gres/gpu=2")).request
-    assert of_task is not None
     assert of_task.cores_per_task == 16
     of_node = only(tmp_path, record("   MemPerTres=gres/gpu:3000\n   TresPerNode=gres/gpu:2")).request
-    assert of_node is not None
     assert of_node.memory_per_node_mib == 6000
 
 
@@ -122,10 +119,11 @@ def test_a_job_that_asks_for_what_is_not_modelled_is_left_out_and_counted(tmp_pa
         for one in record(nodes="2-2").splitlines()
     )
     job = only(tmp_path, f"{kept}\n   {line}\n")
-    assert job.demands == (STRANGE[line],)
-    left, remarks = startable([job, QueuedJob("2", Request.whole_nodes(1))])
-    assert [one.id for one in left] == ["2"]
-    assert remarks == [f"jobs that ask for what is not modelled, left out: 1 ({STRANGE[line]} 1)"]
+    assert job.request.unmodelled == (STRANGE[line],)
+    cluster = a_cluster(2)
+    problem, remarks = snapshot(cluster, [job, QueuedJob("2", Request.whole_nodes(1))], cluster.capacity, 1000.0, "w")
+    assert [one.id for one in problem.jobs] == ["2"]
+    assert f"jobs left out, asks for {STRANGE[line]}, which is not modelled: 1" in remarks
 
 
 @given(key=st.from_regex(r"[A-Z][a-z]{3,9}Xq", fullmatch=True), value=st.from_regex(r"[a-z0-9]{1,6}", fullmatch=True))
@@ -238,8 +236,10 @@ def test_nodes_of_a_reservation_are_for_its_jobs_alone() -> None:
     problem, remarks = snapshot(cluster, jobs, cluster.capacity, 1000.0, "w")
     masks = {one.id: one.request.masks[0].tolist() for one in problem.jobs}  # type: ignore[union-attr]
     assert masks == {"1": [True, True, False, False], "2": [False, False, True, True]}
-    assert remarks[0] == "jobs of reservations that are not given, left out: 1 (gone 1)"
-    assert remarks[1].startswith("jobs that never fit the cluster, left out: 1 (")
+    assert remarks == [
+        "jobs of reservations that are not given, left out: 1 (gone 1)",
+        "jobs left out, larger than the nodes that it does not exclude: 1",
+    ]
 
 
 def test_partition_limits_and_defaults_for_gpus_hold() -> None:

@@ -197,7 +197,7 @@ def test_jobs_that_slurm_holds_wait_for_other_reasons_or_are_not_understood_are_
         "11": "waits for Dependency",
         "12": "asks for licenses",
         "13": "begins later",
-        "14": "request: asks for more than the cluster's nodes have",
+        "14": "larger than the machine",
     }
 
 

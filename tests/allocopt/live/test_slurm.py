@@ -68,8 +68,8 @@ def test_allocated_cores_memory_and_gpus_are_read_of_old_and_new_forms() -> None
         ("contiguous", True, "asks for --contiguous, which is not modelled"),
         ("licenses", "matlab:1", "asks for licences, which is not modelled"),
         ("tres_per_node", "gres:shard:2", "asks for gres/shard, which is not modelled"),
-        ("excluded_nodes", "n1", "asks for excluded_nodes"),
-        ("required_nodes", "n2", "asks for required_nodes"),
+        ("excluded_nodes", "n1", "asks for excluded_nodes, which is not modelled"),
+        ("required_nodes", "n2", "asks for required_nodes, which is not modelled"),
     ],
 )
 def test_a_job_that_asks_for_what_is_not_modelled_is_left_to_slurm(key: str, value: str, fault: str) -> None:

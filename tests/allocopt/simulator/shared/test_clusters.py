@@ -61,7 +61,12 @@ def test_jobs_over_the_limits_of_their_partition_are_refused_as_by_slurm() -> No
     kept = admitted(workload, cluster, in_nodes=False, skip_oversized=True)
     assert kept.ids.tolist() == [1]
     assert len(admitted(workload.with_exact_estimates(), cluster, in_nodes=False, skip_oversized=True)) == 2
-    assert kept.dropped == (("over the limits of their partition", 2), ("larger than the machine", 2))
+    assert kept.dropped == (
+        ("over the time limit of partition short", 1),
+        ("over the node limit of partition short", 1),
+        ("larger than the machine", 1),
+        ("partition none is not in the cluster", 1),
+    )
 
 
 def test_jobs_without_a_request_get_cores_or_where_they_are_alone_nodes() -> None:

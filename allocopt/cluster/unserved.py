@@ -1,0 +1,84 @@
+"""Why a cluster can never serve a job: errors with a short reason, by which jobs are counted."""
+
+from collections.abc import Collection, Iterable
+
+from allocopt.errors import InvalidProblemError
+
+OVERSIZED = "larger than the machine"
+"""Reason of a job that no machine of this size serves."""
+MOST_SHOWN = 60  # characters of a name or an expression in a reason
+
+
+class UnservedError(InvalidProblemError):
+    """A job that a cluster can never serve.
+
+    Parameters
+    ----------
+    place, fault
+        As of `InvalidProblemError`.
+    reason
+        Short phrase by which jobs are counted, such as ``no node has feature skylake``; the fault if not given.
+    """
+
+    def __init__(self, place: str, fault: str, reason: str = "") -> None:
+        super().__init__(place, fault)
+        self.reason = reason or fault
+
+
+class OverLimitError(UnservedError):
+    """A job over the limits of its partition, which Slurm refuses where ``EnforcePartLimits`` is set."""
+
+
+def reasons_in_words(reasons: Iterable[tuple[str, int]]) -> str:
+    """Write reasons with their numbers of jobs in one line: ``larger than the machine: 3; not ended: 1``."""
+    return "; ".join(f"{reason}: {jobs:,}" for reason, jobs in reasons)
+
+
+def counted(reasons: Iterable[str]) -> list[tuple[str, int]]:
+    """Count reasons in the order in which they come first; empty ones are none."""
+    counts: dict[str, int] = {}
+    for reason in filter(None, reasons):
+        counts[reason] = counts.get(reason, 0) + 1
+    return list(counts.items())
+
+
+def brief(text: str) -> str:
+    """Return a name or an expression as a reason shows it: on one line, and not too long."""
+    seen = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
+    return seen if len(seen) <= MOST_SHOWN else f"{seen[: MOST_SHOWN - 3]}..."
+
+
+def unmodelled(names: Iterable[str]) -> str:
+    """Return the reason of a job that asks for what is not modelled."""
+    return f"asks for {', '.join(names)}, which is not modelled"
+
+
+def unknown_partition(name: str, known: Iterable[str]) -> UnservedError:
+    """Return the error of a job in a partition that is not there."""
+    reason = f"partition {brief(name)} is not in the cluster"
+    return UnservedError("request", f"{reason}, which has {', '.join(known)}", reason)
+
+
+def no_feature(constraint: str, asked: Collection[str], there: Collection[str], where: str) -> UnservedError:
+    """Return the error of a job whose constraint no node meets.
+
+    Parameters
+    ----------
+    constraint
+        The expression.
+    asked, there
+        The features that it names, and those that some node has.
+    where
+        Which nodes these are: empty for all of the cluster, or such as ``of partition main``.
+    """
+    missing = sorted(set(asked) - set(there))
+    nodes = f"no node {where}".rstrip()
+    if missing:
+        return UnservedError("request", f"{nodes} has feature {brief(', '.join(missing))}")
+    return UnservedError("request", f"{nodes} meets constraint {brief(constraint)}")
+
+
+def no_gpus(kind: str, where: str = "") -> UnservedError:
+    """Return the error of a job that asks for GPUs, of a type unless that is empty, which no node has; see above."""
+    of_type = f" of type {brief(kind)}" if kind else ""
+    return UnservedError("request", f"{f'no node {where}'.rstrip()} has GPUs{of_type}")
