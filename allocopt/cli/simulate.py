@@ -62,7 +62,7 @@ def run(spec: SimulationSpec, asked: SimulateOptions, *, remembers: bool = True)
     metrics = measure(schedule, Trim(spec.trim, spec.trim), spec.starvation)
     row = simulation.row(schedule, metrics, runtime_s)
     if asked.jobs_csv is not None:
-        write_schedule_csv(asked.jobs_csv, schedule)
+        write_schedule_csv(asked.jobs_csv, schedule, simulation.described(schedule))
     if asked.swf is not None:
         killed = "killed at the estimate" if simulation.rules.kill_at_limit else "not killed"
         how = f"policy {spec.policy}, {simulation.rules.event_order.name.lower()} events, jobs {killed}"

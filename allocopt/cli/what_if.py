@@ -161,7 +161,6 @@ def _what_if(
     asked, granted, remarks = _posed(site, found, compared)
     grid = what_if_grid(asked, *named, with_schedules=bool(schedules) or page is not None)
     rows: list[WhatIfRow] = []
-    names = () if found.tree is None else found.tree.nodes
 
     def take(cell: "Cell", held: "Row") -> None:
         row = replace(WhatIfRow.stored(held["row"]), granted=granted)
@@ -172,9 +171,9 @@ def _what_if(
             print(json.dumps(asdict(row), allow_nan=False), flush=True)
         if jobs_csv is not None:
             path = schedules.get((row.allocator, row.scheduler), jobs_csv / "as-recorded.csv")
-            write_schedule_csv(path, schedule_of(asked, held))
+            write_schedule_csv(path, schedule_of(asked, held), found.described)
         if page is not None:
-            page.add(row, schedule_of(asked, held), names)
+            page.add(row, schedule_of(asked, held), found.node_names)
 
     try:
         with finished_rows(out, grid, {}, workers, take, "simulations"):
@@ -231,7 +230,8 @@ def _posed(site: _SiteOptions, found: "Site", compared: _ComparedOptions) -> "tu
     # Nothing is recorded of jobs that come more densely.
     record = Record.of(asked, found.tree, cores) if site.load == 1.0 else None
     # Run times stay as they are: dividing the times of arrival alone makes the jobs come more densely.
-    jobs = replace(jobs, submit=jobs.submit / site.load)
+    if site.load != 1.0:
+        jobs = replace(jobs, submit=jobs.submit / site.load, recorded_start=np.full(len(jobs), np.nan))
     rules = Rules(kill_at_limit=compared.kill_at_limit, dependencies=not is_cluster)
     limits = Budget(compared.time_limit, compared.iterations)
     where = machine if isinstance(machine, Cluster) else found.tree.tree

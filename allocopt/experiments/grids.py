@@ -342,11 +342,11 @@ def schedule_of(asked: WhatIf, row: Row) -> Schedule:
         nodes, *tasks = (
             tuple(np.split(held[name], held["ends"][:-1])) for name in ("nodes", "tasks") if name in held.files
         )
-        times = held["release"], held["start"], held["end"]
+        times = {name: held[name] for name in ("release", "start", "end")}
         if isinstance(asked.machine, Cluster):
-            known: dict[str, Any] = {"cluster": asked.machine, "tasks": tasks[0], "amounts": held["amounts"]}
-            return ClusterSchedule(asked.workload, asked.machine.processors, *times, nodes, asked.topology, **known)
-        return Schedule(asked.workload, asked.topology.size, *times, nodes, asked.topology)
+            known: dict[str, Any] = {**times, "nodes": nodes, "tasks": tasks[0], "amounts": held["amounts"]}
+            return ClusterSchedule.of(asked.workload, asked.machine, **known)
+        return Schedule(asked.workload, asked.topology.size, **times, nodes=nodes, topology=asked.topology)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from allocopt.experiments.specs import SimulationSpec
 from allocopt.files.faults import problem_faults_named
 from allocopt.kernels.ready import make_ready
 from allocopt.report.rows import SimulateRow
+from allocopt.report.schedule_files import Described
 from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.explain import Explanation
 from allocopt.simulator.metrics import Metrics
@@ -47,10 +48,15 @@ from allocopt.traces.workload import Workload
 
 
 class Site(NamedTuple):
-    """A trace as it is read, the jobs of it that a machine takes, the machine, and remarks on both."""
+    """A trace as it is read, the jobs of it that a machine takes, the machine, and remarks on both.
+
+    On nodes of which only the topology is known all jobs request whole nodes; ``asked`` are the same jobs with what the
+    trace says that they request.
+    """
 
     trace: Workload
     jobs: Workload
+    asked: Workload
     machine: Platform | Cluster
     tree: NamedTree | None
     machine_remarks: tuple[str, ...]
@@ -88,9 +94,20 @@ class Site(NamedTuple):
             jobs = jobs.fitting(machine.size)
         jobs = jobs if spec.max_jobs is None else jobs.first(spec.max_jobs)
         size = machine.processors if isinstance(machine, Cluster) and per_node == 1 else machine.size
-        return cls(
-            trace, jobs, machine, tree, tuple(f"{files}: {remark}" for remark in about), tuple(jobs.remarks(size))
-        )
+        asked = replace(jobs, requests=trace.requests[np.isin(trace.ids, jobs.ids)])
+        told = tuple(f"{files}: {remark}" for remark in about)
+        return cls(trace, jobs, asked, machine, tree, told, tuple(jobs.remarks(size)))
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """Names of the nodes by their numbers, none where these have no names."""
+        return () if self.tree is None else self.tree.nodes
+
+    @property
+    def described(self) -> Described:
+        """What files say of the jobs beside a schedule."""
+        cluster = self.machine if isinstance(self.machine, Cluster) else None
+        return Described(self.asked, cluster, self.node_names)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,6 +120,7 @@ class SimulationInputs:
     placed: PlacedJobs | None = None  # Where and when jobs were started elsewhere
     source: str = ""  # File in which a job of tasks stands that can never start
     remarks: tuple[str, ...] = ()  # What was counted, dropped and repaired
+    described: Described | None = None  # What files say of the jobs beside a schedule
 
     @classmethod
     def of(cls, spec: SimulationSpec) -> "SimulationInputs":
@@ -110,7 +128,7 @@ class SimulationInputs:
         if spec.platform is None:
             site, executables = Site.of(spec), None if spec.profiles is None else read_profiles(Path(spec.profiles))
             remarks = (*site.machine_remarks, *site.remarks)
-            return cls(site.jobs, site.machine, executables, remarks=remarks)
+            return cls(site.jobs, site.machine, executables, remarks=remarks, described=site.described)
         machine, jobs = read_machine(spec.platform, spec.types), read_irmasim(Path(spec.trace))
         placed = None if spec.placement is None else PlacedJobs.read(spec.placement, jobs.names)
         jobs, source = jobs if spec.max_jobs is None else jobs.first(spec.max_jobs), spec.placement or spec.trace
@@ -211,6 +229,12 @@ class Simulation:
             execution=self.execution,
             observer=observer,
         )
+
+    def described(self, schedule: Schedule) -> Described:
+        """Return what files say of the jobs of a schedule beside it."""
+        if isinstance(schedule, MulticoreSchedule):
+            return Described(schedule.workload, node_names=[node.name for node in schedule.machine.nodes()])
+        return self.inputs.described or Described(schedule.workload)
 
     def row(self, schedule: Schedule, metrics: Metrics, runtime_s: float) -> dict[str, Any]:
         """Return what was measured of the schedule; with energy, policy and execution on a multicore machine."""

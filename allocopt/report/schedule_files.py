@@ -1,36 +1,152 @@
 """Files of schedules: one job a line as CSV or in the Standard Workload Format, and the energy of its parts."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from allocopt.arrays import IntArray
+from allocopt.cluster.cluster import CORES, GPUS, THOUSANDTHS, Cluster
+from allocopt.cluster.hostlist import HostlistError, check_listable, fold_hostlist
 from allocopt.files.csv_rows import csv_text
 from allocopt.files.writing import write_text
+from allocopt.simulator.groups import GROUPINGS, NO_GPUS, UNKNOWN, Grouping
 from allocopt.simulator.multicore.simulation import MulticoreSchedule
-from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.schedule import ClusterSchedule, Schedule
+from allocopt.simulator.waiting import waited_for
 from allocopt.traces.records import Number, Row, plain, rows_of
 from allocopt.traces.text import write_swf
+from allocopt.traces.workload import Workload
 from allocopt.version import __version__
 
 SCHEDULE_COLUMNS = ("job_id", "submit", "start", "end", "processors", "run", "estimate")
+"""The first columns of a schedule, on which other tools rely."""
+JOB_COLUMNS = (
+    *("user", "account", "partition", "nodes", "cores", "gpus", "gpu_type", "node_list", "hop_cost", "wait"),
+    *("wait_reason", "recorded_start"),
+)
+"""The columns behind them; cells are empty where nothing is known."""
 ENERGY_COLUMNS = ("part", "name", "energy_j", "energy_delay_js")
 _COMPLETED = 1
+_COST_DIGITS = 3
 
 
-def write_schedule_csv(path: Path, schedule: Schedule) -> None:
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What files say of jobs beside a schedule.
+
+    Parameters
+    ----------
+    jobs
+        The jobs as the trace describes them, those of the schedule among them.
+    cluster
+        Whose default partition jobs have that name none; None without partitions.
+    node_names
+        Names of the nodes by their numbers; empty where nodes have only numbers.
+    """
+
+    jobs: Workload
+    cluster: Cluster | None = None
+    node_names: Sequence[str] = ()
+
+    def labels(self, grouping: Grouping) -> dict[int, str]:
+        """Return the label of each job's group by the number of the job."""
+        return dict(zip(self.jobs.ids.tolist(), grouping.labels(self.jobs, self.cluster), strict=True))
+
+    def labels_of(self, grouping: Grouping, schedule: Schedule) -> list[str]:
+        """Return the label of the group of each job of a schedule, in its order."""
+        labels = self.labels(grouping)
+        return [labels[job] for job in schedule.workload.ids.tolist()]
+
+    def node_list(self, nodes: IntArray) -> str:
+        """Write nodes as a hostlist; names that none can hold with spaces between."""
+        names = [self.node_names[node] if self.node_names else str(node) for node in nodes.tolist()]
+        try:
+            for name in names:
+                check_listable(name)
+        except HostlistError:
+            return " ".join(names)
+        return fold_hostlist(names)
+
+
+def write_schedule_csv(path: Path, schedule: Schedule, described: Described | None = None) -> None:
     """Write when every job ran, in the order of submission; times in seconds, whole ones as integers.
 
     A job's id is the trace's own, where that is a text. Column ``run`` is the time from start to end, so that of a job
-    that was killed is the time until then. Raises `BadFileError` if there are no jobs, or the file cannot be written,
-    or would not be read again.
+    that was killed is the time until then. Behind `SCHEDULE_COLUMNS` stand `JOB_COLUMNS`: who submitted the job, its
+    partition, the nodes, cores and GPUs that it held (what it asked for where that is not known), the type of GPU that
+    it asked for, the hop cost of its nodes, its wait since it joined the queue, what it waited for (`waited_for`), and
+    when it started by the trace. Raises `BadFileError` if there are no jobs, or the file cannot be written, or would
+    not be read again.
     """
-    names = (csv_text((), ([name],)).strip() if name else "" for name in schedule.workload.names)
+    described = described or Described(schedule.workload)
+    names = schedule.workload.names.tolist()
     lines = (
-        f"{name or job.job},{job.submit},{start},{end},{job.processors},{job.run},{job.estimate}"
-        for name, (job, start, end, _) in zip(names, _rows(path, schedule), strict=True)
+        (name or job.job, job.submit, start, end, job.processors, job.run, job.estimate, *more)
+        for name, (job, start, end, _), more in zip(
+            names, _rows(path, schedule), _job_cells(schedule, described), strict=True
+        )
     )
-    write_text(path, "\n".join((",".join(SCHEDULE_COLUMNS), *lines, "")))
+    write_text(path, csv_text((*SCHEDULE_COLUMNS, *JOB_COLUMNS), lines))
+
+
+def _job_cells(schedule: Schedule, described: Described) -> Iterator[Sequence[Any]]:
+    """Yield the cells of `JOB_COLUMNS` of every job."""
+    n = len(schedule.start)
+    by = {name: described.labels_of(grouping, schedule) for name, grouping in GROUPINGS.items()}
+    users, accounts, partitions, types = (
+        ["" if label in (UNKNOWN, NO_GPUS) else label for label in by[name]]
+        for name in ("user", "account", "partition", "gpus")
+    )
+    nodes = schedule.nodes or [np.empty(0, dtype=np.int64)] * n
+    costs = schedule.hop_costs()
+    recorded = schedule.workload.recorded_start
+    columns: tuple[Iterable[Any], ...] = (
+        users,
+        accounts,
+        partitions,
+        [len(held) or None for held in nodes],
+        *_held(schedule),
+        types,
+        (described.node_list(held) for held in nodes),
+        repeat(None, n) if costs is None else map(_known, np.round(costs, _COST_DIGITS).tolist()),
+        plain(schedule.wait_s),
+        waited_for(schedule, by["partition"]),
+        map(_known, recorded.tolist()),
+    )
+    return zip(*columns, strict=True)
+
+
+def _held(schedule: Schedule) -> tuple[list[Number | None], list[Number | None]]:
+    """Return the cores and the GPUs of every job: those that it held, or else asked for; None where not known."""
+    if isinstance(schedule, ClusterSchedule):
+        columns = dict(zip(schedule.cluster.resources, schedule.amounts.T / THOUSANDTHS, strict=True))
+        cores, gpus = plain(columns[CORES]), plain(columns[GPUS])
+        return [*cores], [*gpus]
+    cores_of: list[Number | None] = []
+    gpus_of: list[Number | None] = []
+    sizes = [0] * len(schedule.start) if schedule.nodes is None else list(map(len, schedule.nodes))
+    for asked, size in zip(schedule.workload.requests, sizes, strict=True):
+        if asked is None:
+            cores_of.append(None)
+            gpus_of.append(None)
+            continue
+        tasks, nodes = asked.tasks or asked.least_nodes, size or asked.least_nodes
+        gpus = sum(count for _, count in asked.gpus_per_node) * nodes
+        gpus += sum(count for _, count in asked.gpus_per_task) * tasks
+        cores_of.append(_known(tasks * asked.cores_per_task) or None)
+        gpus_of.append(_known(gpus) or None)
+    return cores_of, gpus_of
+
+
+def _known(value: float) -> Number | None:
+    """Return a number, an integer if it is whole, and None for NaN."""
+    if np.isnan(value):
+        return None
+    return int(value) if float(value).is_integer() else value
 
 
 def write_schedule_swf(path: Path, schedule: Schedule, notes: Sequence[str] = ()) -> None:

@@ -96,12 +96,25 @@ class MeasuredJobs:
         """Summarize some of the jobs by size, in powers of four: 1, 2 to 4, 5 to 16, ...; without empty classes."""
         kept = np.zeros(len(self.processors), dtype=np.bool_)
         kept[which] = True
-        limits = CLASS_RATIO ** np.arange(32, dtype=np.int64)
-        fewest, classes = np.append(1, limits + 1), np.searchsorted(limits, self.processors)
+        fewest, most = size_classes(self.processors)
         return tuple(
-            SizeClass(int(fewest[number]), int(limits[number]), self.statistics(kept & (classes == number)))
-            for number in np.unique(classes[kept]).tolist()
+            SizeClass(*limits, self.statistics(kept & (fewest == limits[0])))
+            for limits in sorted(set(zip(fewest[kept].tolist(), most[kept].tolist(), strict=True)))
         )
+
+
+def size_classes(processors: IntArray | FloatArray) -> tuple[IntArray, IntArray]:
+    """Return the fewest and the most processors of each job's class, in powers of four: 1, 2 to 4, 5 to 16, ..."""
+    limits = CLASS_RATIO ** np.arange(32, dtype=np.int64)
+    number = np.searchsorted(limits, processors)
+    return np.append(1, limits + 1)[number], limits[number]
+
+
+def measured_jobs(schedule: Schedule, starvation_s: float = STARVATION_S, hop_cost: float = HOP_COST) -> MeasuredJobs:
+    """Return all that is measured of each job of a schedule; see `measure`."""
+    times = schedule.job_times
+    costs = schedule.hop_costs(hop_cost)
+    return MeasuredJobs(schedule.workload.processors, times, times.wait_s > starvation_s, costs)
 
 
 class _Window(NamedTuple):
@@ -240,8 +253,7 @@ def measure(
     What is measured of the machine counts all jobs, trimmed ones too, but only while those that are kept are there:
     from their first submission to their last end.
     """
-    kept, times = trim.kept(len(schedule.workload)), schedule.job_times
-    starved = times.wait_s > starvation_s
+    kept, measured = trim.kept(len(schedule.workload)), measured_jobs(schedule, starvation_s, hop_cost)
     window = _Window(float(schedule.workload.submit[kept].min()), float(schedule.end[kept].max()))
     held_from = schedule.start if schedule.held_from is None else schedule.held_from
     # The queue is longest right after some release; jobs that start as they are released never wait.
@@ -261,11 +273,10 @@ def measure(
         tuple(_Window(*ends).mean(schedule.release, schedule.start, asked) for ends in pairwise(quarters.tolist())),
         (*used, ("nodes", busy)) if isinstance(schedule, ClusterSchedule) and busy is not None else (),
     )
-    measured = MeasuredJobs(schedule.workload.processors, times, starved, schedule.hop_costs(hop_cost))
     return Metrics(
         measured.statistics(kept),
         measured.by_size(kept),
         machine,
         starvation_s,
-        schedule.workload.ids[kept][starved[kept]],
+        schedule.workload.ids[kept][measured.starved[kept]],
     )

@@ -1,7 +1,7 @@
 """A schedule: when every job of a workload started and ended, where it ran, and what it experienced."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -137,6 +137,37 @@ class ClusterSchedule(Schedule):
     cluster: Cluster
     tasks: tuple[IntArray, ...]
     amounts: IntArray
+
+    @classmethod
+    def of(
+        cls,
+        workload: Workload,
+        cluster: Cluster,
+        *,
+        release: FloatArray,
+        start: FloatArray,
+        end: FloatArray,
+        nodes: tuple[IntArray, ...],
+        tasks: tuple[IntArray, ...],
+        amounts: IntArray,
+    ) -> "ClusterSchedule":
+        """Return the schedule of jobs that a trace counts in nodes or cores; their processors are the cores they held.
+
+        The arguments are the fields.
+        """
+        cores = np.maximum(1, -(-amounts[:, cluster.resources.index(CORES)] // THOUSANDTHS))
+        return cls(
+            replace(workload, processors=cores),
+            cluster.processors,
+            release,
+            start,
+            end,
+            nodes,
+            cluster.topology.tree,
+            cluster=cluster,
+            tasks=tasks,
+            amounts=amounts,
+        )
 
     @property
     def used(self) -> Mapping[str, tuple[FloatArray | IntArray, float]]:

@@ -36,6 +36,7 @@ _ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "cpu_num", "num_processors", "cpu_milli", "alloctres", "tres_alloc", "reqtres", "tres_req",
         ),
         "user": ("uid", "user", "user_id", "username", "hashed_user_id"),
+        "account": ("account", "accountname", "project"),
         "state": ("state", "job_state", "status"),
         "node_list": ("nodelist", "node_list", "recorded_nodes"),
         "gpus": (
@@ -64,10 +65,10 @@ _UNITS = MappingProxyType(
 class Columns:
     """The meaning of the columns of a table.
 
-    Each role has the name of its column: job, submit, start, end, run, estimate, nodes, processors, user, state,
-    node_list, gpus, memory, partition, constraint and others that requests have. Units of bare numbers by role are ms,
-    s, min, h or d; seconds if not given. The delimiter between cells is one character; None for the one of ``, ; |``
-    and tabulator that the first line has most of.
+    Each role has the name of its column: job, submit, start, end, run, estimate, nodes, processors, user, account,
+    state, node_list, gpus, memory, partition, constraint and others that requests have. Units of bare numbers by role
+    are ms, s, min, h or d; seconds if not given. The delimiter between cells is one character; None for the one of
+    ``, ; |`` and tabulator that the first line has most of.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)

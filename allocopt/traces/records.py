@@ -78,6 +78,8 @@ class TraceFormat(ABC):
             "recorded nodes": workload.recorded_nodes.astype(np.bool_),
             "names": workload.names.astype(np.bool_),
             "requests": workload.requests.astype(np.bool_),
+            "names of users": workload.user_names.astype(np.bool_),
+            "accounts": workload.accounts.astype(np.bool_),
         }
         counts = {what: int(jobs.sum()) for what, jobs in known.items() if what not in self.keeps}
         return [f"{what} lost, the format has none: {jobs}" for what, jobs in counts.items() if jobs]

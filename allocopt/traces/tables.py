@@ -128,13 +128,15 @@ class _Rows:
         )
         return start, run, self.value(row, "estimate", duration_s), nodes, processors
 
-    def users(self) -> IntArray:
+    def users(self) -> tuple[IntArray, list[str]]:
+        # A number for every user, and the names of those whose users are none.
         users = self.texts("user")
         if all(_PLAIN.fullmatch(name) for name in users):
-            return np.array([int(name) for name in users], dtype=np.int64)
+            return np.array([int(name) for name in users], dtype=np.int64), [""] * len(users)
         # Names of users become numbers in the order in which they come.
         known = {name: number for number, name in enumerate(dict.fromkeys(filter(None, users)))}
-        return np.array([known.get(name, UNKNOWN_USER) for name in users], dtype=np.int64)
+        numbers = np.array([known.get(name, UNKNOWN_USER) for name in users], dtype=np.int64)
+        return numbers, [printable(name) for name in users]
 
     def ids(self) -> tuple[IntArray, list[str], BoolArray]:
         # A number of its own for every job, the names of those whose id is none, and which ids had a number in them.
@@ -239,6 +241,8 @@ class _Rows:
 def _workload_of(rows: _Rows, damage: Damage) -> Workload:
     rows = rows.without_steps()
     size = rows.columns.size(rows.places)
+    if size == "nodes" and "processors" in rows.places and not any(rows.texts("nodes")):
+        size = "processors"
     kept: list[int] = []
     jobs: list[tuple[float, ...]] = []
     faults: list[BadFileError] = []
@@ -263,6 +267,7 @@ def _workload_of(rows: _Rows, damage: Damage) -> Workload:
     submit, start, run, estimate, nodes, processors = np.array(jobs).T
     run, estimate = np.nan_to_num(run), np.nan_to_num(estimate)
     ids, names, numbered = rows.ids()
+    users, user_names = rows.users()
     # Slurm writes sentences such as ``None assigned``.
     listed = ["" if " " in text else text for text in rows.texts("node_list")]
     lists = dict.fromkeys(listed, True)
@@ -287,8 +292,10 @@ def _workload_of(rows: _Rows, damage: Damage) -> Workload:
         run=run,
         processors=np.ceil((nodes if size == "nodes" else processors).round(6)).astype(np.int64),
         estimate=np.where(estimate > 0, estimate, run),
-        users=rows.users(),
+        users=users,
         names=np.array(names, dtype=np.object_),
+        user_names=np.array(user_names, dtype=np.object_),
+        accounts=np.array([printable(text) for text in rows.texts("account")], dtype=np.object_),
         requests=requests,
         recorded_start=np.where(start >= submit, start, np.nan) - submit.min(),
         recorded_nodes=np.array([text if lists[text] else "" for text in listed], dtype=np.object_),
@@ -439,7 +446,8 @@ _INTO_LIMIT, _BELOW_A_SECOND = "no run time, time limit used", "run time 0, 1 s 
 
 # Options, short and long, and the columns that they become.
 _OPTIONS = {
-    "J": "job", "job-name": "job", "uid": "user", "N": "nodes", "nodes": "nodes", "p": "partition",
+    "J": "job", "job-name": "job", "uid": "user", "A": "account", "account": "account", "N": "nodes", "nodes": "nodes",
+    "p": "partition",
     "partition": "partition", "C": "constraint", "constraint": "constraint", "gres": "gres",
     "ntasks-per-node": "ntasks_per_node", "c": "cpus_per_task", "cpus-per-task": "cpus_per_task",
     "x": "exclude", "exclude": "exclude", "w": "required", "nodelist": "required",

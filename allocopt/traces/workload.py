@@ -22,7 +22,7 @@ NO_JOB = UNKNOWN_USER = UNKNOWN_EXECUTABLE = -1
 
 _INTEGERS = ("ids", "processors", "users", "preceding", "executables")
 _SECONDS = ("submit", "run", "estimate", "think_s", "recorded_start")
-_OBJECTS = ("names", "requests", "recorded_nodes")
+_OBJECTS = ("names", "requests", "recorded_nodes", "user_names", "accounts")
 COLUMNS = (*_INTEGERS, *_SECONDS, *_OBJECTS)
 """Names of the arrays that hold a value for every job."""
 _UNKNOWN = {
@@ -34,6 +34,8 @@ _UNKNOWN = {
     "requests": None,
     "recorded_start": np.nan,
     "recorded_nodes": "",
+    "user_names": "",
+    "accounts": "",
 }
 
 
@@ -69,6 +71,8 @@ class Workload:
         What the jobs ask of a cluster's nodes, None where that is not known.
     recorded_start, recorded_nodes
         When each job started by the trace, in seconds as ``submit``, NaN where unknown; and the hostlist of its nodes.
+    user_names, accounts
+        Each job's user in the trace's own words, empty where that is the number, and its account, empty where unknown.
     """
 
     name: str
@@ -88,6 +92,8 @@ class Workload:
     requests: NDArray[np.object_] = field(default_factory=_none_known)
     recorded_start: FloatArray = field(default_factory=_none_known)
     recorded_nodes: NDArray[np.object_] = field(default_factory=_none_known)
+    user_names: NDArray[np.object_] = field(default_factory=_none_known)
+    accounts: NDArray[np.object_] = field(default_factory=_none_known)
 
     def __post_init__(self) -> None:
         for name, value in _UNKNOWN.items():

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.cluster.cluster import CORES, THOUSANDTHS, Cluster
+from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.named import NamedTree
 from allocopt.cluster.platform import Platform
 from allocopt.cluster.request import ClusterRequest, Request
@@ -251,17 +251,13 @@ def simulate_on_cluster(
     shared += np.diff(ends, prepend=0)[:, None] * np.array([one.per_node for one in requests])[number]
     is_alone = np.array([one.is_exclusive for one in requests])[number]
     amounts = np.where(is_alone[:, None], whole, shared)
-    # Traces count nodes or cores; the machine's processors are its cores, so those of jobs are what they hold.
-    cores = np.maximum(1, -(-amounts[:, cluster.resources.index(CORES)] // THOUSANDTHS))
-    return ClusterSchedule(
-        replace(workload, processors=cores),
-        cluster.processors,
-        workload.submit,
-        found.start,
-        found.end,
-        found.nodes,
-        cluster.topology.tree,
-        cluster=cluster,
+    return ClusterSchedule.of(
+        workload,
+        cluster,
+        release=workload.submit,
+        start=found.start,
+        end=found.end,
+        nodes=found.nodes,
         tasks=found.tasks,
         amounts=amounts,
     )

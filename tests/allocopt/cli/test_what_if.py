@@ -82,6 +82,38 @@ def test_what_the_site_did_stands_first(run: Run, monkeypatch: pytest.MonkeyPatc
     assert [row["allocator"] for row in run(*asked, "--json", "--load", "2").rows] == ["first"]
 
 
+RECORDS = {
+    "starts alone": ("Start", ["5", "20", "7"]),
+    "some starts": ("Start", ["5", "Unknown", "7"]),
+    "no start": ("Start", ["Unknown"] * 3),
+    "nodes": ("Start|NodeList", ["5|n[01-02]", "20|n03", "7|n[04-05]"]),
+    "nodes of some": ("Start|NodeList", ["5|None assigned", "20|n03", "7|"]),
+    "nodes that are gone": ("Start|NodeList", ["5|x[1-2]", "20|n03", "7|n[04-05]"]),
+}
+SHARED = "SelectTypeParameters=CR_Core\nNodeName=n[01-08] CPUs=4\nPartitionName=main Nodes=ALL Default=YES\n"
+
+
+@pytest.mark.parametrize("machine", ["--topology topology.conf", "--cluster slurm.conf,topology.conf"])
+@pytest.mark.parametrize("record", RECORDS)
+def test_the_jobs_of_every_combination_are_written_whatever_the_record_knows(
+    run: Run, machine: str, record: str
+) -> None:
+    columns, cells = RECORDS[record]
+    Path("slurm.conf").write_text(SHARED, encoding="utf-8")
+    rows = [f"{job}|{job}|600|{1 + job % 2}|{cell}" for job, cell in enumerate(cells, 1)]
+    Path("log.txt").write_text("\n".join((f"JobID|Submit|Elapsed|NNodes|{columns}", *rows)), encoding="utf-8")
+    site = ("what-if", "log.txt", *machine.split(), "--allocators", "first,best-fit", "--jobs-csv", "out", "--json")
+    answer = run(*site, "--out", "rows.csv", "--report", "page.html")
+    assert answer.code == 0, answer.err
+    files = {"easy,first.csv", "easy,best-fit.csv"} | ({"as-recorded.csv"} if record != "no start" else set())
+    assert {path.name for path in Path("out").iterdir()} == files
+    for path in Path("out").iterdir():
+        header, *lines = path.read_text(encoding="utf-8").splitlines()
+        assert header.startswith("job_id,submit,start,end,processors,run,estimate,")
+        assert len(lines) == (2 if (record, path.name) == ("some starts", "as-recorded.csv") else 3)
+        assert run("report", path, "--out", "one.html").code == 0
+
+
 @pytest.mark.parametrize(("out", "name"), [("rows.json", "rows.json"), ("folder", "folder/what-if.csv")])
 def test_an_interrupted_comparison_goes_on_where_it_was(
     run: Run, monkeypatch: pytest.MonkeyPatch, out: str, name: str

@@ -1,5 +1,6 @@
 """Schedules as CSV and SWF files."""
 
+import csv
 import gzip
 from dataclasses import replace
 from pathlib import Path
@@ -9,8 +10,10 @@ import pytest
 from hypothesis import given
 from support.workloads import jobs_of, workload, workloads
 
+from allocopt.cluster.named import Switch, tree_of_switches
+from allocopt.cluster.request import Request
 from allocopt.errors import BadFileError
-from allocopt.report.schedule_files import write_schedule_csv, write_schedule_swf
+from allocopt.report.schedule_files import JOB_COLUMNS, Described, write_schedule_csv, write_schedule_swf
 from allocopt.simulator.schedule import Schedule
 from allocopt.traces.reading import read_workload
 from allocopt.traces.text import swf_header
@@ -25,12 +28,46 @@ def test_the_csv_has_the_fixed_columns_and_whole_numbers_as_integers(tmp_path: P
     for name in ("jobs.csv", "jobs.csv.gz"):
         write_schedule_csv(tmp_path / name, MADE)
     assert (tmp_path / "jobs.csv").read_text().splitlines() == [
-        "job_id,submit,start,end,processors,run,estimate",
-        "7,0,10,70,4,60,90",
-        "3,0.5,0.5,40.5,2,40,40",
+        "job_id,submit,start,end,processors,run,estimate,user,account,partition,nodes,cores,gpus,gpu_type,node_list,"
+        "hop_cost,wait,wait_reason,recorded_start",
+        "7,0,10,70,4,60,90,,,,,,,,,,10,resources,",
+        "3,0.5,0.5,40.5,2,40,40,,,,,,,,,,0,,",
     ]
     assert gzip.decompress((tmp_path / "jobs.csv.gz").read_bytes()) == (tmp_path / "jobs.csv").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["jobs.csv", "jobs.csv.gz"]
+
+
+def test_the_csv_says_who_ran_where_on_what_and_at_what_hop_cost(tmp_path: Path) -> None:
+    tree = tree_of_switches([Switch("s", ("n1", "n2")), Switch("t", ("n3", "n4")), Switch("top", (), ("s", "t"))])
+    asked = np.array([Request(4, 2, 2, 2, gpus_per_node=(("a100", 2.0),), partition="gpu"), None], dtype=object)
+    jobs = replace(
+        JOBS,
+        requests=asked,
+        users=np.array([3, 4]),
+        user_names=np.array(["anna", ""]),
+        accounts=np.array(["", "phys"]),
+        recorded_start=np.array([np.nan, 2.0]),
+    )
+    nodes = (np.array([1, 2]), np.array([3]))
+    made = replace(MADE, workload=jobs, nodes=nodes, topology=tree.tree)
+    write_schedule_csv(tmp_path / "jobs.csv", made, Described(jobs, None, tree.nodes))
+    with (tmp_path / "jobs.csv").open(newline="") as file:
+        first, second = csv.DictReader(file)
+    assert [first[name] for name in JOB_COLUMNS] == [
+        *("anna", "", "gpu", "2", "4", "4", "a100", "n[2-3]", "4000", "10", "resources", ""),
+    ]
+    assert [second[name] for name in JOB_COLUMNS] == ["4", "phys", "", "1", "", "", "", "n4", "", "0", "", "2"]
+    # It is a trace again, of the same jobs on the same nodes.
+    again = read_workload(tmp_path / "jobs.csv")
+    assert again.ids.tolist() == jobs.ids.tolist()
+    assert again.recorded_nodes.tolist() == ["n[2-3]", "n4"]
+    assert again.accounts.tolist() == ["", "phys"]
+
+
+def test_nodes_whose_names_no_hostlist_holds_stand_with_spaces_between(tmp_path: Path) -> None:
+    made = replace(MADE, nodes=(np.array([0, 1]), np.array([1])))
+    write_schedule_csv(tmp_path / "jobs.csv", made, Described(JOBS, None, ("a,b", "c")))
+    assert ',"a,b c",' in (tmp_path / "jobs.csv").read_text()
 
 
 def test_the_swf_has_wait_run_time_and_status_of_the_schedule_and_keeps_users_and_preceding_jobs(

@@ -1,0 +1,132 @@
+"""Groups of jobs: by partition, GPU type, user, account or size; each way of grouping is registered once."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from allocopt.cluster.cluster import Cluster
+from allocopt.errors import UsageError
+from allocopt.simulator.metrics import NO_TRIM, STARVATION_S, JobStatistics, Trim, measured_jobs, size_classes
+from allocopt.simulator.schedule import Schedule
+from allocopt.traces.workload import UNKNOWN_USER, Workload
+
+UNKNOWN = "-"
+"""Label of jobs of which the trace does not say to which group they belong."""
+NO_GPUS, ANY_GPUS = "none", "any"
+"""Labels of jobs that ask for no GPUs, and for GPUs of any type."""
+
+
+def _by_jobs(label: str) -> float:
+    return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """A way of grouping jobs.
+
+    Parameters
+    ----------
+    name
+        What ``--by`` calls it, and the column ``by`` of rows.
+    title
+        What tables call a group.
+    labels
+        Returns the label of the group of every job, in the order of a workload, on a cluster if there is one.
+    rank
+        Number by which groups are sorted, rising; those of an equal number by their jobs, most first.
+    """
+
+    name: str
+    title: str
+    labels: Callable[[Workload, Cluster | None], list[str]]
+    rank: Callable[[str], float] = _by_jobs
+
+    def ordered(self, labels: Sequence[str]) -> list[str]:
+        """Return the different labels of jobs in the order in which groups are shown."""
+        counts: dict[str, int] = {}
+        for label in labels:
+            counts[label] = counts.get(label, 0) + 1
+        return sorted(counts, key=lambda label: (self.rank(label), -counts[label], label))
+
+
+def _partitions(workload: Workload, cluster: Cluster | None) -> list[str]:
+    default = cluster.partitions[0].name if cluster is not None and cluster.partitions else UNKNOWN
+    return [(asked.partition if asked is not None else None) or default for asked in workload.requests]
+
+
+def _gpu_types(workload: Workload, cluster: Cluster | None) -> list[str]:
+    def label(kinds: Sequence[str]) -> str:
+        return "+".join(sorted({kind or ANY_GPUS for kind in kinds})) or NO_GPUS
+
+    return [
+        UNKNOWN
+        if asked is None
+        else label([kind for kind, count in (*asked.gpus_per_node, *asked.gpus_per_task) if count])
+        for asked in workload.requests
+    ]
+
+
+def _users(workload: Workload, cluster: Cluster | None) -> list[str]:
+    numbers = workload.users.tolist()
+    return [
+        name or (UNKNOWN if number == UNKNOWN_USER else str(number))
+        for name, number in zip(workload.user_names, numbers, strict=True)
+    ]
+
+
+def _accounts(workload: Workload, cluster: Cluster | None) -> list[str]:
+    return [account or UNKNOWN for account in workload.accounts]
+
+
+def _sizes(workload: Workload, cluster: Cluster | None) -> list[str]:
+    fewest, most = size_classes(workload.processors)
+    return [str(low) if low == high else f"{low}-{high}" for low, high in zip(fewest, most, strict=True)]
+
+
+def _least(label: str) -> float:
+    return float(label.partition("-")[0])
+
+
+GROUPINGS: Mapping[str, Grouping] = MappingProxyType(
+    {
+        one.name: one
+        for one in (
+            Grouping("partition", "partition", _partitions),
+            Grouping("gpus", "GPU type", _gpu_types),
+            Grouping("user", "user", _users),
+            Grouping("account", "account", _accounts),
+            Grouping("size", "size", _sizes, _least),
+        )
+    }
+)
+"""The ways of grouping jobs by name; sizes are those of the trace, processors or nodes, in powers of four."""
+
+
+def grouping_names() -> list[str]:
+    """Return the names of all groupings."""
+    return list(GROUPINGS)
+
+
+def groupings_named(texts: Sequence[str]) -> tuple[Grouping, ...]:
+    """Return groupings by their names, several with commas between, each once; raise `UsageError` for another name."""
+    names = dict.fromkeys(name.strip() for text in texts for name in text.split(",") if name.strip())
+    unknown = next((name for name in names if name not in GROUPINGS), None)
+    if unknown is not None:
+        raise UsageError(f"--by: there is no grouping {unknown!r}; there are {', '.join(GROUPINGS)}")
+    return tuple(GROUPINGS[name] for name in names)
+
+
+def measure_groups(
+    schedule: Schedule,
+    labels: Sequence[str],
+    grouping: Grouping,
+    trim: Trim = NO_TRIM,
+    starvation_s: float = STARVATION_S,
+) -> dict[str, JobStatistics]:
+    """Summarize the jobs of each group that are not trimmed; ``labels`` are in the order of the schedule."""
+    kept = np.zeros(len(labels), dtype=np.bool_)
+    kept[trim.kept(len(labels))] = True
+    measured, held = measured_jobs(schedule, starvation_s), np.array(labels, dtype=np.object_)
+    return {label: measured.statistics(kept & (held == label)) for label in grouping.ordered(held[kept].tolist())}
