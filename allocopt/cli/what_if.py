@@ -153,7 +153,7 @@ def _what_if(
         check_installed()
         page = WhatIfPage(report, f"{site.trace.name} on {','.join(file.name for file in site.files)}")
     found = site.read()
-    # The baseline stands first: what Slurm itself does where jobs share nodes.
+    # The baseline comes first. Where jobs share nodes, it is a model of what Slurm 22.05 does.
     default = "lowest-switch,first,best-fit" if isinstance(found.machine, Cluster) else "first,best-fit,lns"
     named = _names("--allocators", compared.allocators or default), _names("--schedulers", compared.schedulers)
     schedules = {} if jobs_csv is None else {pair: jobs_csv / f"{pair[1]},{pair[0]}.csv" for pair in product(*named)}

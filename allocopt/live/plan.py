@@ -36,7 +36,7 @@ _EASY = SharedRules(Rule.LOWEST_SWITCH, Backfill.EASY)
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Jobs whose nodes are to be chosen, as a problem, and the answer of the rule that Slurm follows by default."""
+    """Jobs whose nodes are to be chosen, as a problem, and the answer of the rule ``lowest-switch``."""
 
     problem: TopologyProblem | PlacementProblem
     greedy: Allocation | Placements

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from allocopt.arrays import IntArray
+from allocopt.arrays import BoolArray, IntArray
 from allocopt.problems.topology.tables import encode
 from allocopt.solving import Capabilities, Run, StopReason
 from allocopt.solving.budget import Budget
@@ -54,6 +54,12 @@ class IdleSwitches:
         """Positions that are still idle, rising."""
         runs = [self._positions[end - count : end] for end, count in zip(self._end, self.idle[0], strict=True)]
         return np.sort(np.concatenate(runs))
+
+    def first_leaf(self) -> int:
+        """Return the leaf of the first position that is still idle."""
+        with_idle = np.flatnonzero(self.idle[0])
+        first = self._positions[self._end[with_idle] - self.idle[0][with_idle]]
+        return int(with_idle[np.argmin(first)])
 
     def take(self, leaves: Sequence[int], counts: Sequence[int]) -> IntArray:
         """Take the first so many idle positions of some leaves."""
@@ -112,7 +118,7 @@ class BestFit(JobByJob):
     """Take the lowest switch with enough idle nodes, of several the one with the fewest, then best fit over its leaves.
 
     Under the switch a job takes leaf by leaf: the one with the fewest idle nodes that still holds all that is missing,
-    else the one with the most. A rule of our own, O(leaves log leaves) a job; what Slurm does is `slurm-tree`.
+    else the one with the most. O(leaves log leaves) a job. This rule is our own; `slurm-tree` is Slurm's.
     """
 
     name: ClassVar[str] = "best-fit"
@@ -167,28 +173,52 @@ class BestFitByLevel(JobByJob):
         return switches.take(list(counts), list(counts.values()))
 
 
-class SlurmTree(JobByJob):
-    """Give a job the nodes that Slurm's tree topology plugin gives it; O(leaves) for every leaf that it takes.
+class LeafWalk(JobByJob):
+    """Take leaf switch after leaf switch as Slurm's tree plugin does: what its versions have in common.
 
-    It does what slurmctld 22.05 does with ``select/cons_tres``, ``topology/tree`` and whole nodes of one weight, where
-    all leaves are equally far below one top switch. A job takes leaf switches until it has its nodes, each as the best
-    of a walk along all leaves in their order. On this walk a leaf takes the place of the best one so far
+    A job takes leaves until it has its nodes. It finds each of them by a walk along all leaves with idle nodes, in
+    their order. The first leaf is the best one to begin with, each later one may replace the best one so far
+    (`replaces`), and the job takes the best one at the end of the walk.
 
-    - if it fits better and is as far from the leaves taken before (all links on the ways to them count), or
-    - if it fits no worse and is nearer to them.
+    Two leaves are compared at the lowest level below their common switch at which the switch above one of them (at the
+    lowest level, the leaf itself) has enough idle nodes for all that are missing. A switch with enough of them fits
+    better than one with too few; of two with enough of them, the one with fewer idle nodes fits better. If no switch
+    has enough, the two are compared just below their common switch, where the one with more idle nodes fits better.
 
-    Which of two leaves fits better is decided at the lowest level below their common switch where one of the switches
-    above them has enough idle nodes for all that is missing: enough is better than too few, and of two that have enough
-    the one with fewer. Where none has enough, that child of the common switch is better which has more idle nodes.
-
-    So a leaf that fits well but lies far away is taken or not by whether it comes before a nearer one. And the switches
-    above the leaves keep the counts they had before the job: a pod that the job has emptied still looks full.
+    O(leaves) for every leaf that is taken. All leaves count as equally far below the top switch.
     """
 
-    name: ClassVar[str] = "slurm-tree"
+    @abstractmethod
+    def replaces(self, nearer: IntArray, better: IntArray, has_enough: BoolArray) -> BoolArray:
+        """Return which leaves replace the best one so far.
+
+        Parameters
+        ----------
+        nearer
+            How many links each leaf is nearer than the best one to all leaves that are taken, up to a factor; negative
+            if it is farther.
+        better
+            How much better it fits; negative if it fits worse.
+        has_enough
+            Whether, at the level at which the two are compared, the leaf's switch has enough idle nodes.
+        """
+
+    @abstractmethod
+    def left_above(self, idle: IntArray, is_above: BoolArray, count: int) -> IntArray:
+        """Return how many idle nodes the switches above the leaves count once a leaf is taken.
+
+        Parameters
+        ----------
+        idle
+            What they counted before, by level and row of leaves.
+        is_above
+            Which of them are above the leaf.
+        count
+            Idle nodes of the leaf.
+        """
 
     def take(self, switches: IdleSwitches, size: int) -> IntArray:
-        # Of leaves side by side below one switch, a row, only the one that fits best can end a walk.
+        # A row is a run of leaves below the same switch, which are equally near. Only its best leaf can end a walk.
         rows = np.flatnonzero(np.diff(switches.above_leaves[1:2].sum(axis=0), prepend=-1))
         above = switches.above_leaves[1:, rows]
         leaves_idle = switches.idle[0].copy()
@@ -198,35 +228,88 @@ class SlurmTree(JobByJob):
         leaves: list[int] = []
         counts: list[int] = []
         while size > 0:
-            # Of the leaves of a row that fit best, the first.
+            # The first of the leaves of each row that fit best.
             ranks = _fit(leaves_idle, size) * n_leaves - np.arange(n_leaves)
             best = -np.maximum.reduceat(ranks, rows) % n_leaves
             idle[0] = leaves_idle[best]
-            # A later row takes the place of one where it is nearer and fits no worse, or as near and fits better.
-            fit, enough, later = _fit(idle, size), np.argmax(idle >= size, axis=0), np.flatnonzero(idle[0])
-            row, later = int(later[0]), later[1:]
+            fit = _fit(idle, size)
+            enough = np.argmax(idle >= size, axis=0)
+            with_idle = np.flatnonzero(idle[0])
+            row, later = int(with_idle[0]), with_idle[1:]
             while True:
                 level = np.minimum(np.minimum(enough[later], enough[row]), _levels_apart(above, row)[later])
-                better = fit[level, later] - fit[level, row]
-                nearer = distance[row] - distance[later]
-                takes = np.flatnonzero(((nearer > 0) & (better >= 0)) | ((nearer == 0) & (better > 0)))
-                if not len(takes):
+                replaces = self.replaces(
+                    nearer=distance[row] - distance[later],
+                    better=fit[level, later] - fit[level, row],
+                    has_enough=idle[level, later] >= size,
+                )
+                found = np.flatnonzero(replaces)
+                if not len(found):
                     break
-                row, later = int(later[takes[0]]), later[takes[0] + 1 :]
+                row, later = int(later[found[0]]), later[found[0] + 1 :]
+            count = int(idle[0, row])
             leaves.append(int(best[row]))
-            counts.append(min(size, int(idle[0, row])))
-            size -= counts[-1]
+            counts.append(min(size, count))
+            size -= count
             leaves_idle[best[row]] = 0
             distance += _levels_apart(above, row)
+            idle[1:] = self.left_above(idle[1:], is_above=above == above[:, [row]], count=count)
         return switches.take(leaves, counts)
 
 
+class SlurmTree(LeafWalk):
+    """Give a job the nodes that Slurm's tree topology plugin gives it, as of 26.05.
+
+    This is what slurmctld does with ``select/cons_tres``, ``topology/tree`` and whole nodes of one weight: `LeafWalk`,
+    in which a leaf replaces the best one so far
+
+    - if it is nearer to the leaves taken before and has enough idle nodes for all that are missing, or the switch at
+      whose level the two are compared has them, or
+    - if it is as near to them and fits better.
+
+    The switches above a leaf no longer count its nodes once the job has taken it. A job of one node gets the first idle
+    node. Slurm does all this since 26.05; 24.05.3 to 25.11 do the same but for jobs of one node, which take the walk.
+    """
+
+    name: ClassVar[str] = "slurm-tree"
+
+    def take(self, switches: IdleSwitches, size: int) -> IntArray:
+        if size == 1:
+            return switches.take([switches.first_leaf()], [1])
+        return super().take(switches, size)
+
+    def replaces(self, nearer: IntArray, better: IntArray, has_enough: BoolArray) -> BoolArray:
+        found: BoolArray = ((nearer > 0) & has_enough) | ((nearer == 0) & (better > 0))
+        return found
+
+    def left_above(self, idle: IntArray, is_above: BoolArray, count: int) -> IntArray:
+        return idle - count * is_above
+
+
+class SlurmTree2205(LeafWalk):
+    """Give a job the nodes that the tree topology plugin of Slurm 22.05 gives it; the rule held until 24.05.2.
+
+    It differs from `SlurmTree` in three ways. A nearer leaf replaces the best one so far if it fits no worse, whether
+    or not there are enough nodes. The switches above the leaves count their idle nodes as they were before the job: a
+    pod that the job has emptied still looks full. And a job of one node takes the walk like any other.
+    """
+
+    name: ClassVar[str] = "slurm-tree-22.05"
+
+    def replaces(self, nearer: IntArray, better: IntArray, has_enough: BoolArray) -> BoolArray:
+        found: BoolArray = ((nearer > 0) & (better >= 0)) | ((nearer == 0) & (better > 0))
+        return found
+
+    def left_above(self, idle: IntArray, is_above: BoolArray, count: int) -> IntArray:
+        return idle
+
+
 def _fit(idle: IntArray, size: int) -> IntArray:
-    """Return what is the higher the better so many idle nodes fit."""
+    """Return a number that is the higher the better so many idle nodes fit."""
     return np.where(idle >= size, 2 * idle.max() + 1 - idle, idle)
 
 
 def _levels_apart(above: IntArray, row: int) -> IntArray:
-    # How many levels lie between the leaves of each row, that of `row`, and their common switch.
+    """Return how many levels lie between the leaves of each row, those of ``row``, and their common switch."""
     apart: IntArray = np.count_nonzero(above != above[:, [row]], axis=0)
     return apart

@@ -1,5 +1,6 @@
-"""A real Slurm on this machine: a controller whose nodes are only names, for what it decides."""
+"""Which nodes a real Slurm chooses: a controller on this machine whose nodes are only names, and recorded choices."""
 
+import json
 import os
 import pwd
 import secrets
@@ -11,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -83,6 +85,26 @@ def slurm_window(seed: int) -> TopologyProblem:
     kept = sizes[np.cumsum(sizes) <= len(idle)].tolist()
     jobs = tuple(Job(f"job-{index}", size) for index, size in enumerate(kept))
     return TopologyProblem(MACHINE, idle, jobs, name=f"slurm-{seed}")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedWindow:
+    """A window of `slurm_window`, the nodes that Slurm 26.11 gave to its jobs, and the proven optimal hop cost."""
+
+    problem: TopologyProblem
+    placed: list[list[int]]
+    optimum: float
+
+
+def recorded_windows(shared_data: Path) -> list[RecordedWindow]:
+    """Return the windows in which a Slurm 26.11, which this machine lacks, placed the jobs one after the other."""
+    found = []
+    for one in json.loads((shared_data / "slurm_choices" / "tree_26.11_windows.json").read_text(encoding="utf-8")):
+        machine = FatTree(one["pods"], one["leaves_per_pod"], one["nodes_per_leaf"])
+        jobs = tuple(Job(f"job-{index}", size) for index, size in enumerate(one["sizes"]))
+        problem = TopologyProblem(machine, np.array(one["idle"]), jobs, name=f"slurm-{one['seed']}")
+        found.append(RecordedWindow(problem, [sorted(nodes) for nodes in one["placed"]], one["optimum"]))
+    return found
 
 
 def chosen_by_slurm(problems: Sequence[TopologyProblem]) -> list[list[list[int]]]:
