@@ -177,7 +177,10 @@ class Request:
             least = max(least, -(-tasks // self.tasks_per_node))
             # As in Slurm, a node that has not room for all its tasks gets none.
             most = least if self.most_nodes is None else max(most, least)
-        _check_limits(partition, least, most)
+        most = min(most, tasks)
+        if partition is not None:
+            _check_limits(partition, max(least, partition.least_nodes), most)
+            least = max(least, partition.least_nodes)
         self._check_gpus(cluster, partition)
         per_task, per_node = (np.zeros(len(cluster.resources), dtype=np.int64) for _ in range(2))
         columns = {name: column for column, name in enumerate(cluster.resources)}
@@ -190,7 +193,7 @@ class Request:
                     amounts[columns[f"{GPUS}:{kind}"]] += _amount(count * THOUSANDTHS)
         most_tasks = min(self.tasks_per_node or tasks, tasks - least + 1)
         made = ClusterRequest(
-            tasks, least, min(most, tasks), most_tasks, is_exclusive, per_task, per_node, masks,
+            tasks, least, most, most_tasks, is_exclusive, per_task, per_node, masks,
             cluster.topology.most_groups(least), 0 if partition is None else cluster.partitions.index(partition),
         )  # fmt: skip
         if not made.fits(cluster):
@@ -277,10 +280,8 @@ def _numbers(cluster: Cluster, listed: str, verb: str) -> list[int]:
         raise UnservedError("request", f"{error.fault}, which it {verb}", reason) from None
 
 
-def _check_limits(partition: Partition | None, least: int, most: int) -> None:
+def _check_limits(partition: Partition, least: int, most: int) -> None:
     """Raise `OverLimitError` if a job of so many nodes is over a limit of its partition."""
-    if partition is None:
-        return
     if partition.most_nodes is not None and least > partition.most_nodes:
         fault = f"asks for {least} nodes, partition {partition.name} lets jobs have {partition.most_nodes}"
         raise OverLimitError("request", fault, f"over the node limit of partition {brief(partition.name)}")

@@ -78,6 +78,8 @@ def _partitions(rng: np.random.Generator, names: Sequence[str], at_least: int) -
                 memory_per_node_mib=int(_one(rng, (300, 900))) if memory in ("node", "both") else None,
                 is_exclusive=_chance(rng, 0.12),
                 tier=int(rng.integers(1, 4)) if _chance(rng, 0.6) else 1,
+                least_nodes=int(rng.integers(2, 4)) if _chance(rng, 0.1) else 1,
+                memory_per_gpu_mib=int(_one(rng, (150, 400))) if _chance(rng, 0.15) else None,
             )
         )
     return tuple(found)
@@ -318,6 +320,8 @@ def coverage(workload: Workload, cluster: Cluster, counts: Counter[str]) -> None
         "clusters with default memory": any(
             one.memory_per_core_mib or one.memory_per_node_mib for one in cluster.partitions
         ),
+        "clusters with default memory of GPUs": any(one.memory_per_gpu_mib for one in cluster.partitions),
+        "clusters with a least number of nodes": any(one.least_nodes > 1 for one in cluster.partitions),
     }
     for name, drawn in told.items():
         counts[name] += drawn

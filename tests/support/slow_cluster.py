@@ -116,6 +116,11 @@ def amounts(request: Request, partition: Partition) -> tuple[dict[str, int], dic
     of_node = gpu_amounts(request.gpus_per_node)
     of_task = {"cores": round(request.cores_per_task * THOUSANDTHS), **gpu_amounts(request.gpus_per_task)}
     per_node, per_core = request.memory_per_node_mib, request.memory_per_core_mib
+    has_gpus = any(amount for name, amount in (*of_node.items(), *of_task.items()) if name == "gpus")
+    if per_node is None and per_core is None and partition.memory_per_gpu_mib and has_gpus:
+        for held, gpus in ((of_node, request.gpus_per_node), (of_task, request.gpus_per_task)):
+            held["memory"] = round(partition.memory_per_gpu_mib * sum(number for _, number in gpus))
+        return of_node, of_task
     if per_node is None and per_core is None:
         per_node, per_core = partition.memory_per_node_mib, partition.memory_per_core_mib
     if per_node is not None:
@@ -223,6 +228,9 @@ def ask_of(cluster: Cluster, request: Request | None, processors: int) -> Ask:
     number = next((at for at, one in enumerate(partitions) if one.name == whole.partition), 0)
     partition = partitions[number]
     tasks, least, most, most_on_node = nodes_and_tasks(whole)
+    if least < partition.least_nodes <= most:
+        least = partition.least_nodes
+        most_on_node = min(whole.tasks_per_node or tasks, tasks - least + 1)
     of_node, of_task = amounts(whole, partition)
     return Ask(
         number,
@@ -241,7 +249,9 @@ def ask_of(cluster: Cluster, request: Request | None, processors: int) -> Ask:
 def dropped_because(cluster: Cluster, job: SlowJob) -> str:
     """Return why a job is dropped, nothing if it is admitted."""
     partition = partitions_of(cluster)[job.ask.partition]
-    if partition.most_nodes is not None and job.ask.least > partition.most_nodes:
+    if partition.most_nodes is not None and max(job.ask.least, partition.least_nodes) > partition.most_nodes:
+        return "nodes"
+    if job.ask.most < partition.least_nodes:
         return "nodes"
     if partition.most_seconds is not None and job.estimate > partition.most_seconds and job.estimate != job.run:
         return "seconds"

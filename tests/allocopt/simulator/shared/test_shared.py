@@ -21,8 +21,10 @@ DRAWN = (
     *("clusters with an exclusive partition", "clusters that are exclusive", "clusters that are a forest"),
     *("clusters on blocks", "clusters of 3 levels or more", "clusters with GPUs", "clusters with default memory"),
     *("clusters with nodes of several weights", "clusters of which only the topology is known"),
+    *("clusters with default memory of GPUs", "clusters with a least number of nodes"),
     *("jobs of a range of nodes", "jobs of one node at most", "jobs without a request"),
-    *(f"jobs with {name}" for name in Request.__dataclass_fields__),
+    # Jobs that ask for what is not modelled come to no engine.
+    *(f"jobs with {name}" for name in Request.__dataclass_fields__ if name != "unmodelled"),
     *(f"jobs with {sign} in the constraint" for sign in "|&[("),
 )
 MATTERED = (
