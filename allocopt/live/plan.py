@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocopt.arrays import BoolArray, IntArray
-from allocopt.cluster.cluster import Cluster
+from allocopt.cluster.cluster import CORES, THOUSANDTHS, Cluster
 from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.request import ClusterRequest
 from allocopt.cluster.slurm_jobs import RUNNING
@@ -224,14 +224,26 @@ class _Queue(NamedTuple):
         return left
 
 
-def started_alone(look: Look, job: SlurmJob) -> Window | None:
+def started_alone(look: Look, job: SlurmJob, gone: Sequence[SlurmJob] = ()) -> Window | None:
     """Return the choice that Slurm had for a job that has just started: its nodes and what no other job held then.
 
-    None where it is not understood or has a single node.
+    None if the job is not understood or has a single node, or if it is not known what was idle.
+
+    Parameters
+    ----------
+    look
+        The cluster now.
+    job
+        The job that has started.
+    gone
+        Jobs that had nodes before and are not listed any more, as of `Look.gone_since`. Each may have ended before the
+        job started or after it, unless the job got cores that it had.
     """
     if job.request is None or len(job.allocated) < 2:
         return None
     if not job.allocated.keys() <= look.numbers.keys():
+        return None
+    if not all(_ended_before(look, one, job) for one in gone):
         return None
     there = [one for one in look.jobs if one is not job and one.start_s <= job.start_s < one.end_s and one.allocated]
     nodes, amounts = look.held(*there)
@@ -249,6 +261,15 @@ def started_alone(look: Look, job: SlurmJob) -> Window | None:
         return Window.of(look.cluster, {job.id: asked}, free, used, [tasks], f"job {job.id}")
     except AllocoptError:
         return None
+
+
+def _ended_before(look: Look, gone: SlurmJob, job: SlurmJob) -> bool:
+    """Return whether a job must have ended before another one started: a node of both has too few cores for both."""
+    cores = look.cluster.capacity[:, look.cluster.resources.index(CORES)] // THOUSANDTHS
+    return any(
+        gone.allocated[name][0] + job.allocated[name][0] > cores[look.numbers[name]]
+        for name in gone.allocated.keys() & job.allocated.keys()
+    )
 
 
 def check_solver(name: str) -> None:

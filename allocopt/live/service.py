@@ -142,6 +142,7 @@ class Service:
     _refused: set[str] = field(default_factory=set)
     _told: dict[str, str] = field(default_factory=dict)
     _pins: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _judged: Look | None = None
     _states: StateWriter = field(default_factory=StateWriter)
     _is_away: bool = False
     _held: set[str] = field(default_factory=set)
@@ -172,6 +173,7 @@ class Service:
             look = self.slurm.look()
             # What runs already was not seen to start.
             self._seen.update(job.id for job in look.jobs if job.allocated)
+            self._judged = look
             self.journal.write(
                 "begun", look.now_s, format=FORMAT, format_version=VERSION, mode=self.mode, solver=self.solver,
                 seed=self.seed, nodes=cluster.size, summary=cluster.summary(), remarks=list(cluster.remarks),
@@ -286,6 +288,8 @@ class Service:
     def _judge(self, look: Look) -> None:
         # Of many starts at once some go without a verdict, or holds would end meanwhile.
         end = time.monotonic() + self.limits.period
+        gone = look.gone_since(self._judged or look)
+        self._judged = look
         for job in look.jobs:
             if not job.allocated or job.id in self._seen:
                 continue
@@ -293,7 +297,8 @@ class Service:
             told: dict[str, object] = {}
             if job.id in self._pins:
                 told["as_pinned"] = set(self._pins.pop(job.id)) == job.allocated.keys()
-            window = started_alone(look, job) if self.opted_in(job) and time.monotonic() < end else None
+            is_judged = self.opted_in(job) and time.monotonic() < end
+            window = started_alone(look, job, gone) if is_judged else None
             if window is not None:
                 result, _ = self._solving.answer(window, "auto")
                 told |= {
@@ -303,6 +308,10 @@ class Service:
                 }
             nodes = fold_hostlist(job.allocated)
             self.journal.write("started", look.now_s, job=job.id, start_s=job.start_s, nodes=nodes, **told)
+        # A job may have started and ended since the last look, or have been cancelled.
+        for unseen in self._pins.keys() - {job.id for job in look.jobs}:
+            del self._pins[unseen]
+            self.journal.write("unseen", look.now_s, job=unseen)
 
     def _act(self, look: Look, chosen: Mapping[str, tuple[str, ...]]) -> None:
         later, kept = self._later(look.now_s), []

@@ -169,7 +169,7 @@ class Look:
     cluster
         The cluster, all its nodes.
     jobs
-        Jobs that wait, run, or have ended lately.
+        Jobs that wait or run, and those that have ended lately, if Slurm still lists them.
     away
         States of the nodes on which no job may start, by name.
     closures
@@ -206,6 +206,15 @@ class Look:
         whole = capacity[:, 0] <= amounts[:, 0]
         amounts[whole] = capacity[whole]
         return nodes, amounts
+
+    def gone_since(self, before: "Look") -> tuple[SlurmJob, ...]:
+        """Return the jobs that had their nodes at an earlier look, and are not listed with nodes any more.
+
+        They have ended meanwhile, at a time that is not known: how long Slurm lists a job that has ended, and whether
+        it does, depends on its version and on ``MinJobAge``.
+        """
+        listed = {job.id for job in self.jobs if job.allocated}
+        return tuple(job for job in before.jobs if job.state in RUNNING and job.allocated and job.id not in listed)
 
     def open_until(self, end_s: float) -> BoolArray:
         """Return on which nodes a job that ends by then may start."""
@@ -244,9 +253,14 @@ class Slurm:
 
     def __init__(self, env: Mapping[str, str] | None = None, answer_s: float = ANSWER_S) -> None:
         self.answer_s = answer_s
-        # Of an array all tasks are told.
-        told = {"TZ": "UTC", "SLURM_TIME_FORMAT": "standard", "SLURM_BITSTR_LEN": "0"}
-        self.env = {**(os.environ if env is None else env), **told}
+        # Variables of the user may filter what squeue and sinfo list.
+        own = {
+            name: value
+            for name, value in (os.environ if env is None else env).items()
+            if not name.startswith(("SQUEUE_", "SINFO_"))
+        }
+        # All tasks of an array are listed.
+        self.env = {**own, "TZ": "UTC", "SLURM_TIME_FORMAT": "standard", "SLURM_BITSTR_LEN": "0"}
         for name in ("squeue", "sinfo", "scontrol"):
             if shutil.which(name, path=self.env.get("PATH")) is None:
                 raise MissingPackageError(f"{name} is not in PATH: Slurm's commands are needed, slurm-client of Debian")
@@ -306,8 +320,11 @@ class Slurm:
     def look(self) -> Look:
         """Return jobs and states of nodes now; raise `SlurmError` if Slurm does not answer."""
         asked = (
-            ("sinfo", "-h", "-a", "-o", "%T|%N"), ("squeue", "-a", "--json"), ("scontrol", "-o", "show", "reservation"),
-        )  # fmt: skip
+            ("sinfo", "-h", "-a", "-o", "%T|%N"),
+            # Without the states, newer versions list no job that has ended.
+            ("squeue", "-a", "-t", "all", "--json"),
+            ("scontrol", "-o", "show", "reservation"),
+        )
         with ThreadPoolExecutor(len(asked)) as at_once:
             states, queue, booked = at_once.map(lambda command: self.said(*command), asked)
         try:
@@ -370,7 +387,7 @@ def slurm_jobs(listed: Sequence[Mapping[str, Any]]) -> tuple[SlurmJob, ...]:
 
 def slurm_job(told: Mapping[str, Any]) -> SlurmJob:
     """Return a job of what ``squeue --json`` tells of it, all tasks of an array that wait being one."""
-    state, task = told["job_state"], _number(told.get("array_task_id"))
+    task = _number(told.get("array_task_id"))
     limit = _number(told.get("time_limit"))
     request, fault = None, ""
     strange = [key for key in _LEFT if _is_told(told.get(key))]
@@ -396,7 +413,7 @@ def slurm_job(told: Mapping[str, Any]) -> SlurmJob:
         str(told.get("qos") or ""),
         str(told.get("comment") or ""),
         str(told.get("admin_comment") or ""),
-        str(state[0] if isinstance(state, list) else state),
+        _state(told["job_state"]),
         str(told.get("state_reason") or "None"),
         int(_number(told.get("priority")) or 0),
         60.0 * limit if limit is not None else np.inf,
@@ -410,6 +427,15 @@ def slurm_job(told: Mapping[str, Any]) -> SlurmJob:
         dict(_allocated(told)),
         str(told.get("name") or ""),
     )
+
+
+def _state(told: str | Sequence[str]) -> str:
+    """Return the one word of a job's state that says whether it has its nodes, as versions before 23.11 do.
+
+    Newer ones list a state and its flags: a job that leaves its nodes is ``COMPLETED`` and ``COMPLETING``.
+    """
+    words = [told] if isinstance(told, str) else list(told)
+    return next((word for word in reversed(words) if word in RUNNING), words[0])
 
 
 def _number(told: Any) -> float | None:

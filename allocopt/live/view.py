@@ -32,6 +32,7 @@ _WORDS = {
     "cut": "the greedy answer holds for {jobs}: {cut}",
     "pinned": "job {job} is given {nodes}",
     "unpinned": "job {job} is free again: {why}",
+    "unseen": "job {job} had a pin and is no longer listed; whether it started there is not known",
     "left alone": "job {job} has changed, and is left to Slurm",
     "left": "job {job} is left to Slurm: {why}",
     "refused": "Slurm refuses for {jobs}: {why}",

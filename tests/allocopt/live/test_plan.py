@@ -228,6 +228,35 @@ def test_a_start_is_judged_by_what_was_idle_then() -> None:
     assert answer.status is Status.OPTIMAL
 
 
+def test_a_start_is_not_judged_if_a_job_that_is_no_longer_listed_may_have_held_nodes_then() -> None:
+    job = replace(running(3, {"n03": (1, 0, 0), "n04": (1, 0, 0)}, NOW + 9), request=whole(2))
+    elsewhere = running(1, {"n05": (1, 0, 0)}, NOW + 50)
+    replaced = running(2, {"n04": (1, 0, 0), "n05": (1, 0, 0)}, NOW + 50)
+    look, before = a_look([job]), a_look([elsewhere, replaced])
+    assert look.gone_since(before) == (elsewhere, replaced)
+    assert started_alone(look, job, [elsewhere]) is None
+    # It had to end before its node was given away, so that its other node was idle, too.
+    window = started_alone(look, job, [replaced])
+    assert window is not None
+    assert window.problem.idle_nodes.tolist() == list(range(8))
+
+
+def test_a_job_that_is_listed_with_nodes_or_has_only_waited_is_not_gone() -> None:
+    listed, waited = running(1, {"n05": (1, 0, 0)}, NOW + 50), a_job(2, whole(1))
+    over = replace(listed, state="COMPLETED", end_s=NOW - 1)
+    assert a_look([over]).gone_since(a_look([listed, waited])) == ()
+
+
+def test_on_shared_nodes_a_job_that_is_no_longer_listed_may_have_run_beside_one_that_has_started() -> None:
+    cluster = cluster_of(8, 4, exclusive=False)
+    request = Request(2, 2, 2, None, 1.0, partition="main")
+    job = replace(running(3, {"n03": (1, 0, 0), "n04": (1, 0, 0)}, NOW + 9), request=request)
+    look = replace(a_look([job]), cluster=cluster)
+    for cores, is_judged in ((3, False), (4, True)):
+        gone = running(1, {"n04": (cores, 0, 0)}, NOW + 50)
+        assert (started_alone(look, job, [gone]) is not None) is is_judged
+
+
 def test_a_job_on_one_node_is_not_judged() -> None:
     job = replace(running(3, {"n03": (1, 0, 0)}, NOW + 9), request=whole(1))
     assert started_alone(a_look([job]), job) is None

@@ -218,6 +218,43 @@ def test_the_second_service_on_another_machine_ends_and_leaves_jobs_to_the_first
     assert Replay.of(tmp_path / "1.jsonl").as_pinned == 2
 
 
+# An answer as newer versions give it to those who do not ask for all states.
+WITHOUT_ENDED_JOBS = """\
+#!{python}
+import json, subprocess, sys
+answer = subprocess.run(["{squeue}", *sys.argv[1:]], capture_output=True, text=True, check=True).stdout
+if "--json" in sys.argv:
+    told = json.loads(answer)
+    listed = ("PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING")
+    answer = json.dumps({{"jobs": [job for job in told["jobs"] if job["job_state"] in listed]}})
+print(answer)
+"""
+
+
+def test_jobs_that_end_unseen_are_reported_where_slurm_lists_no_ended_jobs(slurm: VirtualSlurm, tmp_path: Path) -> None:
+    squeue = slurm.said("which", "squeue")
+    (tmp_path / "squeue").write_text(WITHOUT_ENDED_JOBS.format(python=sys.executable, squeue=squeue))
+    (tmp_path / "squeue").chmod(0o755)
+    forgetful = replace(slurm, env={**slurm.env, "PATH": f"{tmp_path}:{slurm.env['PATH']}"})
+    journal = tmp_path / "j.jsonl"
+    with a_clean(slurm):
+        # Between two looks most jobs start and end.
+        with serving(forgetful, journal, "--pin", "--partition", "main", "--period", "3", "--hold", "30"):
+            blocker = slurm.submitted(16, 1000, "-p", "other")
+            until(lambda: runs(slurm, blocker))
+            jobs = {slurm.submitted(nodes, 0) for nodes in (3, 5, 7, 2, 4, 6)}
+            until(lambda: jobs <= {event["job"] for event in events(journal, "held")})
+            slurm.said("scancel", blocker)
+            until(lambda: jobs <= {event["job"] for event in events(journal, "pinned")})
+            until(lambda: jobs <= {event["job"] for name in ("started", "unseen") for event in events(journal, name)})
+        assert marks(slurm) == []
+    found = Replay.of(journal)
+    assert not found.wrong
+    seen = {event["job"] for event in events(journal, "started") if event["job"] in jobs}
+    assert found.as_pinned == len(seen)
+    assert seen.isdisjoint(event["job"] for event in events(journal, "unseen"))
+
+
 def test_who_may_not_change_jobs_observes_and_is_told_so_else(slurm: VirtualSlurm, tmp_path: Path) -> None:
     # Slurm's commands as another user runs them, who need not be able to read this environment.
     for name in ("squeue", "sinfo", "scontrol"):

@@ -1,12 +1,16 @@
 """Jobs as squeue tells of them, by old and new versions of Slurm."""
 
+import json
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from allocopt.cluster.request import Request
-from allocopt.live.slurm import slurm_job, slurm_jobs
+from allocopt.live.slurm import Slurm, slurm_job, slurm_jobs
 
 OLD: dict[str, Any] = {
     "job_id": 7, "job_state": "PENDING", "state_reason": "Resources", "priority": 12, "partition": "main", "qos": "",
@@ -51,6 +55,39 @@ def test_a_job_that_waits_is_understood_of_every_version(told: dict[str, Any]) -
     assert (job.id, job.user, job.state, job.reason, job.priority) == ("7", "ann", "PENDING", "Resources", 12)
     assert (job.limit_s, job.begin_s, job.start_s) == (300.0, 100.0, 0.0)
     assert not job.is_marked
+
+
+@pytest.mark.parametrize(
+    ("told", "state"),
+    [
+        (["COMPLETED", "COMPLETING"], "COMPLETING"),
+        (["COMPLETING", "FAILED"], "COMPLETING"),
+        (["PENDING", "COMPLETING", "REQUEUED"], "COMPLETING"),
+        (["RUNNING", "CONFIGURING"], "CONFIGURING"),
+        (["PENDING", "REQUEUED"], "PENDING"),
+        (["COMPLETED"], "COMPLETED"),
+        ("COMPLETING", "COMPLETING"),
+    ],
+)
+def test_a_job_that_has_its_nodes_is_known_by_the_flags_of_its_state(told: list[str] | str, state: str) -> None:
+    assert slurm_job({**OLD, "job_state": told}).state == state
+
+
+def test_a_look_asks_for_all_jobs_whatever_the_users_variables_filter(tmp_path: Path) -> None:
+    # As newer versions do, it lists jobs that have ended only if their states are asked for.
+    squeue = """\
+#!/bin/sh
+test -z "$SQUEUE_STATES$SQUEUE_PARTITION" || exit 1
+case "$*" in *"-t all"*) cat "{folder}/all" ;; *) echo '{{"jobs": []}}' ;; esac
+"""
+    for name, text in (("squeue", squeue), ("sinfo", "#!/bin/sh\n"), ("scontrol", "#!/bin/sh\n")):
+        (tmp_path / name).write_text(text.format(folder=tmp_path))
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "all").write_text(json.dumps({"jobs": [{**newer(OLD), "job_state": ["COMPLETED"]}]}))
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    slurm = Slurm({"PATH": path, "SQUEUE_STATES": "PENDING", "SQUEUE_PARTITION": "other"})
+    with patch.object(Slurm, "cluster"):
+        assert [(job.id, job.state) for job in slurm.look().jobs] == [("7", "COMPLETED")]
 
 
 def test_allocated_cores_memory_and_gpus_are_read_of_old_and_new_forms() -> None:
