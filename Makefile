@@ -25,7 +25,8 @@ test: .venv/installed-dev
 	$(BIN)/allocopt warmup
 	$(PYTEST)
 
-# A real Slurm of virtual nodes until Ctrl-C; needs root, and of Debian slurmctld slurmd slurm-client munge.
+# A real Slurm of virtual nodes until Ctrl-C; needs root and, on Debian, slurmctld slurmd slurm-client munge. Another
+# Slurm, 24.11 or later, is taken if its programs come first in PATH.
 slurm: .venv/installed-dev
 	$(BIN)/python -m benchmarks.virtual_slurm
 

@@ -1,6 +1,7 @@
 """A real Slurm on virtual nodes of this machine: ``python -m benchmarks.virtual_slurm --nodes 128``.
 
-Needs Slurm's daemons and munge, such as Debian's packages slurmctld, slurmd, slurm-client and munge, and root.
+Needs Slurm's daemons and munge, such as Debian's packages slurmctld, slurmd, slurm-client and munge, and root. It is
+tried with Slurm 22.05, and meant for 24.11 and later, too: the first slurmctld in PATH is taken.
 """
 
 import os
@@ -24,6 +25,7 @@ SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={port}
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge
+CredType=cred/munge
 SlurmUser=root
 StateSaveLocation={folder}/state
 SlurmctldPidFile={folder}/slurmctld.pid
@@ -208,7 +210,19 @@ def running(folder: Path, nodes: Sequence[str], speed: int = 1) -> Iterator[Virt
 
 def own_lines(folder: Path, port: int) -> list[str]:
     """Return the lines of a slurm.conf that are this machine's own: authentication, folders and time-outs."""
-    return OWN.format(host=socket.gethostname().split(".")[0], port=port, folder=folder).splitlines()
+    own = OWN.format(host=socket.gethostname().split(".")[0], port=port, folder=folder).splitlines()
+    found = shutil.which("slurmctld", path=os.environ["PATH"] + ":/usr/sbin")
+    return own if found is None else own + plugin_lines(Path(found))
+
+
+def plugin_lines(slurmctld: Path) -> list[str]:
+    """Return the line that names the folder of the plugins, if it lies beside a slurmctld that was built here.
+
+    A Slurm that was moved after it was built does not find its plugins without it. Packages need no line.
+    """
+    prefix = slurmctld.resolve().parents[1]
+    folders = (prefix / lib / "slurm" for lib in ("lib", "lib64"))
+    return [f"PluginDir={folder}" for folder in folders if (folder / "topology_tree.so").exists()][:1]
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import re
 import secrets
 import shutil
 import signal
@@ -23,11 +24,11 @@ from allocopt.cluster.named import NamedTree
 from allocopt.cluster.topology import FatTree, Topology, Tree
 from allocopt.cluster.topology_conf import write_slurm_topology
 from allocopt.problems.topology import Job, TopologyProblem
+from benchmarks.virtual_slurm import plugin_lines
 
 PROGRAMS = ("munged", "slurmctld", "sbatch", "scontrol", "squeue", "setpriv")
 PATH = os.environ.get("PATH", os.defpath) + ":/usr/sbin"
 """Where they are looked for: daemons lie where only root looks."""
-VERSION = "22.05"
 AT_ONCE = 8
 """Clusters that run at the same time."""
 ENOUGH_S = 60.0
@@ -40,6 +41,7 @@ SlurmctldPort={port}
 SlurmUser={user}
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge
+CredType=cred/munge
 StateSaveLocation={folder}/state
 SlurmctldPidFile={folder}/slurmctld.pid
 ProctrackType=proctrack/pgid
@@ -68,13 +70,33 @@ def missing() -> str | None:
     if absent:
         return f"needs {', '.join(absent)} (Debian: slurmctld slurm-client munge)"
     found = version()
-    return None if f" {VERSION}." in f"{found}." else f"needs Slurm {VERSION}, finds {found}"
+    return None if is_known(release(found)) else f"needs Slurm 22.05, or 24.11 or later, finds {found}"
 
 
 def version() -> str:
     """Return what the controller calls itself, such as ``slurm-wlm 22.05.8``."""
     command = [str(shutil.which("slurmctld", path=PATH)), "-V"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def release(found: str) -> tuple[int, int]:
+    """Return the release in what a controller calls itself: (22, 5) of ``slurm-wlm 22.05.8``."""
+    numbers = re.search(r"(\d+)\.(\d+)", found)
+    assert numbers is not None, f"no version of Slurm: {found}"
+    return int(numbers[1]), int(numbers[2])
+
+
+def is_known(of: tuple[int, int]) -> bool:
+    """Return whether the tree rule of a release is known."""
+    return of == (22, 5) or of >= (24, 11)
+
+
+def rule_of(of: tuple[int, int], problem: TopologyProblem) -> str | None:
+    """Return the solver that follows the tree rule of a release, None if there is none for the jobs of a window."""
+    if of == (22, 5):
+        return "slurm-tree-22.05"
+    # Before 26.05, a job of one node took the walk of the others.
+    return "slurm-tree" if of >= (26, 5) or problem.sizes.min() > 1 else None
 
 
 def slurm_window(seed: int) -> TopologyProblem:
@@ -206,7 +228,8 @@ class Slurm:
             folder=folder,
             nodes=fold_hostlist(self._cluster.nodes),
         )
-        (folder / "slurm.conf").write_text(configuration, encoding="utf-8")
+        plugins = plugin_lines(Path(str(shutil.which("slurmctld", path=PATH))))
+        (folder / "slurm.conf").write_text("\n".join([configuration, *plugins, ""]), encoding="utf-8")
         files = {"socket": "munge", "key-file": "key", "pid-file": "munged.pid", "seed-file": "seed"}
         self._daemon("munged", "--foreground", *(f"--{option}={folder / name}" for option, name in files.items()))
         self._wait((folder / "munge").exists, "munged does not start")

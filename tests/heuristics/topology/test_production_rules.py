@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given
-from support.slurm import chosen_by_slurm, missing, recorded_windows, slurm_window
+from support.slurm import chosen_by_slurm, is_known, missing, recorded_windows, release, rule_of, slurm_window, version
 from support.windows import window, windows
 
 from allocopt.cluster.topology import FatTree, Tree
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.solve import solve
+from benchmarks.virtual_slurm import plugin_lines
 
 
 @pytest.mark.parametrize("strategy", list(Strategy))
@@ -261,11 +262,41 @@ def scattered_window() -> TopologyProblem:
 
 
 @pytest.mark.slow
-def test_every_job_gets_the_nodes_that_slurm_22_05_gives_it() -> None:
+def test_every_job_gets_the_nodes_that_slurm_gives_it() -> None:
     if (fault := missing()) is not None:
         if os.environ.get("CI") == "true":
             pytest.fail(fault)
         pytest.skip(fault)
     problems = [*(slurm_window(seed) for seed in range(5)), scattered_window()]
-    for problem, nodes in zip(problems, chosen_by_slurm(problems), strict=True):
-        assert placed("slurm-tree-22.05", problem) == nodes
+    rules = [rule_of(release(version()), problem) for problem in problems]
+    for problem, rule, nodes in zip(problems, rules, chosen_by_slurm(problems), strict=True):
+        assert rule is None or placed(rule, problem) == nodes
+
+
+@pytest.mark.parametrize(
+    ("found", "rules"),
+    [
+        ("slurm-wlm 22.05.8", ("slurm-tree-22.05", "slurm-tree-22.05")),
+        ("slurm-wlm 24.11.5", (None, "slurm-tree")),
+        ("slurm 25.11.2", (None, "slurm-tree")),
+        ("slurm 26.05.0", ("slurm-tree", "slurm-tree")),
+        ("slurm 26.11.0-0rc1", ("slurm-tree", "slurm-tree")),
+    ],
+)
+def test_each_release_of_slurm_is_compared_with_its_own_rule(found: str, rules: tuple[str | None, ...]) -> None:
+    problems = [window(FatTree(1, 1, 4), range(4), sizes) for sizes in ([1, 2], [2, 2])]
+    assert is_known(release(found))
+    assert tuple(rule_of(release(found), problem) for problem in problems) == rules
+
+
+@pytest.mark.parametrize("found", ["slurm 23.02.7", "slurm 24.05.2", "slurm 24.05.4"])
+def test_a_slurm_between_the_two_rules_is_not_compared(found: str) -> None:
+    assert not is_known(release(found))
+
+
+def test_the_plugins_of_a_slurm_that_was_built_here_are_named(tmp_path: Path) -> None:
+    for folder in ("sbin", "lib/slurm"):
+        (tmp_path / folder).mkdir(parents=True)
+    assert plugin_lines(tmp_path / "sbin" / "slurmctld") == []
+    (tmp_path / "lib" / "slurm" / "topology_tree.so").touch()
+    assert plugin_lines(tmp_path / "sbin" / "slurmctld") == [f"PluginDir={tmp_path / 'lib' / 'slurm'}"]
