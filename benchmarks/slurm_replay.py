@@ -37,7 +37,7 @@ FIRST_JOB = 1001
 HEADER = ("queue by", "run", "starts %", "nodes %", "mean wait s", "± %", "free starts %")
 DIGITS = (None, None, 1, 1, 0, 1, 1)
 DROPPED = re.compile(
-    "Auth|SlurmUser|Control|JobCred|SlurmSchedLog|SlurmctldLog|SlurmdLog|SlurmdSpool|Priority|StateSave"
+    "Auth|Cred|PluginDir|SlurmUser|Control|JobCred|SlurmSchedLog|SlurmctldLog|SlurmdLog|SlurmdSpool|Priority|StateSave"
     "|JobComp|JobAcct|Accounting|FrontEnd|Waittime|UsePAM|NodeName|MessageTimeout|SchedulerParam|Slurm(ct)?ldTimeout"
 )
 
