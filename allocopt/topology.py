@@ -125,13 +125,13 @@ class Model:
         only_in: Sequence[Groups] = (),
         not_in: Sequence[Groups] = (),
         prefer: Preference | None = None,
-        segments: Segments | None = None,
+        segments: Sequence[Segments] = (),
     ) -> Job:
         """Add a job and return it; see `Placement` for where its nodes may lie.
 
         Without an id it gets its number, from 1 on; a level is ``"leaf"``, ``"pod"`` or a number from 1 on.
         """
-        placement = Placement(tuple(only_in), tuple(not_in), within, prefer, segments)
+        placement = Placement(tuple(only_in), tuple(not_in), within, prefer, tuple(segments))
         job = Job(id or str(len(self.jobs) + 1), nodes, None if placement == Placement() else placement)
         self.jobs.append(job)
         return job

@@ -26,7 +26,6 @@ def placements(draw: st.DrawFn, topology: Topology, size: int) -> Placement:
         chosen = st.lists(st.integers(0, n_groups - 1), min_size=1, max_size=max(1, n_groups - 1), unique=True)
         return (Groups(level, tuple(draw(chosen))),)
 
-    divisors = [s for s in range(1, size + 1) if size % s == 0]
     kinds = draw(st.sets(st.sampled_from(["only_in", "not_in", "within", "prefer", "segments"]), max_size=3))
     return Placement(
         only_in=groups() if "only_in" in kinds else (),
@@ -35,8 +34,18 @@ def placements(draw: st.DrawFn, topology: Topology, size: int) -> Placement:
         prefer=Preference(draw(levels), draw(st.sampled_from([0.0, 100.0, 2500.0, 1e5])))
         if "prefer" in kinds
         else None,
-        segments=Segments(draw(st.sampled_from(divisors)), draw(levels)) if "segments" in kinds else None,
+        segments=draw(nested_segments(size, below)) if "segments" in kinds else (),
     )
+
+
+@st.composite
+def nested_segments(draw: st.DrawFn, size: int, below: int) -> tuple[Segments, ...]:
+    """Segments of a job of so many nodes at one or more of the levels 1 to ``below``."""
+    found = []
+    for level in sorted(draw(st.sets(st.integers(1, below), min_size=1)), reverse=True):
+        size = draw(st.sampled_from([part for part in range(1, size + 1) if size % part == 0]))
+        found.append(Segments(size, level))
+    return tuple(found)
 
 
 @st.composite
@@ -85,13 +94,23 @@ def keeps(problem: TopologyProblem, job: Job, pattern: Pattern) -> bool:
             return False
     if rules.within is not None and len({above[leaf][rules.within - 1] for leaf in used}) > 1:
         return False
-    if rules.segments is not None:
-        counts: dict[int, int] = {}
-        for leaf in used:
-            group = above[leaf][rules.segments.level - 1]
-            counts[group] = counts.get(group, 0) + pattern[leaf]
-        return all(count % rules.segments.nodes == 0 for count in counts.values())
-    return True
+    return comes_in(above, pattern, rules.segments)
+
+
+def comes_in(above: list[list[int]], pattern: Pattern, segments: tuple[Segments, ...]) -> bool:
+    """Whether nodes can be divided into the first segments, and each of these into the others; tries all ways."""
+    if not segments or not any(pattern):
+        return True
+    first, *rest = segments
+    leaf = next(leaf for leaf, nodes in enumerate(pattern) if nodes)
+    groups = [of_leaf[first.level - 1] for of_leaf in above]
+    # Some part has a node of this leaf.
+    inside = [nodes if group == groups[leaf] else 0 for nodes, group in zip(pattern, groups, strict=True)]
+    for part in patterns(np.array(inside), first.nodes):
+        left = tuple(nodes - taken for nodes, taken in zip(pattern, part, strict=True))
+        if part[leaf] and comes_in(above, part, tuple(rest)) and comes_in(above, left, segments):
+            return True
+    return False
 
 
 def pays(problem: TopologyProblem, job: Job, pattern: Pattern) -> float:

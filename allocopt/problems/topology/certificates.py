@@ -233,9 +233,9 @@ class _Classes:
         if placement.within is not None:
             at = level == level_index(topology, placement.within)
             forbidden |= at & (count > 0) & (count < nodes)
-        if placement.segments is not None:
-            at = level == level_index(topology, placement.segments.level)
-            forbidden |= at & (count % placement.segments.nodes > 0)
+        for segments in placement.segments:
+            at = level == level_index(topology, segments.level)
+            forbidden |= at & (count % segments.nodes > 0)
         if placement.prefer is not None:
             extra = math.ceil(Fraction(placement.prefer.penalty) / scale * nodes * self.grid)
             gains[(level == level_index(topology, placement.prefer.level)) & (count == nodes)] += extra

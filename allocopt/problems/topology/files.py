@@ -131,10 +131,18 @@ class _PreferModel(FileModel):
 
 
 class _SegmentsModel(FileModel):
-    """Pieces in which a job comes, each within one group of a level."""
+    """Parts into which a job is divided, each within one group of a level."""
 
-    nodes: Annotated[Positive, Field(description="Nodes of a segment; divides those of the job.")]
+    nodes: Annotated[
+        Positive, Field(description="Nodes of a segment; divides those of the job, or of the segments before it.")
+    ]
     level: _Level
+
+
+_Segments = Annotated[
+    Annotated[_SegmentsModel, Tag("one")] | Annotated[list[_SegmentsModel], Field(min_length=1), Tag("several")],
+    Discriminator(lambda given: "several" if isinstance(given, list) else "one"),
+]
 
 
 class _JobModel(FileModel):
@@ -156,7 +164,13 @@ class _JobModel(FileModel):
         _Level | None, Field(description=f"All nodes of the job lie in one group of this level. {_LEVEL}")
     ] = None
     prefer: Annotated[_PreferModel | None, Field(description="A level that the job would rather stay within.")] = None
-    segments: Annotated[_SegmentsModel | None, Field(description="Pieces in which the job comes.")] = None
+    segments: Annotated[
+        _Segments | None,
+        Field(
+            description="Parts into which the job is divided. In a list, the largest come first: each entry divides "
+            "the parts of the one before it, at a lower level."
+        ),
+    ] = None
 
 
 class TopologyInstanceModel(InstanceModel):
@@ -224,6 +238,8 @@ class TopologyCodec(Codec[TopologyProblem, Allocation]):
         jobs = []
         for job in problem.jobs:
             rules = {key: rule for key, rule in plain(job.placement or Placement()).items() if rule}
+            if len(rules.get("segments", ())) == 1:
+                rules["segments"] = rules["segments"][0]
             jobs.append({"id": job.id, "nodes": int(job.nodes), **rules})
         return {
             "topology": topology_object(problem.topology),
@@ -269,5 +285,8 @@ def _placements() -> TypeAdapter[Placement]:
 
 
 def _rules_of(job: _JobModel) -> Placement | None:
-    placement = _placements().validate_python(job.model_dump(exclude={"id", "nodes"}))
+    rules = job.model_dump(exclude={"id", "nodes", "segments"})
+    segments = job.segments or []
+    each = segments if isinstance(segments, list) else [segments]
+    placement = _placements().validate_python(rules | {"segments": [one.model_dump() for one in each]})
     return None if placement == Placement() else placement

@@ -1,10 +1,11 @@
 """Side constraints of a job: in which groups of the tree its nodes may lie, and in which numbers.
 
-Every rule speaks of the number A of the job's nodes in a group: A = 0 in a group that is forbidden, A = 0 or all of
-them where the job has to stay within one group of a level, a multiple of the segment where it comes in segments.
+Every rule is about the number A of the job's nodes in a group: A = 0 in a forbidden group; A = 0 or all of the job's
+nodes where it has to stay within one group of a level; A a multiple of the segment size at a level with segments.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class Preference:
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Pieces of so many nodes in which a job comes, each within one group of a level.
+    """Parts of so many nodes into which a job is divided, each within one group of a level.
 
     As for Slurm's ``--segment``, the number of nodes of the job has to be a multiple. Segments may share a group.
     """
@@ -56,11 +57,14 @@ class Placement:
     not_in: tuple[Groups, ...] = ()  # groups in none of which any node lies
     within: Level | None = None  # all nodes lie in one group of this level
     prefer: Preference | None = None  # a level that the job would rather stay within, and what it costs if not
-    segments: Segments | None = None  # the pieces in which it comes
+    # Parts into which the job is divided, the largest first. Those of each further entry divide the parts of the one
+    # before: their size divides its size, and their level is below its level.
+    segments: tuple[Segments, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "only_in", tuple(self.only_in))
         object.__setattr__(self, "not_in", tuple(self.not_in))
+        object.__setattr__(self, "segments", tuple(self.segments))
 
     def allowed(self, topology: Topology, nodes: IntArray) -> BoolArray:
         """Whether the job may have each of the nodes at all, by ``only_in`` and ``not_in``."""
@@ -93,13 +97,14 @@ class Placement:
             if len(groups) > 1:
                 held = f"has {counts[0]} of its {len(nodes)} nodes in {_described(topology, level, int(groups[0]))}"
                 return f"{held}, must have all of them in one {_kind(level)}"
-        if self.segments is not None:
-            level = level_index(topology, self.segments.level)
+        # Sizes divide each other and levels are nested, so multiples at every level can be cut into nested parts.
+        for segments in self.segments:
+            level = level_index(topology, segments.level)
             groups, counts = np.unique(levels[level], return_counts=True)
             for group, count in zip(groups.tolist(), counts.tolist(), strict=True):
-                if count % self.segments.nodes:
+                if count % segments.nodes:
                     where = _described(topology, level, group)
-                    return f"has {count} nodes in {where}, must have a multiple of {self.segments.nodes}"
+                    return f"has {count} nodes in {where}, must have a multiple of {segments.nodes}"
         return None
 
     def check(self, place: str, topology: Topology, n_nodes: int) -> None:
@@ -115,12 +120,24 @@ class Placement:
         if self.prefer is not None:
             level_index(topology, self.prefer.level, f"{place}.prefer.level")
             check_range(f"{place}.prefer.penalty", self.prefer.penalty, 0.0, LARGEST_PENALTY)
-        if self.segments is not None:
-            level_index(topology, self.segments.level, f"{place}.segments.level")
-            nodes = self.segments.nodes
-            if nodes < 1 or n_nodes % nodes:
-                fault = f"is {nodes}, must divide the {n_nodes} nodes of the job"
-                raise InvalidProblemError(f"{place}.segments.nodes", fault)
+        self._check_segments(f"{place}.segments", topology, n_nodes)
+
+    def _check_segments(self, place: str, topology: Topology, n_nodes: int) -> None:
+        # A single entry is an object in files, not a list.
+        places = [place] if len(self.segments) == 1 else [f"{place}[{index}]" for index in range(len(self.segments))]
+        levels = [
+            level_index(topology, segments.level, f"{where}.level")
+            for where, segments in zip(places, self.segments, strict=True)
+        ]
+        for where, (above, below) in zip(places[1:], pairwise(levels), strict=True):
+            if below >= above:
+                fault = f"is level {below + 1}, must be below level {above + 1} of the segments before it"
+                raise InvalidProblemError(f"{where}.level", fault)
+        divided, of = n_nodes, "nodes of the job"
+        for where, segments in zip(places, self.segments, strict=True):
+            if segments.nodes < 1 or divided % segments.nodes:
+                raise InvalidProblemError(f"{where}.nodes", f"is {segments.nodes}, must divide the {divided} {of}")
+            divided, of = segments.nodes, "nodes of the segments before it"
 
 
 def level_index(topology: Topology, level: Level, place: str = "") -> int:

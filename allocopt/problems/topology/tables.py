@@ -114,8 +114,8 @@ def job_classes(
     shape = (len(rules), len(problem.topology.hops))
     step, bonus = np.ones(shape, dtype=np.int64), np.zeros(shape)
     for r, placement in enumerate(rules):
-        if placement.segments is not None:
-            step[r, level_index(problem.topology, placement.segments.level)] = placement.segments.nodes
+        for segments in placement.segments:
+            step[r, level_index(problem.topology, segments.level)] = segments.nodes
         if placement.within is not None:
             # All or none; the segments divide it.
             step[r, level_index(problem.topology, placement.within)] = sizes[r]

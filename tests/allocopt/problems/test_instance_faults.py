@@ -47,7 +47,8 @@ RULED: dict[str, Any] = {
     ],
     "fragmentation_weight": 0.25,
 }
-NAMED = {**TREE, "jobs": [{"id": "1", "nodes": 2, "not_in": [{"level": 1, "groups": ["b"]}]}]}
+SEGMENTS = [{"nodes": 2, "level": 2}, {"nodes": 1, "level": 1}]
+NAMED = {**TREE, "jobs": [{"id": "1", "nodes": 2, "not_in": [{"level": 1, "groups": ["b"]}], "segments": SEGMENTS}]}
 KNAPSACK: dict[str, Any] = {
     "format": "allocopt-instance",
     "version": 1,
@@ -152,6 +153,21 @@ FAULTS = [
     ("jobs[0].within", 0, "jobs[0].within", "is 0, must be an integer from 1 on or a name"),
     ("jobs[0].segments", {"nodes": 3, "level": 1}, "jobs[0].segments.nodes", "is 3, must divide the 2 nodes"),
     ("jobs[0].segments", {"nodes": 2}, "jobs[0].segments.level", "is missing"),
+    ("jobs[0].segments", [{"nodes": 2}], "jobs[0].segments[0].level", "is missing"),
+    ("jobs[0].segments", [], "jobs[0].segments", "is an empty list, list should have at least 1 item"),
+    ("jobs[0].segments", 2, "jobs[0].segments", "is 2, must be a valid dictionary"),
+    (
+        "jobs[0].segments",
+        [{"nodes": 1, "level": "pod"}, {"nodes": 2, "level": "leaf"}],
+        "jobs[0].segments[1].nodes",
+        "is 2, must divide the 1 nodes of the segments before it",
+    ),
+    (
+        "jobs[0].segments",
+        [{"nodes": 2, "level": "leaf"}, {"nodes": 1, "level": "pod"}],
+        "jobs[0].segments[1].level",
+        "is level 2, must be below level 1 of the segments before it",
+    ),
     ("jobs[0].prefer", {"level": "pod", "penalty": -1}, "jobs[0].prefer.penalty", "is -1, must be greater than"),
     ("jobs[0].only_in", [{"level": "pod", "groups": []}], "jobs[0].only_in[0].groups", "is an empty list, list should"),
     ("jobs[0].only_in", [{"level": "pod", "groups": [2]}], "jobs[0].only_in[0]", "holds 2, must hold a number in 0..1"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from support.brute_force import free_allocations
-from support.side import keeps, ruled_windows
+from support.side import keeps, ruled_optimum, ruled_windows
 from support.windows import paper_window, window, windows
 
 from allocopt.cluster.topology import FatTree, Tree, hop_costs
@@ -20,6 +20,8 @@ from allocopt.solving.verify import verify
 from allocopt.topology import pareto_front
 
 CLUSTER = FatTree(2, 2, 4)
+CLUSTER_OF_FIVES = FatTree(2, 3, 5)
+NESTED = (Segments(4, "pod"), Segments(2, "leaf"))
 
 
 def ruled(placement: Placement, size: int = 4, weight: float = 0.0) -> TopologyProblem:
@@ -38,7 +40,9 @@ def given_to_first(*nodes: int) -> Allocation:
         (Placement(not_in=(Groups("leaf", (1,)),)), (0, 1, 4, 5), "'job-0' has 2 nodes in leaf 1, where it must not"),
         (Placement(only_in=(Groups("pod", (0,)),)), (0, 1, 2, 9), "'job-0' has 1 nodes in leaf 2"),
         (Placement(within="pod"), (0, 1, 2, 9), "'job-0' has 3 of its 4 nodes in pod 0, must have all of them in one"),
-        (Placement(segments=Segments(2, 1)), (0, 1, 4, 8), "'job-0' has 1 nodes in leaf 1, must have a multiple of 2"),
+        (Placement(segments=(Segments(2, 1),)), (0, 1, 4, 8), "has 1 nodes in leaf 1, must have a multiple of 2"),
+        (Placement(segments=NESTED), (0, 1, 8, 9), "'job-0' has 2 nodes in pod 0, must have a multiple of 4"),
+        (Placement(segments=NESTED), (0, 1, 2, 4), "'job-0' has 3 nodes in leaf 0, must have a multiple of 2"),
     ],
 )
 def test_a_broken_rule_is_named_with_job_group_and_count(
@@ -84,6 +88,22 @@ def test_penalty_and_fragmentation_are_part_of_the_objective() -> None:
     together = given_to_first(0, 1, 2, 3)
     hops = hop_costs(CLUSTER, 1000.0, together.nodes)
     assert verify(problem, together) == pytest.approx(hops.sum() + 0.5 * problem.fragmentation(together))
+
+
+@pytest.mark.parametrize("solver", ["auto", "exact", "greedy", "lns"])
+def test_segments_of_two_levels_are_kept_where_those_of_one_cost_less(solver: str) -> None:
+    # Twelve nodes of one pod are idle, and eight of the other.
+    problem = window(CLUSTER_OF_FIVES, [*range(12), *range(15, 23)], [12])
+    inner, outer = Segments(2, 1), Segments(6, 2)
+    costs = []
+    for segments in ((inner,), (outer, inner)):
+        job = replace(problem.jobs[0], placement=Placement(segments=segments))
+        found = solve(replace(problem, jobs=(job,)), solver=solver, time_limit=None, iterations=200).found()
+        counts = np.bincount(CLUSTER_OF_FIVES.groups_of(found.nodes[0])[1]).tolist()
+        assert len(segments) == 1 or counts == [6, 6]
+        costs.append(ruled_optimum(replace(problem, jobs=(job,))))
+        assert verify(replace(problem, jobs=(job,)), found) == pytest.approx(costs[-1])
+    assert costs[0] < costs[1]
 
 
 @pytest.mark.parametrize("solver", ["auto", "exact"])

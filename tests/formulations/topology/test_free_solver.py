@@ -160,6 +160,6 @@ def test_jobs_in_segments_may_share_two_leaves() -> None:
     # Three and two of five nodes in both leaves: the only way, and no forest.
     problem = window(FatTree(1, 2, 5), range(10), [6, 4])
     segments = (Segments(3, "leaf"), Segments(2, "leaf"))
-    jobs = [replace(job, placement=Placement(segments=s)) for job, s in zip(problem.jobs, segments, strict=True)]
+    jobs = [replace(job, placement=Placement(segments=(s,))) for job, s in zip(problem.jobs, segments, strict=True)]
     result = solved(replace(problem, jobs=tuple(jobs)))
     assert result.status is Status.OPTIMAL

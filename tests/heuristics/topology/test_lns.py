@@ -227,7 +227,7 @@ def paper_with_rules(seed: int) -> TopologyProblem:
     rules = [Placement(prefer=Preference("pod", 4000.0)), None, Placement()]
     jobs = [Job(job.id, job.nodes, rules[index % 3]) for index, job in enumerate(problem.jobs)]
     if jobs[1].nodes % 2 == 0:
-        jobs[1] = replace(jobs[1], placement=Placement(segments=Segments(2, "leaf")))
+        jobs[1] = replace(jobs[1], placement=Placement(segments=(Segments(2, "leaf"),)))
     return replace(problem, jobs=tuple(jobs), fragmentation_weight=0.3)
 
 
