@@ -10,7 +10,8 @@ where for every job ``sum z <= 1``, ``sum x = sum n z``, ``sum t x = tasks sum z
 ``sum over t of x <= sum of the z of sets with it``, for every n and level ``sum a y = n sum z`` and, where few groups
 may be spanned, ``sum y <= most sum z``, for every group also ``sum over a of y <= sum z`` and ``sum a y <= sum x``.
 On every node, what x take is no more than is free, and S shared jobs leave it to one that has it alone:
-``S sum over these of x + sum over those of x <= S``.
+``S sum over these of x + sum over those of x <= S``. A job with segments has only those z and y whose n and a are whole
+segments.
 """
 
 import logging
@@ -54,18 +55,21 @@ class _PlacementModel(Formulation):
             if formula.bottom > 0:
                 most = min(most, 1 + int(left_out * (1.0 + ROUNDING) / (formula.scale * formula.bottom)))
             roomiest = int(np.sort(room)[::-1][:most].sum())
-            if most < asked.least_nodes or roomiest < asked.tasks:
+            part = asked.part
+            sizes = range(-(-asked.least_nodes // part) * part, most + 1, part)
+            if not sizes or roomiest < asked.tasks:
                 continue
             least_tasks = max(1, asked.tasks - (most - 1) * asked.most_tasks)
             room[room < least_tasks] = 0
             for tasks in range(least_tasks, int(room.max()) + 1):
                 x += [(job, tasks, node) for node in np.flatnonzero(room >= tasks).tolist()]
-            for size in range(asked.least_nodes, most + 1):
+            for size in sizes:
                 z += [(job, size, number) for number in range(len(asked.masks))]
                 for level, row in enumerate(self._groups) if size > 1 else ():
                     there = np.bincount(row, room > 0)
+                    step = asked.segments[level] or 1 if asked.segments else 1
                     for group in np.flatnonzero(there).tolist():
-                        counts = range(1, min(size, int(there[group])) + 1)
+                        counts = range(step, min(size, int(there[group])) + 1, step)
                         y += [(job, size, level, group, count) for count in counts]
         self.x, self.z, self.y = (
             np.array(table, dtype=np.int64).reshape(-1, width) for table, width in ((x, 3), (z, 3), (y, 5))
@@ -106,7 +110,7 @@ class _PlacementModel(Formulation):
                 for group in np.unique(y_group[y_level == level]).tolist():
                     mine = (y_level == level) & (y_group == group)
                     rows.at_most(0, (y[mine], y_count[mine]), (x[self._groups[level, on] == group], -1))
-                for n in np.unique(y_size).tolist():
+                for n in np.unique(sizes[sizes > 1]).tolist():
                     mine, of_size = (y_level == level) & (y_size == n), z[sizes == n]
                     rows.at_most(0, (y[mine], y_count[mine]), (of_size, -n), lower=0)
                     if most:

@@ -308,11 +308,19 @@ class ClusterRequest(NamedTuple):
     masks: BoolArray  # sets of nodes of which all nodes of the job are from one, shape ``(k, nodes)``
     most_groups: tuple[int, ...]  # see `NamedTree.most_groups`
     partition: int  # number of its partition
+    # Of how many nodes the number in a group is a multiple, by level below the top, from the leaves; 0 for any number.
+    # Each but 0 divides those of the levels above. Empty for no segments at all.
+    segments: tuple[int, ...] = ()
 
     @property
     def level(self) -> int:
         """Level within one group of which the job stays, -1 for none."""
         return self.most_groups.index(1) if 1 in self.most_groups else -1
+
+    @property
+    def part(self) -> int:
+        """Nodes of its largest segments, of which its number of nodes is a multiple; 1 without segments."""
+        return max(self.segments, default=0) or 1
 
     def room(self, free: IntArray) -> IntArray:
         """Return how many of its tasks each node has room for, of free amounts, shape ``(nodes, resources)``."""
@@ -325,7 +333,8 @@ class ClusterRequest(NamedTuple):
     def takes_any(self, nodes: BoolArray, free: IntArray) -> bool:
         """Return whether any so many of some nodes, shape ``(nodes,)``, do for it alone, of free amounts."""
         room = self.room(free)[nodes] * self.masks[:, nodes]
-        return self.is_exclusive and not any(self.most_groups) and bool((room * self.least_nodes >= self.tasks).all())
+        is_anywhere = not any(self.most_groups) and not any(self.segments)
+        return self.is_exclusive and is_anywhere and bool((room * self.least_nodes >= self.tasks).all())
 
     def fits(self, cluster: Cluster) -> bool:
         """Return whether there is room for the request on the empty cluster."""

@@ -33,6 +33,7 @@ from allocopt.problems.placement.window import (
     hops_of,
     is_uneven,
     tasks_in,
+    whole,
 )
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
@@ -263,20 +264,20 @@ def _find(w: Window, s: _Search, job: int, room: IntMatrix, users: IntArray) -> 
             if most_room == 0:
                 continue
             _limit_groups(w, s, job)
-            tried, size = 0, max(asked.least, -(-asked.tasks // most_room))
+            tried, size = 0, whole(max(asked.least, -(-asked.tasks // most_room)), asked.part)
             is_all_even = size == 1 or not is_uneven(s.tasks_at, -(-asked.tasks // size))
             while size <= asked.most and tried < SIZES:
                 share = -(-asked.tasks // size)
                 if count_nodes(w, s.tasks_at, share) >= size:
-                    cost = hops_of(w, size, cheapest_counts(w, size))
-                    tried += 1
+                    cost = hops_of(w, size, cheapest_counts(w, job, size))
+                    tried += int(cost < np.inf)
                     if cost < least_cost:
                         least_cost, size_found, share_found = cost, size, share
                         mask_found, group_found = mask, group
                         for leaf in range(s.take.size):
                             s.take[leaf] = w.insertion.take[leaf]
-                size += 1
-            if not is_all_even and w.jobs.size * s.tasks_at.size <= UNEVEN_PAIRS:
+                size += asked.part
+            if not is_all_even and (asked.part > 1 or w.jobs.size * s.tasks_at.size <= UNEVEN_PAIRS):
                 cost, size, _ = cheapest_room(w, job, s.tasks_at, asked.least, UNEVEN_WORK)
                 if size > 0 and cost < least_cost:
                     least_cost, size_found, share_found = cost, size, 0
@@ -287,6 +288,9 @@ def _find(w: Window, s: _Search, job: int, room: IntMatrix, users: IntArray) -> 
         find_room(w, room, users, job, mask_found, asked.level, group_found, s.tasks_at)
         _limit_groups(w, s, job)
         return _pick(w, s, job, size_found, share_found)
+    if asked.part > 1:
+        # The roomiest nodes need not make whole segments.
+        return 0
     for mask in range(asked.first_mask, asked.first_mask + asked.n_masks):
         for group in range(asked.n_groups):
             if find_room(w, room, users, job, mask, asked.level, group, s.tasks_at) > 0:
@@ -333,7 +337,8 @@ def _insert_queued(w: Window, s: _Search, ejecting: int) -> None:
         asked, best, least = w.jobs[job], -1, np.inf
         for mask in range(asked.first_mask, asked.first_mask + asked.n_masks):
             for node in range(s.users.size):
-                if w.masks[mask, node] and tasks_in(w, s.room, s.users, job, node) >= asked.tasks:
+                has_room = w.masks[mask, node] and tasks_in(w, s.room, s.users, job, node) >= asked.tasks
+                if has_room and asked.part == 1:
                     rest = _fit(w, s, job, node, asked.tasks)
                     if rest < least:
                         best, least = node, rest

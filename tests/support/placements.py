@@ -16,6 +16,7 @@ def request(
     problem_size: tuple[int, int, int], tasks: int = 1, nodes: tuple[int, int] = (1, 1), most_tasks: int | None = None,
     per_task: tuple[int, ...] = (1, 0), per_node: tuple[int, ...] = (0, 0), *, alone: bool = False,
     sets: tuple[tuple[int, ...], ...] = (), most_groups: tuple[int, ...] | None = None,
+    segments: tuple[int, ...] = (),
 ) -> ClusterRequest:  # fmt: skip
     """Return a request for so many nodes, resources and levels below the top."""
     size, _, levels = problem_size
@@ -24,7 +25,7 @@ def request(
     limits = (0,) * levels if most_groups is None else most_groups
     amounts = np.array(per_task, dtype=np.int64), np.array(per_node, dtype=np.int64)
     return ClusterRequest(
-        tasks, least, most, min(most_tasks or tasks, tasks - least + 1), alone, *amounts, masks, limits, 0
+        tasks, least, most, min(most_tasks or tasks, tasks - least + 1), alone, *amounts, masks, limits, 0, segments
     )
 
 
@@ -37,6 +38,9 @@ def placements(problem: PlacementProblem, job: int) -> Iterator[dict[int, int]]:
             if any(most and span > most for span, most in zip(spans, asked.most_groups, strict=True)):
                 continue
             if not any(all(mask[node] for node in nodes) for mask in asked.masks):
+                continue
+            inside = [(size, problem.groups[level, list(nodes)]) for level, size in enumerate(asked.segments) if size]
+            if any((np.bincount(row) % size).any() for size, row in inside):
                 continue
             for shares in itertools.product(range(1, asked.most_tasks + 1), repeat=count):
                 if sum(shares) == asked.tasks:
@@ -90,6 +94,7 @@ def small_placements(draw: st.DrawFn, most_jobs: int = 3, most_nodes: int = 5) -
         made = request(
             (size, 2, 1), tasks, (least, most), draw(st.none() | st.integers(1, 3)),
             draw(st.sampled_from([(1, 0), (2, 1), (0, 0), (1, 2)])), draw(st.sampled_from([(0, 0), (0, 2), (1, 0)])),
+            segments=draw(st.sampled_from([(), (2,)])) if least <= 2 <= most else (),
             alone=draw(st.integers(0, 3)) == 0, most_groups=(draw(st.sampled_from([0, 0, 1, 2])),),
             sets=draw(st.sampled_from([(), (), tuple((node,) for node in range(size)), (tuple(range(1, size)),)])),
         )  # fmt: skip

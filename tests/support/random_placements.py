@@ -14,6 +14,7 @@ from support.slow_placements import (
     alone_cost,
     best_cost,
     choices,
+    segments_of,
     tree_of,
     window_of,
 )
@@ -27,8 +28,41 @@ THEMES = ("mixed", "exclusive", "exclusive", "groups", "groups", "groups", "sets
 
 def random_window(rng: Rng) -> Instance:
     """Return an instance of 2 to 7 nodes and 1 to 5 jobs, of any fields of the format; often one whose jobs compete."""
+    return with_segments(rng.spawn(1)[0], window_without_segments(rng))
+
+
+def window_without_segments(rng: Rng) -> Instance:
+    """Return an instance of any fields of the format but segments; often one whose jobs compete."""
     drawn = [random_instance(rng) for _ in range(1 if chance(rng, 0.3) else MOST_DRAWS)]
     return next((obj for obj in drawn if compete(obj)), drawn[-1])
+
+
+def with_segments(rng: Rng, obj: Instance) -> Instance:
+    """Return an instance in which some jobs come in segments."""
+    levels = len(tree_of(obj["topology"])[0])
+    given = pick(rng, (0.0, 0.3, 0.8)) if levels else 0.0
+    jobs = []
+    for job in obj["jobs"]:
+        drawn = [job | random_segments(rng, job, levels) for _ in range(MOST_DRAWS if chance(rng, given) else 0)]
+        jobs.append(next((one for one in drawn if chance(rng, 0.2) or fits(obj, one)), drawn[-1] if drawn else job))
+    return obj | {"jobs": jobs}
+
+
+def random_segments(rng: Rng, job: Instance, levels: int) -> Instance:
+    """Return segments at some of so many levels below the top, of which the job may have a whole number."""
+    least, most = job.get("least_nodes", 1), job.get("most_nodes") or job["tasks"]
+    numbers = [number for number in range(1, most + 1) if most // number * number >= least]
+    entries: list[Instance] = []
+    for level in range(levels, 0, -1):
+        if chance(rng, 0.6):
+            numbers = [number for number in numbers if not entries or entries[-1]["nodes"] % number == 0]
+            # Sizes of 1 are seldom, for they say nothing.
+            size = pick(rng, numbers) if chance(rng, 0.2) else pick(rng, numbers[-2:])
+            name: int | str = ("leaf", "pod")[level - 1] if level < 3 and chance(rng, 0.3) else level
+            entries.append({"nodes": size, "level": name})
+    if not entries:
+        return {}
+    return {"segments": entries[0] if len(entries) == 1 and chance(rng, 0.5) else entries}
 
 
 def compete(obj: Instance) -> bool:
@@ -243,6 +277,11 @@ def groups_given(obj: Instance) -> list[list[int]]:
     return [[most for most in job.get("most_groups", ()) if most] for job in obj["jobs"]]
 
 
+def segments_given(obj: Instance) -> list[list[tuple[int, int]]]:
+    """Return the segments of every job, without those of one node."""
+    return [[each for each in segments_of(job.get("segments")) if each[0] > 1] for job in obj["jobs"]]
+
+
 def odd_hops(obj: Instance) -> bool:
     """Return whether some number of hops is odd."""
     return any(hops % 2 for hops in obj["topology"].get("hops", ()))
@@ -262,6 +301,8 @@ FIELDS: dict[str, tuple[str, Callable[[Instance], bool]]] = {
     "most_groups of 1": ("most_groups", lambda obj: any(1 in given for given in groups_given(obj))),
     "most_groups of 2": ("most_groups", lambda obj: any(2 in given for given in groups_given(obj))),
     "most_groups of 3": ("most_groups", lambda obj: any(3 in given for given in groups_given(obj))),
+    "segments of one level": ("segments", lambda obj: any(len(given) == 1 for given in segments_given(obj))),
+    "segments of several levels": ("segments", lambda obj: any(len(given) > 1 for given in segments_given(obj))),
     "most_groups of several levels": ("most_groups", lambda obj: any(len(given) > 1 for given in groups_given(obj))),
 }
 """What can bind: the field to leave out, and whether an instance has it."""

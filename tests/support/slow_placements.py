@@ -38,6 +38,8 @@ class Job:
     exclusive: bool
     sets: tuple[frozenset[int], ...]
     most_groups: tuple[int, ...]
+    segments: tuple[tuple[int, int], ...]
+    """Nodes of a segment and their level, from 1 for the leaves; the largest segments first."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,15 @@ def job_of(obj: Instance, job: Instance, levels: int) -> Job:
         exclusive=job.get("exclusive", False),
         sets=tuple(frozenset(obj["node_sets"][name]) for name in job.get("only_in", ())),
         most_groups=tuple(job.get("most_groups", ())) or (0,) * levels,
+        segments=segments_of(job.get("segments")),
     )
+
+
+def segments_of(given: Any) -> tuple[tuple[int, int], ...]:
+    """Return nodes and level of the segments that a file gives as nothing, one object or a list."""
+    entries = given if isinstance(given, list) else [] if given is None else [given]
+    names = {"leaf": 1, "pod": 2}
+    return tuple((entry["nodes"], names.get(entry["level"], entry["level"])) for entry in entries)
 
 
 def default_left_out_cost(s: Fraction, hops: tuple[int, ...], jobs: Sequence[Job], size: int) -> Fraction:
@@ -150,15 +160,36 @@ def broken_alone(window: Window, job: Job, on: dict[int, int]) -> str:
         return "rule 2: tasks"
     if job.sets and not any(nodes <= allowed for allowed in job.sets):
         return "rule 3: node sets"
-    for most, group in zip(job.most_groups, window.groups, strict=True):
-        if most and len({group[node] for node in nodes}) > most:
-            return "rule 4: groups"
+    if broken := broken_in_tree(window, job, nodes):
+        return broken
     if job.exclusive and nodes & window.in_use:
         return "rule 5: a node is in use"
     for node, tasks in on.items():
         if any(use > free for use, free in zip(use_of(job, tasks), window.free[node], strict=True)):
             return "more than is free"
     return ""
+
+
+def broken_in_tree(window: Window, job: Job, nodes: frozenset[int]) -> str:
+    """Return which rule about groups of the tree a job breaks with some nodes; "" if none."""
+    for most, group in zip(job.most_groups, window.groups, strict=True):
+        if most and len({group[node] for node in nodes}) > most:
+            return "rule 4: groups"
+    return "" if is_divided(window, nodes, job.segments) else "rule 6: segments"
+
+
+def is_divided(window: Window, nodes: frozenset[int], segments: tuple[tuple[int, int], ...]) -> bool:
+    """Whether nodes can be divided into the first segments, each of which can be divided into the others."""
+    if not nodes or not segments:
+        return True
+    size, level = segments[0]
+    groups, first = window.groups[level - 1], min(nodes)
+    others = [node for node in nodes if node != first and groups[node] == groups[first]]
+    for chosen in combinations(others, size - 1):
+        part = frozenset((first, *chosen))
+        if is_divided(window, part, segments[1:]) and is_divided(window, nodes - part, segments):
+            return True
+    return False
 
 
 def broken_together(window: Window, on_nodes: dict[str, dict[int, int]]) -> str:

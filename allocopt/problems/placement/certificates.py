@@ -21,7 +21,7 @@ from allocopt.problems.certificate import Certificate, InvalidCertificateError, 
 from allocopt.problems.placement.problem import PlacementProblem
 from allocopt.problems.tree_check import IMPOSSIBLE, LARGEST_GAIN, CheckTree, fill_values
 
-PRICED_SIZES = 3  # numbers of nodes of a job that are priced, from the fewest that hold it
+PRICED_SIZES = 3  # numbers of nodes of a job that are priced, in whole segments, from the fewest that hold it
 PRICE_SCALE, GRID = 2**80, 2**24  # prices are multiples of 1 / PRICE_SCALE, those of nodes, in hops, of 1 / GRID
 # Numbers of nodes for which tasks are counted, and the most entries and steps of that.
 UNEVEN_SIZES, MOST_ENTRIES, MOST_STEPS = 5, 20_000_000, 100_000_000
@@ -98,8 +98,13 @@ class _Kind:
     @cached_property
     def beyond(self) -> Fraction:
         """The same on more nodes than are priced."""
-        least = self.fewest + PRICED_SIZES
+        least = self.last_priced + 1
         return self.check.left_out if least > self.most else self.check.alone(self.request, self.room, least)
+
+    @property
+    def last_priced(self) -> int:
+        """The largest number of nodes that is priced, if the job may have so many."""
+        return self.fewest + (PRICED_SIZES - 1) * self.request.part
 
     @property
     def most(self) -> int:
@@ -108,8 +113,9 @@ class _Kind:
 
 
 def _key(one: ClusterRequest) -> tuple[object, ...]:
-    numbers = one.tasks, one.least_nodes, one.most_nodes, one.most_tasks, bool(one.is_exclusive), tuple(one.most_groups)
-    return (*numbers, one.per_task.tobytes(), one.per_node.tobytes(), one.masks.tobytes(), one.masks.shape)
+    numbers = one.tasks, one.least_nodes, one.most_nodes, one.most_tasks, bool(one.is_exclusive)
+    of_levels = tuple(one.most_groups), tuple(one.segments)
+    return (*numbers, *of_levels, one.per_task.tobytes(), one.per_node.tobytes(), one.masks.tobytes(), one.masks.shape)
 
 
 class _Check:
@@ -135,6 +141,7 @@ class _Check:
         ends = np.cumsum([len(names) for names, _ in levels])
         self.parent = np.full(int(ends[-1]) + 1, -1, dtype=np.int64)
         self.weight = np.zeros(int(ends[-1]) + 1, dtype=np.int64)
+        self.level = np.repeat(np.arange(len(levels) + 1), [*(len(names) for names, _ in levels), 1])
         for level, (names, group_of) in enumerate(levels):
             start = int(ends[level]) - len(names)
             above = levels[level + 1][1] + int(ends[level]) if level + 1 < len(levels) else int(ends[-1])
@@ -195,7 +202,7 @@ class _Check:
         least, falling = max(fewest, _fewest(asked, room)), np.sort(room)[::-1]
         sums = np.cumsum(falling)
         # Fewer nodes cannot hold all tasks.
-        least = max(least, int(np.searchsorted(sums, asked.tasks)) + 1)
+        least = _whole(max(least, int(np.searchsorted(sums, asked.tasks)) + 1), asked)
         if least > asked.most_nodes or least > np.count_nonzero(room):
             return None
         if least == 1:
@@ -207,7 +214,7 @@ class _Check:
         eligible = room >= max(1, asked.tasks - (asked.most_nodes - 1) * most_room)
         most = min(asked.most_nodes, int(np.count_nonzero(eligible)))
         if last < most:
-            saved = self._most_saved(eligible, most)
+            saved = self._most_saved(asked, eligible, most)
             sizes = range(max(last + 1, least), most + 1)
             found += [self._hops(n, gain) for n in sizes if (gain := saved[n]) is not None]
         return min(found, default=None)
@@ -215,12 +222,22 @@ class _Check:
     def _hops(self, nodes: int, saved: int) -> Fraction:
         return self.formula.top * nodes - self.formula.bottom - Fraction(saved, nodes)
 
-    def _most_saved(self, eligible: BoolArray, most: int) -> list[int | None]:
-        """Return the most that 0 .. most of some nodes save together, times their number."""
+    def _most_saved(self, asked: ClusterRequest, eligible: BoolArray, most: int) -> list[int | None]:
+        """Return the most that 0 .. most of some nodes save together, times their number; None if they may not be."""
         counts = np.bincount(self.leaf[eligible], minlength=len(self.names))
         tree = self._tree(counts, most)
         gains = self._squares(tree)
-        return tree.best(gains, int(self.weight.sum()) * most**2)
+        return tree.best(gains, int(self.weight.sum()) * most**2, self._forbidden(asked, tree))
+
+    def _steps(self, asked: ClusterRequest) -> IntArray:
+        """Return of what the nodes of a job in each group are a multiple."""
+        of_level = np.ones(int(self.level[-1]) + 1, dtype=np.int64)
+        of_level[: len(asked.segments)] = np.maximum(asked.segments, 1)
+        return of_level[self.level]
+
+    def _forbidden(self, asked: ClusterRequest, tree: CheckTree) -> BoolArray | None:
+        """Return which counts do not come in whole segments; None if all do."""
+        return self._counts(tree) % np.repeat(self._steps(asked), np.diff(tree.first)) > 0 if asked.part > 1 else None
 
     def _tree(self, counts: IntArray, most: int) -> CheckTree:
         held = np.zeros(len(self.parent), dtype=np.int64)
@@ -231,21 +248,26 @@ class _Check:
         widths[-1] = most
         return CheckTree.of(self.parent, widths)
 
+    def _counts(self, tree: CheckTree) -> IntArray:
+        counts: IntArray = np.arange(int(tree.first[-1])) - np.repeat(tree.first[:-1], np.diff(tree.first))
+        return counts
+
     def _squares(self, tree: CheckTree) -> IntArray:
-        counts = np.arange(int(tree.first[-1])) - np.repeat(tree.first[:-1], np.diff(tree.first))
+        counts = self._counts(tree)
         return np.repeat(self.weight, np.diff(tree.first)) * counts * counts
 
     def _uneven_hops(self, asked: ClusterRequest, room: IntArray, least: int) -> tuple[int, list[Fraction]]:
         """Return the largest number of nodes for which tasks were counted, and the least hops up to it."""
         unit = int(np.gcd.reduce(room))
         tasks = -(-asked.tasks // unit)
-        last = min(asked.most_nodes, asked.tasks, least + UNEVEN_SIZES - 1)
+        last = min(asked.most_nodes, asked.tasks, least + UNEVEN_SIZES * asked.part - 1)
         if len(self.parent) * (last + 1) * (tasks + 1) > MOST_ENTRIES:
             return least - 1, []
         order = np.lexsort((-room, self.leaf))
         first = np.searchsorted(self.leaf[order], np.arange(len(self.names) + 1))
         saved = np.full((last + 1, tasks + 1), IMPOSSIBLE, dtype=np.int64)
-        done = _fill_uneven(self.parent, self.weight, first, room[order] // unit, saved, MOST_STEPS)
+        steps = self._steps(asked)
+        done = _fill_uneven(self.parent, self.weight, steps, first, room[order] // unit, saved, MOST_STEPS)
         if not done:
             return least - 1, []
         sizes = [n for n in range(least, last + 1) if saved[n, tasks] > IMPOSSIBLE]
@@ -299,7 +321,7 @@ class _Check:
         asked = kind.request
         if kind.alone >= self.left_out:
             return self.left_out
-        last = min(kind.most, kind.fewest + PRICED_SIZES - 1)
+        last = min(kind.most, kind.last_priced)
         tasks = max(1, asked.tasks - (last - 1) * asked.most_tasks)
         is_eligible = (kind.room >= tasks) & asked.masks.any(axis=0)
         counts = np.bincount(self.leaf[is_eligible], minlength=len(self.names))
@@ -316,24 +338,37 @@ class _Check:
                 of_task[leaf] = sum(amount * of_column.get(resource, 0) for resource, amount in amounts)
         extra = 0 if asked.is_exclusive else min(of_task[leaf] for leaf in np.flatnonzero(counts).tolist())
         found = [self.left_out]
-        for n in range(kind.fewest, last + 1):
-            if counts.sum() >= n:
-                priced = self._least_used(counts, of_node, n) if counts_only else self._least_priced(counts, of_node, n)
+        for n in range(kind.fewest, last + 1, asked.part):
+            cheapest = self._least_used if counts_only else self._least_priced
+            priced = cheapest(asked, counts, of_node, n) if counts.sum() >= n else None
+            if priced is not None:
                 found.append(priced + Fraction((asked.tasks - n * tasks) * extra, PRICE_SCALE))
         if counts_only:
             return min(*found, Fraction(0) if kind.beyond < self.left_out else self.left_out)
         return min(self.left_out, max(min(found), kind.alone), kind.beyond)
 
-    def _least_used(self, counts: IntArray, of_node: Sequence[int], nodes: int) -> Fraction:
-        """Return the least price of so many nodes, whatever their hops."""
+    def _least_used(
+        self, asked: ClusterRequest, counts: IntArray, of_node: Sequence[int], nodes: int
+    ) -> Fraction | None:
+        """Return the least price of so many nodes, whatever their hops; None if they are not whole segments."""
+        if asked.part > 1:
+            tree = self._tree(counts, nodes)
+            gains: Any = np.zeros(int(tree.first[-1]), dtype=np.object_)
+            for leaf, price in enumerate(of_node):
+                first, end = int(tree.first[leaf]), int(tree.first[leaf + 1])
+                gains[first:end] = [-price * taken for taken in range(end - first)]
+            gain = tree.best(gains, max(of_node) * nodes, self._forbidden(asked, tree))[nodes]
+            return None if gain is None else Fraction(-gain, PRICE_SCALE)
         total, left = 0, nodes
         for price, there in sorted(zip(of_node, counts.tolist(), strict=True)):
             taken = min(left, there)
             total, left = total + taken * price, left - taken
         return Fraction(total, PRICE_SCALE)
 
-    def _least_priced(self, counts: IntArray, of_node: Sequence[int], nodes: int) -> Fraction:
-        """Return the least cost of the hops and the prices of so many nodes."""
+    def _least_priced(
+        self, asked: ClusterRequest, counts: IntArray, of_node: Sequence[int], nodes: int
+    ) -> Fraction | None:
+        """Return the least cost of the hops and the prices of so many nodes; None if they are not whole segments."""
         tree = self._tree(counts, nodes)
         # Prices in hops, rounded down to parts of a hop, or of what it costs to leave a job out if that is less.
         grid = GRID * 2 ** max(0, math.ceil(self.scale / self.left_out) - 1).bit_length()
@@ -345,8 +380,9 @@ class _Check:
         for leaf in (leaf for leaf, price in enumerate(of_hops) if price):
             first, end = int(tree.first[leaf]), int(tree.first[leaf + 1])
             gains[first:end] -= np.arange(end - first).astype(gains.dtype) * (of_hops[leaf] * nodes)
-        gain = tree.best(gains, largest)[nodes]
-        assert gain is not None, "there are as many nodes"
+        gain = tree.best(gains, largest, self._forbidden(asked, tree))[nodes]
+        if gain is None:
+            return None
         hops = self.formula.top * nodes - self.formula.bottom - Fraction(gain, nodes * grid)
         return self.scale * hops
 
@@ -354,13 +390,19 @@ class _Check:
 def _fewest(asked: ClusterRequest, room: IntArray) -> int:
     """Return the fewest nodes that a job can have; more than it may have if there is no room at all."""
     most = int(np.where(asked.masks.any(axis=0), room, 0).max(initial=0))
-    return asked.most_nodes + 1 if most == 0 else max(asked.least_nodes, -(-asked.tasks // most))
+    return asked.most_nodes + 1 if most == 0 else _whole(max(asked.least_nodes, -(-asked.tasks // most)), asked)
 
 
-@kernel(boolean(int64[::1], int64[::1], int64[::1], int64[::1], int64[:, ::1], int64), allocates=True)
+def _whole(nodes: int, asked: ClusterRequest) -> int:
+    """Return the least number of nodes from so many on that makes whole segments."""
+    return -(-nodes // asked.part) * asked.part
+
+
+@kernel(boolean(*(int64[::1],) * 5, int64[:, ::1], int64), allocates=True)
 def _fill_uneven(
     parent: IntArray,
     weight: IntArray,
+    step: IntArray,  # of what the nodes of a group are a multiple
     first: IntArray,  # nodes of leaf v stand at first[v] .. first[v + 1] - 1
     room: IntArray,  # tasks of each node, falling within a leaf
     saved: IntArray,  # most that k nodes with room for t tasks or more save, times k; written in place
@@ -389,7 +431,7 @@ def _fill_uneven(
             best = IMPOSSIBLE
             for t in range(n_tasks - 1, 0, -1):
                 # Of two that save as much, the one with more tasks serves for both.
-                if own[k, t] <= best:
+                if k % step[v] > 0 or own[k, t] <= best:
                     continue
                 best = own[k, t]
                 gain = best + weight[v] * k * k

@@ -8,11 +8,21 @@ from pydantic import Field
 
 from allocopt.arrays import BoolArray
 from allocopt.cluster.request import ClusterRequest
+from allocopt.cluster.topology import Topology
 from allocopt.errors import InvalidProblemError
 from allocopt.files.models import INT64_MAX, FileModel, InstanceModel, Node, Positive, SolutionModel, Text, plain
 from allocopt.problems.kind import Codec
 from allocopt.problems.placement.problem import LARGEST_LEFT_OUT_COST, PlacementJob, PlacementProblem, Placements
-from allocopt.problems.topology.files import HopCost, TopologyModel, topology_object, topology_of
+from allocopt.problems.topology.files import (
+    GivenSegments,
+    HopCost,
+    TopologyModel,
+    segments_object,
+    segments_of,
+    topology_object,
+    topology_of,
+)
+from allocopt.problems.topology.placement import segment_sizes
 
 LARGEST_MASKS = 200_000_000  # sets of nodes times nodes, each a byte
 
@@ -40,6 +50,13 @@ class _JobModel(FileModel):
         list[Amount],
         Field(default_factory=list, description="Groups that it may span by level, from the leaves; 0 for any number."),
     ]
+    segments: Annotated[
+        GivenSegments | None,
+        Field(
+            description="Parts into which its nodes are divided. In a list, the largest come first: each entry divides "
+            "the parts of the one before it, at a lower level."
+        ),
+    ] = None
 
 
 class PlacementInstanceModel(InstanceModel):
@@ -95,9 +112,8 @@ class PlacementCodec(Codec[PlacementProblem, Placements]):
             )
             raise InvalidProblemError("node_sets", fault)
         sets = {name: _marked(f"node_sets.{name}", nodes, topology.size) for name, nodes in model.node_sets.items()}
-        levels = len(topology.hops) - 1
         masks = _masks(model.jobs, sets, topology.size)
-        jobs = [_job(f"jobs[{index}]", job, resources, masks, levels) for index, job in enumerate(model.jobs)]
+        jobs = [_job(f"jobs[{index}]", job, resources, masks, topology) for index, job in enumerate(model.jobs)]
         free = np.array(list(model.free.values()), dtype=np.int64).T
         in_use = _marked("in_use", model.in_use, topology.size)
         return PlacementProblem(
@@ -132,6 +148,7 @@ class PlacementCodec(Codec[PlacementProblem, Placements]):
                 "exclusive": bool(asked.is_exclusive),
                 "only_in": only_in,
                 "most_groups": plain(asked.most_groups) if any(asked.most_groups) else None,
+                "segments": _segments_object(asked.segments) if any(asked.segments) else None,
             }
             jobs.append({"id": job.id, **numbers, **{key: value for key, value in optional.items() if value}})
         return {
@@ -175,12 +192,13 @@ def _job(
     model: _JobModel,
     resources: tuple[str, ...],
     masks: Mapping[tuple[str, ...], BoolArray],
-    levels: int,
+    topology: Topology,
 ) -> PlacementJob:
     for key, given in (("per_task", model.per_task), ("per_node", model.per_node)):
         for name in given:
             if name not in resources:
                 raise InvalidProblemError(f"{place}.{key}", f"holds {name!r}, which is none of {', '.join(resources)}")
+    segments = segments_of(model.segments)
     request = ClusterRequest(
         tasks=model.tasks,
         least_nodes=model.least_nodes,
@@ -190,10 +208,16 @@ def _job(
         per_task=np.array([model.per_task.get(name, 0) for name in resources], dtype=np.int64),
         per_node=np.array([model.per_node.get(name, 0) for name in resources], dtype=np.int64),
         masks=masks[tuple(model.only_in)],
-        most_groups=tuple(model.most_groups) or (0,) * levels,
+        most_groups=tuple(model.most_groups) or (0,) * (len(topology.hops) - 1),
         partition=0,
+        segments=segment_sizes(segments, topology, f"{place}.segments") if segments else (),
     )
     return PlacementJob(model.id, request)
+
+
+def _segments_object(sizes: Sequence[int]) -> object:
+    entries: list[dict[str, object]] = [{"nodes": size, "level": level} for level, size in enumerate(sizes, 1) if size]
+    return segments_object(entries[::-1])
 
 
 def _marked(place: str, nodes: list[int], size: int) -> BoolArray:

@@ -31,9 +31,10 @@ from allocopt.problems.placement.window import (
     hops_of,
     least_tasks,
     tasks_in,
+    whole,
 )
 
-SIZES = 3  # numbers of nodes of a job that are priced; those beyond cost what they cost alone
+SIZES = 3  # numbers of nodes of a job that are priced, in whole segments; those beyond cost what they cost alone
 ROUNDS, ROUNDS_AT_ONCE = 2000, 10  # at most, and between two looks at the clock
 MOST_QUANTA = 16
 HOPLESS, SURE = 1e-9, 1e-6  # part of the cost of hops that counts where jobs are counted; share of a job that does not
@@ -92,10 +93,16 @@ class _LeafPrices(NamedTuple):
             np.array([float(counts @ alone), FIRST, 0.0]),
         )
         _fill_needs(window, made, tasks_at)
-        return made._replace(beyond=alone_costs(window, made.smallest + SIZES, is_over))
+        return made._replace(beyond=alone_costs(window, made.smallest + (SIZES - 1) * jobs["part"] + 1, is_over))
 
 
 _LEAF_PRICES = record_type(_LeafPrices)
+
+
+@inlined
+def _last_size(w: Window, p: _LeafPrices, job: int) -> int:
+    """Return the largest number of nodes of a job that is priced."""
+    return int(min(w.jobs[job].most, p.smallest[job] + (SIZES - 1) * w.jobs[job].part))
 
 
 @inlined
@@ -130,8 +137,10 @@ def _fill_needs(w: Window, p: _LeafPrices, tasks_at: IntArray) -> None:
                 is_inside = is_inside or w.masks[mask, node]
             tasks_at[node] = tasks_in(w, w.free, w.in_use, job, node) if is_inside else 0
             room = max(room, tasks_at[node])
-        p.smallest[job] = asked.most + 1 if room == 0 else max(asked.least, -(-asked.tasks // room))
-        tasks = least_tasks(w, job, min(asked.most, p.smallest[job] + SIZES - 1))
+        p.smallest[job] = asked.most + 1
+        if room > 0:
+            p.smallest[job] = whole(max(asked.least, -(-asked.tasks // room)), asked.part)
+        tasks = least_tasks(w, job, _last_size(w, p, job))
         for node in range(w.free.shape[0]):
             leaf = w.leaf[node]
             if tasks_at[node] >= tasks:
@@ -182,7 +191,7 @@ def _cheapest(w: Window, p: _LeafPrices, job: int, size: int) -> float:
         state.idle[vertex] = 0
         for place in range(tree.first_child[vertex], tree.first_child[vertex + 1]):
             state.idle[vertex] += state.idle[tree.children[place]]
-    return float(w.scale * hops_of(w, size, cheapest_counts(w, size)))
+    return float(w.scale * hops_of(w, size, cheapest_counts(w, job, size)))
 
 
 @helper()
@@ -194,9 +203,9 @@ def _price_job(w: Window, p: _LeafPrices, job: int) -> float:
             at = leaf
     if at < 0:
         return float(w.left_out_cost)
-    last = min(asked.most, p.smallest[job] + SIZES - 1)
+    last = _last_size(w, p, job)
     tasks = least_tasks(w, job, last)
-    for size in range(p.smallest[job], last + 1):
+    for size in range(p.smallest[job], last + 1, asked.part):
         # Tasks beyond those that every node has are somewhere.
         cost = (asked.tasks - size * tasks) * _price_of_task(w, p, job, at)
         cheapest = -1
@@ -213,7 +222,7 @@ def _price_job(w: Window, p: _LeafPrices, job: int) -> float:
             for leaf in range(n_leaves):
                 p.take[leaf] = int(leaf == cheapest) if size == 1 else w.insertion.take[leaf]
     value = min(max(least, p.alone[job]), p.beyond[job])
-    if found == 0 or value >= w.left_out_cost:
+    if value >= w.left_out_cost:
         return float(w.left_out_cost)
     if value == p.beyond[job] and value < least:
         return float(value)

@@ -7,6 +7,7 @@ or left out at a cost. Minimize the hop costs of the jobs' node sets, by the for
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -147,6 +148,7 @@ class PlacementProblem:
             if len(asked.most_groups) != levels or min(asked.most_groups, default=0) < 0:
                 fault = f"is {list(asked.most_groups)}, must be {levels} numbers from 0 on, one a level below the top"
                 raise InvalidProblemError(f"{place}.most_groups", fault)
+            _check_segments(f"{place}.segments", asked, levels)
         check_range("hop_cost", self.hop_cost, LEAST_HOP_COST, LARGEST_HOP_COST)
         formula = HopFormula.of(self.topology, self.hop_cost)
         nodes = np.minimum([job.request.most_nodes for job in self.jobs], self.size)
@@ -251,6 +253,11 @@ def verify_placements(problem: PlacementProblem, solution: Placements) -> float:
             spanned = len(np.unique(groups[level, nodes]))
             if 0 < most < spanned:
                 raise InvalidSolutionError(f"{name} spans {spanned} groups of level {level + 1}, may span {most}")
+        for level, size in enumerate(asked.segments):
+            if size and (counts := np.bincount(groups[level, nodes]) % size).any():
+                group = int(np.flatnonzero(counts)[0])
+                held = f"has {(groups[level, nodes] == group).sum()} nodes in group {group} of level {level + 1}"
+                raise InvalidSolutionError(f"{name} {held}, must have a multiple of {size}")
         used[nodes] += asked.per_node + tasks[:, None] * asked.per_task
         users[nodes] += 1
         alone[nodes] += asked.is_exclusive
@@ -262,6 +269,19 @@ def verify_placements(problem: PlacementProblem, solution: Placements) -> float:
             amounts = f"{used[node, resource]} {problem.resources[resource]}, {problem.free[node, resource]} are free"
             raise InvalidSolutionError(f"node {node} gives jobs {amounts}")
     return problem.objective(solution)
+
+
+def _check_segments(place: str, asked: ClusterRequest, levels: int) -> None:
+    sizes = [size for size in asked.segments if size]
+    if asked.segments and (len(asked.segments) != levels or min(asked.segments) < 0):
+        fault = f"is {list(asked.segments)}, must be {levels} numbers from 0 on, one a level below the top"
+        raise InvalidProblemError(place, fault)
+    for below, above in pairwise(sizes):
+        if above % below:
+            raise InvalidProblemError(place, f"has parts of {above} nodes, which those of {below} must divide")
+    if asked.most_nodes // asked.part * asked.part < asked.least_nodes:
+        fault = f"has parts of {asked.part} nodes, but the job gets {asked.least_nodes} to {asked.most_nodes} nodes"
+        raise InvalidProblemError(place, f"{fault}, none of which is a multiple")
 
 
 def _check_amounts(place: str, amounts: IntArray) -> None:

@@ -20,7 +20,7 @@ from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.insertion import (
     InsertionState,
     combine_children,
-    fill_tables,
+    fill_table,
     insertion_state,
     place_job,
 )
@@ -45,6 +45,7 @@ class _AskedRecord(Protocol):
     first_mask: int  # its sets of nodes are so many rows of `Window.masks`
     n_masks: int
     first: int  # where its nodes begin in tables of all jobs' nodes, of which it has `most`
+    part: int  # its number of nodes is a multiple of it: those of its largest segments, 1 for none
     level: int  # that it stays within a group of, -1 for none
     n_groups: int  # of that level, 1 for none
 
@@ -64,6 +65,8 @@ class Window(NamedTuple):
     per_node: IntMatrix
     masks: BoolMatrix  # shape ``(M, m)``
     most_groups: IntMatrix  # groups that a job may span, 0 for any number, shape ``(J, L)``
+    step: IntMatrix  # its nodes in a group of each level are a multiple of it, shape ``(J, L + 1)``, the top included
+    vertex_level: IntArray  # level of each vertex of the tree
     bottom: float  # coefficients of `HopFormula`
     top: float
     scale: float
@@ -89,6 +92,7 @@ class Window(NamedTuple):
             "first_mask": first_mask,
             "n_masks": [len(one.masks) for one in requests],
             "first": np.cumsum(most) - most,
+            "part": [one.part for one in requests],
             "level": levels,
             "n_groups": [int(groups[level].max()) + 1 if level >= 0 else 1 for level in levels],
         }
@@ -96,7 +100,12 @@ class Window(NamedTuple):
             jobs[name] = values
         weights = np.array(formula.weights, dtype=np.float64)
         coefficients = float(formula.bottom), float(formula.top), float(formula.scale)
-        tree = group_tree(Encoding(groups, groups.max(axis=1) + 1, weights, *coefficients, most))
+        step = np.ones((len(requests), len(groups) + 1), dtype=np.int64)
+        for job, one in enumerate(requests):
+            if one.segments:
+                step[job, :-1] = np.maximum(one.segments, 1)
+        n_groups = groups.max(axis=1) + 1
+        tree = group_tree(Encoding(groups, n_groups, weights, *coefficients, most))
         return cls(
             tree,
             insertion_state(tree, int(most.max())),
@@ -110,6 +119,8 @@ class Window(NamedTuple):
             np.stack([one.per_node for one in requests]),
             masks,
             np.array([one.most_groups for one in requests], dtype=np.int64).reshape(len(requests), len(groups)),
+            step,
+            np.repeat(np.arange(len(groups) + 1), np.append(n_groups, 1)),
             *coefficients,
             problem.effective_left_out_cost,
         )
@@ -118,7 +129,7 @@ class Window(NamedTuple):
         """Return the jobs by kind; jobs of a kind ask for the same."""
         names = [name for name in record_dtype(_AskedRecord).names or () if name != "first"]
         asked = np.column_stack([self.jobs[name] for name in names])
-        columns = np.column_stack((asked, self.per_task, self.per_node, self.most_groups))
+        columns = np.column_stack((asked, self.per_task, self.per_node, self.most_groups, self.step))
         _, example, kind = np.unique(columns, axis=0, return_index=True, return_inverse=True)
         jobs = np.zeros(len(example), dtype=record_dtype(_AskedRecord))
         for name in names:
@@ -129,6 +140,7 @@ class Window(NamedTuple):
             per_task=np.ascontiguousarray(self.per_task[example]),
             per_node=np.ascontiguousarray(self.per_node[example]),
             most_groups=np.ascontiguousarray(self.most_groups[example]),
+            step=np.ascontiguousarray(self.step[example]),
         )
         return Kinds(window, kind.reshape(-1), np.bincount(kind.reshape(-1)))
 
@@ -191,7 +203,20 @@ def count_nodes(w: Window, tasks_at: IntArray, least: int) -> int:
 
 
 @helper()
-def cheapest_counts(w: Window, size: int) -> float:
+def fill_segment_tables(w: Window, job: int, most: int) -> None:
+    """Fill the tables of all vertices but the top for at most so many nodes of a job, in whole segments."""
+    tree, state = w.tree, w.insertion
+    for vertex in range(tree.idle.size - 1):
+        fill_table(tree, state, vertex, most)
+        step, start = w.step[job, w.vertex_level[vertex]], state.offset[vertex]
+        if step > 1:
+            for nodes in range(1, min(state.idle[vertex], most) + 1):
+                if nodes % step > 0:
+                    state.tables[start + nodes] = -np.inf
+
+
+@helper()
+def cheapest_counts(w: Window, job: int, size: int) -> float:
     """Find how many of so many nodes a job takes from each leaf at the least cost; return what that saves, or -inf.
 
     How many nodes each leaf has is counted (`count_nodes`); prices of leaves are taken off.
@@ -199,7 +224,7 @@ def cheapest_counts(w: Window, size: int) -> float:
     tree, state = w.tree, w.insertion
     if state.idle[tree.idle.size - 1] < size:
         return -np.inf
-    fill_tables(tree, state, size)
+    fill_segment_tables(w, job, size)
     if not place_job(tree, state, size):
         return -np.inf
     saved = 0.0
@@ -215,6 +240,12 @@ def cheapest_counts(w: Window, size: int) -> float:
 def hops_of(w: Window, size: int, saved: float) -> float:
     """Cost of the hops of so many nodes that save so much, in units of the scale."""
     return (w.top * size - w.bottom) - saved / size
+
+
+@inlined
+def whole(nodes: int, part: int) -> int:
+    """Return the least multiple of a part from so many nodes on."""
+    return -(-nodes // part) * part
 
 
 @inlined
@@ -253,7 +284,7 @@ def cheapest_room(w: Window, job: int, tasks_at: IntArray, least: int, most_work
     while first < rooms.size and rooms[first] > 0 and (total < asked.tasks or first < least):
         total += rooms[first]
         first += 1
-    last = min(asked.most, asked.tasks, first + SIZES_AT_ONCE - 1)
+    last = min(asked.most, asked.tasks, first + SIZES_AT_ONCE * asked.part - 1)
     if total < asked.tasks or max(first, least) > last or n_leaves == n_vertices:
         return np.inf, 0, 0
     width = -(-asked.tasks // unit) + 1
@@ -272,7 +303,7 @@ def cheapest_room(w: Window, job: int, tasks_at: IntArray, least: int, most_work
         before = start
         for place in range(tree.first_child[vertex], tree.first_child[vertex + 1]):
             child = tree.children[place]
-            weight, after = tree.weight[child], tables[child]
+            weight, after, step = tree.weight[child], tables[child], w.step[job, w.vertex_level[child]]
             _add_points(before, after, came[child], 0, 0, 0.0)
             if child < n_leaves:
                 positions = tree.leaf_positions[tree.leaf_first[child] : tree.leaf_first[child + 1]]
@@ -282,11 +313,13 @@ def cheapest_room(w: Window, job: int, tasks_at: IntArray, least: int, most_work
                     if inside[nodes - 1] == 0:
                         break
                     tasks += inside[nodes - 1]
+                    if nodes % step > 0:
+                        continue
                     saved = weight * nodes * nodes - price * nodes
                     _add_points(before, after, came[child], nodes, min(tasks // unit, width - 1), saved)
             else:
                 own = tables[tree.children[tree.first_child[child + 1] - 1]]
-                for nodes in range(1, last + 1):
+                for nodes in range(step, last + 1, step):
                     best = -np.inf
                     for tasks in range(width - 1, 0, -1):
                         # As many nodes with more tasks that save as much are better.
@@ -324,7 +357,7 @@ def _alone(w: Window, job: int, mask: int, group: int, tasks_at: IntArray, fewes
     if room == 0:
         return np.inf
     # Fewer nodes cannot hold the tasks.
-    least, best = max(fewest, -(-asked.tasks // room)), np.inf
+    least, best = whole(max(fewest, -(-asked.tasks // room)), asked.part), np.inf
     if least == 1:
         return 0.0
     total = 0
@@ -341,7 +374,7 @@ def _alone(w: Window, job: int, mask: int, group: int, tasks_at: IntArray, fewes
     tree, state = w.tree, w.insertion
     top = tree.idle.size - 1
     n_children = tree.first_child[top + 1] - tree.first_child[top]
-    fill_tables(tree, state, most)
+    fill_segment_tables(w, job, most)
     if n_children > 0:
         combine_children(tree, state, top, most)
     for size in range(least, most + 1):

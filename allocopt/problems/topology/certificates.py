@@ -17,7 +17,7 @@ from allocopt.arrays import BoolArray, IntArray
 from allocopt.cluster.topology import HopFormula
 from allocopt.kernels.compiled import kernel
 from allocopt.problems.certificate import Certificate, InvalidCertificateError, floors
-from allocopt.problems.topology.placement import Placement, level_index
+from allocopt.problems.topology.placement import Placement, level_index, segment_sizes
 from allocopt.problems.topology.problem import TopologyProblem
 from allocopt.problems.tree_check import CheckTree, fill_values
 
@@ -233,9 +233,9 @@ class _Classes:
         if placement.within is not None:
             at = level == level_index(topology, placement.within)
             forbidden |= at & (count > 0) & (count < nodes)
-        for segments in placement.segments:
-            at = level == level_index(topology, segments.level)
-            forbidden |= at & (count % segments.nodes > 0)
+        for at, size in enumerate(segment_sizes(placement.segments, topology)):
+            if size:
+                forbidden |= (level == at) & (count % size > 0)
         if placement.prefer is not None:
             extra = math.ceil(Fraction(placement.prefer.penalty) / scale * nodes * self.grid)
             gains[(level == level_index(topology, placement.prefer.level)) & (count == nodes)] += extra

@@ -22,7 +22,7 @@ from allocopt.files.models import (
 )
 from allocopt.problems.base import Strategy
 from allocopt.problems.kind import Codec
-from allocopt.problems.topology.placement import LARGEST_PENALTY, Placement
+from allocopt.problems.topology.placement import LARGEST_PENALTY, Placement, Segments
 from allocopt.problems.topology.problem import (
     LARGEST_FRAGMENTATION_WEIGHT,
     LARGEST_HOP_COST,
@@ -139,10 +139,21 @@ class _SegmentsModel(FileModel):
     level: _Level
 
 
-_Segments = Annotated[
+GivenSegments = Annotated[
     Annotated[_SegmentsModel, Tag("one")] | Annotated[list[_SegmentsModel], Field(min_length=1), Tag("several")],
     Discriminator(lambda given: "several" if isinstance(given, list) else "one"),
 ]
+
+
+def segments_of(given: GivenSegments | None) -> tuple[Segments, ...]:
+    """Return the segments of a job, from the largest, of one object, a list or null in an instance file."""
+    entries = given if isinstance(given, list) else [] if given is None else [given]
+    return tuple(Segments(one.nodes, one.level) for one in entries)
+
+
+def segments_object(entries: list[dict[str, object]]) -> object:
+    """Return segments as instance files hold them: a single entry as an object."""
+    return entries[0] if len(entries) == 1 else entries
 
 
 class _JobModel(FileModel):
@@ -165,7 +176,7 @@ class _JobModel(FileModel):
     ] = None
     prefer: Annotated[_PreferModel | None, Field(description="A level that the job would rather stay within.")] = None
     segments: Annotated[
-        _Segments | None,
+        GivenSegments | None,
         Field(
             description="Parts into which the job is divided. In a list, the largest come first: each entry divides "
             "the parts of the one before it, at a lower level."
@@ -238,8 +249,8 @@ class TopologyCodec(Codec[TopologyProblem, Allocation]):
         jobs = []
         for job in problem.jobs:
             rules = {key: rule for key, rule in plain(job.placement or Placement()).items() if rule}
-            if len(rules.get("segments", ())) == 1:
-                rules["segments"] = rules["segments"][0]
+            if "segments" in rules:
+                rules["segments"] = segments_object(rules["segments"])
             jobs.append({"id": job.id, "nodes": int(job.nodes), **rules})
         return {
             "topology": topology_object(problem.topology),
@@ -286,7 +297,5 @@ def _placements() -> TypeAdapter[Placement]:
 
 def _rules_of(job: _JobModel) -> Placement | None:
     rules = job.model_dump(exclude={"id", "nodes", "segments"})
-    segments = job.segments or []
-    each = segments if isinstance(segments, list) else [segments]
-    placement = _placements().validate_python(rules | {"segments": [one.model_dump() for one in each]})
+    placement = _placements().validate_python(rules | {"segments": segments_of(job.segments)})
     return None if placement == Placement() else placement

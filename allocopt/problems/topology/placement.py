@@ -4,8 +4,8 @@ Every rule is about the number A of the job's nodes in a group: A = 0 in a forbi
 nodes where it has to stay within one group of a level; A a multiple of the segment size at a level with segments.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -47,6 +47,32 @@ class Segments:
 
     nodes: int
     level: Level
+
+
+def segment_sizes(segments: Sequence[Segments], topology: Topology, place: str = "") -> tuple[int, ...]:
+    """Return the nodes of a segment by level below the top, from the leaves; 0 where there are none.
+
+    Segments come from the largest to the smallest. Raise `InvalidProblemError`, which names the place, unless each
+    size divides the one before it and each level is below the one before it.
+    """
+    sizes = [0] * (len(topology.hops) - 1)
+    for index, each in enumerate(segments):
+        # A single entry is an object in files, not a list.
+        where = place if len(segments) == 1 else f"{place}[{index}]"
+        level = level_index(topology, each.level, f"{where}.level")
+        if each.nodes < 1:
+            raise InvalidProblemError(f"{where}.nodes", f"is {each.nodes}, must be at least 1")
+        if index > 0:
+            before = segments[index - 1]
+            above = level_index(topology, before.level)
+            if level >= above:
+                fault = f"is level {level + 1}, must be below level {above + 1} of the segments before it"
+                raise InvalidProblemError(f"{where}.level", fault)
+            if before.nodes % each.nodes:
+                fault = f"is {each.nodes}, must divide the {before.nodes} nodes of the segments before it"
+                raise InvalidProblemError(f"{where}.nodes", fault)
+        sizes[level] = each.nodes
+    return tuple(sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +124,12 @@ class Placement:
                 held = f"has {counts[0]} of its {len(nodes)} nodes in {_described(topology, level, int(groups[0]))}"
                 return f"{held}, must have all of them in one {_kind(level)}"
         # Sizes divide each other and levels are nested, so multiples at every level can be cut into nested parts.
-        for segments in self.segments:
-            level = level_index(topology, segments.level)
+        for level, size in enumerate(segment_sizes(self.segments, topology)):
             groups, counts = np.unique(levels[level], return_counts=True)
-            for group, count in zip(groups.tolist(), counts.tolist(), strict=True):
-                if count % segments.nodes:
+            for group, count in zip(groups.tolist(), counts.tolist(), strict=True) if size else ():
+                if count % size:
                     where = _described(topology, level, group)
-                    return f"has {count} nodes in {where}, must have a multiple of {segments.nodes}"
+                    return f"has {count} nodes in {where}, must have a multiple of {size}"
         return None
 
     def check(self, place: str, topology: Topology, n_nodes: int) -> None:
@@ -120,24 +145,10 @@ class Placement:
         if self.prefer is not None:
             level_index(topology, self.prefer.level, f"{place}.prefer.level")
             check_range(f"{place}.prefer.penalty", self.prefer.penalty, 0.0, LARGEST_PENALTY)
-        self._check_segments(f"{place}.segments", topology, n_nodes)
-
-    def _check_segments(self, place: str, topology: Topology, n_nodes: int) -> None:
-        # A single entry is an object in files, not a list.
-        places = [place] if len(self.segments) == 1 else [f"{place}[{index}]" for index in range(len(self.segments))]
-        levels = [
-            level_index(topology, segments.level, f"{where}.level")
-            for where, segments in zip(places, self.segments, strict=True)
-        ]
-        for where, (above, below) in zip(places[1:], pairwise(levels), strict=True):
-            if below >= above:
-                fault = f"is level {below + 1}, must be below level {above + 1} of the segments before it"
-                raise InvalidProblemError(f"{where}.level", fault)
-        divided, of = n_nodes, "nodes of the job"
-        for where, segments in zip(places, self.segments, strict=True):
-            if segments.nodes < 1 or divided % segments.nodes:
-                raise InvalidProblemError(f"{where}.nodes", f"is {segments.nodes}, must divide the {divided} {of}")
-            divided, of = segments.nodes, "nodes of the segments before it"
+        size = max(segment_sizes(self.segments, topology, f"{place}.segments"), default=0)
+        if size and n_nodes % size:
+            where = f"{place}.segments" if len(self.segments) == 1 else f"{place}.segments[0]"
+            raise InvalidProblemError(f"{where}.nodes", f"is {size}, must divide the {n_nodes} nodes of the job")
 
 
 def level_index(topology: Topology, level: Level, place: str = "") -> int:

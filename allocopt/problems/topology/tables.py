@@ -15,7 +15,7 @@ from allocopt.kernels.insertion import JobClasses
 from allocopt.kernels.tree import GROUP_TREE, GroupTree, circular_block_costs
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.certificates import PartClass, PartPrices, SizePrices
-from allocopt.problems.topology.placement import Placement, level_index
+from allocopt.problems.topology.placement import Placement, level_index, segment_sizes
 
 
 def encode(problem: TopologyProblem) -> Encoding:
@@ -114,8 +114,7 @@ def job_classes(
     shape = (len(rules), len(problem.topology.hops))
     step, bonus = np.ones(shape, dtype=np.int64), np.zeros(shape)
     for r, placement in enumerate(rules):
-        for segments in placement.segments:
-            step[r, level_index(problem.topology, segments.level)] = segments.nodes
+        step[r, :-1] = np.maximum(segment_sizes(placement.segments, problem.topology), 1)
         if placement.within is not None:
             # All or none; the segments divide it.
             step[r, level_index(problem.topology, placement.within)] = sizes[r]

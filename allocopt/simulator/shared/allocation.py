@@ -67,14 +67,66 @@ def _sort(s: Shared, size: int) -> None:
 @inlined
 def _take(s: Shared, shape: int, n: int) -> int:
     """Give a job's tasks to the first of ``n`` candidates; return how many it takes, 0 if they are too few."""
-    about, left, used = s.shapes[shape], s.shapes[shape].tasks, 0
-    while used < n and used < about.most_nodes and (left > 0 or used < about.least_nodes):
-        # Every node that is still to come gets one task at least.
-        given = min(s.chosen[1, s.chosen[0, used]], left - max(about.least_nodes - used - 1, 0))
-        s.chosen[3, used] = given
-        left -= given
+    about, left, used, room = s.shapes[shape], s.shapes[shape].tasks, 0, 0
+    part = about.part
+    least, most = -(-about.least_nodes // part) * part, min(n, about.most_nodes // part * part)
+    # The first nodes with room for all tasks, in whole segments.
+    while used < most and (room < left or used < least or used % part > 0):
+        room += s.chosen[1, s.chosen[0, used]]
         used += 1
-    return used if left == 0 and used >= about.least_nodes else 0
+    if room < left or not least <= used <= left:
+        return 0
+    for i in range(used):
+        # Every node that is still to come gets one task at least.
+        s.chosen[3, i] = min(s.chosen[1, s.chosen[0, i]], left - (used - i - 1))
+        left -= s.chosen[3, i]
+    return used
+
+
+@helper()
+def _gather_segments(s: Shared, shape: int, n: int) -> int:
+    """Move those of ``n`` candidates that make whole segments to the front, segment by segment; return how many.
+
+    Segments come in the order of their first candidates.
+    """
+    # Candidates of each group that are in segments still to be gathered, and the place of the group's next one.
+    coming, place = s.sums[0], s.sums[1]
+    for level in range(s.groups.shape[0]):
+        size = s.segments[shape, level]
+        if size == 0:
+            continue
+        for group in range(coming.size):
+            coming[group] = 0
+        for i in range(n):
+            coming[s.groups[level, s.chosen[0, i]]] += 1
+        begin, rest = 0, 0
+        for group in range(coming.size):
+            coming[group] -= coming[group] % size
+            rest += coming[group]
+        whole = rest
+        for i in range(n):
+            node = s.chosen[0, i]
+            group = s.groups[level, node]
+            if coming[group] == 0:
+                s.chosen[3, rest] = node
+                rest += 1
+                continue
+            if coming[group] % size == 0:
+                place[group] = begin
+                begin += size
+            s.chosen[3, place[group]] = node
+            place[group] += 1
+            coming[group] -= 1
+        for i in range(n):
+            s.chosen[0, i] = s.chosen[3, i]
+        n = whole
+    return n
+
+
+@inlined
+def _take_whole(s: Shared, shape: int, n: int) -> int:
+    """Give a job's tasks to the first of ``n`` candidates in whole segments; return how many, 0 if they are too few."""
+    return _take(s, shape, _gather_segments(s, shape, n) if s.shapes[shape].part > 1 else n)
 
 
 @helper()
@@ -96,19 +148,20 @@ def _choose_inside(s: Shared, shape: int) -> int:
         s.chosen[2, node] = (free if rule == LEAST_LOADED else -free) * MANY - node
         n += 1
         total += tasks
-        if rule == FIRST_FIT and total >= about.tasks and n >= about.least_nodes and n <= about.most_nodes:
+        is_enough = total >= about.tasks and n >= about.least_nodes and n <= about.most_nodes
+        if rule == FIRST_FIT and is_enough and about.part == 1:
             break
     if n < about.least_nodes or total < about.tasks:
         return 0
     if rule != FIRST_FIT:
         _sort(s, n)
-    used = _take(s, shape, n)
+    used = _take_whole(s, shape, n)
     if used == 0:
         # Those with most room together hold what others do not.
         for i in range(n):
             s.chosen[2, s.chosen[0, i]] = s.chosen[1, s.chosen[0, i]] * MANY - s.chosen[0, i]
         _sort(s, n)
-        used = _take(s, shape, n)
+        used = _take_whole(s, shape, n)
     return used
 
 

@@ -55,6 +55,7 @@ class _ShapeRecord(Protocol):
     union: int  # row of `Shared.allowed`: the nodes in any of them
     level: int  # a job stays within a group of it; -1 for none
     is_limited: int  # whether it may span only some groups of lower levels, 0 or 1; see `Shared.most_groups`
+    part: int  # its number of nodes is a multiple of it: those of its largest segments, 1 for none
     first_waiting: int  # the waiting jobs, linked by rank, -1 for none
     last_waiting: int
     looked_at: int  # the waiting job that is next in a pass
@@ -155,6 +156,7 @@ class Shared(NamedTuple):
     order: IntArray  # nodes by weight, then by number
     groups: IntMatrix  # group of every node by level, ``(L, m)``
     most_groups: IntMatrix  # groups of each level that jobs of a shape may span, 0 for any number, ``(S, L)``
+    segments: IntMatrix  # of what the nodes in a group of each level are a multiple, 0 for any number, ``(S, L)``
     held: IntMatrix  # nodes and tasks of all jobs, one job after the other, ``(2, H)``
     releases: IntArray  # nodes that have got more room, in that order; a ring of the last ``m``
     lists: IntMatrix  # running jobs as a heap by end, and by expected end; ``(2, n)``
@@ -244,10 +246,11 @@ def new_shared(
         level = one.level
         shape["tasks"], shape["least_nodes"], shape["most_nodes"] = one.tasks, one.least_nodes, one.most_nodes
         shape["most_tasks"], shape["is_exclusive"], shape["partition"] = one.most_tasks, one.is_exclusive, one.partition
-        shape["n_masks"] = len(one.masks)
+        shape["n_masks"], shape["part"] = len(one.masks), one.part
         shape["level"], shape["is_limited"] = level, any(one.most_groups[: level if level >= 0 else None])
     failures["released"] = -1
     groups = machine.groups.copy()
+    segments = [one.segments or (0,) * len(groups) for one in asked]
     held = int(np.array([min(one.most_nodes, m) for one in requests])[request].sum())
     return Shared(
         clock,
@@ -272,6 +275,7 @@ def new_shared(
         np.lexsort((np.arange(m), machine.weights)),
         groups,
         np.array([one.most_groups for one in asked], dtype=np.int64).reshape(len(asked), len(groups)),
+        np.array(segments, dtype=np.int64).reshape(len(asked), len(groups)),
         np.zeros((2, held), dtype=np.int64),
         np.zeros(m, dtype=np.int64),
         np.zeros((2, n), dtype=np.int64),

@@ -334,12 +334,14 @@ def test_what_nodes_save_by_their_tasks_is_that_of_all_sets(tree: Any, data: st.
     parent, weight = np.array([n_leaves] * n_leaves + [-1]), np.array([2] * n_leaves + [0])
     order = np.lexsort((-room, leaf))
     first = np.searchsorted(leaf[order], np.arange(n_leaves + 1))
-    most_nodes, most_tasks = 3, 5
+    most_nodes, most_tasks, step = 3, 5, data.draw(st.integers(1, 3))
     saved = np.full((most_nodes + 1, most_tasks + 1), IMPOSSIBLE, dtype=np.int64)
-    assert placement._fill_uneven(parent, weight, first, room[order], saved, 10**6)
+    steps = np.array([step] * n_leaves + [1])
+    assert placement._fill_uneven(parent, weight, steps, first, room[order], saved, 10**6)
     for n in range(1, most_nodes + 1):
         sets = [chosen for chosen in itertools.combinations(np.flatnonzero(room).tolist(), n)]
-        enough = [chosen for chosen in sets if sum(room[list(chosen)]) >= most_tasks]
+        whole = [chosen for chosen in sets if not (np.bincount(leaf[list(chosen)]) % step).any()]
+        enough = [chosen for chosen in whole if sum(room[list(chosen)]) >= most_tasks]
         gains = [2 * int((np.bincount(leaf[list(chosen)]) ** 2).sum()) for chosen in enough]
         assert saved[n, most_tasks] == max(gains, default=IMPOSSIBLE)
 

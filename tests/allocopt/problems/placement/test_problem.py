@@ -1,5 +1,7 @@
 """Placement problems: their cost, what the verifier finds, and what they refuse."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from support.windows import windows
 from allocopt.cluster.cluster import Cluster, ClusterNode
 from allocopt.cluster.named import Switch, tree_of_switches
 from allocopt.cluster.request import Request
+from allocopt.cluster.topology import FatTree
 from allocopt.errors import BadFileError, InvalidProblemError, InvalidSolutionError
 from allocopt.placement import NodeTasks, PlacementJob, PlacementProblem, Placements
 from allocopt.problems.instances import object_from_problem, problem_from_object
@@ -48,6 +51,11 @@ def test_the_cost_is_that_of_the_hops_and_of_the_jobs_left_out_by_default_more_t
         ({"tasks": 1}, {8: 1}, "gets node 8, which does not exist"),
         ({"tasks": 2, "nodes": (2, 2), "sets": ((0, 1), (2, 3))}, {1: 1, 2: 1}, "outside of the sets"),
         ({"tasks": 2, "nodes": (2, 2), "most_groups": (0, 1)}, {3: 1, 4: 1}, "spans 2 groups of level 2, may span 1"),
+        (
+            {"tasks": 4, "nodes": (4, 4), "segments": (1, 2)},
+            {0: 1, 1: 1, 2: 1, 5: 1},
+            "has 3 nodes in group 0 of level 2, must have a multiple of 2",
+        ),
         ({"tasks": 1, "alone": True}, {7: 1}, "node 7 is shared"),
         ({"tasks": 5}, {0: 5}, "node 0 gives jobs 5 cores, 4 are free"),
         ({"tasks": 1, "per_node": (0, 5)}, {0: 1}, "node 0 gives jobs 5 memory_mib, 4 are free"),
@@ -78,6 +86,18 @@ def test_no_two_jobs_together_get_more_than_is_free_or_share_with_one_that_is_al
         ({"jobs": ()}, "jobs: is empty"),
         ({"jobs": (PlacementJob("a", request((7, 2, 2))),)}, r"jobs\[0\].only_in: must be sets of the 8 nodes"),
         ({"jobs": (PlacementJob("a", request((8, 2, 1))),)}, r"jobs\[0\].most_groups: is \[0\], must be 2 numbers"),
+        (
+            {"jobs": (PlacementJob("a", request(SHAPE, segments=(1,))),)},
+            r"jobs\[0\].segments: is \[1\], must be 2",
+        ),
+        (
+            {"jobs": (PlacementJob("a", request(SHAPE, 6, (6, 6), segments=(2, 3))),)},
+            r"jobs\[0\].segments: has parts of 3 nodes, which those of 2 must divide",
+        ),
+        (
+            {"jobs": (PlacementJob("a", request(SHAPE, 6, (3, 3), segments=(0, 2))),)},
+            r"jobs\[0\].segments: has parts of 2 nodes, but the job gets 3 to 3 nodes, none of which is a multiple",
+        ),
         ({"jobs": (PlacementJob("a", request(SHAPE, 0)),)}, r"jobs\[0\].tasks: is 0"),
         ({"jobs": (PlacementJob("a", request(SHAPE, per_task=(1,))),)}, r"jobs\[0\].per_task: must have an amount"),
         ({"left_out_cost": -1.0}, "left_out_cost: is -1"),
@@ -98,11 +118,49 @@ def test_a_problem_that_makes_no_sense_is_refused(changes: dict[str, object], fa
         ({"jobs": [{"id": "a", "tasks": 1, "per_task": {"gpus": 1}}]}, r"jobs\[0\].per_task: holds 'gpus', which is"),
         ({"jobs": [{"id": "a", "tasks": 1, "least_nodes": 2}]}, r"jobs\[0\].least_nodes: is 2, must be within"),
         ({"jobs": [{"id": "a", "tasks": 1, "most_groups": [1]}]}, r"jobs\[0\].most_groups: is \[1\], must be 2"),
+        (
+            {"jobs": [{"id": "a", "tasks": 4, "segments": [{"nodes": 2, "level": 1}, {"nodes": 2, "level": 2}]}]},
+            r"jobs\[0\].segments\[1\].level: is level 2, must be below level 1",
+        ),
+        (
+            {"jobs": [{"id": "a", "tasks": 4, "segments": {"nodes": 2, "level": 3}}]},
+            r"jobs\[0\].segments.level: is 3, must be a level below the top",
+        ),
     ],
 )
 def test_a_fault_of_an_instance_file_is_named_with_its_place(changes: dict[str, object], fault: str) -> None:
     with pytest.raises(BadFileError, match=f"^x: {fault}"):
         problem_from_object({**object_from_problem(four_pairs()), **changes}, "x")
+
+
+def nested(pods: int, leaves: int, nodes: int) -> PlacementProblem:
+    """Return two jobs of 12 whole nodes, in sixes in a pod and in threes in a leaf, and one that shares nodes."""
+    shape = pods * leaves * nodes, 1, 2
+    wide = request(shape, 12, (12, 12), 1, (1,), (0,), alone=True, segments=(3, 6))
+    small = request(shape, 4, (1, 4), 2, (1,), (0,))
+    jobs = tuple(PlacementJob(name, asked) for name, asked in (("a", wide), ("b", wide), ("c", small)))
+    free, in_use = np.full((shape[0], 1), 4), np.arange(shape[0]) < 4
+    return PlacementProblem(FatTree(pods, leaves, nodes), ("cores",), free, in_use, jobs)
+
+
+@pytest.mark.parametrize("solver", ["first-fit", "best-fit", "cons-tres", "lns", "highs", "cp-sat", "scip", "auto"])
+def test_every_solver_places_a_job_in_segments_of_two_levels(solver: str) -> None:
+    # A leaf has room for one segment, the first leaf for none.
+    problem = nested(2, 5, 5)
+    result = solve(problem, solver=solver, time_limit=20.0, iterations=200 if solver == "lns" else None)
+    for nodes in result.found().node_sets[:2]:
+        for row, size in zip(problem.groups, (3, 6), strict=True):
+            assert not (np.bincount(row[nodes]) % size).any()
+        assert len(nodes) == 12
+
+
+def test_segments_are_written_as_they_are_read() -> None:
+    for segments in ({"nodes": 3, "level": 1}, [{"nodes": 6, "level": 2}, {"nodes": 3, "level": 1}]):
+        obj: dict[str, Any] = object_from_problem(nested(2, 2, 6))
+        obj["jobs"][0]["segments"] = segments
+        read = problem_from_object(obj, "x")
+        assert object_from_problem(read)["jobs"][0]["segments"] == segments
+    assert read.jobs[0].request.segments == (3, 6)
 
 
 @settings(max_examples=40)
