@@ -22,6 +22,10 @@ class InvalidCertificateError(InvalidSolutionError):
     """A certificate that does not belong to its problem, or proves less than is stated."""
 
 
+class TooLargeToCheckError(InvalidCertificateError):
+    """A certificate whose check gives up because the problem is too large for it; nothing is known to be wrong."""
+
+
 class Certificate(ABC, Generic[P]):
     """What a bound rests on; a frozen dataclass of numbers, texts and tuples of these, as its file holds them."""
 

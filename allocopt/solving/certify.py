@@ -9,7 +9,7 @@ from typing import TypeVar
 from allocopt.errors import InvalidSolutionError, WrongAnswerError
 from allocopt.kernels.ready import make_ready
 from allocopt.problems.base import Problem
-from allocopt.problems.certificate import Certificate, InvalidCertificateError
+from allocopt.problems.certificate import Certificate, InvalidCertificateError, TooLargeToCheckError
 from allocopt.problems.kind import get_kind
 from allocopt.solving.result import EQUAL_RELATIVE, Result, Status, sign_of
 
@@ -23,6 +23,7 @@ S = TypeVar("S")
 def certified(problem: Problem, result: Result[S], allowed_s: float) -> Result[S]:
     """Return a result whose bound is checked if that takes no more than so many seconds.
 
+    A check that gives up, for its effort is seen only on the way, leaves the result as it is.
     Raises `WrongAnswerError` if its certificate proves less than the bound that it states.
     """
     certificate = result.certificate
@@ -34,6 +35,8 @@ def certified(problem: Problem, result: Result[S], allowed_s: float) -> Result[S
     make_ready(certificate.kernels())
     try:
         check_bound(problem, certificate, result.bound)
+    except TooLargeToCheckError:
+        return result
     except InvalidSolutionError as error:
         if isinstance(error, ProvesLessError) and error.missing <= certificate.rounding(problem):
             # What the prices lose by being rounded: nothing is wrong, and nothing is proved.

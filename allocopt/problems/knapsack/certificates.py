@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from allocopt.arrays import IntArray
-from allocopt.problems.certificate import Certificate, InvalidCertificateError
+from allocopt.problems.certificate import Certificate, InvalidCertificateError, TooLargeToCheckError
 from allocopt.problems.knapsack.problem import KnapsackProblem, Reward
 
 GRID = 2**80  # gains are multiples of one part of it
@@ -144,7 +144,7 @@ class Searched(Certificate[KnapsackProblem]):
 
     def bound(self, problem: KnapsackProblem) -> Fraction:
         if math.isinf(self.seconds(problem)):
-            raise InvalidCertificateError("the problem is too large for a second search, or has several resources")
+            raise TooLargeToCheckError("the problem is too large for a second search, or has several resources")
         worth = _Worth.of(problem)
         rows, columns = self._shape(problem)
         sizes = problem.sizes[worth.jobs]

@@ -21,7 +21,7 @@ from allocopt.arrays import IntArray
 from allocopt.cluster.topology import HopFormula
 from allocopt.kernels.compiled import kernel
 from allocopt.problems.base import Strategy
-from allocopt.problems.certificate import Certificate, InvalidCertificateError, floors
+from allocopt.problems.certificate import Certificate, InvalidCertificateError, TooLargeToCheckError, floors
 from allocopt.problems.topology.certificates import GRID, PartClass, PartPrices, SizePrices, block_costs
 from allocopt.problems.topology.problem import TopologyProblem
 
@@ -72,7 +72,7 @@ class Searched(Certificate[TopologyProblem]):
 
     def bound(self, problem: TopologyProblem) -> Fraction:
         if math.isinf(self.seconds(problem)):
-            raise InvalidCertificateError("the window is too large for a second search, or has rules of single jobs")
+            raise TooLargeToCheckError("the window is too large for a second search, or has rules of single jobs")
         if problem.strategy is Strategy.SCAS:
             return _least_scas(problem)
         if problem.strategy is Strategy.DCAS:
@@ -80,8 +80,8 @@ class Searched(Certificate[TopologyProblem]):
         return _FreeSearch(problem, self.classes).bound(Fraction(self.cost))
 
 
-def _too_large() -> InvalidCertificateError:
-    return InvalidCertificateError("the window is too large for a second search")
+def _too_large() -> TooLargeToCheckError:
+    return TooLargeToCheckError("the window is too large for a second search")
 
 
 # -- SCAS

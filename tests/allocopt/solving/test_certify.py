@@ -16,7 +16,7 @@ from allocopt.errors import WrongAnswerError
 from allocopt.problems.base import Strategy
 from allocopt.problems.certificate import Certificate, InvalidCertificateError, Stated
 from allocopt.problems.knapsack.generate import synthetic_knapsack
-from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology import TopologyProblem, second_search
 from allocopt.solving.budget import Budget
 from allocopt.solving.certify import certificate_from_object, certified, time_to_check
 from allocopt.solving.result import Result, Status, StopReason
@@ -54,6 +54,15 @@ def test_a_check_that_takes_longer_than_is_allowed_is_left_out_and_said_to_be() 
 def test_a_bound_above_what_its_certificate_proves_is_a_wrong_answer() -> None:
     with pytest.raises(WrongAnswerError, match=r"'dp' stated a wrong bound: .*\(slow\) proves 1, below"):
         certified(PROBLEM, solved(certificate=Slow(1.0)), math.inf)
+
+
+def test_a_check_that_gives_up_on_its_way_is_no_wrong_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Prices alone prove less than the optimum here: the second search begins, and gives up at once.
+    problem = window(FatTree(2, 3, 4), range(0, 24, 2), [5, 4, 3], strategy=Strategy.FREE)
+    result = replace(solve(problem, solver="exact"), is_certified=False)
+    assert certified(problem, result, math.inf).proof == "certified"
+    monkeypatch.setattr(second_search, "MOST_TRIED", -1)
+    assert certified(problem, result, math.inf).proof == "not checked"
 
 
 @pytest.mark.parametrize("solver", ["scip", "highs", "cp-sat"])
