@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from allocopt.cli.parameters import names_of
+
 if TYPE_CHECKING:
     from allocopt.cluster.cluster import Cluster
     from allocopt.cluster.named import NamedTree
@@ -49,6 +51,15 @@ Trajectory = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")]
 
+By = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME,...",
+        help="Group by partition,gpus,user,account,size.",
+        autocompletion=names_of("groupings"),
+    ),
+]
+
 CLUSTER_HELP = "slurm.conf,gres.conf,topology.conf, or what tells the same."
 TOPOLOGY_HELP = "topology.conf or .yaml (FILE#NAME) of Slurm, kubectl get nodes -o json, or .graphml."
 
@@ -56,8 +67,7 @@ TableColumns = Annotated[
     str | None,
     typer.Option(
         metavar="ROLE=NAME,...",
-        help="Columns of a table whose names do not tell: job, submit, run (or start, end), estimate, nodes or "
-        "processors, user, state; with a unit, run=elapsed:min; or a .toml file.",
+        help="Columns of a table by their meaning, as job=id,run=took:min; or a .toml file.",
     ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse a trace with a damaged row.")]

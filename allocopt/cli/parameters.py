@@ -49,12 +49,13 @@ def _own(run: Callable[..., object]) -> dict[str, Parameter]:
 _REGISTRIES = {
     "solvers": ("allocopt.solving.protocol", "solver_names"),
     "policies": ("allocopt.simulator.scheduler", "policy_names"),
+    "groupings": ("allocopt.simulator.groups", "grouping_names"),
     "artifacts": ("allocopt.reproduction", "reproduction_names"),
 }
 
 
 def names_of(registry: str) -> Callable[[str], list[str]]:
-    """Complete names of a registry: ``solvers``, ``policies`` or ``artifacts``; after a comma the next one."""
+    """Complete names of a registry of `_REGISTRIES`, such as ``solvers``; after a comma the next one."""
 
     def complete(incomplete: str) -> list[str]:
         # A shell replaces the whole word, so that the names before the comma are given back.

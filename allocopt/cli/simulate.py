@@ -2,13 +2,13 @@
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from allocopt.cli.options import Json, check_files_differ, file_option
+from allocopt.cli.options import By, Json, check_files_differ, file_option
 from allocopt.cli.spec_options import spec_command
 from allocopt.cli.terminal import screen_width
 from allocopt.experiments.fields import FieldError
@@ -16,7 +16,8 @@ from allocopt.experiments.specs import SimulationSpec
 
 if TYPE_CHECKING:
     from allocopt.simulator.explain import Explanation
-    from allocopt.simulator.metrics import Metrics
+    from allocopt.simulator.groups import Grouping
+    from allocopt.simulator.metrics import JobStatistics, Metrics
     from allocopt.simulator.schedule import Schedule
 
 _OWN = (
@@ -31,10 +32,9 @@ class SimulateOptions:
     """What is written and printed of a simulation."""
 
     explain: Annotated[int | None, typer.Option(metavar="JOB", help="Say why this job waited, pass by pass.")] = None
-    out: Annotated[Path | None, file_option("Write the row and what it is of as .json, for rerun.", metavar="FILE")] = (
-        None
-    )
-    jobs_csv: Annotated[Path | None, file_option("Write the times of all jobs as .csv[.gz].", metavar="FILE")] = None
+    by: By = None
+    out: Annotated[Path | None, file_option("Write result and inputs as JSON, for rerun.", metavar="FILE")] = None
+    jobs_csv: Annotated[Path | None, file_option("Write a row per job as .csv[.gz].", metavar="FILE")] = None
     swf: Annotated[Path | None, file_option("The same as .swf[.gz].", metavar="FILE")] = None
     energy_csv: Annotated[Path | None, file_option("Write energies as .csv[.gz].", metavar="FILE")] = None
     as_json: Json = False
@@ -46,6 +46,7 @@ def run(spec: SimulationSpec, asked: SimulateOptions, *, remembers: bool = True)
     from allocopt.experiments.simulations import Simulation
     from allocopt.files.writing import compact_json
     from allocopt.report.schedule_files import write_energy_csv, write_schedule_csv, write_schedule_swf
+    from allocopt.simulator.groups import groupings_named, measure_groups
     from allocopt.simulator.metrics import Trim, measure
     from allocopt.simulator.multicore.simulation import MulticoreSchedule
     from allocopt.version import __version__
@@ -54,15 +55,21 @@ def run(spec: SimulationSpec, asked: SimulateOptions, *, remembers: bool = True)
     check_files_differ(*written, read=[path for _, _, path in spec.files()])
     if asked.energy_csv is not None and spec.platform is None:
         raise FieldError("energy_csv", "goes with platform, which is not given")
+    groupings = groupings_named(asked.by or [])
     simulation = Simulation.of(spec)
     explanation = None if asked.explain is None else simulation.explanation(asked.explain)
     for remark in simulation.inputs.remarks:
         print(f"allocopt: {remark}", file=sys.stderr)
     schedule, runtime_s = simulation.timed(explanation)
-    metrics = measure(schedule, Trim(spec.trim, spec.trim), spec.starvation)
+    trim, described = Trim(spec.trim, spec.trim), simulation.described(schedule)
+    metrics = measure(schedule, trim, spec.starvation)
+    groups = {
+        one: measure_groups(schedule, described.labels_of(one, schedule), one, trim, spec.starvation)
+        for one in groupings
+    }
     row = simulation.row(schedule, metrics, runtime_s)
     if asked.jobs_csv is not None:
-        write_schedule_csv(asked.jobs_csv, schedule, simulation.described(schedule))
+        write_schedule_csv(asked.jobs_csv, schedule, described)
     if asked.swf is not None:
         killed = "killed at the estimate" if simulation.rules.kill_at_limit else "not killed"
         how = f"policy {spec.policy}, {simulation.rules.event_order.name.lower()} events, jobs {killed}"
@@ -77,7 +84,7 @@ def run(spec: SimulationSpec, asked: SimulateOptions, *, remembers: bool = True)
         simulation.policy.remember()
     if asked.out is not None:
         ResultModel.write(asked.out, spec, [row], simulation.inputs.remarks)
-    _print_answer(schedule, metrics, row, explanation, asked.as_json)
+    _print_answer(schedule, metrics, row, groups, explanation, asked.as_json)
     for remark in simulation.policy.remarks() if hasattr(simulation.policy, "remarks") else ():
         print(f"allocopt: {remark}", file=sys.stderr)
     return [row]
@@ -87,15 +94,25 @@ command = spec_command(run, SimulationSpec, _OWN, SimulateOptions)
 
 
 def _print_answer(
-    schedule: "Schedule", metrics: "Metrics", row: dict[str, Any], explanation: "Explanation | None", as_json: bool
+    schedule: "Schedule",
+    metrics: "Metrics",
+    row: dict[str, Any],
+    groups: "dict[Grouping, dict[str, JobStatistics]]",
+    explanation: "Explanation | None",
+    as_json: bool,
 ) -> None:
-    from allocopt.report.terminal import metrics_table
+    from allocopt.report.rows import SimulateGroupRow
+    from allocopt.report.terminal import groups_table, metrics_table
     from allocopt.simulator.explain import seconds
 
     if as_json:
-        print(json.dumps(row, allow_nan=False), flush=True)
+        group_rows = [SimulateGroupRow.of(one.name, *each) for one, own in groups.items() for each in own.items()]
+        for each in (row, *map(asdict, group_rows)):
+            print(json.dumps(each, allow_nan=False), flush=True)
     else:
         print(metrics_table(metrics, screen_width()) + "\n")
+        for one, own in groups.items():
+            print(groups_table(one, own, screen_width()) + "\n")
         if "energy_j" in row:
             print(f"energy {row['energy_j']:,.1f} J, energy-delay product {row['energy_delay_js']:,.0f} J s")
         if "mean_duration_error" in row:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +14,7 @@ from allocopt.cli.options import (
     CLUSTER_HELP,
     LARGEST,
     TOPOLOGY_HELP,
+    By,
     Json,
     Labels,
     Strict,
@@ -29,6 +30,9 @@ from allocopt.cli.terminal import screen_width
 if TYPE_CHECKING:
     from allocopt.experiments.cells import Cell, Row
     from allocopt.experiments.simulations import Site
+    from allocopt.report.html.sections.what_if import WhatIfPage
+    from allocopt.report.what_if import WhatIfRow
+    from allocopt.report.what_if_groups import GroupRow
     from allocopt.simulator.what_if import WhatIf
 
 
@@ -121,80 +125,157 @@ def _what_if(
     out: Annotated[Path | None, file_option("Write rows: .csv, .json, .jsonl, or a folder.", metavar="FILE")] = None,
     jobs_csv: Annotated[
         Path | None,
-        file_option("Write the times of all jobs: SCHEDULER,ALLOCATOR.csv and as-recorded.csv.", metavar="FOLDER"),
+        file_option("Write a row per job: SCHEDULER,ALLOCATOR.csv and as-recorded.csv.", metavar="FOLDER"),
     ] = None,
     report: Annotated[Path | None, file_option("Write a page; needs the extra plot.", metavar="FILE.html")] = None,
+    by: By = None,
     as_json: Json = False,
 ) -> None:
     """Compare allocators and schedulers on a site's own trace and machine.
 
-    On a topology jobs get whole nodes; those too large are dropped and counted.
+    Jobs that the machine can never serve are dropped and counted by reason.
     With --out, a run that was cut off goes on when it is called again.
     """
     from allocopt.cli.grids import finished_rows
     from allocopt.cli.options import check_files_differ
     from allocopt.cluster.cluster import Cluster
-    from allocopt.experiments.grids import schedule_of, what_if_grid
-    from allocopt.report.assumptions import assumptions
-    from allocopt.report.provenance import provenance
-    from allocopt.report.rows import check_suffix, write_table
-    from allocopt.report.schedule_files import write_schedule_csv
-    from allocopt.report.what_if import WhatIfRow, baseline, what_if_tables
+    from allocopt.experiments.grids import what_if_grid
+    from allocopt.report.rows import check_suffix
 
     if out is not None:
         out = out if out.suffix and not out.is_dir() else out / "what-if.csv"
         check_suffix(out, ".csv", ".json", ".jsonl")
     # A missing package is told before simulations that may take hours.
-    page = None
-    if report is not None:
-        from allocopt.report.html.sections.what_if import WhatIfPage
-        from allocopt.report.plot import check_installed
-
-        check_installed()
-        page = WhatIfPage(report, f"{site.trace.name} on {','.join(file.name for file in site.files)}")
+    page = None if report is None else _page(report, site)
     found = site.read()
     # The baseline comes first. Where jobs share nodes, it is a model of what Slurm 22.05 does.
     default = "lowest-switch,first,best-fit" if isinstance(found.machine, Cluster) else "first,best-fit,lns"
     named = _names("--allocators", compared.allocators or default), _names("--schedulers", compared.schedulers)
     schedules = {} if jobs_csv is None else {pair: jobs_csv / f"{pair[1]},{pair[0]}.csv" for pair in product(*named)}
-    check_files_differ(report, out, *schedules.values(), read=[site.trace, *site.files])
+    groups_out = None if out is None else out.with_name(f"{out.stem}.groups{out.suffix}")
+    check_files_differ(report, out, groups_out, *schedules.values(), read=[site.trace, *site.files])
+    grouped = _groupings(by, found)
     asked, granted, remarks = _posed(site, found, compared)
+    asked = replace(asked, described=found.described, by=grouped)
     grid = what_if_grid(asked, *named, with_schedules=bool(schedules) or page is not None)
-    rows: list[WhatIfRow] = []
-
-    def take(cell: "Cell", held: "Row") -> None:
-        row = replace(WhatIfRow.stored(held["row"]), granted=granted)
-        rows.append(row := row.beside(baseline([*rows, row])))
-        done = f"{len(rows)} of {len(grid.cells)}: {row.name}, {row.runtime_s:.1f} s"
-        print(f"allocopt: {done}", file=sys.stderr, flush=True)
-        if as_json:
-            print(json.dumps(asdict(row), allow_nan=False), flush=True)
-        if jobs_csv is not None:
-            path = schedules.get((row.allocator, row.scheduler), jobs_csv / "as-recorded.csv")
-            write_schedule_csv(path, schedule_of(asked, held), found.described)
-        if page is not None:
-            page.add(row, schedule_of(asked, held), found.node_names)
-
+    answer = _Answer(
+        asked=asked,
+        granted=granted,
+        node_names=found.node_names,
+        simulations=len(grid.cells),
+        jobs_csv=jobs_csv,
+        schedules=schedules,
+        page=page,
+        prints_rows=as_json,
+        prints_groups=by is not None,
+    )
     try:
-        with finished_rows(out, grid, {}, workers, take, "simulations"):
-            if out is not None:
-                write_table(out, [asdict(row) for row in rows])
+        with finished_rows(out, grid, {}, workers, answer.take, "simulations"):
+            if out is not None and groups_out is not None:
+                answer.write(out, groups_out)
     finally:
         # Cut off, it tells what is finished.
-        if rows and not as_json:
-            print(what_if_tables(rows, screen_width()))
+        if answer.rows and not as_json:
+            print(answer.tables(screen_width()))
     if page is not None:
-        spec: dict[str, Any] = {"trace": site.trace.name, "skip_oversized": True}
-        spec |= {"policy": ", ".join(named[1]), "allocator": ", ".join(named[0])}
-        files = [file.name for file in site.files]
-        spec |= {"topology": files[0]} if site.topology else {"cluster": files}
-        spec |= {name: getattr(compared, name) for name in ("kill_at_limit", "time_limit", "iterations", "seed")}
-        spec |= {"max_jobs": site.max_jobs, "load": site.load, "hop_slowdown": compared.hop_slowdown}
-        given = {name: value for name, value in spec.items() if value is not None}
-        page.write(assumptions(given, provenance(), remarks))
+        page.write(_assumed(site, compared, named, remarks))
+
+
+@dataclass(kw_only=True, slots=True)
+class _Answer:
+    """What has been found so far: rows of combinations and of groups of jobs."""
+
+    asked: "WhatIf"
+    granted: float
+    node_names: tuple[str, ...]
+    simulations: int  # in all
+    jobs_csv: Path | None
+    schedules: dict[tuple[str, str], Path]  # files by allocator and scheduler
+    page: "WhatIfPage | None"
+    prints_rows: bool
+    prints_groups: bool
+    rows: "list[WhatIfRow]" = field(default_factory=list)
+    groups: "list[GroupRow]" = field(default_factory=list)
+
+    def take(self, cell: "Cell", held: "Row") -> None:
+        """Take a combination that is finished: print and write what is asked of it."""
+        from allocopt.experiments.grids import schedule_of
+        from allocopt.report.combination import baseline
+        from allocopt.report.schedule_files import write_schedule_csv
+        from allocopt.report.what_if import WhatIfRow
+        from allocopt.report.what_if_groups import GroupRow, beside_baselines
+
+        row = replace(WhatIfRow.stored(held["row"]), granted=self.granted)
+        row = row.beside(baseline([*self.rows, row]))
+        self.rows.append(row)
+        self.groups = beside_baselines([*self.groups, *map(GroupRow.stored, held["groups"])])
+        own = self.groups[len(self.groups) - len(held["groups"]) :]
+        done = f"{len(self.rows)} of {self.simulations}: {row.name}, {row.runtime_s:.1f} s"
+        print(f"allocopt: {done}", file=sys.stderr, flush=True)
+        if self.prints_rows:
+            # Programs that read rows of combinations get others only where they are asked for.
+            for each in (row, *(own if self.prints_groups else ())):
+                print(json.dumps(asdict(each), allow_nan=False), flush=True)
+        if self.jobs_csv is not None:
+            path = self.schedules.get((row.allocator, row.scheduler), self.jobs_csv / "as-recorded.csv")
+            write_schedule_csv(path, schedule_of(self.asked, held), self.asked.described)
+        if self.page is not None:
+            self.page.add(row, schedule_of(self.asked, held), self.node_names, own)
+
+    def write(self, out: Path, groups_out: Path) -> None:
+        """Write the tables of rows, that of groups where there are any."""
+        from allocopt.report.rows import write_table
+
+        write_table(out, [asdict(row) for row in self.rows])
+        if self.groups:
+            write_table(groups_out, [asdict(row) for row in self.groups])
+
+    def tables(self, width: int | None) -> str:
+        """Return tables and verdicts for a terminal."""
+        from allocopt.report.what_if import what_if_tables
+        from allocopt.report.what_if_groups import group_tables
+
+        parts = [what_if_tables(self.rows, width), group_tables(self.groups, width)]
+        return "\n\n".join(filter(None, parts))
+
+
+def _page(report: Path, site: _SiteOptions) -> "WhatIfPage":
+    from allocopt.report.html.sections.what_if import WhatIfPage
+    from allocopt.report.plot import check_installed
+
+    check_installed()
+    return WhatIfPage(report, f"{site.trace.name} on {','.join(file.name for file in site.files)}")
+
+
+def _assumed(
+    site: _SiteOptions, compared: _ComparedOptions, named: tuple[list[str], list[str]], remarks: list[str]
+) -> list[str]:
+    """Return what was assumed, as sentences for the page."""
+    from allocopt.report.assumptions import assumptions
+    from allocopt.report.provenance import provenance
+
+    spec: dict[str, Any] = {"trace": site.trace.name, "skip_oversized": True}
+    spec |= {"policy": ", ".join(named[1]), "allocator": ", ".join(named[0])}
+    files = [file.name for file in site.files]
+    spec |= {"topology": files[0]} if site.topology else {"cluster": files}
+    spec |= {name: getattr(compared, name) for name in ("kill_at_limit", "time_limit", "iterations", "seed")}
+    spec |= {"max_jobs": site.max_jobs, "load": site.load, "hop_slowdown": compared.hop_slowdown}
+    given = {name: value for name, value in spec.items() if value is not None}
+    return assumptions(given, provenance(), remarks)
 
 
 command = command_of(_what_if)
+
+
+def _groupings(by: list[str] | None, found: "Site") -> tuple[str, ...]:
+    """Return the names of the groupings that are asked for, or else partitions where jobs are in a few of them."""
+    from allocopt.report.what_if_groups import MOST_SHOWN
+    from allocopt.simulator.groups import GROUPINGS, groupings_named
+
+    if by is not None:
+        return tuple(one.name for one in groupings_named(by))
+    used = set(found.described.labels(GROUPINGS["partition"]).values())
+    return ("partition",) if found.has_partitions and 1 < len(used) <= MOST_SHOWN else ()
 
 
 def _posed(site: _SiteOptions, found: "Site", compared: _ComparedOptions) -> "tuple[WhatIf, float, list[str]]":

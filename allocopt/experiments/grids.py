@@ -29,7 +29,9 @@ from allocopt.problems.instances import object_from_problem, shipped_problems
 from allocopt.problems.kind import get_kind, kind_of, working_kinds
 from allocopt.report.rows import BenchRow, SimulateRow, SolveRow, TrajectoryRow
 from allocopt.report.what_if import WhatIfRow
+from allocopt.report.what_if_groups import GroupRow
 from allocopt.reproduction import ReproductionRequest, get_reproduction
+from allocopt.simulator.groups import GROUPINGS
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.recorded import RECORDED
 from allocopt.simulator.schedule import ClusterSchedule, Schedule
@@ -282,9 +284,9 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class _WhatIfTask(Task):
-    """A scheduler and an allocator on a site's trace; its row has the schedule where it is to be shown."""
+    """A scheduler and an allocator on a site's trace, also by groups; the schedule is there where it is to be shown."""
 
-    columns: ClassVar[Sequence[str]] = ("row", "schedule")
+    columns: ClassVar[Sequence[str]] = ("row", "groups", "schedule")
 
     scheduler: str
     allocator: str
@@ -295,7 +297,9 @@ class _WhatIfTask(Task):
             outcome = given.recorded()
         else:
             (outcome,) = given.outcomes([self.allocator], [self.scheduler])
-        row: Row = {"row": asdict(WhatIfRow.of(outcome)), "schedule": None}
+        row: Row = {"row": asdict(WhatIfRow.of(outcome)), "groups": [], "schedule": None}
+        if given.by and given.described is not None:
+            row["groups"] = [asdict(one) for one in GroupRow.all_of(outcome, given.described, given.by)]
         if self.has_schedule:
             schedule, nodes = outcome.schedule, outcome.schedule.nodes
             assert nodes is not None, "every job has nodes"
@@ -329,6 +333,9 @@ def what_if_grid(
         held = asked.record.schedule
         parts.append([content_digest(held.workload), held.processors, asked.record.cluster.nodes])
         tasks.insert(0, _WhatIfTask(RECORDED, RECORDED, has_schedule=False))
+    if asked.described is not None and asked.by:
+        groupings = [GROUPINGS[name] for name in ("partition", *asked.by)]
+        parts.append([[one.name, sorted(asked.described.labels(one).items())] for one in groupings])
     source = digest(parts)
     return Grid(tuple(Cell(task, source) for task in tasks), {source: asked})
 

@@ -20,7 +20,7 @@ from allocopt.experiments.specs import SimulationSpec
 from allocopt.files.faults import problem_faults_named
 from allocopt.kernels.ready import make_ready
 from allocopt.report.rows import SimulateRow
-from allocopt.report.schedule_files import Described
+from allocopt.simulator.described import Described
 from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.explain import Explanation
 from allocopt.simulator.metrics import Metrics
@@ -102,6 +102,11 @@ class Site(NamedTuple):
     def node_names(self) -> tuple[str, ...]:
         """Names of the nodes by their numbers, none where these have no names."""
         return () if self.tree is None else self.tree.nodes
+
+    @property
+    def has_partitions(self) -> bool:
+        """Whether jobs run in partitions of the machine."""
+        return isinstance(self.machine, Cluster) and bool(self.machine.partitions)
 
     @property
     def described(self) -> Described:

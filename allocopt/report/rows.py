@@ -11,7 +11,7 @@ from allocopt.files.csv_rows import csv_text
 from allocopt.files.writing import compact_json, write_text
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import kind_of
-from allocopt.simulator.metrics import Metrics
+from allocopt.simulator.metrics import JobStatistics, Metrics
 from allocopt.simulator.schedule import Schedule
 from allocopt.solving.result import Result
 from allocopt.solving.solution_files import BestKnown
@@ -136,6 +136,26 @@ class SimulateRow:
         # No clock ticks more often than once a nanosecond.
         speed = len(schedule.workload) / max(runtime_s, 1e-9)
         return cls(jobs.jobs, *waits, machine.utilization, machine.makespan_s, runtime_s, speed)
+
+
+@dataclass(frozen=True, slots=True)
+class SimulateGroupRow:
+    """The jobs of a group in a simulation: ``by`` names the grouping, ``group`` the group."""
+
+    by: str
+    group: str
+    jobs: int
+    mean_wait_s: float
+    max_wait_s: float
+    mean_bounded_slowdown: float
+    starved: int
+    mean_hop_cost: float | None
+
+    @classmethod
+    def of(cls, by: str, group: str, jobs: JobStatistics) -> "SimulateGroupRow":
+        """Flatten the statistics of a group."""
+        wait, slowdown = jobs.wait_s, jobs.bounded_slowdown
+        return cls(by, group, jobs.jobs, wait.mean, wait.maximum, slowdown.mean, jobs.starved, jobs.mean_hop_cost)
 
 
 def shown(problem: Problem, objective: float) -> str:

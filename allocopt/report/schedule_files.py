@@ -1,25 +1,23 @@
 """Files of schedules: one job a line as CSV or in the Standard Workload Format, and the energy of its parts."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from allocopt.arrays import IntArray
-from allocopt.cluster.cluster import CORES, GPUS, THOUSANDTHS, Cluster
-from allocopt.cluster.hostlist import HostlistError, check_listable, fold_hostlist
+from allocopt.cluster.cluster import CORES, GPUS, THOUSANDTHS
 from allocopt.files.csv_rows import csv_text
 from allocopt.files.writing import write_text
-from allocopt.simulator.groups import GROUPINGS, NO_GPUS, UNKNOWN, Grouping
+from allocopt.simulator.described import Described
+from allocopt.simulator.groups import GROUPINGS, NO_GPUS, UNKNOWN
 from allocopt.simulator.multicore.simulation import MulticoreSchedule
 from allocopt.simulator.schedule import ClusterSchedule, Schedule
 from allocopt.simulator.waiting import waited_for
 from allocopt.traces.records import Number, Row, plain, rows_of
 from allocopt.traces.text import write_swf
-from allocopt.traces.workload import Workload
 from allocopt.version import __version__
 
 SCHEDULE_COLUMNS = ("job_id", "submit", "start", "end", "processors", "run", "estimate")
@@ -32,44 +30,6 @@ JOB_COLUMNS = (
 ENERGY_COLUMNS = ("part", "name", "energy_j", "energy_delay_js")
 _COMPLETED = 1
 _COST_DIGITS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """What files say of jobs beside a schedule.
-
-    Parameters
-    ----------
-    jobs
-        The jobs as the trace describes them, those of the schedule among them.
-    cluster
-        Whose default partition jobs have that name none; None without partitions.
-    node_names
-        Names of the nodes by their numbers; empty where nodes have only numbers.
-    """
-
-    jobs: Workload
-    cluster: Cluster | None = None
-    node_names: Sequence[str] = ()
-
-    def labels(self, grouping: Grouping) -> dict[int, str]:
-        """Return the label of each job's group by the number of the job."""
-        return dict(zip(self.jobs.ids.tolist(), grouping.labels(self.jobs, self.cluster), strict=True))
-
-    def labels_of(self, grouping: Grouping, schedule: Schedule) -> list[str]:
-        """Return the label of the group of each job of a schedule, in its order."""
-        labels = self.labels(grouping)
-        return [labels[job] for job in schedule.workload.ids.tolist()]
-
-    def node_list(self, nodes: IntArray) -> str:
-        """Write nodes as a hostlist; names that none can hold with spaces between."""
-        names = [self.node_names[node] if self.node_names else str(node) for node in nodes.tolist()]
-        try:
-            for name in names:
-                check_listable(name)
-        except HostlistError:
-            return " ".join(names)
-        return fold_hostlist(names)
 
 
 def write_schedule_csv(path: Path, schedule: Schedule, described: Described | None = None) -> None:

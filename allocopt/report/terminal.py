@@ -1,13 +1,14 @@
 """Tables for a terminal: solvers compared, one line each, and the metrics of a schedule."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from statistics import fmean, median
 
 from allocopt.problems.kind import get_kind, is_maximized
 from allocopt.report.rows import BenchRow, SolveRow
-from allocopt.report.words import Cell, aligned_table
-from allocopt.simulator.metrics import Metrics
+from allocopt.report.words import Cell, aligned_table, shortened
+from allocopt.simulator.groups import UNKNOWN, Grouping
+from allocopt.simulator.metrics import JobStatistics, Metrics
 from allocopt.solving.solution_files import BestKnown
 
 HEADER = (
@@ -15,10 +16,11 @@ HEADER = (
     "median ms", "max ms",
 )  # fmt: skip
 DIGITS = (None, None, 0, 1, 3, 2, 0, 2, 2)
-_SIZES = (
-    "processors", "jobs", "mean wait s", "median wait s", "95 % wait s", "max wait s", "mean bounded slowdown",
-    "starved", "mean hop cost",
+_STATISTICS = (
+    "jobs", "mean wait s", "median wait s", "95 % wait s", "max wait s", "mean bounded slowdown", "starved",
+    "mean hop cost",
 )  # fmt: skip
+_MOST_GROUPS = 20  # that are shown of a grouping
 
 
 def summary_table(rows: Sequence[BenchRow], width: int | None = None) -> str:
@@ -69,13 +71,10 @@ def metrics_table(metrics: Metrics, width: int | None = None) -> str:
         ["slowdown", *astuple(jobs.slowdown)],
         ["bounded slowdown", *astuple(jobs.bounded_slowdown)],
     ]
-    sizes: list[list[Cell]] = []
-    for own in (*metrics.by_size, None):
-        name = "all" if own is None else str(own.most) if own.fewest == own.most else f"{own.fewest}-{own.most}"
-        held = jobs if own is None else own.statistics
-        sizes.append(
-            [name, held.jobs, *astuple(held.wait_s), held.bounded_slowdown.mean, held.starved, held.mean_hop_cost]
-        )
+    by_size = {
+        str(own.most) if own.fewest == own.most else f"{own.fewest}-{own.most}": own.statistics
+        for own in metrics.by_size
+    }
     over_time = [
         ("makespan s", f"{machine.makespan_s:,.0f}"),
         *(
@@ -92,7 +91,25 @@ def metrics_table(metrics: Metrics, width: int | None = None) -> str:
     ]
     tables = (
         aligned_table(("over jobs", "mean", "median", "95 %", "max"), measures, (None, 2, 2, 2, 2), width),
-        aligned_table(_SIZES, sizes, (None, 0, 2, 2, 2, 2, 2, 0, 1), width),
+        _statistics_table("processors", {**by_size, "all": jobs}, width),
         aligned_table(("over time", "value"), over_time, (None, 4)),
     )
     return "\n\n".join(tables)
+
+
+def groups_table(grouping: Grouping, groups: Mapping[str, JobStatistics], width: int | None = None) -> str:
+    """Format the measures of groups of jobs, in lines of at most ``width`` characters; of many groups the first."""
+    if list(groups) == [UNKNOWN]:
+        return f"by {grouping.title}: the trace does not say"
+    shown = dict(list(groups.items())[:_MOST_GROUPS])
+    table = _statistics_table(grouping.title, {shortened(name): jobs for name, jobs in shown.items()}, width)
+    left = [jobs.jobs for jobs in groups.values()][_MOST_GROUPS:]
+    return f"{table}\nand {len(left):,} more groups of {sum(left):,} jobs (--json)" if left else table
+
+
+def _statistics_table(title: str, groups: Mapping[str, JobStatistics], width: int | None) -> str:
+    cells: list[list[Cell]] = [
+        [name, held.jobs, *astuple(held.wait_s), held.bounded_slowdown.mean, held.starved, held.mean_hop_cost]
+        for name, held in groups.items()
+    ]
+    return aligned_table((title, *_STATISTICS), cells, (None, 0, 2, 2, 2, 2, 2, 0, 1), width)

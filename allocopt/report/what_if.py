@@ -1,38 +1,39 @@
 """Combinations beside the first one: rows, tables for a terminal of 80 columns, and a verdict with what it rests on."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from textwrap import fill
 from typing import Any
 
 import numpy as np
 
+from allocopt.report.combination import (
+    CONFIDENCE,
+    FEWEST_BLOCKS,
+    MEASURES,
+    WEEK,
+    BlockSums,
+    Combination,
+    baseline,
+    best_by,
+    change_of,
+)
 from allocopt.report.words import Cell, aligned_table, percent
 from allocopt.simulator.metrics import is_overloaded
-from allocopt.simulator.recorded import RECORDED, on_held_nodes
+from allocopt.simulator.recorded import on_held_nodes
 from allocopt.simulator.schedule import HOP_COST, ClusterSchedule
 from allocopt.simulator.what_if import Outcome
 
 HEADER = ("allocator", "wait s", "+/- %", "slowdown", "hop cost", "+/- %", "frag.")
 DIGITS = (None, 0, 1, 2, 0, 1, 3)
-# Columns of a block; see `WhatIfRow.blocks`.
-_JOBS, _WAIT, _SLOWDOWN, _HOP_JOBS, _HOP_COST = range(5)
-_DAY_S, _WEEK = 86_400.0, 7
-_FEWEST_WEEKS, _FEWEST_BLOCKS = 4, 3
-_CONFIDENCE = 0.95
 _IDLE_UTILIZATION, _IDLE_WAITING = 0.1, 0.01
 _LARGEST_DIFFERENCE = 0.05  # of utilizations, recorded and simulated, and of what jobs get beside what they asked for
 
 
 @dataclass(frozen=True, slots=True)
-class WhatIfRow:
-    """One combination of allocator and scheduler.
-
-    Changes are relative to the first combination, 0.1 for 10 % more, and None where that has 0 or nothing. Their
-    intervals, from and to, hold the true change in 95 % of such traces; they are empty where the trace has fewer than
-    three blocks.
-    """
+class WhatIfRow(Combination):
+    """One combination of allocator and scheduler."""
 
     allocator: str
     scheduler: str
@@ -71,92 +72,34 @@ class WhatIfRow:
     def of(cls, outcome: Outcome) -> "WhatIfRow":
         """Flatten an outcome, which is compared with nothing yet."""
         jobs, machine, schedule = outcome.metrics.jobs, outcome.metrics.machine, outcome.schedule
-        submit, costs = schedule.workload.submit, schedule.hop_costs()
-        several = np.zeros(len(submit), dtype=np.bool_) if costs is None else ~np.isnan(costs)
-        span = float(np.ptp(submit))
-        days = _WEEK if span >= _FEWEST_WEEKS * _WEEK * _DAY_S else 1
-        times, block = schedule.job_times, ((submit - submit.min()) // (days * _DAY_S)).astype(np.int64)
-        known_costs = several if costs is None else np.nan_to_num(costs)
-        weights = (np.ones(len(submit)), times.wait_s, times.bounded_slowdown, several, known_costs)
-        blocks = np.array([np.bincount(block, weight) for weight in weights]).T
+        span, sums = float(np.ptp(schedule.workload.submit)), BlockSums.of(schedule)
         means = (jobs.jobs, jobs.wait_s.mean, jobs.wait_s.maximum, jobs.bounded_slowdown.mean, jobs.mean_hop_cost)
         use = (machine.fragmentation or (), machine.utilization, machine.makespan_s)
         return cls(
             *(outcome.allocator, outcome.scheduler, *means, *use, outcome.runtime_s),
-            waited_jobs=int((times.wait_s > 0).sum()),
-            hop_jobs=int(several.sum()),
+            waited_jobs=int((schedule.wait_s > 0).sum()),
+            hop_jobs=int(sums.has_several.sum()),
             shared_jobs=int(on_held_nodes(schedule).sum()),
             processors=schedule.processors,
             trace_processors=schedule.workload.machine_processors,
             backlog=machine.backlog,
-            block_days=days,
-            blocks=tuple(map(tuple, blocks[blocks[:, _JOBS] > 0].tolist())),
+            block_days=sums.days,
+            blocks=sums.sums(),
             offered=machine.utilization * machine.makespan_s / span if span else None,
             hops_slow=not isinstance(schedule, ClusterSchedule),
             remarks=outcome.remarks,
         )
 
     @property
-    def name(self) -> str:
-        """Its allocator and its scheduler."""
-        return self.allocator if self.is_recorded else f"{self.allocator} under {self.scheduler}"
-
-    @property
-    def changes_percent(self) -> tuple[float | None, ...]:
-        """Changes of wait, slowdown and hop cost in per cent."""
-        changes = (self.mean_wait_change, self.mean_bounded_slowdown_change, self.mean_hop_cost_change)
-        return tuple(None if change is None else 100.0 * change for change in changes)
-
-    @property
     def leaf_fragmentation(self) -> float | None:
         """Fragmentation of the idle nodes over leaves; None where there are none."""
         return self.fragmentation[0] if self.fragmentation else None
-
-    @property
-    def is_recorded(self) -> bool:
-        """Whether it is what the site did, not a simulation."""
-        return self.allocator == RECORDED
 
     @classmethod
     def stored(cls, held: Mapping[str, Any]) -> "WhatIfRow":
         """Return the row of its fields as JSON holds them."""
         fields: dict[str, Any] = {name: tuple(each) if isinstance(each, list) else each for name, each in held.items()}
         return cls(**fields)
-
-    def beside(self, first: "WhatIfRow") -> "WhatIfRow":
-        """Return the row with its changes relative to the first one; what was recorded has none."""
-        if self.is_recorded:
-            return self
-        return replace(
-            self,
-            mean_wait_change=_change(self.mean_wait_s, first.mean_wait_s),
-            mean_bounded_slowdown_change=_change(self.mean_bounded_slowdown, first.mean_bounded_slowdown),
-            mean_hop_cost_change=_change(self.mean_hop_cost, first.mean_hop_cost),
-            mean_wait_interval=self._interval(first, _JOBS, _WAIT),
-            mean_bounded_slowdown_interval=self._interval(first, _JOBS, _SLOWDOWN),
-            mean_hop_cost_interval=self._interval(first, _HOP_JOBS, _HOP_COST),
-        )
-
-    def _interval(self, first: "WhatIfRow", count: int, total: int) -> tuple[float, ...]:
-        # The change of a ratio of totals over blocks, by linearization of its logarithm and Student's t (Cochran,
-        # "Sampling Techniques", 1977, chapter 6): jobs of a week are alike, so that weeks are the sample, not jobs.
-        own, other = (np.array(row.blocks).reshape(-1, 5) for row in (self, first))
-        if own.shape != other.shape or (counted := (own[:, count] > 0).sum()) < _FEWEST_BLOCKS:
-            return ()
-        (n, x), (first_n, first_x) = own[:, [count, total]].T, other[:, [count, total]].T
-        if not x.sum() or not first_x.sum():
-            return ()
-        from scipy.special import stdtrit
-
-        errors = x / x.sum() - n / n.sum() - first_x / first_x.sum() + first_n / first_n.sum()
-        half = stdtrit(counted - 1, (1 + _CONFIDENCE) / 2) * np.sqrt(counted / (counted - 1) * (errors**2).sum())
-        ratio = x.sum() / n.sum() * first_n.sum() / first_x.sum()
-        return float(ratio * np.exp(-half) - 1.0), float(ratio * np.exp(half) - 1.0)
-
-
-def baseline(rows: Sequence[WhatIfRow]) -> WhatIfRow:
-    """Return what others are compared with: the first of some rows that is simulated, or the first."""
-    return next((row for row in rows if not row.is_recorded), rows[0])
 
 
 def what_is_assumed(rows: Sequence[WhatIfRow]) -> list[str]:
@@ -202,23 +145,11 @@ def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
     simulated, first = [row for row in rows if not row.is_recorded] or list(rows), baseline(rows)
     lines = _qualifications(rows, simulated)
     overloaded = any(is_overloaded(row.backlog) for row in simulated)
-    for title, measure, change, written in (
-        ("shortest mean wait", "mean_wait_s", "mean_wait", "{:,.0f} s"),
-        ("least slowdown", "mean_bounded_slowdown", "mean_bounded_slowdown", "{:,.2f}"),
-        ("lowest hop cost", "mean_hop_cost", "mean_hop_cost", "{:,.0f}"),
-    ):
-        if overloaded and measure != "mean_hop_cost":
-            lines.append(f"{title}: no verdict: waits grow with the length of the trace")
-            continue
-        known = [(getattr(row, measure), row) for row in simulated if getattr(row, measure) is not None]
-        if not known:
-            lines.append(f"{title}: no job has several nodes")
-            continue
-        least = min(value for value, _ in known)
-        # What is written alike is a tie: nobody is best by a fraction of a second, or of a hop.
-        best = [row for value, row in known if written.format(value) == written.format(least)]
-        shown = "" if first in best else _shown_change(best[0], change)
-        lines.append(f"{title}: {_named(best, [row for _, row in known])}, {written.format(least)}{shown}")
+    for measure in MEASURES:
+        if overloaded and not measure.is_of_hops:
+            lines.append(f"{measure.best}: no verdict: waits grow with the length of the trace")
+        else:
+            lines.append(best_by(measure, simulated, first))
     waits: dict[str, set[float]] = {}
     for row in simulated:
         waits.setdefault(row.scheduler, set()).add(row.mean_wait_s)
@@ -230,21 +161,11 @@ def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
         lines.append(f"hop cost: {HOP_COST:,.0f} a hop from a node of a job to each other one")
         lines.append(f"hop costs are means over {first.hop_jobs:,} of {first.jobs:,} jobs, those of several nodes")
     if has_intervals:
-        unit = "weeks" if first.block_days == _WEEK else "days"
-        lines.append(f"in [ ]: {100 * _CONFIDENCE:.0f} % intervals by {len(first.blocks):,} {unit}")
-    elif 0 < len(first.blocks) < _FEWEST_BLOCKS and len(simulated) > 1:
-        lines.append(f"fewer than {_FEWEST_BLOCKS} days: whether differences are chance is not known")
+        unit = "weeks" if first.block_days == WEEK else "days"
+        lines.append(f"in [ ]: {100 * CONFIDENCE:.0f} % intervals by {len(first.blocks):,} {unit}")
+    elif 0 < len(first.blocks) < FEWEST_BLOCKS and len(simulated) > 1:
+        lines.append(f"fewer than {FEWEST_BLOCKS} days: whether differences are chance is not known")
     return lines
-
-
-def _named(best: Sequence[WhatIfRow], known: Sequence[WhatIfRow]) -> str:
-    if len(best) == len(known):
-        return "all the same"
-    if len(best) == 1:
-        return best[0].name
-    if best == [row for row in known if row.scheduler == best[0].scheduler]:
-        return f"{best[0].scheduler} with any allocator"
-    return f"tie of {best[0].name} and {best[1].name if len(best) == 2 else f'{len(best) - 1} more'}"
 
 
 def _qualifications(rows: Sequence[WhatIfRow], simulated: Sequence[WhatIfRow]) -> list[str]:
@@ -283,33 +204,12 @@ def _qualifications(rows: Sequence[WhatIfRow], simulated: Sequence[WhatIfRow]) -
         both = f"{percent(record.utilization)} recorded, {percent(first.utilization)} under {first.name}"
         lines.append(f"utilization: {both}; the simulation is not the site's machine")
     apart = (
-        ("mean wait", _change(first.mean_wait_s, record.mean_wait_s)),
-        ("slowdown", _change(first.mean_bounded_slowdown, record.mean_bounded_slowdown)),
-        ("hop cost", _change(first.mean_hop_cost, record.mean_hop_cost)),
+        ("mean wait", change_of(first.mean_wait_s, record.mean_wait_s)),
+        ("slowdown", change_of(first.mean_bounded_slowdown, record.mean_bounded_slowdown)),
+        ("hop cost", change_of(first.mean_hop_cost, record.mean_hop_cost)),
     )
     known = [f"{name} {100 * change:+,.1f} %" for name, change in apart if change is not None]
     if apart[-1][1] is not None and record.hop_jobs not in (None, first.hop_jobs):
         known[-1] += f" (of {first.hop_jobs:,} jobs, not {record.hop_jobs:,})"
     lines.append(f"{first.name} beside the record: {', '.join([*known, f'utilization {points:+.1f} points'])}")
     return [*lines, *record.remarks]
-
-
-def _shown_change(row: WhatIfRow, measure: str) -> str:
-    change, interval = getattr(row, f"{measure}_change"), getattr(row, f"{measure}_interval")
-    if change is None:
-        return ""
-    signed = f"{100 * change:+.1f}"
-    # What is rounded to zero has no sign.
-    signed = f"{signed if float(signed) else '0.0'} %"
-    if not interval:
-        return f" ({signed})"
-    low, high = interval
-    doubt = ", not distinguishable" if low <= 0 <= high else ""
-    return f" ({signed}{doubt} [{100 * low:+.1f}, {100 * high:+.1f}])"
-
-
-def _change(value: float | None, first: float | None) -> float | None:
-    """Change relative to the first; None where there is nothing to compare with."""
-    if value is None or not first:
-        return None
-    return value / first - 1.0

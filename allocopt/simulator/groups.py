@@ -6,10 +6,20 @@ from types import MappingProxyType
 
 import numpy as np
 
-from allocopt.cluster.cluster import Cluster
+from allocopt.arrays import BoolArray
+from allocopt.cluster.cluster import CORES, GPUS, Cluster
 from allocopt.errors import UsageError
-from allocopt.simulator.metrics import NO_TRIM, STARVATION_S, JobStatistics, Trim, measured_jobs, size_classes
-from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.metrics import (
+    NO_TRIM,
+    STARVATION_S,
+    JobStatistics,
+    Trim,
+    backlog,
+    is_overloaded,
+    measured_jobs,
+    size_classes,
+)
+from allocopt.simulator.schedule import ClusterSchedule, Schedule
 from allocopt.traces.workload import UNKNOWN_USER, Workload
 
 UNKNOWN = "-"
@@ -130,3 +140,25 @@ def measure_groups(
     kept[trim.kept(len(labels))] = True
     measured, held = measured_jobs(schedule, starvation_s), np.array(labels, dtype=np.object_)
     return {label: measured.statistics(kept & (held == label)) for label in grouping.ordered(held[kept].tolist())}
+
+
+def overloaded_jobs(schedule: Schedule, partitions: Sequence[str]) -> BoolArray:
+    """Return whether the queue in which each job waits does not drain, shape ``(n,)``.
+
+    On a cluster with partitions each has a queue of its own, which is measured by the cores and by the GPUs of its
+    nodes; else there is one, of the whole machine. See `is_overloaded`; ``partitions`` has that of every job.
+    """
+    submit, found = schedule.workload.submit, np.zeros(len(partitions), dtype=np.bool_)
+    quarters = np.linspace(float(submit.min()), float(submit.max()), 5)
+    if not isinstance(schedule, ClusterSchedule) or not schedule.cluster.partitions:
+        held, size = next(iter(schedule.used.values()))
+        return found | is_overloaded(backlog(schedule, held, size, quarters))
+    cluster, parts = schedule.cluster, np.array(partitions, dtype=np.object_)
+    for name, members in cluster.members.items():
+        which = parts == name
+        for column, resource in enumerate(cluster.resources):
+            size = float(cluster.capacity[members, column].sum())
+            if resource in (CORES, GPUS) and size:
+                waiting = backlog(schedule, schedule.amounts[:, column], size, quarters, which)
+                found |= which & is_overloaded(waiting)
+    return found

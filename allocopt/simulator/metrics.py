@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.errors import UsageError
 from allocopt.simulator.schedule import HOP_COST, ClusterSchedule, JobTimes, Schedule
 
@@ -245,6 +245,27 @@ def is_overloaded(backlog: Sequence[float]) -> bool:
     return bool(backlog) and min(backlog[2:]) > _OVERLOADED
 
 
+def backlog(
+    schedule: Schedule, held: FloatArray | IntArray, size: float, quarters: FloatArray, which: BoolArray | None = None
+) -> tuple[float, ...]:
+    """Return the work that waits in each quarter of the submissions, see `MachineUse`.
+
+    Parameters
+    ----------
+    schedule
+        When jobs waited and ran.
+    held, size
+        What each job holds of a resource while it runs, shape ``(n,)``, and how much there is.
+    quarters
+        The five times at which the quarters begin and end.
+    which
+        The jobs that count, shape ``(n,)``; all if not given.
+    """
+    work = held * schedule.run_s / (size * max(float(np.ptp(quarters)), 1e-9))
+    work = work if which is None else np.where(which, work, 0.0)
+    return tuple(_Window(*ends).mean(schedule.release, schedule.start, work) for ends in pairwise(quarters.tolist()))
+
+
 def measure(
     schedule: Schedule, trim: Trim = NO_TRIM, starvation_s: float = STARVATION_S, hop_cost: float = HOP_COST
 ) -> Metrics:
@@ -261,7 +282,6 @@ def measure(
     waiting = np.searchsorted(released, released, "right") - np.searchsorted(started, released, "right")
     quarters = np.linspace(window.start, float(schedule.workload.submit[kept].max()), 5)
     held, size = next(iter(schedule.used.values()))
-    asked = held * schedule.run_s / (size * max(float(np.ptp(quarters)), 1e-9))
     used = [(name, window.mean(held_from, schedule.end, held) / size) for name, (held, size) in schedule.used.items()]
     busy, fragmentation = _of_nodes(schedule, window)
     machine = MachineUse(
@@ -270,7 +290,7 @@ def measure(
         window.mean(schedule.release, schedule.start),
         int(waiting.max()),
         fragmentation,
-        tuple(_Window(*ends).mean(schedule.release, schedule.start, asked) for ends in pairwise(quarters.tolist())),
+        backlog(schedule, held, size, quarters),
         (*used, ("nodes", busy)) if isinstance(schedule, ClusterSchedule) and busy is not None else (),
     )
     return Metrics(

@@ -12,6 +12,7 @@ from allocopt.cluster.topology import Topology
 from allocopt.errors import UsageError
 from allocopt.kernels.ready import make_ready
 from allocopt.problems.base import Strategy
+from allocopt.simulator.described import Described
 from allocopt.simulator.execution import HopSlowdown
 from allocopt.simulator.metrics import Metrics, measure
 from allocopt.simulator.placement import DepthFirst
@@ -58,6 +59,10 @@ class WhatIf:
         How far jobs are slowed down by hops (`HopSlowdown`); 0 for not at all, so that allocators change no times.
     record
         What the site did itself, where the trace tells.
+    described
+        What is known of the jobs beside that, of which groups are made.
+    by
+        Names of the groupings by which jobs are measured, see `allocopt.simulator.groups`.
     """
 
     workload: Workload
@@ -67,6 +72,8 @@ class WhatIf:
     hop_slowdown: float = 0.0
     seed: int = 0
     record: Record | None = None
+    described: Described | None = None
+    by: tuple[str, ...] = ()
 
     @property
     def topology(self) -> Topology:

@@ -21,11 +21,13 @@ from allocopt.report.html.sections.tables import (
     curves_section,
     energy_section,
     reproduction_section,
+    simulation_groups_section,
     simulations_section,
 )
-from allocopt.report.html.sections.what_if import what_if_section
-from allocopt.report.rows import TrajectoryRow
+from allocopt.report.html.sections.what_if import groups_section, what_if_section
+from allocopt.report.rows import SimulateGroupRow, TrajectoryRow
 from allocopt.report.what_if import WhatIfRow
+from allocopt.report.what_if_groups import GroupRow
 from allocopt.reproduction import ReproductionRow
 from allocopt.solving.solution_files import read_solution
 
@@ -64,7 +66,11 @@ def _sections(files: Sequence[ResultFile], pool: "_Instances", cluster: NamedTre
             source, [row for each in files for row in each.rows(TrajectoryRow)]
         ),
         Kind.SIMULATIONS: lambda: simulations_section(files),
-        Kind.WHAT_IF: lambda: what_if_section(source, [(row, None) for row in first.rows(WhatIfRow)]),
+        Kind.WHAT_IF: lambda: what_if_section(
+            source, [(row, None) for row in first.rows(WhatIfRow)], first.group_rows(GroupRow)
+        ),
+        Kind.WHAT_IF_GROUPS: lambda: groups_section(source, first.rows(GroupRow)),
+        Kind.SIMULATION_GROUPS: lambda: simulation_groups_section(source, first.rows(SimulateGroupRow)),
         Kind.REPRODUCTION: lambda: reproduction_section(source, first.rows(ReproductionRow)),
         Kind.SCHEDULE: lambda: schedules_section(files, cluster),
         Kind.PLACED: lambda: placed_section(first, cluster),

@@ -21,9 +21,10 @@ from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import INSTANCE_FORMAT, SOLUTION_FORMAT
 from allocopt.files.reading import parse_json, read_text
 from allocopt.report.assumptions import assumptions, origin
-from allocopt.report.rows import SimulateRow, SolveRow, TrajectoryRow
+from allocopt.report.rows import SimulateGroupRow, SimulateRow, SolveRow, TrajectoryRow
 from allocopt.report.schedule_files import ENERGY_COLUMNS, SCHEDULE_COLUMNS
 from allocopt.report.what_if import WhatIfRow
+from allocopt.report.what_if_groups import GroupRow
 from allocopt.reproduction import ReproductionRow
 from allocopt.simulator.multicore.simulation import COLUMNS as PLACED_COLUMNS
 
@@ -46,6 +47,8 @@ class Kind(StrEnum):
     TRAJECTORIES = "trajectories"
     SIMULATIONS = "simulations"
     WHAT_IF = "what-if"
+    WHAT_IF_GROUPS = "what-if by groups"
+    SIMULATION_GROUPS = "simulations by groups"
     REPRODUCTION = "reproduction"
     SCHEDULE = "schedule"
     PLACED = "placed jobs"
@@ -76,10 +79,13 @@ _ROW_TYPES: Mapping[Kind, type[Any]] = {
     Kind.SOLVES: SolveRecord,
     Kind.TRAJECTORIES: TrajectoryRow,
     Kind.WHAT_IF: WhatIfRow,
+    Kind.WHAT_IF_GROUPS: GroupRow,
+    Kind.SIMULATION_GROUPS: SimulateGroupRow,
     Kind.REPRODUCTION: ReproductionRow,
     # The order matters: rows of a simulation need the fewest columns.
     Kind.SIMULATIONS: SimulationRecord,
 }
+_GROUPS = (Kind.WHAT_IF_GROUPS, Kind.SIMULATION_GROUPS)
 _CSV_COLUMNS = {Kind.SCHEDULE: SCHEDULE_COLUMNS, Kind.PLACED: PLACED_COLUMNS, Kind.ENERGY: ENERGY_COLUMNS}
 _WORDS = {float: "a number", int: "a whole number", str: "a text", bool: "true or false", NoneType: "null"}
 
@@ -95,12 +101,16 @@ class _Record(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """A file of results: its rows as they stand there, and sentences on what was run, as far as it says so."""
+    """A file of results: its rows as they stand there, and sentences on what was run, as far as it says so.
+
+    Rows of groups of jobs may stand among rows of combinations or simulations; they are kept apart.
+    """
 
     path: Path
     kind: Kind
     records: Sequence[_Record] = ()
     made_by: Sequence[str] = ()
+    groups: Sequence[_Record] = ()
 
     @classmethod
     def read(cls, path: Path) -> "ResultFile":
@@ -117,7 +127,10 @@ class ResultFile:
             if formats == {name}:
                 return cls(path, kind)
         if formats != {_RESULT_FORMAT}:
-            return cls(path, _kind_of(path, records), records, _origins(records))
+            is_group = [_is_group(record) for record in records]
+            groups = [record for record, is_one in zip(records, is_group, strict=True) if is_one]
+            own = [record for record, is_one in zip(records, is_group, strict=True) if not is_one] or groups
+            return cls(path, _kind_of(path, own), own, _origins(own), groups)
         return _with_specification(path, records)
 
     @staticmethod
@@ -135,9 +148,16 @@ class ResultFile:
 
     def rows(self, row_type: type[Row]) -> list[Row]:
         """Turn the records into rows but those of failed runs; raise `BadFileError` with row and column of a fault."""
+        return self._rows_of(self.records, row_type)
+
+    def group_rows(self, row_type: type[Row]) -> list[Row]:
+        """Turn the records of groups of jobs into rows; see `rows`."""
+        return self._rows_of(self.groups, row_type)
+
+    def _rows_of(self, records: Sequence[_Record], row_type: type[Row]) -> list[Row]:
         hints = get_type_hints(row_type)
         rows = []
-        for place, record in self.records:
+        for place, record in records:
             if record.get(_ERROR):
                 continue
             if missing := sorted(_required(row_type) - record.keys()):
@@ -251,6 +271,10 @@ def _csv_records(path: Path, text: str) -> tuple[Kind, list[_Record]]:
     return kind, records
 
 
+def _is_group(record: _Record) -> bool:
+    return next(iter(_kinds_of_rows(record.values)), None) in _GROUPS
+
+
 def _kinds_of_rows(names: Iterable[str]) -> list[Kind]:
     return [kind for kind, row_type in _ROW_TYPES.items() if _required(row_type) <= set(names)]
 
@@ -274,6 +298,14 @@ def _is_curve(records: Sequence[_Record]) -> bool:
     return all(before[0] < after[0] for before, after in pairwise(cells))
 
 
+def _listed(value: Any) -> Any:
+    # A cell of a table holds a list as JSON.
+    if isinstance(value, str):
+        with suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value
+
+
 def _value(name: str, value: Any, wanted: Any) -> object:
     """Return a cell as its column holds it, a CSV file's as number or null; raise ValueError, the fault, if none is."""
     kinds = get_args(wanted) if isinstance(wanted, UnionType) else (wanted,)
@@ -281,6 +313,7 @@ def _value(name: str, value: Any, wanted: Any) -> object:
         return None
     for kind in kinds:
         if get_origin(kind) is tuple:
+            value = _listed(value)
             if isinstance(value, list):
                 with suppress(ValueError):
                     return tuple(_value(name, each, get_args(kind)[0]) for each in value)
@@ -292,6 +325,8 @@ def _value(name: str, value: Any, wanted: Any) -> object:
             is_number = isinstance(value, int | kind) and not isinstance(value, bool)
             if is_number and abs(value) <= _LARGEST:
                 return value
+        elif kind is bool and value in ("True", "False"):
+            return value == "True"
         elif isinstance(value, kind):
             return value
     is_too_large = isinstance(value, int | float) and _LARGEST < abs(value) < float("inf")

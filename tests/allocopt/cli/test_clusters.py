@@ -1,9 +1,13 @@
 """``--cluster``: jobs share nodes in ``simulate``, ``what-if``, ``sweep`` and ``rerun``."""
 
+import csv
+import json
 from pathlib import Path
 
 import pytest
 from support.program import Run
+
+from allocopt.cluster.hostlist import expand_hostlist
 
 CONF = (
     "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core\nNodeName=n[01-04] CPUs=4\nNodeName=n[05-08] CPUs=8\n"
@@ -140,3 +144,98 @@ def test_a_window_counts_jobs_that_are_never_served_by_reason(run: Run) -> None:
         ("asks for gres/shard, which is not modelled", 1),
     ):
         assert f"queue: jobs left out, {reason}: {jobs}" in answer.lines_of_error
+
+
+MIXED = (
+    "SelectTypeParameters=CR_Core\nGresTypes=gpu\nNodeName=c[1-4] CPUs=4\nNodeName=g[1-2] CPUs=4 Gres=gpu:a100:2\n"
+    "PartitionName=cpu Nodes=c[1-4] Default=YES\nPartitionName=gpu Nodes=g[1-2]\n"
+)
+USED = (
+    "JobID|Submit|Start|ElapsedRaw|TimelimitRaw|AllocNodes|AllocCPUS|ReqTRES|Partition|User|Account|State\n"
+    + "".join(
+        f"{job}|{600 * job}|{600 * job + 60}|{900 + job % 7 * 600}|240|{1 + job % 2}|{4 + job % 2 * 4}|"
+        + (f"cpu=4{',gres/gpu:a100=2' if job % 4 else ',gres/gpu=1'}|gpu" if job % 3 == 0 else "cpu=4|cpu")
+        + f"|{('anna', 'ben')[job % 2]}|{('phys', '')[job % 5 == 0]}|COMPLETED\n"
+        for job in range(1, 91)
+    )
+)
+GROUPED = ("used.txt", "--cluster", "mixed.conf")
+
+
+@pytest.fixture
+def used(conf: None) -> None:
+    Path("mixed.conf").write_text(MIXED, encoding="utf-8")
+    Path("used.txt").write_text(USED, encoding="utf-8")
+
+
+@pytest.mark.usefixtures("used")
+def test_what_if_shows_each_of_several_partitions_and_other_groups_where_they_are_asked_for(run: Run) -> None:
+    answer = run("what-if", *GROUPED, "--allocators", "first,best-fit")
+    assert answer.code == 0, answer.err
+    assert max(len(line) for line in answer.out.splitlines() if line.startswith("|")) <= 80
+    assert "partition cpu: 60 jobs, " in answer.out
+    assert "partition gpu: 30 jobs, " in answer.out
+    assert "GPU type" not in answer.out
+    by = run("what-if", *GROUPED, "--allocators", "first", "--by", "gpus,account", "--by", "user,size").out
+    for title in ("GPU type none: 60 jobs", "GPU type a100: 23 jobs", "GPU type any: 7 jobs", "account phys: 72 jobs"):
+        assert title in by
+    for title in ("account -: 18 jobs", "user anna: 45 jobs", "user ben: 45 jobs", "size 1: 45 jobs", "size 2-4: 45"):
+        assert title in by
+    assert "partition" not in by
+    assert "too few jobs for a verdict: 7 jobs, fewer than 30" in by
+
+
+@pytest.mark.usefixtures("used")
+def test_rows_of_groups_stand_in_a_file_of_their_own_and_among_json_only_where_they_are_asked_for(run: Run) -> None:
+    asked = ("what-if", *GROUPED, "--allocators", "first", "--json")
+    plain = run(*asked, "--out", "rows.json")
+    assert [row["allocator"] for row in plain.rows] == ["as recorded", "first"]
+    groups = json.loads(Path("rows.groups.json").read_text(encoding="utf-8"))
+    assert [(row["by"], row["group"], row["allocator"]) for row in groups] == [
+        ("partition", label, name) for name in ("as recorded", "first") for label in ("cpu", "gpu")
+    ]
+    mixed = run(*asked, "--by", "user", "--report", "page.html").rows
+    assert [row.get("by") for row in mixed] == [None, "user", "user"] * 2
+    assert [{**row, "runtime_s": 0} for row in mixed if "by" not in row] == [
+        {**row, "runtime_s": 0} for row in plain.rows
+    ]
+    assert "By user" in Path("page.html").read_text(encoding="utf-8")
+    for whole, *own in (mixed[:3], mixed[3:]):
+        assert sum(row["jobs"] for row in own) == whole["jobs"]
+        wait = sum(row["jobs"] * row["mean_wait_s"] for row in own)
+        assert wait == pytest.approx(whole["jobs"] * whole["mean_wait_s"])
+    Path("mixed.jsonl").write_text("\n".join(map(json.dumps, mixed)), encoding="utf-8")
+    assert run(*asked, "--out", "rows.csv").code == 0
+    assert run("report", "mixed.jsonl", "rows.csv", "rows.groups.csv", "--out", "all.html").code == 0
+    text = Path("all.html").read_text(encoding="utf-8")
+    assert {"By user", "By partition"} <= {title for title in ("By user", "By partition") if title in text}
+
+
+@pytest.mark.usefixtures("used")
+def test_simulate_measures_groups_of_jobs(run: Run) -> None:
+    whole, *groups = run("simulate", *GROUPED, "--by", "partition,gpus", "--json", "--jobs-csv", "jobs.csv").rows
+    assert [(row["by"], row["group"], row["jobs"]) for row in groups] == [
+        ("partition", "cpu", 60), ("partition", "gpu", 30), ("gpus", "none", 60), ("gpus", "a100", 23),
+        ("gpus", "any", 7),
+    ]  # fmt: skip
+    wait = sum(row["jobs"] * row["mean_wait_s"] for row in groups if row["by"] == "partition")
+    assert wait == pytest.approx(whole["jobs"] * whole["mean_wait_s"])
+    shown = run("simulate", *GROUPED, "--by", "account").out
+    assert "| account | jobs |" in shown
+    rows = list(csv.DictReader(Path("jobs.csv").read_text(encoding="utf-8").splitlines()))
+    assert {(row["partition"], row["gpu_type"]) for row in rows} == {("cpu", ""), ("gpu", "a100"), ("gpu", "any")}
+    assert all(expand_hostlist(row["node_list"]) and int(row["nodes"]) in (1, 2) for row in rows)
+    # The report of the file has the same groups.
+    assert run("report", "jobs.csv", "--out", "one.html").code == 0
+    assert {"Jobs by partition", "Jobs by GPU type", "Jobs by account"} <= {
+        title
+        for title in ("Jobs by partition", "Jobs by GPU type", "Jobs by account")
+        if title in Path("one.html").read_text(encoding="utf-8")
+    }
+
+
+def test_a_grouping_that_is_not_known_is_refused_before_anything_is_simulated(run: Run) -> None:
+    for command in ("simulate", "what-if"):
+        answer = run(command, "jobs.csv", *CLUSTER, "--by", "queue")
+        assert (answer.code, answer.out) == (2, "")
+        assert "no grouping 'queue'; there are partition, gpus, user, account, size" in answer.lines_of_error[-1]

@@ -13,7 +13,8 @@ from support.workloads import jobs_of, workload, workloads
 from allocopt.cluster.named import Switch, tree_of_switches
 from allocopt.cluster.request import Request
 from allocopt.errors import BadFileError
-from allocopt.report.schedule_files import JOB_COLUMNS, Described, write_schedule_csv, write_schedule_swf
+from allocopt.report.schedule_files import JOB_COLUMNS, write_schedule_csv, write_schedule_swf
+from allocopt.simulator.described import Described
 from allocopt.simulator.schedule import Schedule
 from allocopt.traces.reading import read_workload
 from allocopt.traces.text import swf_header

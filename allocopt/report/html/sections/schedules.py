@@ -1,6 +1,7 @@
 """Schedules: when every job ran, what it waited, and how the machine was used."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 
@@ -13,12 +14,14 @@ from allocopt.report.html.figures.gantt import gantt_figure, node_gantt_figure
 from allocopt.report.html.results import ResultFile
 from allocopt.report.html.timeline import Timeline
 from allocopt.report.plot import Axis, Colours, Figure, Panel, evenly
-from allocopt.report.words import EN_DASH, duration, number, percent, time_unit
+from allocopt.report.words import EN_DASH, Cell, duration, number, percent, time_unit
 from allocopt.simulator.multicore.simulation import DURATION
 
 _MOST_GANTTS = 4
 _MOST_PROCESSORS = 10**12
 _BINS, _MOST_POINTS = 160, 300
+_GROUPED = {"partition": "partition", "gpu_type": "GPU type", "user": "user", "account": "account"}
+_MOST_GROUPS = 50  # of a schedule
 
 
 def schedules_section(files: Sequence[ResultFile], cluster: NamedTree | None = None) -> Section:
@@ -41,11 +44,43 @@ def schedules_section(files: Sequence[ResultFile], cluster: NamedTree | None = N
         if cluster is not None and cluster.tree.size >= size:
             size = cluster.tree.size
         lines[label] = replace(line, size=size)
-    return _timelines_section(lines, ", ".join(file.path.name for file in files))
+    groups = tuple(_group_tables(dict(zip(lines, files, strict=True)), lines))
+    return _timelines_section(lines, ", ".join(file.path.name for file in files), groups)
 
 
-def _timelines_section(lines: Mapping[str, Timeline], source: str = "") -> Section:
-    """Show schedules by their names."""
+def _group_tables(files: Mapping[str, ResultFile], lines: Mapping[str, Timeline]) -> Iterator[Table]:
+    """Yield a table for each column by which jobs are in several groups, a line for each group and schedule."""
+    for name, title in _GROUPED.items():
+        cells: list[tuple[Cell, ...]] = []
+        for label, file in files.items():
+            values = [str(record.values.get(name) or EN_DASH) for record in file.records]
+            held, measured = np.array(values, dtype=np.object_), lines[label].measured
+            costs = np.array([_number_or_nan(record.values.get("hop_cost")) for record in file.records])
+            measured = replace(measured, hop_costs=costs)
+            counts = Counter(values)
+            if len(counts) < 2:
+                continue
+            for group, _ in counts.most_common(_MOST_GROUPS):
+                jobs = measured.statistics(np.asarray(held == group))
+                means = jobs.wait_s.mean, jobs.wait_s.maximum, jobs.bounded_slowdown.mean, jobs.mean_hop_cost
+                cells.append((group, label, jobs.jobs, *means))
+        columns = (
+            Column(title), Column("schedule"), Column("jobs", 0), Column("mean wait s", 0), Column("max wait s", 0),
+            Column("mean bounded slowdown", 2), Column("mean hop cost", 0),
+        )  # fmt: skip
+        if cells:
+            yield Table(f"Jobs by {title}", columns, tuple(cells))
+
+
+def _number_or_nan(cell: object) -> float:
+    try:
+        return float(str(cell or "nan"))
+    except ValueError:
+        return float("nan")
+
+
+def _timelines_section(lines: Mapping[str, Timeline], source: str = "", groups: tuple[Table, ...] = ()) -> Section:
+    """Show schedules by their names, and their jobs by groups."""
     # Lines that cover each other are one line with both names.
     distinct = {", ".join(names): line for names, line in Timeline.distinct(lines.items())}
     figures = schedule_figures(distinct)
@@ -66,7 +101,7 @@ def _timelines_section(lines: Mapping[str, Timeline], source: str = "") -> Secti
             Column("max wait s", 0), Column("mean bounded slowdown", 2), Column("utilization %", 1),
             Column("makespan s", 0),
         )  # fmt: skip
-        return Section("Schedules", source, parts=(Table("Comparison", columns, rows), *figures))
+        return Section("Schedules", source, parts=(Table("Comparison", columns, rows), *groups, *figures))
     (line,), (whole,) = lines.values(), wholes
     facts = (
         ("jobs", f"{whole.jobs:,}"),
@@ -88,7 +123,7 @@ def _timelines_section(lines: Mapping[str, Timeline], source: str = "") -> Secti
         Column("processors"), Column("jobs", 0), Column("mean wait s", 0), Column("median wait s", 0),
         Column("95 % wait s", 0), Column("max wait s", 0), Column("mean bounded slowdown", 2),
     )  # fmt: skip
-    return Section("Schedule", source, facts, parts=(*figures, Table("Jobs by size", of_sizes, sizes)))
+    return Section("Schedule", source, facts, parts=(*figures, Table("Jobs by size", of_sizes, sizes), *groups))
 
 
 def placed_section(file: ResultFile, cluster: NamedTree | None = None) -> Section:

@@ -11,8 +11,10 @@ from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.figures.bars import Measure, bars_figure
 from allocopt.report.html.results import ResultFile, SimulationRecord
 from allocopt.report.plot import Axis, Colours, Figure, Panel, evenly, smoothed
+from allocopt.report.rows import SimulateGroupRow
 from allocopt.report.words import Cell, duration, number, percent
 from allocopt.reproduction import ReproductionRow
+from allocopt.simulator.groups import GROUPINGS
 
 _BOOKKEEPING = ("seconds", "samples", "learning_rate", "steps", "time_s")
 _FAVOURITES = ("mean_return", "return", "reward", "loss", "value_loss", "entropy", "gap", "valid", "score")
@@ -108,6 +110,11 @@ def simulations_section(files: Sequence[ResultFile]) -> Section:
     rows: list[tuple[str, SimulationRecord]] = []
     held = [file.rows(SimulationRecord) for file in files]
     has_traces = len({row.trace for own in held for row in own}) > 1
+    parts_of_groups = [
+        table
+        for file in files
+        for table in _group_tables(file.group_rows(SimulateGroupRow), f", {file.path.name}" if len(files) > 1 else "")
+    ]
     for own, name in zip(held, ResultFile.labels(files), strict=True):
         for place, row in enumerate(own, 1):
             label = name if len(own) == 1 else f"{name} {place}"
@@ -140,14 +147,14 @@ def simulations_section(files: Sequence[ResultFile]) -> Section:
             ("mean bounded slowdown", number(row.mean_bounded_slowdown)),
             ("of the machine in use", percent(row.utilization)),
         )
-        return Section("Simulation", source, facts, parts=(table,))
-    groups: dict[str, list[SimulationRecord]] = {}
+        return Section("Simulation", source, facts, parts=(table, *parts_of_groups))
+    by_label: dict[str, list[SimulationRecord]] = {}
     for label, row in rows:
-        groups.setdefault(label, []).append(row)
-    if len(groups) > _MOST_BARS:
-        return Section("Simulations", source, parts=(table,))
+        by_label.setdefault(label, []).append(row)
+    if len(by_label) > _MOST_BARS:
+        return Section("Simulations", source, parts=(table, *parts_of_groups))
     measures = [
-        Measure(title, tuple(fmean(getattr(row, name) for row in own) for own in groups.values()), shown, best)
+        Measure(title, tuple(fmean(getattr(row, name) for row in own) for own in by_label.values()), shown, best)
         for title, name, shown, best in (
             ("Mean wait", "mean_wait_s", duration, "min"),
             ("Mean bounded slowdown", "mean_bounded_slowdown", number, "min"),
@@ -155,9 +162,32 @@ def simulations_section(files: Sequence[ResultFile]) -> Section:
             ("Longest wait", "max_wait_s", duration, "min"),
         )
     ]
-    return Section(
-        "Simulations", source, parts=(bars_figure("Simulations side by side", list(groups), measures), table)
-    )
+    bars = bars_figure("Simulations side by side", list(by_label), measures)
+    return Section("Simulations", source, parts=(bars, table, *parts_of_groups))
+
+
+def simulation_groups_section(source: str, rows: Sequence[SimulateGroupRow]) -> Section:
+    """Show groups of the jobs of simulations alone."""
+    return Section("Simulations by groups of jobs", source, parts=tuple(_group_tables(rows)))
+
+
+def _group_tables(rows: Sequence[SimulateGroupRow], suffix: str = "") -> Iterator[Table]:
+    """Yield a table for each way of grouping."""
+    columns = (
+        Column("group"), Column("jobs", 0), Column("mean wait s", 0), Column("max wait s", 0),
+        Column("mean bounded slowdown", 2), Column("starved", 0), Column("mean hop cost", 0),
+    )  # fmt: skip
+    for by in dict.fromkeys(row.by for row in rows):
+        cells = tuple(
+            (
+                row.group, row.jobs, row.mean_wait_s, row.max_wait_s, row.mean_bounded_slowdown, row.starved,
+                row.mean_hop_cost,
+            )
+            for row in rows
+            if row.by == by
+        )  # fmt: skip
+        title = GROUPINGS[by].title if by in GROUPINGS else by
+        yield Table(f"By {title}{suffix}", (Column(title), *columns[1:]), cells)
 
 
 def reproduction_section(source: str, rows: Sequence[ReproductionRow]) -> Section:

@@ -3,10 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 
+from allocopt.report.combination import baseline
 from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.figures.bars import Measure, bars_figure
 from allocopt.report.html.figures.gantt import gantt_figure
@@ -15,8 +17,9 @@ from allocopt.report.html.page import write_report
 from allocopt.report.html.sections.schedules import schedule_figures
 from allocopt.report.html.timeline import Timeline
 from allocopt.report.plot import Figure
-from allocopt.report.what_if import WhatIfRow, baseline, verdict, what_is_assumed
-from allocopt.report.words import duration, number, percent
+from allocopt.report.what_if import WhatIfRow, verdict, what_is_assumed
+from allocopt.report.what_if_groups import MOST_SHOWN, GroupRow, groups_of
+from allocopt.report.words import EN_DASH, Cell, duration, number, percent
 from allocopt.simulator.recorded import RECORDED
 from allocopt.simulator.schedule import Schedule
 
@@ -27,20 +30,26 @@ class WhatIfPage:
     def __init__(self, path: Path, title: str) -> None:
         self._path, self._title = path, title
         self._combinations: list[tuple[WhatIfRow, Timeline]] = []
+        self._groups: list[GroupRow] = []
 
-    def add(self, row: WhatIfRow, schedule: Schedule, node_names: tuple[str, ...]) -> None:
-        """Take a combination: its row, its schedule, and what the nodes are called."""
+    def add(
+        self, row: WhatIfRow, schedule: Schedule, node_names: tuple[str, ...], groups: Sequence[GroupRow] = ()
+    ) -> None:
+        """Take a combination: its row, its schedule, what the nodes are called, and its rows by groups of jobs."""
         self._combinations.append((row, Timeline.of(schedule, node_names)))
+        self._groups += groups
 
     def write(self, made_by: Sequence[str]) -> None:
         """Write the page with sentences on what was run."""
-        section = what_if_section("", self._combinations)
+        section = what_if_section("", self._combinations, self._groups)
         section = replace(section, made_by=(*section.made_by, *made_by))
         write_report(self._path, f"What if: {self._title}", [section])
 
 
-def what_if_section(source: str, combinations: Sequence[tuple[WhatIfRow, Timeline | None]]) -> Section:
-    """Show combinations, each with its schedule where that is known, beside the first."""
+def what_if_section(
+    source: str, combinations: Sequence[tuple[WhatIfRow, Timeline | None]], groups: Sequence[GroupRow] = ()
+) -> Section:
+    """Show combinations, each with its schedule where that is known, beside the first, and by groups of jobs."""
     rows = [row for row, _ in combinations]
     measures = [
         Measure("Mean hop cost", tuple(row.mean_hop_cost for row in rows), number),
@@ -68,7 +77,7 @@ def what_if_section(source: str, combinations: Sequence[tuple[WhatIfRow, Timelin
         "± % beside the first line. Slowdown is the mean bounded slowdown, hop cost (1,000 a hop) the mean over jobs "
         "of several nodes, fragmentation that of the idle nodes over leaves."
     )
-    parts: list[Figure | Table] = [Table("Combinations", columns, tuple(cells), note=note), bars]
+    parts: list[Figure | Table] = [Table("Combinations", columns, tuple(cells), note=note), *group_parts(groups), bars]
     if known := [(row, line) for row, line in combinations if line is not None]:
         named: dict[str, Timeline] = {}
         for members, line in Timeline.distinct(known):
@@ -89,9 +98,44 @@ def what_if_section(source: str, combinations: Sequence[tuple[WhatIfRow, Timelin
         ("its utilization", percent(first.utilization)),
         ("its mean wait", f"{first.mean_wait_s:,.0f} s"),
     )
-    lines = (re.sub(r"(?<=[(\[ ])-(?=\d)", "\N{MINUS SIGN}", line.replace("+/-", "±")) for line in verdict(rows))
-    sentences = tuple(f"{line[:1].upper()}{line[1:]}." for line in lines)
+    sentences = tuple(map(_sentence, verdict(rows)))
     return Section("What if", source, facts, sentences, tuple(parts), tuple(what_is_assumed(rows)))
+
+
+def groups_section(source: str, rows: Sequence[GroupRow]) -> Section:
+    """Show combinations by groups of jobs alone."""
+    return Section("What if, by groups of jobs", source, parts=tuple(group_parts(rows)))
+
+
+def group_parts(rows: Sequence[GroupRow]) -> Iterator[Table]:
+    """Yield a table for each way of grouping: a line for each group and combination, and the verdicts as its note."""
+    for grouping, own in groupby(groups_of(rows), key=lambda group: group.grouping):
+        groups = list(own)
+        columns = (
+            Column(grouping.title), Column("allocator"), Column("scheduler"), Column("jobs", 0),
+            Column("mean wait s", 0), Column("± %", 1), Column("95 % interval"), Column("slowdown", 2),
+            Column("± %", 1), Column("hop cost", 0), Column("± %", 1), Column("95 % interval"),
+        )  # fmt: skip
+        cells: list[tuple[Cell, ...]] = []
+        for row in (row for group in groups for row in group.rows):
+            wait, slowdown, cost = row.changes_percent
+            cells.append((
+                row.group, row.allocator, row.scheduler, row.jobs, row.mean_wait_s, wait,
+                _interval(row.mean_wait_interval), row.mean_bounded_slowdown, slowdown, row.mean_hop_cost, cost,
+                _interval(row.mean_hop_cost_interval),
+            ))  # fmt: skip
+        said = [_sentence(f"{group.title}; {'; '.join(group.verdict())}") for group in groups[:MOST_SHOWN]]
+        yield Table(f"By {grouping.title}", columns, tuple(cells), note=" ".join(said))
+
+
+def _interval(ends: Sequence[float]) -> str:
+    return " to ".join(f"{100 * end:+.1f}" for end in ends) or EN_DASH
+
+
+def _sentence(line: str) -> str:
+    """Return a line of a verdict as a sentence of a page."""
+    signed = re.sub(r"(?<=[(\[ ])-(?=\d)", "\N{MINUS SIGN}", line.replace("+/-", "±"))
+    return f"{signed[:1].upper()}{signed[1:]}."
 
 
 def _pictures(known: Sequence[tuple[WhatIfRow, Timeline]]) -> Iterator[Figure]:

@@ -1,0 +1,200 @@
+"""Combinations of an allocator and a scheduler beside the first one: changes of means, intervals, and who is best."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeVar, cast
+
+import numpy as np
+
+from allocopt.arrays import BoolArray, FloatArray, IntArray
+from allocopt.simulator.recorded import RECORDED
+from allocopt.simulator.schedule import Schedule
+
+# Columns of a block; see `BlockSums`.
+_JOBS, _WAIT, _SLOWDOWN, _HOP_JOBS, _HOP_COST = range(5)
+_DAY_S = 86_400.0
+WEEK, FEWEST_WEEKS, FEWEST_BLOCKS = 7, 4, 3
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A mean over jobs by which combinations are compared: the words for its best value, its name, and its format."""
+
+    best: str
+    name: str
+    written: str
+    is_of_hops: bool = False
+
+    @property
+    def field(self) -> str:
+        """The field of a combination that has its value."""
+        return self.name if self.is_of_hops or self.name.endswith("slowdown") else f"{self.name}_s"
+
+
+MEASURES = (
+    Measure("shortest mean wait", "mean_wait", "{:,.0f} s"),
+    Measure("least slowdown", "mean_bounded_slowdown", "{:,.2f}"),
+    Measure("lowest hop cost", "mean_hop_cost", "{:,.0f}", is_of_hops=True),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockSums:
+    """What the jobs of a schedule add to the sums of their blocks, spans of ``days`` days of submissions.
+
+    ``block`` has the number of each job's block, shape ``(n,)``; ``weights`` have for each job 1, the seconds that it
+    waited, its bounded slowdown, 1 where it had several nodes, and its hop cost, shape ``(n, 5)``.
+    """
+
+    days: int
+    block: IntArray
+    weights: FloatArray
+
+    @classmethod
+    def of(cls, schedule: Schedule) -> "BlockSums":
+        """Return those of all jobs: blocks are weeks, or days where the trace is shorter than four weeks."""
+        submit, costs, times = schedule.workload.submit, schedule.hop_costs(), schedule.job_times
+        several = np.zeros(len(submit), dtype=np.bool_) if costs is None else ~np.isnan(costs)
+        days = WEEK if float(np.ptp(submit)) >= FEWEST_WEEKS * WEEK * _DAY_S else 1
+        block = ((submit - submit.min()) // (days * _DAY_S)).astype(np.int64)
+        known = several if costs is None else np.nan_to_num(costs)
+        return cls(
+            days, block, np.stack([np.ones(len(submit)), times.wait_s, times.bounded_slowdown, several, known], axis=1)
+        )
+
+    @property
+    def has_several(self) -> BoolArray:
+        """Whether each job had several nodes, shape ``(n,)``."""
+        return np.asarray(self.weights[:, _HOP_JOBS] > 0)
+
+    def sums(self, which: BoolArray | slice = slice(None)) -> tuple[tuple[float, ...], ...]:
+        """Return the sums over some jobs for each block that has one of them."""
+        block, weights = self.block[which], self.weights[which]
+        found = np.array([np.bincount(block, weight) for weight in weights.T]).T
+        return tuple(map(tuple, found[found[:, _JOBS] > 0].tolist()))
+
+
+class Combination:
+    """What rows of combinations have in common; the fields are those of the row's own dataclass.
+
+    Changes are relative to the first combination, 0.1 for 10 % more, and None where that has 0 or nothing. Their
+    intervals, from and to, hold the true change in 95 % of such traces; they are empty where the trace has fewer than
+    three blocks.
+    """
+
+    __slots__ = ()
+
+    allocator: str
+    scheduler: str
+    jobs: int
+    mean_wait_s: float
+    mean_bounded_slowdown: float
+    mean_hop_cost: float | None
+    mean_wait_change: float | None
+    mean_bounded_slowdown_change: float | None
+    mean_hop_cost_change: float | None
+    mean_wait_interval: tuple[float, ...]
+    mean_bounded_slowdown_interval: tuple[float, ...]
+    mean_hop_cost_interval: tuple[float, ...]
+    hop_jobs: int | None
+    block_days: int | None
+    blocks: tuple[tuple[float, ...], ...]
+
+    @property
+    def name(self) -> str:
+        """Its allocator and its scheduler."""
+        return self.allocator if self.is_recorded else f"{self.allocator} under {self.scheduler}"
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether it is what the site did, not a simulation."""
+        return self.allocator == RECORDED
+
+    @property
+    def changes_percent(self) -> tuple[float | None, ...]:
+        """Changes of wait, slowdown and hop cost in per cent."""
+        changes = (self.mean_wait_change, self.mean_bounded_slowdown_change, self.mean_hop_cost_change)
+        return tuple(None if change is None else 100.0 * change for change in changes)
+
+    def beside(self, first: "Combination") -> Self:
+        """Return the row with its changes relative to the first one; what was recorded has none."""
+        if self.is_recorded:
+            return self
+        changed = replace(
+            cast(Any, self),
+            mean_wait_change=change_of(self.mean_wait_s, first.mean_wait_s),
+            mean_bounded_slowdown_change=change_of(self.mean_bounded_slowdown, first.mean_bounded_slowdown),
+            mean_hop_cost_change=change_of(self.mean_hop_cost, first.mean_hop_cost),
+            mean_wait_interval=self._interval(first, _JOBS, _WAIT),
+            mean_bounded_slowdown_interval=self._interval(first, _JOBS, _SLOWDOWN),
+            mean_hop_cost_interval=self._interval(first, _HOP_JOBS, _HOP_COST),
+        )
+        return cast(Self, changed)
+
+    def _interval(self, first: "Combination", count: int, total: int) -> tuple[float, ...]:
+        # The change of a ratio of totals over blocks, by linearization of its logarithm and Student's t (Cochran,
+        # "Sampling Techniques", 1977, chapter 6): jobs of a week are alike, so that weeks are the sample, not jobs.
+        own, other = (np.array(row.blocks).reshape(-1, 5) for row in (self, first))
+        if own.shape != other.shape or (counted := (own[:, count] > 0).sum()) < FEWEST_BLOCKS:
+            return ()
+        (n, x), (first_n, first_x) = own[:, [count, total]].T, other[:, [count, total]].T
+        if not x.sum() or not first_x.sum():
+            return ()
+        from scipy.special import stdtrit
+
+        errors = x / x.sum() - n / n.sum() - first_x / first_x.sum() + first_n / first_n.sum()
+        half = stdtrit(counted - 1, (1 + CONFIDENCE) / 2) * np.sqrt(counted / (counted - 1) * (errors**2).sum())
+        ratio = x.sum() / n.sum() * first_n.sum() / first_x.sum()
+        return float(ratio * np.exp(-half) - 1.0), float(ratio * np.exp(half) - 1.0)
+
+
+Row = TypeVar("Row", bound=Combination)
+
+
+def baseline(rows: Sequence[Row]) -> Row:
+    """Return what others are compared with: the first of some rows that is simulated, or the first."""
+    return next((row for row in rows if not row.is_recorded), rows[0])
+
+
+def best_by(measure: Measure, simulated: Sequence[Combination], first: Combination) -> str:
+    """Return a line on which combinations are best by a measure, and how far they are from the first one."""
+    known = [(getattr(row, measure.field), row) for row in simulated if getattr(row, measure.field) is not None]
+    if not known:
+        return f"{measure.best}: no job has several nodes"
+    least = min(value for value, _ in known)
+    # What is written alike is a tie: nobody is best by a fraction of a second, or of a hop.
+    best = [row for value, row in known if measure.written.format(value) == measure.written.format(least)]
+    change = "" if first in best else _shown_change(best[0], measure.name)
+    return f"{measure.best}: {_named(best, [row for _, row in known])}, {measure.written.format(least)}{change}"
+
+
+def change_of(value: float | None, first: float | None) -> float | None:
+    """Return the change relative to the first; None where there is nothing to compare with."""
+    if value is None or not first:
+        return None
+    return value / first - 1.0
+
+
+def _named(best: Sequence[Combination], known: Sequence[Combination]) -> str:
+    if len(best) == len(known):
+        return "all the same"
+    if len(best) == 1:
+        return best[0].name
+    if list(best) == [row for row in known if row.scheduler == best[0].scheduler]:
+        return f"{best[0].scheduler} with any allocator"
+    return f"tie of {best[0].name} and {best[1].name if len(best) == 2 else f'{len(best) - 1} more'}"
+
+
+def _shown_change(row: Combination, measure: str) -> str:
+    change, interval = getattr(row, f"{measure}_change"), getattr(row, f"{measure}_interval")
+    if change is None:
+        return ""
+    signed = f"{100 * change:+.1f}"
+    # What is rounded to zero has no sign.
+    signed = f"{signed if float(signed) else '0.0'} %"
+    if not interval:
+        return f" ({signed})"
+    low, high = interval
+    doubt = ", not distinguishable" if low <= 0 <= high else ""
+    return f" ({signed}{doubt} [{100 * low:+.1f}, {100 * high:+.1f}])"

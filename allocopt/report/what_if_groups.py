@@ -1,0 +1,183 @@
+"""Combinations by groups of jobs: rows, a table for each group, and a verdict that other groups do not hide."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+
+from allocopt.report.combination import MEASURES, BlockSums, Combination, Measure, baseline, best_by
+from allocopt.report.words import Cell, aligned_table, shortened
+from allocopt.simulator.described import Described
+from allocopt.simulator.groups import GROUPINGS, UNKNOWN, Grouping, overloaded_jobs
+from allocopt.simulator.metrics import measured_jobs
+from allocopt.simulator.what_if import Outcome
+
+HEADER = ("scheduler", "allocator", "wait s", "+/- %", "slowdown", "hop cost", "+/- %")
+DIGITS = (None, None, 0, 1, 2, 0, 1)
+FEWEST_JOBS = 30
+"""Jobs below which a group gets no verdict."""
+MOST_SHOWN = 8
+"""Groups of a kind that are shown; rows have all."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow(Combination):
+    """One combination of allocator and scheduler, over the jobs of a group; see `WhatIfRow` for equal names."""
+
+    by: str
+    group: str
+    allocator: str
+    scheduler: str
+    jobs: int
+    mean_wait_s: float
+    max_wait_s: float
+    mean_bounded_slowdown: float
+    mean_hop_cost: float | None
+    waited_jobs: int
+    hop_jobs: int
+    is_overloaded: bool  # Whether most of its jobs are in queues that do not drain
+    mean_wait_change: float | None = None
+    mean_bounded_slowdown_change: float | None = None
+    mean_hop_cost_change: float | None = None
+    mean_wait_interval: tuple[float, ...] = ()
+    mean_bounded_slowdown_interval: tuple[float, ...] = ()
+    mean_hop_cost_interval: tuple[float, ...] = ()
+    block_days: int | None = None
+    blocks: tuple[tuple[float, ...], ...] = ()
+
+    @classmethod
+    def all_of(cls, outcome: Outcome, described: Described, by: Sequence[str]) -> "list[GroupRow]":
+        """Return the rows of all groups of an outcome by the names of groupings; they are compared with nothing yet."""
+        schedule, sums = outcome.schedule, BlockSums.of(outcome.schedule)
+        measured = measured_jobs(schedule)
+        is_over = overloaded_jobs(schedule, described.partitions_of(schedule))
+        rows = []
+        for grouping in (GROUPINGS[name] for name in by):
+            labels = described.labels_of(grouping, schedule)
+            held = np.array(labels, dtype=np.object_)
+            for label in grouping.ordered(labels):
+                which = np.asarray(held == label)
+                jobs = measured.statistics(which)
+                rows.append(
+                    cls(
+                        by=grouping.name,
+                        group=label,
+                        allocator=outcome.allocator,
+                        scheduler=outcome.scheduler,
+                        jobs=jobs.jobs,
+                        mean_wait_s=jobs.wait_s.mean,
+                        max_wait_s=jobs.wait_s.maximum,
+                        mean_bounded_slowdown=jobs.bounded_slowdown.mean,
+                        mean_hop_cost=jobs.mean_hop_cost,
+                        waited_jobs=int((measured.times.wait_s[which] > 0).sum()),
+                        hop_jobs=int(sums.has_several[which].sum()),
+                        is_overloaded=bool(is_over[which].mean() > 0.5),
+                        block_days=sums.days,
+                        blocks=sums.sums(which),
+                    )
+                )
+        return rows
+
+    @classmethod
+    def stored(cls, held: Mapping[str, Any]) -> "GroupRow":
+        """Return the row of its fields as JSON holds them."""
+        fields: dict[str, Any] = dict(held)
+        for name, each in held.items():
+            if isinstance(each, list):
+                fields[name] = tuple(tuple(one) if isinstance(one, list) else one for one in each)
+        return cls(**fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The rows of a group, one for each combination."""
+
+    grouping: Grouping
+    label: str
+    rows: tuple[GroupRow, ...]
+
+    @property
+    def first(self) -> GroupRow:
+        """The row with which the others are compared."""
+        return baseline(self.rows)
+
+    @property
+    def title(self) -> str:
+        """What it is called, with its numbers of jobs."""
+        first = self.first
+        return (
+            f"{self.grouping.title} {shortened(self.label)}: {first.jobs:,} jobs, {first.hop_jobs:,} of several nodes"
+        )
+
+    def verdict(self) -> list[str]:
+        """Return a line for each measure: the best combination, or why there is no verdict."""
+        return [self._verdict_on(measure) for measure in MEASURES]
+
+    def _verdict_on(self, measure: Measure) -> str:
+        simulated, first = [row for row in self.rows if not row.is_recorded] or list(self.rows), self.first
+        jobs, noun = (first.hop_jobs, "jobs of several nodes") if measure.is_of_hops else (first.jobs, "jobs")
+        if not jobs:
+            return f"{measure.best}: no job has several nodes"
+        if jobs < FEWEST_JOBS:
+            return f"{measure.best}: too few jobs for a verdict: {jobs} {noun}, fewer than {FEWEST_JOBS}"
+        if not measure.is_of_hops and any(row.is_overloaded for row in simulated):
+            return f"{measure.best}: no verdict: its queue does not drain, waits grow with the length of the trace"
+        return best_by(measure, simulated, first)
+
+
+def beside_baselines(rows: Sequence[GroupRow]) -> list[GroupRow]:
+    """Return rows of groups beside those of the same group of the first combination."""
+    firsts: dict[tuple[str, str], GroupRow] = {}
+    for row in rows:
+        if not row.is_recorded:
+            firsts.setdefault((row.by, row.group), row)
+    return [row.beside(firsts.get((row.by, row.group), row)) for row in rows]
+
+
+def groups_of(rows: Sequence[GroupRow]) -> list[Group]:
+    """Return the groups of rows: by grouping as these come first, then in the order of the baseline."""
+    held: dict[tuple[str, str], list[GroupRow]] = {}
+    for row in beside_baselines(rows):
+        held.setdefault((row.by, row.group), []).append(row)
+    groupings = list(dict.fromkeys(by for by, _ in held))
+    found = [Group(GROUPINGS[by], label, tuple(own)) for (by, label), own in held.items()]
+
+    def place(group: Group) -> tuple[int, float, int, str]:
+        own = group.grouping
+        return groupings.index(own.name), own.rank(group.label), -group.first.jobs, group.label
+
+    return sorted(found, key=place)
+
+
+def group_tables(rows: Sequence[GroupRow], width: int | None = None) -> str:
+    """Format a table for each group, with its verdict, in lines of at most ``width`` characters."""
+    parts = []
+    for grouping, own in groupby(groups_of(rows), key=lambda group: group.grouping):
+        groups = list(own)
+        if [group.label for group in groups] == [UNKNOWN]:
+            parts.append(f"by {grouping.title}: the trace does not say")
+            continue
+        parts += [_table(group, width) for group in groups[:MOST_SHOWN]]
+        if left := groups[MOST_SHOWN:]:
+            jobs = sum(group.first.jobs for group in left)
+            parts.append(_filled(f"by {grouping.title}: {len(left):,} more groups of {jobs:,} jobs (--out)", width))
+    return "\n\n".join(parts)
+
+
+def _table(group: Group, width: int | None) -> str:
+    cells: list[list[Cell]] = []
+    for row in group.rows:
+        wait, _, cost = row.changes_percent
+        scheduler = "" if row.is_recorded else row.scheduler
+        cells.append(
+            [scheduler, row.allocator, row.mean_wait_s, wait, row.mean_bounded_slowdown, row.mean_hop_cost, cost]
+        )
+    lines = [_filled(line, width) for line in group.verdict()]
+    return "\n".join((group.title, aligned_table(HEADER, cells, DIGITS, width), *lines))
+
+
+def _filled(line: str, width: int | None) -> str:
+    return line if width is None else fill(line, width, subsequent_indent="  ")
