@@ -73,9 +73,7 @@ TableColumns = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse a trace with a damaged row.")]
 Labels = Annotated[
     str | None,
-    typer.Option(
-        metavar="KEY,...", help="Labels of Kubernetes that name the levels, top down; if not given, known ones."
-    ),
+    typer.Option(metavar="KEY,...", help="Kubernetes labels of the levels, top down."),
 ]
 
 
@@ -83,7 +81,7 @@ IncludeUnavailable = Annotated[
     str | None,
     typer.Option(
         metavar="REASON,...",
-        help="Offer nodes that are left out for these reasons, such as drained, as the remark names them; or all.",
+        help="Offer nodes left out as drained, ..., or all.",
     ),
 ]
 

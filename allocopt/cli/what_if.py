@@ -15,6 +15,7 @@ from allocopt.cli.options import (
     LARGEST,
     TOPOLOGY_HELP,
     By,
+    IncludeUnavailable,
     Json,
     Labels,
     Strict,
@@ -48,6 +49,7 @@ class _SiteOptions:
     columns: TableColumns = None
     strict: Strict = False
     labels: Labels = None
+    include_unavailable: IncludeUnavailable = None
     processors_per_node: Annotated[
         int, typer.Option(min=1, max=LARGEST, metavar="N", help="Of the trace; jobs get nodes.")
     ] = 1
@@ -84,8 +86,9 @@ class _SiteOptions:
         files = [str(file) for file in self.files]
         machine: dict[str, Any] = {"topology": files[0]} if self.topology else {"cluster": files}
         how = {name: getattr(self, name) for name in ("columns", "strict", "processors_per_node", "max_jobs")}
-        labels = list(listed_words(self.labels)) or None
-        return Site.of(SimulationSpec(trace=str(self.trace), labels=labels, skip_oversized=True, **machine, **how))
+        how["labels"] = list(listed_words(self.labels)) or None
+        how["include_unavailable"] = list(listed_words(self.include_unavailable)) or None
+        return Site.of(SimulationSpec(trace=str(self.trace), skip_oversized=True, **machine, **how))
 
 
 @dataclass(frozen=True, slots=True)
