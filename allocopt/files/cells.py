@@ -20,8 +20,22 @@ _NOTHING = frozenset(
 # Units of bare numbers, in seconds.
 UNITS_S = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 
+# What Slurm's database has where there is no time limit (INFINITE, NO_VAL of slurm.h), and no memory (NO_VAL64, ...).
+_NO_LIMIT = frozenset(("4294967295", "4294967294"))
+_NO_MEMORY = 2**64 - 2
+# Slurm's database marks memory of each core by this bit (MEM_PER_CPU).
+_OF_CORE = 2**63
+
 _DURATION = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+(?:\.\d+)?))?", re.ASCII)
 _MINUTES = re.compile(r"(\d+):(\d+(?:\.\d+)?)", re.ASCII)
+# LSF: ``3600 second(s)``, and limits in minutes before the host that they count for, ``60.0/hostA``.
+_SECONDS = re.compile(r"(\d+(?:\.\d+)?) second\(s\)", re.ASCII)
+_OF_HOST = re.compile(r"([\d.:]+) ?/.*", re.ASCII | re.DOTALL)
+# LSF: ``Mar 18 00:01:15 2017``, behind which a letter says whether an end is estimated.
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_LSF_DATE = re.compile(
+    rf"({'|'.join(_MONTHS)}) {{1,2}}(\d{{1,2}}) (\d\d):(\d\d)(?::(\d\d))?(?: (\d{{4}}))?(?: [A-Z])?", re.ASCII
+)
 _COUNT = re.compile(r"(\d+(?:\.\d+)?)([KMG]?)", re.ASCII | re.IGNORECASE)
 _MEMORY = re.compile(r"(\d{1,15}(?:\.\d+)?)([KMGTP]?)(?:i?B)?([nc]?)", re.ASCII | re.IGNORECASE)
 _MIB = {"K": 2.0**-10, "M": 1.0, "G": 2.0**10, "T": 2.0**20, "P": 2.0**30}
@@ -34,19 +48,36 @@ def instant_s(text: str, unit_s: float = 1.0) -> float:
     if bare is not None:
         return bare
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f"is {shown(text)}, must be a date such as 2026-01-31T08:00:00 or a number") from None
+        moment = _lsf_date(text) or datetime.fromisoformat(text)
+    except ValueError as error:
+        reason = str(error) if str(error).startswith("has no year") else "must be a date such as 2026-01-31T08:00:00"
+        raise ValueError(f"is {shown(text)}, {reason} or a number") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _lsf_date(text: str) -> datetime | None:
+    found = _LSF_DATE.fullmatch(text)
+    if found is None:
+        return None
+    month, *numbers, year = found.groups()
+    if year is None:
+        raise ValueError("has no year: set LSB_DISPLAY_YEAR=Y for bjobs, to have a date such as Mar 18 00:01:15 2017")
+    day, hour, minute, second = (int(number or 0) for number in numbers)
+    return datetime(int(year), 1 + _MONTHS.index(month), day, hour, minute, second)
 
 
 def duration_s(text: str, unit_s: float = 1.0) -> float:
     """Return a duration in seconds, NaN where there is none.
 
     A number counts in the unit. Slurm's forms are ``minutes:seconds``, ``hours:minutes:seconds`` and, behind ``days-``,
-    ``hours``, ``hours:minutes`` and ``hours:minutes:seconds``.
+    ``hours``, ``hours:minutes`` and ``hours:minutes:seconds``; LSF's are ``3600 second(s)`` and ``60.0/host``.
     """
-    bare = _bare_s(text, unit_s)
+    if text in _NO_LIMIT:
+        return math.nan
+    if of_host := _OF_HOST.fullmatch(text):
+        text = of_host[1]
+    seconds = _SECONDS.fullmatch(text)
+    bare = _bare_s(text, unit_s) if seconds is None else _in_range(text, float(seconds[1]))
     if bare is not None:
         return bare
     # Two numbers alone are minutes and seconds, but hours and minutes behind a number of days.
@@ -77,15 +108,25 @@ def resource_count(text: str, resource: str) -> float:
     return value
 
 
+def resource_amount(text: str, resource: str, unit: float = 1.0) -> float:
+    """Return a number of a resource in its unit; where that is not 1, such as percent, it may be a fraction."""
+    if unit == 1.0 or not re.fullmatch(r"\d{1,15}\.\d+", text, re.ASCII):
+        return resource_count(text, resource) * unit
+    return float(text) * unit
+
+
 def memory_mib(text: str, unit_mib: float = 1.0) -> tuple[float, str]:
     """Return memory in MiB, 0 for none, and whether it is that of each node, ``n``, or core, ``c``, as Slurm marks it.
 
-    A number without a unit counts in ``unit_mib``. Of Slurm's ``cpu=72,mem=186G,node=2`` it is ``mem``.
+    A number without a unit counts in ``unit_mib``. Of Slurm's ``cpu=72,mem=186G,node=2`` it is ``mem``. In Slurm's
+    database a number from 2^63 on is memory of each core.
     """
     if "=" in text:
         text = dict(part.split("=", 1) for part in text.split(",") if "=" in part).get("mem", "")
     if text.lower() in _NOTHING:
         return 0.0, ""
+    if text.isascii() and text.isdigit() and len(text) in (19, 20) and _OF_CORE <= int(text) < 2 * _OF_CORE:
+        return (0.0, "") if int(text) >= _NO_MEMORY - 1 else (float(int(text) - _OF_CORE), "c")
     match = _MEMORY.fullmatch(text)
     if match is None:
         raise ValueError(f"is {shown(text)}, must be memory such as 4000 or 16G")

@@ -1,12 +1,16 @@
-"""Workloads in JSON: jobs of Batsim, whose profiles of type ``delay`` are run times, and the job log of Philly."""
+"""Workloads of Batsim, from version 1 to 5.0: jobs whose profiles are delays, or sequences of these.
 
+Batsim's documentation, "Workload": https://batsim.readthedocs.io. Versions before 5 call types ``delay`` and
+``composed`` what is ``DelayProfile`` and ``SequentialCompositionProfile`` from then on.
+"""
+
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import numpy as np
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import Field, PlainValidator, ValidationError
 
 from allocopt.errors import BadFileError
 from allocopt.files.cells import LARGEST
@@ -14,46 +18,53 @@ from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import FileModel, first_fault, validated
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.writing import compact_json, write_text
-from allocopt.traces.records import Damage, TraceFormat, rows_of, runnable_jobs
-from allocopt.traces.tables import read_philly
+from allocopt.traces.csv_columns import Columns
+from allocopt.traces.jobs import JobRecord, workload_of
+from allocopt.traces.records import Damage, TraceFormat, rows_of
 from allocopt.traces.workload import Workload
 
 RUN_USED = "no walltime, run time used"
+EXTRA = "extra_data not read"
+SEVERAL = "dependencies on several jobs not modelled, ignored"
+NO_RUN_TIME = "profile type {} has no fixed run time"
 
 _NO_WALLTIME = -1.0
-_FIELDS = {"job": "id", "submit": "subtime"}
 _MOST = int(LARGEST)
-_ID = re.compile(r"(?:.*!)?(-?[0-9]{1,18})", re.DOTALL)
-
-
-def _job_number(given: object) -> object:
-    # Batsim's own ids have the name of their workload before them.
-    if not isinstance(given, str):
-        return given
-    found = _ID.fullmatch(given)
-    if found is None:
-        raise ValueError(f'is {shown(given)}, must be an integer, alone or as in "17" or "workload!17"')
-    return int(found.group(1))
-
+_DELAYS = frozenset(("delay", "DelayProfile"))
+_SEQUENCES = frozenset(("composed", "SequentialCompositionProfile"))
+_DEEPEST = 50  # sequences in each other
+# Batsim's own ids have the name of their workload before them.
+_ID = re.compile(r"(?:.*!)?(-?[0-9]{1,16})", re.DOTALL)
 
 _Count = Annotated[int, Field(ge=-_MOST, le=_MOST)]
 _Seconds = Annotated[float, Field(ge=-_MOST, le=_MOST)]
 
 
+def _id(given: object) -> str:
+    if isinstance(given, bool) or not isinstance(given, int | str) or given == "":
+        raise ValueError(f"is {shown(given)}, must be an integer or a text")
+    if isinstance(given, int) and abs(given) > _MOST:
+        raise ValueError(f"is {given}, must be within 2^53 of 0")
+    found = _ID.fullmatch(str(given))
+    return found[1] if found else str(given)
+
+
 # Keys that are not known are ignored, as Batsim does.
 class _Job(FileModel, extra="ignore"):
-    id: Annotated[_Count, BeforeValidator(_job_number)]
+    id: Annotated[str, PlainValidator(_id)]
     subtime: _Seconds
     res: _Count
     walltime: _Seconds = _NO_WALLTIME
     profile: str
+    dependencies: tuple[str | int, ...] | list[str | int] = ()
+    extra_data: Any = None
 
 
 class _File(FileModel, extra="ignore"):
     nb_res: Annotated[int, Field(ge=1, le=_MOST)]
     # Each is looked at alone, so that one that is damaged does not cost the others.
     jobs: Annotated[list[object], Field(min_length=1)]
-    # A profile is looked at when a job uses it: others may be of types that have no fixed run time.
+    # A profile is looked at when a job uses it.
     profiles: dict[str, object]
 
 
@@ -61,42 +72,37 @@ class _Delay(FileModel, extra="ignore"):
     delay: _Seconds
 
 
+class _Sequence(FileModel, extra="ignore"):
+    seq: Annotated[list[str], Field(min_length=1)]
+    repeat: Annotated[int, Field(ge=1, le=_MOST)] = 1
+
+
 class Batsim(TraceFormat):
     """Batsim's JSON: the delay of a job's profile is its run time, its walltime, or else the run time, its estimate.
 
-    Ids are integers, alone or as in ``"17"`` and ``"workload!17"``. The machine's size is ``nb_res``. A list is read as
-    the job log of Philly.
+    Ids that are integers, alone or as in ``"17"`` and ``"workload!17"``, are the numbers of the jobs, and others their
+    names. The machine's size is ``nb_res``. Jobs whose profile has another type than a delay, or a sequence of delays,
+    have no fixed run time: they are left out and counted by that type.
     """
 
     def read(self, path: Path, damage: Damage) -> Workload:
-        given = parse_json(read_text(path), path)
-        if isinstance(given, list) and given:
-            return read_philly(path, given, damage)
+        return self.read_parsed(path, parse_json(read_text(path), path), damage, Columns())
+
+    def read_parsed(self, path: Path, given: object, damage: Damage, columns: Columns) -> Workload:
+        """Read a workload of parsed JSON."""
         model = validated(_File, given, path)
-        delays: dict[str, float] = {}
+        profiles = _Profiles(path, model.profiles)
         faults: list[BadFileError] = []
-        kept: list[tuple[int, _Job]] = []
+        records: list[JobRecord] = []
         for number, described in enumerate(model.jobs):
             try:
-                kept.append((number, _job_of(path, number, described, model.profiles, delays)))
+                records.append(_record(path, number, described, profiles))
             except BadFileError as error:
                 faults.append(error)
-        damage.drop(len(faults), faults, left=len(kept))
-        jobs = [job for _, job in kept]
-        run = np.array([delays[job.profile] for job in jobs])
-        walltime = np.array([job.walltime for job in jobs])
-        missing = walltime == _NO_WALLTIME
-        return runnable_jobs(
-            path,
-            lambda row, place, fault: bad_file(path, f"jobs[{kept[row][0]}].{_FIELDS[place]}", fault),
-            damage,
-            {RUN_USED: missing},
-            model.nb_res,
-            ids=np.array([job.id for job in jobs], dtype=np.int64),
-            submit=np.array([job.subtime for job in jobs]),
-            run=run,
-            processors=np.array([job.res for job in jobs], dtype=np.int64),
-            estimate=np.where(missing, run, walltime),
+        damage.drop(len(faults), faults, left=len(records))
+        names = {"job": ".id", "submit": ".subtime"}
+        return workload_of(
+            path, records, damage, machine=model.nb_res, columns=names, from_first=False, no_limit=RUN_USED
         )
 
     def write(self, path: Path, workload: Workload) -> None:
@@ -120,8 +126,53 @@ class Batsim(TraceFormat):
         return losses
 
 
-def _job_of(path: Path, number: int, given: object, profiles: Mapping[str, object], delays: dict[str, float]) -> _Job:
-    # The delay of its profile is put among the others.
+def read_batsim(path: Path, parsed: object, damage: Damage, columns: Columns) -> Workload:
+    """Read a workload of parsed JSON; see `Batsim`."""
+    return Batsim().read_parsed(path, parsed, damage, columns)
+
+
+class _Profiles:
+    """Run times of profiles, by name."""
+
+    def __init__(self, path: Path, profiles: Mapping[str, object]) -> None:
+        self._path = path
+        self._profiles = profiles
+        self._known: dict[str, tuple[float, str]] = {}
+
+    def run_s(self, place: str, name: str, depth: int = 0) -> tuple[float, str]:
+        """Return a run time in seconds, and the type of profile for which there is none.
+
+        Raises `BadFileError` for a profile that is not there, malformed, or part of itself.
+        """
+        if name not in self._known:
+            self._known[name] = self._look(place, name, depth)
+        return self._known[name]
+
+    def _look(self, place: str, name: str, depth: int) -> tuple[float, str]:
+        if name not in self._profiles:
+            raise bad_file(self._path, place, f"is {shown(name)}, there is no such profile")
+        where, profile = f"{self._path}: profile {shown(name)}", self._profiles[name]
+        if not isinstance(profile, dict):
+            raise bad_file(where, f"is {shown(profile)}, must be an object")
+        kind = profile.get("type")
+        if not isinstance(kind, str):
+            raise bad_file(where, "type", "is missing, must be such as 'delay' or 'DelayProfile'")
+        if kind in _DELAYS:
+            return validated(_Delay, profile, where).delay, ""
+        if kind not in _SEQUENCES:
+            return math.nan, kind
+        if depth == _DEEPEST:
+            raise bad_file(where, "seq", f"has more than {_DEEPEST} sequences in each other, or itself")
+        sequence = validated(_Sequence, profile, where)
+        parts = [self.run_s(f"profile {shown(name)}: seq", part, depth + 1) for part in sequence.seq]
+        other = next((other for _, other in parts if other), "")
+        run_s = sequence.repeat * sum(run for run, _ in parts)
+        if run_s > _MOST:
+            raise bad_file(where, "repeat", f"makes {run_s:g} s, must be at most 2^53 s")
+        return run_s, other
+
+
+def _record(path: Path, number: int, given: object, profiles: _Profiles) -> JobRecord:
     place = f"jobs[{number}]"
     try:
         job = _Job.model_validate(given)
@@ -130,18 +181,22 @@ def _job_of(path: Path, number: int, given: object, profiles: Mapping[str, objec
         raise bad_file(path, place if inside == "top level" else f"{place}.{inside}", fault) from None
     if job.walltime <= 0 and job.walltime != _NO_WALLTIME:
         raise bad_file(path, f"{place}.walltime", f"is {job.walltime:g}, must be positive, or -1 for none")
-    if (name := job.profile) in delays:
-        return job
-    if name not in profiles:
-        raise bad_file(path, f"{place}.profile", f"is {shown(name)}, there is no such profile")
-    where, profile = f"{path}: profile {shown(name)}", profiles[name]
-    if isinstance(profile, dict) and profile.get("type", "delay") != "delay":
-        fault = f"is {shown(profile['type'])}, must be 'delay': others have no fixed run time"
-        raise bad_file(where, "type", fault)
-    if isinstance(profile, dict) and "type" not in profile:
-        raise bad_file(where, "type", "is missing, must be 'delay'")
-    delays[name] = validated(_Delay, profile, where).delay
-    return job
+    run_s, other = profiles.run_s(f"{place}.profile", job.profile)
+    remarks = [EXTRA] if job.extra_data not in (None, "", {}) else []
+    remarks += [SEVERAL] if len(job.dependencies) > 1 else []
+    return JobRecord(
+        place=place,
+        number=number,
+        job=job.id,
+        submit=job.subtime,
+        # A job without a fixed run time is left out for that.
+        run=0.0 if other else run_s,
+        estimate=job.walltime,
+        size=job.res,
+        after=_id(job.dependencies[0]) if len(job.dependencies) == 1 else "",
+        left_out=NO_RUN_TIME.format(other) if other else "",
+        remarks=tuple(remarks),
+    )
 
 
 def _machine(workload: Workload) -> int:

@@ -5,83 +5,212 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from allocopt.errors import UsageError
 from allocopt.files.cells import UNITS_S
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import read_toml
+from allocopt.traces.asked import OF_CORE, OF_JOB, OF_NODE, OF_TASK
+
+OF_GPU, OF_SOCKET = "gpu", "socket"
 
 # What a column may mean, with the names that are known for it, in small letters, the best first: those of Slurm's
-# accounting, of published traces (NREL, Acme, Helios, Philly, Lassen, openb), and of our own files of schedules.
+# accounting, commands and database, of LSF's bjobs and HTCondor's tables, of published traces (NREL, Acme, Helios,
+# Philly, Lassen, openb, PM100, F-DATA, Frontier, Aurora), and of our own files of schedules.
+_TRES = ("alloctres", "tres_alloc", "tresallocstr", "reqtres", "tres_req", "tresreqstr")
 _ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "job": ("jobidraw", "jobid", "job_id", "job_number", "id", "job", "allocation_id", "name"),
-        "submit": (
-            "submit", "submit_time", "submittime", "submitted", "time_submit", "arrival", "arrival_time",
-            "job_submit_time", "creation_time",
+        "job": (
+            "jobidraw", "jobid", "job_id", "job_number", "id_job", "jid", "clusterid", "id", "job", "allocation_id",
+            "name", "job_name",
         ),
-        "start": ("start", "start_time", "starttime", "started", "time_start", "begin_time", "scheduled_time"),
-        "end": ("end", "end_time", "endtime", "ended", "finish_time", "time_end", "deletion_time"),
-        "run": ("elapsedraw", "elapsed", "run", "run_time", "runtime", "run_s", "duration", "wallclock_used"),
+        "submit": (
+            "submit", "submit_time", "submittime", "submitted", "time_submit", "time_submission", "submission_time",
+            "arrival", "arrival_time", "job_submit_time", "creation_time", "adt", "qdate", "queued_timestamp",
+        ),
+        "start": (
+            "start", "start_time", "starttime", "started", "time_start", "begin_time", "scheduled_time",
+            "starting_time", "sdt", "jobcurrentstartdate", "jobstartdate", "start_timestamp",
+        ),
+        "end": (
+            "end", "end_time", "endtime", "ended", "finish_time", "time_end", "deletion_time", "edt", "completiondate",
+            "end_timestamp",
+        ),
+        "run": (
+            "elapsedraw", "elapsed", "run", "run_time", "runtime", "run_s", "duration", "wallclock_used",
+            "execution_time", "runtime_seconds", "remotewallclocktime",
+        ),
         "estimate": (
             "timelimitraw", "timelimit", "time_limit", "estimate", "estimate_s", "wallclock_req", "walltime",
-            "requested_time", "req_walltime",
+            "requested_time", "req_walltime", "elpl", "runtimelimit", "walltime_seconds",
         ),
         "nodes": (
-            "allocnodes", "nnodes", "nodes_alloc", "reqnodes", "nodes_req", "num_nodes", "n_nodes", "nodes", "node_num",
-            "alloctres", "tres_alloc", "reqtres", "tres_req",
+            "allocnodes", "nnodes", "nodes_alloc", "num_nodes_alloc", "nodes_used", "nnuma", "nexec_host", "reqnodes",
+            "nodes_req", "num_nodes_req", "nodes_requested", "nodes_required", "nnumr", "num_nodes", "n_nodes",
+            "node_count", "node_num", "nodes", *_TRES,
         ),
         "processors": (
-            "alloccpus", "ncpus", "reqcpus", "processors", "processors_req", "num_procs", "n_cpus", "cpus", "cores",
-            "cpu_num", "num_processors", "cpu_milli", "alloctres", "tres_alloc", "reqtres", "tres_req",
+            "alloccpus", "ncpus", "num_cores_alloc", "reqcpus", "processors", "processors_req", "num_procs", "n_cpus",
+            "cpus", "cores", "cpu_num", "num_processors", "cores_requested", "cnumr", "nalloc_slot", "slots",
+            "requestcpus", "requested_number_of_resources", "cpu_milli", *_TRES, "cpus_req", "num_cores_req",
         ),
-        "user": ("uid", "user", "user_id", "username", "hashed_user_id"),
-        "account": ("account", "accountname", "project"),
-        "state": ("state", "job_state", "status"),
-        "node_list": ("nodelist", "node_list", "recorded_nodes"),
+        "user": (
+            "uid", "id_user", "user", "user_id", "username", "user_name", "usr", "owner", "hashed_user_id",
+            "username_genid",
+        ),
+        "state": ("state", "job_state", "state_current", "stat", "status", "jobstatus"),
+        "node_list": ("nodelist", "node_list", "recorded_nodes", "exec_host", "nodes"),
         "gpus": (
-            "gpu_num", "num_gpu", "num_gpus", "n_gpus", "gpus", "gpus_req", "gres", "allocgres", "reqgres",
-            "alloctres", "tres_alloc", "reqtres", "tres_req",
+            "gpu_num", "num_gpu", "num_gpus", "num_gpus_alloc", "n_gpus", "gpus", "gpus_req", "num_gpus_req",
+            "requestgpus", "tres_per_task", "tres_per_node", "tres_per_job", "gres", "allocgres", "reqgres", *_TRES,
+            "gres_used",
         ),
         "gpu_share": ("gpu_milli",),
-        "memory": ("reqmem", "memory_mib", "memory", "mem", "mem_req", "mem_per_pod_gb"),
-        "partition": ("partition", "vc", "queue"),
-        "constraint": ("constraints", "constraint", "gpu_spec"),
+        "memory": (
+            "reqmem", "memory_mib", "memory", "mem", "mem_req", "mem_per_pod_gb", "requestmemory", "mem_per_cpu",
+            "min_memory",
+        ),
+        "partition": ("partition", "vc", "queue", "queue_name"),
+        "constraint": ("constraints", "constraint", "features", "gpu_spec"),
+        "tasks": ("tasks", "ntasks", "inst_num"),
         "tasks_per_node": ("ntasks_per_node",),
         "cores_per_task": ("cpus_per_task",),
+        "sockets": ("sockets",),
         "exclusive": ("exclusive",),
-        "excluded": ("exclude", "excluded"),
+        "excluded": ("exclude", "excluded", "exc_nodes"),
         "required": ("required",),
+        "after": ("dependency", "preceding"),
     }
 )  # fmt: skip
-
-# Columns whose bare numbers have another unit than seconds, MiB or one: Slurm's limits are minutes.
-_UNITS = MappingProxyType(
-    {"timelimitraw": 60.0, "timelimit": 60.0, "cpumilli": 1e-3, "gpumilli": 1e-3, "memperpodgb": 1024.0}
+# Columns in which jobs ask for trackable and generic resources, beside those that are known to mean GPUs.
+_DEMANDS = frozenset(
+    (
+        *"trespersocket trespernode trespertask tresperjob".split(),
+        *"licenses burstbuffer gres allocgres reqgres gresused".split(),
+        *(name.replace("_", "") for name in _TRES),
+    )
 )
+_LICENSES = frozenset(("licenses", "burstbuffer"))
+
+_TIMES = frozenset(("submit", "start", "end", "run", "estimate"))
+_COUNT_UNITS = {"percent": 1e-2, "milli": 1e-3, "1": 1.0, "K": 1e3}
+_MIB_UNITS = {"B": 2.0**-20, "KB": 2.0**-10, "MB": 1.0, "GB": 2.0**10, "TB": 2.0**20}
+# What else than the whole job a column may count for, by role.
+_PER = {
+    "processors": (OF_NODE, OF_TASK, OF_GPU, OF_SOCKET),
+    "gpus": (OF_NODE, OF_TASK, OF_SOCKET),
+    "memory": (OF_NODE, OF_TASK, OF_CORE, OF_GPU),
+    "tasks": (OF_NODE,),
+    "sockets": (OF_NODE,),
+}
+
+
+class Column(NamedTuple):
+    """A column that has a meaning."""
+
+    number: int  # in the table
+    unit: float  # of bare numbers, in seconds, MiB or ones
+    of: str = ""  # what the amounts are those of, empty where the table does not say
+
+
+# Columns whose bare numbers have another unit than seconds, MiB or one: Slurm's and LSF's limits are minutes.
+_UNITS = MappingProxyType(
+    {
+        **dict.fromkeys(("timelimitraw", "timelimit", "runtimelimit"), 60.0),
+        **dict.fromkeys(("cpumilli", "gpumilli"), 1e-3),
+        "memperpodgb": 1024.0,
+    }
+)
+# Columns whose amounts are not the whole job's.
+_OF = MappingProxyType(
+    {
+        **dict.fromkeys(("reqmem", "memreq", "gresused", *(name.replace("_", "") for name in _TRES)), OF_JOB),
+        **dict.fromkeys(("trespernode", "gres", "allocgres", "reqgres"), OF_NODE),
+        **dict.fromkeys(("memorymib", "memory", "mem", "memperpodgb", "requestmemory", "minmemory"), OF_NODE),
+        "trespersocket": OF_SOCKET,
+        "trespertask": OF_TASK,
+        "mempercpu": OF_CORE,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Dialect:
+    # What is special in tables that have all of some columns.
+    marks: frozenset[str]
+    units: Mapping[str, float] = field(default_factory=dict)
+    states: Mapping[str, str] = field(default_factory=dict)
+    # Columns that do not mean what their names say elsewhere.
+    unused: frozenset[str] = frozenset()
+
+
+_DIALECTS = (
+    # Slurm's database: states are JOB_PENDING and following of slurm.h.
+    _Dialect(
+        frozenset(("idjob",)),
+        states=dict(
+            zip(
+                map(str, range(12)),
+                ("PENDING RUNNING SUSPENDED COMPLETED CANCELLED FAILED TIMEOUT NODE_FAIL PREEMPTED BOOT_FAIL DEADLINE "
+                 "OUT_OF_MEMORY").split(),
+                strict=True,
+            )
+        ),
+        unused=frozenset(("jobname",)),
+    ),
+    _Dialect(
+        frozenset(("clusterid",)),
+        states=dict(zip("1234567", "IDLE RUNNING CANCELLED COMPLETED HELD RUNNING HELD".split(), strict=True)),
+    ),
+    # Lassen's and Frontier's limits are seconds.
+    _Dialect(frozenset(("allocationid",)), units={"timelimit": 1.0}),
+    # PM100 counts memory in GB.
+    _Dialect(frozenset(("numnodesalloc", "numgpusalloc")), units={"memreq": 1024.0}),
+)  # fmt: skip
+_PLAIN = _Dialect(frozenset())
+
+# Run times that count more than the last run, where a table has its start and end: Acme's Kalos counts the wait into
+# the duration, and HTCondor all runs of a job together.
+_LONGER_RUNS = frozenset(("duration", "remotewallclocktime"))
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
     """The meaning of the columns of a table.
 
-    Each role has the name of its column: job, submit, start, end, run, estimate, nodes, processors, user, account,
-    state, node_list, gpus, memory, partition, constraint and others that requests have. Units of bare numbers by role
-    are ms, s, min, h or d; seconds if not given. The delimiter between cells is one character; None for the one of
-    ``, ; |`` and tabulator that the first line has most of.
+    Parameters
+    ----------
+    names
+        By role the name of its column: job, submit, start, end, run, estimate, nodes, processors, user, state,
+        node_list, gpus, memory, partition, constraint and others that requests have.
+    units
+        By role the unit of bare numbers. Times: ms, s, min, h, d. Counts: percent, milli, K. Memory: B, KB, MB, GB, TB.
+        Behind a slash may stand what the amount is that of: ``GB/node``, ``percent/task``, ``/gpu``, ``/socket``.
+    delimiter
+        One character between cells; None for the one that makes most of the first line's names known.
+    header
+        Names of all columns, in order, of a file whose first line has none.
+    tres
+        Names of trackable resources that a dump of Slurm's database has by number, as ``sacctmgr show tres`` lists
+        them: ``{"1002": "gres/gpu:volta"}``.
+    ignored
+        Names of what jobs ask for and no request can express, such as ``license/matlab``, for which no job is left out.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     delimiter: str | None = None
+    header: tuple[str, ...] = ()
+    tres: Mapping[str, str] = field(default_factory=dict)
+    ignored: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for role in (*self.names, *self.units):
             if role not in _ROLES:
                 raise UsageError(f"columns: there is no meaning {role!r}; there are {', '.join(_ROLES)}")
         for role, unit in self.units.items():
-            if unit not in UNITS_S:
-                raise UsageError(f"columns: the unit of {role} is {unit!r}, must be one of {', '.join(UNITS_S)}")
+            _unit(role, unit)
         if self.delimiter is not None and len(self.delimiter) != 1:
             raise UsageError(f"columns: the delimiter is {self.delimiter!r}, must be one character")
         if {"nodes", "processors"} <= self.names.keys():
@@ -91,69 +220,175 @@ class Columns:
     def parse(cls, text: str) -> "Columns":
         """Read a mapping: a file ``.toml``, or ``ROLE=COLUMN,...`` with a unit after a colon, ``run=elapsed:min``.
 
-        The file has the tables ``columns`` and ``units``, and a ``delimiter``. Raises `UsageError` for an unknown role
-        or unit, `BadFileError` if the file cannot be read or is not a mapping.
+        Parts without an equals sign name the columns of a file without a header, in order, as ``sacct -o`` takes them;
+        ``ignore=NAME`` is a demand for which no job is left out. The file has the tables ``columns``, ``units`` and
+        ``tres``, a ``delimiter``, and lists ``header`` and ``ignore``. Raises
+        `UsageError` for an unknown role or unit, `BadFileError` if the file cannot be read or is not a mapping.
         """
         if text.endswith(".toml"):
-            path, read = Path(text), read_toml(Path(text))
-            unknown = set(read) - {"columns", "units", "delimiter"}
-            if unknown:
-                raise bad_file(path, f"key {shown(min(unknown))} is unknown; keys are columns, units, delimiter")
-            names, units, delimiter = read.get("columns", {}), read.get("units", {}), read.get("delimiter")
-            for key, table in (("columns", names), ("units", units)):
-                if not isinstance(table, dict) or not all(isinstance(value, str) for value in table.values()):
-                    raise bad_file(path, key, "must be a table of texts")
-            if not isinstance(delimiter, str | None):
-                raise bad_file(path, "delimiter", "must be a text of one character")
-            try:
-                return cls(names, units, delimiter)
-            except UsageError as error:
-                raise bad_file(path, str(error)) from None
+            return cls._read(Path(text))
         names, units = {}, {}
+        header, ignored = [], []
         for part in text.split(","):
             role, equals, column = part.partition("=")
-            if not equals or not column:
-                raise UsageError(f"columns {text!r} hold {part!r}, must be ROLE=COLUMN, or one file that ends in .toml")
+            if not equals and part.strip():
+                header.append(_without_width(part))
+                continue
+            if not column:
+                raise UsageError(f"columns {text!r} hold {part!r}, {_MUST}")
+            if role.strip() == "ignore":
+                ignored.append(column.strip())
+                continue
             name, colon, unit = column.rpartition(":")
             names[role.strip()] = (name if colon else column).strip()
             if colon:
                 units[role.strip()] = unit.strip()
-        return cls(names, units)
+        if 0 < len(header) < _FEWEST:
+            raise UsageError(f"columns {text!r} hold {header[0]!r}, {_MUST}")
+        return cls(names, units, header=tuple(header), ignored=frozenset(ignored))
+
+    @classmethod
+    def _read(cls, path: Path) -> "Columns":
+        read = read_toml(path)
+        keys = ("columns", "units", "delimiter", "header", "tres", "ignore")
+        unknown = set(read) - set(keys)
+        if unknown:
+            raise bad_file(path, f"key {shown(min(unknown))} is unknown; keys are {', '.join(keys)}")
+        tables: dict[str, Any] = {key: read.get(key, {}) for key in ("columns", "units", "tres")}
+        for key, table in tables.items():
+            if not isinstance(table, dict) or not all(isinstance(value, str) for value in table.values()):
+                raise bad_file(path, key, "must be a table of texts")
+        delimiter, header = read.get("delimiter"), read.get("header", [])
+        if not isinstance(delimiter, str | None):
+            raise bad_file(path, "delimiter", "must be a text of one character")
+        lists: dict[str, Any] = {"header": header.split(",") if isinstance(header, str) else header}
+        lists["ignore"] = read.get("ignore", [])
+        for key, listed in lists.items():
+            if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+                raise bad_file(path, key, "must be a list of texts")
+        try:
+            return cls(
+                names=tables["columns"],
+                units=tables["units"],
+                delimiter=delimiter,
+                header=tuple(map(_without_width, lists["header"])),
+                tres=tables["tres"],
+                ignored=frozenset(lists["ignore"]),
+            )
+        except UsageError as error:
+            raise bad_file(path, str(error)) from None
+
+    @property
+    def is_mapping(self) -> bool:
+        """Whether something is said that makes sense for tables only."""
+        return bool(self.names or self.units or self.delimiter or self.header or self.tres)
 
     def size(self, found: Mapping[str, object]) -> str:
         """Return the role that says how large a job is: its nodes where they are known and processors are not named."""
         # Nodes are what allocators give away.
         return "nodes" if "nodes" in found and "processors" not in self.names else "processors"
 
-    def find(self, path: Path, header: Sequence[str]) -> dict[str, tuple[int, float]]:
-        """Return the number of each role's column and its unit in seconds, MiB or ones."""
+    def find(self, path: Path, header: Sequence[str]) -> dict[str, Column]:
+        """Return the column of each role; raise `BadFileError` if one that is named or needed is missing."""
         there = {plain_name(name): number for number, name in reversed(list(enumerate(header)))}
+        dialect = _dialect(there)
         found = {}
         for role, known in _ROLES.items():
             named = self.names.get(role)
             if named is not None and plain_name(named) not in there:
                 raise bad_file(path, "line 1", f"has no column {shown(named)}, which is to mean {role}")
-            names = known if named is None else (named,)
-            name = next((name for name in map(plain_name, names) if name in there), None)
+            names = [plain_name(name) for name in known] if named is None else [plain_name(named)]
+            name = next((one for one in names if one in there and (named or one not in dialect.unused)), None)
             if name is not None:
-                # Lassen's limits are seconds.
-                usual = 1.0 if "allocationid" in there else _UNITS.get(name, 1.0)
-                found[role] = there[name], UNITS_S[self.units[role]] if role in self.units else usual
-        # Acme's Kalos counts the wait into the duration.
-        if "run" in found and plain_name(header[found["run"][0]]) == "duration" and {"start", "end"} <= found.keys():
-            del found["run"]
+                unit, of = dialect.units.get(name, _UNITS.get(name, 1.0)), _OF.get(name, "")
+                if role in self.units:
+                    unit, given = _unit(role, self.units[role])
+                    of = given or of
+                found[role] = Column(there[name], unit, of)
+        # ``nodes`` is a number in some tables, and a list beside a number in others.
+        if "node_list" in found and found["node_list"] == found.get("nodes"):
+            del found["node_list"]
+        if "run" in found and {"start", "end"} <= found.keys():
+            if plain_name(header[found["run"].number]) in _LONGER_RUNS and "run" not in self.names:
+                del found["run"]
+        self._check(path, header, there, found)
+        return found
+
+    def _check(self, path: Path, header: Sequence[str], there: Mapping[str, int], found: Mapping[str, Column]) -> None:
         missing = [role for role in ("submit",) if role not in found]
         if "run" not in found and not {"start", "end"} <= found.keys():
             missing.append("run (or start and end)")
         if not {"nodes", "processors"} & found.keys():
             missing.append("nodes (or processors)")
-        if missing:
-            listed = ", ".join(name.strip() for name in header)
-            fault = f"no column is known to mean {', '.join(missing)}; there are {listed}"
-            if {"sn", "cpumilli"} <= there.keys():
-                fault += "; this is a list of nodes, of which a cluster is read"
-            raise bad_file(path, "line 1", fault)
-        return found
+        if not missing:
+            return
+        listed = ", ".join(name.strip() for name in header)
+        fault = f"no column is known to mean {', '.join(missing)}; there are {listed}"
+        if {"sn", "cpumilli"} <= there.keys():
+            fault += "; this is a list of nodes, of which a cluster is read"
+        elif not found and not self.header:
+            fault += f"; {_NO_HEADER}"
+        else:
+            fault += "; name columns with --columns submit=NAME,run=NAME:min,nodes=NAME"
+        raise bad_file(path, "line 1", fault)
+
+    def demands(self, header: Sequence[str], found: Mapping[str, Column]) -> list[tuple[Column, str]]:
+        """Return the columns in which jobs ask for resources, the best for GPUs first, each with a prefix of names."""
+        plain = [plain_name(name) for name in header]
+        order = [plain_name(name) for name in _ROLES["gpus"]]
+        listed = [
+            (Column(number, 1.0, _OF.get(name, "")), "license/" if name in _LICENSES else "")
+            for number, name in enumerate(plain)
+            if name in _DEMANDS and ("gpus" not in found or number != found["gpus"].number)
+        ]
+        listed.sort(key=lambda one: order.index(plain[one[0].number]) if plain[one[0].number] in order else len(order))
+        return [(found["gpus"], ""), *listed] if "gpus" in found else listed
+
+    def states(self, header: Sequence[str]) -> Mapping[str, str]:
+        """Return Slurm's words for states that a table has as numbers."""
+        return _dialect({plain_name(name): 0 for name in header}).states
+
+
+_FEWEST = 3  # columns that a table needs: submission, run time, size
+_MUST = (
+    "must be ROLE=COLUMN, or the names of all columns in order where the file has no header, "
+    "or one file that ends in .toml"
+)
+_NO_HEADER = (
+    "where the file has no header, give the names of its columns in order, as sacct -o took them: "
+    "--columns JobID,Submit,Elapsed,NNodes (with what means something else behind: run=Elapsed:min), "
+    "or header = [...] in the file of --columns"
+)
+
+
+def _without_width(name: str) -> str:
+    # ``sacct -o JobName%40``.
+    return re.sub(r"%-?\d+$", "", name.strip())
+
+
+def _unit(role: str, text: str) -> tuple[float, str]:
+    # The factor of a unit, and what it is that of, empty where that is not said.
+    unit, slash, of = text.partition("/")
+    known = UNITS_S if role in _TIMES else _MIB_UNITS if role == "memory" else _COUNT_UNITS
+    per = _PER.get(role, ())
+    if (unit or not slash) and unit not in known:
+        raise UsageError(f"columns: the unit of {role} is {text!r}, must be one of {', '.join(known)}{_behind(per)}")
+    if slash and of not in per:
+        raise UsageError(f"columns: the unit of {role} is {text!r}, which cannot be that of a {of}{_behind(per)}")
+    return known.get(unit, 1.0), of
+
+
+def _behind(per: Sequence[str]) -> str:
+    return f"; behind it may stand {', '.join(f'/{one}' for one in per)}" if per else ""
+
+
+def _dialect(there: Mapping[str, int]) -> _Dialect:
+    return next((one for one in _DIALECTS if one.marks <= there.keys()), _PLAIN)
+
+
+def known_names() -> frozenset[str]:
+    """Return the names of columns that are known, as `plain_name` writes them."""
+    return frozenset(plain_name(name) for names in _ROLES.values() for name in names) | _DEMANDS
 
 
 def plain_name(name: str) -> str:

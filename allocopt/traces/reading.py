@@ -1,5 +1,8 @@
-"""Workload files of any format, by the endings of their names."""
+"""Workload files of any format, by the endings of their names and by what they begin with."""
 
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
@@ -13,71 +16,124 @@ from allocopt.traces.fetch import SOURCES, cached_trace
 from allocopt.traces.records import Damage, TraceFormat
 from allocopt.traces.workload import Workload
 
-# The module of this folder and the class in it. They are loaded when they are needed: text does without models of JSON.
-_FORMATS = {".swf": ("text", "Swf"), ".json": ("batsim", "Batsim"), ".txt": ("text", "Nsa")}
-_TABLES = (".csv", ".tsv", ".psv", ".parquet")
+# Formats that can be written. Modules are loaded when they are needed: text does without models of JSON.
+_WRITTEN = {".swf": ("text", "Swf"), ".json": ("batsim", "Batsim"), ".txt": ("text", "Nsa")}
+_TABLES = (".csv", ".tsv", ".psv")
+
+Reader = Callable[[Path, str, Damage, Columns], Workload]
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """A format that a function of a module of this folder reads; known by an ending, or what a text begins with."""
+
+    name: str
+    module: str
+    function: str
+    ending: str = ""
+    begins: re.Pattern[str] | None = None
+
+    def read(self, path: Path, text: str, damage: Damage, columns: Columns) -> Workload:
+        if columns.is_mapping and self.module not in ("tables", "json_traces"):
+            raise UsageError(f"columns say what columns of a table mean, {path.name} is none ({self.name})")
+        reader = cast(Reader, getattr(import_module(f"allocopt.traces.{self.module}"), self.function))
+        return reader(path, text, damage, columns)
+
+
+_TEXTS = (
+    _Format("events of the Slurm simulator", "events", "read_events", ".events"),
+    _Format("JSON", "json_traces", "read_json_trace", ".json", re.compile(r"\s*[\[{]\s*[\"{\]}]")),
+)
+"""Formats of text beside SWF, tables and the NSA authors' text, in the order in which they are tried."""
+
+# The Standard Workload Format, whatever its file is called, and lines of numbers.
+_SWF = re.compile(r"(?:;[^\n]*\n|\s*\n)*[ \t]*(?:-?[\d.]+[ \t]+){17}-?[\d.]+\s", re.ASCII)
+_NUMBERS = re.compile(r"\s*(?:[\d.]+\s+){3}[\d.]+\s", re.ASCII)
+
+_NO_TRACE = (
+    (
+        r"JobId=\d+",
+        "what scontrol show job prints, of jobs that wait and run: generate window --queue reads it",
+    ),
+    (r"NodeName=", "a list of nodes, such as slurm.conf or what scontrol show node prints: it is given as --cluster"),
+    (r"(?:SwitchName|BlockName)=", "a topology.conf: it is given as --topology or --cluster"),
+    (r"(?:apiVersion|kind|---)\s*:?", "YAML, such as objects of Kubernetes: a cluster is given as --cluster"),
+    (r"<\?xml|<graphml|<platform", "XML, such as GraphML: topologies are given as --topology"),
+)
 _TAKEN_FOR_NSA = (
-    "it was taken for the NSA authors' text, for it does not end in .swf, .json, .events, .csv, .tsv, .psv or .parquet"
+    "it was taken for the NSA authors' text, as it is in no format that is known (docs/traces.md); a table has names "
+    "of columns in its first line, or they are given in order: --columns JobID,Submit,Elapsed,NNodes"
 )
 
 
 def format_of(path: Path) -> TraceFormat:
     """Return the format of a file to be written, by its ending; also before ``.gz``."""
-    for ending, (module, name) in _FORMATS.items():
+    for ending, (module, name) in _WRITTEN.items():
         if path.name.removesuffix(".gz").endswith(ending):
             return cast(TraceFormat, getattr(import_module(f"allocopt.traces.{module}"), name)())
-    raise UsageError(f"{path}: the name must end in {', '.join(_FORMATS)}, or one of these and .gz")
+    raise UsageError(f"{path}: the name must end in {', '.join(_WRITTEN)}, or one of these and .gz")
 
 
 @memory_faults_named
 def read_workload(
     path: Path | str, columns: Columns | str | None = None, *, strict: bool = False, dependencies: bool = True
 ) -> Workload:
-    """Read a workload in the format that the ending of its file tells.
+    """Read a workload in the format that the ending of its file tells, or what the file begins with.
 
     Raises `BadFileError`, which names the line and the column, or the field, if the file cannot be read, `UsageError`
     if columns are given for a file that is no table.
 
-    ``.swf`` is the Standard Workload Format, ``.json`` Batsim's or Philly's job log, ``.events`` those of the Slurm
-    simulator of UB CCR, ``.csv``, ``.tsv`` and ``.parquet`` a table whose first line names the columns. Any other text
-    is such a table if ``|`` stands in its first line, or its second one rules columns, as ``sacct`` prints them, and
-    else the NSA authors' text.
+    ``.swf`` is the Standard Workload Format, ``.events`` those of the Slurm simulator of UB CCR, ``.csv``, ``.tsv``,
+    ``.psv`` and ``.parquet`` a table whose first line names the columns, ``.json`` a workload of Batsim, the job log of
+    Philly. Any other text is a table if names of columns stand in its first
+    line, or its second one rules columns, as ``sacct`` prints them, and else the NSA authors' text.
 
     With ``.gz`` after its ending the file is decompressed. Where there is none of that name, it is the name of a trace
     that has been fetched (`allocopt.traces.fetch`). ``columns`` tells which columns of a table mean what where their
     names do not say; a text as `Columns.parse` takes it. A damaged row refuses a ``strict`` file, or else is dropped
     and counted. ``dependencies`` are preceding jobs and think times, where a format has them.
     """
-    columns = Columns.parse(columns) if isinstance(columns, str) else columns
+    columns = Columns.parse(columns) if isinstance(columns, str) else columns or Columns()
     path = _file_of(Path(path))
     damage = Damage(path, strict=strict)
     name = path.name.removesuffix(".gz")
-    if name.endswith((".swf", ".json", ".events")):
-        if columns is not None:
+    if name.endswith(".parquet"):
+        from allocopt.traces.parquet import read_parquet
+
+        return read_parquet(path, damage, columns)
+    text = "" if name.endswith(".swf") else read_text(path)
+    if name.endswith(".swf") or _SWF.match(text):
+        if columns.is_mapping:
             raise UsageError(f"columns say what columns of a table mean, {path.name} is none")
-        if name.endswith(".events"):
-            from allocopt.traces.tables import read_events
+        from allocopt.traces.text import Swf
 
-            return read_events(path, damage)
-        if name.endswith(".swf"):
-            from allocopt.traces.text import Swf
+        return Swf(dependencies=dependencies).read(path, damage)
+    made = _read_text(path, name, text, damage, columns)
+    return made if dependencies else made.without_dependencies()
 
-            return Swf(dependencies=dependencies).read(path, damage)
-        return format_of(path).read(path, damage)
-    first, second = "|", ""
-    if columns is None and not name.endswith(_TABLES):
-        first, second = [*read_text(path).split("\n", 2), "", ""][:2]
-    is_ruled = "-" in second and not set(second) - set(" -\r")
-    if "|" in first or is_ruled:
-        # Most workloads are no tables, and are read without what it takes to guess at columns.
-        from allocopt.traces.tables import read_csv_workload
 
-        return read_csv_workload(path, damage, columns)
+def _read_text(path: Path, name: str, text: str, damage: Damage, columns: Columns) -> Workload:
+    is_table = name.endswith(_TABLES) or columns.is_mapping
+    found = next((one for one in _TEXTS if one.ending and name.endswith(one.ending)), None)
+    if found is None:
+        found = next((one for one in _TEXTS if one.begins is not None and one.begins.match(text)), None)
+    if found is not None and not (is_table and found.module == "json_traces" and not name.endswith(".json")):
+        return found.read(path, text, damage, columns)
+    # Most workloads are no tables, and are read without what it takes to guess at columns.
+    if is_table or not _NUMBERS.match(text):
+        from allocopt.traces.tables import is_table as has_names
+        from allocopt.traces.tables import read_table
+
+        if is_table or has_names(text):
+            return read_table(path, text, damage, columns)
     try:
         from allocopt.traces.text import Nsa
 
         return Nsa().read(path, damage)
     except BadFileError as error:
+        told = next((what for begin, what in _NO_TRACE if re.match(rf"\s*(?:#.*\s*)*(?:{begin})", text)), None)
+        if told is not None:
+            raise bad_file(path, f"is no trace of jobs that have run, but {told}") from None
         raise BadFileError(f"{error}; {_TAKEN_FOR_NSA}") from None
 
 

@@ -183,6 +183,12 @@ class Workload:
         """Return the workload with the run times as estimates."""
         return replace(self, estimate=self.run)
 
+    def without_dependencies(self) -> "Workload":
+        """Return the workload without preceding jobs and think times."""
+        nothing = np.full(len(self), NO_JOB)
+        repaired = tuple(count for count in self.repaired if count[0] != PRECEDING_LOST)
+        return replace(self, preceding=nothing, think_s=np.zeros(len(self)), repaired=repaired)
+
     def fitting(self, size: int) -> "Workload":
         """Return the workload without the jobs that ask for more than ``size``; they are counted as dropped."""
         return self.keeping(self.processors <= size, OVERSIZED)

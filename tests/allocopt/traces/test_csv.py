@@ -116,13 +116,13 @@ def fault(folder: Path, text: str, columns: str | None = None, name: str = "jobs
 def test_a_dump_of_sacct_is_read_without_steps_and_with_every_drop_counted(tmp_path: Path) -> None:
     workload = read(tmp_path, SACCT, name="dump.txt")
     assert workload.name == "dump"
-    assert workload.ids.tolist() == [100, 102, 103]
+    assert workload.ids.tolist() == [100, 106, 107]
     assert workload.submit.tolist() == [0, 20, 30]
     assert workload.run.tolist() == [93_784, 1800, 30]
     assert workload.estimate.tolist() == [172_800, 1800, 1800]
     assert workload.processors.tolist() == [4, 2, 1000]
     assert workload.users.tolist() == [0, 1, 0]
-    assert dict(workload.dropped) == {"not ended": 2, "submit time unknown": 1, "run time not positive": 1}
+    assert dict(workload.dropped) == {"not ended": 2, "submit time unknown": 1, "never started": 1}
     assert dict(workload.repaired) == {
         "no time limit, run time used": 1,
         "part of an array without a number of its own, numbered": 2,
@@ -134,7 +134,7 @@ def test_every_column_of_sacct_that_the_guide_asks_for_is_understood(tmp_path: P
     (asked,) = re.findall(r"^sacct .* -o (\S+)", guide.read_text(encoding="utf-8"), re.MULTILINE)
     header = asked.split(",")
     found = Columns().find(tmp_path, header)
-    assert {header[column] for column, _ in found.values()} == set(header)
+    assert {header[column.number] for column in found.values()} == set(header)
     cells = dict.fromkeys(header, "") | {
         **{"JobIDRaw": "1", "Submit": "2026-01-01T00:00:00", "Start": "2026-01-01T00:01:00", "ElapsedRaw": "60"},
         **{"AllocNodes": "2", "AllocCPUS": "8", "ReqMem": "16G", "ReqTRES": "cpu=8,gres/gpu=4,mem=16G,node=2"},
@@ -151,7 +151,7 @@ def test_the_order_of_columns_does_not_matter(tmp_path_factory: pytest.TempPathF
     lines = [[line.split("|")[column] for column in order] for line in SACCT.splitlines()]
     # What may hold a delimiter keeps its place in the row.
     workload = read(tmp_path_factory.mktemp("sacct"), "\n".join("|".join(line) for line in lines), name="dump.txt")
-    assert workload.ids.tolist() == [100, 102, 103]
+    assert workload.ids.tolist() == [100, 106, 107]
     assert workload.run.tolist() == [93_784, 1800, 30]
 
 
@@ -159,7 +159,7 @@ def test_the_nrel_sample_is_read_as_it_is(shared_data: Path) -> None:
     workload = read_workload(shared_data / "slurm_jobs" / "nrel_eagle_sample.csv")
     assert len(workload) == 1000
     assert workload.dropped == ()
-    assert dict(workload.repaired) == {"part of an array without a number of its own, numbered": 451}
+    assert dict(workload.repaired) == {"id given before, numbered": 451}
     assert workload.processors.max() == 360
     assert (workload.run * workload.processors).sum() / 86_400 == pytest.approx(964.922639, abs=1e-6)
     assert workload.submit.min() == 0
@@ -279,7 +279,7 @@ def test_an_odd_mapping_in_a_file_or_on_the_command_line_is_told(tmp_path: Path,
         ("id,submit,run,nodes\n1,1,1", None, "line 2: has 3 cells, line 1 names 4 columns"),
         ("id,submit,run,nodes\n1,1,0,1", None, "none of its 1 jobs has a positive run time and size"),
         ("id,submit,run,nodes\n1.batch,1,5,1", None, "all 1 lines are those of job steps"),
-        ("id,submit,run,nodes,state\n1,1,5,1,RUNNING", None, "none of its 1 jobs has been submitted and has ended"),
+        ("id,submit,run,nodes,state\n1,1,5,1,RUNNING", None, "none of its 1 jobs can be run (not ended: 1)"),
         ('id,submit,run,nodes\n"1,1,5,1', None, "line 2: has 1 cells, line 1 names 4 columns"),
     ],
 )

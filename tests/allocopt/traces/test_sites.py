@@ -165,7 +165,7 @@ def test_lassen_a_table_for_eyes_and_jobs_without_ids_are_read(tmp_path: Path) -
         ("NNodes|NCPUS|AllocTRES", "2|8|cpu=8,gres/gpu=4,gres/gpu:a100=4,mem=64G,node=2", (("a100", 2.0),)),
         ("NNodes|NCPUS|AllocTRES", "2|8|cpu=8,gres/gpu=3", (("", 2.0),)),
         ("NNodes|NCPUS|AllocGRES", "2|8|gpu:v100:3(S:0-1)", (("v100", 3.0),)),
-        ("NNodes|NCPUS|AllocGRES", "2|8|gres:gpu:2,license:1", (("", 2.0),)),
+        ("NNodes|NCPUS|AllocGRES", "2|8|gres:gpu:2,gres:shard:0", (("", 2.0),)),
         ("NNodes|NCPUS|gpus", "2|8|6.0", (("", 3.0),)),
         ("NNodes|NCPUS|gpus", "2|8|", ()),
     ],
@@ -238,7 +238,7 @@ MALFORMED: dict[str, list[str | bytes]] = {
         *(EVENT.replace("-sim-walltime 9", ""), EVENT.replace("9", "x"), EVENT.replace("1:00", "1:x")),
         *(
             EVENT.replace("-n 2", "-n two"),
-            EVENT.replace("-n 2", "-N 1-2 -n 2"),
+            EVENT.replace("-n 2", "-N 2-1 -n 2"),
             EVENT.replace("submit_batch", "cancel"),
         ),
     ],

@@ -1,0 +1,89 @@
+"""What jobs ask for beside cores, memory and nodes, in Slurm's words: trackable resources (TRES) and generic ones."""
+
+import re
+from collections.abc import Collection
+from typing import NamedTuple
+
+from allocopt.files.faults import shown
+
+NOT_MODELLED = "they ask for {}, which is not modelled"
+"""Reason for which jobs are left out."""
+
+# Slurm counts these for every job, or measures them: they are no demands.
+_ALWAYS = frozenset(("cpu", "mem", "node", "billing", "energy", "fs", "vmem", "pages", "ic", "gpumem", "gpuutil"))
+_KINDS = frozenset(("license", "bb", "fs", "ic"))  # TRES with a name behind a slash that are no generic resources
+_NOTHING = frozenset(("", "(null)", "n/a", "none", "null", "nan"))
+_PART = re.compile(r"(?:[^,()]|\([^()]*\))+")
+_AMOUNT = re.compile(r"(\d{1,15}(?:\.\d+)?)([KMGTP]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
+_FACTORS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
+
+
+class Demands(NamedTuple):
+    """GPUs by type, an empty one for any, each with its number; and the names of what is not modelled, sorted."""
+
+    gpus: tuple[tuple[str, float], ...] = ()
+    others: tuple[str, ...] = ()
+
+
+def demands_of(text: str) -> Demands:
+    """Return what a list of TRES or generic resources asks for.
+
+    Understood are ``gres/gpu:a100=4,cpu=8``, and ``gpu:a100:4(S:0-1),shard:2`` with or without ``gres:`` or ``gres/``
+    before each. ``gres/gpu=4`` beside ``gres/gpu:a100=3`` is the number of all GPUs. What Slurm counts for every job,
+    such as ``billing``, and amounts of 0 are no demands. Raises `ValueError` for a text that is no such list.
+    """
+    if text.strip().lower() in _NOTHING:
+        return Demands()
+    gpus: dict[str, float] = {}
+    every, others = 0.0, set()
+    for part in _PART.findall(text):
+        if not part.strip():
+            continue
+        name, kind, amount, is_total = _demand(part.strip(), text)
+        if not amount or name in _ALWAYS:
+            continue
+        if name != "gpu":
+            others.add(name)
+        elif kind or not is_total:
+            gpus[kind] = gpus.get(kind, 0.0) + amount
+        else:
+            every += amount
+    left = every - sum(gpus.values())
+    if left > 0:
+        gpus[""] = gpus.get("", 0.0) + left
+    return Demands(tuple(gpus.items()), tuple(sorted(others)))
+
+
+def _demand(part: str, text: str) -> tuple[str, str, float, bool]:
+    # Name, type and amount of one demand, and whether it is in the form of TRES.
+    bare = part.partition("(")[0]
+    name, equals, written = bare.partition("=")
+    words = re.split("[/:]", name)
+    is_generic = words[0] == "gres"
+    words = words[is_generic:]
+    if not equals and len(words) > 1 and _AMOUNT.fullmatch(words[-1]):
+        written = words.pop()
+    amount = _AMOUNT.fullmatch(written or "1")
+    if not (words and all(words) and amount) or (equals and not written):
+        raise ValueError(f"has {shown(part)} in {shown(text)}, must be such as gres/gpu:a100=2 or gpu:a100:2")
+    kind = ":".join(words[1:])
+    if words[0] in _KINDS and not is_generic:
+        name = words[0] if words[0] in _ALWAYS else f"{words[0]}/{kind}".rstrip("/")
+        return name, "", float(amount[1]), bool(equals)
+    if equals and not is_generic and words[0] not in _ALWAYS and words[0] != "gpu":
+        # Slurm's own name, such as the number of a resource that the site has added.
+        return f"TRES/{words[0]}", kind, float(amount[1]), True
+    name = words[0] if words[0] == "gpu" or words[0] in _ALWAYS else f"gres/{words[0]}"
+    return name, kind, float(amount[1]) * _FACTORS[amount[2].upper()], bool(equals)
+
+
+def licenses_of(text: str) -> list[str]:
+    """Return the names in a list of licences, such as ``matlab@server:2,ansys``."""
+    if text.strip().lower() in _NOTHING:
+        return []
+    return [part.strip().partition(":")[0] for part in re.split("[,;|]", text) if part.strip()]
+
+
+def not_modelled(names: Collection[str]) -> str:
+    """Return the reason for which jobs that ask for some things are left out; nothing where there are none."""
+    return NOT_MODELLED.format(", ".join(sorted(set(names)))) if names else ""

@@ -1,0 +1,21 @@
+"""What a job waits for, in the words of batch systems."""
+
+import re
+
+_NOTHING = frozenset(("", "(null)", "none", "null", "n/a", "nan", "-1"))
+# Slurm's ``afterok:12`` and ``afterany:12``, as squeue marks them, too; LSF's ``done(12)`` and ``ended(12)``; a number.
+_ONE = re.compile(r"(?:after(?:ok|any):)?(\d+(?:_\d+)?)(?:\(\w+\))?|(?:done|ended)\(\"?(\d+)\"?\)", re.ASCII)
+_KIND = re.compile(r"[A-Za-z]+")
+
+
+def preceding_job(text: str) -> tuple[str, str]:
+    """Return the id of the one job that must have ended, empty for none; and a remark where there is another kind."""
+    text = text.strip().strip("\"'")
+    if text.lower() in _NOTHING:
+        return "", ""
+    one = _ONE.fullmatch(text)
+    if one is not None:
+        return one[1] or one[2], ""
+    kind = _KIND.search(text)
+    several = " of several jobs" if len(re.findall(r"\d+", text)) > 1 else ""
+    return "", f"dependency {kind[0] if kind else 'without a kind'}{several} not modelled, ignored"

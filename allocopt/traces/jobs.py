@@ -1,0 +1,278 @@
+"""Jobs as the records of a site's accounting state them, and the workload that these make."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from allocopt.arrays import BoolArray, IntArray
+from allocopt.cluster.hostlist import expand_hostlist
+from allocopt.cluster.request import Request
+from allocopt.errors import AllocoptError, BadFileError
+from allocopt.files.cells import LARGEST
+from allocopt.files.faults import bad_file, printable
+from allocopt.traces.demands import not_modelled
+from allocopt.traces.records import Damage, runnable_jobs
+from allocopt.traces.workload import NO_JOB, UNKNOWN_USER, Workload
+
+RUN_USED = "no time limit, run time used"
+NUMBERED = "part of an array without a number of its own, numbered"
+GIVEN_BEFORE = "id given before, numbered"
+NOT_ENDED = "not ended"
+NEVER_STARTED = "never started"
+NO_SUBMIT = "submit time unknown"
+NO_NODE_LIST = "list of nodes not understood, left out"
+AFTER_UNKNOWN = "job that it waits for not in the trace"
+
+# States of jobs that wait or run, in the words of Slurm, LSF and others; the first word, in capitals.
+_LIVE = frozenset(
+    (
+        "PENDING RUNNING SUSPENDED CONFIGURING COMPLETING STOPPED SIGNALING STAGE_OUT PD CF R S CG ST QUEUED WAITING "
+        "HELD IDLE RUN PEND PSUSP USUSP SSUSP PROV"
+    ).split()
+)
+# States after which a job runs no more, whether or not its end is known.
+_ENDED = frozenset(
+    (
+        "COMPLETED COMPLETE FAILED CANCELLED TIMEOUT NODE_FAIL PREEMPTED OUT_OF_MEMORY DEADLINE BOOT_FAIL REVOKED "
+        "DONE EXIT FINISHED"
+    ).split()
+)
+# States of a run after which the job waits, or runs, again.
+_AGAIN = frozenset(
+    ("REQUEUED", "RESIZING", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RQ", "RS", "RF", "RH", "SE")
+)
+
+_ID_NUMBER = re.compile(r"-?\d{1,16}", re.ASCII)
+PLAIN_NUMBER = re.compile(r"\d{1,16}", re.ASCII)
+ARRAY_PART = re.compile(r"\d+(?:[_+]\S+|\[\S+\])", re.ASCII)
+
+
+def has_ended(state: str, end_s: float | None, run_s: float) -> bool:
+    """Return whether a run of a job has ended, by its state, empty where unknown, its end, and its run time.
+
+    Rows of jobs that were requeued, resized or preempted have ended if their end is known. The end is NaN where the
+    record has none, None where the trace has no ends at all; the run time is NaN where it is unknown.
+    """
+    word = state.strip().split(" ")[0].rstrip("+").upper()
+    if word in _LIVE:
+        return False
+    if word in _ENDED:
+        return True
+    if end_s is None:
+        return word not in _AGAIN or run_s > 0
+    return not math.isnan(end_s) or (run_s > 0 and word not in _AGAIN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecord:
+    """A run of a job as a record states it: times in seconds, NaN where unknown.
+
+    Parameters
+    ----------
+    place, number
+        Place of the record for messages, such as ``line 7``; and its number among the records, counted from 1.
+    job
+        Id in the trace's own words.
+    submit, start, run, estimate
+        Times since any origin, run time, and time limit.
+    size
+        Nodes or processors that the run occupied.
+    is_over
+        Whether it has ended.
+    name
+        Name of a job that has no id.
+    user, node_list
+        Name or number of the user; hostlist of the nodes. Empty where unknown.
+    request
+        What the job asked of a cluster's nodes.
+    after
+        Id of the job that must end before this one can be submitted, or its number; empty for none.
+    asks_for
+        Names of what the job asks for and no request can express; jobs that ask for any are left out.
+    left_out
+        Why else the job cannot be part of a workload; empty if it can.
+    remarks
+        What of the record was repaired, or not understood, by reason.
+    """
+
+    place: str
+    number: int
+    job: str
+    submit: float
+    size: float
+    start: float = math.nan
+    run: float = math.nan
+    estimate: float = math.nan
+    is_over: bool = True
+    name: str = ""
+    user: str = ""
+    node_list: str = ""
+    request: Request | None = None
+    after: str = ""
+    asks_for: tuple[str, ...] = ()
+    left_out: str = ""
+    remarks: tuple[str, ...] = ()
+
+    def fate(self, ignored: Collection[str] = ()) -> str:
+        """Return the reason for which the record is no job of a workload; empty if it is one.
+
+        ``ignored`` are names of demands for which no job is left out.
+        """
+        if not self.is_over:
+            return NOT_ENDED
+        if math.isnan(self.submit):
+            return NO_SUBMIT
+        if math.isnan(self.run):
+            return NEVER_STARTED
+        return self.left_out or not_modelled(set(self.asks_for) - set(ignored))
+
+
+def workload_of(
+    path: Path,
+    records: Sequence[JobRecord],
+    damage: Damage,
+    *,
+    skipped: Mapping[str, int] | None = None,
+    machine: int | None = None,
+    columns: Mapping[str, str] | None = None,
+    ignored: Collection[str] = (),
+    from_first: bool = True,
+    no_limit: str = RUN_USED,
+) -> Workload:
+    """Return the workload of some records.
+
+    An id that is no number, or was given to an earlier run, becomes a number of its own, and stays the job's name.
+
+    Parameters
+    ----------
+    path, damage
+        The file, and where jobs that cannot be are counted.
+    records
+        Of the file, in its order.
+    skipped
+        Records that were left out before, by reason.
+    machine
+        Size of the trace's own machine, None where unknown.
+    columns
+        Names of columns, or with a dot before them of keys, for messages: by ``job`` and ``submit``.
+    ignored
+        Names of demands for which no job is left out.
+    from_first
+        Whether times count from the first submission, or stay what they are.
+    no_limit
+        Reason for which a run time stands for an estimate.
+
+    Raises `BadFileError` if no job is left.
+    """
+    dropped = Counter(skipped or {})
+    kept: list[JobRecord] = []
+    for record in records:
+        if reason := record.fate(ignored):
+            dropped[reason] += 1
+        else:
+            kept.append(record)
+    if not kept:
+        reasons = "; ".join(f"{reason}: {jobs}" for reason, jobs in dropped.items()) or "it holds none"
+        raise damage.first or bad_file(path, f"none of its {sum(dropped.values())} jobs can be run ({reasons})")
+    names = columns or {}
+
+    def error(row: int, place: str, fault: str) -> BadFileError:
+        name = names.get(place, place)
+        if name.startswith("."):
+            return bad_file(path, f"{kept[row].place}{name}", fault)
+        return bad_file(path, kept[row].place, f"{name} {fault}")
+
+    submit, start, run, estimate, size = (
+        np.array([getattr(record, name) for record in kept], dtype=np.float64)
+        for name in ("submit", "start", "run", "estimate", "size")
+    )
+    estimate = np.nan_to_num(estimate)
+    origin = float(submit.min()) if from_first else 0.0
+    ids, job_names, numbered = _ids(kept, records)
+    lists, is_odd = _node_lists(kept)
+    preceding, lost = _preceding(kept, ids)
+    requests = np.empty(len(kept), dtype=np.object_)
+    requests[:] = [record.request for record in kept]
+    repairs = {no_limit: estimate <= 0, **numbered, NO_NODE_LIST: is_odd, AFTER_UNKNOWN: lost}
+    for reason in dict.fromkeys(remark for record in kept for remark in record.remarks):
+        repairs[reason] = np.array([reason in record.remarks for record in kept])
+    has_order = bool((preceding != NO_JOB).any())
+    made = runnable_jobs(
+        path,
+        error,
+        damage,
+        repairs,
+        machine,
+        ids=ids,
+        submit=submit - origin,
+        run=run,
+        processors=np.ceil(size.round(6)).astype(np.int64),
+        estimate=np.where(estimate > 0, estimate, run),
+        users=_users(kept),
+        names=np.array(job_names, dtype=np.object_),
+        requests=requests,
+        preceding=preceding if has_order else None,
+        think_s=np.zeros(len(kept)) if has_order else None,
+        recorded_start=np.where(start >= submit, start, np.nan) - origin,
+        recorded_nodes=np.array(lists, dtype=np.object_),
+    )
+    if from_first:
+        made = made.subset(slice(None), float(made.submit.min()))
+    return replace(made, dropped=(*dropped.items(), *made.dropped))
+
+
+def _users(records: Sequence[JobRecord]) -> IntArray:
+    users = [record.user for record in records]
+    if all(PLAIN_NUMBER.fullmatch(name) for name in users):
+        return np.array([int(name) for name in users], dtype=np.int64)
+    # Names of users become numbers in the order in which they come.
+    known = {name: number for number, name in enumerate(dict.fromkeys(filter(None, users)))}
+    return np.array([known.get(name, UNKNOWN_USER) for name in users], dtype=np.int64)
+
+
+def _ids(records: Sequence[JobRecord], every: Sequence[JobRecord]) -> tuple[IntArray, list[str], dict[str, BoolArray]]:
+    # A number of its own for every job; names of those whose id is none; and why rows were numbered.
+    jobs = [record.job for record in records]
+    first = {job: row for row, job in reversed(list(enumerate(jobs)))}
+    plain = [_is_number(job) for job in jobs]
+    is_again = np.array([bool(job) and first[job] < row for row, job in enumerate(jobs)])
+    owned = np.array(plain) & ~is_again
+    ids = np.array([record.number for record in records], dtype=np.int64)
+    if owned.any():
+        ids[owned] = [int(jobs[row]) for row in np.flatnonzero(owned).tolist()]
+        last = max(int(record.job) for record in every if _is_number(record.job))
+        ids[~owned] = last + 1 + np.arange(int((~owned).sum()))
+    parts = np.array([ARRAY_PART.fullmatch(job) is not None for job in jobs])
+    numbered = {NUMBERED: ~owned & ~is_again & parts, GIVEN_BEFORE: is_again}
+    return ids, ["" if owned[row] else printable(job or records[row].name) for row, job in enumerate(jobs)], numbered
+
+
+def _is_number(job: str) -> bool:
+    return _ID_NUMBER.fullmatch(job) is not None and abs(int(job)) <= LARGEST
+
+
+def _node_lists(records: Sequence[JobRecord]) -> tuple[list[str], BoolArray]:
+    # Slurm writes sentences such as ``None assigned``.
+    lists = ["" if " " in record.node_list else record.node_list for record in records]
+    right = dict.fromkeys(lists, True)
+    for text in right:
+        try:
+            expand_hostlist(text)
+        except AllocoptError:
+            right[text] = False
+    return [text if right[text] else "" for text in lists], np.array([not right[text] for text in lists])
+
+
+def _preceding(records: Sequence[JobRecord], ids: IntArray) -> tuple[IntArray, BoolArray]:
+    # The job before each, and whether a job waits for one that is not there.
+    by_number = {str(record.number): number for record, number in zip(records, ids.tolist(), strict=True)}
+    by_name = {record.job: number for record, number in zip(records, ids.tolist(), strict=True)}
+    known = by_number | by_name
+    known.pop("", None)
+    preceding = np.array([known[record.after] if record.after in known else NO_JOB for record in records], np.int64)
+    return preceding, np.array([bool(record.after) for record in records]) & (preceding == NO_JOB)

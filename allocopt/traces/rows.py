@@ -1,0 +1,301 @@
+"""Rows of cells whose columns have names: the jobs that a table states."""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from allocopt.cluster.request import Request
+from allocopt.errors import BadFileError
+from allocopt.files.cells import duration_s, instant_s, memory_mib, resource_amount
+from allocopt.files.faults import bad_file, shown
+from allocopt.traces.asked import OF_CORE, OF_JOB, OF_NODE, OF_TASK, Asked
+from allocopt.traces.csv_columns import OF_GPU, OF_SOCKET, Column, Columns
+from allocopt.traces.demands import Demands, demands_of, licenses_of
+from allocopt.traces.dependencies import preceding_job
+from allocopt.traces.jobs import PLAIN_NUMBER, JobRecord, has_ended, workload_of
+from allocopt.traces.records import Damage
+from allocopt.traces.tres_numbers import named_resources
+from allocopt.traces.workload import Workload
+
+# Roles that a request is made of beside nodes and processors.
+_REQUESTED = (
+    *("gpus", "gpu_share", "memory", "partition", "constraint", "tasks", "tasks_per_node", "cores_per_task"),
+    *("sockets", "exclusive", "excluded", "required"),
+)
+STEP = re.compile(r"\d+(?:[_+][^.\s]*)?\.(?:batch|extern|interactive|\d+(?:\.\S*)?|\S*TBD\S*)", re.ASCII)
+_LIST = re.compile(r"[\[(].*[\])]", re.DOTALL)
+_NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
+_SLOTS = re.compile(r"(?:\d+\*)?([^:*\s]+)")  # of one host, as LSF lists them
+
+_Reader = Callable[[str, float], float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Rows of a table.
+
+    Parameters
+    ----------
+    header
+        Names of the columns.
+    numbers
+        Of the rows in the file, not in succession where a cell holds an end of a line.
+    cells
+        Of each row, as many as columns.
+    place, before
+        What ``numbers`` count, and how many of these come before the first row.
+    """
+
+    path: Path
+    header: Sequence[str]
+    numbers: list[int]
+    cells: list[list[str]]
+    columns: Columns
+    place: str = "line"
+    before: int = 0
+    found: Mapping[str, Column] = field(init=False)
+    demands: Sequence[tuple[Column, str]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        found = self.columns.find(self.path, self.header)
+        object.__setattr__(self, "found", found)
+        object.__setattr__(self, "demands", self.columns.demands(self.header, found))
+
+    def workload(self, damage: Damage) -> Workload:
+        """Return the jobs of the rows; raise `BadFileError` if none is left."""
+        rows = self._without_steps()
+        remarks = named_resources(rows.header, rows.cells, rows.columns.tres)
+        asked = _Requests(rows)
+        records: list[JobRecord] = []
+        faults: list[BadFileError] = []
+        for row in range(len(rows.cells)):
+            try:
+                record = rows._record(row, asked)
+                records.append(replace(record, remarks=(*record.remarks, *remarks.get(row, ()))))
+            except BadFileError as error:
+                faults.append(error)
+        damage.drop(len(faults), faults, left=len(records))
+        names = {role: rows.header[column.number].strip() for role, column in rows.found.items()}
+        return workload_of(rows.path, records, damage, columns=names, ignored=rows.columns.ignored)
+
+    def text(self, row: int, role: str) -> str:
+        """Return the cell of a role, empty where there is no column."""
+        return self.cells[row][self.found[role].number].strip() if role in self.found else ""
+
+    def value(self, row: int, role: str, read: _Reader, otherwise: float | None = None) -> float:
+        """Read a cell; one that cannot be read is ``otherwise``, or a `BadFileError` where there is no such value."""
+        unit = self.found[role].unit if role in self.found else 1.0
+        try:
+            return read(self.text(row, role), unit)
+        except ValueError as error:
+            if otherwise is not None:
+                return otherwise
+            name = self.header[self.found[role].number].strip() if role in self.found else role
+            raise bad_file(self.path, f"{self.place} {self.numbers[row]}", f"{name} {error}") from None
+
+    def _without_steps(self) -> "Rows":
+        # Steps are such as ``4711.batch``.
+        jobs = [self.text(row, "job") for row in range(len(self.cells))]
+        named = [job for job in jobs if job]
+        if named and all(job.endswith(".0") and PLAIN_NUMBER.fullmatch(job[:-2]) for job in named):
+            # Numbers that went through a table of floats are no steps.
+            column = self.found["job"].number
+            for cells in self.cells:
+                cells[column] = cells[column].strip().removesuffix(".0")
+            return self
+        kept = [row for row, job in enumerate(jobs) if not STEP.fullmatch(job)]
+        if not kept:
+            raise bad_file(self.path, f"all {len(named)} lines are those of job steps")
+        return replace(self, numbers=[self.numbers[row] for row in kept], cells=[self.cells[row] for row in kept])
+
+    def _record(self, row: int, asked: "_Requests") -> JobRecord:
+        size = self.columns.size(self.found)
+        submit = self.value(row, "submit", instant_s)
+        state = self.text(row, "state")
+        state = self.columns.states(self.header).get(state, state)
+        # A database has 0 for what has not happened.
+        start, end = (
+            math.nan if instant == 0 < submit else instant
+            for instant in (self.value(row, role, instant_s, math.nan) for role in ("start", "end"))
+        )
+        if "run" in self.found:
+            run = self.value(row, "run", duration_s, None if has_ended(state, None, 1.0) else math.nan)
+        else:
+            run = self.value(row, "end", instant_s) - start if not math.isnan(end) else math.nan
+        is_waiting = "start" in self.found and math.isnan(start) and not run > 0
+        is_over = has_ended(state, end if "end" in self.found else None, run)
+        # A job that has not ended yet may have anything in the place of sizes.
+        needed = None if is_over and not is_waiting else 0.0
+        nodes, processors = (
+            self.value(row, role, partial(_counted, resource), needed if role == size else 0.0)
+            for role, resource in (("nodes", "node"), ("processors", "cpu"))
+        )
+        record = JobRecord(
+            place=f"{self.place} {self.numbers[row]}",
+            number=self.numbers[row] - self.before,
+            job=self.text(row, "job"),
+            submit=submit,
+            size=0.0,
+            start=start,
+            run=math.nan if is_waiting else run,
+            estimate=self.value(row, "estimate", duration_s),
+            is_over=is_over,
+            user=self.text(row, "user"),
+            node_list=node_list_of(self.text(row, "node_list")),
+        )
+        return asked.complete(row, nodes, processors, record)
+
+
+def node_list_of(text: str) -> str:
+    """Return a hostlist of what a cell has: one of Slurm, a list of Python or NumPy, or LSF's ``16*n1:16*n2``."""
+    if _LIST.fullmatch(text) and not re.match(r"\[[\d,-]+\][^,\]]", text):
+        return ",".join(re.findall(r"[^\s,'\"]+", text[1:-1]))
+    if ":" in text and "[" not in text:
+        return ",".join(dict.fromkeys(_SLOTS.findall(text)))
+    return text
+
+
+def _counted(resource: str, text: str, unit: float) -> float:
+    if _LIST.fullmatch(text):
+        way = f"name the column that has their number: --columns {resource}s=NAME"
+        raise ValueError(f"is the list {shown(text)}, must be a number; {way.replace('cpus', 'processors')}")
+    return resource_amount(text, resource, unit)
+
+
+class _Requests:
+    """Completes records by what their rows ask for; rows that ask alike share a request."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        total = rows.found.get("processors", Column(0, 1.0))
+        is_plain = (total.unit, total.of) == (1.0, "")
+        self._is_asked = bool({"nodes", *_REQUESTED} & rows.found.keys() or rows.demands) or not is_plain
+        self._known: dict[tuple[object, ...], _Found | str] = {}
+        self._told = ""
+
+    def complete(self, row: int, nodes: float, processors: float, record: JobRecord) -> JobRecord:
+        """Return a record with its size, its request, the job that it waits for, and why it is left out."""
+        rows = self._rows
+        cells = [rows.cells[row][column.number] for column, _ in rows.demands]
+        key = (nodes, processors, *(rows.text(row, role) for role in _REQUESTED), *cells)
+        if key not in self._known:
+            try:
+                self._known[key] = self._find(row, nodes, processors)
+            except ValueError as error:
+                self._known[key] = str(error)
+        found = self._known[key]
+        remarks = record.remarks
+        if isinstance(found, str):
+            self._told = self._told or f"{record.place}: {found}"
+            remarks = (*remarks, f"request not understood ({self._told}), left out")
+            found = _Found(processors, None)
+        after, odd = preceding_job(rows.text(row, "after"))
+        return replace(
+            record,
+            size=nodes if rows.columns.size(rows.found) == "nodes" else found.processors,
+            request=found.request,
+            asks_for=found.asks_for,
+            after=after,
+            remarks=(*remarks, odd) if odd else remarks,
+        )
+
+    def _find(self, row: int, nodes: float, processors: float) -> "_Found":
+        if not self._is_asked:
+            return _Found(processors, None)
+        gpus, gpus_of, names = self._gpus(row)
+        tasks = self._amount(row, "tasks") * (nodes if self._of("tasks") == OF_NODE else 1.0)
+        sockets = self._amount(row, "sockets") * (nodes if self._of("sockets") == OF_NODE else 1.0)
+        if gpus_of == OF_SOCKET:
+            if not sockets:
+                names.add("GPUs per socket")
+            gpus, gpus_of = _times(gpus, sockets), OF_JOB
+        of_gpus = {OF_NODE: nodes, OF_TASK: tasks}.get(gpus_of, 1.0)
+        every_gpu = sum(amount for _, amount in gpus) * of_gpus
+        per = {OF_NODE: nodes, OF_TASK: tasks, OF_GPU: every_gpu, OF_SOCKET: sockets}
+        of, unit = self._of("processors"), self._rows.found.get("processors", Column(0, 1.0)).unit
+        cores = processors if of == OF_TASK else self._amount(row, "cores_per_task")
+        total = processors * per.get(of, 1.0)
+        memory, memory_of = self._memory(row, every_gpu)
+        asked = Asked(
+            nodes=nodes,
+            processors=total,
+            tasks=tasks,
+            tasks_per_node=self._amount(row, "tasks_per_node"),
+            cores_per_task=cores,
+            is_spread="tasks_per_node" not in self._rows.found,
+            is_share=unit < 1 and not of and not tasks and nodes <= 1,
+            gpus=gpus,
+            gpus_of=gpus_of,
+            memory_mib=memory,
+            memory_of=memory_of,
+            partition=self._partition(row),
+            constraint=self._word(row, "constraint").strip("\"'"),
+            excluded=self._word(row, "excluded"),
+            required=self._word(row, "required"),
+            is_exclusive=self._word(row, "exclusive").lower() in ("yes", "true", "1", "exclusive", "user"),
+        )
+        return _Found(total, asked.request(), tuple(sorted({*names, *asked.not_modelled()})))
+
+    def _of(self, role: str) -> str:
+        return self._rows.found[role].of if role in self._rows.found else ""
+
+    def _amount(self, row: int, role: str) -> float:
+        unit = self._rows.found[role].unit if role in self._rows.found else 1.0
+        return resource_amount(self._rows.text(row, role), role, unit)
+
+    def _word(self, row: int, role: str) -> str:
+        text = self._rows.text(row, role)
+        return "" if text.lower() in ("(null)", "none", "null", "n/a", "nan") else text
+
+    def _partition(self, row: int) -> str:
+        partition = self._word(row, "partition").split(",")[0]
+        # Acme and Helios call the seconds of waiting a queue.
+        return "" if re.fullmatch(r"[\d.]*", partition) else partition
+
+    def _memory(self, row: int, gpus: float) -> tuple[float, str]:
+        column = self._rows.found.get("memory", Column(0, 1.0))
+        memory, kind = memory_mib(self._rows.text(row, "memory"), column.unit)
+        if kind:
+            return memory, OF_CORE if kind == "c" else OF_NODE
+        if column.of == OF_GPU:
+            return memory * gpus, OF_JOB
+        return memory, column.of or OF_NODE
+
+    def _gpus(self, row: int) -> tuple[tuple[tuple[str, float], ...], str, set[str]]:
+        # GPUs by type, what they are those of, and the names of what else is asked for.
+        gpus: tuple[tuple[str, float], ...] = ()
+        gpus_of = OF_JOB
+        names: set[str] = set()
+        for column, prefix in self._rows.demands:
+            text = self._rows.cells[row][column.number].strip()
+            if prefix:
+                names.update(f"{prefix}{name}" for name in licenses_of(text))
+                continue
+            is_number = _NUMBER.fullmatch(text) is not None
+            held = Demands(_plain_gpus(text, column.unit)) if is_number else demands_of(text)
+            names.update(held.others)
+            if held.gpus and not gpus:
+                gpus = held.gpus
+                # Those of ``--gres`` are of each node.
+                gpus_of = column.of or (OF_JOB if is_number or "=" in text else OF_NODE)
+        share = self._amount(row, "gpu_share") or 1.0
+        return _times(gpus, share), gpus_of, names
+
+
+class _Found(NamedTuple):
+    processors: float  # of the whole job
+    request: Request | None
+    asks_for: tuple[str, ...] = ()
+
+
+def _plain_gpus(text: str, unit: float) -> tuple[tuple[str, float], ...]:
+    amount = resource_amount(text, "gpu", unit)
+    return (("", amount),) if amount else ()
+
+
+def _times(amounts: tuple[tuple[str, float], ...], factor: float) -> tuple[tuple[str, float], ...]:
+    return tuple((kind, amount * factor) for kind, amount in amounts)

@@ -1,0 +1,100 @@
+"""Options of ``sbatch``: which there are, and what becomes of each in a trace."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+# By short option the long one.
+_LONG: Mapping[str, str] = MappingProxyType(
+    {
+        "A": "account", "a": "array", "B": "extra-node-info", "b": "begin", "C": "constraint", "c": "cpus-per-task",
+        "D": "chdir", "d": "dependency", "e": "error", "F": "nodefile", "G": "gpus", "H": "hold", "h": "help",
+        "I": "immediate", "i": "input", "J": "job-name", "k": "no-kill", "L": "licenses", "M": "clusters",
+        "m": "distribution", "N": "nodes", "n": "ntasks", "O": "overcommit", "o": "output", "p": "partition",
+        "Q": "quiet", "q": "qos", "S": "core-spec", "s": "oversubscribe", "t": "time", "V": "version", "v": "verbose",
+        "W": "wait", "w": "nodelist", "x": "exclude",
+    }
+)  # fmt: skip
+# Options whose value may only stand behind an equals sign, if there is one.
+FLAGS = frozenset(
+    (
+        "contiguous exclusive get-user-env help hold ignore-pbs immediate kill-on-invalid-dep nice no-kill no-requeue "
+        "overcommit oversubscribe parsable propagate quiet reboot requeue resv-ports spread-job stepmgr test-only "
+        "usage use-min-nodes verbose version wait"
+    ).split()
+)
+# Options that a reader makes a request of.
+USED = frozenset(
+    (
+        "constraint cpus-per-task dependency exclude exclusive gpus gpus-per-node gpus-per-task gres job-name mem "
+        "mem-per-cpu mem-per-gpu nodelist nodes ntasks ntasks-per-gpu ntasks-per-node partition time tres-per-task "
+        "uid cpus-per-gpu"
+    ).split()
+)
+# Options that do not say what a job needs, nor when it may start.
+HARMLESS = frozenset(
+    (
+        "account acctg-freq chdir comment container container-id error export export-file extra get-user-env gid help "
+        "ignore-pbs input kill-on-invalid-dep mail-type mail-user no-kill no-requeue open-mode output parsable "
+        "profile propagate qos quiet requeue signal test-only usage verbose version wait wait-all-nodes wckey wrap "
+        "gpu-bind mem-bind tres-bind cpu-freq gpu-freq stepmgr"
+    ).split()
+)
+# Options that ask for resources or hosts, or stand for several jobs, which no request can express.
+DEMANDS = frozenset(
+    (
+        "array batch bb bbf cluster-constraint clusters contiguous core-spec cores-per-socket extra-node-info "
+        "gpus-per-socket licenses mcs-label mincpus network nodefile ntasks-per-core ntasks-per-socket reservation "
+        "resv-ports segment sockets-per-node switches thread-spec threads-per-core tmp"
+    ).split()
+)
+# Options that change when or how a job starts, which is not modelled.
+NOT_MODELLED = frozenset(
+    (
+        "begin deadline delay-boot distribution gres-flags hint hold immediate nice overcommit oversubscribe power "
+        "prefer priority reboot spread-job time-min use-min-nodes"
+    ).split()
+)
+KNOWN = USED | HARMLESS | DEMANDS | NOT_MODELLED
+
+
+class Option(NamedTuple):
+    """An option by its long name, and its value, empty where it has none."""
+
+    name: str
+    value: str
+
+
+def options_of(text: str, single_dash: Mapping[str, str]) -> Iterator[Option]:
+    """Yield the options before the script of a command line; quotes are those of a shell.
+
+    ``single_dash`` has, by name, further long options that begin with one dash and take a value. Of an option that is
+    not known the next word is the value, unless that is the last one, or an option. Raises `ValueError` for a quote
+    that is not closed, and an option without its value.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise ValueError(f"cannot be split into options: {error}") from None
+    place = 0
+    while place < len(words):
+        word = words[place]
+        place += 1
+        if not word.startswith("-") or word == "-":
+            return
+        name, equals, value = word.lstrip("-").partition("=")
+        if not word.startswith("--") and name in single_dash:
+            name = single_dash[name]
+        elif not word.startswith("--"):
+            short, attached = word[1], word[2:]
+            name, equals, value = _LONG.get(short, short), attached[:1], attached.removeprefix("=")
+        if not equals and name not in FLAGS:
+            is_known = name in KNOWN or name in single_dash.values()
+            is_value = place < len(words) if is_known else place + 1 < len(words) and words[place][:1] != "-"
+            if is_known and not is_value:
+                raise ValueError(f"has the option {word} without a value")
+            if is_value:
+                value = words[place]
+                place += 1
+        yield Option(name, value)

@@ -1,0 +1,54 @@
+"""Trackable resources by their numbers, as Slurm's database holds them: ``1=80,2=340000,4=2,1001=4``."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from allocopt.traces.csv_columns import plain_name
+
+# The numbers that are the same everywhere (slurmdb.h); a site's own begin at 1001, of which the first are usually GPUs.
+_GPUS = "1001"
+_NAMES = {"1": "cpu", "2": "mem", "3": "energy", "4": "node", "5": "billing", "6": "fs/disk", "7": "vmem", "8": "pages"}
+_NUMBERED = re.compile(r"\d+=\d+(?:,\d+=\d+)*", re.ASCII)
+
+
+def named_resources(
+    header: Sequence[str], cells: Sequence[list[str]], tres: Mapping[str, str]
+) -> Mapping[int, tuple[str, ...]]:
+    """Write names for numbers in the lists of resources of a table; return remarks by row.
+
+    1001 are GPUs, and another number is a type of these where no job has it without as many of 1001, unless ``tres``
+    names them. What stays a number is a resource that is not known.
+    """
+    columns = [number for number, name in enumerate(header) if plain_name(name) in ("tresalloc", "tresreq")]
+    given = [number for number in columns if plain_name(header[number]) == "tresalloc"] or columns
+    lists = [row[column].strip() for row in cells for column in given]
+    if not columns or not any(_NUMBERED.fullmatch(row[column].strip()) for row in cells for column in columns):
+        return {}
+    names = {**_NAMES, _GPUS: "gres/gpu", **tres}
+    types = _types([_amounts(text) for text in lists if _NUMBERED.fullmatch(text)], names)
+    names.update({number: f"gres/gpu:{number}" for number in types})
+    remarks: dict[int, tuple[str, ...]] = {}
+    for row, row_cells in enumerate(cells):
+        for column in columns:
+            text = row_cells[column].strip()
+            if _NUMBERED.fullmatch(text):
+                amounts = _amounts(text)
+                row_cells[column] = ",".join(f"{names.get(key, key)}={amount}" for key, amount in amounts.items())
+                used = types & amounts.keys()
+                if used:
+                    remarks[row] = tuple(f"resource {key} taken for a type of GPU" for key in sorted(used))
+    return remarks
+
+
+def _amounts(text: str) -> dict[str, int]:
+    return {key: int(amount) for key, amount in (part.split("=") for part in text.strip().split(","))}
+
+
+def _types(lists: Iterable[Mapping[str, int]], names: Mapping[str, str]) -> frozenset[str]:
+    # Where the database counts types of GPUs, every job that was given some has at least as many GPUs.
+    beside: set[str] = set()
+    alone: set[str] = set()
+    for amounts in lists:
+        for key in amounts.keys() - names.keys():
+            (beside if amounts[key] <= amounts.get(_GPUS, -1) else alone).add(key)
+    return frozenset(beside - alone)
