@@ -13,7 +13,7 @@ from allocopt.traces.csv_columns import Columns
 from allocopt.traces.records import Damage
 from allocopt.traces.workload import Workload
 
-_READ = "Batsim, and the job log of Philly"
+_READ = "Batsim, sacct --json, bjobs -json, condor_history -json, and the job log of Philly"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,16 @@ def _is_batsim(parsed: Any) -> bool:
 
 _KINDS = (
     _Kind("batsim", "read_batsim", _is_batsim),
+    _Kind("lsf", "read_bjobs", lambda parsed: _has(parsed, "RECORDS"), is_table=True),
+    _Kind("slurm_json", "read_squeue_json", lambda parsed: _has(parsed, "jobs") and "job_state" in _first(parsed)),
+    _Kind("slurm_json", "read_sacct_json", lambda parsed: _has(parsed, "jobs") and "time" in _first(parsed)),
+    _Kind("condor", "read_condor_json", lambda parsed: isinstance(parsed, list) and _is_classad(_first(parsed))),
     _Kind("philly", "read_philly", lambda parsed: isinstance(parsed, list)),
 )
+
+
+def _is_classad(first: Mapping[str, Any]) -> bool:
+    return bool({"clusterid", "qdate"} & {key.lower() for key in first})
 
 
 # What is no trace: whether it is this, what it is, and what reads it.

@@ -43,6 +43,30 @@ class _Format:
 _TEXTS = (
     _Format("events of the Slurm simulator", "events", "read_events", ".events"),
     _Format("JSON", "json_traces", "read_json_trace", ".json", re.compile(r"\s*[\[{]\s*[\"{\]}]")),
+    _Format(
+        "accounting log of PBS",
+        "pbs",
+        "read_pbs",
+        "",
+        re.compile(r"\s*\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;\w+;[^;\n]*;", re.ASCII),
+    ),
+    _Format(
+        "lsb.acct of LSF", "lsf", "read_lsb_acct", "", re.compile(r'\s*"(?:JOB_FINISH|EVENT_ADRSV_FINISH|JOB_RESIZE)" ')
+    ),
+    _Format(
+        "accounting of Grid Engine",
+        "grid_engine",
+        "read_grid_engine",
+        "",
+        re.compile(r"(?:#[^\n]*\n|\s*\n)*(?:[^:\n]*:){5}\d+:[^:\n]*:-?\d+:\d{9,13}:\d{1,13}:\d{1,13}:", re.ASCII),
+    ),
+    _Format(
+        "ClassAds of HTCondor",
+        "condor",
+        "read_classads",
+        "",
+        re.compile(r"(?:\*\*\*[^\n]*\n|\s*\n)*[A-Za-z_]\w* = [^\n]*\n(?:[A-Za-z_]\w* = [^\n]*(?:\n|$))+"),
+    ),
 )
 """Formats of text beside SWF, tables and the NSA authors' text, in the order in which they are tried."""
 
@@ -85,7 +109,8 @@ def read_workload(
 
     ``.swf`` is the Standard Workload Format, ``.events`` those of the Slurm simulator of UB CCR, ``.csv``, ``.tsv``,
     ``.psv`` and ``.parquet`` a table whose first line names the columns, ``.json`` a workload of Batsim, the job log of
-    Philly. Any other text is a table if names of columns stand in its first
+    Philly, or what ``sacct``, ``bjobs`` or ``condor_history`` print as JSON. Accounting logs of PBS, LSF, Grid Engine
+    and HTCondor are known by what they begin with. Any other text is a table if names of columns stand in its first
     line, or its second one rules columns, as ``sacct`` prints them, and else the NSA authors' text.
 
     With ``.gz`` after its ending the file is decompressed. Where there is none of that name, it is the name of a trace
