@@ -28,8 +28,9 @@ def command(
     source: Annotated[
         Path,
         file_argument(
-            "Workload to read: .swf[.gz], a Batsim workload .json[.gz], a table .csv[.gz] or sacct -P, or else text "
-            f"with id, arrival s, run s and nodes in a line. Or, if OUT is one, a topology: {TOPOLOGY_HELP}",
+            "Workload to read: .swf[.gz], a Batsim workload .json[.gz], a table .csv[.gz] or sacct -P, sacct --json, "
+            "accounting of PBS, LSF, Grid Engine or HTCondor, or else text with id, arrival s, run s and nodes in a "
+            f"line. Or, if OUT is one, a topology: {TOPOLOGY_HELP}",
             metavar="IN",
         ),
     ],

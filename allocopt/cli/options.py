@@ -67,7 +67,7 @@ TableColumns = Annotated[
     str | None,
     typer.Option(
         metavar="ROLE=NAME,...",
-        help="Columns of a table by their meaning, as job=id,run=took:min; or a .toml file.",
+        help="Columns by meaning, as job=id,run=took:min; all, in order, without a header; or a .toml file.",
     ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse a trace with a damaged row.")]

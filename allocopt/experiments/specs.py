@@ -78,8 +78,8 @@ class SettingFields(FileModel):
     )
     types: Text | None = _field("Folder of IRMaSim's node and processor types.", _MULTICORE, is_file=True)
     columns: Text | None = _field(
-        "Columns of a table of jobs, ROLE=COLUMN,...: job, submit, run (or start, end), estimate, "
-        "nodes or processors, user, state; with a unit, run=elapsed:min; or a .toml file.",
+        "Meaning of columns of a table of jobs, submit=queued,run=took:min,nodes=size; or the names of all, "
+        "in order, if it has no header; or a .toml file.",
         _ONE_POOL,
         is_file=True,
     )

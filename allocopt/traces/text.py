@@ -124,8 +124,9 @@ _COLUMNS = {
 _PRECEDENCE = {"preceding": (17, "preceding job"), "think": (18, "think time")}
 # Behind the 18 columns, the traces of MetaCentrum have the nodes of every processor, the queue, and what was asked for.
 _NODES = re.compile(r"\{(\d+(?:,\d+)*)\}", re.ASCII)
-_SHAPE = re.compile(r"([1-9]\d{0,6}):ppn=([1-9]\d{0,6})(?::[^+#]*)?(#excl)?", re.ASCII)
+_SHAPE = re.compile(r"([1-9]\d{0,6}):ppn=([1-9]\d{0,6})(:[^+#]*)?(#excl)?", re.ASCII)
 
+FEATURES_LOST = "features asked for behind the columns not read"
 ALLOCATED_USED = "no requested processors, allocated ones used"
 RUN_USED = "no requested time, run time used"
 
@@ -157,6 +158,7 @@ class Swf(TraceFormat):
             think = np.where(preceding == NO_JOB, 0.0, np.maximum(table.numbers("think"), 0.0))
         processors = np.where(asks, requested, table.integers("allocated"))
         requests = nodes = None
+        features = np.zeros(len(run), dtype=np.bool_)
         listed, shapes = table.texts(19), table.texts(21)
         if listed is not None and shapes is not None:
             # Traces of MetaCentrum have the nodes of jobs, and the shapes that these ask for, behind the standard's.
@@ -165,7 +167,8 @@ class Swf(TraceFormat):
                 if on := _NODES.fullmatch(text):
                     nodes[row] = ",".join(dict.fromkeys(on[1].split(",")))
                 if asked := _SHAPE.fullmatch(shape):
-                    count, of_node, alone = int(asked[1]), int(asked[2]), asked[3] is not None
+                    count, of_node, alone = int(asked[1]), int(asked[2]), asked[4] is not None
+                    features[row] = asked[3] is not None
                     requests[row] = Request(int(processors[row]), count, count, of_node, is_exclusive=alone)
         # Real headers say more behind the number, such as the batch partition's share, or something else altogether.
         found = re.match(r"\d+(?=\s|$)", swf_header(table.lines).get("MaxProcs", ""), re.ASCII)
@@ -175,7 +178,7 @@ class Swf(TraceFormat):
             path,
             table.error,
             damage,
-            {ALLOCATED_USED: ~asks, RUN_USED: ~estimates},
+            {ALLOCATED_USED: ~asks, RUN_USED: ~estimates, FEATURES_LOST: features},
             int(found.group()) or None if found else None,
             ids=table.integers("job"),
             submit=submit,
