@@ -75,7 +75,16 @@ def only(workload: Workload, places: list[int]) -> Workload:
     """Return some jobs of a workload, with all that they ask for."""
     w = workload
     columns = (w.ids, w.submit, w.run, w.processors, w.estimate)
-    return Workload(w.name, *(column[places] for column in columns), requests=w.requests[places])
+    # Who waited for a job that is left out waits no more.
+    left = set(w.ids[places].tolist())
+    waits = np.array([job in left for job in w.preceding[places].tolist()], dtype=np.bool_)
+    return Workload(
+        w.name,
+        *(column[places] for column in columns),
+        requests=w.requests[places],
+        preceding=np.where(waits, w.preceding[places], -1),
+        think_s=np.where(waits, w.think_s[places], 0.0),
+    )
 
 
 # Windows

@@ -64,6 +64,8 @@ class SlowJob:
     run: float
     estimate: float
     ask: Ask
+    preceding: int = -1  # number of the job that has to end first
+    think: float = 0.0  # seconds from its end until this one joins the queue
 
 
 def partitions_of(cluster: Cluster) -> tuple[Partition, ...]:
@@ -488,23 +490,26 @@ class SlowCluster:
         self.now = -inf
         self.waiting: list[SlowJob] = []
         self.running: list[Running] = []
+        self.joined: dict[int, float] = {}
         self.reservations: dict[int, Reservation] = {}
 
     def run(self) -> dict[int, Running]:
         """Run all jobs."""
-        arriving = sorted(self.jobs, key=lambda job: job.submit)
+        absent = list(self.jobs)
         next_walk = inf
-        while arriving or self.running or next_walk < inf:
+        while absent or self.running or next_walk < inf:
             ends = [one.end for one in self.running]
-            next_event = min([*ends, *(job.submit for job in arriving[:1])], default=inf)
+            next_event = min([*ends, *map(self._arrival, absent)], default=inf)
             if next_walk < next_event:
                 self.now = next_walk
                 next_walk = self._walk()
                 continue
             self.now = next_event
             self._end([one for one in self.running if one.end == self.now])
-            while arriving and arriving[0].submit == self.now:
-                self.waiting.append(arriving.pop(0))
+            for job in [job for job in absent if self._arrival(job) == self.now]:
+                absent.remove(job)
+                self.waiting.append(job)
+                self.joined[job.number] = self.now
             if self.backfill == "easy":
                 self._easy_pass()
             else:
@@ -515,11 +520,24 @@ class SlowCluster:
         assert not self.waiting, "jobs wait for ever"
         return self.ran
 
+    def _arrival(self, job: SlowJob) -> float:
+        """Return when a job joins the queue, as far as that is known: infinity until its preceding job has ended."""
+        if job.preceding < 0:
+            return job.submit
+        before = self.ran.get(job.preceding)
+        return inf if before is None or before.end > self.now else max(job.submit, before.end + job.think)
+
     def _queue(self) -> list[SlowJob]:
+        # By key; equal ones are in the order in which they joined, then in that of submission.
         partitions = partitions_of(self.cluster)
-        return sorted(
-            self.waiting, key=lambda job: (-partitions[job.ask.partition].tier, self.keys[job.number], job.number)
-        )
+        is_by_arrival = len(set(self.keys)) == 1
+        joined = self.joined if is_by_arrival else dict.fromkeys(self.joined, 0.0)
+
+        def place(job: SlowJob) -> tuple[float, float, float, int]:
+            tier = -partitions[job.ask.partition].tier
+            return tier, self.keys[job.number], joined[job.number], job.number
+
+        return sorted(self.waiting, key=place)
 
     def _left_now(self) -> Left:
         return self.machine.left(one.holding for one in self.running)
@@ -755,8 +773,14 @@ def slow_jobs(workload: Workload, cluster: Cluster) -> list[SlowJob]:
     """Return the jobs of a workload, with what each asks for."""
     asked = list(workload.requests) if len(workload.requests) else [None] * len(workload)
     columns = (workload.submit, workload.run, workload.estimate, workload.processors)
+    row_of = {number: row for row, number in enumerate(workload.ids.tolist())}
+    before = [row_of.get(number, -1) for number in workload.preceding.tolist()]
     return [
-        SlowJob(at, float(submit), float(run), float(estimate), ask_of(cluster, asked[at], int(processors)))
+        SlowJob(
+            at,
+            *(float(submit), float(run), float(estimate), ask_of(cluster, asked[at], int(processors))),
+            *(before[at], float(workload.think_s[at])),
+        )
         for at, (submit, run, estimate, processors) in enumerate(zip(*columns, strict=True))
     ]
 

@@ -267,6 +267,30 @@ def _start(s: Shared, job: int, used: int) -> None:
     s.lists[ENDS, at] = job
 
 
+@inlined
+def _release_later(s: Shared, job: int) -> None:
+    """Put a job among those that are to join the queue, in the order of their times, then of their numbers."""
+    clock, time = s.clock[0], s.jobs[job].release
+    before, after = -1, clock.first_released
+    while after >= 0 and (s.jobs[after].release < time or (s.jobs[after].release == time and after < job)):
+        before, after = after, s.jobs[after].next_waiting
+    s.jobs[job].next_waiting = after
+    if before >= 0:
+        s.jobs[before].next_waiting = job
+    else:
+        clock.first_released = job
+
+
+@inlined
+def _release_dependents(s: Shared, job: int) -> None:
+    """Let the jobs that have waited for the end of one join the queue when their users have thought."""
+    waiting = s.jobs[job].dependent
+    while waiting >= 0:
+        s.jobs[waiting].release = max(s.jobs[waiting].submit, s.clock[0].now + s.jobs[waiting].think)
+        _release_later(s, waiting)
+        waiting = s.jobs[waiting].next_dependent
+
+
 @helper()
 def _end_next(s: Shared) -> None:
     """End the running job whose end comes next."""
@@ -300,6 +324,7 @@ def _end_next(s: Shared) -> None:
     clock.n_running -= 1
     for place in range(at, clock.n_running):
         s.lists[RUNNING, place] = s.lists[RUNNING, place + 1]
+    _release_dependents(s, job)
 
 
 @inlined
@@ -482,6 +507,9 @@ def _pass(s: Shared) -> int:
 @inlined
 def _enqueue(s: Shared, job: int) -> None:
     clock, shape = s.clock[0], s.shapes[s.jobs[job].shape]
+    if s.rules[0].is_by_arrival:
+        s.jobs[job].rank += clock.n_joined
+    clock.n_joined += 1
     s.jobs[job].next_waiting = -1
     if shape.first_waiting < 0:
         s.waiting[0, clock.n_waiting] = s.jobs[job].shape
@@ -499,6 +527,39 @@ def _enqueue(s: Shared, job: int) -> None:
             at = s.jobs[at].next_waiting
         s.jobs[job].next_waiting = s.jobs[at].next_waiting
         s.jobs[at].next_waiting = job
+
+
+@inlined
+def _next_submission(s: Shared) -> float:
+    """Time at which a job that waits for no other is submitted next; ``clock.next_submission`` then is that job."""
+    clock = s.clock[0]
+    while clock.next_submission < s.jobs.size and s.jobs[clock.next_submission].preceding >= 0:
+        clock.next_submission += 1
+    return s.jobs[clock.next_submission].submit if clock.next_submission < s.jobs.size else np.inf
+
+
+@inlined
+def _next_arrival(s: Shared) -> float:
+    """Time at which a job joins the queue next."""
+    submission = _next_submission(s)
+    first = s.clock[0].first_released
+    return min(submission, s.jobs[first].release) if first >= 0 else submission
+
+
+@inlined
+def _take_arrival(s: Shared) -> bool:
+    """Let one job join the queue whose time is now, the lowest in number; return whether there was one."""
+    clock = s.clock[0]
+    job = clock.first_released
+    submitted = _next_submission(s) == clock.now
+    released = job >= 0 and s.jobs[job].release == clock.now
+    if released and not (submitted and clock.next_submission < job):
+        clock.first_released = s.jobs[job].next_waiting
+        _enqueue(s, job)
+    elif submitted:
+        clock.next_submission += 1
+        _enqueue(s, clock.next_submission - 1)
+    return released or submitted
 
 
 @inlined
@@ -521,17 +582,16 @@ def simulate_shared(s: Shared, passes: int, work: int) -> int:
     for _ in range(passes):
         # If work is left of a pass, it goes on.
         if clock.n_left == 0 and not clock.is_walk:
-            submission = s.jobs[clock.next_submission].submit if clock.next_submission < s.jobs.size else np.inf
+            arrival = _next_arrival(s)
             end = s.jobs[s.lists[ENDS, 0]].end if clock.n_events > 0 else np.inf
-            event = min(submission, end)
+            event = min(arrival, end)
             if min(event, clock.next_walk) == np.inf:
                 return ENDED
             clock.now = min(event, clock.next_walk)
             while clock.n_events > 0 and s.jobs[s.lists[ENDS, 0]].end == clock.now:
                 _end_next(s)
-            while clock.next_submission < s.jobs.size and s.jobs[clock.next_submission].submit == clock.now:
-                _enqueue(s, clock.next_submission)
-                clock.next_submission += 1
+            while _take_arrival(s):
+                pass
             if event == clock.now and rules.backfill == CONSERVATIVE:
                 clock.next_walk = min(clock.next_walk, _period_after(s, clock.now))
             _begin_pass(s)

@@ -31,6 +31,7 @@ from allocopt.simulator.shared.state import (
     Shared,
     SharedMachine,
     SharedRules,
+    Waits,
     new_shared,
 )
 from allocopt.solving.budget import Budget
@@ -42,8 +43,9 @@ _GOES = "there go queue orders such as fcfs, sjf or largest, alone, with easy or
 
 
 class SharedSchedule(NamedTuple):
-    """When and where jobs ran, times in seconds."""
+    """When jobs joined the queue, when and where they ran, times in seconds."""
 
+    release: FloatArray
     start: FloatArray
     end: FloatArray
     nodes: tuple[IntArray, ...]
@@ -108,7 +110,7 @@ def run_shared(state: Shared, placed_by: PlacedBySolver | None = None) -> Shared
         slice(first, first + used) for first, used in zip(jobs["first"].tolist(), jobs["n_nodes"].tolist(), strict=True)
     ]
     nodes, tasks = (tuple(row[part] for part in parts) for row in state.held)
-    return SharedSchedule(jobs["start"].copy(), jobs["end"].copy(), nodes, tasks)
+    return SharedSchedule(jobs["release"].copy(), jobs["start"].copy(), jobs["end"].copy(), nodes, tasks)
 
 
 class BySolver(NamedTuple):
@@ -225,15 +227,17 @@ def simulate_on_cluster(
         raise UsageError(f"queue order {scheduler.order.name!r} changes with time, as none may on a cluster: {_GOES}")
     if rules.event_order is not EventOrder.BATCHED:
         raise UsageError("events are not taken one at a time on a cluster: event_order must be batched")
-    if rules.dependencies and (workload.preceding != NO_JOB).any():
-        fault = "jobs wait for preceding ones, which is not simulated on a cluster"
-        raise UsageError(f"{workload.name}: {fault}: dependencies = false ignores that")
     requests, number, faults = _asked(workload, cluster)
     _refuse(workload, faults)
     tiers = np.array([one.tier for one in cluster.partitions] or [1])
     tier = tiers[[one.partition for one in requests]][number]
     rank = np.empty(len(workload), dtype=np.int64)
     rank[np.lexsort((keys.values, -tier))] = np.arange(len(workload))
+    waits = None
+    if rules.dependencies and (workload.preceding != NO_JOB).any():
+        waits = Waits(workload.preceding_rows(), workload.think_s, keys.kind is OrderKind.ARRIVAL)
+        if waits.is_by_arrival:
+            rank = np.unique(-tier, return_inverse=True)[1].reshape(-1) * len(workload)
     run = np.minimum(workload.run, workload.estimate) if rules.kill_at_limit else workload.run
     make_ready((simulate_shared,))
     placed_by = None
@@ -242,7 +246,7 @@ def simulate_on_cluster(
         allocator = Allocation.LOWEST_SWITCH
     times = workload.submit, run, workload.estimate
     state = new_shared(
-        SharedMachine.of(cluster), requests, number, *times, rank, SharedRules(allocator, scheduler.backfill)
+        SharedMachine.of(cluster), requests, number, *times, rank, SharedRules(allocator, scheduler.backfill), waits
     )
     found = run_shared(state, placed_by)
     ends = np.cumsum([len(nodes) for nodes in found.nodes])
@@ -254,7 +258,7 @@ def simulate_on_cluster(
     return ClusterSchedule.of(
         workload,
         cluster,
-        release=workload.submit,
+        release=found.release,
         start=found.start,
         end=found.end,
         nodes=found.nodes,

@@ -74,6 +74,7 @@ class _JobRecord(Protocol):
     """A job."""
 
     submit: float
+    release: float  # when it joins the queue: its submit time, or later where it waits for a preceding job
     run: float  # until it ends or is killed
     expected_end: float  # by its estimate
     start: float  # NaN before
@@ -83,6 +84,10 @@ class _JobRecord(Protocol):
     first: int  # where its nodes begin in `Shared.held`
     n_nodes: int
     rank: int  # its place in the queue among all jobs
+    preceding: int  # the job that has to end first, -1 for none
+    think: float  # seconds from its end to the release
+    dependent: int  # the first job that waits for this one to end, -1 for none
+    next_dependent: int  # the next that waits for the same job, -1 for none
 
 
 class _ClockRecord(Protocol):
@@ -90,6 +95,10 @@ class _ClockRecord(Protocol):
 
     now: float
     next_submission: int
+    # Of jobs whose preceding one has ended, and which have not joined the queue, the next to do so; -1 for none. They
+    # are linked by ``next_waiting``.
+    first_released: int
+    n_joined: int  # jobs that have joined the queue
     n_waiting: int  # shapes of which jobs wait
     n_events: int
     n_running: int
@@ -111,6 +120,7 @@ class _RulesRecord(Protocol):
     backfill: int  # `Backfill.NONE`, ``EASY`` or ``CONSERVATIVE``
     period: float  # between two passes that backfill conservatively, in seconds
     is_asking: int  # whether the simulation stops where a job can start, to be told its nodes, 0 or 1
+    is_by_arrival: int  # whether jobs of equal rank are in the order in which they join the queue, 0 or 1
 
 
 class _PartitionRecord(Protocol):
@@ -203,6 +213,18 @@ class SharedMachine(NamedTuple):
         return cls(cluster.capacity, cluster.topology.tree.groups, weights, max(len(cluster.partitions), 1))
 
 
+class Waits(NamedTuple):
+    """Jobs that wait for others: the row of each job's preceding one, -1 for none, and seconds from its end, ``(n,)``.
+
+    Where the queue is by arrival, ranks are multiples of the number of jobs: jobs of equal rank are in the order in
+    which they join.
+    """
+
+    preceding: IntArray
+    think: FloatArray
+    is_by_arrival: bool
+
+
 def new_shared(
     machine: SharedMachine,
     requests: Sequence[ClusterRequest],
@@ -212,6 +234,7 @@ def new_shared(
     estimate: FloatArray,
     rank: IntArray,
     rules: SharedRules,
+    waits: Waits | None = None,
 ) -> Shared:
     """Return the state of a simulation before its first event; jobs are in the order of submission."""
     kinds, shape_of = np.unique(np.stack((request, estimate)), axis=1, return_inverse=True)
@@ -236,7 +259,15 @@ def new_shared(
         followed[name] = getattr(rules, name)
     for name, values in (("submit", submit), ("run", run), ("rank", rank), ("shape", shape_of.reshape(-1))):
         jobs[name] = values
-    jobs["start"], jobs["next_waiting"] = np.nan, -1
+    jobs["start"], jobs["next_waiting"], jobs["release"] = np.nan, -1, submit
+    clock["first_released"] = -1
+    for name in ("preceding", "dependent", "next_dependent"):
+        jobs[name] = -1
+    if waits is not None:
+        jobs["preceding"], jobs["think"], followed["is_by_arrival"] = waits
+        for job in np.flatnonzero(waits.preceding >= 0)[::-1].tolist():
+            first = jobs[waits.preceding[job]]
+            jobs[job]["next_dependent"], first["dependent"] = first["dependent"], job
     shapes["estimate"], shapes["first_waiting"] = kinds[1], -1
     partitions["job"] = -1
     masks, first_mask = mask_table(asked)

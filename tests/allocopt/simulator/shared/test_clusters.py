@@ -102,10 +102,11 @@ def test_what_does_not_go_with_a_cluster_is_refused(asked: dict[str, object], fa
         simulate(jobs([1]), two_nodes(), **asked)  # type: ignore[call-overload]
 
 
-def test_preceding_jobs_are_ignored_only_where_that_is_asked_for() -> None:
-    workload = jobs([4, 4], preceding=np.array([-1, 0]))
-    with pytest.raises(UsageError, match="dependencies = false ignores that"):
-        simulate(workload, two_nodes())
+def test_a_job_joins_the_queue_when_its_preceding_one_has_ended() -> None:
+    workload = jobs([4, 4], preceding=np.array([-1, 0]), think_s=np.array([0.0, 2.5]))
+    ended = simulate(workload, two_nodes()).end[0]
+    found = simulate(workload, two_nodes())
+    assert (found.release.tolist(), found.start.tolist()) == ([0, ended + 2.5], [0, ended + 2.5])
     assert simulate(workload, two_nodes(), rules=Rules(dependencies=False)).start.tolist() == [0, 1]
 
 

@@ -47,6 +47,26 @@ def test_traces_run_as_in_the_slow_simulator(kind: str, first: int) -> None:
         assert engine_rows(case) == slow_rows(case, Counter()), f"seed {seed}"
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_jobs_that_wait_for_others_run_as_in_the_slow_simulator(kind: str) -> None:
+    waited = 0
+    for seed in range(N_TRACES):
+        case = random_case(seed, kind)
+        rng, jobs = np.random.default_rng(seed), case.workload
+        # Along a permutation, so that nobody waits for himself.
+        order = rng.permutation(len(jobs))
+        preceding = np.full(len(jobs), -1)
+        for place, row in enumerate(order.tolist()):
+            if place and rng.random() < 0.4:
+                preceding[row] = jobs.ids[order[rng.integers(place)]]
+        think_s = np.where(preceding < 0, 0.0, rng.choice([0.0, 0.0, 5.0, 60.0], len(jobs)))
+        case = replace(case, workload=replace(jobs, preceding=preceding, think_s=think_s))
+        rows = slow_rows(case, Counter())
+        assert engine_rows(case) == rows, f"seed {seed}"
+        waited += rows != slow_rows(replace(case, workload=jobs), Counter())
+    assert waited > 0
+
+
 def test_the_traces_draw_every_field_and_make_every_rule_matter() -> None:
     counts: Counter[str] = Counter()
     for kind in KINDS:
