@@ -1,4 +1,4 @@
-"""Jobs that wait in Slurm: what they ask for, whether they may start now, and which start together.
+"""Jobs that wait in Slurm: what asks for, whether they may start now, and which start together.
 
 Sources are what ``scontrol show job`` and ``squeue`` print, as text and as JSON. `allocopt live` and
 ``allocopt generate window`` read jobs here.
@@ -14,7 +14,7 @@ from allocopt.cluster.conf_lines import NO_LIMIT, ConfLine
 from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.request import Request
 from allocopt.cluster.slurm_keys import JOB_KEYS, KeyReport
-from allocopt.cluster.tres import GPU, gpus_by_type, not_modelled, tres_list
+from allocopt.cluster.tres import amount_of, demands_of
 from allocopt.cluster.unserved import brief
 from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import shown
@@ -183,7 +183,7 @@ def job_request(line: ConfLine) -> Request:
     demands = list(JOB_KEYS.not_modelled(line.values).values())
     amounts = {name: _given(line, key) for key, name in _TRES_KEYS.items()}
     for text in amounts.values():
-        demands += not_modelled(text)
+        demands += demands_of(text).others
     least_text, _, most_text = line.values.get("numnodes", "1").partition("-")
     line.values["least"] = least_text
     line.values["most"] = most_text
@@ -195,7 +195,7 @@ def job_request(line: ConfLine) -> Request:
     if len(per_kind) > 2 and per_kind[2].isdigit() and int(per_kind[2]):
         demands.append("--ntasks-per-socket")
     cores = max(line.whole("cpus/task", 1), 1)
-    cores = max([cores, *(one.count for one in tres_list(amounts["task"]) if one.name == "cpu")])
+    cores = max(cores, int(amount_of(amounts["task"], "cpu")))
     required = expand_hostlist(_given(line, "reqnodelist"))
     if required and len(required) < nodes:
         demands.append("--nodelist of fewer nodes than it has")
@@ -235,16 +235,16 @@ def _gpus(
     line: ConfLine, amounts: Mapping[str, str], nodes: int, demands: list[str]
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Return the GPUs on each node and for each task, by type; those of all nodes together are spread evenly."""
-    of_node: dict[str, float] = dict(gpus_by_type(amounts["node"]))
+    of_node = dict(demands_of(amounts["node"]).gpus)
     if not of_node:
-        of_node = {kind: float(math.ceil(count / nodes)) for kind, count in gpus_by_type(amounts["job"]).items()}
-    of_socket = gpus_by_type(amounts["socket"])
+        of_node = {kind: float(math.ceil(count / nodes)) for kind, count in demands_of(amounts["job"]).gpus}
+    of_socket = demands_of(amounts["socket"]).gpus
     sockets = line.whole("socks/node") if _given(line, "socks/node").isdigit() else 0
     if of_socket and sockets:
-        of_node = {kind: float(count * sockets) for kind, count in of_socket.items()}
+        of_node = {kind: count * sockets for kind, count in of_socket}
     elif of_socket:
         demands.append("--gpus-per-socket")
-    of_task: dict[str, float] = dict(gpus_by_type(amounts["task"]))
+    of_task = dict(demands_of(amounts["task"]).gpus)
     # A job says both how many each task has and how many all have; one of them counts.
     return ({} if of_task else of_node), of_task
 
@@ -258,10 +258,7 @@ def _scaled(
     demands: list[str],
 ) -> tuple[int, int]:
     """Return the cores of a task, and MiB of memory on each node or 0, that follow from the GPUs of the job."""
-    per_gpu = {
-        key: next((one.count for one in tres_list(_given(line, key)) if one.name == GPU), 0)
-        for key in ("cpuspertres", "mempertres")
-    }
+    per_gpu = {key: amount_of(_given(line, key), "gpu") for key in ("cpuspertres", "mempertres")}
     on_node, on_task = sum(of_node.values()), sum(of_task.values())
     if per_gpu["cpuspertres"]:
         if on_task:

@@ -14,7 +14,7 @@ from allocopt.cluster.cluster import ClusterNode, NodeUse
 from allocopt.cluster.conf_lines import NO_LIMIT, ConfLine
 from allocopt.cluster.slurm_keys import DOWN_KEYS, GRES_KEYS, NODE_KEYS, KeyReport
 from allocopt.cluster.slurm_records import NODE
-from allocopt.cluster.tres import gpus_by_type, not_modelled
+from allocopt.cluster.tres import demands_of
 from allocopt.errors import InvalidProblemError
 
 GRES, DOWN = "name", "downnodes"
@@ -119,7 +119,7 @@ class CoreCount:
         if _COMPLETING in state or (taken < 0 and state.startswith((_ALLOCATED, _MIXED))):
             return NodeUse(cores=cores, memory_mib=line.whole("realmemory", 1))
         try:
-            gpus = gpus_by_type(line.values.get("gresused") or "") or gpus_by_type(line.values.get("alloctres", ""))
+            gpus = _whole_gpus(line.values.get("gresused", "")) or _whole_gpus(line.values.get("alloctres", ""))
         except ValueError as error:
             raise line.error(f"GresUsed {error}") from None
         return NodeUse(cores=math.ceil(max(taken, 0) * per_cpu), memory_mib=line.whole("allocmem"), gpus=gpus)
@@ -194,8 +194,8 @@ def _cpu_ids(line: ConfLine) -> list[int]:
 
 def _gpus(line: ConfLine) -> dict[str, int]:
     try:
-        held = gpus_by_type(line.values.get("gres", ""))
-        drained = gpus_by_type(line.values.get("gresdrain", ""))
+        held = _whole_gpus(line.values.get("gres", ""))
+        drained = _whole_gpus(line.values.get("gresdrain", ""))
     except ValueError as error:
         raise line.error(f"Gres {error}") from None
     for kind, count in drained.items():
@@ -204,9 +204,13 @@ def _gpus(line: ConfLine) -> dict[str, int]:
     return {kind: count for kind, count in held.items() if count}
 
 
-def _other_gres(line: ConfLine) -> list[str]:
+def _whole_gpus(text: str) -> dict[str, int]:
+    return {kind: int(count) for kind, count in demands_of(text).gpus}
+
+
+def _other_gres(line: ConfLine) -> tuple[str, ...]:
     try:
-        return not_modelled(line.values.get("gres", ""))
+        return demands_of(line.values.get("gres", "")).others
     except ValueError as error:
         raise line.error(f"Gres {error}") from None
 

@@ -1,71 +1,96 @@
-"""Lists of trackable resources (TRES) as Slurm writes them: ``gres/gpu:a100=2``, ``gres:gpu:2``, ``gpu:1g.5gb:7(S:0)``.
+"""Lists of trackable resources (TRES) and generic ones, as Slurm writes them.
 
-The forms are those of ``--gres``, ``--tres-per-task``, gres.conf(5) and what ``scontrol`` of 22.05 to 26.11 prints.
+The forms are those of ``--gres``, ``--tres-per-task``, gres.conf(5), accounting, and what ``scontrol`` of 22.05 to
+26.11 prints: ``gres/gpu:a100=2``, ``gres:gpu:2``, ``gpu:1g.5gb:7(S:0)``.
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from allocopt.files.faults import shown
 
-GPU = "gpu"
-ORDINARY = frozenset(("cpu", "mem", "node", "billing", "energy", "vmem", "pages"))
-"""Resources of every job, which have keys of their own."""
+MOST = 1e12
+"""Largest amount of an entry."""
 
-MOST = 10**9
-"""Largest count of an entry."""
-
-_COUNT = re.compile(r"(-?\d{1,15})([KMGTP]?)", re.ASCII | re.IGNORECASE)
-_POWERS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
-
-
-@dataclass(frozen=True, slots=True)
-class Tres:
-    """One entry of a list: such as 2 of type ``a100`` of ``gpu``; the type is empty where any does."""
-
-    name: str
-    type: str
-    count: int
+# Slurm counts these for every job, or measures them: they are no demands.
+_ALWAYS = frozenset(("cpu", "mem", "node", "billing", "energy", "fs", "vmem", "pages", "ic", "gpumem", "gpuutil"))
+_KINDS = frozenset(("license", "bb", "fs", "ic"))  # TRES with a name behind a slash that are no generic resources
+_NOTHING = frozenset(("", "(null)", "n/a", "none", "null", "nan"))
+_PART = re.compile(r"(?:[^,()]|\([^()]*\))+")
+_AMOUNT = re.compile(r"(\d{1,15}(?:\.\d+)?)([KMGTP]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
+_FACTORS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 
 
-def tres_list(text: str) -> Iterator[Tres]:
-    """Yield the entries of a list; raise `ValueError` for one that has no name."""
-    # Commas between brackets count devices, such as (IDX:0,2).
-    for entry in re.split(r",(?![^(]*\))", text):
-        plain = re.sub(r"\(.*?\)", "", entry).strip()
-        if not plain or plain.upper() in ("(NULL)", "N/A", "NONE"):
-            continue
-        parts = [part for part in re.split(r"[:=]", re.sub(r"^gres[/:]", "", plain)) if part]
-        count = 1
-        if len(parts) > 1 and (match := _COUNT.fullmatch(parts[-1])):
-            count = int(match[1]) * _POWERS[match[2].upper()]
-            parts = parts[:-1]
-        if not parts or len(parts) > 2 or not 0 <= count <= MOST:
-            raise ValueError(f"is {shown(text)}, must be such as gpu:a100:4 or gres/gpu=4")
-        yield Tres(parts[0], parts[1] if len(parts) == 2 else "", count)
+class Demands(NamedTuple):
+    """GPUs by type, an empty one for any, each with its number; and the names of what is not modelled, sorted."""
+
+    gpus: tuple[tuple[str, float], ...] = ()
+    others: tuple[str, ...] = ()
 
 
-def gpus_by_type(text: str) -> dict[str, int]:
-    """Return how many GPUs a list has by type, an empty one where none is given.
+def demands_of(text: str) -> Demands:
+    """Return what a list of TRES or generic resources asks for.
 
-    A list that counts GPUs in all and by type, as AllocTRES does, counts each of them once.
+    Understood are ``gres/gpu:a100=4,cpu=8``, and ``gpu:a100:4(S:0-1),shard:2`` with or without ``gres:`` or ``gres/``
+    before each. ``gres/gpu=4`` beside ``gres/gpu:a100=3`` is the number of all GPUs. What Slurm counts for every job,
+    such as ``billing``, and amounts of 0 are no demands. Raises `ValueError` for a text that is no such list.
     """
-    held: Counter[str] = Counter()
-    for one in tres_list(text):
-        if one.name == GPU:
-            held[one.type] += one.count
-    typed = held.total() - held[""]
-    if typed and "gres/gpu=" in text and held[""] >= typed:
-        held[""] -= typed
-    return {kind: count for kind, count in held.items() if count}
+    if text.strip().lower() in _NOTHING:
+        return Demands()
+    gpus: dict[str, float] = {}
+    every, others = 0.0, set()
+    for part in _PART.findall(text):
+        if not part.strip():
+            continue
+        name, kind, amount, is_total = _demand(part.strip(), text)
+        if not amount or name in _ALWAYS:
+            continue
+        if name != "gpu":
+            others.add(name)
+        elif kind or not is_total:
+            gpus[kind] = gpus.get(kind, 0.0) + amount
+        else:
+            every += amount
+    left = every - sum(gpus.values())
+    if left > 0:
+        gpus[""] = gpus.get("", 0.0) + left
+    return Demands(tuple(gpus.items()), tuple(sorted(others)))
 
 
-def not_modelled(text: str) -> list[str]:
-    """Return the names of what a list asks for beside GPUs and what every job has, such as ``gres/shard``."""
-    found = []
-    for one in tres_list(text):
-        if one.count and one.name != GPU and one.name not in ORDINARY:
-            found.append(one.name if "/" in one.name else f"gres/{one.name}")
-    return list(dict.fromkeys(found))
+def _demand(part: str, text: str) -> tuple[str, str, float, bool]:
+    # Name, type and amount of one demand, and whether it is in the form of TRES.
+    bare = part.partition("(")[0]
+    name, equals, written = bare.partition("=")
+    words = re.split("[/:]", name)
+    is_generic = words[0] == "gres"
+    words = words[is_generic:]
+    if not equals and len(words) > 1 and _AMOUNT.fullmatch(words[-1]):
+        written = words.pop()
+    amount = _AMOUNT.fullmatch(written or "1")
+    is_odd = len(words) > 2 or any(word.startswith("-") for word in words)
+    if not (words and all(words) and amount) or (equals and not written) or is_odd or float(amount[1]) > MOST:
+        held = f"is {shown(text)}" if part == text else f"has {shown(part)} in {shown(text)}"
+        raise ValueError(f"{held}, must be such as gres/gpu:a100=2 or gpu:a100:2")
+    kind = ":".join(words[1:])
+    if words[0] in _KINDS and not is_generic:
+        name = words[0] if words[0] in _ALWAYS else f"{words[0]}/{kind}".rstrip("/")
+        return name, "", float(amount[1]), bool(equals)
+    if equals and not is_generic and words[0] not in _ALWAYS and words[0] != "gpu":
+        # Slurm's own name, such as the number of a resource that the site has added.
+        return f"TRES/{words[0]}", kind, float(amount[1]), True
+    name = words[0] if words[0] == "gpu" or words[0] in _ALWAYS else f"gres/{words[0]}"
+    return name, kind, float(amount[1]) * _FACTORS[amount[2].upper()], bool(equals)
+
+
+def licenses_of(text: str) -> list[str]:
+    """Return the names in a list of licences, such as ``matlab@server:2,ansys``."""
+    if text.strip().lower() in _NOTHING:
+        return []
+    return [part.strip().partition(":")[0] for part in re.split("[,;|]", text) if part.strip()]
+
+
+def amount_of(text: str, name: str) -> float:
+    """Return the amount of a resource in a list, such as that of ``cpu``; 0 where it is not there."""
+    parts = () if text.strip().lower() in _NOTHING else _PART.findall(text)
+    found = (_demand(part.strip(), text) for part in parts if part.strip())
+    return sum(amount for of, _, amount, _ in found if of == name)

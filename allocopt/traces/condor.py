@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from allocopt.cluster.tres import licenses_of
 from allocopt.errors import BadFileError
 from allocopt.files.cells import LARGEST
 from allocopt.files.faults import bad_file, shown
 from allocopt.traces.asked import OF_NODE, Asked
 from allocopt.traces.csv_columns import Columns
-from allocopt.traces.demands import licenses_of
 from allocopt.traces.jobs import JobRecord, has_ended, workload_of
 from allocopt.traces.records import Damage
 from allocopt.traces.workload import Workload

@@ -59,6 +59,7 @@ _ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "uid", "id_user", "user", "user_id", "username", "user_name", "usr", "owner", "hashed_user_id",
             "username_genid",
         ),
+        "account": ("account", "accountname", "project"),
         "state": ("state", "job_state", "state_current", "stat", "status", "jobstatus"),
         "node_list": ("nodelist", "node_list", "recorded_nodes", "exec_host", "nodes"),
         "gpus": (

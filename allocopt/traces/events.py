@@ -5,12 +5,12 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+from allocopt.cluster.tres import demands_of
 from allocopt.errors import BadFileError
 from allocopt.files.cells import duration_s, instant_s, memory_mib, resource_count
 from allocopt.files.faults import bad_file, shown
 from allocopt.traces.asked import OF_CORE, OF_JOB, OF_NODE, OF_TASK, Asked
 from allocopt.traces.csv_columns import Columns
-from allocopt.traces.demands import demands_of
 from allocopt.traces.dependencies import preceding_job
 from allocopt.traces.jobs import JobRecord, workload_of
 from allocopt.traces.records import Damage

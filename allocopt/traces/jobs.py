@@ -12,10 +12,10 @@ import numpy as np
 from allocopt.arrays import BoolArray, IntArray
 from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.request import Request
+from allocopt.cluster.unserved import unmodelled
 from allocopt.errors import AllocoptError, BadFileError
 from allocopt.files.cells import LARGEST
 from allocopt.files.faults import bad_file, printable
-from allocopt.traces.demands import not_modelled
 from allocopt.traces.records import Damage, runnable_jobs
 from allocopt.traces.workload import NO_JOB, UNKNOWN_USER, Workload
 
@@ -86,8 +86,8 @@ class JobRecord:
         Whether it has ended.
     name
         Name of a job that has no id.
-    user, node_list
-        Name or number of the user; hostlist of the nodes. Empty where unknown.
+    user, account, node_list
+        Name or number of the user; name of the account; hostlist of the nodes. Empty where unknown.
     request
         What the job asked of a cluster's nodes.
     after
@@ -111,6 +111,7 @@ class JobRecord:
     is_over: bool = True
     name: str = ""
     user: str = ""
+    account: str = ""
     node_list: str = ""
     request: Request | None = None
     after: str = ""
@@ -129,7 +130,8 @@ class JobRecord:
             return NO_SUBMIT
         if math.isnan(self.run):
             return NEVER_STARTED
-        return self.left_out or not_modelled(set(self.asks_for) - set(ignored))
+        names = sorted(set(self.asks_for) - set(ignored))
+        return self.left_out or (unmodelled(names) if names else "")
 
 
 def workload_of(
@@ -201,6 +203,7 @@ def workload_of(
     repairs = {no_limit: estimate <= 0, **numbered, NO_NODE_LIST: is_odd, AFTER_UNKNOWN: lost}
     for reason in dict.fromkeys(remark for record in kept for remark in record.remarks):
         repairs[reason] = np.array([reason in record.remarks for record in kept])
+    users, user_names = _users(kept)
     has_order = bool((preceding != NO_JOB).any())
     made = runnable_jobs(
         path,
@@ -213,7 +216,9 @@ def workload_of(
         run=run,
         processors=np.ceil(size.round(6)).astype(np.int64),
         estimate=np.where(estimate > 0, estimate, run),
-        users=_users(kept),
+        users=users,
+        user_names=np.array(user_names, dtype=np.object_),
+        accounts=np.array([printable(record.account) for record in kept], dtype=np.object_),
         names=np.array(job_names, dtype=np.object_),
         requests=requests,
         preceding=preceding if has_order else None,
@@ -226,13 +231,15 @@ def workload_of(
     return replace(made, dropped=(*dropped.items(), *made.dropped))
 
 
-def _users(records: Sequence[JobRecord]) -> IntArray:
+def _users(records: Sequence[JobRecord]) -> tuple[IntArray, list[str]]:
+    # A number for every user, and the names of those whose users are none.
     users = [record.user for record in records]
     if all(PLAIN_NUMBER.fullmatch(name) for name in users):
-        return np.array([int(name) for name in users], dtype=np.int64)
+        return np.array([int(name) for name in users], dtype=np.int64), [""] * len(users)
     # Names of users become numbers in the order in which they come.
     known = {name: number for number, name in enumerate(dict.fromkeys(filter(None, users)))}
-    return np.array([known.get(name, UNKNOWN_USER) for name in users], dtype=np.int64)
+    numbers = np.array([known.get(name, UNKNOWN_USER) for name in users], dtype=np.int64)
+    return numbers, [printable(name) for name in users]
 
 
 def _ids(records: Sequence[JobRecord], every: Sequence[JobRecord]) -> tuple[IntArray, list[str], dict[str, BoolArray]]:

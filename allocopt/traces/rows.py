@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from allocopt.cluster.request import Request
+from allocopt.cluster.tres import Demands, demands_of, licenses_of
 from allocopt.errors import BadFileError
 from allocopt.files.cells import duration_s, instant_s, memory_mib, resource_amount
 from allocopt.files.faults import bad_file, shown
 from allocopt.traces.asked import OF_CORE, OF_JOB, OF_NODE, OF_TASK, Asked
 from allocopt.traces.csv_columns import OF_GPU, OF_SOCKET, Column, Columns
-from allocopt.traces.demands import Demands, demands_of, licenses_of
 from allocopt.traces.dependencies import preceding_job
 from allocopt.traces.jobs import PLAIN_NUMBER, JobRecord, has_ended, workload_of
 from allocopt.traces.records import Damage
@@ -62,6 +62,11 @@ class Rows:
 
     def __post_init__(self) -> None:
         found = self.columns.find(self.path, self.header)
+        if {"nodes", "processors"} <= found.keys():
+            column = found["nodes"].number
+            # A column of nodes that is empty throughout says nothing; processors do.
+            if not any(cells[column].strip() for cells in self.cells):
+                del found["nodes"]
         object.__setattr__(self, "found", found)
         object.__setattr__(self, "demands", self.columns.demands(self.header, found))
 
@@ -145,6 +150,7 @@ class Rows:
             estimate=self.value(row, "estimate", duration_s),
             is_over=is_over,
             user=self.text(row, "user"),
+            account=self.text(row, "account"),
             node_list=node_list_of(self.text(row, "node_list")),
         )
         return asked.complete(row, nodes, processors, record)

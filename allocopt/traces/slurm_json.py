@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from allocopt.cluster.tres import demands_of, licenses_of
 from allocopt.errors import BadFileError
 from allocopt.files.cells import LARGEST, memory_mib
 from allocopt.files.faults import bad_file, shown
 from allocopt.traces.asked import OF_CORE, OF_JOB, OF_NODE, OF_TASK, Asked
 from allocopt.traces.csv_columns import Columns
-from allocopt.traces.demands import demands_of, licenses_of
 from allocopt.traces.dependencies import preceding_job
 from allocopt.traces.jobs import JobRecord, has_ended, workload_of
 from allocopt.traces.records import Damage

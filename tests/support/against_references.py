@@ -72,7 +72,7 @@ def slow_rows(case: Case, counts: Counter[str], depth: int = DEPTH) -> list[Row]
 
 
 def only(workload: Workload, places: list[int]) -> Workload:
-    """Return some jobs of a workload, with all that they ask for."""
+    """Return some jobs of a workload, with all that asks for."""
     w = workload
     columns = (w.ids, w.submit, w.run, w.processors, w.estimate)
     # Who waited for a job that is left out waits no more.

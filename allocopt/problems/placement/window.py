@@ -420,7 +420,7 @@ def alone_costs(window: Window, fewest: IntArray, is_over: Callable[[], bool]) -
 
 
 class Kinds(NamedTuple):
-    """Jobs of a window by what they ask for."""
+    """Jobs of a window by what asks for."""
 
     window: Window  # of one job of each kind
     of_job: IntArray  # kind of each job

@@ -106,7 +106,7 @@ class TopologyProblem:
     idle_nodes
         Distinct nodes that may be given away, in any order; kept sorted, which is the sequence Q of section III-B.
     jobs
-        The window, not empty; together they ask for no more nodes than are idle.
+        The window, not empty; together asks for no more nodes than are idle.
     hop_cost
         Cost of one hop, in ``LEAST_HOP_COST .. LARGEST_HOP_COST``; 1000 in Table I.
     fragmentation_weight

@@ -256,7 +256,7 @@ def ends(path: Path) -> list[float]:
 
 @pytest.fixture
 def halves(tmp_path: Path) -> Path:
-    """Write two jobs of 100 s with limits of 150 s on all eight processors, and what they ask for."""
+    """Write two jobs of 100 s with limits of 150 s on all eight processors, and what asks for."""
     lines = [f"{job} 0 -1 100 8 -1 -1 8 150 -1 1 -1 -1 5 -1 -1 -1 -1" for job in (1, 2)]
     path = tmp_path / "halves.swf"
     path.write_text("\n".join(["; MaxProcs: 8", *lines]))

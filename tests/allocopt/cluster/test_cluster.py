@@ -130,7 +130,7 @@ def test_what_kubernetes_can_give_is_read_from_json_and_yaml(tmp_path: Path) -> 
         (
             "slurm.conf",
             "NodeName=a Gres=gpu:t4:x:2\n",
-            "line 1: Gres is 'gpu:t4:x:2', must be such as gpu:a100:4 or gres/gpu=4",
+            "line 1: Gres is 'gpu:t4:x:2', must be such as gres/gpu:a100=2",
         ),
         ("slurm.conf", "NodeName=a\nPartitionName=p MaxTime=soon\n", "line 2: MaxTime is 'soon', must be a number"),
         (

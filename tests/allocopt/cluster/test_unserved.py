@@ -9,7 +9,6 @@ from support.random_clusters import KINDS, random_case
 from support.slow_cluster import dropped_because, slow_jobs
 
 from allocopt.cluster.cluster import Cluster, ClusterNode, Partition
-from allocopt.cluster.demands import gpu_parts, other_demands
 from allocopt.cluster.request import Request
 from allocopt.cluster.unserved import OverLimitError, UnservedError, counted
 from allocopt.simulator.shared.simulation import admitted
@@ -70,25 +69,6 @@ def test_a_long_name_in_a_reason_is_cut_and_stays_on_its_line() -> None:
         Request(partition="x\n" * 100).on(SITE)
     assert len(raised.value.reason) < 100
     assert raised.value.reason.isprintable()
-
-
-@pytest.mark.parametrize(
-    ("text", "parts", "others"),
-    [
-        ("cpu=4,mem=1G,node=1,gres/shard=2", ("gres/shard",), ()),
-        ("gres/shard:a100=2,gres/gpu=1", ("gres/shard",), ()),
-        ("shard:2", ("gres/shard",), ()),
-        ("gres:mps:50,gres:mps:20", ("gres/mps",), ()),
-        ("cpu=4,gres/gpu:a100=2,license/matlab=1,gres/nvme=2", (), ("license/matlab", "gres/nvme")),
-        ("gpu:shard:2", (), ()),
-        ("billing=4,fs/disk=3,energy=9", (), ()),
-        ("", (), ()),
-        ("4", (), ()),
-    ],
-)
-def test_demands_that_are_not_modelled_are_named(text: str, parts: tuple[str, ...], others: tuple[str, ...]) -> None:
-    assert gpu_parts(text) == parts
-    assert other_demands(text) == others
 
 
 @given(st.integers(0, 10**6), st.sampled_from(KINDS))

@@ -96,7 +96,7 @@ def test_records_without_an_end_are_counted_and_reruns_are_runs(tmp_path: Path) 
         "not ended": 2,
         "never started": 1,
         "arrays as a whole, whose tasks have records of their own": 1,
-        "they ask for fluent, which is not modelled": 1,
+        "asks for fluent, which is not modelled": 1,
     }
 
 
@@ -141,9 +141,9 @@ def test_records_of_lsf_of_all_kinds_are_read_or_counted(tmp_path: Path) -> None
     assert (second.gpus_per_node, second.required) == ((("", 2.0),), "n1")
     assert dict(made.dropped) == {
         "never started": 1,
-        "they ask for rusage[matlab], which is not modelled": 1,
-        "they ask for select[], which is not modelled": 1,
-        "they ask for a host group, which is not modelled": 1,
+        "asks for rusage[matlab], which is not modelled": 1,
+        "asks for select[], which is not modelled": 1,
+        "asks for a host group, which is not modelled": 1,
         "records EVENT_ADRSV_FINISH are no jobs": 1,
     }
 
@@ -207,7 +207,7 @@ def test_lines_of_grid_engine_of_all_kinds_are_read_or_counted(tmp_path: Path) -
     assert dict(made.dropped) == {
         "never started": 1,
         "tasks of a parallel job, counted with it": 1,
-        "they ask for -l matlab, which is not modelled": 1,
+        "asks for -l matlab, which is not modelled": 1,
     }
 
 
@@ -259,8 +259,8 @@ def test_classads_of_all_kinds_are_read_or_counted_in_every_form(tmp_path: Path,
     assert dict(made.dropped) == {
         "not ended": 1,
         "never started": 1,
-        "they ask for license/matlab, which is not modelled": 1,
-        "they ask for requestfpgas, which is not modelled": 1,
+        "asks for license/matlab, which is not modelled": 1,
+        "asks for requestfpgas, which is not modelled": 1,
     }
 
 
@@ -333,8 +333,8 @@ def test_jobs_of_sacct_json_of_all_kinds_are_read_or_counted(tmp_path: Path) -> 
     assert dict(made.dropped) == {
         "not ended": 1,
         "never started": 1,
-        "they ask for gres/shard, which is not modelled": 1,
-        "they ask for license/matlab, which is not modelled": 1,
+        "asks for gres/shard, which is not modelled": 1,
+        "asks for license/matlab, which is not modelled": 1,
     }
 
 

@@ -78,7 +78,7 @@ def test_an_option_that_asks_for_what_is_not_modelled_leaves_the_job_out(
 ) -> None:
     made = read(tmp_path, f"{PLAIN} -n 1", f"{PLAIN} -n 2 {options}")
     assert made.ids.tolist() == [1]
-    assert made.dropped == ((f"they ask for {name}, which is not modelled", 1),)
+    assert made.dropped == ((f"asks for {name}, which is not modelled", 1),)
 
 
 def test_a_dependency_on_one_job_is_a_preceding_job_and_others_are_counted(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_a_dump_of_slurms_database_is_read_by_its_numbers(tmp_path: Path) -> Non
     assert (first.memory_per_core_mib, first.gpus_per_node, first.tasks) == (2000, (("1003", 2.0),), 16)
     assert (second.memory_per_node_mib, second.gpus_per_node) == (4000, ())
     assert dict(made.dropped) == {
-        "they ask for TRES/1009, which is not modelled": 1,
+        "asks for TRES/1009, which is not modelled": 1,
         "never started": 1,
         "not ended": 1,
     }

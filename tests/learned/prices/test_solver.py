@@ -99,7 +99,7 @@ def value_of(tree: GroupTree, counts: IntArray, worth: FloatArray) -> float:
 def inserted(
     problem: TopologyProblem, order: IntArray, worth: FloatArray, tolerance: float = 0.0
 ) -> tuple[float, IntArray]:
-    """Return what priced insertion saves, and how many nodes of each leaf the jobs get, which is what they ask for."""
+    """Return what priced insertion saves, and how many nodes of each leaf the jobs get, which is what asks for."""
     tree, sizes, n_leaves = tree_of(problem)
     counts = np.empty((len(sizes), n_leaves), dtype=np.int64)
     state = idle_state(tree, int(sizes.max()), 0.0)

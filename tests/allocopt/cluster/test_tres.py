@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from allocopt.cluster.tres import Demands, demands_of
 from allocopt.traces.csv_columns import Columns
-from allocopt.traces.demands import Demands, demands_of
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 
@@ -69,13 +69,13 @@ HEAD = "JobID|Submit|Start|End|NNodes|NCPUS|ReqTRES|AllocTRES|TresPerNode|Licens
 TIMES = "2026-01-01T00:00:00|2026-01-01T00:00:05|2026-01-01T00:01:00"
 PLAIN = f"1|{TIMES}|2|8|cpu=8|cpu=8,node=2|||\n"
 ASKED: dict[str, str] = {
-    f"2|{TIMES}|1|4|gres/shard=2|cpu=4|||\n": "they ask for gres/shard, which is not modelled",
-    f"2|{TIMES}|1|4|cpu=4|cpu=4,gres/shard=2|||\n": "they ask for gres/shard, which is not modelled",
-    f"2|{TIMES}|1|4|cpu=4|cpu=4|gres:nvme:1||\n": "they ask for gres/nvme, which is not modelled",
+    f"2|{TIMES}|1|4|gres/shard=2|cpu=4|||\n": "asks for gres/shard, which is not modelled",
+    f"2|{TIMES}|1|4|cpu=4|cpu=4,gres/shard=2|||\n": "asks for gres/shard, which is not modelled",
+    f"2|{TIMES}|1|4|cpu=4|cpu=4|gres:nvme:1||\n": "asks for gres/nvme, which is not modelled",
     f"2|{TIMES}|1|4|cpu=4|cpu=4||matlab@db:2,ansys|\n": (
-        "they ask for license/ansys, license/matlab@db, which is not modelled"
+        "asks for license/ansys, license/matlab@db, which is not modelled"
     ),
-    f"2|{TIMES}|1|4|cpu=4|cpu=4|||[a*2&b*1]\n": "they ask for a constraint with counts, which is not modelled",
+    f"2|{TIMES}|1|4|cpu=4|cpu=4|||[a*2&b*1]\n": "asks for a constraint with counts, which is not modelled",
 }
 
 
@@ -98,5 +98,5 @@ def test_a_demand_that_is_to_be_ignored_leaves_no_job_out(tmp_path: Path) -> Non
 
 
 def test_a_file_of_which_no_job_is_left_says_why(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"none of its 1 jobs can be run \(they ask for gres/shard, which is not mod"):
+    with pytest.raises(ValueError, match=r"none of its 1 jobs can be run \(asks for gres/shard, which is not mod"):
         read(tmp_path, HEAD + f"2|{TIMES}|1|4|gres/shard=2|cpu=4|||\n")
