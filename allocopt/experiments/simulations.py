@@ -41,6 +41,7 @@ from allocopt.simulator.window import TopologyAllocator, WindowScheduler
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import get_solver
 from allocopt.traces.applications import Executables, profiled_jobs, read_profiles
+from allocopt.traces.components import with_joined_components
 from allocopt.traces.csv_columns import Columns
 from allocopt.traces.reading import read_workload
 from allocopt.traces.tasks import TaskWorkload, read_irmasim
@@ -67,6 +68,7 @@ class Site(NamedTuple):
         """Read the trace and the machine of a specification, which is not multicore."""
         columns = None if spec.columns is None else Columns.parse(spec.columns)
         trace = read_workload(spec.trace, columns, strict=spec.strict, dependencies=spec.dependencies)
+        trace = with_joined_components(trace, shares_nodes=spec.cluster is not None)
         jobs, per_node, labels = trace.in_nodes(spec.processors_per_node), spec.processors_per_node, spec.labels or ()
         include = spec.include_unavailable or ()
         files, tree = "", None
