@@ -211,8 +211,8 @@ class _Answer:
         row = replace(WhatIfRow.stored(held["row"]), granted=self.granted)
         row = row.beside(baseline([*self.rows, row]))
         self.rows.append(row)
-        self.groups = beside_baselines([*self.groups, *map(GroupRow.stored, held["groups"])])
-        own = self.groups[len(self.groups) - len(held["groups"]) :]
+        own = beside_baselines([GroupRow.stored(each) for each in held["groups"]], self.groups)
+        self.groups += own
         done = f"{len(self.rows)} of {self.simulations}: {row.name}, {row.runtime_s:.1f} s"
         print(f"allocopt: {done}", file=sys.stderr, flush=True)
         if self.prints_rows:

@@ -96,7 +96,9 @@ class Site(NamedTuple):
             jobs = jobs.fitting(machine.size)
         jobs = jobs if spec.max_jobs is None else jobs.first(spec.max_jobs)
         size = machine.processors if isinstance(machine, Cluster) and per_node == 1 else machine.size
-        asked = replace(jobs, requests=trace.requests[np.isin(trace.ids, jobs.ids)])
+        asked = jobs
+        if isinstance(machine, Cluster) and machine.is_bare:
+            asked = replace(jobs, requests=trace.requests[np.isin(trace.ids, jobs.ids)])
         told = tuple(f"{files}: {remark}" for remark in about)
         return cls(trace, jobs, asked, machine, tree, told, tuple(jobs.remarks(size)))
 

@@ -128,10 +128,10 @@ class Group:
         return best_by(measure, simulated, first)
 
 
-def beside_baselines(rows: Sequence[GroupRow]) -> list[GroupRow]:
-    """Return rows of groups beside those of the same group of the first combination."""
+def beside_baselines(rows: Sequence[GroupRow], before: Sequence[GroupRow] = ()) -> list[GroupRow]:
+    """Return rows of groups beside those of the same group of the first combination, which may stand ``before``."""
     firsts: dict[tuple[str, str], GroupRow] = {}
-    for row in rows:
+    for row in (*before, *rows):
         if not row.is_recorded:
             firsts.setdefault((row.by, row.group), row)
     return [row.beside(firsts.get((row.by, row.group), row)) for row in rows]

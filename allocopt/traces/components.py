@@ -15,7 +15,7 @@ JOINED = "components of one heterogeneous job, simulated as one job of all their
 APART = "asks for other nodes in each component of a heterogeneous job, which is not modelled"
 """Reasons for which components are joined, and left out."""
 
-_COMPONENT = re.compile(r"(\d+)\+(\d+)", re.ASCII)
+COMPONENT = re.compile(r"(\d+)\+(\d+)", re.ASCII)
 
 
 def with_joined_components(workload: Workload, *, shares_nodes: bool) -> Workload:
@@ -27,7 +27,7 @@ def with_joined_components(workload: Workload, *, shares_nodes: bool) -> Workloa
     """
     groups: dict[str, list[int]] = {}
     for row, name in enumerate(workload.names.tolist()):
-        if match := _COMPONENT.fullmatch(name):
+        if match := COMPONENT.fullmatch(name):
             groups.setdefault(match[1], []).append(row)
     groups = {name: rows for name, rows in groups.items() if len(rows) > 1}
     if not groups:

@@ -25,6 +25,7 @@ _ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "jobidraw", "jobid", "job_id", "job_number", "id_job", "jid", "clusterid", "id", "job", "allocation_id",
             "name", "job_name",
         ),
+        "component": ("jobid", "job_id"),
         "submit": (
             "submit", "submit_time", "submittime", "submitted", "time_submit", "time_submission", "submission_time",
             "arrival", "arrival_time", "job_submit_time", "creation_time", "adt", "qdate", "queued_timestamp",

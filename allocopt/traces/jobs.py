@@ -86,6 +86,8 @@ class JobRecord:
         Whether it has ended.
     name
         Name of a job that has no id.
+    component
+        Id of a component of a heterogeneous job, such as ``7+0``, beside a number of its own; empty for none.
     user, account, node_list
         Name or number of the user; name of the account; hostlist of the nodes. Empty where unknown.
     request
@@ -110,6 +112,7 @@ class JobRecord:
     estimate: float = math.nan
     is_over: bool = True
     name: str = ""
+    component: str = ""
     user: str = ""
     account: str = ""
     node_list: str = ""
@@ -196,6 +199,7 @@ def workload_of(
     estimate = np.nan_to_num(estimate)
     origin = float(submit.min()) if from_first else 0.0
     ids, job_names, numbered = _ids(kept, records)
+    job_names = [record.component or name for record, name in zip(kept, job_names, strict=True)]
     lists, is_odd = _node_lists(kept)
     preceding, lost = _preceding(kept, ids)
     requests = np.empty(len(kept), dtype=np.object_)

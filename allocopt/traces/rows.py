@@ -14,6 +14,7 @@ from allocopt.errors import BadFileError
 from allocopt.files.cells import duration_s, instant_s, memory_mib, resource_amount
 from allocopt.files.faults import bad_file, shown
 from allocopt.traces.asked import OF_CORE, OF_JOB, OF_NODE, OF_TASK, Asked
+from allocopt.traces.components import COMPONENT
 from allocopt.traces.csv_columns import OF_GPU, OF_SOCKET, Column, Columns
 from allocopt.traces.dependencies import preceding_job
 from allocopt.traces.jobs import PLAIN_NUMBER, JobRecord, has_ended, workload_of
@@ -143,6 +144,7 @@ class Rows:
             place=f"{self.place} {self.numbers[row]}",
             number=self.numbers[row] - self.before,
             job=self.text(row, "job"),
+            component=component if COMPONENT.fullmatch(component := self.text(row, "component")) else "",
             submit=submit,
             size=0.0,
             start=start,

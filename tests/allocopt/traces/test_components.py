@@ -51,6 +51,16 @@ def test_components_that_ask_for_different_nodes_are_left_out_where_nodes_are_sh
     assert whole.processors.tolist() == [1, 4, 1]
 
 
+def test_components_are_known_by_their_shown_ids_beside_plain_numbers(tmp_path: Path) -> None:
+    rows = [line.split("|", 1) for line in SACCT.splitlines()]
+    numbered = ["JobIDRaw|" + "|".join(rows[0])] + [
+        f"{900 + at}|{job}|{rest}" for at, (job, rest) in enumerate(rows[1:])
+    ]
+    joined = with_joined_components(trace(tmp_path, "\n".join(numbered) + "\n"), shares_nodes=True)
+    assert joined.processors.tolist() == [1, 4, 1]
+    assert joined.ids.tolist() == [900, 901, 903]
+
+
 def test_a_trace_without_components_is_left_as_it_is(tmp_path: Path) -> None:
     jobs = trace(tmp_path, "".join(line for line in SACCT.splitlines(keepends=True) if "500+" not in line))
     assert with_joined_components(jobs, shares_nodes=True) is jobs

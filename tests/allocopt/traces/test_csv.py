@@ -247,7 +247,7 @@ def test_a_mapping_may_stand_in_a_file(tmp_path: Path) -> None:
         ("[units]\nrun = 1", "units: must be a table of texts"),
         ("delimiter = 1", "delimiter: must be a text of one character"),
         ("delimiter = '--'", "columns: the delimiter is '--', must be one character"),
-        ("[columns]\njobs = 'a'", "columns: there is no meaning 'jobs'; there are job, submit"),
+        ("[columns]\njobs = 'a'", "columns: there is no meaning 'jobs'; there are job, component"),
         ("[units]\nrun = 'y'", "columns: the unit of run is 'y', must be one of ms, s, min, h, d"),
         ("[", "is not TOML: "),
         ("job", "columns 'job' hold 'job', must be ROLE=COLUMN"),
