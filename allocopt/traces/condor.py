@@ -116,6 +116,7 @@ def _record(place: str, number: int, ad: Mapping[str, Any]) -> JobRecord:
         size=hosts * cpus,
         is_over=has_ended(_STATES.get(status, ""), end or math.nan, math.nan),
         user=str(ad.get("owner", ad.get("user", ""))),
+        account=str(ad.get("acctgroup", "")),
         request=whole.request(),
         asks_for=tuple(sorted(set(names))),
         remarks=() if is_cpus and is_memory else (NO_NUMBER,),

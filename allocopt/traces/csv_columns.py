@@ -325,14 +325,14 @@ class Columns:
         if not missing:
             return
         listed = ", ".join(name.strip() for name in header)
-        fault = f"no column is known to mean {', '.join(missing)}; there are {listed}"
+        fault = f"no column is known to mean {', '.join(missing)}"
         if {"sn", "cpumilli"} <= there.keys():
             fault += "; this is a list of nodes, of which a cluster is read"
         elif not found and not self.header:
             fault += f"; {_NO_HEADER}"
         else:
             fault += "; name columns with --columns submit=NAME,run=NAME:min,nodes=NAME"
-        raise bad_file(path, "line 1", fault)
+        raise bad_file(path, "line 1", f"{fault}; there are {listed}")
 
     def demands(self, header: Sequence[str], found: Mapping[str, Column]) -> list[tuple[Column, str]]:
         """Return the columns in which jobs ask for resources, the best for GPUs first, each with a prefix of names."""

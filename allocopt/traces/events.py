@@ -81,6 +81,7 @@ def _record(place: str, number: int, submitted: str, text: str) -> JobRecord:
         estimate=limit_s,
         size=asked.processors,
         user=given.get("uid", ""),
+        account=given.get("account", ""),
         request=asked.request(),
         after=after,
         asks_for=tuple(sorted(demands)),

@@ -23,7 +23,7 @@ PARTS = "tasks of a parallel job, counted with it"
 _FEWEST = 40  # fields, up to the category
 # Numbers of fields, counted from 0.
 _QUEUE, _OWNER, _JOB, _SUBMIT, _START, _END = 0, 3, 5, 8, 9, 10
-_PE, _SLOTS, _TASK, _CATEGORY, _PE_TASK = 33, 34, 35, 39, 41
+_PROJECT, _PE, _SLOTS, _TASK, _CATEGORY, _PE_TASK = 31, 33, 34, 35, 39, 41
 _MILLISECONDS = 1e11  # from which on Univa's times are in ms
 _REQUESTED = re.compile(r"(-\w+)((?: (?!-)\S+)*)")
 _LIMITS = ("h_rt", "s_rt")
@@ -96,6 +96,7 @@ def _record(place: str, number: int, fields: list[str]) -> JobRecord:
         estimate=next((duration_s(asked[name]) for name in _LIMITS if name in asked), math.nan),
         size=slots,
         user=fields[_OWNER],
+        account="" if fields[_PROJECT] == "NONE" else fields[_PROJECT],
         request=whole.request(),
         asks_for=tuple(sorted(names)),
     )

@@ -117,6 +117,7 @@ def _record(place: str, number: int, job: str, given: Mapping[str, str]) -> JobR
         estimate=duration_s(asked.get("walltime", "")),
         size=nodes,
         user=given.get("user", ""),
+        account=given.get("account", ""),
         node_list=",".join(hosts),
         request=None if chunks.is_mixed else whole.request(),
         asks_for=tuple(sorted({*names, *whole.not_modelled()})),

@@ -60,6 +60,7 @@ class Rows:
     before: int = 0
     found: Mapping[str, Column] = field(init=False)
     demands: Sequence[tuple[Column, str]] = field(init=False)
+    states: Mapping[str, str] = field(init=False)  # words for states that the table has as numbers
 
     def __post_init__(self) -> None:
         found = self.columns.find(self.path, self.header)
@@ -70,6 +71,7 @@ class Rows:
                 del found["nodes"]
         object.__setattr__(self, "found", found)
         object.__setattr__(self, "demands", self.columns.demands(self.header, found))
+        object.__setattr__(self, "states", self.columns.states(self.header))
 
     def workload(self, damage: Damage) -> Workload:
         """Return the jobs of the rows; raise `BadFileError` if none is left."""
@@ -81,7 +83,8 @@ class Rows:
         for row in range(len(rows.cells)):
             try:
                 record = rows._record(row, asked)
-                records.append(replace(record, remarks=(*record.remarks, *remarks.get(row, ()))))
+                told = remarks.get(row, ())
+                records.append(replace(record, remarks=(*record.remarks, *told)) if told else record)
             except BadFileError as error:
                 faults.append(error)
         damage.drop(len(faults), faults, left=len(records))
@@ -122,7 +125,7 @@ class Rows:
         size = self.columns.size(self.found)
         submit = self.value(row, "submit", instant_s)
         state = self.text(row, "state")
-        state = self.columns.states(self.header).get(state, state)
+        state = self.states.get(state, state)
         # A database has 0 for what has not happened.
         start, end = (
             math.nan if instant == 0 < submit else instant

@@ -190,6 +190,7 @@ def _record(
         size=nodes or processors,
         is_over=words == {True},
         user=user,
+        account=job.text("account", "association.account"),
         node_list=node_list_of(job.text("nodes")),
         request=whole.request(),
         after=after,
