@@ -209,6 +209,8 @@ def _window(
     from allocopt.problems.placement.generate import snapshot
 
     waiting = _queued(queue, job or [])
+    for remark in waiting.remarks:
+        typer.echo(f"{queue or '--job'}: {remark}", err=True)
     if not waiting.jobs:
         raise UsageError("no job waits: --job ID=NODES names one, --queue a file of them")
     source = cluster or topology
@@ -230,7 +232,7 @@ def _window(
     chosen = _file_name(Path((queue or source).name.removesuffix(".gz")).stem if name is None else name)
     found, remarks = startable(waiting.jobs)
     problem, told = snapshot(machine, found, free, hop_cost, chosen)
-    for remark in (*waiting.remarks, *remarks, *told):
+    for remark in (*remarks, *told):
         typer.echo(f"{chosen}: {remark}", err=True)
     _write_instances(out, [problem], 1, [*listed(source), queue])
 

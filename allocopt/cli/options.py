@@ -67,7 +67,7 @@ TableColumns = Annotated[
     str | None,
     typer.Option(
         metavar="ROLE=NAME,...",
-        help="Columns by meaning, as job=id,run=took:min; all, in order, without a header; or a .toml file.",
+        help="Columns by meaning, as job=id,run=took:min; or a .toml file.",
     ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse a trace with a damaged row.")]
@@ -81,7 +81,7 @@ IncludeUnavailable = Annotated[
     str | None,
     typer.Option(
         metavar="REASON,...",
-        help="Offer nodes left out as drained, ..., or all.",
+        help="Offer nodes left out for these, or for all.",
     ),
 ]
 

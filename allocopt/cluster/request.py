@@ -27,6 +27,8 @@ from allocopt.files.faults import shown
 _TOKEN = re.compile(r"\s*([&,|()\[\]]|!?[^\s&,|()\[\]!*]+(?:\*\d+)?)")
 # A constraint with more alternatives (each a set of features), words and signs, or brackets in brackets is refused.
 _MOST_ALTERNATIVES, _MOST_TOKENS, _MOST_NESTED = 1000, 2000, 50
+COUNTED_NODES = "a constraint that counts nodes"
+"""Name of a demand that is not modelled, such as ``rack1*2``."""
 _MOST = 2**41  # amounts of any resource: nodes have less than 2^40
 
 
@@ -53,7 +55,7 @@ class Constraint:
             if odd := _TOKEN.sub("", stripped).strip():
                 raise ValueError(f"holds {shown(odd)}")
             if counted := next((token for token in tokens if "*" in token), None):
-                reason = f"constraint {brief(text)} counts nodes, which is not modelled"
+                reason = unmodelled([COUNTED_NODES])
                 raise ValueError(f"counts nodes in {shown(counted)}, which is not modelled")
             if len(tokens) > _MOST_TOKENS:
                 raise ValueError(f"has {len(tokens)} words and signs, must have at most {_MOST_TOKENS}")

@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 from allocopt.files.faults import shown
 
-MOST = 1e12
-"""Largest amount of an entry."""
+MOST_GPUS = 10**9
+"""Largest number of GPUs of an entry."""
 
 # Slurm counts these for every job, or measures them: they are no demands.
 _ALWAYS = frozenset(("cpu", "mem", "node", "billing", "energy", "fs", "vmem", "pages", "ic", "gpumem", "gpuutil"))
 _KINDS = frozenset(("license", "bb", "fs", "ic"))  # TRES with a name behind a slash that are no generic resources
 _NOTHING = frozenset(("", "(null)", "n/a", "none", "null", "nan"))
 _PART = re.compile(r"(?:[^,()]|\([^()]*\))+")
-_AMOUNT = re.compile(r"(\d{1,15}(?:\.\d+)?)([KMGTP]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
+_AMOUNT = re.compile(r"(\d{1,20}(?:\.\d+)?)([KMGTP]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
 _FACTORS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 
 
@@ -47,6 +47,8 @@ def demands_of(text: str) -> Demands:
             continue
         if name != "gpu":
             others.add(name)
+        elif amount > MOST_GPUS:
+            raise ValueError(f"has {shown(part)} in {shown(text)}, must be at most {MOST_GPUS} GPUs")
         elif kind or not is_total:
             gpus[kind] = gpus.get(kind, 0.0) + amount
         else:
@@ -68,7 +70,7 @@ def _demand(part: str, text: str) -> tuple[str, str, float, bool]:
         written = words.pop()
     amount = _AMOUNT.fullmatch(written or "1")
     is_odd = len(words) > 2 or any(word.startswith("-") for word in words)
-    if not (words and all(words) and amount) or (equals and not written) or is_odd or float(amount[1]) > MOST:
+    if not (words and all(words) and amount) or (equals and not written) or is_odd:
         held = f"is {shown(text)}" if part == text else f"has {shown(part)} in {shown(text)}"
         raise ValueError(f"{held}, must be such as gres/gpu:a100=2 or gpu:a100:2")
     kind = ":".join(words[1:])

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from allocopt.cluster.request import Constraint, Request
+from allocopt.cluster.request import COUNTED_NODES, Constraint, Request
 from allocopt.errors import InvalidProblemError
 
 OF_JOB, OF_NODE, OF_TASK, OF_CORE = "job", "node", "task", "core"
@@ -98,5 +98,5 @@ class Asked:
         try:
             Constraint.parse(self.constraint)
         except InvalidProblemError:
-            return ("a constraint with counts" if "*" in self.constraint else f"the constraint {self.constraint}",)
+            return (COUNTED_NODES if "*" in self.constraint else f"the constraint {self.constraint}",)
         return ()

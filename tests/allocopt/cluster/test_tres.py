@@ -75,7 +75,7 @@ ASKED: dict[str, str] = {
     f"2|{TIMES}|1|4|cpu=4|cpu=4||matlab@db:2,ansys|\n": (
         "asks for license/ansys, license/matlab@db, which is not modelled"
     ),
-    f"2|{TIMES}|1|4|cpu=4|cpu=4|||[a*2&b*1]\n": "asks for a constraint with counts, which is not modelled",
+    f"2|{TIMES}|1|4|cpu=4|cpu=4|||[a*2&b*1]\n": "asks for a constraint that counts nodes, which is not modelled",
 }
 
 

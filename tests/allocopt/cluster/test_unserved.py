@@ -35,7 +35,7 @@ REASONS = {
     "no node has feature skylake": Request(constraint="skylake"),
     "no node of partition gpu has feature old": Request(partition="gpu", constraint="old&ib"),
     "no node meets constraint old&new": Request(constraint="old&new"),
-    "constraint [old*2&new*4] counts nodes, which is not modelled": Request(6, 6, constraint="[old*2&new*4]"),
+    "asks for a constraint that counts nodes, which is not modelled": Request(6, 6, constraint="[old*2&new*4]"),
     "constraint old&| is not understood": Request(constraint="old&|"),
     "asks for gres/shard, which is not modelled": Request(partition="gpu", unmodelled=("gres/shard",)),
     "over the node limit of partition debug": Request(2, 2, partition="debug"),

@@ -65,7 +65,7 @@ LEFT_OUT = {
     "--gpus-per-socket=2": "--gpus-per-socket",
     "--tmp=10G": "--tmp",
     "-N 1,4": "--nodes=1,4",
-    "-C a*2": "a constraint with counts",
+    "-C a*2": "a constraint that counts nodes",
     "--mem=0": "all memory of a node",
     "--exclusive=topo": "--exclusive=topo",
     "--tres-per-task=cpu=4,license/x=1": "--tres-per-task=cpu or mem, license/x",
