@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, PlainValidator, ValidationError
+from pydantic import AliasChoices, Field, PlainValidator, ValidationError
 
 from allocopt.errors import BadFileError
 from allocopt.files.cells import LARGEST
@@ -74,7 +74,8 @@ class _Delay(FileModel, extra="ignore"):
 
 class _Sequence(FileModel, extra="ignore"):
     seq: Annotated[list[str], Field(min_length=1)]
-    repeat: Annotated[int, Field(ge=1, le=_MOST)] = 1
+    # Called ``nb`` before version 2.
+    repeat: Annotated[int, Field(ge=1, le=_MOST, validation_alias=AliasChoices("repeat", "nb"))] = 1
 
 
 class Batsim(TraceFormat):

@@ -58,6 +58,11 @@ def test_a_sequence_is_as_long_as_its_parts_or_has_the_type_that_has_no_run_time
     assert made.dropped == (("profile type TraceReplayProfile has no fixed run time", without),)
 
 
+def test_a_sequence_of_batsim_1_repeats_as_nb_says(tmp_path: Path) -> None:
+    profiles = {"d": {"type": "delay", "delay": 5}, "s": {"type": "composed", "nb": 3, "seq": ["d", "d"]}}
+    assert read(tmp_path, [{"id": 1, "profile": "s"}], profiles).run.tolist() == [30.0]
+
+
 def test_a_sequence_that_holds_itself_is_damaged(tmp_path: Path) -> None:
     profiles = {"s": {"type": SEQUENCE, "seq": ["s"]}, "d": {"type": DELAY, "delay": 1}}
     with pytest.raises(BadFileError, match="profile 's': seq: has more than 50 sequences in each other, or itself"):
