@@ -1,5 +1,6 @@
 """Reading of text files, plain or compressed, strict JSON and TOML."""
 
+import codecs
 import gzip
 import io
 import json
@@ -21,6 +22,8 @@ MOST_UNPACKED, LEAST_UNPACKED = 200, 50_000_000
 _LONGEST_INTEGER = 20  # Characters, sign included, above which one is refused unread; 64 bits need no more
 _DEEPEST_NESTING = 64  # Brackets inside brackets that are told apart where a file is nested too deeply to be read
 
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _CONSTANT = re.compile(r"-?(NaN|Infinity)")
@@ -37,11 +40,13 @@ def read_text(path: Path) -> str:
     data = read_bytes(path)
     if path.suffix == ".gz":
         data = decompressed(path, data)
+    # Files from Windows begin with a byte order mark.
+    encoding = "utf-16" if data[:2] in _UTF_16 else "utf-8-sig"
     try:
-        # Files from Windows begin with a byte order mark.
-        return data.decode("utf-8-sig")
+        return data.decode(encoding)
     except UnicodeDecodeError as error:
-        fault = f"byte {data[error.start]:#04x} at offset {error.start} is not UTF-8, must be a text file"
+        name = encoding.removesuffix("-sig").upper()
+        fault = f"byte {data[error.start]:#04x} at offset {error.start} is not {name}, must be a text file"
         raise bad_file(path, fault) from None
 
 

@@ -137,6 +137,15 @@ def test_what_is_no_file_is_refused_in_one_printable_line(tmp_path: Path, name: 
     assert refused(path / "b.json") == f"{path}/b.json: No such file or directory"
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_says_how_a_text_is_written(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes("caf\u00e9\n".encode(encoding))
+    assert read_text(path) == "caf\u00e9\n"
+    path.write_bytes("a".encode("utf-16") + b"\0")
+    assert refused(path) == f"{path}: byte 0x00 at offset 4 is not UTF-16, must be a text file"
+
+
 def test_binary_data_name_the_offset(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(b"ab\xff")
