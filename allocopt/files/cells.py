@@ -14,11 +14,22 @@ LARGEST = 2.0**53
 
 # Stand, in small letters, where there is no value, or no limit.
 _NOTHING = frozenset(
-    ("", "unknown", "none", "null", "nan", "n/a", "na", "-", "invalid", "unlimited", "infinite", "partition_limit")
+    (
+        *("", "unknown", "none", "null", "(null)", "nan", "n/a", "na", "-", "invalid"),
+        *("unlimited", "infinite", "partition_limit"),
+        # pandas and MySQL write these.
+        *("nat", "<na>", "\\n"),
+    )
 )
 
 # Units of bare numbers, in seconds.
-UNITS_S = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+
+# From here on a number cannot be seconds since 1970, as these get there in the year 5138: it counts the thousandths,
+# millionths or billionths of which the same holds.
+_MOST_EPOCH = 1e11
+_PARTS = (1e3, 1e6, 1e9)
+_LONG_NUMBER = re.compile(r"\d{12,}(?:\.\d+)?", re.ASCII)
 
 # What Slurm's database has where there is no time limit (INFINITE, NO_VAL of slurm.h), and no memory (NO_VAL64, ...).
 _NO_LIMIT = frozenset(("4294967295", "4294967294"))
@@ -27,6 +38,8 @@ _NO_MEMORY = 2**64 - 2
 _OF_CORE = 2**63
 
 _DURATION = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+(?:\.\d+)?))?", re.ASCII)
+# Python and pandas: ``1 day, 2:03:04`` and ``1 days 02:03:04.5``.
+_DAYS = re.compile(r"(\d+) days?,? (\d+):(\d\d):(\d\d(?:\.\d+)?)", re.ASCII)
 _MINUTES = re.compile(r"(\d+):(\d+(?:\.\d+)?)", re.ASCII)
 # LSF: ``3600 second(s)``, and limits in minutes before the host that they count for, ``60.0/hostA``.
 _SECONDS = re.compile(r"(\d+(?:\.\d+)?) second\(s\)", re.ASCII)
@@ -36,6 +49,8 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 _LSF_DATE = re.compile(
     rf"({'|'.join(_MONTHS)}) {{1,2}}(\d{{1,2}}) (\d\d):(\d\d)(?::(\d\d))?(?: (\d{{4}}))?(?: [A-Z])?", re.ASCII
 )
+# ``2026/1/31 8:00`` has one meaning; ``1/2/2026`` has two, and is refused.
+_YEAR_FIRST = re.compile(r"(\d{4})[/-](\d{1,2})[/-](\d{1,2})(?:[ T](\d{1,2})(:\d\d(?::\d\d(?:\.\d+)?)?))?", re.ASCII)
 _COUNT = re.compile(r"(\d+(?:\.\d+)?)([KMG]?)", re.ASCII | re.IGNORECASE)
 _MEMORY = re.compile(r"(\d{1,15}(?:\.\d+)?)([KMGTP]?)(?:i?B)?([nc]?)", re.ASCII | re.IGNORECASE)
 _MIB = {"K": 2.0**-10, "M": 1.0, "G": 2.0**10, "T": 2.0**20, "P": 2.0**30}
@@ -43,16 +58,35 @@ _THOUSANDS = {"": 1, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
 
 def instant_s(text: str, unit_s: float = 1.0) -> float:
-    """Return seconds since 1970, NaN for none, of a number in the unit or a date, which without a zone is UTC."""
-    bare = _bare_s(text, unit_s)
+    """Return seconds since 1970, NaN for none, of a number in the unit or a date, which without a zone is UTC.
+
+    A number in seconds that is too large for these, such as 1700000000000, counts milliseconds, microseconds or
+    nanoseconds.
+    """
+    bare = _epoch_s(text) if unit_s == 1.0 and _LONG_NUMBER.fullmatch(text) else _bare_s(text, unit_s)
     if bare is not None:
         return bare
     try:
-        moment = _lsf_date(text) or datetime.fromisoformat(text)
+        moment = _lsf_date(text) or datetime.fromisoformat(_iso(text))
     except ValueError as error:
         reason = str(error) if str(error).startswith("has no year") else "must be a date such as 2026-01-31T08:00:00"
         raise ValueError(f"is {shown(text)}, {reason} or a number") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _epoch_s(text: str) -> float:
+    value = float(text)
+    seconds = next((value / part for part in (1.0, *_PARTS) if value / part < _MOST_EPOCH), value)
+    return _in_range(text, seconds)
+
+
+def _iso(text: str) -> str:
+    # A date without a zone is UTC.
+    text = text.removesuffix("UTC").removesuffix("GMT").rstrip()
+    if (found := _YEAR_FIRST.fullmatch(text)) is None:
+        return text
+    year, month, day, hour, rest = found.groups()
+    return f"{year}-{month:0>2}-{day:0>2} {hour or '':0>2}{rest or ':00'}"
 
 
 def _lsf_date(text: str) -> datetime | None:
@@ -70,7 +104,8 @@ def duration_s(text: str, unit_s: float = 1.0) -> float:
     """Return a duration in seconds, NaN where there is none.
 
     A number counts in the unit. Slurm's forms are ``minutes:seconds``, ``hours:minutes:seconds`` and, behind ``days-``,
-    ``hours``, ``hours:minutes`` and ``hours:minutes:seconds``; LSF's are ``3600 second(s)`` and ``60.0/host``.
+    ``hours``, ``hours:minutes`` and ``hours:minutes:seconds``; LSF's are ``3600 second(s)`` and ``60.0/host``, Python's
+    ``1 day, 2:03:04``.
     """
     if text in _NO_LIMIT:
         return math.nan
@@ -84,7 +119,7 @@ def duration_s(text: str, unit_s: float = 1.0) -> float:
     minutes = _MINUTES.fullmatch(text)
     if minutes is not None:
         return _in_range(text, 60.0 * float(minutes[1]) + float(minutes[2]))
-    match = _DURATION.fullmatch(text)
+    match = _DAYS.fullmatch(text) or _DURATION.fullmatch(text)
     if match is None:
         raise ValueError(f"is {shown(text)}, must be a number or a duration such as 30:00 or 1-02:03:04")
     days, hours, minute, second = (float(part or 0) for part in match.groups())

@@ -15,6 +15,7 @@ JOINED = "components of one heterogeneous job, simulated as one job of all their
 APART = "asks for other nodes in each component of a heterogeneous job, which is not modelled"
 """Reasons for which components are joined, and left out."""
 
+_NO_OFFSET = 2**32 - 2  # NO_VAL of slurm.h
 COMPONENT = re.compile(r"(\d+)\+(\d+)", re.ASCII)
 
 
@@ -52,6 +53,12 @@ def with_joined_components(workload: Workload, *, shares_nodes: bool) -> Workloa
     made = replace(workload, **columns).without(reasons)
     dropped = tuple((reason, jobs) for reason, jobs in made.dropped if reason != _MERGED)
     return replace(made, dropped=dropped, repaired=(*made.repaired, *(((JOINED, joined),) if joined else ())))
+
+
+def component_id(job: str, offset: str) -> str:
+    """Return the id of a component, such as ``7+0``, of two numbers that databases and JSON have; empty for none."""
+    is_one = job.isdecimal() and offset.isdecimal() and int(job) > 0 and int(offset) < _NO_OFFSET
+    return f"{job}+{offset}" if is_one else ""
 
 
 _MERGED = "merged into the first component"

@@ -23,9 +23,12 @@ _ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "job": (
             "jobidraw", "jobid", "job_id", "job_number", "id_job", "jid", "clusterid", "id", "job", "allocation_id",
-            "name", "job_name",
+            "instance_sn", "name", "job_name",
         ),
         "component": ("jobid", "job_id"),
+        "component_of": ("het_job_id", "pack_job_id"),
+        "component_number": ("het_job_offset", "pack_job_offset"),
+        "process": ("procid",),
         "submit": (
             "submit", "submit_time", "submittime", "submitted", "time_submit", "time_submission", "submission_time",
             "arrival", "arrival_time", "job_submit_time", "creation_time", "adt", "qdate", "queued_timestamp",
@@ -54,7 +57,8 @@ _ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "processors": (
             "alloccpus", "ncpus", "num_cores_alloc", "reqcpus", "processors", "processors_req", "num_procs", "n_cpus",
             "cpus", "cores", "cpu_num", "num_processors", "cores_requested", "cnumr", "nalloc_slot", "slots",
-            "requestcpus", "requested_number_of_resources", "cpu_milli", *_TRES, "cpus_req", "num_cores_req",
+            "requestcpus", "requested_number_of_resources", "cpu_milli", "cpu_request", *_TRES, "cpus_req",
+            "num_cores_req",
         ),
         "user": (
             "uid", "id_user", "user", "user_id", "username", "user_name", "usr", "owner", "hashed_user_id",
@@ -65,13 +69,13 @@ _ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "node_list": ("nodelist", "node_list", "recorded_nodes", "exec_host", "nodes"),
         "gpus": (
             "gpu_num", "num_gpu", "num_gpus", "num_gpus_alloc", "n_gpus", "gpus", "gpus_req", "num_gpus_req",
-            "requestgpus", "tres_per_task", "tres_per_node", "tres_per_job", "gres", "allocgres", "reqgres", *_TRES,
-            "gres_used",
+            "requestgpus", "gpu_request", "tres_per_task", "tres_per_node", "tres_per_job", "gres", "allocgres",
+            "reqgres", *_TRES, "gres_used",
         ),
         "gpu_share": ("gpu_milli",),
         "memory": (
-            "reqmem", "memory_mib", "memory", "mem", "mem_req", "mem_per_pod_gb", "requestmemory", "mem_per_cpu",
-            "min_memory",
+            "reqmem", "memory_mib", "memory", "mem", "mem_req", "mem_per_pod_gb", "requestmemory", "memory_request",
+            "mem_per_cpu", "min_memory",
         ),
         "partition": ("partition", "vc", "queue", "queue_name"),
         "constraint": ("constraints", "constraint", "features", "gpu_spec"),
@@ -121,7 +125,7 @@ _UNITS = MappingProxyType(
     {
         **dict.fromkeys(("timelimitraw", "timelimit", "runtimelimit"), 60.0),
         **dict.fromkeys(("cpumilli", "gpumilli"), 1e-3),
-        "memperpodgb": 1024.0,
+        **dict.fromkeys(("memperpodgb", "memoryrequest"), 1024.0),
     }
 )
 # Columns whose amounts are not the whole job's.
@@ -129,7 +133,7 @@ _OF = MappingProxyType(
     {
         **dict.fromkeys(("reqmem", "memreq", "gresused", *(name.replace("_", "") for name in _TRES)), OF_JOB),
         **dict.fromkeys(("trespernode", "gres", "allocgres", "reqgres"), OF_NODE),
-        **dict.fromkeys(("memorymib", "memory", "mem", "memperpodgb", "requestmemory", "minmemory"), OF_NODE),
+        **dict.fromkeys(("memorymib memory mem memperpodgb requestmemory memoryrequest minmemory".split()), OF_NODE),
         "trespersocket": OF_SOCKET,
         "trespertask": OF_TASK,
         "mempercpu": OF_CORE,
@@ -138,18 +142,36 @@ _OF = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class _Dialect:
-    # What is special in tables that have all of some columns.
+class Dialect:
+    """What is special in tables that have all of some columns.
+
+    Parameters
+    ----------
+    marks
+        The columns.
+    units
+        Units of other columns, in seconds or MiB.
+    states
+        Words for states that are numbers.
+    unused
+        Columns that do not mean what their names say elsewhere.
+    are_pods
+        Whether the processors of a job are those of one node.
+    has_steps
+        Whether ``4711.1`` is a step of a job, and not a job.
+    """
+
     marks: frozenset[str]
     units: Mapping[str, float] = field(default_factory=dict)
     states: Mapping[str, str] = field(default_factory=dict)
-    # Columns that do not mean what their names say elsewhere.
     unused: frozenset[str] = frozenset()
+    are_pods: bool = False
+    has_steps: bool = True
 
 
 _DIALECTS = (
     # Slurm's database: states are JOB_PENDING and following of slurm.h.
-    _Dialect(
+    Dialect(
         frozenset(("idjob",)),
         states=dict(
             zip(
@@ -161,16 +183,22 @@ _DIALECTS = (
         ),
         unused=frozenset(("jobname",)),
     ),
-    _Dialect(
-        frozenset(("clusterid",)),
-        states=dict(zip("1234567", "IDLE RUNNING CANCELLED COMPLETED HELD RUNNING HELD".split(), strict=True)),
+    *(
+        Dialect(
+            frozenset((mark,)),
+            states=dict(zip("1234567", "IDLE RUNNING CANCELLED COMPLETED HELD RUNNING HELD".split(), strict=True)),
+            has_steps=False,
+        )
+        for mark in ("clusterid", "qdate")
     ),
+    # Alibaba's instances of 2025.
+    Dialect(frozenset(("instancesn", "cpurequest")), are_pods=True),
     # Lassen's and Frontier's limits are seconds.
-    _Dialect(frozenset(("allocationid",)), units={"timelimit": 1.0}),
+    Dialect(frozenset(("allocationid",)), units={"timelimit": 1.0}),
     # PM100 counts memory in GB.
-    _Dialect(frozenset(("numnodesalloc", "numgpusalloc")), units={"memreq": 1024.0}),
+    Dialect(frozenset(("numnodesalloc", "numgpusalloc")), units={"memreq": 1024.0}),
 )  # fmt: skip
-_PLAIN = _Dialect(frozenset())
+_PLAIN = Dialect(frozenset())
 
 # Run times that count more than the last run, where a table has its start and end: Acme's Kalos counts the wait into
 # the duration, and HTCondor all runs of a job together.
@@ -187,7 +215,8 @@ class Columns:
         By role the name of its column: job, submit, start, end, run, estimate, nodes, processors, user, state,
         node_list, gpus, memory, partition, constraint and others that requests have.
     units
-        By role the unit of bare numbers. Times: ms, s, min, h, d. Counts: percent, milli, K. Memory: B, KB, MB, GB, TB.
+        By role the unit of bare numbers. Times: us, ms, s, min, h, d. Counts: percent, milli, K. Memory: B, KB, MB, GB,
+        TB.
         Behind a slash may stand what the amount is that of: ``GB/node``, ``percent/task``, ``/gpu``, ``/socket``.
     delimiter
         One character between cells; None for the one that makes most of the first line's names known.
@@ -346,9 +375,9 @@ class Columns:
         listed.sort(key=lambda one: order.index(plain[one[0].number]) if plain[one[0].number] in order else len(order))
         return [(found["gpus"], ""), *listed] if "gpus" in found else listed
 
-    def states(self, header: Sequence[str]) -> Mapping[str, str]:
-        """Return Slurm's words for states that a table has as numbers."""
-        return _dialect({plain_name(name): 0 for name in header}).states
+    def dialect(self, header: Sequence[str]) -> Dialect:
+        """Return what is special in a table."""
+        return _dialect({plain_name(name): 0 for name in header})
 
 
 _FEWEST = 3  # columns that a table needs: submission, run time, size
@@ -384,7 +413,7 @@ def _behind(per: Sequence[str]) -> str:
     return f"; behind it may stand {', '.join(f'/{one}' for one in per)}" if per else ""
 
 
-def _dialect(there: Mapping[str, int]) -> _Dialect:
+def _dialect(there: Mapping[str, int]) -> Dialect:
     return next((one for one in _DIALECTS if one.marks <= there.keys()), _PLAIN)
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from allocopt.errors import BadFileError
-from allocopt.files.cells import duration_s, memory_mib, resource_count
+from allocopt.files.cells import duration_s, instant_s, memory_mib, resource_count
 from allocopt.files.faults import bad_file, shown
 from allocopt.traces.asked import OF_CORE, Asked
 from allocopt.traces.csv_columns import Columns
@@ -24,7 +24,6 @@ _FEWEST = 40  # fields, up to the category
 # Numbers of fields, counted from 0.
 _QUEUE, _OWNER, _JOB, _SUBMIT, _START, _END = 0, 3, 5, 8, 9, 10
 _PROJECT, _PE, _SLOTS, _TASK, _CATEGORY, _PE_TASK = 31, 33, 34, 35, 39, 41
-_MILLISECONDS = 1e11  # from which on Univa's times are in ms
 _REQUESTED = re.compile(r"(-\w+)((?: (?!-)\S+)*)")
 _LIMITS = ("h_rt", "s_rt")
 _MEMORY = ("mem_free", "virtual_free", "h_vmem", "mem_total")
@@ -105,8 +104,8 @@ def _record(place: str, number: int, fields: list[str]) -> JobRecord:
 def _instant(text: str, name: str) -> float:
     if not re.fullmatch(r"\d{1,16}", text, re.ASCII):
         raise ValueError(f"{name} is {shown(text)}, must be seconds since 1970")
-    value = float(text)
-    return math.nan if value == 0 else value / 1000 if value > _MILLISECONDS else value
+    # Univa's times are in milliseconds.
+    return instant_s(text) or math.nan
 
 
 def _asked(category: str) -> dict[str, str]:

@@ -14,8 +14,8 @@ from allocopt.errors import BadFileError
 from allocopt.files.cells import duration_s, instant_s, memory_mib, resource_amount
 from allocopt.files.faults import bad_file, shown
 from allocopt.traces.asked import OF_CORE, OF_JOB, OF_NODE, OF_TASK, Asked
-from allocopt.traces.components import COMPONENT
-from allocopt.traces.csv_columns import OF_GPU, OF_SOCKET, Column, Columns
+from allocopt.traces.components import COMPONENT, component_id
+from allocopt.traces.csv_columns import OF_GPU, OF_SOCKET, Column, Columns, Dialect
 from allocopt.traces.dependencies import preceding_job
 from allocopt.traces.jobs import PLAIN_NUMBER, JobRecord, has_ended, workload_of
 from allocopt.traces.records import Damage
@@ -60,7 +60,7 @@ class Rows:
     before: int = 0
     found: Mapping[str, Column] = field(init=False)
     demands: Sequence[tuple[Column, str]] = field(init=False)
-    states: Mapping[str, str] = field(init=False)  # words for states that the table has as numbers
+    dialect: Dialect = field(init=False)
 
     def __post_init__(self) -> None:
         found = self.columns.find(self.path, self.header)
@@ -71,7 +71,7 @@ class Rows:
                 del found["nodes"]
         object.__setattr__(self, "found", found)
         object.__setattr__(self, "demands", self.columns.demands(self.header, found))
-        object.__setattr__(self, "states", self.columns.states(self.header))
+        object.__setattr__(self, "dialect", self.columns.dialect(self.header))
 
     def workload(self, damage: Damage) -> Workload:
         """Return the jobs of the rows; raise `BadFileError` if none is left."""
@@ -116,6 +116,8 @@ class Rows:
             for cells in self.cells:
                 cells[column] = cells[column].strip().removesuffix(".0")
             return self
+        if not self.dialect.has_steps:
+            return self
         kept = [row for row, job in enumerate(jobs) if not STEP.fullmatch(job)]
         if not kept:
             raise bad_file(self.path, f"all {len(named)} lines are those of job steps")
@@ -125,7 +127,7 @@ class Rows:
         size = self.columns.size(self.found)
         submit = self.value(row, "submit", instant_s)
         state = self.text(row, "state")
-        state = self.states.get(state, state)
+        state = self.dialect.states.get(state, state)
         # A database has 0 for what has not happened.
         start, end = (
             math.nan if instant == 0 < submit else instant
@@ -146,8 +148,8 @@ class Rows:
         record = JobRecord(
             place=f"{self.place} {self.numbers[row]}",
             number=self.numbers[row] - self.before,
-            job=self.text(row, "job"),
-            component=component if COMPONENT.fullmatch(component := self.text(row, "component")) else "",
+            job=self._job(row),
+            component=self._component(row),
             submit=submit,
             size=0.0,
             start=start,
@@ -159,6 +161,19 @@ class Rows:
             node_list=node_list_of(self.text(row, "node_list")),
         )
         return asked.complete(row, nodes, processors, record)
+
+    def _job(self, row: int) -> str:
+        job, process = self.text(row, "job"), self.text(row, "process")
+        if not self.dialect.has_steps:
+            # The first job of a cluster of HTCondor's has the number of this.
+            job = (f"{job}.{process}" if process else job).removesuffix(".0")
+        return job
+
+    def _component(self, row: int) -> str:
+        shown = self.text(row, "component")
+        if COMPONENT.fullmatch(shown):
+            return shown
+        return component_id(self.text(row, "component_of"), self.text(row, "component_number"))
 
 
 def node_list_of(text: str) -> str:
@@ -238,7 +253,7 @@ class _Requests:
             tasks_per_node=self._amount(row, "tasks_per_node"),
             cores_per_task=cores,
             is_spread="tasks_per_node" not in self._rows.found,
-            is_share=unit < 1 and not of and not tasks and nodes <= 1,
+            is_share=(unit < 1 or self._rows.dialect.are_pods) and not of and not tasks and nodes <= 1,
             gpus=gpus,
             gpus_of=gpus_of,
             memory_mib=memory,

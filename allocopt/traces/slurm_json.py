@@ -14,6 +14,7 @@ from allocopt.errors import BadFileError
 from allocopt.files.cells import LARGEST, memory_mib
 from allocopt.files.faults import bad_file, shown
 from allocopt.traces.asked import OF_CORE, OF_JOB, OF_NODE, OF_TASK, Asked
+from allocopt.traces.components import component_id
 from allocopt.traces.csv_columns import Columns
 from allocopt.traces.dependencies import preceding_job
 from allocopt.traces.jobs import JobRecord, has_ended, workload_of
@@ -183,6 +184,9 @@ def _record(
         place=place,
         number=number,
         job=f"{job.number('job_id'):.0f}",
+        component=component_id(
+            f"{job.number('het.job_id', 'het_job_id'):.0f}", f"{job.number('het.job_offset', 'het_job_offset'):.0f}"
+        ),
         submit=submit,
         start=start,
         run=math.nan if math.isnan(start) else run if run > 0 else end - start,

@@ -3,6 +3,7 @@
 import csv
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -21,6 +22,9 @@ from allocopt.traces.workload import Workload
 # Delimiters of files whose cells may be quoted; Slurm does not quote, whatever the delimiter is.
 _QUOTED = ",;\t"
 _DELIMITERS = ",;|\t"
+_NAMED_DELIMITER = re.compile(r"sep=(.)\s*", re.IGNORECASE)
+_DECIMAL_COMMA = re.compile(r"\d+,\d+", re.ASCII)
+_NUMBERS = frozenset("submit start end run estimate nodes processors gpus memory".split())
 _LOOKED_AT = 50  # lines in which a delimiter is looked for
 _FEWEST_KNOWN = 3  # names of columns that are known where a first line is taken for a header without more ado
 # Columns of free text, in which Slurm prints a delimiter as it is; first those in which one is likely.
@@ -39,16 +43,21 @@ def read_table(path: Path, text: str, damage: Damage, columns: Columns | None = 
     """
     columns = columns or Columns()
     lines = lines_of(text)
-    if not lines:
+    begin = 0
+    if lines and (named := _NAMED_DELIMITER.fullmatch(lines[0])):
+        # Spreadsheets tell each other the delimiter in a line before the names.
+        begin = 1
+        columns = replace(columns, delimiter=columns.delimiter or named[1])
+    if not lines[begin:]:
         raise bad_file(path, "is empty, must begin with the names of its columns")
     if _is_ruled(lines):
         # A table for eyes, as ``sacct`` prints it: the second line rules its columns.
-        spans = [match.span() for match in re.finditer("-+", lines[1])]
-        texts = [[line[begin:end].strip() for begin, end in spans] for line in lines]
-        numbers = [number for number, line in enumerate(lines, 1) if number > 2 and line.strip()]
-        rows = Rows(path, texts[0], numbers, [texts[number - 1] for number in numbers], columns, before=2)
+        rows = _rows_of_spans(path, lines, columns, rule=1, before=2)
+    elif _is_framed(lines):
+        # As ``mysql`` prints it: names stand between rules, and each row between bars.
+        rows = _rows_of_spans(path, lines, columns, rule=0, before=3)
     else:
-        rows = _rows_of_cells(path, lines, columns, damage)
+        rows = _rows_of_cells(path, lines[begin:], begin, columns, damage)
     if not rows.cells:
         raise bad_file(path, "holds no jobs")
     return rows.workload(damage)
@@ -57,12 +66,27 @@ def read_table(path: Path, text: str, damage: Damage, columns: Columns | None = 
 def is_table(text: str) -> bool:
     """Return whether a text begins like a table: with names of columns, or a line that rules them."""
     lines = text.split("\n", 2)[:2]
-    return _is_ruled(lines) or "|" in lines[0] or _known(lines[0], _delimiter(lines[0])) >= _FEWEST_KNOWN
+    if _is_ruled(lines) or _is_framed(lines) or _NAMED_DELIMITER.fullmatch(lines[0]):
+        return True
+    return "|" in lines[0] or _known(lines[0], _delimiter(lines[0])) >= _FEWEST_KNOWN
 
 
 def _is_ruled(lines: Sequence[str]) -> bool:
     rule = lines[1].rstrip() if len(lines) > 1 else ""
     return "-" in rule and not rule.strip("- ")
+
+
+def _is_framed(lines: Sequence[str]) -> bool:
+    return len(lines) > 1 and lines[1].startswith("|") and re.fullmatch(r"\+-[-+]*\+\s*", lines[0]) is not None
+
+
+def _rows_of_spans(path: Path, lines: Sequence[str], columns: Columns, *, rule: int, before: int) -> Rows:
+    # Rows whose columns are as wide as the dashes of a line that rules them. What has no bar is no row in a frame.
+    spans = [match.span() for match in re.finditer("-+", lines[rule])]
+    mark = "|" if rule == 0 else ""
+    texts = [[line[begin:end].strip() for begin, end in spans] for line in lines]
+    numbers = [at for at, line in enumerate(lines, 1) if at > before and line.strip() and line.startswith(mark)]
+    return Rows(path, texts[1 - rule], numbers, [texts[number - 1] for number in numbers], columns, before=before)
 
 
 def _delimiter(line: str) -> str:
@@ -85,7 +109,8 @@ def _even(lines: Sequence[str], cells: int, delimiter: str) -> int:
     return sum(len(one) == cells or (len(one) == cells + 1 and not one[-1]) for one in split)
 
 
-def _rows_of_cells(path: Path, lines: list[str], columns: Columns, damage: Damage) -> Rows:
+def _rows_of_cells(path: Path, lines: list[str], begin: int, columns: Columns, damage: Damage) -> Rows:
+    # ``begin`` lines of the file stand before these.
     first = lines[0].strip("\r\n")
     delimiter = columns.delimiter or _delimiter(first)
     if columns.header and not columns.delimiter:
@@ -111,16 +136,25 @@ def _rows_of_cells(path: Path, lines: list[str], columns: Columns, damage: Damag
             if len(cells) > len(header) and quoting == csv.QUOTE_NONE:
                 cells = _aligned(cells, header, places, delimiter)
             if len(cells) == len(header):
-                numbers.append(reader.line_num)
+                numbers.append(begin + reader.line_num)
                 rows.append(cells)
             else:
                 named = "line 1 names" if has_line else "--columns names"
                 fault = f"has {len(cells)} cells, {named} {len(header)} columns"
-                faults.append(bad_file(path, f"line {reader.line_num}", fault))
+                faults.append(bad_file(path, f"line {begin + reader.line_num}", fault))
     except csv.Error as error:
-        raise bad_file(path, f"line {reader.line_num}", f"is not a row of cells: {error}") from None
+        raise bad_file(path, f"line {begin + reader.line_num}", f"is not a row of cells: {error}") from None
     damage.drop(len(faults), faults, left=len(rows))
-    return Rows(path, header, numbers, rows, columns, before=int(has_line))
+    _write_points(rows, delimiter, [column.number for role, column in places.items() if role in _NUMBERS])
+    return Rows(path, header, numbers, rows, columns, before=begin + int(has_line))
+
+
+def _write_points(rows: Sequence[list[str]], delimiter: str, numbers: Sequence[int]) -> None:
+    # Where semicolons stand between cells, a comma is that of decimals.
+    for cells in rows if delimiter == ";" else ():
+        for number in numbers:
+            if _DECIMAL_COMMA.fullmatch(cells[number].strip()):
+                cells[number] = cells[number].replace(",", ".")
 
 
 def _header(first: list[str], columns: Columns) -> tuple[list[str], bool]:

@@ -120,7 +120,7 @@ def test_amounts_may_be_in_percent_or_of_tasks_nodes_gpus_and_sockets(
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ("run=a:percent", "the unit of run is 'percent', must be one of ms, s, min, h, d"),
+        ("run=a:percent", "the unit of run is 'percent', must be one of us, ms, s, min, h, d"),
         ("gpus=a:min", "the unit of gpus is 'min', must be one of percent, milli, 1, K; behind it may stand /node"),
         ("memory=a:GB/day", "the unit of memory is 'GB/day', which cannot be that of a day"),
         ("nodes=a:/node", "the unit of nodes is '/node', which cannot be that of a node"),
@@ -156,6 +156,11 @@ DATASETS: dict[str, tuple[str, str, tuple[int, float, float, float]]] = {
         "5 0 1700000000 1700000010 1700000030 500 4 4",
         (4, 10.0, 20.0, 20.0),
     ),
+    "instances of Alibaba, of 2025": (
+        "instance_sn,role,cpu_request,gpu_request,memory_request,creation_time,scheduled_time,deletion_time",
+        "instance_0,CN,12,1,64.5,100.0,130.0,190.0",
+        (12, 30.0, 60.0, 60.0),
+    ),
     "bjobs with columns": (
         "JOBID|STAT|SUBMIT_TIME|START_TIME|FINISH_TIME|RUN_TIME|RUNTIMELIMIT|NEXEC_HOST|SLOTS",
         "5|DONE|Mar  1 00:00:00 2024|Mar  1 00:00:10 2024|Mar  1 00:01:10 2024 L|60 second(s)|10.0/hostA|2|64",
@@ -181,6 +186,49 @@ def test_a_column_of_lists_is_no_number_of_nodes(tmp_path: Path) -> None:
         tmp_path, text.replace("nodes\n", "nodes,num_nodes_alloc\n").replace(']"\n', ']",2\n'), name="jobs.csv"
     )
     assert (known.processors.tolist(), known.recorded_nodes.tolist()) == ([2], ["3,4"])
+
+
+def test_an_instance_of_alibaba_is_on_one_node(tmp_path: Path) -> None:
+    header, row, _ = DATASETS["instances of Alibaba, of 2025"]
+    (asked,) = read(tmp_path, f"{header}\n{row}\n").requests
+    assert asked == Request(1, 1, 1, 1, 12.0, 66_048, None, (("", 1.0),))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ("ClusterId ProcId QDate RequestCpus RemoteWallClockTime", "7 0 5 1 60", "7 1 5 2 60"),
+        ("ID QDate RequestCpus RemoteWallClockTime", "7.0 5 1 60", "7.1 5 2 60"),
+    ],
+    ids=["two columns", "one column"],
+)
+def test_processes_of_a_cluster_of_condor_are_jobs(tmp_path: Path, rows: tuple[str, ...]) -> None:
+    made = read(tmp_path, "\n".join(rows))
+    assert [name or str(job) for name, job in zip(made.names, made.ids, strict=True)] == ["7", "7.1"]
+    assert (made.processors.tolist(), made.dropped) == ([1, 2], ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sep=;\r\nid;submit;run;nodes;name\r\n1;0;60,5;2;a\r\n2;5,0;7;1;b\r\n",
+        "SEP=,\nid,submit,run,nodes\n1,0,60.5,2\n2,5,7,1\n",
+        "+----+--------+------+-------+\n| id | submit | run  | nodes |\n+----+--------+------+-------+\n"
+        "|  1 |      0 | 60.5 |     2 |\n|  2 |      5 | 7    |     1 |\n+----+--------+------+-------+\n"
+        "2 rows in set (0.00 sec)\n",
+    ],
+    ids=["spreadsheet with semicolons", "spreadsheet with commas", "mysql"],
+)
+@pytest.mark.parametrize("name", ["jobs.csv", "jobs.txt"])
+def test_tables_of_spreadsheets_and_databases_are_read(tmp_path: Path, text: str, name: str) -> None:
+    made = read(tmp_path, text, name=name)
+    assert (made.ids.tolist(), made.submit.tolist()) == ([1, 2], [0.0, 5.0])
+    assert (made.run.tolist(), made.processors.tolist()) == ([60.5, 7.0], [2, 1])
+
+
+def test_a_fault_behind_a_line_of_a_delimiter_has_its_own_line(tmp_path: Path) -> None:
+    with pytest.raises(BadFileError, match=r"line 3: run is 'x'"):
+        read(tmp_path, "sep=;\nid;submit;run;nodes\n1;0;x;2\n", name="jobs.csv")
 
 
 def test_a_date_of_lsf_without_a_year_says_how_to_have_one(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Heterogeneous jobs: their components start together, or are left out and counted."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +61,63 @@ def test_components_are_known_by_their_shown_ids_beside_plain_numbers(tmp_path: 
     joined = with_joined_components(trace(tmp_path, "\n".join(numbered) + "\n"), shares_nodes=True)
     assert joined.processors.tolist() == [1, 4, 1]
     assert joined.ids.tolist() == [900, 901, 903]
+
+
+def in_table(rows: list[tuple[int, int, int, int]], prefix: str) -> str:
+    lines = [f"id_job,{prefix}_job_id,{prefix}_job_offset,state,time_submit,time_start,time_end,nodes_alloc"]
+    lines += [f"{job},{of},{offset},3,0,10,70,{nodes}" for job, of, offset, nodes in rows]
+    return "\n".join(lines)
+
+
+def in_accounting(rows: list[tuple[int, int, int, int]]) -> str:
+    jobs = [
+        {
+            "job_id": job,
+            "allocation_nodes": nodes,
+            "het": {"job_id": of, "job_offset": {"set": offset < 9, "infinite": False, "number": offset}},
+            "state": {"current": ["COMPLETED"]},
+            "time": {"submission": 5, "start": 10, "end": 70, "elapsed": 60},
+        }
+        for job, of, offset, nodes in rows
+    ]
+    return json.dumps({"jobs": jobs})
+
+
+def in_the_controller(rows: list[tuple[int, int, int, int]]) -> str:
+    jobs = [
+        {
+            "job_id": job,
+            "node_count": nodes,
+            "het_job_id": {"set": bool(of), "infinite": False, "number": of},
+            "het_job_offset": {"set": offset < 9, "infinite": False, "number": offset},
+            "job_state": ["COMPLETED"],
+            "submit_time": 5,
+            "start_time": 10,
+            "end_time": 70,
+        }
+        for job, of, offset, nodes in rows
+    ]
+    return json.dumps({"jobs": jobs})
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("jobs.csv", lambda rows: in_table(rows, "het")),
+        ("jobs.csv", lambda rows: in_table(rows, "pack")),
+        ("jobs.json", in_accounting),
+        ("jobs.json", in_the_controller),
+    ],
+    ids=["database", "database of Slurm 19", "sacct --json", "squeue --json"],
+)
+def test_components_are_known_by_the_numbers_of_databases_and_json(
+    tmp_path: Path, name: str, write: Callable[[list[tuple[int, int, int, int]]], str]
+) -> None:
+    rows = [(7, 0, 2**32 - 2, 1), (8, 8, 0, 2), (9, 8, 1, 3)]
+    (tmp_path / name).write_text(write(rows), encoding="utf-8")
+    workload = read_workload(tmp_path / name)
+    assert workload.names.tolist() == ["", "8+0", "8+1"]
+    assert with_joined_components(workload, shares_nodes=False).processors.tolist() == [1, 5]
 
 
 def test_a_trace_without_components_is_left_as_it_is(tmp_path: Path) -> None:

@@ -35,10 +35,16 @@ def nodes(text: str) -> int:
         (duration_s, "2-12:30", 217_800),
         (duration_s, "14534.0", 14_534),
         (duration_s, "99", 99),
+        (duration_s, "1 day, 2:03:04", 93_784),
+        (duration_s, "2 days 00:00:01.5", 172_801.5),
         (instant_s, "1970-01-02T00:00:00", 86_400),
         (instant_s, "1970-01-01 00:01:00", 60),
         (instant_s, "1970-01-01T01:00:00+01:00", 0),
         (instant_s, "1700000000", 1_700_000_000),
+        (instant_s, "1970-01-01 00:01:00 UTC", 60),
+        (instant_s, "1970/1/1 0:01", 60),
+        (instant_s, "1970/01/02", 86_400),
+        (instant_s, "1970-1-2 3:04:05.5", 97_445.5),
         (lambda text: duration_s(text, 60.0), "90", 5400),
         (lambda text: duration_s(text, 60.0), "01:00:00", 3600),
         (lambda text: instant_s(text, 1e-3), "1500", 1.5),
@@ -68,7 +74,7 @@ def test_cells_are_read_in_every_form_of_slurm(read_cell: Callable[[str], float]
         ),
         (duration_s, ["9007199254740994", f"{'9' * 400}:00", f"{'9' * 18}-00:00:00"], r"must be within 2\^53 s of 0"),
         (nodes, ["4.5", "n[1-2]", "-1", "16Gn", "1e9999", "cpu=2,node=two"], "must be a whole number such as 16 or 2K"),
-        (instant_s, ["31.01.2026"], "must be a date such as"),
+        (instant_s, ["31.01.2026", "1/2/2026", "2026/13/1", "UTC"], "must be a date such as"),
     ],
     ids=["durations", "beyond 64 bits", "counts", "dates"],
 )
@@ -76,6 +82,12 @@ def test_cells_of_no_form_are_told(read_cell: Callable[[str], float], texts: lis
     for text in texts:
         with pytest.raises(ValueError, match=fault):
             read_cell(text)
+
+
+@given(st.integers(200_000_000, 99_999_999_999), st.sampled_from([1, 3, 6, 9]))
+def test_a_time_since_1970_is_known_in_seconds_and_in_their_parts(seconds: int, digits: int) -> None:
+    assert instant_s(f"{seconds}{'0' * (digits if digits > 1 else 0)}") == seconds
+    assert instant_s(str(seconds), 1e-3) == pytest.approx(seconds / 1000)
 
 
 @given(st.integers(0, 400), st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))
@@ -248,7 +260,7 @@ def test_a_mapping_may_stand_in_a_file(tmp_path: Path) -> None:
         ("delimiter = 1", "delimiter: must be a text of one character"),
         ("delimiter = '--'", "columns: the delimiter is '--', must be one character"),
         ("[columns]\njobs = 'a'", "columns: there is no meaning 'jobs'; there are job, component"),
-        ("[units]\nrun = 'y'", "columns: the unit of run is 'y', must be one of ms, s, min, h, d"),
+        ("[units]\nrun = 'y'", "columns: the unit of run is 'y', must be one of us, ms, s, min, h, d"),
         ("[", "is not TOML: "),
         ("job", "columns 'job' hold 'job', must be ROLE=COLUMN"),
         ("jobb=x", "columns: there is no meaning 'jobb'"),
