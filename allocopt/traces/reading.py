@@ -61,6 +61,13 @@ _TEXTS = (
         re.compile(r"(?:#[^\n]*\n|\s*\n)*(?:[^:\n]*:){5}\d+:[^:\n]*:-?\d+:\d{9,13}:\d{1,13}:\d{1,13}:", re.ASCII),
     ),
     _Format(
+        "job completion log of Slurm",
+        "job_completion",
+        "read_job_completion",
+        "",
+        re.compile(r"\s*JobId=\d+ UserId=\S+\(\d+\) GroupId=", re.ASCII),
+    ),
+    _Format(
         "ClassAds of HTCondor",
         "condor",
         "read_classads",

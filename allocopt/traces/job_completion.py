@@ -1,0 +1,58 @@
+"""The text log of Slurm's job completion plugin (``JobCompType=jobcomp/filetxt``): a line per job that has ended."""
+
+import re
+from pathlib import Path
+
+from allocopt.errors import BadFileError
+from allocopt.files.faults import bad_file, shown
+from allocopt.traces.csv_columns import Columns
+from allocopt.traces.records import Damage
+from allocopt.traces.rows import Rows
+from allocopt.traces.workload import Workload
+
+# By key the name of the column that ``sacct`` has for it. The limit counts minutes.
+_COLUMNS = {
+    "JobId": "JobIDRaw",
+    "UserId": "User",
+    "Account": "Account",
+    "JobState": "State",
+    "Partition": "Partition",
+    "TimeLimit": "TimelimitRaw",
+    "SubmitTime": "Submit",
+    "StartTime": "Start",
+    "EndTime": "End",
+    "NodeList": "NodeList",
+    "NodeCnt": "AllocNodes",
+    "ProcCnt": "AllocCPUS",
+    "Tres": "ReqTRES",
+    "HetJobId": "het_job_id",
+    "HetJobOffset": "het_job_offset",
+}
+# Names of jobs, folders and reservations may hold blanks: a value reaches to the next key.
+_OTHERS = (
+    "GroupId Name WorkDir ReservationName Gres QOS WcKey Cluster EligibleTime ArrayJobId ArrayTaskId "
+    "DerivedExitCode ExitCode SessionId".split()
+)
+_KEY = re.compile(rf"(?:^| )({'|'.join((*_COLUMNS, *_OTHERS))})=")
+_OF_NUMBER = re.compile(r"\(\d+\)$")
+
+
+def read_job_completion(path: Path, text: str, damage: Damage, columns: Columns) -> Workload:
+    """Read the jobs of a log; raise `BadFileError` if none is left."""
+    numbers: list[int] = []
+    cells: list[list[str]] = []
+    faults: list[BadFileError] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        parts = _KEY.split(line)
+        given = dict(zip(parts[1::2], parts[2::2], strict=True))
+        if "JobId" in given and "SubmitTime" in given:
+            given["UserId"] = _OF_NUMBER.sub("", given.get("UserId", "").strip())
+            numbers.append(number)
+            cells.append([given.get(key, "").strip() for key in _COLUMNS])
+        else:
+            fault = f"is {shown(line)}, must be JobId=NUMBER ... SubmitTime=DATE ..."
+            faults.append(bad_file(path, f"line {number}", fault))
+    damage.drop(len(faults), faults, left=len(cells))
+    return Rows(path, list(_COLUMNS.values()), numbers, cells, columns).workload(damage)
