@@ -249,6 +249,15 @@ class Cluster:
         if self.is_exclusive:
             return self.topology.summary()
         counts = ", ".join(f"{self.total(name):g} {name}" for name in (CORES, GPUS) if self.total(name))
+        types: Counter[str] = Counter()
+        for node in self.nodes:
+            types.update(node.gpus)
+        if set(types) - {""}:
+            listed = (
+                f"{count} {kind or 'of no type'}"
+                for kind, count in sorted(types.items(), key=lambda one: one[0] or "~")
+            )
+            counts += f" ({', '.join(listed)})"
         partitions = ", ".join(one.name for one in self.partitions)
         return f"{self.topology.summary()}; {counts}" + (f"; partitions {partitions}" if partitions else "")
 

@@ -299,3 +299,10 @@ def test_cpus_that_are_kept_for_the_system_are_counted_from_a_list(tmp_path: Pat
 def test_an_object_that_is_no_cluster_is_named_for_what_it_is(tmp_path: Path, obj: dict[str, Any], words: str) -> None:
     with pytest.raises(BadFileError, match=words):
         read(tmp_path, x_json=json.dumps(obj))
+
+
+def test_the_summary_counts_gpus_by_type_where_types_are_known(tmp_path: Path) -> None:
+    conf = "NodeName=a[1-2] CPUs=4 Gres=gpu:v100:2\nNodeName=b CPUs=4 Gres=gpu:3\nNodeName=c CPUs=4 Gres=gpu:a100:1\n"
+    summary = read(tmp_path, slurm_conf=conf).summary()
+    assert summary.endswith("16 cores, 8 gpus (1 a100, 4 v100, 3 of no type)")
+    assert read(tmp_path, slurm_conf="NodeName=b CPUs=4 Gres=gpu:3\n").summary().endswith("4 cores, 3 gpus")
