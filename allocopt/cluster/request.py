@@ -18,6 +18,7 @@ from allocopt.cluster.unserved import (
     brief,
     no_feature,
     no_gpus,
+    over_every_node,
     unknown_partition,
     unmodelled,
 )
@@ -227,6 +228,11 @@ class Request:
                     raise no_gpus(kind, where)
 
     def _too_large(self, made: "ClusterRequest", cluster: Cluster, partition: Partition | None) -> UnservedError:
+        need = made.per_node + made.per_task * -(-made.tasks // made.most_nodes)
+        # Types of GPUs stand behind all GPUs.
+        for column in reversed(range(len(cluster.resources))):
+            if need[column] > cluster.capacity[:, column].max(initial=0):
+                return over_every_node(cluster.resources[column])
         # The first of ever narrower sets of nodes on which there is no room for it.
         everywhere, anyhow = np.ones((1, cluster.size), dtype=np.bool_), (0,) * len(made.most_groups)
         listed = replace(self, excluded="", required="")

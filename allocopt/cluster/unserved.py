@@ -7,6 +7,7 @@ from allocopt.errors import InvalidProblemError
 OVERSIZED = "larger than the machine"
 """Reason of a job that no machine of this size serves."""
 MOST_SHOWN = 60  # characters of a name or an expression in a reason
+_WORDS = {"memory_mib": "memory", "gpus": "GPUs"}  # for resources of a cluster
 
 
 class UnservedError(InvalidProblemError):
@@ -82,3 +83,11 @@ def no_gpus(kind: str, where: str = "") -> UnservedError:
     """Return the error of a job that asks for GPUs, of a type unless that is empty, which no node has; see above."""
     of_type = f" of type {brief(kind)}" if kind else ""
     return UnservedError("request", f"{f'no node {where}'.rstrip()} has GPUs{of_type}")
+
+
+def over_every_node(resource: str) -> UnservedError:
+    """Return the error of a job that asks for more of a resource on one node than any node has."""
+    name, _, kind = resource.partition(":")
+    what = _WORDS.get(name, name) + (f" of type {brief(kind)}" if kind else "")
+    reason = f"more {what} on a node than any node has"
+    return UnservedError("request", f"asks for {reason}", reason)

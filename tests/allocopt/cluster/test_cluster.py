@@ -201,7 +201,7 @@ def test_requests_in_the_numbers_of_a_cluster(tmp_path: Path) -> None:
         (Request(least_nodes=2), "request: asks for 2 nodes, partition fast lets jobs have 1"),
         (
             Request(9, partition="all", most_nodes=1),
-            "request: asks for more than the nodes have: it is larger than the machine",
+            "request: asks for more cores on a node than any node has",
         ),
         (Request(gpus_per_node=(("k80", 1),), partition="all"), "request: no node has GPUs of type k80"),
         (
