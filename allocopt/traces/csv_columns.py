@@ -65,7 +65,7 @@ _ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "username_genid",
         ),
         "account": ("account", "accountname", "project"),
-        "state": ("state", "job_state", "state_current", "stat", "status", "jobstatus"),
+        "state": ("state", "job_state", "state_current", "stat", "status", "jobstatus", "st"),
         "node_list": ("nodelist", "node_list", "recorded_nodes", "exec_host", "nodes"),
         "gpus": (
             "gpu_num", "num_gpu", "num_gpus", "num_gpus_alloc", "n_gpus", "gpus", "gpus_req", "num_gpus_req",

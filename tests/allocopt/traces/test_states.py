@@ -107,3 +107,11 @@ def test_a_dump_of_slurms_database_is_read_by_its_numbers(tmp_path: Path) -> Non
     named = read_workload(path, str(tmp_path / "mapping.toml"))
     assert named.ids.tolist() == [5, 6, 7]
     assert named.requests[0].gpus_per_node == (("volta", 2.0),)
+
+
+def test_states_that_squeue_prints_in_short_are_known(tmp_path: Path) -> None:
+    times = "2026-01-01T00:00:00|2026-01-01T00:01:00|2026-01-01T00:02:00|2"
+    rows = [f"{job}|{times}|{state}" for job, state in enumerate(("CD", "R", "PD", "CG", "TO"), 1)]
+    (tmp_path / "jobs.txt").write_text("\n".join(["JOBID|SUBMIT_TIME|START_TIME|END_TIME|NODES|ST", *rows]))
+    made = read_workload(tmp_path / "jobs.txt")
+    assert (made.ids.tolist(), dict(made.dropped)) == ([1, 5], {"not ended": 3})
