@@ -55,6 +55,8 @@ class ClusterNode:
         Reasons why the node takes no job, such as ``drained``; none if it takes some.
     use
         What running jobs have of it.
+    cpus_per_core
+        CPUs of a core, its threads, where jobs ask for CPUs and get whole cores.
     """
 
     name: str
@@ -65,6 +67,7 @@ class ClusterNode:
     weight: int = 1
     away: tuple[str, ...] = ()
     use: NodeUse = NodeUse()
+    cpus_per_core: float = 1
 
     def __post_init__(self) -> None:
         for name, value in ((CORES, self.cores), (MEMORY, self.memory_mib), *self.gpus.items()):
@@ -110,7 +113,9 @@ class Cluster:
 
     The nodes are in the order of the tree, or forest, of their names. The default partition is the first one; none is
     one partition of all nodes. Jobs have their nodes exclusively everywhere where the cluster is exclusive. Remarks say
-    what of the description is odd and was decided, a line each. Reservations are those that are active.
+    what of the description is odd and was decided, a line each. Reservations are those that are active. Closed are
+    partitions in which no job starts, by name, and why, such as ``is down``. Complete is the cluster with the nodes
+    that take no jobs, None where there are none.
     """
 
     nodes: tuple[ClusterNode, ...]
@@ -119,6 +124,8 @@ class Cluster:
     is_exclusive: bool = False
     remarks: tuple[str, ...] = ()
     reservations: tuple[Reservation, ...] = ()
+    closed: Mapping[str, str] = field(default_factory=dict)
+    complete: "Cluster | None" = None
 
     def __post_init__(self) -> None:
         if tuple(node.name for node in self.nodes) != self.topology.nodes:
@@ -136,6 +143,7 @@ class Cluster:
         is_exclusive: bool = False,
         remarks: Sequence[str] = (),
         reservations: Sequence[Reservation] = (),
+        closed: Mapping[str, str] | None = None,
     ) -> "Cluster":
         """Return the cluster of the nodes that the topology, if there is one, has too; nodes left out are remarked.
 
@@ -159,9 +167,16 @@ class Cluster:
         if found is None:
             raise InvalidProblemError("cluster", "has no node that its topology has too")
         left = {name: known[name] for name in found.nodes}
-        kept = (replace(one, nodes=tuple(name for name in one.nodes if name in left)) for one in partitions)
-        inhabited = tuple(one for one in kept if one.nodes)
-        return cls(tuple(left.values()), found, inhabited, is_exclusive, tuple(remarks), tuple(reservations))
+        kept, empty = _among(partitions, left, "has no node in the topology" if topology else "has no node")
+        return cls(
+            nodes=tuple(left.values()),
+            topology=found,
+            partitions=kept,
+            is_exclusive=is_exclusive,
+            remarks=tuple(remarks),
+            reservations=tuple(reservations),
+            closed={**empty, **(closed or {})},
+        )
 
     def available(self, include: Collection[str] = ()) -> "Cluster":
         """Return the cluster of the nodes that take jobs; the others are remarked, counted by their reasons.
@@ -192,12 +207,14 @@ class Cluster:
         tree = self.topology.among(left)
         if tree is None:
             raise InvalidProblemError("", f"no node takes jobs: {told}; --include-unavailable all offers them")
-        kept = (replace(one, nodes=tuple(name for name in one.nodes if name in left)) for one in self.partitions)
+        kept, empty = _among(self.partitions, left, "has no node that takes jobs")
         return replace(
             self,
             nodes=tuple(left[name] for name in tree.nodes),
             topology=tree,
-            partitions=tuple(one for one in kept if one.nodes),
+            partitions=kept,
+            closed={**empty, **self.closed},
+            complete=self,
             remarks=(*self.remarks, f"nodes that take no jobs, left out: {told}"),
         )
 
@@ -210,6 +227,7 @@ class Cluster:
             is_exclusive=self.is_exclusive,
             remarks=self.remarks,
             reservations=self.reservations,
+            closed=self.closed,
         )
 
     @classmethod
@@ -222,7 +240,7 @@ class Cluster:
         nodes = (
             ClusterNode(one.name, away=one.away, use=NodeUse(cores=0 if one.use.is_idle else 1)) for one in self.nodes
         )
-        return replace(self, nodes=tuple(nodes), partitions=(), is_exclusive=True, reservations=())
+        return replace(self, nodes=tuple(nodes), partitions=(), is_exclusive=True, reservations=(), closed={})
 
     @property
     def size(self) -> int:
@@ -336,3 +354,11 @@ class Cluster:
             known = ", ".join(one.name for one in self.partitions)
             raise InvalidProblemError("partition", f"is {name!r}, must be one of {known}")
         return found
+
+
+def _among(
+    partitions: Iterable[Partition], nodes: Collection[str], why: str
+) -> tuple[tuple[Partition, ...], dict[str, str]]:
+    """Return the partitions with those of their nodes that are left, and by name why others are closed."""
+    kept = [replace(one, nodes=tuple(name for name in one.nodes if name in nodes)) for one in partitions]
+    return tuple(one for one in kept if one.nodes), {one.name: why for one in kept if not one.nodes}

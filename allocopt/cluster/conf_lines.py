@@ -51,6 +51,7 @@ class ConfLine:
     values: dict[str, str]
     expander: HostlistExpander  # shared by all lines: a few bytes each could stand for more nodes than fit the memory
     is_printed: bool = False  # by a running Slurm: the state of now, beside which a configuration file gives way
+    is_table: bool = False  # a row of a table, which does not say all of a node or partition
 
     def error(self, fault: str) -> BadFileError:
         """Make the error that names file, line and fault."""

@@ -36,6 +36,7 @@ class _Metadata(FileModel, extra="ignore"):
     path: Annotated[str, Field(validation_alias=AliasPath("paths", "containment"))] = ""
     status: int | str = 0
     rank: int = -1
+    properties: dict[str, Any] | list[str] | None = None
 
     @property
     def is_up(self) -> bool:
@@ -60,6 +61,7 @@ class _Piece:
     place: str
     is_up: bool = True
     rank: int = -1
+    features: frozenset[str] = frozenset()
 
 
 _Ranks = Annotated[str | int, Field(union_mode="left_to_right")]
@@ -127,7 +129,7 @@ def flux_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]]) -> Cluster:
     """
     (path, first), *allocations = objects
     resources, *in_use = _resource_sets(first, path)
-    away = _away(first, path, resources)
+    away = _away(first, path)
     for place, one in allocations:
         in_use += _resource_sets(one, place)
     graph = resources.get("scheduling") if "graph" not in resources else resources
@@ -146,7 +148,7 @@ def flux_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]]) -> Cluster:
     for rank, why in away.items():
         if rank in ranks:
             name = ranks[rank]
-            nodes[name] = replace(nodes[name], away=tuple(dict.fromkeys((*nodes[name].away, why))))
+            nodes[name] = replace(nodes[name], away=tuple(dict.fromkeys((*nodes[name].away, *why))))
     missing = 0
     for held in in_use:
         for rank, node in validated(_ResourceSet, held, path).nodes(str(path)).items():
@@ -172,17 +174,23 @@ def _resource_sets(obj: Mapping[str, Any], path: Path) -> list[Mapping[str, Any]
     return [resources, allocated] if isinstance(allocated, dict) and "execution" in allocated else [resources]
 
 
-def _away(obj: Mapping[str, Any], path: Path, resources: Mapping[str, Any]) -> dict[int, str]:
-    found: dict[int, str] = {}
+def _away(obj: Mapping[str, Any], path: Path) -> dict[int, tuple[str, ...]]:
+    """Return the ranks that take no jobs, and all reasons why."""
+    found: dict[int, tuple[str, ...]] = {}
+
+    def add(ranks: Iterable[int], why: str) -> None:
+        for rank in ranks:
+            found[rank] = (*found.get(rank, ()), why)
+
     for key, why in (("offline", "offline"), ("exclude", "excluded"), ("torpid", "not responding")):
         if isinstance(told := obj.get(key), str | int) and told != "":
-            found |= dict.fromkeys(_ids(told, str(path), key), why)
+            add(_ids(told, str(path), key), why)
     drained = obj.get("drain")
     for told in drained if isinstance(drained, dict) else ():
-        found |= dict.fromkeys(_ids(told, str(path), "drain"), "drained")
+        add(_ids(told, str(path), "drain"), "drained")
     down = obj.get("down")
     if isinstance(down, dict) and "execution" in down:
-        found |= dict.fromkeys(validated(_ResourceSet, down, path).nodes(str(path)), "down")
+        add(validated(_ResourceSet, down, path).nodes(str(path)), "down")
     return found
 
 
@@ -198,7 +206,9 @@ def graph_cluster(obj: object, path: Path) -> tuple[Cluster, dict[int, str]]:
                 raise bad_file(path, place, f"its path of containment has more than {MOST_DEEP} names")
             amount = about.size * _unit(about.unit, path, place)
             at = tuple(about.path.strip("/").split("/"))
-            yield _Piece(at, about.type, amount, place, about.is_up, about.rank)
+            yield _Piece(
+                at, about.type, amount, place, about.is_up, about.rank, features=frozenset(about.properties or ())
+            )
 
     return _cluster(pieces(), path)
 
@@ -237,11 +247,13 @@ def grug_cluster(recipe: "nx.DiGraph[Any]", path: Path) -> Cluster:
 def _cluster(pieces: Iterable[_Piece], path: Path) -> tuple[Cluster, dict[int, str]]:
     found = list(pieces)
     held: dict[tuple[str, ...], Counter[str]] = {}
+    features: dict[tuple[str, ...], frozenset[str]] = {}
     for piece in found:
         if piece.kind == "node":
             if piece.path in held:
                 raise bad_file(path, piece.place, f"node {shown('/'.join(piece.path))} is given twice")
             held[piece.path] = Counter()
+            features[piece.path] = piece.features
     if not held:
         raise bad_file(path, "holds no vertex of type node")
     down = {piece.path for piece in found if not piece.is_up}
@@ -258,7 +270,8 @@ def _cluster(pieces: Iterable[_Piece], path: Path) -> tuple[Cluster, dict[int, s
     for at, has in held.items():
         gpus = {"": round(has["gpu"])} if has["gpu"] else {}
         away = ("down",) if any(at[:depth] in down for depth in range(1, len(at) + 1)) else ()
-        nodes.append(ClusterNode(names[at], has["core"] or 1, round(has["memory"]) or None, gpus, away=away))
+        memory = round(has["memory"]) or None
+        nodes.append(ClusterNode(names[at], has["core"] or 1, memory, gpus, features[at], away=away))
     # A node beside racks is in one of its own.
     deepest = max(map(len, held))
     tree = placed_tree({names[at]: at[:-1] + at[-2:-1] * (deepest - len(at)) for at in held})

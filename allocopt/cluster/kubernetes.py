@@ -13,6 +13,7 @@ from pydantic import AliasPath, Field
 
 from allocopt.cluster.cluster import Cluster, ClusterNode, NodeUse
 from allocopt.cluster.named import placed_tree
+from allocopt.cluster.objects import BESIDE_NODES, no_nodes
 from allocopt.errors import UsageError
 from allocopt.files.faults import bad_file, printable, shown
 from allocopt.files.models import FileModel, validated
@@ -46,6 +47,7 @@ KNOWN_LABELS = (
 """Labels that are looked for where none are named, from the top of a network downwards."""
 
 NOT_NETWORK = ("kubernetes.io/hostname", "kubernetes.io/arch", "kubernetes.io/os")
+_OF_KUBERNETES = ("kubernetes.io/", "beta.kubernetes.io/", "node.kubernetes.io/", "node-role.kubernetes.io/")
 GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
 GPU_LABELS = ("nvidia.com/gpu.product", "amd.com/gpu.product-name", "gpu.intel.com/product")
 CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
@@ -68,13 +70,20 @@ Amounts = Mapping[str, str | int]
 
 
 # Keys that are not known are left alone: the objects of Kubernetes have many.
+class _Owner(FileModel, extra="ignore"):
+    kind: str
+
+
 class _Metadata(FileModel, extra="ignore"):
     name: Annotated[str, Field(min_length=1)]
     labels: Annotated[dict[str, str], Field(default_factory=dict)]
+    deleted: Annotated[str | None, Field(validation_alias="deletionTimestamp")] = None
+    owners: Annotated[list[_Owner] | None, Field(validation_alias="ownerReferences")] = None
 
 
 class _Taint(FileModel, extra="ignore"):
     key: str
+    value: str = ""
     effect: str = ""
 
 
@@ -114,6 +123,7 @@ class _PodSpec(FileModel, extra="ignore"):
     containers: Annotated[list[_Container], Field(default_factory=list)]
     initial: Annotated[list[_Container] | None, Field(validation_alias="initContainers")] = None
     overhead: dict[str, str | int] | None = None
+    resources: _Resources | None = None
 
 
 class _Pod(FileModel, extra="ignore"):
@@ -135,17 +145,81 @@ class _Pod(FileModel, extra="ignore"):
             else:
                 most |= {key: max(amount, most.get(key, 0.0)) for key, amount in asked.items()}
         found = {key: max(float(total[key]), most.get(key, 0.0)) for key in {*total, *most}}
+        # What the pod asks for as a whole beats what its containers ask for.
+        found |= read((self.spec.resources and self.spec.resources.requests) or {})
         for key, amount in read(self.spec.overhead or {}).items():
             found[key] = found.get(key, 0.0) + amount
         return found
 
 
+class _Level(FileModel, extra="ignore"):
+    label: Annotated[str, Field(validation_alias="nodeLabel")]
+
+
+class _Topology(FileModel, extra="ignore"):
+    """A Topology of Kueue: the labels of its levels, from the top downwards."""
+
+    metadata: _Metadata
+    levels: Annotated[list[_Level], Field(validation_alias=AliasPath("spec", "levels"))]
+
+    @property
+    def labels(self) -> list[str]:
+        """Labels of the levels above the nodes."""
+        return [level.label for level in self.levels if level.label not in NOT_NETWORK]
+
+
+class _Toleration(FileModel, extra="ignore"):
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+    def covers(self, taint: _Taint) -> bool:
+        """Whether pods with this toleration may be on a node with a taint."""
+        is_same = self.operator == "Exists" or self.value == taint.value
+        return self.key in ("", taint.key) and self.effect in ("", taint.effect) and is_same
+
+
+class _FlavorSpec(FileModel, extra="ignore"):
+    labels: Annotated[dict[str, str] | None, Field(validation_alias="nodeLabels")] = None
+    tolerations: list[_Toleration] | None = None
+    topology: Annotated[str | None, Field(validation_alias="topologyName")] = None
+
+
+class _Flavor(FileModel, extra="ignore"):
+    """A ResourceFlavor of Kueue: labels that its nodes have, and taints that its pods tolerate."""
+
+    metadata: _Metadata
+    spec: Annotated[_FlavorSpec, Field(default_factory=_FlavorSpec)]
+
+    def has(self, node: _Node) -> bool:
+        """Whether a node is of the flavor."""
+        return (self.spec.labels or {}).items() <= node.metadata.labels.items()
+
+
 @dataclass(slots=True)
 class _Objects:
-    """Nodes, what running pods have by node, other objects by kind, and the number of pods without a node."""
+    """What lists of objects hold.
+
+    Parameters
+    ----------
+    nodes
+        The nodes.
+    topologies, flavors
+        Objects of Kueue.
+    in_use, daemons
+        By node what running pods have; those of DaemonSets, and pods of the node itself, in the latter.
+    others
+        Number of other objects by kind.
+    pending
+        Number of pods without a node.
+    """
 
     nodes: list[_Node] = field(default_factory=list)
+    topologies: list[_Topology] = field(default_factory=list)
+    flavors: list[_Flavor] = field(default_factory=list)
     in_use: dict[str, Counter[str]] = field(default_factory=dict)
+    daemons: dict[str, Counter[str]] = field(default_factory=dict)
     others: Counter[str] = field(default_factory=Counter)
     pending: int = 0
 
@@ -159,6 +233,10 @@ class _Objects:
                     found.nodes.append(validated(_Node, one, f"{path}: {place}"))
                 elif kind == "Pod":
                     found._add_pod(validated(_Pod, one, f"{path}: {place}"), path)
+                elif kind == "Topology":
+                    found.topologies.append(validated(_Topology, one, f"{path}: {place}"))
+                elif kind == "ResourceFlavor":
+                    found.flavors.append(validated(_Flavor, one, f"{path}: {place}"))
                 else:
                     found.others[shown(kind)] += 1
         return found
@@ -170,7 +248,25 @@ class _Objects:
             self.pending += 1
             return
         read = partial(_amounts, f"{path}: pod {pod.metadata.name!r}")
-        self.in_use.setdefault(pod.spec.node, Counter()).update(pod.requests(read))
+        # Every node has these, and no job waits for their end.
+        is_daemon = any(owner.kind in ("DaemonSet", "Node") for owner in pod.metadata.owners or ())
+        held = self.daemons if is_daemon else self.in_use
+        held.setdefault(pod.spec.node, Counter()).update(pod.requests(read))
+
+    def levels(self, path: Path) -> list[str]:
+        """Return the labels of the levels of Kueue's topology, none without one."""
+        named = {flavor.spec.topology for flavor in self.flavors} - {None}
+        chosen = [one for one in self.topologies if not named or one.metadata.name in named]
+        if len({tuple(one.labels) for one in chosen}) > 1:
+            names = ", ".join(printable(one.metadata.name) for one in chosen)
+            fault = f"has several topologies of Kueue ({names}): name the levels of one with --labels"
+            raise bad_file(path, fault)
+        return chosen[0].labels if chosen else []
+
+    def tolerates(self, node: _Node, taint: _Taint) -> bool:
+        """Whether pods with GPUs, or those of a flavor of the node, tolerate a taint."""
+        flavors = (flavor.spec.tolerations or () for flavor in self.flavors if flavor.has(node))
+        return taint.key in _TOLERATED or any(one.covers(taint) for told in flavors for one in told)
 
 
 def kubernetes_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]], labels: Sequence[str] = ()) -> Cluster:
@@ -195,12 +291,16 @@ def kubernetes_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]], labels
     nodes = found.nodes
     path = objects[0][0]
     if not nodes:
-        raise bad_file(path, "holds no node: give what `kubectl get nodes -o json` prints, too")
+        raise no_nodes(objects[0][1], path)
     # No job runs on a control plane; where all nodes are of it, as in tests on one machine, jobs do.
     workers = [node for node in nodes if not any(role in node.metadata.labels for role in CONTROL_PLANE)] or nodes
-    keys = list(labels) or [key for key in KNOWN_LABELS if all(key in node.metadata.labels for node in workers)]
-    if not keys:
-        there = sorted({key for node in workers for key in node.metadata.labels if key not in NOT_NETWORK})
+    of_flavor = [node for node in workers if not found.flavors or any(flavor.has(node) for flavor in found.flavors)]
+    apart = len(workers) - len(of_flavor)
+    workers = of_flavor
+    keys = list(labels) or found.levels(path)
+    keys = keys or [key for key in KNOWN_LABELS if all(key in node.metadata.labels for node in workers)]
+    there = sorted({key for node in workers for key in node.metadata.labels if not key.startswith(_OF_KUBERNETES)})
+    if not keys and there:
         fault = f"none of the labels of a network topology that are known is on all nodes; there are {', '.join(there)}"
         raise bad_file(path, "items", f"{fault}: choose from the top downwards with --labels")
     placed = [node for node in workers if all(key in node.metadata.labels for key in keys)]
@@ -209,21 +309,25 @@ def kubernetes_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]], labels
     name, count = Counter(node.metadata.name for node in placed).most_common(1)[0]
     if count > 1:
         raise bad_file(path, "items", f"node {name!r} is given twice")
-    remarks = [f"levels from the top downwards: {', '.join(keys)}"]
+    remarks = [f"levels from the top downwards: {', '.join(keys)}" if keys else _FLAT]
     for left_out, what in (
-        (len(nodes) - len(workers), "of the control plane"),
+        (len(nodes) - len(workers) - apart, "of the control plane"),
+        (apart, "of no ResourceFlavor"),
         (len(workers) - len(placed), "without all of these labels"),
     ):
         remarks += [f"nodes {what} left out: {left_out}"] * bool(left_out)
-    made = [_cluster_node(node, found.in_use.get(node.metadata.name, Counter()), path) for node in placed]
-    remarks += _remarks(placed, found.others, found.pending)
+    made = [_cluster_node(node, found, path) for node in placed]
+    remarks += _remarks(placed, found)
     tree = placed_tree({one.metadata.name: tuple(one.metadata.labels[key] for key in keys) for one in placed})
     is_told = any(node.status.allocatable for node in placed)
     return Cluster.of(made, tree, is_exclusive=not is_told, remarks=remarks)
 
 
+_FLAT = "no label of a network topology is on the nodes: all are equally near; --labels KEY,... names the levels"
+
+
 def _items(obj: Mapping[str, Any], path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    if obj.get("kind") in ("Node", "Pod"):
+    if obj.get("kind") in BESIDE_NODES:
         yield str(obj["kind"]), obj
         return
     items = obj.get("items")
@@ -234,6 +338,10 @@ def _items(obj: Mapping[str, Any], path: Path) -> Iterator[tuple[str, Mapping[st
             raise bad_file(path, f"items[{number}]", f"is {shown(one)}, must be an object")
         # The items of a list of one kind need not repeat it.
         kind = str(obj.get("kind", "")).removesuffix("List")
+        if str(one.get("kind", "")).endswith("List") and isinstance(one.get("items"), list):
+            for place, below in _items(one, path) if one["items"] else ():
+                yield f"items[{number}].{place}", below
+            continue
         yield f"items[{number}]", one if "kind" in one or not kind else {"kind": kind, **one}
 
 
@@ -248,8 +356,12 @@ def _amounts(where: str, held: Amounts) -> dict[str, float]:
     return found
 
 
-def _cluster_node(node: _Node, in_use: Mapping[str, float], path: Path) -> ClusterNode:
+def _cluster_node(node: _Node, found: _Objects, path: Path) -> ClusterNode:
+    in_use = found.in_use.get(node.metadata.name, Counter())
     amounts = _amounts(f"{path}: node {node.metadata.name!r}", node.status.allocatable)
+    for key, held_always in found.daemons.get(node.metadata.name, Counter()).items():
+        if key in amounts:
+            amounts[key] = max(amounts[key] - held_always, 0.0)
     labelled = node.metadata.labels
     kind = next((labelled[key] for key in GPU_LABELS if key in labelled), "")
 
@@ -264,24 +376,25 @@ def _cluster_node(node: _Node, in_use: Mapping[str, float], path: Path) -> Clust
         memory_mib=None if memory is None else int(memory / 2**20),
         gpus=gpus(amounts),
         features=frozenset(f"{key}={value}" for key, value in labelled.items()),
-        away=_why_away(node),
+        away=_why_away(node, found),
         use=NodeUse(in_use.get("cpu", 0.0), math.ceil(in_use.get("memory", 0.0) / 2**20), gpus(in_use)),
     )
 
 
-def _why_away(node: _Node) -> tuple[str, ...]:
+def _why_away(node: _Node, objects: _Objects) -> tuple[str, ...]:
     ready = {one.type: one.status for one in node.status.conditions}.get("Ready", "True")
     found = ["not ready"] * (ready != "True") + ["cordoned"] * bool(node.spec.unschedulable)
-    shut = (one.key for one in node.spec.taints or () if one.effect in SHUT and one.key not in _TOLERATED)
+    found += ["being deleted"] * (node.metadata.deleted is not None)
+    taints = (one for one in node.spec.taints or () if one.effect in SHUT)
+    shut = (one.key for one in taints if not objects.tolerates(node, one))
     # Kubernetes taints nodes that are cordoned or not ready, too.
     found += [f"tainted {printable(key)}" for key in shut if not key.startswith("node.kubernetes.io/") or not found]
     return tuple(dict.fromkeys(found))
 
 
-def _remarks(nodes: Sequence[_Node], others: Counter[str], pending: int) -> list[str]:
-    open_taints = Counter(
-        one.key for node in nodes for one in node.spec.taints or () if one.effect in SHUT and one.key in _TOLERATED
-    )
+def _remarks(nodes: Sequence[_Node], objects: _Objects) -> list[str]:
+    taints = ((node, one) for node in nodes for one in node.spec.taints or () if one.effect in SHUT)
+    open_taints = Counter(one.key for node, one in taints if objects.tolerates(node, one))
     spec = Counter(key for node in nodes for key in (node.spec.model_extra or {}) if key not in _SPEC)
     held: dict[str, list[str]] = {}
     for node in nodes:
@@ -293,7 +406,8 @@ def _remarks(nodes: Sequence[_Node], others: Counter[str], pending: int) -> list
         ("taints that are tolerated, by nodes", [f"{key} {count}" for key, count in open_taints.items()]),
         ("resources that are not modelled, by nodes that have them", [f"{key} {len(of)}" for key, of in held.items()]),
         ("keys of nodes' spec that are not known, ignored", [f"{shown(key)} {count}" for key, count in spec.items()]),
-        ("objects that are no nodes or pods, ignored", [f"{kind} {count}" for kind, count in others.items()]),
-        ("pods that wait, not among the jobs", [str(pending)] if pending else []),
+        ("objects that are no nodes or pods, ignored", [f"{kind} {count}" for kind, count in objects.others.items()]),
+        ("pods that wait, not among the jobs", [str(objects.pending)] if objects.pending else []),
+        ("nodes without what their DaemonSets request", [str(len(objects.daemons))] if objects.daemons else []),
     )
     return [f"{what}: {', '.join(map(printable, told))}" for what, told in parts if told]

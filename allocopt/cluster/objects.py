@@ -6,7 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from allocopt.cluster.slurm_records import is_json_answer
+from allocopt.errors import BadFileError
 from allocopt.files.faults import bad_file
+
+JOBS = "holds jobs and no nodes: give what waits with --queue, and what has run as a trace"
+"""Fault of a file of jobs in the place of a cluster."""
 
 
 class System(Enum):
@@ -37,35 +41,75 @@ def _is_resource_set(obj: Any) -> bool:
 
 
 _KINDS = {
-    "Topology": "a Topology of Kueue; give the nodes (kubectl get nodes -o json) and name its levels with --labels",
-    "ResourceFlavor": "a ResourceFlavor of Kueue; give the nodes (kubectl get nodes -o json)",
-    "ClusterQueue": "a ClusterQueue of Kueue, whose quotas are not modelled; give the nodes",
-    "LocalQueue": "a LocalQueue of Kueue; give the nodes",
-    "Workload": "a Workload of Kueue; give the nodes, and each job with --job NAME=NODES",
-    "Job": "a Job; give the nodes, and the job with --job NAME=NODES",
-    "JobSet": "a JobSet; give the nodes, and each job with --job NAME=NODES",
-    "PodGroup": "a PodGroup; give the nodes, and the job with --job NAME=NODES",
-    "Deployment": "a Deployment; give the nodes (kubectl get nodes -o json)",
-    "ConfigMap": "a ConfigMap; of topograph give the topology.conf or topology.yaml that it holds",
+    "Topology": "a Topology of Kueue",
+    "ResourceFlavor": "a ResourceFlavor of Kueue",
+    "ClusterQueue": "a ClusterQueue of Kueue, whose quotas are not modelled",
+    "LocalQueue": "a LocalQueue of Kueue",
+    "Workload": "a Workload of Kueue",
+    "Node": "a Node of Kubernetes",
+    "Pod": "a Pod of Kubernetes",
+    "Job": "a Job of Kubernetes",
+    "JobSet": "a JobSet of Kubernetes",
+    "PodGroup": "a PodGroup of Kubernetes",
+    "Deployment": "a Deployment of Kubernetes",
+    "ConfigMap": "a ConfigMap of Kubernetes",
 }
-"""Kinds of objects of Kubernetes that are no nodes or pods, and what to give instead."""
+"""Kinds of objects of Kubernetes in words."""
+_NODES = "give what `kubectl get nodes -o json` prints, and each job with --job NAME=NODES"
+
+
+BESIDE_NODES = ("Node", "Pod", "Topology", "ResourceFlavor")
+"""Kinds of objects that say something of nodes."""
+
+
+def _kind(obj: Mapping[str, Any]) -> str:
+    # The kind of an object, or of all items of a list; empty where that is not known.
+    kind = obj.get("kind")
+    items = obj.get("items")
+    if kind in ("List", None) and isinstance(items, list) and items and all(isinstance(one, dict) for one in items):
+        kinds = {str(one.get("kind")) for one in items}
+        kind = kinds.pop() if len(kinds) == 1 else None
+    return str(kind or "").removesuffix("List")
+
+
+def no_nodes(obj: Mapping[str, Any], source: Path) -> BadFileError:
+    """Make the error of objects of Kubernetes among which there is no node."""
+    what = _KINDS.get(_kind(obj))
+    return bad_file(source, f"is {what}; {_NODES}" if what else f"holds no node; {_NODES}")
+
+
+def what_it_is(obj: Mapping[str, Any]) -> str | None:
+    """Return in words what an object is that holds no jobs of Slurm, None where that is not known."""
+    if (kind := _kind(obj)) in _KINDS:
+        return f"{_KINDS[kind]}, whose jobs are given with --job NAME=NODES"
+    if "resources" in obj and "tasks" in obj:
+        return "a jobspec of Flux, whose jobs are given with --job NAME=NODES"
+    if is_flux(obj):
+        return "a description of resources of Flux"
+    jobs = obj.get("jobs")
+    first = jobs[0] if isinstance(jobs, list) and jobs else None
+    if isinstance(first, dict) and "job_id" not in first and "id" in first:
+        return "a list of jobs of another program, each of which is given with --job NAME=NODES"
+    if not isinstance(jobs, list) and is_json_answer(obj):
+        return "an answer of Slurm without jobs"
+    return None
 
 
 def check_is_cluster(obj: Mapping[str, Any], source: Path) -> None:
     """Raise `BadFileError` for an object that describes no cluster; it says what it is and what to give instead."""
-    kind = obj.get("kind")
-    items = obj.get("items")
-    if kind in ("List", None) and isinstance(items, list) and items and all(isinstance(one, dict) for one in items):
-        kinds = {one.get("kind") for one in items}
-        kind = kinds.pop() if len(kinds) == 1 else None
-    kind = str(kind or "").removesuffix("List")
     if str(obj.get("apiVersion", "")).startswith("kind.x-k8s.io"):
         fault = "tells kind how to make a cluster, must be what `kubectl get nodes -o yaml` prints of it"
         raise bad_file(source, fault)
-    if kind in _KINDS:
-        raise bad_file(source, f"is {_KINDS[kind]}")
+    kind = _kind(obj)
+    if kind == "ConfigMap":
+        raise bad_file(source, "is a ConfigMap; of topograph give the topology.conf or topology.yaml that it holds")
+    if kind in _KINDS and kind not in BESIDE_NODES:
+        raise no_nodes(obj, source)
     if "kind" not in obj and "switches" in obj:
         fault = "is a model of topograph's simulator, must be the topology.conf that topograph makes of it"
         raise bad_file(source, fault)
     if isinstance(obj.get("jobs"), list) and not is_json_answer(obj):
-        raise bad_file(source, "holds jobs and no nodes: give what waits with --queue, and what has run as a trace")
+        raise bad_file(source, JOBS)
+    if {"meta", "errors"} & set(obj) and not is_json_answer(obj):
+        known = "nodes, partitions, reservations or sinfo"
+        raise bad_file(source, f"is an answer of Slurm without {known}; print them with `scontrol show node --json`")

@@ -1,9 +1,12 @@
 """Files of jobs that wait: what ``scontrol show job`` and ``squeue`` print, and lists of ids and numbers of nodes."""
 
+import re
 from pathlib import Path
 
-from allocopt.cluster.slurm_jobs import ListedJobs, Queue, queue_of
+from allocopt.cluster.objects import what_it_is
+from allocopt.cluster.slurm_jobs import ListedJobs, Queue, queue_of, table_request
 from allocopt.cluster.slurm_records import json_jobs, printed_jobs
+from allocopt.cluster.slurm_tables import is_sinfo, is_squeue, squeue_records, with_titles
 from allocopt.cluster.topology import LARGEST_CLUSTER
 from allocopt.errors import AllocoptError
 from allocopt.files.faults import bad_file, shown
@@ -11,6 +14,7 @@ from allocopt.files.reading import parse_json, read_text, read_yaml
 
 NO_JOBS = "No jobs in the system"
 """What ``scontrol show job`` prints where there are none."""
+_RIGHT = "a queue is what `scontrol show job` or `squeue` prints, also with --json"
 
 
 def read_queue(path: Path) -> Queue:
@@ -24,33 +28,39 @@ def read_queue(path: Path) -> Queue:
         return Queue()
     if "JobState=" in text:
         return queue_of(printed_jobs(path, text))
+    _check_is_queue(text, path)
+    text = with_titles(text)
+    if is_squeue(text):
+        found = queue_of(squeue_records(path, text), table_request)
+        whole = f"jobs of the table, each of which gets whole nodes: {len(found.jobs)}"
+        return Queue(found.jobs, (whole, *found.remarks)) if found.jobs else found
     listed = ListedJobs(LARGEST_CLUSTER)
-    lines = text.splitlines()
-    header = lines[0].split() if lines else []
-    is_table = "JOBID" in header
-    if is_table and not {"ST", "STATE"} & set(header):
-        fault = 'is a table of squeue without states; print it with `squeue`, or with `squeue -h -t PD -o "%i %D"`'
-        raise bad_file(path, "line 1", fault)
-    for number, line in enumerate(lines[is_table:], 1 + is_table):
+    for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
-            place = f"{path}: line {number}"
-            add_listed(listed, line, place, type(bad_file(path, "")), is_row=is_table)
+            add_listed(listed, line, f"{path}: line {number}", type(bad_file(path, "")))
     return Queue(tuple(listed.jobs.values()), tuple(listed.remarks()))
 
 
-def add_listed(
-    listed: ListedJobs, text: str, where: str, refusal: type[AllocoptError], *, is_row: bool = False
-) -> None:
+def _check_is_queue(text: str, path: Path) -> None:
+    """Raise `BadFileError` for a description of a cluster."""
+    if is_sinfo(text) or re.match(r"\s*(NodeName|PartitionName|ReservationName|SwitchName)=", text):
+        raise bad_file(path, f"describes a cluster and no jobs: give it with --cluster; {_RIGHT}")
+
+
+def add_listed(listed: ListedJobs, text: str, where: str, refusal: type[AllocoptError]) -> None:
     """Add the jobs of a line to others; what is wrong with it is an error of a type, which names where it stands."""
     try:
-        (listed.add_row if is_row else listed.add)(text)
+        listed.add(text)
     except ValueError as error:
         raise refusal(f"{where}: {error}") from None
 
 
 def _answered(obj: object, path: Path) -> Queue:
-    jobs = obj.get("jobs") if isinstance(obj, dict) else None
+    if not isinstance(obj, dict):
+        raise bad_file(path, f"is {shown(obj)}, holds no list of jobs; {_RIGHT}")
+    if (told := what_it_is(obj)) is not None:
+        raise bad_file(path, f"is {told}; {_RIGHT}")
+    jobs = obj.get("jobs")
     if not isinstance(jobs, list):
-        fault = "has no list of jobs, must be what `squeue --json` or `scontrol show job --json` prints"
-        raise bad_file(path, "top level" if isinstance(obj, dict) else f"is {shown(obj)}", fault)
+        raise bad_file(path, f"has no list of jobs; {_RIGHT}")
     return queue_of((line, "") for line in json_jobs(path, jobs))

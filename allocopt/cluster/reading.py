@@ -13,7 +13,7 @@ from allocopt.cluster.hostlist import HostlistExpander
 from allocopt.cluster.named import NamedTree
 from allocopt.errors import UsageError
 from allocopt.files.faults import bad_file, memory_faults_named, problem_faults_named, shown
-from allocopt.files.reading import parse_json, read_text, read_yaml
+from allocopt.files.reading import parse_json, read_text, read_yaml_documents
 from allocopt.files.writing import write_text
 
 ALONE = "no node resources given; each job gets its nodes exclusively"
@@ -128,7 +128,7 @@ class _Parts:
             if self.labels and suffix not in (".json", ".yaml", ".yml"):
                 raise UsageError(f"labels are those of Kubernetes nodes, {source.name} holds none")
             if suffix == ".json" or suffix in (".yaml", ".yml"):
-                obj = parse_json(read_text(source), source) if suffix == ".json" else read_yaml(source)
+                obj = parse_json(read_text(source), source) if suffix == ".json" else _yaml_object(source)
                 self._add_object(obj, source, name, is_json=suffix == ".json")
             elif suffix == ".graphml":
                 from allocopt.cluster.graphml import read_graphml
@@ -187,8 +187,12 @@ class _Parts:
         if text.strip() == NO_RESERVATIONS:
             return
         if not _SWITCHES.search(text):
+            from allocopt.cluster.objects import JOBS
             from allocopt.cluster.slurm_conf import conf_lines
-            from allocopt.cluster.slurm_records import is_sinfo
+            from allocopt.cluster.slurm_tables import is_sinfo, is_squeue
+
+            if is_squeue(text) or re.match(r"\s*JobId=", text):
+                raise bad_file(source, JOBS)
 
             if _NODES.search(text) or is_sinfo(text):
                 self.slurm += conf_lines(source, text, self.expander)
@@ -236,6 +240,16 @@ class _Parts:
         from allocopt.cluster.slurm_conf import affiliations
 
         return affiliations(self.slurm, cluster)
+
+
+def _yaml_object(source: Path) -> object:
+    """Return what a YAML file holds; several objects of Kubernetes are a list, as of ``kubectl get``."""
+    documents = read_yaml_documents(source)
+    if len(documents) < 2:
+        return documents[0] if documents else None
+    if not all(isinstance(one, dict) and "kind" in one for one in documents):
+        raise bad_file(source, f"holds {len(documents)} YAML documents, must be one, or objects of Kubernetes")
+    return {"kind": "List", "items": documents}
 
 
 def topology_file(path: Path | str) -> tuple[Path, str | None]:

@@ -1,6 +1,7 @@
 """What a job asks of a cluster: tasks with resources each, on nodes of a partition, under a constraint."""
 
 import hashlib
+import math
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from allocopt.cluster.unserved import (
     OverLimitError,
     UnservedError,
     brief,
+    closed_partition,
     no_feature,
     no_gpus,
     over_every_node,
@@ -117,12 +119,13 @@ class Request:
     """What a job asks for; the words are those of ``sbatch``. Raises `InvalidProblemError` if a number is out of range.
 
     It has one task a node where it says no number, at most ``tasks_per_node`` of so many cores each, and any number of
-    nodes from the least on without a most. Memory in MiB is that on each node, or for each core of a task, or else the
-    partition's default. GPUs are by type, an empty one for any, and fractions where they are shared. Without a name of
-    a partition it is the default one; the constraint is an expression of features, see `Constraint`. Excluded and
-    required are hostlists of nodes that it must not have, and of those of which it takes all its nodes. An exclusive
-    job has its nodes alone. What it asks for beside all this, such as ``gres/shard``, is not modelled: it is named, and
-    no cluster serves the job.
+    nodes from the least on without a most. Memory in MiB is that on each node, all of it for 0 (``--mem=0``), or for
+    each core of a task, or else the partition's default. GPUs are by type, an empty one for any, and fractions where
+    they are shared. Without a name of a partition it is the default one; of several between commas one that can serve
+    the job; a name that ends in ``*`` may be the beginning of one. The constraint is an expression of features, see
+    `Constraint`. Excluded and required are hostlists of nodes that it must not have, and of those of which it takes all
+    its nodes. An exclusive job has its nodes alone. What it asks for beside all this, such as ``gres/shard``, is not
+    modelled: it is named, and no cluster serves the job.
     """
 
     tasks: int | None = None
@@ -166,13 +169,17 @@ class Request:
         return cls(None, nodes, nodes, cores_per_task=0, is_exclusive=True)
 
     def on(self, cluster: Cluster) -> "ClusterRequest":
-        """Return the request in the numbers of a cluster; raise `UnservedError` if that can never serve it."""
+        """Return the request in the numbers of a cluster; raise `UnservedError` if that can never serve it.
+
+        The nodes of each of several partitions are a set of the job's; see `_in_one_of`.
+        """
         if self.unmodelled:
             raise UnservedError("request", unmodelled(self.unmodelled))
-        if cluster.partitions and self.partition not in (None, *(one.name for one in cluster.partitions)):
-            raise unknown_partition(str(self.partition), (one.name for one in cluster.partitions))
-        partition = cluster.partition(self.partition)
+        if self.partition is not None and "," in self.partition:
+            return self._in_one_of(self.partition.split(","), cluster)
+        partition = _partition(self.partition, cluster)
         is_exclusive = self.is_exclusive or cluster.is_exclusive or (partition is not None and partition.is_exclusive)
+        is_exclusive = is_exclusive or self._takes_all_memory(cluster, partition)
         masks = self._masks(cluster, partition)
         tasks = max(self.tasks or self.least_nodes, self.least_nodes)
         least, most = self.least_nodes, self.most_nodes or tasks
@@ -187,8 +194,10 @@ class Request:
         self._check_gpus(cluster, partition)
         per_task, per_node = (np.zeros(len(cluster.resources), dtype=np.int64) for _ in range(2))
         columns = {name: column for column, name in enumerate(cluster.resources)}
-        per_task[columns[CORES]] = round(self.cores_per_task * THOUSANDTHS)
-        per_node[columns[MEMORY]], per_task[columns[MEMORY]] = self._memory(partition)
+        cpus_per_core = _cpus_per_core(cluster, masks)
+        cores = self._cores(cpus_per_core, tasks, least, most)
+        per_task[columns[CORES]] = round(cores * THOUSANDTHS)
+        per_node[columns[MEMORY]], per_task[columns[MEMORY]] = self._memory(partition, cores * cpus_per_core)
         for amounts, gpus in ((per_node, self.gpus_per_node), (per_task, self.gpus_per_task)):
             for kind, count in gpus:
                 amounts[columns[GPUS]] += _amount(count * THOUSANDTHS)
@@ -203,8 +212,40 @@ class Request:
             raise self._too_large(made, cluster, partition)
         return made
 
-    def _memory(self, partition: Partition | None) -> tuple[int, int]:
-        """Return the memory on each node and of each task, in MiB: what is asked for, or the partition's default."""
+    def _in_one_of(self, partitions: Sequence[str], cluster: Cluster) -> "ClusterRequest":
+        """Return the request in the first partition that can serve it, or in others where it needs just as much."""
+        made: list[ClusterRequest] = []
+        errors: list[UnservedError] = []
+        for name in partitions:
+            try:
+                made.append(replace(self, partition=name.strip()).on(cluster))
+            except UnservedError as error:
+                errors.append(error)
+        if not made:
+            raise errors[0]
+        masks = [one.masks for one in made if one.needs_as_much_as(made[0])]
+        return made[0]._replace(masks=np.concatenate(masks))
+
+    def _takes_all_memory(self, cluster: Cluster, partition: Partition | None) -> bool:
+        # Where memory is shared out nobody else can be on nodes of such a job.
+        has_gpus = bool(self.gpus_per_node or self.gpus_per_task)
+        by_gpu = has_gpus and partition is not None and bool(partition.memory_per_gpu_mib)
+        return self.memory_per_node_mib == 0 and not by_gpu and any(one.memory_mib is not None for one in cluster.nodes)
+
+    def _cores(self, cpus_per_core: float, tasks: int, least: int, most: int) -> float:
+        """Return the cores of a task: a job gets whole cores on each node, whose threads its tasks share."""
+        if cpus_per_core == 1:
+            return self.cores_per_task
+        on_node = self.tasks_per_node or (tasks // least if least == most and tasks % least == 0 else 0)
+        if not on_node:
+            return self.cores_per_task / cpus_per_core
+        return math.ceil(on_node * self.cores_per_task / cpus_per_core) / on_node
+
+    def _memory(self, partition: Partition | None, cpus: float) -> tuple[int, int]:
+        """Return the memory on each node and of each task of some CPUs: what is asked for, or the partition's default.
+
+        It is in MiB.
+        """
         on_node, of_core = self.memory_per_node_mib, self.memory_per_core_mib
         if on_node is None and of_core is None and partition is not None:
             on_node, of_core = partition.memory_per_node_mib, partition.memory_per_core_mib
@@ -214,7 +255,7 @@ class Request:
             # The default for each GPU beats those for cores and nodes (slurm.conf(5), DefMemPerGPU).
             if of_gpu and (gpus_on_node or gpus_of_task):
                 return _amount(of_gpu * gpus_on_node), _amount(of_gpu * gpus_of_task)
-        return _amount(on_node or 0), 0 if on_node is not None else _amount((of_core or 0) * self.cores_per_task)
+        return _amount(on_node or 0), 0 if on_node is not None else _amount((of_core or 0) * cpus)
 
     def _check_gpus(self, cluster: Cluster, partition: Partition | None) -> None:
         # Types that no node has, and then those that no node of the partition has.
@@ -277,6 +318,26 @@ class Request:
         return met
 
 
+def _cpus_per_core(cluster: Cluster, masks: BoolArray) -> float:
+    """Return how many CPUs a core has, of those of some nodes with the fewest."""
+    chosen = np.flatnonzero(masks.any(axis=0)).tolist()
+    return min((cluster.nodes[number].cpus_per_core for number in chosen), default=1)
+
+
+def _partition(name: str | None, cluster: Cluster) -> Partition | None:
+    """Return the partition of a name; raise `UnservedError` if it is not there, or no job starts in it."""
+    names = [*(one.name for one in cluster.partitions), *cluster.closed]
+    if name is not None and name.endswith("*"):
+        begun = [one for one in names if one.startswith(name[:-1])]
+        name = name[:-1]
+        name = begun[0] if name not in names and len(begun) == 1 else name
+    if name in cluster.closed:
+        raise closed_partition(str(name), cluster.closed[str(name)])
+    if cluster.partitions and name is not None and name not in names:
+        raise unknown_partition(name, (one.name for one in cluster.partitions))
+    return cluster.partition(name)
+
+
 def _numbers(cluster: Cluster, listed: str, verb: str) -> list[int]:
     """Return the numbers of the nodes of a hostlist, which a job requires or excludes."""
     try:
@@ -329,6 +390,14 @@ class ClusterRequest(NamedTuple):
     def part(self) -> int:
         """Nodes of its largest segments, of which its number of nodes is a multiple; 1 without segments."""
         return max(self.segments, default=0) or 1
+
+    def needs_as_much_as(self, other: "ClusterRequest") -> bool:
+        """Whether another request differs in its sets of nodes and its partition only."""
+        same_amounts = np.array_equal(self.per_task, other.per_task) and np.array_equal(self.per_node, other.per_node)
+        mine = self._replace(
+            masks=other.masks, partition=other.partition, per_task=other.per_task, per_node=other.per_node
+        )
+        return same_amounts and mine == other
 
     def room(self, free: IntArray) -> IntArray:
         """Return how many of its tasks each node has room for, of free amounts, shape ``(nodes, resources)``."""

@@ -21,10 +21,9 @@ from allocopt.cluster.slurm_records import (
     PARTITION,
     RESERVATION,
     is_printed,
-    is_sinfo,
     printed_records,
-    sinfo_records,
 )
+from allocopt.cluster.slurm_tables import is_sinfo, sinfo_records
 from allocopt.errors import InvalidProblemError
 from allocopt.files.cells import duration_s
 from allocopt.files.faults import printable, shown
@@ -88,7 +87,7 @@ def slurm_cluster(lines: Sequence[ConfLine]) -> Cluster:
     remarks += [*told, *_setting_remarks(lines)]
     if not nodes:
         raise InvalidProblemError("", "names no node, as NodeName= of slurm.conf does")
-    partitions, told = _partitions(lines, nodes, settings)
+    partitions, closed, told = _partitions(lines, nodes, settings)
     has_resources = any({"cpus", "sockets", "corespersocket"} & line.values.keys() for line in lines)
     is_bare = not has_resources and all(line.is_printed for line in lines if NODE in line.values)
     reservations, booked = _reservations(lines, nodes)
@@ -99,6 +98,7 @@ def slurm_cluster(lines: Sequence[ConfLine]) -> Cluster:
         is_exclusive="LINEAR" in select or is_bare,
         remarks=[*remarks, *told, *booked],
         reservations=reservations,
+        closed=closed,
     )
 
 
@@ -125,6 +125,7 @@ def _reservations(lines: Sequence[ConfLine], nodes: dict[str, ClusterNode]) -> t
     """Return the active reservations and remarks; nodes that take no jobs but those of one of them take jobs again."""
     found: list[Reservation] = []
     later: list[str] = []
+    stateless: list[str] = []
     partial: list[str] = []
     for line in (line for line in lines if RESERVATION in line.values):
         name = line.values[RESERVATION]
@@ -132,6 +133,8 @@ def _reservations(lines: Sequence[ConfLine], nodes: dict[str, ClusterNode]) -> t
         if line.word("state", "ACTIVE") != "ACTIVE":
             later.append(name)
             continue
+        if "state" not in line.values:
+            stateless.append(name)
         text = line.values.get("nodes", "")
         held = line.names("nodes") if text.upper() not in NO_LIMIT else ()
         flags = line.word("flags", "")
@@ -143,20 +146,25 @@ def _reservations(lines: Sequence[ConfLine], nodes: dict[str, ClusterNode]) -> t
             if node in nodes:
                 away = tuple(why for why in nodes[node].away if why != RESERVED)
                 nodes[node] = replace(nodes[node], away=away)
-    told = {"that are not active, ignored": later, "of some cores of their nodes, taken as of whole nodes": partial}
+    told = {
+        "that are not active, ignored": later,
+        "of which only scontrol's text says whether they are active, taken as active": stateless,
+        "of some cores of their nodes, taken as of whole nodes": partial,
+    }
     remarks = [f"reservations {what}: {', '.join(map(printable, names))}" for what, names in told.items() if names]
     return found, remarks
 
 
 def _partitions(
     lines: Sequence[ConfLine], nodes: Mapping[str, ClusterNode], settings: Mapping[str, ConfLine]
-) -> tuple[list[Partition], list[str]]:
-    """Return the partitions that take jobs, the default one first, and remarks."""
+) -> tuple[list[Partition], dict[str, str], list[str]]:
+    """Return the partitions in which jobs start, the default one first, why others are closed, and remarks."""
     sets = {line.values[NODESET]: line for line in lines if NODESET in line.values}
     report = KeyReport("partition", PARTITION_KEYS)
     remarks: list[str] = []
     found: dict[str, Partition] = {}
-    described = list(with_defaults(lines, PARTITION))
+    closed: dict[str, str] = {}
+    described = _in_tables(list(with_defaults(lines, PARTITION)))
     printed = {line.values[PARTITION] for line in described if line.is_printed}
     for line in described:
         name = line.values[PARTITION]
@@ -166,14 +174,27 @@ def _partitions(
         report.add(name, line.values)
         # Jobs that wait in a partition that is drained still start.
         if line.word("state", "UP") not in ("UP", "DRAIN"):
-            remarks.append(f"partition {name} is {line.word('state', '').lower()}: no job starts there, left out")
+            closed[name] = f"is {line.word('state', '').lower()}"
+            remarks.append(f"partition {printable(name)} {closed[name]}: no job starts there, left out")
             continue
         if name in found:
             raise line.error(f"partition {shown(name)} is given twice")
         found[name] = _partition(line, nodes, sets, settings)
     defaults = {line.values[PARTITION] for line in described if line.word("default", "NO") == "YES"}
     ordered = sorted(found.values(), key=lambda one: one.name not in defaults)
-    return ordered, [*remarks, *report.remarks()]
+    return ordered, closed, [*remarks, *report.remarks()]
+
+
+def _in_tables(lines: Sequence[ConfLine]) -> list[ConfLine]:
+    """Return lines of partitions; what a table of ``sinfo`` says of one is its state where others describe it."""
+    tables = {line.values[PARTITION]: line for line in lines if line.is_table}
+    described = [line for line in lines if not line.is_table]
+    found = []
+    for line in described:
+        table = tables.pop(line.values[PARTITION], None)
+        state = {} if table is None or "state" not in table.values else {"state": table.values["state"]}
+        found.append(replace(line, values=line.values | state))
+    return [*found, *tables.values()]
 
 
 def _partition(

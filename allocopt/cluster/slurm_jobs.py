@@ -7,8 +7,8 @@ Sources are what ``scontrol show job`` and ``squeue`` print, as text and as JSON
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from allocopt.cluster.conf_lines import NO_LIMIT, ConfLine
 from allocopt.cluster.hostlist import expand_hostlist
@@ -25,6 +25,8 @@ IN_RESERVATION = "Reservation"
 """Reason for which a job waits for its reservation."""
 RUNNING = frozenset(("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "RESIZING", "STAGE_OUT"))
 """States of jobs that have their nodes."""
+TASK_LIMIT = "JobArrayTaskLimit"
+"""Reason for which tasks of an array wait for others of it."""
 MOST_TASKS = 1_000_000
 """Tasks of one array that are read."""
 
@@ -66,11 +68,23 @@ class Queue:
     remarks: tuple[str, ...] = ()
 
 
-def queue_of(records: Iterable[tuple[ConfLine, str]]) -> Queue:
+def queue_of(records: Iterable[tuple[ConfLine, str]], request_of: Callable[[ConfLine], Request] | None = None) -> Queue:
     """Return the jobs of records, of each of which a key that it holds twice may be told.
 
     Tasks of an array that wait as one are as many jobs as the array lets run at once. A record with a key twice is left
-    out, since its user may have written one of them. Raises `BadFileError` if a value cannot be read.
+    out, since its user may have written one of them.
+
+    Parameters
+    ----------
+    records
+        The records.
+    request_of
+        Returns what a job asks for; `job_request` if not given.
+
+    Raises
+    ------
+    BadFileError
+        If a value cannot be read.
     """
     report = KeyReport("job", JOB_KEYS)
     forged: list[str] = []
@@ -88,12 +102,22 @@ def queue_of(records: Iterable[tuple[ConfLine, str]]) -> Queue:
         elif line.word("jobstate", "") in RUNNING and _given(line, "arrayjobid"):
             begun[line.values["arrayjobid"]] += 1
     for line in waiting:
-        for job in _jobs(line, begun):
+        for job in _jobs(line, begun, request_of or job_request):
             if job.id in found:
                 raise line.error(f"job {shown(job.id)} is given twice")
             found[job.id] = job
     remarks = [f"jobs left out, their user may have forged the record: {len(forged)} ({forged[0]})"] if forged else []
+    remarks += _cut_short(sum(is_cut_short(line.values.get("arraytaskid", "")) for line in waiting))
     return Queue(tuple(found.values()), (*remarks, *report.remarks()))
+
+
+def _ranged(jobs: int) -> list[str]:
+    return [f"jobs with a range of nodes, the least taken: {jobs}"] if jobs else []
+
+
+def _cut_short(arrays: int) -> list[str]:
+    fault = "arrays whose list of tasks is cut short, the tasks that it names taken"
+    return [f"{fault}: {arrays}; SLURM_BITSTR_LEN=0 makes scontrol and squeue -o %i name all"] if arrays else []
 
 
 def _given(line: ConfLine, key: str) -> str:
@@ -102,11 +126,11 @@ def _given(line: ConfLine, key: str) -> str:
     return "" if text.upper() in NO_LIMIT else text
 
 
-def _jobs(line: ConfLine, begun: Counter[str]) -> list[QueuedJob]:
+def _jobs(line: ConfLine, begun: Counter[str], request_of: Callable[[ConfLine], Request]) -> list[QueuedJob]:
     # A line, or as many tasks of an array as may run at once.
     name = line.values["jobid"]
     try:
-        request = job_request(line)
+        request = request_of(line)
     except (InvalidProblemError, ValueError) as error:
         raise line.error(str(error)) from None
     het = _given(line, "hetjobid")
@@ -130,7 +154,7 @@ def _jobs(line: ConfLine, begun: Counter[str]) -> list[QueuedJob]:
     made = [_task(one, array, task) for task in numbers[:room]]
     # One of those that wait for others of the array stands for them.
     late = numbers[room:]
-    return made + [_task(one, array, task, "JobArrayTaskLimit") for task in late]
+    return made + [_task(one, array, task, TASK_LIMIT) for task in late]
 
 
 def _task(job: QueuedJob, array: str, task: int, waits_for: str = "") -> QueuedJob:
@@ -143,15 +167,50 @@ def _task(job: QueuedJob, array: str, task: int, waits_for: str = "") -> QueuedJ
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Name:
+    """The id of a job as ``squeue`` prints it.
+
+    Parameters
+    ----------
+    job
+        The id.
+    array, tasks
+        Id of its array and its task, or tasks such as ``3-4%2``; empty for none.
+    together
+        Id of the heterogeneous job of which it is a component, empty for none.
+    """
+
+    job: str
+    array: str = ""
+    tasks: str = ""
+    together: str = ""
+
+    @classmethod
+    def of(cls, text: str) -> "Name":
+        """Read ``7``, ``7_3``, ``7_[3-4%2]``, the same cut to the width of its column, or ``700+1``."""
+        if array := re.fullmatch(r"([^_]+)_(\[[^\]]*\]?|\d+)", text):
+            return cls(text, array[1], array[2])
+        component = re.fullmatch(r"(\d+)\+\d+", text)
+        return cls(text, together=component[1] if component else "")
+
+
+def is_cut_short(tasks: str) -> bool:
+    """Whether a list of an array's tasks is cut short: by Slurm, with dots, or to the width of a column."""
+    return "..." in tasks or (tasks.startswith("[") and not tasks.endswith("]"))
+
+
 def array_tasks(text: str) -> tuple[list[int], int]:
     """Return the tasks of an array and how many may run at once, 0 for any: ``1-4,9-15:2%3``.
 
-    Raises `ValueError` for anything else.
+    Of a list that is cut short those that are certain are returned. Raises `ValueError` for anything else.
     """
     listed, _, limit = text.strip().strip("[]").partition("%")
+    if "[" in text and "]" not in text and not limit:
+        listed = _certain(listed)
     found: list[int] = []
     for part in listed.split(","):
-        if part.strip() == "...":
+        if part.strip() == "..." or (is_cut_short(text) and not part):
             continue
         match = _STEPS.fullmatch(part.strip())
         if match is None or (limit and not limit.isdigit()):
@@ -164,9 +223,22 @@ def array_tasks(text: str) -> tuple[list[int], int]:
     return found, int(limit or 0)
 
 
+def _certain(listed: str) -> str:
+    # What is certain of a list of tasks whose last number may go on: a range has at least these tasks.
+    whole, comma, end = listed.rpartition(",")
+    match = re.fullmatch(r"(\d+)-(\d*)", end, re.ASCII)
+    if match is None:
+        return whole
+    is_range = match[2] and int(match[2]) >= int(match[1])
+    return f"{whole}{comma}{end if is_range else match[1]}"
+
+
 def waits_for(line: ConfLine) -> str:
     """Return Slurm's reason why a job may not start now, empty if it may."""
     reason = line.values.get("reason", "None").strip().strip("()") or "None"
+    # Slurm's words for Resources where too few nodes are up; scontrol prints _ for spaces.
+    if reason.replace("_", " ").startswith("Nodes required for job are DOWN"):
+        reason = "Resources"
     if "unfulfilled" in line.values.get("dependency", ""):
         return "Dependency"
     if _given(line, "reservation") and reason == IN_RESERVATION:
@@ -219,15 +291,28 @@ def job_request(line: ConfLine) -> Request:
         tasks_per_node=on_node or None,
         cores_per_task=cores,
         memory_per_node_mib=memory or _mebibytes(line, "minmemorynode"),
-        memory_per_core_mib=_mebibytes(line, "minmemorycpu"),
+        memory_per_core_mib=_mebibytes(line, "minmemorycpu") or None,
         gpus_per_node=tuple(of_node.items()),
         gpus_per_task=tuple(of_task.items()),
-        partition=_given(line, "partition").split(",")[0] or None,
+        partition=_given(line, "partition") or None,
         constraint=_given(line, "features") or None,
         excluded=_given(line, "excnodelist"),
         required=_given(line, "reqnodelist"),
         is_exclusive=share[0] in ("NO", "EXCLUSIVE") or share[1] == "NODE",
         unmodelled=tuple(dict.fromkeys(demands)),
+    )
+
+
+def table_request(line: ConfLine) -> Request:
+    """Return what a job of a table asks for: whole nodes of its partition, with the GPUs and features that it names."""
+    asked = job_request(line)
+    return replace(
+        asked,
+        tasks=None,
+        most_nodes=asked.least_nodes,
+        cores_per_task=0,
+        memory_per_node_mib=asked.memory_per_node_mib or None,
+        is_exclusive=True,
     )
 
 
@@ -278,17 +363,16 @@ def _scaled(
 
 
 def _mebibytes(line: ConfLine, key: str) -> int | None:
-    text = line.word(key, "0") or "0"
+    # 0 on a node is all of its memory (sbatch(1), --mem); no value is nothing that is asked for.
+    text = line.word(key, "")
+    if not text or text in NO_LIMIT:
+        return None
     match = _MEMORY.fullmatch(text)
     if match is None:
         raise line.error(f"{key} is {shown(text)}, must be such as 4000M or 16G")
-    return round(int(match[1]) * 1024.0 ** ("KMGTP".find(match[2] or "M") - 1)) or None
+    return round(int(match[1]) * 1024.0 ** ("KMGTP".find(match[2] or "M") - 1))
 
 
-_ROW = re.compile(
-    r"\s*(?P<id>\S+)\s.*\s(?P<state>[A-Z]{1,2}|[A-Z]{3,})\s+(?:[\d:.-]+|INVALID)\s+(?P<nodes>\d+(?:-\d+)?)"
-    r"(?:\s+(?:\((?P<reason>[^()]*)|\S).*)?\s*"
-)
 _LISTED = re.compile(r"\s*(\S+)\s+(\d{1,18})(?:-(\d{1,18}))?\s*", re.ASCII)
 
 
@@ -302,17 +386,20 @@ class ListedJobs:
         Largest number of nodes of a job.
     ranged
         Jobs that give a range of nodes, of which the least are taken.
+    cut
+        Arrays whose list of tasks is cut short.
     jobs
         The jobs by their ids.
     """
 
     most_nodes: int
     ranged: int = 0
+    cut: int = 0
     jobs: dict[str, QueuedJob] = field(default_factory=dict)
 
     def remarks(self) -> list[str]:
-        """Return a line on ranges, if there are some."""
-        return [f"jobs with a range of nodes, the least taken: {self.ranged}"] if self.ranged else []
+        """Return a line on ranges, and one on lists of tasks that are cut short, if there are some."""
+        return [*_ranged(self.ranged), *_cut_short(self.cut)]
 
     def add(self, text: str) -> None:
         """Add the jobs of ``ID NODES``; raise `ValueError` for anything else, or a job that is there.
@@ -325,41 +412,19 @@ class ListedJobs:
         if match is None or not 1 <= least <= most <= self.most_nodes:
             raise ValueError(f"is {shown(text)}, must be the id of a job and its number of nodes")
         self.ranged += least < most
-        self._add(match[1], least, "")
-
-    def add_row(self, text: str) -> None:
-        """Add the jobs of a row of ``squeue``, if they wait; raise `ValueError` for anything else."""
-        match = _ROW.fullmatch(text)
-        if match is None:
-            raise ValueError(f"is {shown(text)}, must be a row of squeue")
-        if match["state"] not in ("PD", "PENDING"):
-            return
-        least = int(match["nodes"].partition("-")[0])
-        if not 1 <= least <= self.most_nodes:
-            raise ValueError(f"is {shown(text)}, must have at least 1 node")
-        reason = (match["reason"] or "None").strip()
-        self._add(match["id"], least, "" if reason in MAY_START else reason)
-
-    def _add(self, name: str, nodes: int, waits_for: str) -> None:
-        array = re.fullmatch(r"(.+)_\[(.*)\]", name)
-        names = {name: waits_for}
-        if array:
-            tasks, limit = array_tasks(array[2])
-            room = limit or len(tasks)
-            names = {
-                f"{array[1]}_{task}": waits_for or ("" if number < room else "JobArrayTaskLimit")
-                for number, task in enumerate(tasks)
-            }
-        component = re.fullmatch(r"(\d+)\+\d+", name)
-        for one, why in names.items():
+        request = Request.whole_nodes(least)
+        name = Name.of(match[1])
+        limit = 0
+        names = [name.job]
+        if name.tasks:
+            tasks, limit = array_tasks(name.tasks)
+            self.cut += is_cut_short(name.tasks)
+            names = [f"{name.array}_{task}" for task in tasks]
+        for number, one in enumerate(names):
             if one in self.jobs:
                 raise ValueError(f"job {shown(one)} is given twice")
-            self.jobs[one] = QueuedJob(
-                id=one,
-                request=Request.whole_nodes(nodes),
-                waits_for=why,
-                together=component[1] if component else "",
-            )
+            waits_for = TASK_LIMIT if limit and number >= limit else ""
+            self.jobs[one] = QueuedJob(id=one, request=request, waits_for=waits_for, together=name.together)
 
 
 def startable(jobs: Iterable[QueuedJob]) -> tuple[list[QueuedJob], list[str]]:
@@ -368,7 +433,8 @@ def startable(jobs: Iterable[QueuedJob]) -> tuple[list[QueuedJob], list[str]]:
     late: Counter[str] = Counter()
     for job in jobs:
         if job.waits_for:
-            late[job.waits_for] += 1
+            # Behind a comma Slurm names nodes.
+            late[job.waits_for.partition(",")[0]] += 1
         else:
             found.append(job)
     told = ", ".join(f"{brief(why)} {count}" for why, count in sorted(late.items()))

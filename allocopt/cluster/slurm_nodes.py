@@ -16,9 +16,11 @@ from allocopt.cluster.slurm_keys import DOWN_KEYS, GRES_KEYS, NODE_KEYS, KeyRepo
 from allocopt.cluster.slurm_records import NODE
 from allocopt.cluster.tres import demands_of
 from allocopt.errors import InvalidProblemError
+from allocopt.files.faults import shown
 
 GRES, DOWN = "name", "downnodes"
 AWAY = {
+    "DOWN_OR_DRAINED": "down or drained",
     "DOWN": "down",
     "DRAIN": "drained",
     "DRNG": "drained",
@@ -33,9 +35,12 @@ AWAY = {
     "POWERING_DOWN": "powering down",
     "POWER_DOWN": "powering down",
     "POW_DN": "powering down",
+    "POWRING_DN": "powering down",
     "REBOOT": "rebooting",
     "BOOT": "rebooting",
-    "BLOCKED": "blocked",
+    "BLOCK": "blocked",
+    "NPC": "in use for its counters",
+    "PERFCTRS": "in use for its counters",
 }
 """Beginnings of states and flags with which a node takes no job, of scontrol(1) and sinfo(1), and why."""
 RESERVED = AWAY["RES"]
@@ -44,15 +49,25 @@ _AWAY_SIGNS = {
     "^": "rebooting",
 }  # fmt: skip
 _ALLOCATED, _MIXED, _COMPLETING = "ALLOC", "MIX", "COMP"
+MOST_GPUS = 10**6
+"""Largest number of GPUs of a node that is read."""
 _HARDWARE = frozenset(("cpus", "boards", "sockets", "socketsperboard", "corespersocket"))
 
 
-def why_away(state: str) -> tuple[str, ...]:
+_UNKNOWN = "UNK"
+_NO_STATE = "in an unknown state"
+
+
+def why_away(state: str, *, is_printed: bool = False) -> tuple[str, ...]:
     """Return the reasons why a node in a state takes no job, none if it takes some.
 
-    The state is in capital letters: a base state with flags, as in ``MIXED+DRAIN``, or with signs, as in ``IDLE*``.
+    The state is in capital letters: a base state with flags, as in ``MIXED+DRAIN``, or with signs, as in ``IDLE*``. A
+    configuration gives UNKNOWN to nodes whose state slurmctld is to find out; where a running Slurm prints it, it has
+    not been found out yet.
     """
     found: dict[str, None] = {}
+    if is_printed and state.startswith((_UNKNOWN, "?")):
+        found[_NO_STATE] = None
     for part in state.split("+"):
         found |= dict.fromkeys([why for beginning, why in AWAY.items() if part.startswith(beginning)][:1])
     return (*found, *dict.fromkeys(_AWAY_SIGNS[sign] for sign in state if sign in _AWAY_SIGNS))
@@ -89,8 +104,9 @@ class CoreCount:
                 gpus=_gpus(line),
                 features=frozenset(one for one in features if one and one.upper() not in NO_LIMIT),
                 weight=line.whole("weight", 1),
-                away=why_away(line.word("state", "UNKNOWN")),
+                away=why_away(line.word("state", ""), is_printed=line.is_printed),
                 use=self.use(line),
+                cpus_per_core=1 / per_cpu,
             )
         except InvalidProblemError as error:
             raise line.error(error.fault) from None
@@ -103,10 +119,11 @@ class CoreCount:
         cores = sockets * line.whole("corespersocket", 1)
         if not {"sockets", "socketsperboard", "corespersocket"} & line.values.keys():
             cores = max(cpus // threads, 1)
-        # CPUs may be those of all threads, or fewer than the node has.
+        # CPUs may be those of all threads, or fewer than the node has; if none are given they are those of all threads.
+        cpus = cpus or cores * threads
         if self.counts_threads:
-            return cpus or cores * threads, 1.0
-        return min(cores, cpus or cores), 1.0 if cpus <= cores else cores / cpus
+            return cpus, 1.0
+        return min(cores, cpus), 1.0 if cpus <= cores else cores / cpus
 
     def use(self, line: ConfLine) -> NodeUse:
         """Return what jobs have of the node of a line, all of it where that is not known."""
@@ -130,7 +147,7 @@ def slurm_nodes(lines: Sequence[ConfLine], parameters: str) -> tuple[dict[str, C
     count = CoreCount.of(parameters)
     report = KeyReport("node", NODE_KEYS)
     nodes: dict[str, ClusterNode] = {}
-    printed: dict[str, ClusterNode] = {}
+    printed: dict[str, ConfLine] = {}
     gres: Counter[str] = Counter()
     unknown_use = 0
     for line in sorted(with_defaults(lines, NODE), key=lambda one: one.is_printed):
@@ -142,17 +159,23 @@ def slurm_nodes(lines: Sequence[ConfLine], parameters: str) -> tuple[dict[str, C
             unknown_use += len(names)
         for name in names:
             known = nodes.get(name)
-            # A table of states has a row for each partition of a node.
-            if known is not None and (not line.is_printed or printed.get(name, made) != made):
+            if known is None:
+                nodes[name] = replace(made, name=name)
+            elif not _may_come_again(known, made, line, printed.get(name)):
                 raise line.error(f"node {name!r} is given twice")
-            nodes[name] = replace(made, name=name) if known is None else _updated(known, made, line)
+            else:
+                nodes[name] = _updated(known, made, line, printed.get(name))
         if line.is_printed:
-            printed |= dict.fromkeys(names, made)
+            printed |= dict.fromkeys((name for name in names if name not in printed), line)
     remarks = [*report.remarks(), *_mark_down(nodes, [line for line in lines if DOWN in line.values])]
     remarks += _tell_types(nodes, [line for line in lines if is_gres(line)])
     if gres:
         told = ", ".join(f"{name} on {count} node lines" for name, count in sorted(gres.items()))
         remarks.append(f"GRES that are not modelled: {told}; jobs that ask for them are left out")
+    least, most = (round(pick((one.cpus_per_core for one in nodes.values()), default=1)) for pick in (min, max))
+    if least < most:
+        told = "a job that may have several kinds gets the cores that it needs on the least"
+        remarks.append(f"nodes have {least} to {most} CPUs per core: {told}")
     if unknown_use:
         remarks.append(f"nodes in use of which CPUAlloc is not given, taken as full: {unknown_use}")
     return nodes, remarks
@@ -172,7 +195,25 @@ def _mark_down(nodes: dict[str, ClusterNode], lines: Sequence[ConfLine]) -> list
     return [*report.remarks(), *told]
 
 
-def _updated(known: ClusterNode, made: ClusterNode, line: ConfLine) -> ClusterNode:
+def _may_come_again(known: ClusterNode, made: ClusterNode, line: ConfLine, before: ConfLine | None) -> bool:
+    """Whether a line may describe a node that is known; ``before`` is the first one that Slurm printed of it."""
+    if not line.is_printed or before is None or before.path != line.path:
+        return line.is_printed
+    # A table has a row for each partition of a node, in which sums such as 16+ may differ.
+    is_alike = known.away == made.away and known.use.is_idle == made.use.is_idle
+    return replace(made, name=known.name) == known or (line.is_table and is_alike)
+
+
+def _updated(known: ClusterNode, made: ClusterNode, line: ConfLine, before: ConfLine | None) -> ClusterNode:
+    """Return a node with what a line that Slurm printed says of it; ``before`` is an earlier one of these."""
+    if before is not None and before.path == line.path:
+        return max(known, replace(made, name=known.name), key=lambda one: one.cores)
+    if before is not None:
+        # Two answers of Slurm: a reason of either counts, and amounts beat a word such as ``mixed``.
+        away = tuple(dict.fromkeys((*known.away, *made.away)))
+        if "cpualloc" in before.values:
+            return replace(known, away=away)
+        made = replace(made, away=away)
     # A table of states says nothing of what nodes have.
     if _HARDWARE & line.values.keys():
         same_gpus = sum(made.gpus.values()) == sum(known.gpus.values()) or "gres" not in line.values
@@ -198,6 +239,8 @@ def _gpus(line: ConfLine) -> dict[str, int]:
         drained = _whole_gpus(line.values.get("gresdrain", ""))
     except ValueError as error:
         raise line.error(f"Gres {error}") from None
+    if sum(held.values()) > MOST_GPUS:
+        raise line.error(f"Gres is {shown(line.values['gres'])}, must be at most {MOST_GPUS} GPUs")
     for kind, count in drained.items():
         if kind in held:
             held[kind] = max(held[kind] - count, 0)
@@ -240,8 +283,8 @@ def _tell_types(nodes: dict[str, ClusterNode], gres: Sequence[ConfLine]) -> list
         kind = line.values.get("type", "")
         if line.values.get(GRES, "").lower() == "gpu" and kind:
             told = line.values.get(NODE)
-            devices = line.names("file") or line.names("multiplefiles")
-            of_nodes[told][kind] += line.whole("count") or len(devices) or 1
+            # All of MultipleFiles are of one device, such as a MIG instance (gres.conf(5)).
+            of_nodes[told][kind] += line.whole("count") or len(line.names("file")) or 1
             examples.setdefault(told, line)
     types: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for told, held in of_nodes.items():

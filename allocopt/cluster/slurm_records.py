@@ -1,8 +1,8 @@
 """What a running Slurm prints of nodes, partitions, reservations and jobs, as lines of ``Key=value`` pairs.
 
-Read are the texts of ``scontrol show`` with and without ``--oneliner``, tables of ``sinfo``, and the JSON and YAML of
-``scontrol``, ``sinfo`` and ``squeue``. Whatever the form, a line has the keys that ``scontrol`` prints, in lower case,
-so that one reader of nodes and one of jobs serve them all.
+Read are the texts of ``scontrol show`` with and without ``--oneliner``, and the JSON and YAML of ``scontrol``,
+``sinfo`` and ``squeue``; `allocopt.cluster.slurm_tables` reads tables. Whatever the form, a line has the keys that
+``scontrol`` prints, in lower case, so that one reader of nodes and one of jobs serve them all.
 """
 
 import re
@@ -29,7 +29,8 @@ ALIASES = {
 """Keys of nodes and partitions that have another name in ``scontrol``, or had one in older versions."""
 
 _RECORD = re.compile(r"^(NodeName|PartitionName|ReservationName)=", re.MULTILINE)
-_PRINTED = re.compile(r"\b(CPUAlloc|AllowGroups|TotalNodes|NodeCnt|CfgTRES)=")
+# Keys that scontrol prints, none of which slurm.conf(5) has.
+_PRINTED = re.compile(r"\b(CPUAlloc|CPUTot|TotalNodes|NodeCnt|CfgTRES|AvailableFeatures)=")
 _PRINTED_KEY = re.compile(r"(?:^|(?<=\s))([A-Z][A-Za-z/:_]*)=")
 # Users and administrators write what they like into these; all but the name of a job have a line of their own.
 _FREE_TEXT = re.compile(
@@ -94,62 +95,6 @@ def printed_jobs(path: Path, text: str) -> Iterator[tuple[ConfLine, str]]:
 def _is_free(line: str) -> bool:
     # The reason of a job is one word; that of a node is a line of its own, in somebody's words.
     return bool(_FREE_TEXT.match(line)) and not line.lstrip().startswith("Reason=")
-
-
-SINFO_COLUMNS = {
-    "NODELIST": "nodename",
-    "HOSTNAMES": "nodename",
-    "PARTITION": "partition",
-    "STATE": "state",
-    "CPUS": "cpus",
-    "CPUS(A/I/O/T)": "cpus_a_i_o_t",
-    "MEMORY": "realmemory",
-    "S:C:T": "sockets_cores_threads",
-    "GRES": "gres",
-    "GRES_USED": "gresused",
-    "ALLOCMEM": "allocmem",
-    "FREE_MEM": "freemem",
-    "TMP_DISK": "tmpdisk",
-    "WEIGHT": "weight",
-    "AVAIL_FEATURES": "availablefeatures",
-    "ACTIVE_FEATURES": "features",
-    "FEATURES": "features",
-    "REASON": "reason",
-    "NODES": "nodes",
-    "AVAIL": "avail",
-    "TIMELIMIT": "maxtime",
-}
-"""Columns of ``sinfo`` and the keys that they stand for (sinfo(1), --format)."""
-
-
-def is_sinfo(text: str) -> bool:
-    """Whether a text is a table of ``sinfo``: its first line names columns, among them those of nodes and states."""
-    header = text.split("\n", 1)[0].split()
-    return "STATE" in header and bool({"NODELIST", "HOSTNAMES"} & set(header))
-
-
-def sinfo_records(path: Path, text: str, expander: HostlistExpander) -> Iterator[ConfLine]:
-    """Yield the nodes of a table of ``sinfo``, a line for each row; a node in several partitions has several rows."""
-    first, *rows = text.splitlines()
-    header = first.split()
-    for number, row in enumerate(rows, 2):
-        if not row.strip():
-            continue
-        # A reason may hold spaces; it is the last column where there is one.
-        cells = row.split(maxsplit=len(header) - 1)
-        place = f"line {number}"
-        if len(cells) != len(header):
-            raise bad_file(path, place, f"has {len(cells)} columns, its header has {len(header)}")
-        values = {SINFO_COLUMNS.get(name, name.lower()): cell.strip() for name, cell in zip(header, cells, strict=True)}
-        cpus = values.pop("cpus_a_i_o_t", "").split("/")
-        if len(cpus) == 4:
-            values |= {"cpualloc": cpus[0], "cpus": cpus[3]}
-        shape = values.pop("sockets_cores_threads", "").split(":")
-        if len(shape) == 3:
-            values |= {"sockets": shape[0], "corespersocket": shape[1], "threadspercore": shape[2]}
-        for key in ("partition", "avail", "maxtime", "nodes"):
-            values.pop(key, None)
-        yield ConfLine(path, place, values, expander, is_printed=True)
 
 
 _NODE_JSON = {

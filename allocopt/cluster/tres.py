@@ -65,7 +65,8 @@ def _demand(part: str, text: str) -> tuple[str, str, float, bool]:
     name, equals, written = bare.partition("=")
     words = re.split("[/:]", name)
     is_generic = words[0] == "gres"
-    words = words[is_generic:]
+    # ``no_consume``: jobs do not use the resource up (slurm.conf(5), Gres), such as ``lustre:no_consume:4G``.
+    words = [word for word in words[is_generic:] if word.lower() != "no_consume"]
     if not equals and len(words) > 1 and _AMOUNT.fullmatch(words[-1]):
         written = words.pop()
     amount = _AMOUNT.fullmatch(written or "1")

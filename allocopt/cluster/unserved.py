@@ -60,6 +60,11 @@ def unknown_partition(name: str, known: Iterable[str]) -> UnservedError:
     return UnservedError("request", f"{reason}, which has {', '.join(known)}", reason)
 
 
+def closed_partition(name: str, why: str) -> UnservedError:
+    """Return the error of a job in a partition in which no job starts, and why, such as ``is down``."""
+    return UnservedError("request", f"partition {brief(name)} {why}")
+
+
 def no_feature(constraint: str, asked: Collection[str], there: Collection[str], where: str) -> UnservedError:
     """Return the error of a job whose constraint no node meets.
 

@@ -98,21 +98,32 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def read_yaml(path: Path) -> object:
-    """Read a YAML file; raise `BadFileError` if it is none, `MissingPackageError` if PyYAML is not installed."""
+    """Read a YAML file of one document; raises what `read_yaml_documents` does."""
+    documents = read_yaml_documents(path)
+    if len(documents) > 1:
+        raise bad_file(path, f"holds {len(documents)} YAML documents, must be one")
+    return documents[0] if documents else None
+
+
+def read_yaml_documents(path: Path) -> list[object]:
+    """Read the documents of a YAML file, without empty ones.
+
+    Raises `BadFileError` if it is no YAML, `MissingPackageError` if PyYAML is not installed.
+    """
     try:
         yaml = import_module("yaml")
     except ImportError:
         raise MissingPackageError("YAML files need PyYAML: pip install 'allocopt[yaml]'") from None
     text = read_text(path)
     try:
-        parsed: object = yaml.safe_load(text)
+        parsed: list[object] = list(yaml.safe_load_all(text))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}"
         raise bad_file(path, place, f"is not YAML: {error.problem}") from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise bad_file(path, f"is not YAML: {str(error).splitlines()[0]}") from None
-    return parsed
+    return [one for one in parsed if one is not None]
 
 
 def parse_json(text: str, where: Path | str, first_line: int = 1) -> object:

@@ -101,7 +101,7 @@ def snapshot(
         try:
             made[request] = request.on(cluster)
         except UnservedError as error:
-            made[request] = error
+            made[request] = _true_reason(request, cluster, error)
     of_job = {job: made[asked] for job, asked in requests.items()}
     fitting = {job: one for job, one in of_job.items() if not isinstance(one, UnservedError)}
     reasons = counted(one.reason for one in of_job.values() if isinstance(one, UnservedError))
@@ -127,6 +127,18 @@ def snapshot(
     if not whole:
         raise UsageError("; ".join([f"none of the {len(jobs)} jobs fits the cluster", *remarks]))
     return PlacementProblem.of(cluster, whole, free, in_use, hop_cost, name), remarks
+
+
+def _true_reason(request: Request, cluster: Cluster, error: UnservedError) -> UnservedError:
+    """Return the error of a job that a cluster cannot serve; it says so if nodes that take no jobs could."""
+    try:
+        if cluster.complete is not None:
+            request.on(cluster.complete)
+            reason = f"served only with nodes that take no jobs ({error.reason})"
+            return UnservedError(error.place, error.fault, reason)
+    except UnservedError:
+        pass
+    return error
 
 
 def _taken(fitting: Mapping[str, ClusterRequest], components: Mapping[str, str], left: int) -> list[Job]:

@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 
 from allocopt.cluster.cluster import Cluster, ClusterNode, NodeUse
 from allocopt.cluster.reading import read_cluster, read_topology
+from allocopt.cluster.request import Request
+from allocopt.cluster.slurm_jobs import QueuedJob
+from allocopt.cluster.unserved import UnservedError
 from allocopt.errors import BadFileError
+from allocopt.problems.placement.generate import snapshot
 
 NODE = """NodeName={name} Arch=x86_64 CoresPerSocket=4
    CPUAlloc={alloc} CPUEfctv=16 CPUTot=16 CPULoad=0.01
@@ -286,12 +290,12 @@ def test_cpus_that_are_kept_for_the_system_are_counted_from_a_list(tmp_path: Pat
     ("obj", "words"),
     [
         (
-            {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Topology", "spec": {}},
-            "is a Topology of Kueue; give the no",
+            {"kind": "Topology", "metadata": {"name": "t"}, "spec": {"levels": [{"nodeLabel": "x"}]}},
+            "is a Topology of Kueue; give what `kubectl",
         ),
-        ({"kind": "ResourceFlavor"}, "is a ResourceFlavor of Kueue"),
+        ({"kind": "ResourceFlavor", "metadata": {"name": "f"}}, "is a ResourceFlavor of Kueue"),
         ({"kind": "WorkloadList", "items": []}, "is a Workload of Kueue"),
-        ({"kind": "List", "items": [{"kind": "Job"}]}, "is a Job; give the nodes"),
+        ({"kind": "List", "items": [{"kind": "Job"}]}, "is a Job of Kubernetes; give what `kubectl"),
         ({"nb_res": 4, "jobs": [], "profiles": {}}, "holds jobs and no nodes: give what waits with --queue"),
         ({"meta": {}, "jobs": []}, "holds jobs and no nodes"),
     ],
@@ -306,3 +310,239 @@ def test_the_summary_counts_gpus_by_type_where_types_are_known(tmp_path: Path) -
     summary = read(tmp_path, slurm_conf=conf).summary()
     assert summary.endswith("16 cores, 8 gpus (1 a100, 4 v100, 3 of no type)")
     assert read(tmp_path, slurm_conf="NodeName=b CPUs=4 Gres=gpu:3\n").summary().endswith("4 cores, 3 gpus")
+
+
+# A slurm.conf whose nodes have two threads a core, and the demands of a job that an empty node can just serve.
+THREADS = (
+    "SelectTypeParameters=CR_Core_Memory\nNodeName=n[1-2] Sockets=2 CoresPerSocket=4 ThreadsPerCore=2 RealMemory=160\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "cores", "memory"),
+    [
+        (Request(16, 1, 1), 0.5, 0),
+        (Request(8, 1, 1, cores_per_task=2), 1.0, 0),
+        (Request(1, 1, 1, cores_per_task=3), 2.0, 0),
+        (Request(3, 1, 1), 2 / 3, 0),
+        (Request(2, 2, 2, cores_per_task=15), 8.0, 0),
+        (Request(8, 1, 1, memory_per_core_mib=10), 0.5, 10),
+        (Request(1, 1, 1, memory_per_core_mib=10), 1.0, 20),
+    ],
+)
+def test_threads_are_cpus_and_jobs_get_whole_cores(tmp_path: Path, asked: Request, cores: float, memory: int) -> None:
+    made = asked.on(read(tmp_path, slurm_conf=THREADS))
+    assert made.per_task[:2].tolist() == [round(cores * 1000), memory]
+
+
+def test_where_threads_are_consumed_a_cpu_is_a_core(tmp_path: Path) -> None:
+    cluster = read(tmp_path, slurm_conf=THREADS.replace("CR_Core", "CR_CPU"))
+    assert [node.cores for node in cluster.nodes] == [16, 16]
+    assert Request(16, 1, 1).on(cluster).per_task[0] == 1000
+
+
+def test_of_nodes_that_differ_in_threads_a_job_may_choose_the_partition(tmp_path: Path) -> None:
+    conf = f"{THREADS}NodeName=m CPUs=8\nPartitionName=two Nodes=n[1-2]\nPartitionName=all Nodes=ALL\n"
+    cluster = read(tmp_path, slurm_conf=conf)
+    assert any(remark.startswith("nodes have 1 to 2 CPUs per core") for remark in cluster.remarks)
+    assert Request(16, 1, 1, partition="two").on(cluster).per_task[0] == 500
+    with pytest.raises(UnservedError, match="larger than"):
+        Request(16, 1, 1, partition="all").on(cluster)
+
+
+def test_all_memory_of_a_node_is_all_of_the_node(tmp_path: Path) -> None:
+    conf = "SelectTypeParameters=CR_Core{}\nNodeName=n[1-2] CPUs=4 RealMemory=100\n"
+    everything = Request(1, 1, 1, memory_per_node_mib=0)
+    assert everything.on(read(tmp_path, slurm_conf=conf.format("_Memory"))).is_exclusive
+    assert not everything.on(read(tmp_path, slurm_conf=conf.format(""))).is_exclusive
+    assert not Request(1, 1, 1).on(read(tmp_path, slurm_conf=conf.format("_Memory"))).is_exclusive
+
+
+PARTITIONS = (
+    "SelectTypeParameters=CR_Core\nNodeName=n[1-4] CPUs=4\nNodeName=d CPUs=4 State=DRAIN Feature=big\n"
+    "PartitionName=main Nodes=n[1-4] Default=YES\nPartitionName=small Nodes=n1 MaxNodes=1\n"
+    "PartitionName=off Nodes=n2 State=DOWN\nPartitionName=sick Nodes=d\nPartitionName=mem Nodes=n3 DefMemPerNode=9\n"
+)
+
+
+def test_a_job_of_several_partitions_may_have_the_nodes_of_each(tmp_path: Path) -> None:
+    cluster = read(tmp_path, slurm_conf=PARTITIONS)
+    asked = Request(1, 1, 1, partition="small,main")
+    assert asked.on(cluster).masks.tolist() == [[True, False, False, False], [True] * 4]
+    assert Request(2, 2, 2, partition="small,main").on(cluster).masks.tolist() == [[True] * 4]
+    # A partition in which it would need something else stands in when the others cannot serve it.
+    assert Request(1, 1, 1, partition="small,mem").on(cluster).masks.tolist() == [[True, False, False, False]]
+    assert Request(1, 1, 1, partition="gone,mem").on(cluster).masks.tolist() == [[False, False, True, False]]
+    with pytest.raises(UnservedError, match="partition off is down"):
+        Request(1, 1, 1, partition="off,gone").on(cluster)
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (Request(1, 1, 1, partition="off"), "partition off is down"),
+        (Request(1, 1, 1, partition="sick"),
+         "served only with nodes that take no jobs (partition sick has no node that takes jobs)"),
+        (Request(1, 1, 1, partition="gone"), "partition gone is not in the cluster"),
+        (Request(1, 1, 1, constraint="small"), "no node has feature small"),
+    ],
+)  # fmt: skip
+def test_a_job_is_left_out_for_its_true_reason(tmp_path: Path, asked: Request, reason: str) -> None:
+    cluster = read(tmp_path, slurm_conf=PARTITIONS)
+    jobs = [QueuedJob("1", asked), QueuedJob("2", Request(1, 1, 1))]
+    _, remarks = snapshot(cluster, jobs, cluster.capacity, 1000.0, "w")
+    assert f"jobs left out, {reason}: 1" in remarks
+
+
+def test_a_demand_that_only_a_drained_node_meets_is_told_from_one_that_none_meets(tmp_path: Path) -> None:
+    conf = "NodeName=n[1-2] CPUs=4\nNodeName=d[1-2] CPUs=4 State=DRAIN Feature=big Gres=gpu:t4:1\n"
+    cluster = read(tmp_path, slurm_conf=conf)
+    asked = {
+        "1": Request(1, 1, 1, constraint="big"),
+        "2": Request(1, 1, 1, gpus_per_node=(("t4", 1),)),
+        "3": Request(3, 3, 3),
+        "4": Request(9, 9, 9),
+        "5": Request(1, 1, 1),
+    }
+    jobs = [QueuedJob(name, one) for name, one in asked.items()]
+    _, remarks = snapshot(cluster, jobs, cluster.capacity, 1000.0, "w")
+    known = "jobs left out, served only with nodes that take no jobs"
+    for why in ("no node has feature big", "no node has GPUs of type t4", "larger than the machine"):
+        assert f"{known} ({why}): 1" in remarks
+    assert "jobs left out, larger than the machine: 1" in remarks
+
+
+def test_a_setting_of_slurm_conf_does_not_make_it_an_answer_of_scontrol(tmp_path: Path) -> None:
+    conf = "NodeName=DEFAULT CPUs=4\nNodeName=n[1-2]\nPartitionName=p Nodes=n[1-2] AllowGroups=staff State=UP\n"
+    cluster = read(tmp_path, slurm_conf=conf)
+    assert [node.cores for node in cluster.nodes] == [4, 4]
+    assert [one.nodes for one in cluster.partitions] == [("n1", "n2")]
+
+
+def test_the_example_of_gres_in_the_manual_is_read(tmp_path: Path) -> None:
+    conf = "NodeName=n CPUs=4 Gres=gpu:tesla:1,gpu:kepler:1,bandwidth:lustre:no_consume:4G\n"
+    cluster = read(tmp_path, slurm_conf=conf)
+    assert cluster.nodes[0].gpus == {"tesla": 1, "kepler": 1}
+    assert "GRES that are not modelled: gres/bandwidth on 1 node lines; jobs that ask for them are left out" in (
+        cluster.remarks
+    )
+
+
+def test_the_files_of_a_part_of_a_gpu_are_one_device(tmp_path: Path) -> None:
+    line = "NodeName=n Name=gpu Type=1g.5gb MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap[21,30]\n"
+    cluster = read(tmp_path, slurm_conf="NodeName=n CPUs=4 Gres=gpu:2\n", gres_conf=line * 2)
+    assert cluster.nodes[0].gpus == {"1g.5gb": 2}
+
+
+def test_a_reservation_without_a_state_is_taken_as_active_and_told(tmp_path: Path) -> None:
+    told = {"meta": {}, "reservations": [{"name": "r", "node_list": "n1", "flags": []}]}
+    cluster = read(tmp_path, slurm_conf="NodeName=n[1-2] CPUs=4\n", r_json=json.dumps(told))
+    assert [one.nodes for one in cluster.reservations] == [("n1",)]
+    fault = "reservations of which only scontrol's text says whether they are active, taken as active: r"
+    assert fault in cluster.remarks
+
+
+def documents(*objects: dict[str, Any]) -> str:
+    return "---\n".join(["", *(f"{json.dumps(one)}\n" for one in objects)])
+
+
+def test_documents_of_a_yaml_file_are_a_list(tmp_path: Path) -> None:
+    cluster = read(tmp_path, n_yaml=documents(kube("a"), {"kind": "List", "items": [kube("b")]}, kube("c")))
+    assert [node.name for node in cluster.nodes] == ["a", "b", "c"]
+    with pytest.raises(BadFileError, match="holds 2 YAML documents, must be one, or objects of Kubernetes"):
+        read(tmp_path, n_yaml=documents({"meta": {}, "nodes": []}, {"meta": {}, "nodes": []}))
+
+
+def test_a_node_that_is_being_deleted_takes_no_job(tmp_path: Path) -> None:
+    gone = kube("b")
+    gone["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    cluster = read(tmp_path, n_json=kube_list(kube("a"), gone))
+    assert cluster.size == 1
+    assert "nodes that take no jobs, left out: 1 (being deleted 1)" in cluster.remarks
+
+
+def test_pods_that_every_node_has_leave_it_idle(tmp_path: Path) -> None:
+    def pod(name: str, node: str, cpu: str, **about: Any) -> dict[str, Any]:
+        spec = {"nodeName": node, "containers": [{"resources": {"requests": {"cpu": cpu}}}]}
+        return {"kind": "Pod", "metadata": {"name": name, **about}, "spec": spec, "status": {"phase": "Running"}}
+
+    owned = [
+        pod("d", "a", "1", ownerReferences=[{"kind": "DaemonSet"}]),
+        pod("s", "b", "2", ownerReferences=[{"kind": "Node"}]),
+    ]
+    cluster = read(tmp_path, n_json=kube_list(kube("a"), kube("b"), *owned, pod("j", "b", "3")))
+    assert [node.cores for node in cluster.nodes] == [7, 6]
+    assert cluster.in_use.tolist() == [False, True]
+    assert cluster.free[:, 0].tolist() == [7000, 3000]
+    assert "nodes without what their DaemonSets request: 2" in cluster.remarks
+
+
+def test_what_a_pod_asks_for_as_a_whole_beats_its_containers(tmp_path: Path) -> None:
+    spec = {
+        "nodeName": "a",
+        "containers": [{"resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}],
+        "resources": {"requests": {"cpu": "5"}},
+    }
+    cluster = read(tmp_path, n_json=kube_list(kube("a"), {"kind": "Pod", "metadata": {"name": "p"}, "spec": spec}))
+    assert cluster.nodes[0].use == NodeUse(5, 1024)
+
+
+def test_nodes_without_any_label_of_a_network_are_equally_near(tmp_path: Path) -> None:
+    bare = [kube("a"), kube("b")]
+    for one in bare:
+        one["metadata"]["labels"] = {"kubernetes.io/hostname": "x", "node.kubernetes.io/instance-type": "t"}
+    cluster = read(tmp_path, n_json=kube_list(*bare))
+    assert (cluster.size, cluster.topology.tree.names) == (2, ())
+    assert any(remark.startswith("no label of a network topology is on the nodes") for remark in cluster.remarks)
+
+
+def kueue(kind: str, name: str, **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def racked(name: str, rack: str, **more: Any) -> dict[str, Any]:
+    node = kube(name, **more)
+    node["metadata"]["labels"] = {"x.com/block": "b", "x.com/rack": rack, "pool": "tas", "kubernetes.io/hostname": name}
+    return node
+
+
+LEVELS = [{"nodeLabel": "x.com/block"}, {"nodeLabel": "x.com/rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
+
+
+def test_a_topology_of_kueue_names_the_levels(tmp_path: Path) -> None:
+    nodes = [racked("a", "1"), racked("b", "1"), racked("c", "2")]
+    cluster = read(tmp_path, n_json=kube_list(*nodes), t_yaml=documents(kueue("Topology", "t", levels=LEVELS)))
+    assert [len(level) for level in cluster.topology.tree.names] == [2]
+    assert "levels from the top downwards: x.com/block, x.com/rack" in cluster.remarks
+    # What the user says counts.
+    told = read(tmp_path, labels=("x.com/block",), n_json=kube_list(*nodes, kueue("Topology", "t", levels=LEVELS)))
+    assert "levels from the top downwards: x.com/block" in told.remarks
+    several = kube_list(*nodes, kueue("Topology", "t", levels=LEVELS), kueue("Topology", "u", levels=LEVELS[:1]))
+    with pytest.raises(BadFileError, match="has several topologies of Kueue \\(t, u\\): name the levels of one with"):
+        read(tmp_path, n_json=several)
+
+
+def test_a_flavor_of_kueue_chooses_nodes_and_tolerates_taints(tmp_path: Path) -> None:
+    taint = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}
+    other = {"key": "broken", "effect": "NoExecute"}
+    nodes = [racked("a", "1", spec={"taints": [taint]}), racked("b", "2", spec={"taints": [taint, other]}), kube("z")]
+    toleration = {"key": "dedicated", "operator": "Equal", "value": "x"}
+    flavor = kueue("ResourceFlavor", "f", nodeLabels={"pool": "tas"}, topologyName="t", tolerations=[toleration])
+    topologies = [kueue("Topology", "t", levels=LEVELS), kueue("Topology", "u", levels=LEVELS[:1])]
+    cluster = read(tmp_path, n_json=kube_list(*nodes), k_yaml=documents(*topologies, flavor))
+    assert [node.name for node in cluster.nodes] == ["a"]
+    assert cluster.nodes[0].away == ()
+    for remark in ("nodes of no ResourceFlavor left out: 1", "nodes that take no jobs, left out: 1 (tainted broken 1)"):
+        assert remark in cluster.remarks
+
+
+def test_a_rank_of_flux_has_all_its_reasons(tmp_path: Path) -> None:
+    text = json.dumps({"R": RANKS, "offline": "1", "drain": {"1": {"reason": ""}}})
+    assert read(tmp_path, include=("drained",), n_json=text).size == 1
+    assert read(tmp_path, include=("drained", "offline"), n_json=text).size == 2
+
+
+def test_properties_in_a_graph_are_features(tmp_path: Path) -> None:
+    graph = json.loads(json.dumps(JGF))
+    graph["graph"]["nodes"][1]["metadata"]["properties"] = {"big": ""}
+    assert read(tmp_path, n_json=json.dumps(graph)).nodes[0].features == {"big"}

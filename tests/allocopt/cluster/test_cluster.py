@@ -63,7 +63,7 @@ def test_slurm_conf_says_what_nodes_and_partitions_have(tmp_path: Path) -> None:
         ClusterNode("a1", 8, 100, {}, frozenset({"ib", "fast"}), 5),
         ClusterNode("a2", 8, 100, {}, frozenset({"ib", "fast"}), 5),
         # A core is kept for the system, and memory; of sixteen threads two are a core.
-        ClusterNode("b1", 7, 90, {"v100": 2, "a100": 1}, frozenset({"ib"}), 5),
+        ClusterNode("b1", 7, 90, {"v100": 2, "a100": 1}, frozenset({"ib"}), 5, cpus_per_core=2),
     )
     assert cluster.partitions == (
         Partition("fast", ("a1", "a2"), 5400.0, 1, 7, None, is_exclusive=True, tier=3),
@@ -71,7 +71,10 @@ def test_slurm_conf_says_what_nodes_and_partitions_have(tmp_path: Path) -> None:
     )
     assert cluster.resources == ("cores", "memory_mib", "gpus", "gpus:a100", "gpus:v100")
     assert cluster.capacity.tolist()[2] == [7000, 90, 3000, 1000, 2000]
-    assert cluster.remarks == ("nodes that take no jobs, left out: 1 (down 1)",)
+    assert cluster.remarks == (
+        "nodes have 1 to 2 CPUs per core: a job that may have several kinds gets the cores that it needs on the least",
+        "nodes that take no jobs, left out: 1 (down 1)",
+    )
 
 
 def test_scontrol_says_the_same_of_what_is_up(tmp_path: Path) -> None:
@@ -101,7 +104,7 @@ def test_two_files_that_disagree_are_their_intersection(tmp_path: Path) -> None:
     cluster = read(tmp_path, slurm_conf=CONF, topology_conf=tree)
     assert cluster.topology.nodes == ("a2", "b1")
     assert [partition.nodes for partition in cluster.partitions] == [("a2",), ("a2", "b1")]
-    assert cluster.remarks == (
+    assert cluster.remarks[1:] == (
         "nodes of the topology that are described nowhere, left out: 2",
         "nodes under no switch of the topology, left out: 2",
     )
@@ -138,7 +141,11 @@ def test_what_kubernetes_can_give_is_read_from_json_and_yaml(tmp_path: Path) -> 
             "NodeName=a State=DOWN\n",
             "no node takes jobs: 1 (down 1); --include-unavailable all offers them",
         ),
-        ("n.json", '{"items": [{"metadata": {"name": "a"}}]}', "items: none of the labels of a network topology"),
+        (
+            "n.json",
+            '{"items": [{"metadata": {"name": "a", "labels": {"x/y": "1"}}}]}',
+            "items: none of the labels of a network topology",
+        ),
         ("n.json", '{"graph": {"nodes": [{"metadata": {"type": "node"}}]}}', "graph.nodes[0]: has no path of contain"),
         ("n.csv", "sn,cpu_milli,memory_mib,gpu\na,-1,1,1\n", "line 2: cpu_milli is '-1', must be a number, not neg"),
         ("n.out", 'Switch 2 "S-1" # "leaf"\n[1] broken\n', 'line 2: is no port, must be such as [1] "S-0002c9"[2]'),
