@@ -234,6 +234,13 @@ def ask_of(cluster: Cluster, request: Request | None, processors: int) -> Ask:
         least = partition.least_nodes
         most_on_node = min(whole.tasks_per_node or tasks, tasks - least + 1)
     of_node, of_task = amounts(whole, partition)
+    has_gpus = bool(whole.gpus_per_node or whole.gpus_per_task)
+    # A job that asks for 0 MiB has all the memory of its nodes, and so nobody beside it.
+    has_all_memory = (
+        whole.memory_per_node_mib == 0
+        and not (has_gpus and partition.memory_per_gpu_mib)
+        and any(node.memory_mib is not None for node in cluster.nodes)
+    )
     return Ask(
         number,
         tasks,
@@ -242,7 +249,7 @@ def ask_of(cluster: Cluster, request: Request | None, processors: int) -> Ask:
         most_on_node,
         tuple(sorted(of_node.items())),
         tuple(sorted(of_task.items())),
-        whole.is_exclusive or partition.is_exclusive or cluster.is_exclusive,
+        whole.is_exclusive or partition.is_exclusive or cluster.is_exclusive or has_all_memory,
         sets_of(cluster, whole, partition),
         group_limits(cluster.topology, least),
     )
