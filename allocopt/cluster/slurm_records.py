@@ -265,8 +265,10 @@ def is_json_answer(obj: Mapping[str, Any]) -> bool:
 
 def json_records(path: Path, obj: Mapping[str, Any], expander: HostlistExpander) -> Iterator[ConfLine]:
     """Yield the nodes, partitions and reservations of an answer of ``scontrol`` or ``sinfo`` in JSON or YAML."""
+    if not any(obj.get(name) for name in _LISTS):
+        raise bad_file(path, f"is an answer of Slurm without any {' or '.join(_LISTS)}")
     for name, (key, paths) in _LISTS.items():
-        for number, told in enumerate(obj.get(name) or ()):
+        for number, told in enumerate(_listed(obj, name, f"{path}")):
             place = f"{name}[{number}]"
             if not isinstance(told, dict):
                 raise bad_file(path, place, f"is {shown(told)}, must be an object")
@@ -275,29 +277,38 @@ def json_records(path: Path, obj: Mapping[str, Any], expander: HostlistExpander)
                 raise bad_file(path, place, "has no name")
             if name == "nodes":
                 # The state is a list, or a word and a list of flags (22.05).
-                flags = told.get("state_flags") or []
+                flags = _listed(told, "state_flags", f"{path}: {place}")
                 values["state"] = "+".join([values.get("state", "").replace(",", "+"), *map(plain_text, flags)])
             elif name == "sinfo":
                 values["state"] = values.get("state", "").replace(",", "+")
                 _drop_sums(values, told)
             elif name == "partitions":
-                _tell_sharing(values, told)
+                flags = _listed(told, "flags", f"{path}: {place}")
+                _tell_sharing(values, [plain_text(one).upper() for one in flags])
             yield ConfLine(path, place, values, expander, is_printed=True)
 
 
 def _drop_sums(values: dict[str, str], told: Mapping[str, Any]) -> None:
     # What is in use is summed over the nodes of a row: known for a row of one node.
-    names = told["nodes"]["nodes"]
+    found = dict(_leaves(told))
+    names = found.get("nodes/nodes")
     if isinstance(names, list) and len(names) == 1:
-        values["cpualloc"] = plain_text((told.get("cpus") or {}).get("allocated"))
-        values["allocmem"] = plain_text((told.get("memory") or {}).get("allocated"))
+        values["cpualloc"] = plain_text(found.get("cpus/allocated"))
+        values["allocmem"] = plain_text(found.get("memory/allocated"))
     elif values.get("gresused"):
         del values["gresused"]
 
 
-def _tell_sharing(values: dict[str, str], told: Mapping[str, Any]) -> None:
+def _listed(obj: Mapping[str, Any], key: str, where: str) -> Sequence[Any]:
+    # A list of an answer; empty where it is not there.
+    found = obj.get(key) or []
+    if not isinstance(found, list):
+        raise bad_file(where, key, f"is {shown(found)}, must be a list")
+    return found
+
+
+def _tell_sharing(values: dict[str, str], flags: Sequence[str]) -> None:
     # Slurm prints how many jobs may share a core, 0 for exclusive nodes, and whether all have to.
-    flags = [plain_text(one).upper() for one in told.get("flags") or ()]
     values["default"] = "YES" if "DEFAULT" in flags else "NO"
     jobs = values.pop("oversubscribe", "")
     if jobs == "0" or "EXCLUSIVE" in jobs.upper():
@@ -315,8 +326,11 @@ def json_jobs(path: Path, listed: Sequence[Any]) -> Iterator[ConfLine]:
     for number, told in enumerate(listed):
         place = f"jobs[{number}]"
         if not isinstance(told, dict) or "job_id" not in told:
-            raise bad_file(path, place, "is no job: it has no job_id")
-        yield ConfLine(path, place, job_values(told), expander, is_printed=True)
+            raise bad_file(path, place, "is no job of Slurm: it has no job_id")
+        values = job_values(told)
+        if not values.get(JOB):
+            raise bad_file(path, place, f"job_id is {shown(told['job_id'])}, must be a number")
+        yield ConfLine(path, place, values, expander, is_printed=True)
 
 
 _UNSET = frozenset(str(2**bits - 1 - unset) for bits in (16, 32, 64) for unset in (0, 1))

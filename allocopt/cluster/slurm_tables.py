@@ -214,7 +214,10 @@ def sinfo_records(path: Path, text: str, expander: HostlistExpander) -> Iterator
         raise bad_file(path, "is a table of Flux; print its resources with `flux resource R`")
     states = {} if {"STATE", "STATECOMPLETE"} & set(table.titles) else {"state": "DOWN_OR_DRAINED"}
     partitions: dict[str, dict[str, str]] = {}
-    for place, row in table.rows():
+    rows = list(table.rows())
+    if not rows:
+        raise bad_file(path, "is a table without nodes: it has no line below its titles")
+    for place, row in rows:
         values = _values(row, table)
         if not values.get("nodename"):
             raise bad_file(path, place, "names no node")

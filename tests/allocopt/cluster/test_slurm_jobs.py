@@ -260,7 +260,7 @@ def test_partition_limits_and_defaults_for_gpus_hold() -> None:
     ("name", "text", "message"),
     [
         ("q.json", "{}", "has no list of jobs; a queue is what `scontrol show job` or `squeue` prints"),
-        ("q.json", '{"jobs": [1]}', "jobs[0]: is no job: it has no job_id"),
+        ("q.json", '{"jobs": [1]}', "jobs[0]: is no job of Slurm: it has no job_id"),
         ("q.json", '{"jobs": [{"job_id": 1, "job_state": ["PENDING"], "tasks": "x"}]}', "jobs[0]: numtasks is 'x'"),
         ("q.yaml", "- 1\n", "is a list, holds no list of jobs"),
         ("q.txt", "JOBID PARTITION NODES\n1 p 2\n", "line 1: is a table of squeue without a column ST or STATE"),
