@@ -232,7 +232,7 @@ def _window(
     chosen = _file_name(Path((queue or source).name.removesuffix(".gz")).stem if name is None else name)
     found, remarks = startable(waiting.jobs)
     if not found:
-        raise UsageError("; ".join(("no job may start", *waiting.remarks, *remarks)))
+        raise UsageError("; ".join(("no job may start", *remarks)))
     problem, told = snapshot(machine, found, free, hop_cost, chosen)
     for remark in (*remarks, *told):
         typer.echo(f"{chosen}: {remark}", err=True)

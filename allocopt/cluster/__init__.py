@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from allocopt.cluster.cluster import Cluster, ClusterNode, Partition
+    from allocopt.cluster.cluster import Cluster, ClusterNode, NodeUse, Partition, Reservation
     from allocopt.cluster.graphml import graph_of, tree_of_graph
     from allocopt.cluster.hostlist import expand_hostlist, fold_hostlist
     from allocopt.cluster.named import NamedTree
@@ -20,10 +20,12 @@ __all__ = [
     "Constraint",
     "FatTree",
     "NamedTree",
+    "NodeUse",
     "Part",
     "Partition",
     "Platform",
     "Request",
+    "Reservation",
     "Tree",
     "expand_hostlist",
     "fold_hostlist",

@@ -257,6 +257,10 @@ def test_a_refused_file_leaves_nothing_behind(run: Run, tmp_path: Path, name: st
         is_queue = "queue" in name
         cluster = ("--cluster", tmp_path / "whole.txt" if is_queue else path)
         asked = ("--queue", path) if is_queue else ("--job", "a=1")
-        line = run("generate", "window", *cluster, *asked, "--out", out).refusal(3)
-        assert line.startswith(f"{path}")
+        answer = run("generate", "window", *cluster, *asked, "--out", out)
+        if name == "table_queue.txt" and seed == 0:
+            # A title without rows is a queue in which no job waits.
+            assert answer.refusal(2).startswith("no job waits")
+        else:
+            assert answer.refusal(3).startswith(f"{path}")
         assert not out.exists()
