@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from allocopt.arrays import BoolArray, IntArray
+from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.cluster.named import NamedTree, placed_tree
 from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import printable
@@ -323,6 +323,11 @@ class Cluster:
         np.maximum(left, 0, out=left)
         left.flags.writeable = False
         return left
+
+    @cached_property
+    def cpus_per_core(self) -> FloatArray:
+        """CPUs of a core of every node, shape ``(nodes,)``."""
+        return np.array([node.cpus_per_core for node in self.nodes], dtype=np.float64)
 
     @cached_property
     def in_use(self) -> BoolArray:

@@ -225,7 +225,7 @@ class _Parts:
             raise UsageError("no file names the cluster")
         if not clusters:
             tree = self.trees[0](None)
-            assert tree is not None  # as in read_topology
+            assert tree is not None  # a topology that names no nodes is refused where no cluster does
             found = Cluster.whole_nodes(tree)
         else:
             found = clusters[0]

@@ -258,6 +258,8 @@ class Request:
         return _amount(on_node or 0), 0 if on_node is not None else _amount((of_core or 0) * cpus)
 
     def _check_gpus(self, cluster: Cluster, partition: Partition | None) -> None:
+        if not (self.gpus_per_node or self.gpus_per_task):
+            return
         # Types that no node has, and then those that no node of the partition has.
         places = [("", cluster.capacity)]
         if partition is not None:
@@ -320,8 +322,8 @@ class Request:
 
 def _cpus_per_core(cluster: Cluster, masks: BoolArray) -> float:
     """Return how many CPUs a core has, of those of some nodes with the fewest."""
-    chosen = np.flatnonzero(masks.any(axis=0)).tolist()
-    return min((cluster.nodes[number].cpus_per_core for number in chosen), default=1)
+    chosen = cluster.cpus_per_core[masks.any(axis=0)]
+    return float(chosen.min()) if len(chosen) else 1.0
 
 
 def _partition(name: str | None, cluster: Cluster) -> Partition | None:

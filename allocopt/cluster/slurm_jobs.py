@@ -1,4 +1,4 @@
-"""Jobs that wait in Slurm: what asks for, whether they may start now, and which start together.
+"""Jobs that wait in Slurm: what they ask for, whether they may start now, and which start together.
 
 Sources are what ``scontrol show job`` and ``squeue`` print, as text and as JSON. `allocopt live` and
 ``allocopt generate window`` read jobs here.
@@ -151,20 +151,8 @@ def _jobs(line: ConfLine, begun: Counter[str], request_of: Callable[[ConfLine], 
     limit = line.whole("arraytaskthrottle") or limit
     room = max(limit - begun[array], 0) if limit else len(numbers)
     begun[array] += min(room, len(numbers))
-    made = [_task(one, array, task) for task in numbers[:room]]
-    # One of those that wait for others of the array stands for them.
-    late = numbers[room:]
-    return made + [_task(one, array, task, TASK_LIMIT) for task in late]
-
-
-def _task(job: QueuedJob, array: str, task: int, waits_for: str = "") -> QueuedJob:
-    return QueuedJob(
-        id=f"{array}_{task}",
-        request=job.request,
-        waits_for=job.waits_for or waits_for,
-        reservation=job.reservation,
-        together=job.together,
-    )
+    late = replace(one, waits_for=one.waits_for or TASK_LIMIT)
+    return [replace(one if place < room else late, id=f"{array}_{task}") for place, task in enumerate(numbers)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,10 +245,9 @@ def job_request(line: ConfLine) -> Request:
     for text in amounts.values():
         demands += demands_of(text).others
     least_text, _, most_text = line.values.get("numnodes", "1").partition("-")
-    line.values["least"] = least_text
-    line.values["most"] = most_text
-    nodes = max(line.whole("least", 1), 1)
-    most = line.whole("most") or None
+    size = replace(line, values={"least": least_text, "most": most_text})
+    nodes = max(size.whole("least", 1), 1)
+    most = size.whole("most") or None
     tasks = max(line.whole("numtasks", 1), nodes)
     per_kind = _given(line, "ntaskspern:b:s:c").split(":")
     on_node = int(per_kind[0]) if per_kind[0].isdigit() else 0

@@ -49,7 +49,7 @@ _AWAY_SIGNS = {
     "^": "rebooting",
 }  # fmt: skip
 _ALLOCATED, _MIXED, _COMPLETING = "ALLOC", "MIX", "COMP"
-MOST_GPUS = 10**6
+MOST_NODE_GPUS = 10**6
 """Largest number of GPUs of a node that is read."""
 _HARDWARE = frozenset(("cpus", "boards", "sockets", "socketsperboard", "corespersocket"))
 
@@ -239,8 +239,8 @@ def _gpus(line: ConfLine) -> dict[str, int]:
         drained = _whole_gpus(line.values.get("gresdrain", ""))
     except ValueError as error:
         raise line.error(f"Gres {error}") from None
-    if sum(held.values()) > MOST_GPUS:
-        raise line.error(f"Gres is {shown(line.values['gres'])}, must be at most {MOST_GPUS} GPUs")
+    if sum(held.values()) > MOST_NODE_GPUS:
+        raise line.error(f"Gres is {shown(line.values['gres'])}, must be at most {MOST_NODE_GPUS} GPUs")
     for kind, count in drained.items():
         if kind in held:
             held[kind] = max(held[kind] - count, 0)

@@ -386,13 +386,19 @@ def _leaves(told: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any
             yield f"{above}{key}", value
 
 
-def plain_text(told: Any) -> str:
-    """Return a value of Slurm's JSON as ``scontrol`` prints it: empty for none, a list with commas.
+def unwrapped(told: Any) -> Any:
+    """Return the number in an object of Slurm's JSON, None where it is not set or infinite; any other value as it is.
 
-    Numbers of Slurm 23.02 and later are objects that tell whether they are set or infinite.
+    Slurm 23.02 and later print such objects, earlier versions the number.
     """
     if isinstance(told, dict):
-        return plain_text(told.get("number")) if told.get("set", True) and not told.get("infinite") else ""
+        return told.get("number") if told.get("set", True) and not told.get("infinite") else None
+    return told
+
+
+def plain_text(told: Any) -> str:
+    """Return a value of Slurm's JSON as ``scontrol`` prints it: empty for none, a list with commas."""
+    told = unwrapped(told)
     if isinstance(told, list):
         return ",".join(plain_text(one) for one in told)
     if isinstance(told, bool):

@@ -21,13 +21,13 @@ from pathlib import Path
 
 from allocopt.child_process import child_environment, module_command
 from allocopt.cluster.hostlist import expand_hostlist, fold_hostlist
+from allocopt.cluster.slurm_jobs import TASK_LIMIT
 from allocopt.errors import UsageError
 from allocopt.live.journal import FORMAT, VERSION, Journal
 from allocopt.live.plan import Plan, check_solver, plan, started_alone
 from allocopt.live.slurm import (
     ANSWER_S,
     MARK,
-    TASK_LIMIT,
     WAITING,
     Look,
     Slurm,

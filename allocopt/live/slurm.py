@@ -25,8 +25,8 @@ from allocopt.cluster.conf_lines import ConfLine
 from allocopt.cluster.hostlist import HostlistExpander, expand_hostlist
 from allocopt.cluster.request import Request
 from allocopt.cluster.slurm_conf import conf_lines, slurm_cluster
-from allocopt.cluster.slurm_jobs import MAY_START, RUNNING, array_tasks, job_request
-from allocopt.cluster.slurm_records import job_values
+from allocopt.cluster.slurm_jobs import MAY_START, RUNNING, TASK_LIMIT, array_tasks, job_request
+from allocopt.cluster.slurm_records import job_values, unwrapped
 from allocopt.cluster.topology_conf import slurm_topology
 from allocopt.cluster.unserved import unmodelled
 from allocopt.errors import AllocoptError, InvalidProblemError, MissingPackageError
@@ -38,8 +38,6 @@ USABLE = frozenset(("idle", "mixed", "allocated", "planned"))
 """States of nodes on which jobs start; a flag such as ``*`` behind them is another one."""
 WAITING = MAY_START | {"BeginTime"}
 """Reasons for which a job that waits may start as soon as there is room, if its time to begin has come."""
-TASK_LIMIT = "JobArrayTaskLimit"
-"""Reason for which tasks of an array wait for others of it."""
 ANSWER_S = 60.0
 """Seconds for which an answer is waited."""
 _LEFT = ("het_job_id", "resv_name", "excluded_nodes", "required_nodes")
@@ -439,10 +437,8 @@ def _state(told: str | Sequence[str]) -> str:
 
 
 def _number(told: Any) -> float | None:
-    # Newer versions tell whether a number is set.
-    if isinstance(told, dict):
-        return float(told["number"]) if told.get("set") and not told.get("infinite") else None
-    return None if told is None else float(told)
+    number = unwrapped(told)
+    return None if number is None else float(number)
 
 
 def _is_told(told: Any) -> bool:

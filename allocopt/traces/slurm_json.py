@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from allocopt.cluster.slurm_records import unwrapped
 from allocopt.cluster.tres import demands_of, licenses_of
 from allocopt.errors import BadFileError
 from allocopt.files.cells import LARGEST, memory_mib
@@ -70,9 +71,7 @@ class _Job:
     def number(self, *paths: str) -> float:
         """Return the first number at some paths, NaN where none is set."""
         for path in paths:
-            value = self.get(path)
-            if isinstance(value, dict):
-                value = value.get("number") if value.get("set", True) and not value.get("infinite") else None
+            value = unwrapped(self.get(path))
             if value is None or value == "":
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float):

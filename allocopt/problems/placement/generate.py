@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from allocopt.arrays import BoolArray, IntArray
-from allocopt.cluster.cluster import CORES, GPUS, MEMORY, THOUSANDTHS, Cluster
+from allocopt.cluster.cluster import CORES, GPUS, MEMORY, THOUSANDTHS, Cluster, Reservation
 from allocopt.cluster.hostlist import fold_hostlist
 from allocopt.cluster.options import FatTreeOptions, HopCost
 from allocopt.cluster.request import ClusterRequest, Request
@@ -158,27 +158,34 @@ def _taken(fitting: Mapping[str, ClusterRequest], components: Mapping[str, str],
 def _in_reservations(cluster: Cluster, jobs: Sequence[QueuedJob]) -> tuple[dict[str, Request], list[str]]:
     """Return what jobs ask for, by id, on the nodes of their reservations or off those of all, and remarks."""
     known = {one.name: one for one in cluster.reservations}
-    there = set(cluster.topology.nodes)
+    places = {name: _nodes_of(cluster, known.get(name)) for name in {job.reservation for job in jobs}}
     requests: dict[str, Request] = {}
     missing: Counter[str] = Counter()
     for job in jobs:
         if job.reservation and job.reservation not in known:
             missing[job.reservation] += 1
             continue
-        closed = {node for one in known.values() if one.name != job.reservation for node in one.nodes}
-        request = job.request
-        if job.reservation:
-            own = set(known[job.reservation].nodes)
-            closed -= own
-            if not request.required and not known[job.reservation].is_flexible:
-                request = replace(request, required=fold_hostlist(sorted(own & there)))
-        # The nodes of a reservation need not be among those of the cluster.
-        shut = sorted(closed & there)
-        listed = ",".join(filter(None, (request.excluded, fold_hostlist(shut))))
+        own, shut = places[job.reservation]
+        request = replace(job.request, required=own) if own and not job.request.required else job.request
+        listed = ",".join(filter(None, (request.excluded, shut)))
         requests[job.id] = replace(request, excluded=listed) if shut else request
     told = ", ".join(f"{brief(name)} {count}" for name, count in sorted(missing.items()))
     fault = f"jobs of reservations that are not given, left out: {missing.total()} ({told})"
     return requests, [fault] if missing else []
+
+
+def _nodes_of(cluster: Cluster, own: Reservation | None) -> tuple[str, str]:
+    """Return the hostlists of the nodes on which jobs of a reservation stay, and of those that they must not have.
+
+    The first is empty for jobs of no reservation, or of a flexible one. The nodes of a reservation need not be among
+    those of the cluster.
+    """
+    there = set(cluster.topology.nodes)
+    held = set(own.nodes) if own is not None else set()
+    name = own.name if own is not None else ""
+    closed = {node for one in cluster.reservations if one.name != name for node in one.nodes}
+    stays = own is not None and not own.is_flexible
+    return fold_hostlist(sorted(held & there)) if stays else "", fold_hostlist(sorted((closed - held) & there))
 
 
 def _drawn(rng: np.random.Generator, several: float, sets: Sequence[BoolArray], levels: int) -> ClusterRequest:

@@ -1,7 +1,6 @@
 """Accounting of PBS, LSF, Grid Engine and HTCondor, and Slurm's JSON: what is read of each record, and what is not."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.damage import check_read_or_refused, damaged
 
-from allocopt.cli.main import main
 from allocopt.cluster.request import Request
 from allocopt.errors import BadFileError, UsageError
 from allocopt.traces.reading import read_workload
@@ -474,19 +472,6 @@ def test_a_demand_that_is_not_known_leaves_its_job_out_and_is_named(
     told = [reason for reason, count in made.dropped if count == 1]
     assert len(told) == bool(amount)
     assert all(what in reason and reason.endswith("is not modelled") for reason in told)
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
-    """Run the program in this process; return its exit code and what it says on standard error."""
-
-    def run_here(*arguments: str | Path) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["allocopt", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return int(ended.value.code or 0), capsys.readouterr().err
-
-    return run_here
 
 
 def malformed(name: str) -> dict[str, str | bytes]:

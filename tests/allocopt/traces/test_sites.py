@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.damage import check_read_or_refused, damaged
 
-from allocopt.cli.main import main
 from allocopt.cluster.reading import read_cluster
 from allocopt.cluster.request import Request
 from allocopt.errors import BadFileError
@@ -173,19 +172,6 @@ def test_lassen_a_table_for_eyes_and_jobs_without_ids_are_read(tmp_path: Path) -
 def test_gpus_are_those_of_each_node(tmp_path: Path, columns: str, cells: str, request_: tuple[Any, ...]) -> None:
     made = read(tmp_path, f"JobID|Submit|Elapsed|{columns}\n1|0|9|{cells}\n", "a.txt")
     assert made.requests[0].gpus_per_node == request_
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
-    """Run the program in this process; return its exit code and what it says on standard error."""
-
-    def run_here(*arguments: str | Path) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["allocopt", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return int(ended.value.code or 0), capsys.readouterr().err
-
-    return run_here
 
 
 def test_names_stand_in_the_csv_of_jobs(tmp_path: Path, run: Callable[..., tuple[int, str]]) -> None:
