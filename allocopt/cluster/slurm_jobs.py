@@ -16,7 +16,7 @@ from allocopt.cluster.request import Request
 from allocopt.cluster.slurm_keys import JOB_KEYS, KeyReport
 from allocopt.cluster.tres import amount_of, demands_of
 from allocopt.cluster.unserved import brief
-from allocopt.errors import InvalidProblemError
+from allocopt.errors import BadFileError
 from allocopt.files.faults import shown
 
 MAY_START = frozenset(("None", "Resources", "Priority"))
@@ -129,10 +129,7 @@ def _given(line: ConfLine, key: str) -> str:
 def _jobs(line: ConfLine, begun: Counter[str], request_of: Callable[[ConfLine], Request]) -> list[QueuedJob]:
     # A line, or as many tasks of an array as may run at once.
     name = line.values["jobid"]
-    try:
-        request = request_of(line)
-    except (InvalidProblemError, ValueError) as error:
-        raise line.error(str(error)) from None
+    request = request_of(line)
     het = _given(line, "hetjobid")
     one = QueuedJob(
         id=f"{het}+{_given(line, 'hetjoboffset') or 0}" if het else name,
@@ -237,9 +234,18 @@ def waits_for(line: ConfLine) -> str:
 def job_request(line: ConfLine) -> Request:
     """Return what the job of a record asks for.
 
-    What is not modelled is named in it. Raises `BadFileError`, `InvalidProblemError` or `ValueError` if a value cannot
-    be read.
+    What is not modelled is named in it. Raises `BadFileError`, which names the record, if a value cannot be read.
     """
+    try:
+        return _read_request(line)
+    except BadFileError:
+        raise
+    except ValueError as error:
+        raise line.error(str(error)) from None
+
+
+def _read_request(line: ConfLine) -> Request:
+    # Lists of nodes or resources that cannot be read, and numbers out of range, are a `ValueError` without a place.
     demands = list(JOB_KEYS.not_modelled(line.values).values())
     amounts = {name: _given(line, key) for key, name in _TRES_KEYS.items()}
     for text in amounts.values():

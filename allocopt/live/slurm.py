@@ -29,7 +29,7 @@ from allocopt.cluster.slurm_jobs import MAY_START, RUNNING, TASK_LIMIT, array_ta
 from allocopt.cluster.slurm_records import job_values, unwrapped
 from allocopt.cluster.topology_conf import slurm_topology
 from allocopt.cluster.unserved import unmodelled
-from allocopt.errors import AllocoptError, InvalidProblemError, MissingPackageError
+from allocopt.errors import AllocoptError, BadFileError, MissingPackageError
 from allocopt.files.cells import instant_s
 
 MARK = "allocopt"
@@ -402,8 +402,8 @@ def slurm_job(told: Mapping[str, Any]) -> SlurmJob:
             if request.unmodelled:
                 fault = unmodelled(request.unmodelled)
                 request = None
-        except InvalidProblemError as error:
-            fault = error.fault
+        except BadFileError as error:
+            fault = str(error)
     return SlurmJob(
         str(told["job_id"]) if task is None else f"{_number(told['array_job_id']):.0f}_{task:.0f}",
         str(told.get("user_name") or told.get("user_id")),

@@ -269,6 +269,7 @@ def test_partition_limits_and_defaults_for_gpus_hold() -> None:
         ("q.txt", "5_[3-1] 2\n", "line 1: is '[3-1]', must rise"),
         ("q.txt", "5 2\n5 2\n", "line 2: job '5' is given twice"),
         ("q.txt", record("   ArrayJobId=7 ArrayTaskId=a-b"), "line 1: ArrayTaskId is 'a-b', must be tasks"),
+        ("q.txt", record().replace("MinMemoryNode=1G", "MinMemoryNode=much"), "line 1: minmemorynode is 'MUCH'"),
         ("q.txt", record("   TresPerNode=gres/gpu:a:b:c"), "line 1: is 'gres/gpu:a:b:c', must be such as"),
     ],
 )
@@ -276,4 +277,5 @@ def test_an_odd_queue_gets_a_line_that_says_where_and_what(tmp_path: Path, name:
     with pytest.raises(BadFileError) as error:
         queue(tmp_path, text, name)
     assert message in str(error.value)
+    assert str(error.value).count(name) == 1
     assert "\n" not in str(error.value)
