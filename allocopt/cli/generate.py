@@ -209,8 +209,9 @@ def _window(
     from allocopt.problems.placement.generate import snapshot
 
     waiting = _queued(queue, job or [])
+    named = None if queue is None else Path(queue.name.removesuffix(".gz")).stem
     for remark in waiting.remarks:
-        typer.echo(f"{queue or '--job'}: {remark}", err=True)
+        typer.echo(f"{name or named or '--job'}: {remark}", err=True)
     if not waiting.jobs:
         raise UsageError("no job waits: --job ID=NODES names one, --queue a file of them")
     source = cluster or topology
@@ -229,7 +230,7 @@ def _window(
             free[chosen_nodes] = machine.capacity[chosen_nodes]
     except InvalidProblemError as error:
         raise UsageError(f"--idle: {source}: {error.fault}") from None
-    chosen = _file_name(Path((queue or source).name.removesuffix(".gz")).stem if name is None else name)
+    chosen = _file_name(name if name is not None else named or Path(source.name.removesuffix(".gz")).stem)
     found, remarks = startable(waiting.jobs)
     if not found:
         raise UsageError("; ".join(("no job may start", *remarks)))

@@ -198,8 +198,9 @@ def test_a_device_is_no_journal(run: Run) -> None:
 
 def test_sigterm_is_answered_while_a_long_queue_is_walked(start: Start, enter: Enter) -> None:
     here = enter("wi")
+    # Its nodes have 16 CPUs, and a job of more tasks on one node is refused.
     rng, n = np.random.default_rng(3), 20_000
-    drawn = zip(range(n), rng.integers(60, 90_000, n), rng.integers(1, 64, n), strict=True)
+    drawn = zip(range(n), rng.integers(60, 90_000, n), rng.integers(1, 17, n), strict=True)
     rows = [f"{job},2026-01-01T00:00:00,{run},{run // 60 + 1},1,{tasks},COMPLETED" for job, run, tasks in drawn]
     header = "JobIDRaw,Submit,ElapsedRaw,TimelimitRaw,NNodes,NTasks,State"
     (here / "big.csv").write_text("\n".join([header, *rows, ""]), encoding="utf-8")
