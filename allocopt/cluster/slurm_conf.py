@@ -129,7 +129,6 @@ def _reservations(lines: Sequence[ConfLine], nodes: dict[str, ClusterNode]) -> t
     partial: list[str] = []
     for line in (line for line in lines if RESERVATION in line.values):
         name = line.values[RESERVATION]
-        # Only the text of scontrol says whether a reservation has begun.
         if line.word("state", "ACTIVE") != "ACTIVE":
             later.append(name)
             continue
@@ -148,7 +147,7 @@ def _reservations(lines: Sequence[ConfLine], nodes: dict[str, ClusterNode]) -> t
                 nodes[node] = replace(nodes[node], away=away)
     told = {
         "that are not active, ignored": later,
-        "of which only scontrol's text says whether they are active, taken as active": stateless,
+        "of which is not said whether they are active, taken as active": stateless,
         "of some cores of their nodes, taken as of whole nodes": partial,
     }
     remarks = [f"reservations {what}: {', '.join(map(printable, names))}" for what, names in told.items() if names]

@@ -285,6 +285,8 @@ def json_records(path: Path, obj: Mapping[str, Any], expander: HostlistExpander)
             elif name == "partitions":
                 flags = _listed(told, "flags", f"{path}: {place}")
                 _tell_sharing(values, [plain_text(one).upper() for one in flags])
+            elif name == "reservations":
+                _tell_whether_active(values, plain_text(obj.get("last_update")))
             yield ConfLine(path, place, values, expander, is_printed=True)
 
 
@@ -297,6 +299,13 @@ def _drop_sums(values: dict[str, str], told: Mapping[str, Any]) -> None:
         values["allocmem"] = plain_text(found.get("memory/allocated"))
     elif values.get("gresused"):
         del values["gresused"]
+
+
+def _tell_whether_active(values: dict[str, str], asked: str) -> None:
+    # JSON has no state, but the second at which Slurm was asked.
+    begin, end = values.get("starttime", ""), values.get("endtime", "")
+    if all(told.isdigit() and int(told) > 0 for told in (asked, begin, end)):
+        values["state"] = "ACTIVE" if int(begin) <= int(asked) < int(end) else "INACTIVE"
 
 
 def _listed(obj: Mapping[str, Any], key: str, where: str) -> Sequence[Any]:

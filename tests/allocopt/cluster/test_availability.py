@@ -1,6 +1,7 @@
 """Which nodes take jobs and what running jobs leave of them, in every format that says so."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -438,8 +439,19 @@ def test_a_reservation_without_a_state_is_taken_as_active_and_told(tmp_path: Pat
     told = {"meta": {}, "reservations": [{"name": "r", "node_list": "n1", "flags": []}]}
     cluster = read(tmp_path, slurm_conf="NodeName=n[1-2] CPUs=4\n", r_json=json.dumps(told))
     assert [one.nodes for one in cluster.reservations] == [("n1",)]
-    fault = "reservations of which only scontrol's text says whether they are active, taken as active: r"
-    assert fault in cluster.remarks
+    assert "reservations of which is not said whether they are active, taken as active: r" in cluster.remarks
+
+
+@pytest.mark.parametrize("number", [lambda time: time, lambda time: {"set": True, "infinite": False, "number": time}])
+@pytest.mark.parametrize(("asked", "is_active"), [(99, False), (100, True), (199, True), (200, False)])
+def test_a_reservation_of_json_is_active_between_its_times(
+    tmp_path: Path, number: Callable[[int], Any], asked: int, is_active: bool
+) -> None:
+    course = {"name": "r", "node_list": "n1", "start_time": number(100), "end_time": number(200)}
+    told = {"meta": {}, "reservations": [course], "last_update": number(asked)}
+    cluster = read(tmp_path, slurm_conf="NodeName=n[1-2] CPUs=4\n", r_json=json.dumps(told))
+    assert [one.nodes for one in cluster.reservations] == [("n1",)] * is_active
+    assert ("reservations that are not active, ignored: r" in cluster.remarks) == (not is_active)
 
 
 def documents(*objects: dict[str, Any]) -> str:
