@@ -14,7 +14,7 @@ from allocopt.cluster.conf_lines import NO_LIMIT, ConfLine
 from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.request import Request
 from allocopt.cluster.slurm_keys import JOB_KEYS, KeyReport
-from allocopt.cluster.tres import amount_of, demands_of
+from allocopt.cluster.tres import amount_of, demands_of, licenses_of
 from allocopt.cluster.unserved import brief
 from allocopt.errors import BadFileError
 from allocopt.files.faults import shown
@@ -246,7 +246,7 @@ def job_request(line: ConfLine) -> Request:
 
 def _read_request(line: ConfLine) -> Request:
     # Lists of nodes or resources that cannot be read, and numbers out of range, are a `ValueError` without a place.
-    demands = list(JOB_KEYS.not_modelled(line.values).values())
+    demands = [*JOB_KEYS.not_modelled(line.values).values(), *licenses_of(_given(line, "licenses"))]
     amounts = {name: _given(line, key) for key, name in _TRES_KEYS.items()}
     for text in amounts.values():
         demands += demands_of(text).others

@@ -186,12 +186,11 @@ JOB_KEYS = Keys.of(
     "JobId ArrayJobId ArrayTaskId ArrayTaskThrottle HetJobId HetJobOffset JobState Reason Dependency Partition"
     " ReqNodeList ExcNodeList NumNodes NumTasks CPUs/Task NtasksPerN:B:S:C Socks/Node ReqB:S:C:T MinCPUsNode"
     " MinMemoryCPU MinMemoryNode Features Reservation OverSubscribe Exclusive TresPerJob TresPerNode TresPerSocket"
-    " TresPerTask CpusPerTres MemPerTres",
+    " TresPerTask CpusPerTres MemPerTres Licenses",
     {
         "OverSubscribe": "--exclusive=user, mcs or topo",
         "Exclusive": "--exclusive=user, mcs or topo",
         "Contiguous": "--contiguous",
-        "Licenses": "licences",
         "Network": "--network",
         "BurstBuffer": "a burst buffer",
         "MinTmpDiskNode": "--tmp",

@@ -35,7 +35,7 @@ def demands_of(text: str) -> Demands:
     before each. ``gres/gpu=4`` beside ``gres/gpu:a100=3`` is the number of all GPUs. What Slurm counts for every job,
     such as ``billing``, and amounts of 0 are no demands. Raises `ValueError` for a text that is no such list.
     """
-    if text.strip().lower() in _NOTHING:
+    if is_nothing(text):
         return Demands()
     gpus: dict[str, float] = {}
     every, others = 0.0, set()
@@ -86,14 +86,25 @@ def _demand(part: str, text: str) -> tuple[str, str, float, bool]:
 
 
 def licenses_of(text: str) -> list[str]:
-    """Return the names in a list of licences, such as ``matlab@server:2,ansys``."""
-    if text.strip().lower() in _NOTHING:
+    """Return the demands of a list of licences such as ``matlab@server:2,ansys=1``: ``license/ansys`` for one."""
+    if is_nothing(text):
         return []
-    return [part.strip().partition(":")[0] for part in re.split("[,;|]", text) if part.strip()]
+    parts = (re.split("[:=]", part.strip(), maxsplit=1) for part in re.split("[,;|]", text) if part.strip())
+    return [f"license/{name}" for name, *amount in parts if amount != ["0"]]
+
+
+def reservation_of(text: str) -> list[str]:
+    """Return the demand of a job that runs in a reservation of this name or number, an empty list for none."""
+    return [] if is_nothing(text) or text.strip() == "0" else ["--reservation"]
+
+
+def is_nothing(text: str) -> bool:
+    """Return whether a text is one of those that Slurm, or a program that reads its tables, writes for no value."""
+    return text.strip().lower() in _NOTHING
 
 
 def amount_of(text: str, name: str) -> float:
     """Return the amount of a resource in a list, such as that of ``cpu``; 0 where it is not there."""
-    parts = () if text.strip().lower() in _NOTHING else _PART.findall(text)
+    parts = () if is_nothing(text) else _PART.findall(text)
     found = (_demand(part.strip(), text) for part in parts if part.strip())
     return sum(amount for of, _, amount, _ in found if of == name)

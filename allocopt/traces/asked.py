@@ -28,6 +28,8 @@ class Asked:
         Numbers by type, an empty one for any; and whether these are the job's, each node's or each task's.
     memory_mib, memory_of
         Memory of the job, each node, task or core.
+    is_all_memory
+        Whether the job asks for all memory of its nodes (``--mem=0``).
     """
 
     nodes: float = 0.0
@@ -42,6 +44,7 @@ class Asked:
     gpus_of: str = OF_JOB
     memory_mib: float = 0.0
     memory_of: str = OF_JOB
+    is_all_memory: bool = False
     partition: str = ""
     constraint: str = ""
     excluded: str = ""
@@ -78,7 +81,7 @@ class Asked:
                 int(max(count, self.most_nodes)) if count else None,
                 tasks_per_node,
                 cores if tasks else 0.0,
-                None if of == OF_CORE else math.ceil(memory) or None,
+                0 if self.is_all_memory else None if of == OF_CORE else math.ceil(memory) or None,
                 math.ceil(memory) or None if of == OF_CORE else None,
                 per_node,
                 per_task,

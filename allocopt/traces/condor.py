@@ -93,7 +93,7 @@ def _record(place: str, number: int, ad: Mapping[str, Any]) -> JobRecord:
     hosts = max(int(_number(ad, "currenthosts")), int(_number(ad, "minhosts")), 1) if _is_parallel(ad) else 1
     (cpus, is_cpus), (memory, is_memory) = (_asked(ad, "cpus"), _asked(ad, "memory"))
     cpus, gpus = cpus or 1.0, _number(ad, "requestgpus")
-    names = [f"license/{name}" for name in licenses_of(str(ad.get("concurrencylimits", "")))]
+    names = licenses_of(str(ad.get("concurrencylimits", "")))
     names += [key for key, value in ad.items() if key.startswith("request") and key not in _NO_DEMANDS and _asks(value)]
     names += ["requiregpus"] if ad.get("requiregpus") else []
     whole = Asked(

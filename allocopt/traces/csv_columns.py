@@ -73,6 +73,7 @@ _ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "reqgres", *_TRES, "gres_used",
         ),
         "gpu_share": ("gpu_milli",),
+        "gpu_type": ("gpu_type", "gpu_model"),
         "memory": (
             "reqmem", "memory_mib", "memory", "mem", "mem_req", "mem_per_pod_gb", "requestmemory", "memory_request",
             "mem_per_cpu", "min_memory",
@@ -83,21 +84,22 @@ _ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "tasks_per_node": ("ntasks_per_node",),
         "cores_per_task": ("cpus_per_task",),
         "sockets": ("sockets",),
+        "array_tasks": ("array_task_str",),
         "exclusive": ("exclusive",),
         "excluded": ("exclude", "excluded", "exc_nodes"),
         "required": ("required",),
         "after": ("dependency", "preceding"),
     }
 )  # fmt: skip
-# Columns in which jobs ask for trackable and generic resources, beside those that are known to mean GPUs.
+# Columns in which jobs ask for resources or a reservation, beside those that are known to mean GPUs.
 _DEMANDS = frozenset(
     (
         *"trespersocket trespernode trespertask tresperjob".split(),
         *"licenses burstbuffer gres allocgres reqgres gresused".split(),
+        *"reservation resvname idresv".split(),
         *(name.replace("_", "") for name in _TRES),
     )
 )
-_LICENSES = frozenset(("licenses", "burstbuffer"))
 
 _TIMES = frozenset(("submit", "start", "end", "run", "estimate"))
 _COUNT_UNITS = {"percent": 1e-2, "milli": 1e-3, "1": 1.0, "K": 1e3}
@@ -364,15 +366,15 @@ class Columns:
         raise bad_file(path, "line 1", f"{fault}; there are {listed}")
 
     def demands(self, header: Sequence[str], found: Mapping[str, Column]) -> list[tuple[Column, str]]:
-        """Return the columns in which jobs ask for resources, the best for GPUs first, each with a prefix of names."""
+        """Return the columns in which jobs ask for resources, the best for GPUs first, each with its plain name."""
         plain = [plain_name(name) for name in header]
         order = [plain_name(name) for name in _ROLES["gpus"]]
         listed = [
-            (Column(number, 1.0, _OF.get(name, "")), "license/" if name in _LICENSES else "")
+            (Column(number, 1.0, _OF.get(name, "")), name)
             for number, name in enumerate(plain)
             if name in _DEMANDS and ("gpus" not in found or number != found["gpus"].number)
         ]
-        listed.sort(key=lambda one: order.index(plain[one[0].number]) if plain[one[0].number] in order else len(order))
+        listed.sort(key=lambda one: order.index(one[1]) if one[1] in order else len(order))
         return [(found["gpus"], ""), *listed] if "gpus" in found else listed
 
     def dialect(self, header: Sequence[str]) -> Dialect:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from allocopt.cluster.tres import demands_of
+from allocopt.cluster.tres import demands_of, licenses_of
 from allocopt.errors import BadFileError
 from allocopt.files.cells import duration_s, instant_s, memory_mib, resource_count
 from allocopt.files.faults import bad_file, shown
@@ -96,7 +96,7 @@ def _asked(given: Mapping[str, str]) -> tuple[Asked, list[str]]:
     )
     nodes, most_nodes, names = _nodes(given.get("nodes", ""))
     gpus, gpus_of, others = _gpus(given)
-    names += others
+    names += [*others, *licenses_of(given.get("licenses", ""))]
     every_gpu = sum(amount for _, amount in gpus) * {OF_NODE: nodes or 1, OF_TASK: tasks or 1}.get(gpus_of, 1)
     if "ntasks-per-gpu" in given and not tasks:
         tasks = int(resource_count(given["ntasks-per-gpu"], "") * every_gpu)
@@ -105,8 +105,6 @@ def _asked(given: Mapping[str, str]) -> tuple[Asked, list[str]]:
             names.append("--cpus-per-gpu")
         of_task = int(resource_count(given["cpus-per-gpu"], "") * sum(amount for _, amount in gpus))
     memory, memory_of = _memory(given, gpus, gpus_of)
-    if memory_of == OF_NODE and memory == 0 and "mem" in given:
-        names.append("all memory of a node")
     if given.get("exclusive") == "topo":
         names.append("--exclusive=topo")
     cores = (tasks or (nodes or 1) * (of_node or 1)) * (of_task or 1)
@@ -121,6 +119,7 @@ def _asked(given: Mapping[str, str]) -> tuple[Asked, list[str]]:
         gpus_of=gpus_of,
         memory_mib=memory,
         memory_of=memory_of,
+        is_all_memory=memory_of == OF_NODE and memory == 0 and "mem" in given,
         partition=given.get("partition", "").split(",")[0],
         constraint=given.get("constraint", ""),
         excluded=given.get("exclude", ""),

@@ -25,12 +25,13 @@ _COLUMNS = {
     "NodeCnt": "AllocNodes",
     "ProcCnt": "AllocCPUS",
     "Tres": "ReqTRES",
+    "ReservationName": "Reservation",
     "HetJobId": "het_job_id",
     "HetJobOffset": "het_job_offset",
 }
 # Names of jobs, folders and reservations may hold blanks: a value reaches to the next key.
 _OTHERS = (
-    "GroupId Name WorkDir ReservationName Gres QOS WcKey Cluster EligibleTime ArrayJobId ArrayTaskId "
+    "GroupId Name WorkDir Gres QOS WcKey Cluster EligibleTime ArrayJobId ArrayTaskId "
     "DerivedExitCode ExitCode SessionId".split()
 )
 _KEY = re.compile(rf"(?:^| )({'|'.join((*_COLUMNS, *_OTHERS))})=")

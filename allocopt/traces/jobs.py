@@ -12,6 +12,7 @@ import numpy as np
 from allocopt.arrays import BoolArray, IntArray
 from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.request import Request
+from allocopt.cluster.slurm_jobs import array_tasks
 from allocopt.cluster.unserved import unmodelled
 from allocopt.errors import AllocoptError, BadFileError
 from allocopt.files.cells import LARGEST
@@ -26,12 +27,13 @@ NOT_ENDED = "not ended"
 NEVER_STARTED = "never started"
 NO_SUBMIT = "submit time unknown"
 NO_NODE_LIST = "list of nodes not understood, left out"
+EARLY = "start before submission, left out"
 AFTER_UNKNOWN = "job that it waits for not in the trace"
 
 # States of jobs that wait or run, in the words of Slurm, LSF and others; the first word, in capitals.
 _LIVE = frozenset(
     (
-        "PENDING RUNNING SUSPENDED CONFIGURING COMPLETING STOPPED SIGNALING STAGE_OUT PD CF R S CG ST QUEUED WAITING "
+        "PENDING RUNNING SUSPENDED CONFIGURING STOPPED SIGNALING STAGE_OUT PD CF R S ST QUEUED WAITING "
         "HELD IDLE RUN PEND PSUSP USUSP SSUSP PROV"
     ).split()
 )
@@ -46,6 +48,9 @@ _ENDED = frozenset(
 _AGAIN = frozenset(
     ("REQUEUED", "RESIZING", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RQ", "RS", "RF", "RH", "SE")
 )
+
+# Seconds, three years: a start later than that counts from 1970, and 0 beside it is no submission.
+_LATEST_FROM_0 = 1e8
 
 _ID_NUMBER = re.compile(r"-?\d{1,16}", re.ASCII)
 PLAIN_NUMBER = re.compile(r"\d{1,16}", re.ASCII)
@@ -79,7 +84,7 @@ class JobRecord:
     job
         Id in the trace's own words.
     submit, start, run, estimate
-        Times since any origin, run time, and time limit.
+        Times since any origin, run time, and time limit. A submission at 0 is unknown beside a start since 1970.
     size
         Nodes or processors that the run occupied.
     is_over
@@ -98,6 +103,8 @@ class JobRecord:
         Names of what the job asks for and no request can express; jobs that ask for any are left out.
     left_out
         Why else the job cannot be part of a workload; empty if it can.
+    jobs
+        How many jobs the record stands for: all tasks of an array that have not started have one.
     remarks
         What of the record was repaired, or not understood, by reason.
     """
@@ -120,6 +127,7 @@ class JobRecord:
     after: str = ""
     asks_for: tuple[str, ...] = ()
     left_out: str = ""
+    jobs: int = 1
     remarks: tuple[str, ...] = ()
 
     def fate(self, ignored: Collection[str] = ()) -> str:
@@ -129,7 +137,7 @@ class JobRecord:
         """
         if not self.is_over:
             return NOT_ENDED
-        if math.isnan(self.submit):
+        if math.isnan(self.submit) or (self.submit <= 0 and self.start > _LATEST_FROM_0):
             return NO_SUBMIT
         if math.isnan(self.run):
             return NEVER_STARTED
@@ -178,7 +186,7 @@ def workload_of(
     kept: list[JobRecord] = []
     for record in records:
         if reason := record.fate(ignored):
-            dropped[reason] += 1
+            dropped[reason] += record.jobs
         else:
             kept.append(record)
     if not kept:
@@ -204,7 +212,7 @@ def workload_of(
     preceding, lost = _preceding(kept, ids)
     requests = np.empty(len(kept), dtype=np.object_)
     requests[:] = [record.request for record in kept]
-    repairs = {no_limit: estimate <= 0, **numbered, NO_NODE_LIST: is_odd, AFTER_UNKNOWN: lost}
+    repairs = {no_limit: estimate <= 0, **numbered, NO_NODE_LIST: is_odd, AFTER_UNKNOWN: lost, EARLY: start < submit}
     for reason in dict.fromkeys(remark for record in kept for remark in record.remarks):
         repairs[reason] = np.array([reason in record.remarks for record in kept])
     users, user_names = _users(kept)
@@ -233,6 +241,14 @@ def workload_of(
     if from_first:
         made = made.subset(slice(None), float(made.submit.min()))
     return replace(made, dropped=(*dropped.items(), *made.dropped))
+
+
+def tasks_listed(text: str) -> int:
+    """Return how many tasks of an array a text such as ``[3-10%2]`` lists, 1 where it is no such list."""
+    try:
+        return max(len(array_tasks(text)[0]), 1)
+    except ValueError:
+        return 1
 
 
 def _users(records: Sequence[JobRecord]) -> tuple[IntArray, list[str]]:

@@ -6,18 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from allocopt.cluster.request import Request
-from allocopt.cluster.tres import Demands, demands_of, licenses_of
+from allocopt.cluster.tres import Demands, demands_of, is_nothing, licenses_of, reservation_of
 from allocopt.errors import BadFileError
 from allocopt.files.cells import duration_s, instant_s, memory_mib, resource_amount
 from allocopt.files.faults import bad_file, shown
 from allocopt.traces.asked import OF_CORE, OF_JOB, OF_NODE, OF_TASK, Asked
 from allocopt.traces.components import COMPONENT, component_id
-from allocopt.traces.csv_columns import OF_GPU, OF_SOCKET, Column, Columns, Dialect
+from allocopt.traces.csv_columns import OF_GPU, OF_SOCKET, Column, Columns, Dialect, plain_name
 from allocopt.traces.dependencies import preceding_job
-from allocopt.traces.jobs import PLAIN_NUMBER, JobRecord, has_ended, workload_of
+from allocopt.traces.jobs import PLAIN_NUMBER, JobRecord, has_ended, tasks_listed, workload_of
 from allocopt.traces.records import Damage
 from allocopt.traces.tres_numbers import named_resources
 from allocopt.traces.workload import Workload
@@ -31,6 +32,17 @@ STEP = re.compile(r"\d+(?:[_+][^.\s]*)?\.(?:batch|extern|interactive|\d+(?:\.\S*
 _LIST = re.compile(r"[\[(].*[\])]", re.DOTALL)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 _SLOTS = re.compile(r"(?:\d+\*)?([^:*\s]+)")  # of one host, as LSF lists them
+
+# By column, what its cells ask for that no request can express.
+_NAMED: Mapping[str, Callable[[str], Sequence[str]]] = MappingProxyType(
+    {
+        "licenses": licenses_of,
+        "burstbuffer": lambda text: [] if is_nothing(text) else ["a burst buffer"],
+        **dict.fromkeys(("reservation", "resvname", "idresv"), reservation_of),
+    }
+)
+# Columns of Slurm in which memory of 0 is all memory of a node, as ``--mem=0``.
+_MEMORY_OF_SLURM = frozenset(("reqmem", "minmemory"))
 
 _Reader = Callable[[str, float], float]
 
@@ -69,9 +81,20 @@ class Rows:
             # A column of nodes that is empty throughout says nothing; processors do.
             if not any(cells[column].strip() for cells in self.cells):
                 del found["nodes"]
+        self._check_distinct(found)
         object.__setattr__(self, "found", found)
         object.__setattr__(self, "demands", self.columns.demands(self.header, found))
         object.__setattr__(self, "dialect", self.columns.dialect(self.header))
+
+    def _check_distinct(self, found: Mapping[str, Column]) -> None:
+        # ``sacct -o`` may name a column twice; of columns that differ nothing says which one counts.
+        plain = [plain_name(name) for name in self.header]
+        for column in found.values():
+            for other in range(column.number + 1, len(plain)):
+                is_twin = plain[other] == plain[column.number]
+                if is_twin and any(cells[other].strip() != cells[column.number].strip() for cells in self.cells):
+                    fault = f"has two columns {shown(self.header[other].strip())} that differ; rename or remove one"
+                    raise bad_file(self.path, f"{self.place} {max(self.before, 1)}", fault)
 
     def workload(self, damage: Damage) -> Workload:
         """Return the jobs of the rows; raise `BadFileError` if none is left."""
@@ -159,6 +182,7 @@ class Rows:
             user=self.text(row, "user"),
             account=self.text(row, "account"),
             node_list=node_list_of(self.text(row, "node_list")),
+            jobs=self._jobs(row),
         )
         return asked.complete(row, nodes, processors, record)
 
@@ -168,6 +192,11 @@ class Rows:
             # The first job of a cluster of HTCondor's has the number of this.
             job = (f"{job}.{process}" if process else job).removesuffix(".0")
         return job
+
+    def _jobs(self, row: int) -> int:
+        # A row stands for all tasks of an array that have not started.
+        tasks = re.search(r"_(\[.*)", self.text(row, "job"))
+        return tasks_listed(tasks[1] if tasks else self.text(row, "array_tasks"))
 
     def _component(self, row: int) -> str:
         shown = self.text(row, "component")
@@ -258,6 +287,7 @@ class _Requests:
             gpus_of=gpus_of,
             memory_mib=memory,
             memory_of=memory_of,
+            is_all_memory=self._is_all_memory(row, memory),
             partition=self._partition(row),
             constraint=self._word(row, "constraint").strip("\"'"),
             excluded=self._word(row, "excluded"),
@@ -282,6 +312,12 @@ class _Requests:
         # Acme and Helios call the seconds of waiting a queue.
         return "" if re.fullmatch(r"[\d.]*", partition) else partition
 
+    def _is_all_memory(self, row: int, memory: float) -> bool:
+        if memory or "memory" not in self._rows.found or not self._word(row, "memory"):
+            return False
+        name = plain_name(self._rows.header[self._rows.found["memory"].number])
+        return name in _MEMORY_OF_SLURM or (name == "memreq" and bool(self._rows.dialect.states))
+
     def _memory(self, row: int, gpus: float) -> tuple[float, str]:
         column = self._rows.found.get("memory", Column(0, 1.0))
         memory, kind = memory_mib(self._rows.text(row, "memory"), column.unit)
@@ -296,10 +332,10 @@ class _Requests:
         gpus: tuple[tuple[str, float], ...] = ()
         gpus_of = OF_JOB
         names: set[str] = set()
-        for column, prefix in self._rows.demands:
+        for column, name in self._rows.demands:
             text = self._rows.cells[row][column.number].strip()
-            if prefix:
-                names.update(f"{prefix}{name}" for name in licenses_of(text))
+            if name in _NAMED:
+                names.update(_NAMED[name](text))
                 continue
             is_number = _NUMBER.fullmatch(text) is not None
             held = Demands(_plain_gpus(text, column.unit)) if is_number else demands_of(text)
@@ -309,7 +345,8 @@ class _Requests:
                 # Those of ``--gres`` are of each node.
                 gpus_of = column.of or (OF_JOB if is_number or "=" in text else OF_NODE)
         share = self._amount(row, "gpu_share") or 1.0
-        return _times(gpus, share), gpus_of, names
+        kind = self._word(row, "gpu_type")
+        return tuple((one or kind, amount * share) for one, amount in gpus), gpus_of, names
 
 
 class _Found(NamedTuple):

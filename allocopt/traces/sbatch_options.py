@@ -27,9 +27,9 @@ FLAGS = frozenset(
 # Options that a reader makes a request of.
 USED = frozenset(
     (
-        "constraint cpus-per-task dependency exclude exclusive gpus gpus-per-node gpus-per-task gres job-name mem "
-        "mem-per-cpu mem-per-gpu nodelist nodes ntasks ntasks-per-gpu ntasks-per-node partition time tres-per-task "
-        "uid cpus-per-gpu"
+        "constraint cpus-per-task dependency exclude exclusive gpus gpus-per-node gpus-per-task gres job-name "
+        "licenses mem mem-per-cpu mem-per-gpu nodelist nodes ntasks ntasks-per-gpu ntasks-per-node partition time "
+        "tres-per-task uid cpus-per-gpu"
     ).split()
 )
 # Options that do not say what a job needs, nor when it may start.
@@ -45,7 +45,7 @@ HARMLESS = frozenset(
 DEMANDS = frozenset(
     (
         "array batch bb bbf cluster-constraint clusters contiguous core-spec cores-per-socket extra-node-info "
-        "gpus-per-socket licenses mcs-label mincpus network nodefile ntasks-per-core ntasks-per-socket reservation "
+        "gpus-per-socket mcs-label mincpus network nodefile ntasks-per-core ntasks-per-socket reservation "
         "resv-ports segment sockets-per-node switches thread-spec threads-per-core tmp"
     ).split()
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from allocopt.cluster.slurm_records import unwrapped
-from allocopt.cluster.tres import demands_of, licenses_of
+from allocopt.cluster.tres import demands_of, licenses_of, reservation_of
 from allocopt.errors import BadFileError
 from allocopt.files.cells import LARGEST, memory_mib
 from allocopt.files.faults import bad_file, shown
@@ -18,7 +18,7 @@ from allocopt.traces.asked import OF_CORE, OF_JOB, OF_NODE, OF_TASK, Asked
 from allocopt.traces.components import component_id
 from allocopt.traces.csv_columns import Columns
 from allocopt.traces.dependencies import preceding_job
-from allocopt.traces.jobs import JobRecord, has_ended, workload_of
+from allocopt.traces.jobs import JobRecord, has_ended, tasks_listed, workload_of
 from allocopt.traces.records import Damage
 from allocopt.traces.rows import node_list_of
 from allocopt.traces.workload import Workload
@@ -163,15 +163,17 @@ def _record(
     gpus, gpus_of = next(((one.gpus, of) for one, of in held if one.gpus), ((), OF_JOB))
     names = {name for one, _ in held for name in one.others}
     names |= {f"{name} per socket" for name in ("GPUs",) if demands_of(job.text("tres_per_socket")).gpus}
-    names |= {f"license/{name}" for name in licenses_of(job.text("licenses"))}
+    names.update(licenses_of(job.text("licenses")))
+    names.update(reservation_of(job.text("reservation.name", "resv_name")))
     names |= {"a burst buffer"} if job.text("burst_buffer") else set()
     whole = Asked(
         nodes=nodes,
         processors=processors,
         gpus=gpus,
         gpus_of=gpus_of,
-        memory_mib=memory,
+        memory_mib=0.0 if math.isnan(memory) else memory,
         memory_of=memory_of,
+        is_all_memory=memory == 0,
         partition=job.text("partition").split(",")[0],
         constraint=job.text("constraints", "features"),
         excluded=job.text("excluded_nodes"),
@@ -198,19 +200,23 @@ def _record(
         request=whole.request(),
         after=after,
         asks_for=tuple(sorted({*names, *whole.not_modelled()})),
+        jobs=tasks_listed(str(job.get("array.task") or job.get("array_task_string") or "")),
         remarks=(remark,) if remark else (),
     )
 
 
 def _memory(job: _Job, of_core: str, of_node: str, both: str) -> tuple[float, str]:
+    # MiB, NaN where unknown and 0 for all memory of a node (``--mem=0``); and what it is that of.
     if amount := job.count(of_core):
         return amount, OF_CORE
     if amount := job.count(of_node):
         return amount, OF_NODE
+    if 0.0 in (job.number(of_node), job.number(both)):
+        return 0.0, OF_NODE
     # Before Slurm 23.02 one number has both, with a bit for that of each core.
     given = job.get(both)
     amount, kind = memory_mib(str(given) if isinstance(given, int) else f"{job.count(both):.0f}")
-    return amount, OF_CORE if kind == "c" else OF_NODE
+    return amount or math.nan, OF_CORE if kind == "c" else OF_NODE
 
 
 def _tres_text(listed: Any) -> str:

@@ -103,7 +103,8 @@ def test_cpus_and_memory_for_each_gpu_become_those_of_tasks_and_nodes(tmp_path: 
 STRANGE = {
     "TresPerNode=gres/shard:2": "gres/shard", "TresPerTask=gres/shard=1": "gres/shard",
     "TresPerJob=gres:craynetwork:1": "gres/craynetwork", "TresPerJob=license/matlab=1": "license/matlab",
-    "TresPerSocket=gres/gpu:1": "--gpus-per-socket", "Contiguous=1": "--contiguous", "Licenses=matlab:2": "licences",
+    "TresPerSocket=gres/gpu:1": "--gpus-per-socket", "Contiguous=1": "--contiguous",
+    "Licenses=matlab:2": "license/matlab",
     "Switches=1@00:05:00": "--switches", "SpreadJob=Yes": "--spread-job", "BurstBuffer=#BB x": "a burst buffer",
     "SegmentSize=4": "--segment", "CoreSpec=2": "--core-spec", "MinTmpDiskNode=100": "--tmp", "Network=ib": "--network",
     "OverSubscribe=USER": "--exclusive=user, mcs or topo", "Exclusive=TOPO": "--exclusive=user, mcs or topo",

@@ -158,7 +158,7 @@ def test_demands_in_a_table_hold(tmp_path: Path) -> None:
     found = queue(tmp_path, text)
     asked = [job.request for job in found.jobs]
     assert (asked[0].gpus_per_node, asked[1].constraint, asked[0].memory_per_node_mib) == ((("", 1.0),), "big", 10)
-    assert [one.unmodelled for one in asked] == [(), (), ("licences",), ("gres/shard",)]
+    assert [one.unmodelled for one in asked] == [(), (), ("license/matlab",), ("gres/shard",)]
     assert found.remarks == ("jobs of the table, each of which gets whole nodes: 4",)
     odd = queue(tmp_path, "JOBID ST NODES WEATHER\n1 PD 1 rain\n")
     assert "keys of jobs that are not known, ignored: 'weather' 1" in odd.remarks

@@ -103,7 +103,7 @@ def test_allocated_cores_memory_and_gpus_are_read_of_old_and_new_forms() -> None
     ("key", "value", "fault"),
     [
         ("contiguous", True, "asks for --contiguous, which is not modelled"),
-        ("licenses", "matlab:1", "asks for licences, which is not modelled"),
+        ("licenses", "matlab:1", "asks for license/matlab, which is not modelled"),
         ("tres_per_node", "gres:shard:2", "asks for gres/shard, which is not modelled"),
         (
             "tres_per_node",

@@ -134,7 +134,7 @@ def test_a_dump_of_sacct_is_read_without_steps_and_with_every_drop_counted(tmp_p
     assert workload.estimate.tolist() == [172_800, 1800, 1800]
     assert workload.processors.tolist() == [4, 2, 1000]
     assert workload.users.tolist() == [0, 1, 0]
-    assert dict(workload.dropped) == {"not ended": 2, "submit time unknown": 1, "never started": 1}
+    assert dict(workload.dropped) == {"not ended": 7, "submit time unknown": 1, "never started": 1}
     assert dict(workload.repaired) == {
         "no time limit, run time used": 1,
         "part of an array without a number of its own, numbered": 2,
@@ -208,7 +208,7 @@ TABLES: dict[str, tuple[str, str | None, dict[str, list[int]]]] = {
         {"ids": [5, 10, 9, 11]},
     ),
     "run time from start to end": (
-        "id,submit,start,end,cpus\n1,0,2026-01-01 10:00,2026-01-01 10:05,8\n",
+        "id,submit,start,end,cpus\n1,2026-01-01,2026-01-01 10:00,2026-01-01 10:05,8\n",
         None,
         {"run": [300], "processors": [8]},
     ),

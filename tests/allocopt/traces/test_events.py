@@ -43,6 +43,7 @@ ASKED: dict[str, Request] = {
     "-n 2 --mem=4G -p x,y -x n[1-2] -w n3": Request(
         2, memory_per_node_mib=4096, partition="x", excluded="n[1-2]", required="n3"
     ),
+    "-n 2 --mem=0": Request(2, memory_per_node_mib=0),
     "-n 1 --exclusive": Request(1, is_exclusive=True),
     "-n 1 --exclusive=user -q high -A me --comment='with - dashes' -o out": Request(1, is_exclusive=True),
 }
@@ -56,7 +57,7 @@ def test_options_become_a_request(tmp_path: Path, options: str, request_: Reques
 
 
 LEFT_OUT = {
-    "-L matlab:2": "--licenses",
+    "-L matlab:2": "license/matlab",
     "--gres=gpu:1,shard:3": "gres/shard",
     "--switches=1": "--switches",
     "--reservation x": "--reservation",
@@ -66,7 +67,6 @@ LEFT_OUT = {
     "--tmp=10G": "--tmp",
     "-N 1,4": "--nodes=1,4",
     "-C a*2": "a constraint that counts nodes",
-    "--mem=0": "all memory of a node",
     "--exclusive=topo": "--exclusive=topo",
     "--tres-per-task=cpu=4,license/x=1": "--tres-per-task=cpu or mem, license/x",
 }

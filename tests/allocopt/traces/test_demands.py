@@ -1,0 +1,113 @@
+"""What jobs ask for beside nodes and cores: the same words in every format, and no demand that is lost."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allocopt.errors import BadFileError
+from allocopt.traces.reading import read_workload
+from allocopt.traces.workload import Workload
+
+HEAD = "JobID|State|Submit|Start|End|NNodes|NCPUS"
+TIMES = "2026-01-01T00:00:00|2026-01-01T00:10:00|2026-01-01T01:10:00"
+
+
+def table(folder: Path, column: str, *cells: str) -> Workload:
+    rows = [f"{job}|COMPLETED|{TIMES}|1|4|{cell}" for job, cell in enumerate(cells, 1)]
+    (folder / "jobs.txt").write_text("\n".join([f"{HEAD}|{column}", *rows]))
+    return read_workload(folder / "jobs.txt")
+
+
+def controller(folder: Path, **more: Any) -> Workload:
+    job = {
+        "job_state": ["COMPLETED"], "submit_time": 1_767_225_600, "start_time": 1_767_226_200,
+        "end_time": 1_767_229_800, "node_count": 1, "cpus": 4, "tres_req_str": "cpu=4,node=1",
+    }  # fmt: skip
+    (folder / "jobs.json").write_text(json.dumps({"jobs": [{**job, "job_id": 1}, {**job, "job_id": 2, **more}]}))
+    return read_workload(folder / "jobs.json")
+
+
+@pytest.mark.parametrize("column", ["Reservation", "RESV_NAME", "id_resv"])
+def test_a_job_that_ran_in_a_reservation_is_left_out_and_counted(tmp_path: Path, column: str) -> None:
+    made = table(tmp_path, column, "", "17", "(null)", "0" if column == "id_resv" else "")
+    assert made.ids.tolist() == [1, 3, 4]
+    assert dict(made.dropped) == {"asks for --reservation, which is not modelled": 1}
+    kept = read_workload(tmp_path / "jobs.txt", "ignore=--reservation")
+    assert kept.ids.tolist() == [1, 2, 3, 4]
+
+
+def test_reservations_licences_and_arrays_of_json_are_counted_as_those_of_text(tmp_path: Path) -> None:
+    reserved = "asks for --reservation, which is not modelled"
+    assert dict(controller(tmp_path, resv_name="course").dropped) == {reserved: 1}
+    licensed = "asks for license/ansys@db, which is not modelled"
+    assert dict(controller(tmp_path, licenses="ansys@db:2").dropped) == {licensed: 1}
+    waiting = controller(tmp_path, job_state=["PENDING"], array_task_string="3-10%2")
+    assert dict(waiting.dropped) == {"not ended": 8}
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "reason"),
+    [
+        ("Licenses", "ansys:2", "license/ansys"),
+        ("Licenses", "ansys@db:2", "license/ansys@db"),
+        ("BurstBuffer", "#BB create_persistent", "a burst buffer"),
+        ("AllocTRES", "cpu=4,license/ansys=1,node=1", "license/ansys"),
+    ],
+)
+def test_a_demand_has_one_name_in_every_column(tmp_path: Path, column: str, cell: str, reason: str) -> None:
+    made = table(tmp_path, column, "", cell)
+    assert dict(made.dropped) == {f"asks for {reason}, which is not modelled": 1}
+
+
+@pytest.mark.parametrize("cell", ["0", "0n", "0M"])
+def test_memory_of_0_in_accounting_of_slurm_is_all_memory_of_a_node(tmp_path: Path, cell: str) -> None:
+    made = table(tmp_path, "ReqMem", cell, "4G", "")
+    assert [one.memory_per_node_mib for one in made.requests] == [0, 4096, None]
+    other = table(tmp_path, "memory", cell, "4G", "")
+    assert [one.memory_per_node_mib for one in other.requests] == [None, 4096, None]
+
+
+def test_memory_of_0_in_json_of_slurm_is_all_memory_of_a_node(tmp_path: Path) -> None:
+    unset = {"set": False, "infinite": False, "number": 0}
+    made = controller(tmp_path, memory_per_cpu=unset, memory_per_node={**unset, "set": True})
+    assert [one.memory_per_node_mib for one in made.requests] == [None, 0]
+    made = controller(tmp_path, memory_per_cpu={**unset, "set": True, "number": 100}, memory_per_node=unset)
+    assert [(one.memory_per_node_mib, one.memory_per_core_mib) for one in made.requests] == [(None, None), (None, 100)]
+
+
+def test_a_column_of_gpu_types_names_the_gpus_of_the_column_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text(
+        "job,submit,run,nodes,gpus,gpu_type\n1,0,60,1,2,T4\n2,1,60,1,1,\n3,2,60,1,0,T4\n"
+    )
+    made = read_workload(tmp_path / "jobs.csv")
+    assert [one.gpus_per_node for one in made.requests] == [(("T4", 2.0),), (("", 1.0),), ()]
+
+
+def test_a_row_of_tasks_of_an_array_counts_as_many_jobs(tmp_path: Path) -> None:
+    rows = (f"8_1|COMPLETED|{TIMES}", "8_[2-9,12%3]|PENDING|2026-01-01T00:00:00|Unknown|Unknown")
+    more = ("9_[1,4]|CANCELLED by 5|2026-01-01T00:00:00|None|2026-01-01T00:30:00",)
+    (tmp_path / "jobs.txt").write_text("\n".join([HEAD, *(f"{row}|1|4" for row in rows + more)]))
+    made = read_workload(tmp_path / "jobs.txt")
+    assert dict(made.dropped) == {"not ended": 9, "never started": 2}
+
+
+def test_columns_of_one_name_that_differ_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text("job,submit,run,nodes,Nodes\n1,0,60,2,2\n2,0,60,2,4\n")
+    with pytest.raises(BadFileError, match="line 1: has two columns 'Nodes' that differ; rename or remove one"):
+        read_workload(path)
+    path.write_text("job,submit,run,nodes,Nodes\n1,0,60,2,2\n2,0,60,4,4\n")
+    assert read_workload(path).processors.tolist() == [2, 4]
+
+
+def test_a_submission_at_0_beside_a_start_since_1970_is_unknown(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text(
+        "job,submit,start,end,nodes\n1,1700000000,1700000100,1700000200,1\n2,0,1700000100,1700000200,1\n"
+        "3,-1,1700000100,1700000200,1\n4,1700000200,1700000100,1700000300,1\n"
+    )
+    made = read_workload(tmp_path / "jobs.csv")
+    assert (made.ids.tolist(), made.submit.tolist()) == ([1, 4], [0.0, 200.0])
+    assert dict(made.dropped) == {"submit time unknown": 2}
+    assert dict(made.repaired)["start before submission, left out"] == 1
