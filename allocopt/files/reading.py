@@ -1,9 +1,11 @@
 """Reading of text files, plain or compressed, strict JSON and TOML."""
 
+import bz2
 import codecs
 import gzip
 import io
 import json
+import lzma
 import math
 import re
 import tomllib
@@ -24,6 +26,21 @@ _DEEPEST_NESTING = 64  # Brackets inside brackets that are told apart where a fi
 
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
+_COMPRESSIONS = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ\x00", ".bz2": b"BZh"}
+"""Endings of compressed files that are read, and what their bytes begin with."""
+_NO_TEXT = {
+    b"\x28\xb5\x2f\xfd": "is compressed by zstd, which is not read; decompress it: zstd -d",
+    b"\x04\x22\x4d\x18": "is compressed by lz4, which is not read; decompress it: lz4 -d",
+    b"PK\x03\x04": "is a zip archive, such as a workbook of Excel; unpack it, or save the table as .csv",
+    b"\xd0\xcf\x11\xe0": "is a workbook of Excel; save the table as .csv",
+    b"PAR1": "is a Parquet file; its name must end in .parquet",
+    b"SQLite format 3": "is a database of SQLite; export the table as .csv",
+    b"\x89HDF": "is an HDF5 file; export the table as .csv",
+    b"%PDF": "is a PDF, must be a text file",
+}
+"""What the bytes of some files that are no text begin with, and what these are."""
+_TAR = slice(257, 262)  # where a tar archive has the word ``ustar``
+
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _CONSTANT = re.compile(r"-?(NaN|Infinity)")
@@ -36,10 +53,15 @@ class _RefusedError(ValueError):
 
 @memory_faults_named
 def read_text(path: Path) -> str:
-    """Read a whole text file in UTF-8, decompressed if its name ends in ``.gz``."""
+    """Read a whole text file in UTF-8 or UTF-16, decompressed if it is compressed by gzip, xz or bzip2."""
     data = read_bytes(path)
-    if path.suffix == ".gz":
+    if path.suffix in _COMPRESSIONS or data.startswith(tuple(_COMPRESSIONS.values())):
         data = decompressed(path, data)
+    what = next((what for begin, what in _NO_TEXT.items() if data.startswith(begin)), None)
+    if what is None and data[_TAR] == b"ustar":
+        what = "is a tar archive; unpack it, and name one of its files"
+    if what is not None:
+        raise bad_file(path, what)
     # Files from Windows begin with a byte order mark.
     encoding = "utf-16" if data[:2] in _UTF_16 else "utf-8-sig"
     try:
@@ -69,17 +91,35 @@ def most_unpacked(size: int) -> int:
     return min(LARGEST_FILE, max(LEAST_UNPACKED, MOST_UNPACKED * size))
 
 
+def without_compression(name: str) -> str:
+    """Return the name of a file without the ending of a compressed one, such as ``.gz``."""
+    for ending in _COMPRESSIONS:
+        name = name.removesuffix(ending)
+    return name
+
+
 def decompressed(where: Path | str, data: bytes) -> bytes:
-    """Undo compression by gzip; refuse what grows beyond `LARGEST_FILE` or `MOST_UNPACKED` times its size."""
+    """Undo compression by xz or bzip2, if the bytes begin so, or else by gzip.
+
+    Refuses what grows beyond `LARGEST_FILE` or `MOST_UNPACKED` times its size.
+    """
     most = most_unpacked(len(data))
     try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
+        with _stream(data) as stream:
             unpacked = stream.read(most + 1)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+    except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
         raise bad_file(where, f"cannot be decompressed: {error}") from None
     if len(unpacked) > most:
         raise bad_file(where, f"has more than {most} bytes when it is decompressed, the most that are read")
     return unpacked
+
+
+def _stream(data: bytes) -> gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File:
+    if data.startswith(_COMPRESSIONS[".xz"]):
+        return lzma.LZMAFile(io.BytesIO(data))
+    if data.startswith(_COMPRESSIONS[".bz2"]):
+        return bz2.BZ2File(io.BytesIO(data))
+    return gzip.GzipFile(fileobj=io.BytesIO(data))
 
 
 def lines_of(text: str) -> list[str]:

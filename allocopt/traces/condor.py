@@ -21,6 +21,9 @@ from allocopt.traces.workload import Workload
 
 NO_NUMBER = "cores or memory asked for by an expression, what was provided used"
 
+ON_ACCESS_POINT = "run on the access point (scheduler or local universe)"
+
+_ON_ACCESS_POINT = (7, 12)
 _STATES = {1: "IDLE", 2: "RUNNING", 3: "CANCELLED", 4: "COMPLETED", 5: "HELD", 6: "RUNNING", 7: "SUSPENDED"}
 _REMOVED = 3
 _LIMITS = ("allowedjobduration", "allowedexecuteduration", "maxruntime", "maxwalltime")
@@ -119,6 +122,7 @@ def _record(place: str, number: int, ad: Mapping[str, Any]) -> JobRecord:
         account=str(ad.get("acctgroup", "")),
         request=whole.request(),
         asks_for=tuple(sorted(set(names))),
+        left_out=ON_ACCESS_POINT if _number(ad, "jobuniverse") in _ON_ACCESS_POINT else "",
         remarks=() if is_cpus and is_memory else (NO_NUMBER,),
     )
 

@@ -2,11 +2,13 @@
 
 A line has fields between colons, in the order of accounting(5): qname, hostname, group, owner, job_name, job_number,
 account, priority, submission_time, start_time, end_time, ..., granted_pe, slots, task_number, ..., category.
+``qacct -j`` prints the same records, with a name and a value a line, below a rule of equals signs each.
 """
 
 import math
 import re
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from allocopt.errors import BadFileError
@@ -24,6 +26,22 @@ _FEWEST = 40  # fields, up to the category
 # Numbers of fields, counted from 0.
 _QUEUE, _OWNER, _JOB, _SUBMIT, _START, _END = 0, 3, 5, 8, 9, 10
 _PROJECT, _PE, _SLOTS, _TASK, _CATEGORY, _PE_TASK = 31, 33, 34, 35, 39, 41
+# By field the name that ``qacct`` has for it, and what stands for it where it is not there.
+_QACCT = {
+    _QUEUE: ("qname", ""),
+    _OWNER: ("owner", ""),
+    _JOB: ("jobnumber", ""),
+    _SUBMIT: ("qsub_time", ""),
+    _START: ("start_time", ""),
+    _END: ("end_time", ""),
+    _PROJECT: ("project", "NONE"),
+    _PE: ("granted_pe", "NONE"),
+    _SLOTS: ("slots", "1"),
+    _TASK: ("taskid", "0"),
+    _CATEGORY: ("category", ""),
+    _PE_TASK: ("pe_taskid", "NONE"),
+}
+_RULE = "=" * 20
 _REQUESTED = re.compile(r"(-\w+)((?: (?!-)\S+)*)")
 _LIMITS = ("h_rt", "s_rt")
 _MEMORY = ("mem_free", "virtual_free", "h_vmem", "mem_total")
@@ -59,6 +77,54 @@ def read_grid_engine(path: Path, text: str, damage: Damage, columns: Columns) ->
             faults.append(bad_file(path, f"line {number}", str(error)))
     damage.drop(len(faults), faults, left=len(records))
     return workload_of(path, records, damage, skipped=skipped, ignored=columns.ignored)
+
+
+def read_qacct(path: Path, text: str, damage: Damage, columns: Columns) -> Workload:
+    """Read the jobs that ``qacct -j`` prints, as `read_grid_engine` does; dates are those of UTC."""
+    records: list[JobRecord] = []
+    faults: list[BadFileError] = []
+    skipped: Counter[str] = Counter()
+    given: dict[str, str] = {}
+    begin = 0
+    for number, line in enumerate((*text.splitlines(), _RULE), 1):
+        if not line.startswith(_RULE):
+            name, _, value = line.strip().partition(" ")
+            given.setdefault(name, value.strip())
+            continue
+        try:
+            if "jobnumber" in given:
+                fields = _fields(given)
+                skipped[PARTS] += fields[_PE_TASK] != "NONE"
+                if fields[_PE_TASK] == "NONE":
+                    records.append(_record(f"line {begin}", len(records) + 1, fields))
+        except ValueError as error:
+            faults.append(bad_file(path, f"line {begin}", str(error)))
+        given, begin = {}, number + 1
+    damage.drop(len(faults), faults, left=len(records))
+    return workload_of(path, records, damage, skipped=+skipped, ignored=columns.ignored)
+
+
+def _fields(given: Mapping[str, str]) -> list[str]:
+    # The fields of a line of the file ``accounting``.
+    fields = ["NONE"] * (_PE_TASK + 1)
+    for column, (name, otherwise) in _QACCT.items():
+        fields[column] = given.get(name, otherwise)
+    for column in (_SUBMIT, _START, _END):
+        fields[column] = _epoch_ms(fields[column])
+    if not fields[_TASK].isdigit():
+        fields[_TASK] = "0"
+    fields[_SLOTS] = fields[_SLOTS].split()[0]
+    return fields
+
+
+def _epoch_ms(text: str) -> str:
+    # ``Mon Mar  4 10:00:00 2024``, or Univa's ``03/04/2024 10:00:00.123``; ``-/-`` is no time.
+    if text in ("-/-", ""):
+        return "0"
+    if american := re.fullmatch(r"(\d\d)/(\d\d)/(\d{4}) (.+)", text, re.ASCII):
+        month, day, year, clock = american.groups()
+        return f"{1000 * instant_s(f'{year}-{month}-{day} {clock}'):.0f}"
+    return f"{1000 * instant_s(re.sub('^[A-Z][a-z][a-z] ', '', text)):.0f}"
 
 
 def _record(place: str, number: int, fields: list[str]) -> JobRecord:

@@ -25,6 +25,7 @@ NUMBERED = "part of an array without a number of its own, numbered"
 GIVEN_BEFORE = "id given before, numbered"
 NOT_ENDED = "not ended"
 NEVER_STARTED = "never started"
+NO_RUN = "run time unknown"
 NO_SUBMIT = "submit time unknown"
 NO_NODE_LIST = "list of nodes not understood, left out"
 EARLY = "start before submission, left out"
@@ -41,7 +42,7 @@ _LIVE = frozenset(
 _ENDED = frozenset(
     (
         "COMPLETED COMPLETE FAILED CANCELLED TIMEOUT NODE_FAIL PREEMPTED OUT_OF_MEMORY DEADLINE BOOT_FAIL REVOKED "
-        "DONE EXIT FINISHED"
+        "DONE EXIT FINISHED KILLED PASS"
     ).split()
 )
 # States of a run after which the job waits, or runs, again.
@@ -140,7 +141,7 @@ class JobRecord:
         if math.isnan(self.submit) or (self.submit <= 0 and self.start > _LATEST_FROM_0):
             return NO_SUBMIT
         if math.isnan(self.run):
-            return NEVER_STARTED
+            return NEVER_STARTED if math.isnan(self.start) else NO_RUN
         names = sorted(set(self.asks_for) - set(ignored))
         return self.left_out or (unmodelled(names) if names else "")
 

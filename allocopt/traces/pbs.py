@@ -8,7 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from allocopt.errors import BadFileError
@@ -16,22 +16,25 @@ from allocopt.files.cells import duration_s, instant_s, memory_mib, resource_cou
 from allocopt.files.faults import bad_file, shown
 from allocopt.traces.asked import Asked
 from allocopt.traces.csv_columns import Columns
+from allocopt.traces.dependencies import preceding_job
 from allocopt.traces.jobs import NEVER_STARTED, NOT_ENDED, JobRecord, workload_of
 from allocopt.traces.records import Damage
 from allocopt.traces.workload import Workload
 
-SHAPES = "chunks of different shapes, request left out"
+SHAPES = "chunks of different shapes"
+SHAPES_KEPT = f"{SHAPES}, which no cluster with shared nodes serves"
 ARRAYS = "arrays as a whole, whose tasks have records of their own"
 
 _LINE = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;(\w+);([^;]*);(.*)", re.DOTALL)
 _ATTRIBUTE = re.compile(r"([\w.]+)=(\"[^\"]*\"|'[^']*'|\S*)")
 _SLOTS = re.compile(r"(\d+)(?:-(\d+))?(?:\*(\d+))?", re.ASCII)
+_SERVER = re.compile(r"(?<=\d)\.[^:,@\s]*(?:@[^:,\s]*)?", re.ASCII)  # behind the number of a job
 # Resources that limit a job, describe it, or say again what others say.
 _NO_DEMANDS = frozenset(
     (
         "walltime ncpus nodect nodes neednodes select place mem ngpus cput pcput file nice umask vmem pvmem pmem "
         "mpiprocs ompthreads procct procs min_walltime opsys max_walltime soft_walltime preempt_targets software qos "
-        "nodeset size gpus naccesspolicy"
+        "nodeset size gpus naccesspolicy depend"
     ).split()
 )
 _CHUNK = frozenset(("ncpus", "ppn", "mpiprocs", "ompthreads", "ngpus", "gpus", "mem", "vmem", "host", "vnode"))
@@ -107,6 +110,7 @@ def _record(place: str, number: int, job: str, given: Mapping[str, str]) -> JobR
         required=",".join(chunks.hosts),
         is_exclusive=bool(place_words & _EXCLUSIVE),
     )
+    after, waits = preceding_job(_SERVER.sub("", given.get("depend", asked.get("depend", ""))))
     return JobRecord(
         place=place,
         number=number,
@@ -119,9 +123,10 @@ def _record(place: str, number: int, job: str, given: Mapping[str, str]) -> JobR
         user=given.get("user", ""),
         account=given.get("account", ""),
         node_list=",".join(hosts),
-        request=None if chunks.is_mixed else whole.request(),
+        request=replace(whole.request(), unmodelled=(SHAPES,)) if chunks.is_mixed else whole.request(),
+        after=after,
         asks_for=tuple(sorted({*names, *whole.not_modelled()})),
-        remarks=(SHAPES,) if chunks.is_mixed else (),
+        remarks=tuple(filter(None, (SHAPES_KEPT if chunks.is_mixed else "", waits))),
     )
 
 

@@ -14,19 +14,26 @@ _COLUMNS = ("jobid", "user", "vc", "status", "submitted", "start", "end", "nodes
 
 
 def read_philly(path: Path, jobs: list[Any], damage: Damage, columns: Columns) -> Workload:
-    """Return the jobs of a parsed log, from the start of a first attempt to the end of the last."""
+    """Return the jobs of a parsed log, from the start of a first attempt to the end of the last.
+
+    A job has the nodes and GPUs of the attempt that had the most GPUs.
+    """
     rows: dict[int, list[str]] = {}
     faults: list[BadFileError] = []
     for number, job in enumerate(jobs):
         try:
             attempts = job["attempts"] or [{}]
-            first, detail = attempts[0], attempts[0].get("detail", [])
+            first, largest = attempts[0], max((one.get("detail", []) for one in attempts), key=_gpus)
             texts = [job["jobid"], *(job.get(key) for key in _COLUMNS[1:4]), job["submitted_time"]]
-            texts += [first.get("start_time"), attempts[-1].get("end_time"), len(detail)]
-            texts += [sum(len(one["gpus"]) for one in detail), ",".join(one["ip"] for one in detail)]
+            texts += [first.get("start_time"), attempts[-1].get("end_time"), len(largest)]
+            texts += [_gpus(largest), ",".join(one["ip"] for one in largest)]
             rows[number] = [str(text or "") for text in texts]
         except (KeyError, TypeError, AttributeError):
             fault = "is no job of Philly, must have jobid, submitted_time, attempts"
             faults.append(bad_file(path, f"job {number}", fault))
     damage.drop(len(faults), faults, left=len(rows))
     return Rows(path, _COLUMNS, list(rows), list(rows.values()), columns, "job", -1).workload(damage)
+
+
+def _gpus(detail: list[Any]) -> int:
+    return sum(len(one["gpus"]) for one in detail)

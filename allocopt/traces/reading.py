@@ -10,7 +10,7 @@ from typing import cast
 
 from allocopt.errors import BadFileError, UsageError
 from allocopt.files.faults import bad_file, memory_faults_named
-from allocopt.files.reading import read_text
+from allocopt.files.reading import read_text, without_compression
 from allocopt.traces.csv_columns import Columns
 from allocopt.traces.fetch import SOURCES, cached_trace
 from allocopt.traces.records import Damage, TraceFormat
@@ -58,7 +58,15 @@ _TEXTS = (
         "grid_engine",
         "read_grid_engine",
         "",
-        re.compile(r"(?:#[^\n]*\n|\s*\n)*(?:[^:\n]*:){5}\d+:[^:\n]*:-?\d+:\d{9,13}:\d{1,13}:\d{1,13}:", re.ASCII),
+        re.compile(r"(?:#[^\n]*\n|[^\S\n]*\n)*(?:[^:\n]*:){5}\d+:[^:\n]*:-?\d+:\d{9,13}:\d{1,13}:\d{1,13}:", re.ASCII),
+    ),
+    _Format("qacct -j of Grid Engine", "grid_engine", "read_qacct", "", re.compile(r"\s*={20,}\s*\nqname\s")),
+    _Format(
+        "Grid Workload Format",
+        "gwf",
+        "read_gwf",
+        ".gwf",
+        re.compile(r"(?:#[^\n]*\n|[^\S\n]*\n)*[ \t]*\d+(?:[ \t]+\S+){25,30}[ \t]*\r?(?:\n|$)", re.ASCII),
     ),
     _Format(
         "job completion log of Slurm",
@@ -72,23 +80,28 @@ _TEXTS = (
         "condor",
         "read_classads",
         "",
-        re.compile(r"(?:\*\*\*[^\n]*\n|\s*\n)*[A-Za-z_]\w* = [^\n]*\n(?:[A-Za-z_]\w* = [^\n]*(?:\n|$))+"),
+        re.compile(r"(?:\*\*\*[^\n]*\n|[^\S\n]*\n)*[A-Za-z_]\w* = [^\n]*\n(?:[A-Za-z_]\w* = [^\n]*(?:\n|$))+"),
     ),
 )
 """Formats of text beside SWF, tables and the NSA authors' text, in the order in which they are tried."""
 
 # The Standard Workload Format, whatever its file is called, and lines of numbers.
-_SWF = re.compile(r"(?:;[^\n]*\n|\s*\n)*[ \t]*(?:-?[\d.]+[ \t]+){17}-?[\d.]+\s", re.ASCII)
+_SWF = re.compile(r"(?:;[^\n]*\n|[^\S\n]*\n)*[ \t]*(?:-?[\d.]+[ \t]+){17}-?[\d.]+\s", re.ASCII)
 _NUMBERS = re.compile(r"\s*(?:[\d.]+\s+){3}[\d.]+\s", re.ASCII)
 
 _NO_TRACE = (
     (
-        r"JobId=\d+",
+        r"JobId=\d+(?! UserId=\S+ GroupId=)",
         "what scontrol show job prints, of jobs that wait and run: generate window --queue reads it",
     ),
     (r"NodeName=", "a list of nodes, such as slurm.conf or what scontrol show node prints: it is given as --cluster"),
     (r"(?:SwitchName|BlockName)=", "a topology.conf: it is given as --topology or --cluster"),
-    (r"(?:apiVersion|kind|---)\s*:?", "YAML, such as objects of Kubernetes: a cluster is given as --cluster"),
+    (r"(?:apiVersion|kind)\s*:|---\s", "YAML, such as objects of Kubernetes: a cluster is given as --cluster"),
+    (
+        r"(?:sacct|squeue|scontrol|sinfo|slurm_\w+|bjobs|qstat|qacct|condor_history)\S*: ",
+        "an error message of the command that was to print it",
+    ),
+    (r"(?i:<!DOCTYPE html|<html)", "a page in HTML, such as that of a login"),
     (r"<\?xml|<graphml|<platform", "XML, such as GraphML: topologies are given as --topology"),
 )
 _TAKEN_FOR_NSA = (
@@ -120,15 +133,15 @@ def read_workload(
     and HTCondor are known by what they begin with. Any other text is a table if names of columns stand in its first
     line, or its second one rules columns, as ``sacct`` prints them, and else the NSA authors' text.
 
-    With ``.gz`` after its ending the file is decompressed. Where there is none of that name, it is the name of a trace
-    that has been fetched (`allocopt.traces.fetch`). ``columns`` tells which columns of a table mean what where their
+    A file that is compressed by gzip, xz or bzip2 is decompressed. Where there is none of that name, it is the name of
+    a trace that has been fetched (`allocopt.traces.fetch`). ``columns`` tells which columns of a table mean what where their
     names do not say; a text as `Columns.parse` takes it. A damaged row refuses a ``strict`` file, or else is dropped
     and counted. ``dependencies`` are preceding jobs and think times, where a format has them.
     """
     columns = Columns.parse(columns) if isinstance(columns, str) else columns or Columns()
     path = _file_of(Path(path))
     damage = Damage(path, strict=strict)
-    name = path.name.removesuffix(".gz")
+    name = without_compression(path.name)
     if name.endswith(".parquet"):
         from allocopt.traces.parquet import read_parquet
 
@@ -145,6 +158,9 @@ def read_workload(
 
 
 def _read_text(path: Path, name: str, text: str, damage: Damage, columns: Columns) -> Workload:
+    told = next((what for begin, what in _NO_TRACE if re.match(rf"\s*(?:#[^\n]*\n\s*)*(?:{begin})", text)), None)
+    if told is not None and not name.endswith((".events", ".json")):
+        raise bad_file(path, f"is no trace of jobs that have run, but {told}")
     is_table = name.endswith(_TABLES) or columns.is_mapping
     found = next((one for one in _TEXTS if one.ending and name.endswith(one.ending)), None)
     if found is None:
@@ -163,9 +179,6 @@ def _read_text(path: Path, name: str, text: str, damage: Damage, columns: Column
 
         return Nsa().read(path, damage)
     except BadFileError as error:
-        told = next((what for begin, what in _NO_TRACE if re.match(rf"\s*(?:#.*\s*)*(?:{begin})", text)), None)
-        if told is not None:
-            raise bad_file(path, f"is no trace of jobs that have run, but {told}") from None
         raise BadFileError(f"{error}; {_TAKEN_FOR_NSA}") from None
 
 

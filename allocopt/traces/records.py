@@ -13,6 +13,7 @@ from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.errors import BadFileError
 from allocopt.files.cells import LARGEST
 from allocopt.files.faults import bad_file
+from allocopt.files.reading import without_compression
 from allocopt.traces.workload import NO_JOB, PRECEDING_LOST, UNKNOWN_USER, Counts, Precedence, Workload
 
 NO_RUN_TIME = "run time not positive"
@@ -87,8 +88,8 @@ class TraceFormat(ABC):
 
 def trace_name(path: Path) -> str:
     """Return the name of a file without the endings of its format."""
-    name = path.name
-    for ending in (".gz", ".swf", ".json", ".txt", ".csv", ".tsv", ".psv", ".events", ".parquet"):
+    name = without_compression(path.name)
+    for ending in (".swf", ".json", ".txt", ".csv", ".tsv", ".psv", ".events", ".parquet"):
         name = name.removesuffix(ending)
     return name or path.name
 

@@ -1,14 +1,16 @@
 """Files are read and written whole, or one line says what is wrong."""
 
+import bz2
 import csv
 import gzip
 import io
 import json
+import lzma
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -168,6 +170,34 @@ def test_plain_and_compressed_text_read_the_same_with_or_without_byte_order_mark
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbf" + data)
     (tmp_path / "a.gz").write_bytes(gzip.compress(data))
     assert read_text(tmp_path / "a.txt") == read_text(tmp_path / "a.gz") == "é\r\n1\u2028"
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress, bz2.compress])
+@pytest.mark.parametrize("name", ["a.txt", "a.gz", "a.xz", "a.bz2"])
+def test_text_is_decompressed_by_what_it_begins_with(
+    tmp_path: Path, compress: Callable[[bytes], bytes], name: str
+) -> None:
+    whole = compress("1 é\n".encode() * 9)
+    (tmp_path / name).write_bytes(whole)
+    assert read_text(tmp_path / name) == "1 é\n" * 9
+    (tmp_path / name).write_bytes(whole[:-3])
+    assert "cannot be decompressed" in refused(tmp_path / name)
+
+
+BINARIES = {
+    b"\x28\xb5\x2f\xfd\x04": "is compressed by zstd, which is not read; decompress it: zstd -d",
+    b"PK\x03\x04\x14\x00": "is a zip archive, such as a workbook of Excel; unpack it, or save the table as .csv",
+    b"PAR1\x15\x04": "is a Parquet file; its name must end in .parquet",
+    b"SQLite format 3\x00": "is a database of SQLite; export the table as .csv",
+    b"jobs.csv".ljust(257, b"\0") + b"ustar\0": "is a tar archive; unpack it, and name one of its files",
+}
+
+
+@pytest.mark.parametrize(("data", "fault"), BINARIES.items())
+def test_a_file_that_is_no_text_is_named(tmp_path: Path, data: bytes, fault: str) -> None:
+    for name, held in (("a.csv", data), ("a.csv.gz", gzip.compress(data))):
+        (tmp_path / name).write_bytes(held)
+        assert refused(tmp_path / name) == f"{tmp_path / name}: {fault}"
 
 
 def test_endless_and_huge_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

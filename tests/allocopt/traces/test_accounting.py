@@ -49,7 +49,7 @@ def test_a_record_of_pbs_is_a_job_on_the_hosts_that_it_names(tmp_path: Path) -> 
     assert (made.dropped, made.repaired) == ((), ())
 
 
-SHAPES: dict[str, tuple[int, Request | None]] = {
+SHAPES: dict[str, tuple[int, Request]] = {
     "exec_host=n1/0+n1/1+n2/0 Resource_List.ncpus=3": (2, Request(3, 2, 2, partition="batch")),
     "exec_host=n1/0*8+n2/0*8 Resource_List.select=2:ncpus=8:ngpus=2:mem=4gb Resource_List.place=scatter:excl": (
         2,
@@ -65,18 +65,21 @@ SHAPES: dict[str, tuple[int, Request | None]] = {
     ),
     "exec_host=n3/0 Resource_List.nodes=n3:ppn=1": (1, Request(1, 1, 1, 1, partition="batch", required="n3")),
     "unique_node_count=5 total_execution_slots=10": (5, Request(10, 5, 5, 2, partition="batch")),
-    "exec_host=n1/0-7+n2/0 Resource_List.select=1:ncpus=8+1:ncpus=1": (2, None),
+    "exec_host=n1/0-7+n2/0 Resource_List.select=1:ncpus=8+1:ncpus=1": (
+        2,
+        Request(9, 2, 2, partition="batch", unmodelled=("chunks of different shapes",)),
+    ),
 }
 
 
 @pytest.mark.parametrize(("attributes", "expected"), SHAPES.items())
 def test_every_way_to_ask_pbs_for_nodes_is_understood(
-    tmp_path: Path, attributes: str, expected: tuple[int, Request | None]
+    tmp_path: Path, attributes: str, expected: tuple[int, Request]
 ) -> None:
     made = read(tmp_path, pbs(attributes, head=ENDED))
     assert (made.processors[0], made.requests[0]) == expected
-    told = ["log: jobs repaired, chunks of different shapes, request left out: 1"]
-    assert made.remarks() == ([] if expected[1] else told)
+    told = ["log: jobs repaired, chunks of different shapes, which no cluster with shared nodes serves: 1"]
+    assert made.remarks() == (told if expected[1].unmodelled else [])
 
 
 def test_records_without_an_end_are_counted_and_reruns_are_runs(tmp_path: Path) -> None:
@@ -96,6 +99,14 @@ def test_records_without_an_end_are_counted_and_reruns_are_runs(tmp_path: Path) 
         "arrays as a whole, whose tasks have records of their own": 1,
         "asks for fluent, which is not modelled": 1,
     }
+
+
+@pytest.mark.parametrize("depend", ["depend=afterok:6.srv", "Resource_List.depend=afterany:6.srv.domain@srv"])
+def test_a_dependency_of_pbs_on_one_job_is_its_preceding_job(tmp_path: Path, depend: str) -> None:
+    made = read(tmp_path, pbs(job="6.srv") + pbs(depend))
+    assert made.preceding.tolist() == [-1, 6]
+    several = read(tmp_path, pbs(job="6.srv") + pbs("depend=afterok:6.srv:5.srv"))
+    assert dict(several.repaired) == {"dependency afterok of several jobs not modelled, ignored": 1}
 
 
 # LSF
@@ -209,6 +220,41 @@ def test_lines_of_grid_engine_of_all_kinds_are_read_or_counted(tmp_path: Path) -
     }
 
 
+QACCT = """==============================================================
+qname        all.q
+hostname     n1
+owner        ann
+project      chem
+jobname      t
+jobnumber    {job}
+taskid       {task}
+pe_taskid    {part}
+qsub_time    {submit}
+start_time   {start}
+end_time     {end}
+granted_pe   {pe}
+slots        {slots}
+failed       0
+category     -l h_rt=7200,mem_free=2G -pe mpi 8
+"""
+OLD_DATES = {
+    "submit": "Mon Mar  4 10:00:00 2024", "start": "Mon Mar  4 10:05:00 2024", "end": "Mon Mar  4 11:05:00 2024",
+}  # fmt: skip
+UNIVA = {key: f"03/04/2024 {text.split()[3]}.250" for key, text in OLD_DATES.items()}
+
+
+@pytest.mark.parametrize("dates", [OLD_DATES, UNIVA], ids=["SGE", "UGE"])
+def test_qacct_prints_the_jobs_of_the_file_accounting(tmp_path: Path, dates: dict[str, str]) -> None:
+    job = {**dates, "job": 4711, "task": "undefined", "part": "NONE", "pe": "mpi", "slots": 8}
+    never = {"start": "-/-", "end": "-/-"}
+    jobs = [job, {**job, "job": 4712, "task": 3, "pe": "NONE", "slots": 1}, {**job, "part": "1.n2"}]
+    made = read(tmp_path, "".join(QACCT.format(**one) for one in [*jobs, {**job, "job": 4713, **never}]))
+    assert jobs_of(made) == [(4711, 0, 300, 3600, 7200, 8), ("4712_3", 0, 300, 3600, 7200, 1)]
+    assert dict(made.dropped) == {"tasks of a parallel job, counted with it": 1, "never started": 1}
+    assert made.accounts.tolist() == ["chem", "chem"]
+    assert [one.memory_per_core_mib for one in made.requests] == [2048, 2048]
+
+
 # HTCondor
 
 AD: dict[str, Any] = {
@@ -242,6 +288,8 @@ def test_classads_of_all_kinds_are_read_or_counted_in_every_form(tmp_path: Path,
         {**AD, "ClusterId": 11, "ConcurrencyLimits": "matlab:2"},
         {**AD, "ClusterId": 12, "RequestFpgas": 1},
         {**AD, "ClusterId": 13, "JobUniverse": 11, "CurrentHosts": 3},
+        {**AD, "ClusterId": 14, "JobUniverse": 7},
+        {**AD, "ClusterId": 15, "JobUniverse": 12},
     ]
     text = {"long": "\n".join(map(classad, ads)), "json": json.dumps(ads, indent=1)}
     text["jsonl"] = "\n".join(map(json.dumps, ads))
@@ -258,6 +306,7 @@ def test_classads_of_all_kinds_are_read_or_counted_in_every_form(tmp_path: Path,
         "not ended": 1,
         "never started": 1,
         "asks for license/matlab, which is not modelled": 1,
+        "run on the access point (scheduler or local universe)": 2,
         "asks for requestfpgas, which is not modelled": 1,
     }
 
@@ -384,6 +433,11 @@ OTHERS: dict[str, tuple[object, str]] = {
     "slurm.conf": ("# nodes\nNodeName=n1 CPUs=4\n", "is no trace .* but a list of nodes, such as slurm.conf"),
     "topology.conf": ("SwitchName=s1 Nodes=n[1-4]\n", "is no trace .* but a topology.conf"),
     "yaml": ("apiVersion: v1\nkind: Pod\n", "is no trace .* but YAML"),
+    "message": (
+        "sacct: error: Problem talking to the database\n",
+        "is no trace .* but an error message of the command",
+    ),
+    "html": ("<!DOCTYPE html>\n<html></html>\n", "is no trace .* but a page in HTML"),
     "xml": ("<?xml version='1.0'?>\n<platform/>\n", "is no trace .* but XML"),
 }
 
@@ -392,6 +446,17 @@ OTHERS: dict[str, tuple[object, str]] = {
 def test_what_is_no_trace_is_named_with_what_reads_it(tmp_path: Path, content: object, message: str) -> None:
     with pytest.raises(BadFileError, match=message):
         read(tmp_path, content if isinstance(content, str) else json.dumps(content), "file")
+
+
+def test_what_is_no_trace_is_named_whatever_its_file_is_called(tmp_path: Path) -> None:
+    with pytest.raises(BadFileError, match="is no trace of jobs that have run, but a page in HTML"):
+        read(tmp_path, "<html></html>", "jobs.csv")
+    assert len(read(tmp_path, "kind,submit,run,nodes\na,0,60,1\n", "jobs.csv")) == 1
+
+
+def test_many_blank_lines_at_the_beginning_cost_no_time(tmp_path: Path) -> None:
+    with pytest.raises(BadFileError, match="log: line 61: "):
+        read(tmp_path, "\n" * 60 + "a b c\n")
 
 
 def test_columns_are_those_of_tables_in_json_too(tmp_path: Path) -> None:

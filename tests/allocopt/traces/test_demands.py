@@ -111,3 +111,25 @@ def test_a_submission_at_0_beside_a_start_since_1970_is_unknown(tmp_path: Path) 
     assert (made.ids.tolist(), made.submit.tolist()) == ([1, 4], [0.0, 200.0])
     assert dict(made.dropped) == {"submit time unknown": 2}
     assert dict(made.repaired)["start before submission, left out"] == 1
+
+
+def test_philly_counts_jobs_by_what_became_of_them_and_takes_the_largest_attempt(tmp_path: Path) -> None:
+    at = "2017-10-09 0{}:00:00".format
+    few, many = [{"ip": "m1", "gpus": ["0"]}], [{"ip": "m1", "gpus": ["0", "1"]}, {"ip": "m2", "gpus": ["0", "1"]}]
+    attempts: list[list[dict[str, Any]]] = [
+        [
+            {"start_time": at(1), "end_time": at(2), "detail": few},
+            {"start_time": at(3), "end_time": at(4), "detail": many},
+        ],
+        [],
+        [{"start_time": at(1), "end_time": None, "detail": few}],
+    ]
+    jobs = [
+        {"status": "Killed", "vc": "v", "user": "u", "jobid": f"j{n}", "submitted_time": at(0), "attempts": one}
+        for n, one in enumerate(attempts)
+    ]
+    (tmp_path / "jobs.json").write_text(json.dumps(jobs))
+    made = read_workload(tmp_path / "jobs.json")
+    assert (made.names.tolist(), made.run.tolist(), made.processors.tolist()) == (["j0"], [10_800.0], [2])
+    assert made.requests[0].gpus_per_node == (("", 2.0),)
+    assert dict(made.dropped) == {"never started": 1, "run time unknown": 1}
