@@ -15,7 +15,7 @@ MOST_GPUS = 10**9
 # Slurm counts these for every job, or measures them: they are no demands.
 _ALWAYS = frozenset(("cpu", "mem", "node", "billing", "energy", "fs", "vmem", "pages", "ic", "gpumem", "gpuutil"))
 _KINDS = frozenset(("license", "bb", "fs", "ic"))  # TRES with a name behind a slash that are no generic resources
-_NOTHING = frozenset(("", "(null)", "n/a", "none", "null", "nan"))
+_NOTHING = frozenset(("", "(null)", "n/a", "none", "null", "nan", "undefined"))
 _PART = re.compile(r"(?:[^,()]|\([^()]*\))+")
 _AMOUNT = re.compile(r"(\d{1,20}(?:\.\d+)?)([KMGTP]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
 _FACTORS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}

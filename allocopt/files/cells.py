@@ -15,7 +15,7 @@ LARGEST = 2.0**53
 # Stand, in small letters, where there is no value, or no limit.
 _NOTHING = frozenset(
     (
-        *("", "unknown", "none", "null", "(null)", "nan", "n/a", "na", "-", "invalid"),
+        *("", "unknown", "none", "null", "(null)", "nan", "n/a", "na", "-", "invalid", "undefined"),
         *("unlimited", "infinite", "partition_limit"),
         # pandas and MySQL write these.
         *("nat", "<na>", "\\n"),

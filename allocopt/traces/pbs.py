@@ -98,6 +98,7 @@ def _record(place: str, number: int, job: str, given: Mapping[str, str]) -> JobR
     place_words = set(re.split("[:=]", asked.get("place", ""))) | {asked.get("naccesspolicy", "").lower()}
     names = {f"place={word}" for word in place_words if word == "group"} | chunks.others
     names |= {key for key, value in asked.items() if key not in _NO_DEMANDS and value.lower() not in _NOTHING}
+    names |= {"a reservation"} if given.get("resvID") or given.get("resvname") else set()
     memory = memory_mib(asked.get("mem", ""), 2.0**-20)[0] or chunks.memory_mib
     gpus = _first(asked.get("ngpus"), asked.get("gpus")) or chunks.gpus
     whole = Asked(

@@ -134,9 +134,9 @@ def read_workload(
     line, or its second one rules columns, as ``sacct`` prints them, and else the NSA authors' text.
 
     A file that is compressed by gzip, xz or bzip2 is decompressed. Where there is none of that name, it is the name of
-    a trace that has been fetched (`allocopt.traces.fetch`). ``columns`` tells which columns of a table mean what where their
-    names do not say; a text as `Columns.parse` takes it. A damaged row refuses a ``strict`` file, or else is dropped
-    and counted. ``dependencies`` are preceding jobs and think times, where a format has them.
+    a trace that has been fetched (`allocopt.traces.fetch`). ``columns`` tells which columns of a table mean what where
+    their names do not say; a text as `Columns.parse` takes it. A damaged row refuses a ``strict`` file, or else is
+    dropped and counted. ``dependencies`` are preceding jobs and think times, where a format has them.
     """
     columns = Columns.parse(columns) if isinstance(columns, str) else columns or Columns()
     path = _file_of(Path(path))

@@ -25,7 +25,17 @@ from allocopt.traces.workload import Workload
 
 # Roles that a request is made of beside nodes and processors.
 _REQUESTED = (
-    *("gpus", "gpu_share", "memory", "partition", "constraint", "tasks", "tasks_per_node", "cores_per_task"),
+    *(
+        "gpus",
+        "gpu_share",
+        "gpu_type",
+        "memory",
+        "partition",
+        "constraint",
+        "tasks",
+        "tasks_per_node",
+        "cores_per_task",
+    ),
     *("sockets", "exclusive", "excluded", "required"),
 )
 STEP = re.compile(r"\d+(?:[_+][^.\s]*)?\.(?:batch|extern|interactive|\d+(?:\.\S*)?|\S*TBD\S*)", re.ASCII)
@@ -43,6 +53,8 @@ _NAMED: Mapping[str, Callable[[str], Sequence[str]]] = MappingProxyType(
 )
 # Columns of Slurm in which memory of 0 is all memory of a node, as ``--mem=0``.
 _MEMORY_OF_SLURM = frozenset(("reqmem", "minmemory"))
+
+NOT_UNDERSTOOD = "what is not understood"
 
 _Reader = Callable[[str, float], float]
 
@@ -246,8 +258,8 @@ class _Requests:
         remarks = record.remarks
         if isinstance(found, str):
             self._told = self._told or f"{record.place}: {found}"
-            remarks = (*remarks, f"request not understood ({self._told}), left out")
-            found = _Found(processors, None)
+            remarks = (*remarks, f"request not understood ({self._told}), which no cluster with shared nodes serves")
+            found = _Found(processors, Request(partition=self._partition(row) or None, unmodelled=(NOT_UNDERSTOOD,)))
         after, odd = preceding_job(rows.text(row, "after"))
         return replace(
             record,

@@ -25,6 +25,7 @@ _DELIMITERS = ",;|\t"
 _NAMED_DELIMITER = re.compile(r"sep=(.)\s*", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"\d+,\d+", re.ASCII)
 _NUMBERS = frozenset("submit start end run estimate nodes processors gpus memory".split())
+_LONGEST_BEGIN = 100_000  # characters in which the names of columns are looked for
 _LOOKED_AT = 50  # lines in which a delimiter is looked for
 _FEWEST_KNOWN = 3  # names of columns that are known where a first line is taken for a header without more ado
 # Columns of free text, in which Slurm prints a delimiter as it is; first those in which one is likely.
@@ -43,10 +44,12 @@ def read_table(path: Path, text: str, damage: Damage, columns: Columns | None = 
     """
     columns = columns or Columns()
     lines = lines_of(text)
-    begin = 0
-    if lines and (named := _NAMED_DELIMITER.fullmatch(lines[0])):
+    begin = _comments(lines)
+    if begin < len(lines):
+        lines[begin] = lines[begin].removeprefix("#").lstrip(" ")
+    if lines[begin:] and (named := _NAMED_DELIMITER.fullmatch(lines[begin])):
         # Spreadsheets tell each other the delimiter in a line before the names.
-        begin = 1
+        begin += 1
         columns = replace(columns, delimiter=columns.delimiter or named[1])
     if not lines[begin:]:
         raise bad_file(path, "is empty, must begin with the names of its columns")
@@ -65,10 +68,20 @@ def read_table(path: Path, text: str, damage: Damage, columns: Columns | None = 
 
 def is_table(text: str) -> bool:
     """Return whether a text begins like a table: with names of columns, or a line that rules them."""
-    lines = text.split("\n", 2)[:2]
+    lines = lines_of(text[:_LONGEST_BEGIN])
+    lines = lines[_comments(lines) :][:2] or [""]
     if _is_ruled(lines) or _is_framed(lines) or _NAMED_DELIMITER.fullmatch(lines[0]):
         return True
     return "|" in lines[0] or _known(lines[0], _delimiter(lines[0])) >= _FEWEST_KNOWN
+
+
+def _comments(lines: Sequence[str]) -> int:
+    # How many lines with a hash stand before the names of columns, which may have one themselves.
+    return next((at for at, line in enumerate(lines) if not line.startswith("#") or _has_names(line)), 0)
+
+
+def _has_names(line: str) -> bool:
+    return _known(line, _delimiter(line)) >= _FEWEST_KNOWN
 
 
 def _is_ruled(lines: Sequence[str]) -> bool:
@@ -129,7 +142,8 @@ def _rows_of_cells(path: Path, lines: list[str], begin: int, columns: Columns, d
             reader = csv.reader(lines, delimiter=delimiter, quoting=quoting)
         places = columns.find(path, header)
         for cells in reader:
-            if not any(map(str.strip, cells)):
+            # Files of several months, one behind the other, have the names again.
+            if not any(map(str.strip, cells)) or (has_line and cells[: len(header)] == header):
                 continue
             while len(cells) > len(header) and not cells[-1].strip():
                 cells.pop()
@@ -139,7 +153,7 @@ def _rows_of_cells(path: Path, lines: list[str], begin: int, columns: Columns, d
                 numbers.append(begin + reader.line_num)
                 rows.append(cells)
             else:
-                named = "line 1 names" if has_line else "--columns names"
+                named = f"line {begin + 1} names" if has_line else "--columns names"
                 fault = f"has {len(cells)} cells, {named} {len(header)} columns"
                 faults.append(bad_file(path, f"line {begin + reader.line_num}", fault))
     except csv.Error as error:

@@ -109,6 +109,11 @@ def test_a_dependency_of_pbs_on_one_job_is_its_preceding_job(tmp_path: Path, dep
     assert dict(several.repaired) == {"dependency afterok of several jobs not modelled, ignored": 1}
 
 
+def test_a_job_of_pbs_in_a_reservation_is_left_out_and_counted(tmp_path: Path) -> None:
+    made = read(tmp_path, pbs(job="6.srv") + pbs("resvID=R77.srv resvname=course"))
+    assert dict(made.dropped) == {"asks for a reservation, which is not modelled": 1}
+
+
 # LSF
 
 REST = '64 60.0 "j" "sleep 9"' + " -1" * 19 + ' "" "default" 0 8 "" "" 0 2048 0' + ' ""' * 4 + ' 0 "" 0 "" -1'

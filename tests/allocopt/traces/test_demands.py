@@ -133,3 +133,35 @@ def test_philly_counts_jobs_by_what_became_of_them_and_takes_the_largest_attempt
     assert (made.names.tolist(), made.run.tolist(), made.processors.tolist()) == (["j0"], [10_800.0], [2])
     assert made.requests[0].gpus_per_node == (("", 2.0),)
     assert dict(made.dropped) == {"never started": 1, "run time unknown": 1}
+
+
+def test_jobs_that_differ_in_the_type_of_their_gpus_do_not_share_a_request(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text("job,submit,run,nodes,gpus,gpu_model\n1,0,60,1,2,T4\n2,1,60,1,2,V100\n")
+    made = read_workload(tmp_path / "jobs.csv")
+    assert [one.gpus_per_node for one in made.requests] == [(("T4", 2.0),), (("V100", 2.0),)]
+
+
+def test_lines_with_a_hash_and_names_given_again_are_no_jobs(tmp_path: Path) -> None:
+    names = "job,submit,run,nodes\n"
+    for text in (f"# exported\n# UTC, all\n{names}1,0,60,2\n{names}2,5,60,1\n", f"#{names}1,0,60,2\n2,5,60,1\n"):
+        (tmp_path / "jobs.csv").write_text(text)
+        made = read_workload(tmp_path / "jobs.csv", strict=True)
+        assert (made.ids.tolist(), made.processors.tolist(), made.dropped) == ([1, 2], [2, 1], ())
+        (tmp_path / "jobs").write_text(text)
+        assert read_workload(tmp_path / "jobs").ids.tolist() == [1, 2]
+    (tmp_path / "jobs.csv").write_text(f"# exported\n{names}1,0,60,2\n2,5\n")
+    [(reason, _)] = read_workload(tmp_path / "jobs.csv").dropped
+    assert reason == "damaged (line 4: has 2 cells, line 2 names 4 columns)"
+
+
+def test_undefined_is_no_amount(tmp_path: Path) -> None:
+    (tmp_path / "jobs.txt").write_text(
+        "ClusterId ProcId QDate JobStartDate CompletionDate JobStatus RequestCpus RequestGPUs RequestMemory\n"
+        "12 0 1700000000 1700000100 1700000200 4 2 undefined undefined\n"
+    )
+    made = read_workload(tmp_path / "jobs.txt")
+    assert (made.requests[0].tasks, made.requests[0].gpus_per_node, made.requests[0].memory_per_node_mib) == (
+        2,
+        (),
+        None,
+    )
