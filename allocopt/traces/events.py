@@ -120,7 +120,7 @@ def _asked(given: Mapping[str, str]) -> tuple[Asked, list[str]]:
         memory_mib=memory,
         memory_of=memory_of,
         is_all_memory=memory_of == OF_NODE and memory == 0 and "mem" in given,
-        partition=given.get("partition", "").split(",")[0],
+        partition=given.get("partition", ""),
         constraint=given.get("constraint", ""),
         excluded=given.get("exclude", ""),
         required=given.get("nodelist", ""),

@@ -320,7 +320,7 @@ class _Requests:
         return "" if text.lower() in ("(null)", "none", "null", "n/a", "nan") else text
 
     def _partition(self, row: int) -> str:
-        partition = self._word(row, "partition").split(",")[0]
+        partition = self._word(row, "partition")
         # Acme and Helios call the seconds of waiting a queue.
         return "" if re.fullmatch(r"[\d.]*", partition) else partition
 

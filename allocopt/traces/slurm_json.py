@@ -174,7 +174,7 @@ def _record(
         memory_mib=0.0 if math.isnan(memory) else memory,
         memory_of=memory_of,
         is_all_memory=memory == 0,
-        partition=job.text("partition").split(",")[0],
+        partition=job.text("partition"),
         constraint=job.text("constraints", "features"),
         excluded=job.text("excluded_nodes"),
         required=job.text("required_nodes"),

@@ -412,7 +412,7 @@ def test_squeue_json_is_a_trace_where_jobs_have_ended(tmp_path: Path) -> None:
     running = {**SQUEUE, "job_id": 8, "job_state": ["RUNNING"]}
     made = read(tmp_path, sacct(SQUEUE, running, {**running, "job_id": 9, "job_state": "PENDING"}), "squeue.json")
     assert jobs_of(made) == [(7, 0, 100, 600, 3600, 2)]
-    assert made.requests.tolist() == [Request(8, 2, 2, 4, 1.0, 4096, None, (("a100", 2.0),), partition="p")]
+    assert made.requests.tolist() == [Request(8, 2, 2, 4, 1.0, 4096, None, (("a100", 2.0),), partition="p,q")]
     assert made.dropped == (("not ended", 2),)
     with pytest.raises(
         BadFileError, match=r"is what squeue --json .* prints, of 1 jobs none of which has ended; a trace"

@@ -1,6 +1,8 @@
 """What jobs ask for beside nodes and cores: the same words in every format, and no demand that is lost."""
 
+import csv
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +167,23 @@ def test_undefined_is_no_amount(tmp_path: Path) -> None:
         (),
         None,
     )
+
+
+def test_a_job_with_two_partitions_runs_in_the_free_one_and_all_memory_closes_its_node(
+    tmp_path: Path, run: Callable[..., tuple[int, str]]
+) -> None:
+    (tmp_path / "slurm.conf").write_text(
+        "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core_Memory\nNodeName=a,b CPUs=4 RealMemory=8000\n"
+        "PartitionName=x Nodes=a Default=YES MaxTime=INFINITE\nPartitionName=y Nodes=b MaxTime=INFINITE\n"
+    )
+    begin = "COMPLETED|2026-01-01T00:00:0{}|2026-01-01T00:00:00|2026-01-01T01:00:00|1|{}"
+    cells = ((1, "4|x|1G"), (2, "1|x,y|0"), (3, "1|y|1G"))
+    rows = [f"{job}|{begin.format(job, cell)}" for job, cell in cells]
+    (tmp_path / "jobs.txt").write_text("\n".join([f"{HEAD}|Partition|ReqMem", *rows]))
+    out = tmp_path / "out.csv"
+    code, _ = run("simulate", tmp_path / "jobs.txt", "--cluster", tmp_path / "slurm.conf", "--jobs-csv", out)
+    assert code == 0
+    with out.open(newline="") as stream:
+        jobs = {row["job_id"]: row for row in csv.DictReader(stream)}
+    assert (jobs["2"]["node_list"], float(jobs["2"]["wait"])) == ("b", 0.0)
+    assert float(jobs["3"]["start"]) == float(jobs["2"]["end"])

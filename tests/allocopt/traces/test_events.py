@@ -41,7 +41,7 @@ ASKED: dict[str, Request] = {
     "-n 1 --gpus-per-node=2 --mem-per-gpu=10G": Request(1, memory_per_node_mib=20_480, gpus_per_node=(("", 2.0),)),
     "-n 2 --mem-per-cpu=2G": Request(2, memory_per_core_mib=2048),
     "-n 2 --mem=4G -p x,y -x n[1-2] -w n3": Request(
-        2, memory_per_node_mib=4096, partition="x", excluded="n[1-2]", required="n3"
+        2, memory_per_node_mib=4096, partition="x,y", excluded="n[1-2]", required="n3"
     ),
     "-n 2 --mem=0": Request(2, memory_per_node_mib=0),
     "-n 1 --exclusive": Request(1, is_exclusive=True),
