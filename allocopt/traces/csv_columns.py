@@ -45,6 +45,7 @@ _ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "elapsedraw", "elapsed", "run", "run_time", "runtime", "run_s", "duration", "wallclock_used",
             "execution_time", "runtime_seconds", "remotewallclocktime",
         ),
+        "suspended": ("suspended", "time_suspended"),
         "estimate": (
             "timelimitraw", "timelimit", "time_limit", "estimate", "estimate_s", "wallclock_req", "walltime",
             "requested_time", "req_walltime", "elpl", "runtimelimit", "walltime_seconds",
@@ -101,7 +102,7 @@ _DEMANDS = frozenset(
     )
 )
 
-_TIMES = frozenset(("submit", "start", "end", "run", "estimate"))
+_TIMES = frozenset(("submit", "start", "end", "run", "suspended", "estimate"))
 _COUNT_UNITS = {"percent": 1e-2, "milli": 1e-3, "1": 1.0, "K": 1e3}
 _MIB_UNITS = {"B": 2.0**-20, "KB": 2.0**-10, "MB": 1.0, "GB": 2.0**10, "TB": 2.0**20}
 # What else than the whole job a column may count for, by role.

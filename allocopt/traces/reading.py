@@ -179,6 +179,8 @@ def _read_text(path: Path, name: str, text: str, damage: Damage, columns: Column
 
         return Nsa().read(path, damage)
     except BadFileError as error:
+        if not text.strip():
+            raise bad_file(path, "is empty, holds no jobs") from None
         raise BadFileError(f"{error}; {_TAKEN_FOR_NSA}") from None
 
 

@@ -54,6 +54,7 @@ _NAMED: Mapping[str, Callable[[str], Sequence[str]]] = MappingProxyType(
 # Columns of Slurm in which memory of 0 is all memory of a node, as ``--mem=0``.
 _MEMORY_OF_SLURM = frozenset(("reqmem", "minmemory"))
 
+SUSPENDED = "suspended for a time, which the run time does not count"
 NOT_UNDERSTOOD = "what is not understood"
 
 _Reader = Callable[[str, float], float]
@@ -168,10 +169,13 @@ class Rows:
             math.nan if instant == 0 < submit else instant
             for instant in (self.value(row, role, instant_s, math.nan) for role in ("start", "end"))
         )
+        suspended = self.value(row, "suspended", duration_s, 0.0)
+        suspended = suspended if suspended > 0 else 0.0
         if "run" in self.found:
             run = self.value(row, "run", duration_s, None if has_ended(state, None, 1.0) else math.nan)
         else:
-            run = self.value(row, "end", instant_s) - start if not math.isnan(end) else math.nan
+            # As in ``sacct``, the run time does not count the time for which a job was suspended.
+            run = self.value(row, "end", instant_s) - start - suspended if not math.isnan(end) else math.nan
         is_waiting = "start" in self.found and math.isnan(start) and not run > 0
         is_over = has_ended(state, end if "end" in self.found else None, run)
         # A job that has not ended yet may have anything in the place of sizes.
@@ -195,6 +199,7 @@ class Rows:
             account=self.text(row, "account"),
             node_list=node_list_of(self.text(row, "node_list")),
             jobs=self._jobs(row),
+            remarks=(SUSPENDED,) if suspended else (),
         )
         return asked.complete(row, nodes, processors, record)
 

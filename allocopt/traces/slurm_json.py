@@ -20,7 +20,7 @@ from allocopt.traces.csv_columns import Columns
 from allocopt.traces.dependencies import preceding_job
 from allocopt.traces.jobs import JobRecord, has_ended, tasks_listed, workload_of
 from allocopt.traces.records import Damage
-from allocopt.traces.rows import node_list_of
+from allocopt.traces.rows import SUSPENDED, node_list_of
 from allocopt.traces.workload import Workload
 
 _NOT_HISTORY = (
@@ -201,7 +201,7 @@ def _record(
         after=after,
         asks_for=tuple(sorted({*names, *whole.not_modelled()})),
         jobs=tasks_listed(str(job.get("array.task") or job.get("array_task_string") or "")),
-        remarks=(remark,) if remark else (),
+        remarks=tuple(filter(None, (remark, SUSPENDED if job.count("time.suspended") else ""))),
     )
 
 

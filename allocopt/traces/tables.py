@@ -132,14 +132,17 @@ def _rows_of_cells(path: Path, lines: list[str], begin: int, columns: Columns, d
         # Columns for eyes have any number of blanks between them.
         lines = [re.sub(" +", " ", line.strip(" ")) for line in lines]
     quoting: Any = csv.QUOTE_MINIMAL if delimiter in _QUOTED else csv.QUOTE_NONE
-    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting)
+    # Where cells may be quoted, a blank may stand before the quote.
+    skips = quoting == csv.QUOTE_MINIMAL
+    split = partial(csv.reader, delimiter=delimiter, quoting=quoting, skipinitialspace=skips)
+    reader = split(lines)
     numbers: list[int] = []
     rows: list[list[str]] = []
     faults: list[BadFileError] = []
     try:
         header, has_line = _header(next(reader), columns)
         if not has_line:
-            reader = csv.reader(lines, delimiter=delimiter, quoting=quoting)
+            reader = split(lines)
         places = columns.find(path, header)
         for cells in reader:
             # Files of several months, one behind the other, have the names again.

@@ -187,3 +187,20 @@ def test_a_job_with_two_partitions_runs_in_the_free_one_and_all_memory_closes_it
         jobs = {row["job_id"]: row for row in csv.DictReader(stream)}
     assert (jobs["2"]["node_list"], float(jobs["2"]["wait"])) == ("b", 0.0)
     assert float(jobs["3"]["start"]) == float(jobs["2"]["end"])
+
+
+@pytest.mark.parametrize(("columns", "cells"), [("Elapsed|Suspended", "00:50:00|00:10:00"), ("time_suspended", "600")])
+def test_the_run_time_does_not_count_the_time_for_which_a_job_was_suspended(
+    tmp_path: Path, columns: str, cells: str
+) -> None:
+    made = table(tmp_path, columns, cells)
+    assert made.run.tolist() == [3000.0]
+    assert ("suspended for a time, which the run time does not count", 1) in made.repaired
+
+
+def test_blanks_behind_a_comma_and_an_empty_file_are_understood(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text('"job", "submit", "run","nodes"\n"1", "0","60", "2"\n')
+    assert read_workload(tmp_path / "jobs.csv").processors.tolist() == [2]
+    (tmp_path / "jobs.txt").write_text("\n")
+    with pytest.raises(BadFileError, match=r"jobs\.txt: is empty, holds no jobs$"):
+        read_workload(tmp_path / "jobs.txt")
