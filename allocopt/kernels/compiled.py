@@ -3,6 +3,7 @@
 numba compiles whatever has a signature when its module is imported, optimizes it and keeps it in two files. Here an
 *entry*, which Python calls, is loaded or compiled when it is first needed; a *helper*, which only kernels call, becomes
 a part of the entries that call it: it is optimized within them, and neither made machine code of nor kept by itself.
+A *question* is a helper that every type of state answers with a helper of its own.
 """
 
 from collections.abc import Callable
@@ -90,6 +91,34 @@ class Helper(CPUDispatcher):  # type: ignore[misc]
             self._alone[types] = Kernel(self.py_func, types, self._options)
             self._alone[types].load()
         return self._alone[types].overloads[types].entry_point
+
+
+class Question(Helper):
+    """Helper of which each named tuple that is its first argument has a version of its own, an answer."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function, {"_nrt": False, "forceinline": True})
+        self.answers: dict[type, Helper] = {}
+
+    def answer(self, record: type) -> Callable[[Function], Function]:
+        """Make a helper the answer of a class of named tuples."""
+
+        def answered(function: Function) -> Function:
+            self.answers[record] = cast(Helper, function)
+            return function
+
+        return answered
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Become a part of the kernels that call it."""
+        return self.answers[args[0].instance_class].get_call_template(args, kws)
+
+    def get_overload(self, sig: Any) -> Any:
+        """Return the key by which kernels find the part."""
+        return self.answers[sig[0].instance_class].get_overload(sig)
+
+    def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
+        return self.answers[type(args[0])]._compile_for_args(*args, **kws)
 
 
 class _LinkingCompiler(_FunctionCompiler):  # type: ignore[misc]
@@ -209,3 +238,8 @@ def helper(*, allocates: bool = False, **options: Any) -> Callable[[Function], F
 def inlined(function: Function) -> Function:
     """Make a part of every loop that calls it of a function that allocates nothing."""
     return cast(Function, Helper(function, {"_nrt": False, "forceinline": True}))
+
+
+def question(function: Callable[..., Any]) -> Question:
+    """Make a question of a function, of which the signature and the docstring count."""
+    return Question(function)

@@ -25,6 +25,7 @@ from typing import Any, cast
 import numba
 import numpy as np
 from llvmlite.binding import ModuleRef, parse_assembly
+from numba.core import sigutils, types
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
@@ -48,13 +49,14 @@ class KernelStore(_Cache):  # type: ignore[misc]
     """File of one kernel, in the form in which numba's dispatchers ask for it."""
 
     def __init__(self, function: Callable[..., Any], signature: Any, options: dict[str, Any]) -> None:
-        self._function, self._recipe = function, repr((VERSION, str(signature), _told(options)))
+        self._function, self._signature = function, signature
+        self._recipe = repr((VERSION, str(signature), _told(options)))
         self._path: Path | None = None
 
     @cached_property
     def parts(self) -> bytes:
         """Everything that the machine code depends on."""
-        return b"".join([self._recipe.encode(), *_parts(self._function, set())])
+        return b"".join([self._recipe.encode(), *_Parts(self._signature).of(self._function)])
 
     @property
     def cache_path(self) -> str:
@@ -159,29 +161,66 @@ def _environment(module: str, constants: list[Any], name: str) -> Any:
     return made
 
 
-def _parts(function: Callable[..., Any], seen: set[int]) -> Iterator[bytes]:
-    """Yield what the machine code of a function depends on: its bytecode and the values of the names in it."""
-    seen.add(id(function))
-    codes = [function.__code__]
-    names: set[str] = set()
-    while codes:
-        code = codes.pop()
-        names.update(code.co_names)
-        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-        yield code.co_code
-        yield repr([constant for constant in code.co_consts if not isinstance(constant, CodeType)]).encode()
-        yield repr((code.co_names, code.co_varnames, function.__defaults__)).encode()
-    cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    bound = dict(zip(function.__code__.co_freevars, cells, strict=True))
-    for name in sorted(names | set(bound)):
-        value = bound.get(name, function.__globals__.get(name))
-        if isinstance(value, Dispatcher):
+class _Parts:
+    """What the machine code of a kernel depends on: bytecode, and the values of the names in it.
+
+    Questions have answers for classes that other modules define. Only those for the named tuples that the kernel takes
+    or makes count: which modules are imported must not tell.
+    """
+
+    def __init__(self, signature: Any) -> None:
+        arguments, _ = sigutils.normalize_signature(signature)
+        self._records = {one.instance_class for one in arguments if isinstance(one, types.BaseNamedTuple)}  # type: ignore[attr-defined]
+        self._questions: dict[str, Any] = {}
+        self._seen: set[int] = set()
+
+    def of(self, function: Callable[..., Any]) -> Iterator[bytes]:
+        """Yield the parts of a kernel."""
+        yield from self._walk(function)
+        answered: set[tuple[str, str]] = set()
+        while coming := {key: answer for key, answer in self._answers().items() if key not in answered}:
+            for key in sorted(coming):
+                answered.add(key)
+                yield repr((key, _told(coming[key].targetoptions))).encode()
+                yield from self._walk(coming[key].py_func)
+
+    def _answers(self) -> dict[tuple[str, str], Any]:
+        return {
+            (name, record.__qualname__): answer
+            for name, question in self._questions.items()
+            for record, answer in question.answers.items()
+            if record in self._records
+        }
+
+    def _walk(self, function: Callable[..., Any]) -> Iterator[bytes]:
+        if id(function) in self._seen:
+            return
+        self._seen.add(id(function))
+        codes = [function.__code__]
+        names: set[str] = set()
+        while codes:
+            code = codes.pop()
+            names.update(code.co_names)
+            codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+            yield code.co_code
+            yield repr([constant for constant in code.co_consts if not isinstance(constant, CodeType)]).encode()
+            yield repr((code.co_names, code.co_varnames, function.__defaults__)).encode()
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+        bound = dict(zip(function.__code__.co_freevars, cells, strict=True))
+        for name in sorted(names | set(bound)):
+            yield from self._value(bound.get(name, function.__globals__.get(name)))
+
+    def _value(self, value: Any) -> Iterator[bytes]:
+        if hasattr(value, "answers"):
+            self._questions[value.__name__] = value
+        elif isinstance(value, Dispatcher):
             yield repr(_told(value.targetoptions)).encode()
-            if id(value.py_func) not in seen:
-                yield from _parts(value.py_func, seen)
+            yield from self._walk(value.py_func)
         elif isinstance(value, np.ndarray):
             yield value.dtype.str.encode() + value.tobytes()
         elif isinstance(value, type | ModuleType) or callable(value):
+            if isinstance(value, type):
+                self._records.add(value)
             yield repr((getattr(value, "__name__", ""), getattr(value, "_fields", ()))).encode()
         else:
             yield repr(value).encode()

@@ -12,7 +12,8 @@ from allocopt.errors import InvalidProblemError, InvalidSolutionError, UsageErro
 from allocopt.simulator.execution import Change, ExecutionModel
 from allocopt.simulator.kernels.backfilling import list_pass, next_backfillable, shadow_of, start_waiting
 from allocopt.simulator.kernels.conservative import conservative_pass
-from allocopt.simulator.kernels.events import HAPPENED, advance, change_speed, place_in_queue
+from allocopt.simulator.kernels.events import HAPPENED, advance, change_speed
+from allocopt.simulator.kernels.queue import place_in_queue
 from allocopt.simulator.placement import Allocator, DepthFirst, Guests, Placement, Share
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, QueueOrder, Rules
 from allocopt.simulator.schedule import Schedule

@@ -16,14 +16,15 @@ from allocopt.traces.workload import Workload
 
 NOBODY = -1  # stands where there is no job
 
-QUEUE, CANDIDATES, EVENTS, RUNNING, STARTED, ENDED = range(6)
-"""Rows of `State.lists`.
+EVENTS, RUNNING, STARTED, ENDED, QUEUE, CANDIDATES = range(6)
+"""Rows of `Events.lists`, the last two of those of pools only.
 
+- ``EVENTS``: a heap of the jobs of which it is known when they end, or join the queue after a preceding job.
+- ``RUNNING``: the running jobs by the end that their estimates promise, equal ones in the order of their starts, where
+  ``rules.track_running``.
+- ``STARTED``, ``ENDED``: the jobs that started and ended since `advance` was called.
 - ``QUEUE``: the waiting jobs in their order, from column ``clock.first`` on.
 - ``CANDIDATES``: the same jobs in the order of backfilling, where that is another one.
-- ``EVENTS``: a heap of the jobs of which it is known when they end, or join the queue after a preceding job.
-- ``RUNNING``: the running jobs by the end that their estimates promise, where ``rules.track_running``.
-- ``STARTED``, ``ENDED``: the jobs that started and ended since `advance` was called.
 """
 
 FREE, CAPACITY, EXTRA = range(3)
@@ -33,22 +34,27 @@ BLOCK, SIZE_CLASSES = 128, 24
 """Columns of a block of `State.least`; jobs of ``2**(SIZE_CLASSES - 2)`` units and more are of one class."""
 
 
-class Clock(Protocol):
-    """Numbers of a simulation that change."""
+class EventClock(Protocol):
+    """Numbers of a simulation that events change."""
 
     now: float  # the time; -inf before the first event
     wake: float  # next time at which a pass is due although nothing happens
-    shadow: float  # time at which the head of the queue can start by the estimates, as the last EASY pass found
     next_submission: int  # first job that has neither been submitted nor waits for another one
-    first: int  # where the queue begins; now the lengths of the lists and of the profile:
-    n_queued: int
+    n_queued: int  # jobs that wait; now the lengths of the lists:
     n_events: int
     n_running: int
     n_started: int
     n_ended: int
-    n_profile: int
     n_joined: int  # jobs that joined the queue at the last event
     n_begun: int  # jobs started so far
+
+
+class Clock(EventClock, Protocol):
+    """Numbers of a simulation of a pool that change."""
+
+    shadow: float  # time at which the head of the queue can start by the estimates, as the last EASY pass found
+    first: int  # where the queue begins
+    n_profile: int
     n_planned: int  # jobs at the front of the queue that have a reservation
     unfinished: int  # part of a pass that is to go on, from 1, for it stopped to let the user interrupt; 0 after it
     work: int  # units of work done: passes, jobs that may have been looked at, steps of the profile
@@ -57,29 +63,32 @@ class Clock(Protocol):
     n_gone: int  # columns of the indexed queue whose job has left; they hold its complement
 
 
-class _RulesRecord(Protocol):
-    """How events are taken and what the built-in scheduler does: enumerations by value, flags as 0 or 1."""
+class EventRules(Protocol):
+    """How events are taken: an enumeration by value, a flag as 0 or 1."""
 
     event_order: int  # an `EventOrder`
+    track_running: int  # whether the list of running jobs is kept
+
+
+class _RulesRecord(EventRules, Protocol):
+    """What the built-in scheduler does: enumerations by value, flags as 0 or 1."""
+
     order: int  # an `OrderKind`, for the queue
     backfill_order: int  # an `OrderKind`, for backfilling
     own_backfill_order: int  # whether backfilling has another order than the queue
     backfill: int  # a `Backfill`
     compression: int  # whether reservations move forward when a job ends early
     plan_ahead: int  # whether all jobs get their reservations on arrival, or only once it matters to who starts
-    track_running: int  # whether the list of running jobs is kept
 
 
-class JobRecord(Protocol):
-    """Record of a job."""
+class EventJob(Protocol):
+    """What events change of a job."""
 
     submit: float
     run: float  # run time at speed 1
     limit: float  # time after its start at which it is killed; infinite where jobs are not killed
     estimate: float
     think: float  # seconds from the end of the preceding job to the submission
-    order_value: float  # orders the queue (see `QueueKeys`)
-    backfill_value: float  # orders backfilling
     release: float  # when it joined the queue; NaN before that is known, as the next two
     start: float
     end: float  # at its present speed
@@ -88,10 +97,6 @@ class JobRecord(Protocol):
     remaining: float  # seconds of work that were left when its speed last changed
     speed: float
     changed: float  # when its speed last changed
-    reserved: float  # start time it was promised; infinite where there is no promise
-    order_rank: int  # its place among all jobs by the values
-    backfill_rank: int
-    user: int
     preceding: int  # the job that has to end first, or ``NOBODY``
     dependent: int  # the first job that waits for this one
     next_dependent: int  # the next job that waits for the same one as this one
@@ -99,8 +104,39 @@ class JobRecord(Protocol):
     event_place: int  # its place in the heap of events
 
 
+class JobRecord(EventJob, Protocol):
+    """Record of a job of a pool."""
+
+    order_value: float  # orders the queue (see `QueueKeys`)
+    backfill_value: float  # orders backfilling
+    reserved: float  # start time it was promised; infinite where there is no promise
+    order_rank: int  # its place among all jobs by the values
+    backfill_rank: int
+    user: int
+
+
+class Events(Protocol):
+    """Arrays that events change, of any machine."""
+
+    @property
+    def clock(self) -> Records[EventClock]:
+        """The numbers that change, shape ``(1,)``."""
+
+    @property
+    def rules(self) -> Records[EventRules]:
+        """How events are taken, shape ``(1,)``."""
+
+    @property
+    def jobs(self) -> Records[EventJob]:
+        """The jobs, in the order of submission."""
+
+    @property
+    def lists(self) -> IntMatrix:
+        """Lists of jobs, see ``EVENTS``; of `n` columns."""
+
+
 class State(NamedTuple):
-    """Arrays of a simulation."""
+    """Arrays of a simulation of a pool of units."""
 
     clock: Records[Clock]  # the numbers that change, shape ``(1,)``
     rules: Records[_RulesRecord]  # how events are taken and what the built-in scheduler does, shape ``(1,)``
@@ -115,7 +151,7 @@ class State(NamedTuple):
     steps: FloatArray
     unpromised: IntMatrix
     # Lower bounds of what jobs ask for, by which backfilling passes over blocks of a long queue; see
-    # `allocopt.simulator.kernels.events`. No rows where it does not.
+    # `allocopt.simulator.kernels.queue`. No rows where it does not.
     least: FloatMatrix
 
 

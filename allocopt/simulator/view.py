@@ -12,7 +12,7 @@ from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.cluster.platform import Platform
 from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.kernels.backfilling import next_backfillable, shadow_of
-from allocopt.simulator.kernels.events import tidy_queue
+from allocopt.simulator.kernels.queue import tidy_queue
 from allocopt.simulator.placement import Guest, Placement
 from allocopt.simulator.state import FREE, NOBODY, QUEUE, RUNNING, State
 from allocopt.traces.workload import Workload

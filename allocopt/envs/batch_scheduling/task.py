@@ -28,7 +28,8 @@ from allocopt.errors import UsageError
 from allocopt.kernels.arrays import Records
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.backfilling import backfill_queue, find_shadow, fits, is_overdue
-from allocopt.simulator.kernels.events import HAPPENED, advance, dequeue, insert, queued, start_job
+from allocopt.simulator.kernels.events import HAPPENED, advance, insert, start_job
+from allocopt.simulator.kernels.queue import dequeue, queued
 from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.schedule import SLOWDOWN_BOUND_S, Schedule
 from allocopt.simulator.state import CAPACITY, FREE, NOBODY, QUEUE, STARTED, Clock, JobRecord, State

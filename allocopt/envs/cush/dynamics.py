@@ -27,7 +27,8 @@ from allocopt.errors import UsageError
 from allocopt.kernels.arrays import FloatMatrix, Records
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.backfilling import find_shadow, fits, keeps_shadow
-from allocopt.simulator.kernels.events import HAPPENED, advance, dequeue, queued, start_job
+from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
+from allocopt.simulator.kernels.queue import dequeue, queued
 from allocopt.simulator.locality import Policy
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.state import CAPACITY, FREE, NOBODY, RUNNING, Clock, JobRecord, State

@@ -15,7 +15,8 @@ from allocopt.errors import UsageError
 from allocopt.kernels.arrays import FloatMatrix, Records
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.backfilling import find_shadow, fits, keeps_shadow, take_spare
-from allocopt.simulator.kernels.events import HAPPENED, advance, dequeue, place_in_queue, queued, start_job
+from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
+from allocopt.simulator.kernels.queue import dequeue, place_in_queue, queued
 from allocopt.simulator.rules import Level, Mode, Reservations
 from allocopt.simulator.schedule import SLOWDOWN_BOUND_S
 from allocopt.simulator.state import CAPACITY as ALL

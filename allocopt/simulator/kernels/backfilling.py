@@ -5,9 +5,8 @@ from numba import boolean, float64, int64, void
 
 from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined, kernel
-from allocopt.simulator.kernels.events import (
-    HAPPENED,
-    advance,
+from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
+from allocopt.simulator.kernels.queue import (
     dequeue,
     end_of_queue,
     is_untidy,
@@ -16,7 +15,6 @@ from allocopt.simulator.kernels.events import (
     place_in_queue,
     queued,
     sort_list,
-    start_job,
     tidy_queue,
     tighten,
 )

@@ -8,7 +8,8 @@ from numba import int64, void
 
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.backfilling import fits
-from allocopt.simulator.kernels.events import AGEING, HAPPENED, advance, dequeue, queued, sort_list, start_job
+from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
+from allocopt.simulator.kernels.queue import AGEING, dequeue, queued, sort_list
 from allocopt.simulator.rules import OrderKind
 from allocopt.simulator.state import CAPACITY, ENDED, FREE, QUEUE, RUNNING, STATE, State
 

@@ -8,7 +8,8 @@ from numba import float64, int64, void
 
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.random import splitmix_below
-from allocopt.simulator.kernels.events import HAPPENED, advance, change_speed, dequeue, queued, start_job
+from allocopt.simulator.kernels.events import HAPPENED, advance, change_speed, start_job
+from allocopt.simulator.kernels.queue import dequeue, queued
 from allocopt.simulator.multicore.contention import factor_of
 from allocopt.simulator.multicore.policies import EVERY, VOID, JobSelection, NodeSelection
 from allocopt.simulator.multicore.state import IDLE, MULTICORE, Multicore

@@ -11,7 +11,7 @@ from support.schedulers import AskingEasy, Wavering
 from allocopt.kernels.ready import make_ready
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.kernels.backfilling import run
-from allocopt.simulator.kernels.events import LONG
+from allocopt.simulator.kernels.queue import LONG
 from allocopt.simulator.rules import Backfill, EventOrder, QueueOrder, Rules
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
