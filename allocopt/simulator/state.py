@@ -159,6 +159,35 @@ STATE = record_type(State)
 """Numba type of `State`."""
 
 
+def first_clock(record: type) -> Any:
+    """Return the numbers that change before the first event, of a record that is an `EventClock`; shape ``(1,)``."""
+    clock = np.zeros(1, dtype=record_dtype(record))
+    clock["now"], clock["wake"] = -np.inf, np.inf
+    return clock
+
+
+def waiting_jobs(record: type, submit: FloatArray, run: FloatArray, estimate: FloatArray) -> Any:
+    """Return jobs that wait for no other and are never killed, of a record that is an `EventJob`; shape ``(n,)``."""
+    jobs = np.zeros(len(submit), dtype=record_dtype(record))
+    jobs["submit"], jobs["run"], jobs["estimate"] = submit, run, estimate
+    jobs["limit"], jobs["speed"] = np.inf, 1.0
+    for field in ("release", "start", "end", "event", "expected_end"):
+        jobs[field] = np.nan
+    for field in ("preceding", "dependent", "next_dependent"):
+        jobs[field] = NOBODY
+    return jobs
+
+
+def wait_for(jobs: Any, preceding: IntArray, think: FloatArray) -> None:
+    """Let jobs wait for the end of others, ``NOBODY`` for none, and then as many seconds; arrays of shape ``(n,)``."""
+    jobs["preceding"], jobs["think"] = preceding, think
+    first, following = jobs["dependent"], jobs["next_dependent"]
+    # The jobs that wait for the same one are chained in their order: the first is known to it, the next to each.
+    for job in np.flatnonzero(preceding != NOBODY)[::-1].tolist():
+        following[job] = first[preceding[job]]
+        first[preceding[job]] = job
+
+
 def new_state(
     workload: Workload,
     request: IntMatrix,  # units of each resource that each job holds, shape ``(n, R)``
@@ -183,8 +212,8 @@ def new_state(
     )
     units = np.zeros((3, n_resources), dtype=np.int64)
     units[FREE] = units[CAPACITY] = capacity
-    clock: Any = np.zeros(1, dtype=record_dtype(Clock))
-    clock["now"], clock["wake"], clock["n_profile"] = -np.inf, np.inf, 1
+    clock = first_clock(Clock)
+    clock["n_profile"] = 1
     numbers: Any = np.zeros(1, dtype=record_dtype(_RulesRecord))
     numbers["event_order"], numbers["order"], numbers["backfill"] = rules.event_order, order.kind, backfill
     numbers["backfill_order"], numbers["own_backfill_order"] = tried.kind, backfill_order is not None
@@ -195,24 +224,15 @@ def new_state(
         track_running or not compression or not rules.kill_at_limit or order.kind is not OrderKind.ARRIVAL
     )
     numbers["track_running"] = track_running or backfill >= Backfill.EASY
-    jobs: Any = np.zeros(n, dtype=record_dtype(JobRecord))
-    for field in ("submit", "run", "estimate"):
-        jobs[field] = getattr(workload, field)
+    jobs = waiting_jobs(JobRecord, workload.submit, workload.run, workload.estimate)
     jobs["limit"] = workload.estimate if rules.kill_at_limit else np.inf
-    jobs["think"], jobs["user"] = workload.think_s, user
-    jobs["preceding"] = workload.preceding_rows() if rules.dependencies else NOBODY
-    jobs["dependent"] = jobs["next_dependent"] = NOBODY
-    preceding, first, following = jobs["preceding"], jobs["dependent"], jobs["next_dependent"]
-    # The jobs that wait for the same one are chained in their order: the first is known to it, the next to each.
-    for job in np.flatnonzero(preceding != NOBODY)[::-1].tolist():
-        following[job] = first[preceding[job]]
-        first[preceding[job]] = job
+    jobs["user"] = user
+    if rules.dependencies:
+        wait_for(jobs, workload.preceding_rows(), workload.think_s)
     jobs["order_value"], jobs["order_rank"] = order.values, _ranks(order.values)
     ranks = jobs["order_rank"] if tried is order else _ranks(tried.values)
     jobs["backfill_value"], jobs["backfill_rank"] = tried.values, ranks
-    for field in ("release", "start", "end", "event", "expected_end"):
-        jobs[field] = np.nan
-    jobs["reserved"], jobs["speed"] = np.inf, 1.0
+    jobs["reserved"] = np.inf
     return State(
         clock=clock,
         rules=numbers,

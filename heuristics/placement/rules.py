@@ -11,7 +11,7 @@ from allocopt.kernels.compiled import kernel
 from allocopt.placement import NodeTasks, PlacementProblem, Placements, PlacementSolver
 from allocopt.problems.placement.certificates import LeafPrices
 from allocopt.problems.placement.window import BOUND_KERNELS, Window
-from allocopt.simulator.shared.allocation import choose, hold
+from allocopt.simulator.shared.allocation import amounts_held, choose
 from allocopt.simulator.shared.state import NOW, SHARED, Allocation, Shared, SharedMachine, SharedRules, new_shared
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
@@ -37,7 +37,7 @@ def _place_in_turn(s: Shared, jobs: int) -> bool:
             s.held[0, clock.n_held] = node
             s.held[1, clock.n_held] = tasks
             clock.n_held += 1
-            hold(s, NOW, shape, node, tasks, 1)
+            amounts_held(s, NOW, shape, node, tasks, 1)
     return True
 
 

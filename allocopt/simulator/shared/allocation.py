@@ -254,7 +254,7 @@ def choose(s: Shared, shape: int) -> int:
 
 
 @inlined
-def hold(s: Shared, table: int, shape: int, node: int, tasks: int, sign: int) -> None:
+def amounts_held(s: Shared, table: int, shape: int, node: int, tasks: int, sign: int) -> None:
     """Take from a table what a job holds on a node (sign 1), or give it back (sign -1)."""
     if s.shapes[shape].is_exclusive:
         s.users[table, node] += sign * ALONE

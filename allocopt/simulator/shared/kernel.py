@@ -14,21 +14,21 @@ import numpy as np
 from numba import int64
 
 from allocopt.kernels.compiled import helper, inlined, kernel
+from allocopt.simulator.kernels.events import HAPPENED, advance, enqueue, hold, settle_queue, start_job
 from allocopt.simulator.rules import Backfill
-from allocopt.simulator.shared.allocation import choose, hold, sink, useful_tasks
+from allocopt.simulator.shared.allocation import amounts_held, choose, sink, useful_tasks
 from allocopt.simulator.shared.state import (
     ASKS,
-    ENDED,
-    ENDS,
     GOES_ON,
     NOW,
+    OVER,
     RESOLUTION_S,
-    RUNNING,
     SCRATCH,
     SHARED,
     WINDOW_S,
     Shared,
 )
+from allocopt.simulator.state import RUNNING
 
 EASY, CONSERVATIVE = int(Backfill.EASY), int(Backfill.CONSERVATIVE)
 
@@ -63,7 +63,7 @@ def _give_back(s: Shared, shape: int, job: int) -> tuple[int, int, bool]:
     for place in range(record.first, record.first + record.n_nodes):
         node = s.held[0, place]
         if s.allowed[s.shapes[shape].union, node]:
-            hold(s, SCRATCH, record.shape, node, s.held[1, place], -1)
+            amounts_held(s, SCRATCH, record.shape, node, s.held[1, place], -1)
             now = useful_tasks(s, node, shape)
             tasks += now - s.tasks_at[node]
             nodes += (now > 0) - (s.tasks_at[node] > 0)
@@ -128,7 +128,7 @@ def _reserve(s: Shared, partition: int, job: int) -> None:
     for i in range(used):
         node = s.chosen[0, i]
         s.reserved[partition, node] = True
-        hold(s, SCRATCH, shape, node, s.chosen[3, i], 1)
+        amounts_held(s, SCRATCH, shape, node, s.chosen[3, i], 1)
         # The table and the scratch change places, for what was free before is asked below.
         s.users[1 + partition, node], s.users[SCRATCH, node] = s.users[SCRATCH, node], s.users[1 + partition, node]
         for resource in range(s.capacity.shape[1]):
@@ -214,117 +214,42 @@ def _plan_start(s: Shared, job: int) -> int:
     return 0
 
 
-@inlined
-def _running_place(s: Shared, end: float) -> int:
-    """First place of the running jobs, which are sorted by expected end, behind all that end until a time."""
-    first, last = 0, s.clock[0].n_running
-    while first < last:
-        middle = (first + last) // 2
-        if s.jobs[s.lists[RUNNING, middle]].expected_end <= end:
-            first = middle + 1
-        else:
-            last = middle
-    return first
-
-
-@inlined
-def _is_before(s: Shared, a: int, b: int) -> bool:
-    return s.jobs[a].end < s.jobs[b].end or (s.jobs[a].end == s.jobs[b].end and a < b)
+@hold.answer(Shared)
+@helper()
+def _hold_nodes(s: Shared, job: int, sign: int) -> None:
+    """Take what a job holds on its nodes, or give it back, now and where reservations begin."""
+    record = s.jobs[job]
+    for place in range(record.first, record.first + record.n_nodes):
+        node, tasks = s.held[0, place], s.held[1, place]
+        amounts_held(s, NOW, record.shape, node, tasks, sign)
+        if sign < 0:
+            _release(s, node)
+        for partition in range(s.partitions.size):
+            plan = s.partitions[partition]
+            if plan.job < 0:
+                continue
+            # What ends before leaves no trace then.
+            is_there = record.expected_end > plan.shadow and s.reserved[partition, node]
+            if is_there:
+                amounts_held(s, 1 + partition, record.shape, node, tasks, sign)
+            if sign > 0:
+                # A job ahead in the queue takes what it needs, reserved or not.
+                plan.is_stale |= int(is_there)
+            else:
+                plan.is_stale |= int(s.allowed[s.shapes[s.jobs[plan.job].shape].union, node])
 
 
 @helper()
 def _start(s: Shared, job: int, used: int) -> None:
     """Start a job on the chosen nodes."""
     clock, record = s.clock[0], s.jobs[job]
-    record.start = clock.now
-    record.end = clock.now + record.run
-    record.expected_end = clock.now + s.shapes[record.shape].estimate
     record.first = clock.n_held
     record.n_nodes = used
     for i in range(used):
-        node, tasks = s.chosen[0, i], s.chosen[3, i]
-        s.held[0, clock.n_held] = node
-        s.held[1, clock.n_held] = tasks
+        s.held[0, clock.n_held] = s.chosen[0, i]
+        s.held[1, clock.n_held] = s.chosen[3, i]
         clock.n_held += 1
-        hold(s, NOW, record.shape, node, tasks, 1)
-        for partition in range(s.partitions.size):
-            plan = s.partitions[partition]
-            # What ends before leaves no trace then.
-            if plan.job >= 0 and record.expected_end > plan.shadow and s.reserved[partition, node]:
-                hold(s, 1 + partition, record.shape, node, tasks, 1)
-                # A job ahead in the queue takes what it needs, reserved or not.
-                plan.is_stale = 1
-    at = _running_place(s, record.expected_end)
-    for place in range(clock.n_running, at, -1):
-        s.lists[RUNNING, place] = s.lists[RUNNING, place - 1]
-    s.lists[RUNNING, at] = job
-    clock.n_running += 1
-    at = clock.n_events
-    clock.n_events += 1
-    while at > 0 and _is_before(s, job, s.lists[ENDS, (at - 1) // 2]):
-        s.lists[ENDS, at] = s.lists[ENDS, (at - 1) // 2]
-        at = (at - 1) // 2
-    s.lists[ENDS, at] = job
-
-
-@inlined
-def _release_later(s: Shared, job: int) -> None:
-    """Put a job among those that are to join the queue, in the order of their times, then of their numbers."""
-    clock, time = s.clock[0], s.jobs[job].release
-    before, after = -1, clock.first_released
-    while after >= 0 and (s.jobs[after].release < time or (s.jobs[after].release == time and after < job)):
-        before, after = after, s.jobs[after].next_waiting
-    s.jobs[job].next_waiting = after
-    if before >= 0:
-        s.jobs[before].next_waiting = job
-    else:
-        clock.first_released = job
-
-
-@inlined
-def _release_dependents(s: Shared, job: int) -> None:
-    """Let the jobs that have waited for the end of one join the queue when their users have thought."""
-    waiting = s.jobs[job].dependent
-    while waiting >= 0:
-        s.jobs[waiting].release = max(s.jobs[waiting].submit, s.clock[0].now + s.jobs[waiting].think)
-        _release_later(s, waiting)
-        waiting = s.jobs[waiting].next_dependent
-
-
-@helper()
-def _end_next(s: Shared) -> None:
-    """End the running job whose end comes next."""
-    clock, job = s.clock[0], s.lists[ENDS, 0]
-    record = s.jobs[job]
-    clock.n_events -= 1
-    last, at = s.lists[ENDS, clock.n_events], 0
-    while 2 * at + 1 < clock.n_events:
-        child = 2 * at + 1
-        if child + 1 < clock.n_events and _is_before(s, s.lists[ENDS, child + 1], s.lists[ENDS, child]):
-            child += 1
-        if _is_before(s, last, s.lists[ENDS, child]):
-            break
-        s.lists[ENDS, at] = s.lists[ENDS, child]
-        at = child
-    s.lists[ENDS, at] = last
-    for place in range(record.first, record.first + record.n_nodes):
-        node, tasks = s.held[0, place], s.held[1, place]
-        hold(s, NOW, record.shape, node, tasks, -1)
-        _release(s, node)
-        for partition in range(s.partitions.size):
-            plan = s.partitions[partition]
-            if plan.job >= 0:
-                if record.expected_end > plan.shadow and s.reserved[partition, node]:
-                    hold(s, 1 + partition, record.shape, node, tasks, -1)
-                plan.is_stale |= int(s.allowed[s.shapes[s.jobs[plan.job].shape].union, node])
-    # Several may be expected to end at one time; it stands before the place behind all of them.
-    at = _running_place(s, record.expected_end) - 1
-    while s.lists[RUNNING, at] != job:
-        at -= 1
-    clock.n_running -= 1
-    for place in range(at, clock.n_running):
-        s.lists[RUNNING, place] = s.lists[RUNNING, place + 1]
-    _release_dependents(s, job)
+    start_job(s, job)
 
 
 @inlined
@@ -423,6 +348,7 @@ def _end_pass(s: Shared) -> None:
 def _take_from_queue(s: Shared, shape: int) -> None:
     """Let the job of a shape that is looked at wait no longer."""
     about = s.shapes[shape]
+    s.clock[0].n_queued -= 1
     after = s.jobs[about.looked_at].next_waiting
     if about.passed < 0:
         about.first_waiting = after
@@ -465,7 +391,7 @@ def _pass(s: Shared) -> int:
 
     The first waiting job of each shape is looked at, until it finds no room; in a walk all jobs are, within its depth.
 
-    Returns `ENDED`; or before the end `GOES_ON`, if there was too much work, or `ASKS`, if a job waits for its nodes.
+    Returns `OVER`; or before the end `GOES_ON`, if there was too much work, or `ASKS`, if a job waits for its nodes.
     """
     clock, rules = s.clock[0], s.rules[0]
     while clock.n_left > 0:
@@ -501,15 +427,20 @@ def _pass(s: Shared) -> int:
             s.waiting[1, 0] = s.waiting[1, clock.n_left]
         sink(s.waiting[1], s.waiting[2], 0, clock.n_left)
     _end_pass(s)
-    return ENDED
+    return OVER
 
 
+@enqueue.answer(Shared)
 @inlined
 def _enqueue(s: Shared, job: int) -> None:
+    """Let a job join those of its shape that wait."""
     clock, shape = s.clock[0], s.shapes[s.jobs[job].shape]
     if s.rules[0].is_by_arrival:
-        s.jobs[job].rank += clock.n_joined
+        s.jobs[job].rank += clock.n_arrived
+    s.jobs[job].release = clock.now
+    clock.n_arrived += 1
     clock.n_joined += 1
+    clock.n_queued += 1
     s.jobs[job].next_waiting = -1
     if shape.first_waiting < 0:
         s.waiting[0, clock.n_waiting] = s.jobs[job].shape
@@ -529,37 +460,10 @@ def _enqueue(s: Shared, job: int) -> None:
         s.jobs[at].next_waiting = job
 
 
+@settle_queue.answer(Shared)
 @inlined
-def _next_submission(s: Shared) -> float:
-    """Time at which a job that waits for no other is submitted next; ``clock.next_submission`` then is that job."""
-    clock = s.clock[0]
-    while clock.next_submission < s.jobs.size and s.jobs[clock.next_submission].preceding >= 0:
-        clock.next_submission += 1
-    return s.jobs[clock.next_submission].submit if clock.next_submission < s.jobs.size else np.inf
-
-
-@inlined
-def _next_arrival(s: Shared) -> float:
-    """Time at which a job joins the queue next."""
-    submission = _next_submission(s)
-    first = s.clock[0].first_released
-    return min(submission, s.jobs[first].release) if first >= 0 else submission
-
-
-@inlined
-def _take_arrival(s: Shared) -> bool:
-    """Let one job join the queue whose time is now, the lowest in number; return whether there was one."""
-    clock = s.clock[0]
-    job = clock.first_released
-    submitted = _next_submission(s) == clock.now
-    released = job >= 0 and s.jobs[job].release == clock.now
-    if released and not (submitted and clock.next_submission < job):
-        clock.first_released = s.jobs[job].next_waiting
-        _enqueue(s, job)
-    elif submitted:
-        clock.next_submission += 1
-        _enqueue(s, clock.next_submission - 1)
-    return released or submitted
+def _settle_shapes(s: Shared) -> None:
+    """Leave the jobs of each shape where they are: each has joined in its place."""
 
 
 @inlined
@@ -573,7 +477,7 @@ def _period_after(s: Shared, time: float) -> float:
 def simulate_shared(s: Shared, passes: int, work: int) -> int:
     """Go on for so many passes over the queue, or until some work is done: about so many nodes and jobs looked at.
 
-    Returns `ENDED` if nothing is left to happen, else `GOES_ON`, or `ASKS` if a job waits for its nodes. Jobs of
+    Returns `OVER` if nothing is left to happen, else `GOES_ON`, or `ASKS` if a job waits for its nodes. Jobs of
     several nodes ask where `RulesRecord.is_asking`: the job of the shape in ``waiting[1, 0]`` that is looked at has
     room on the nodes of ``chosen``, which may be changed then.
     """
@@ -582,21 +486,14 @@ def simulate_shared(s: Shared, passes: int, work: int) -> int:
     for _ in range(passes):
         # If work is left of a pass, it goes on.
         if clock.n_left == 0 and not clock.is_walk:
-            arrival = _next_arrival(s)
-            end = s.jobs[s.lists[ENDS, 0]].end if clock.n_events > 0 else np.inf
-            event = min(arrival, end)
-            if min(event, clock.next_walk) == np.inf:
-                return ENDED
-            clock.now = min(event, clock.next_walk)
-            while clock.n_events > 0 and s.jobs[s.lists[ENDS, 0]].end == clock.now:
-                _end_next(s)
-            while _take_arrival(s):
-                pass
-            if event == clock.now and rules.backfill == CONSERVATIVE:
+            clock.wake = clock.next_walk
+            if advance(s, np.inf) != HAPPENED:
+                return OVER
+            if rules.backfill == CONSERVATIVE and clock.n_ended + clock.n_joined > 0:
                 clock.next_walk = min(clock.next_walk, _period_after(s, clock.now))
             _begin_pass(s)
         said = _pass(s)
-        if said != ENDED:
+        if said != OVER:
             return said
         if clock.is_walk:
             # Nodes are closed in walks only.

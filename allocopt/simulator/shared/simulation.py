@@ -25,8 +25,8 @@ from allocopt.simulator.shared.kernel import simulate_shared
 from allocopt.simulator.shared.state import (
     ALONE,
     ASKS,
-    ENDED,
     NOW,
+    OVER,
     Allocation,
     Shared,
     SharedMachine,
@@ -102,7 +102,7 @@ def run_shared(state: Shared, placed_by: PlacedBySolver | None = None) -> Shared
                 state.chosen[[0, 3], at] = place
             if chosen:
                 state.clock["n_chosen"][:] = len(chosen)
-        return 0 if said == ENDED else work
+        return 0 if said == OVER else work
 
     run_in_slices(step, 2**20)
     jobs = state.jobs

@@ -14,7 +14,8 @@ from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.request import ClusterRequest, mask_table
 from allocopt.kernels.arrays import BoolMatrix, IntMatrix, Records, record_dtype, record_type
-from allocopt.simulator.rules import Backfill
+from allocopt.simulator.rules import Backfill, EventOrder
+from allocopt.simulator.state import NOBODY, EventClock, EventJob, EventRules, first_clock, wait_for, waiting_jobs
 
 
 class Allocation(IntEnum):
@@ -70,38 +71,21 @@ class _FailureRecord(Protocol):
     nodes: int  # with room for a task, at most
 
 
-class _JobRecord(Protocol):
+class _JobRecord(EventJob, Protocol):
     """A job."""
 
-    submit: float
-    release: float  # when it joins the queue: its submit time, or later where it waits for a preceding job
-    run: float  # until it ends or is killed
-    expected_end: float  # by its estimate
-    start: float  # NaN before
-    end: float
     shape: int
     next_waiting: int  # the next of its shape that waits, -1 for none
     first: int  # where its nodes begin in `Shared.held`
     n_nodes: int
     rank: int  # its place in the queue among all jobs
-    preceding: int  # the job that has to end first, -1 for none
-    think: float  # seconds from its end to the release
-    dependent: int  # the first job that waits for this one to end, -1 for none
-    next_dependent: int  # the next that waits for the same job, -1 for none
 
 
-class _ClockRecord(Protocol):
+class _ClockRecord(EventClock, Protocol):
     """The numbers of a simulation that change."""
 
-    now: float
-    next_submission: int
-    # Of jobs whose preceding one has ended, and which have not joined the queue, the next to do so; -1 for none. They
-    # are linked by ``next_waiting``.
-    first_released: int
-    n_joined: int  # jobs that have joined the queue
+    n_arrived: int  # jobs that have joined the queue
     n_waiting: int  # shapes of which jobs wait
-    n_events: int
-    n_running: int
     n_held: int
     n_released: int
     next_walk: float  # when the next pass that backfills conservatively is due
@@ -113,7 +97,7 @@ class _ClockRecord(Protocol):
     table: int  # in which jobs have to fit: `NOW` or `SCRATCH`
 
 
-class _RulesRecord(Protocol):
+class _RulesRecord(EventRules, Protocol):
     """How jobs are scheduled and placed."""
 
     allocation: int  # an `Allocation`
@@ -169,7 +153,7 @@ class Shared(NamedTuple):
     segments: IntMatrix  # of what the nodes in a group of each level are a multiple, 0 for any number, ``(S, L)``
     held: IntMatrix  # nodes and tasks of all jobs, one job after the other, ``(2, H)``
     releases: IntArray  # nodes that have got more room, in that order; a ring of the last ``m``
-    lists: IntMatrix  # running jobs as a heap by end, and by expected end; ``(2, n)``
+    lists: IntMatrix  # lists of jobs, see `allocopt.simulator.state.EVENTS`; ``(4, n)``
     # Shapes of which jobs wait, those left in a pass as a heap, and by shape the rank of the job looked at; ``(3, S)``.
     waiting: IntMatrix
     allowed: BoolMatrix  # nodes in one of the masks of a shape, see `ShapeRecord.union`; ``(U, m)``
@@ -180,8 +164,7 @@ class Shared(NamedTuple):
 
 
 SHARED = record_type(Shared)
-ENDS, RUNNING = range(2)
-ENDED, GOES_ON, ASKS = range(3)
+OVER, GOES_ON, ASKS = range(3)
 UNLIMITED = 2**62  # work, where a simulation must not pause
 
 
@@ -241,33 +224,26 @@ def new_shared(
     asked = [requests[int(number)] for number in kinds[0]]
     n, m, parts = len(submit), len(machine.capacity), machine.n_partitions
     slots = min(rules.depth, n)
-    clock, followed, jobs, shapes, failures, partitions, reservations = (
+    followed, shapes, failures, partitions, reservations = (
         np.zeros(size, dtype=record_dtype(record))
         for record, size in (
-            (_ClockRecord, 1),
             (_RulesRecord, 1),
-            (_JobRecord, n),
             (_ShapeRecord, len(asked)),
             (_FailureRecord, 2 * len(asked)),
             (_PartitionRecord, parts),
             (_SlotRecord, slots),
         )
     )
-    clock["now"] = -np.inf
+    clock = first_clock(_ClockRecord)
     clock["next_walk"] = np.inf
+    followed["event_order"], followed["track_running"] = EventOrder.BATCHED, True
     for name in ("allocation", "backfill", "period"):
         followed[name] = getattr(rules, name)
-    for name, values in (("submit", submit), ("run", run), ("rank", rank), ("shape", shape_of.reshape(-1))):
-        jobs[name] = values
-    jobs["start"], jobs["next_waiting"], jobs["release"] = np.nan, -1, submit
-    clock["first_released"] = -1
-    for name in ("preceding", "dependent", "next_dependent"):
-        jobs[name] = -1
+    jobs = waiting_jobs(_JobRecord, submit, run, estimate)
+    jobs["rank"], jobs["shape"], jobs["next_waiting"] = rank, shape_of.reshape(-1), NOBODY
     if waits is not None:
-        jobs["preceding"], jobs["think"], followed["is_by_arrival"] = waits
-        for job in np.flatnonzero(waits.preceding >= 0)[::-1].tolist():
-            first = jobs[waits.preceding[job]]
-            jobs[job]["next_dependent"], first["dependent"] = first["dependent"], job
+        wait_for(jobs, waits.preceding, waits.think)
+        followed["is_by_arrival"] = waits.is_by_arrival
     shapes["estimate"], shapes["first_waiting"] = kinds[1], -1
     partitions["job"] = -1
     masks, first_mask = mask_table(asked)
@@ -309,7 +285,7 @@ def new_shared(
         np.array(segments, dtype=np.int64).reshape(len(asked), len(groups)),
         np.zeros((2, held), dtype=np.int64),
         np.zeros(m, dtype=np.int64),
-        np.zeros((2, n), dtype=np.int64),
+        np.zeros((4, n), dtype=np.int64),
         np.zeros((3, len(asked)), dtype=np.int64),
         np.stack([asked[number].masks.any(axis=0) for number in some.tolist()]),
         np.zeros(m, dtype=np.int64),
