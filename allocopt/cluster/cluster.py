@@ -161,11 +161,11 @@ class Cluster:
             found = topology.among(known)
             missing = len(topology.nodes) - (found.tree.size if found else 0)
             apart = len(known) + missing - len(topology.nodes)
-            told = [f"nodes of the topology that are described nowhere, left out: {missing}"] * bool(missing)
+            told = [f"nodes of the topology that no file describes, left out: {missing}"] * bool(missing)
             told += [f"nodes under no switch of the topology, left out: {apart}"] * bool(apart)
             remarks = [*remarks, *told, *topology.remarks]
         if found is None:
-            raise InvalidProblemError("cluster", "has no node that its topology has too")
+            raise InvalidProblemError("cluster", "has no node in common with its topology")
         left = {name: known[name] for name in found.nodes}
         kept, empty = _among(partitions, left, "has no node in the topology" if topology else "has no node")
         return cls(
@@ -195,7 +195,7 @@ class Cluster:
         odd = next((why for why in include if why not in (*reasons, ALL)), None)
         if odd is not None:
             known = ", ".join(sorted(reasons)) or "none"
-            fault = f"{printable(odd)!r} is the reason of no node that is left out; there are {known}"
+            fault = f"no node is left out for the reason {printable(odd)!r}; the reasons are {known}"
             raise InvalidProblemError("--include-unavailable", fault)
         shut = {node.name: set(node.away) - set(include) for node in self.nodes}
         if ALL in include or not any(shut.values()):

@@ -106,7 +106,7 @@ class ConfReader:
         self.files += 1
         self.characters += len(text)
         if self.files > MOST_FILES or self.characters > MOST_CHARACTERS:
-            fault = f"what is included has more than {MOST_FILES} files or {MOST_CHARACTERS} characters"
+            fault = f"the included files are more than {MOST_FILES}, or have more than {MOST_CHARACTERS} characters"
             raise bad_file(self.first, fault)
         for number, line in _logical_lines(text):
             words = line.split(maxsplit=1)
@@ -127,7 +127,7 @@ class ConfReader:
         found = path.parent / name
         # A name that no file can have is that of none.
         if not os.path.isfile(found):
-            raise bad_file(path, place, f"includes {shown(name)}, which is not there")
+            raise bad_file(path, place, f"includes {shown(name)}, which does not exist")
         if above == MOST_INCLUDED:
             raise bad_file(path, place, f"more than {MOST_INCLUDED} files include each other")
         yield from self.lines(found, read_text(found), strict, above + 1)
@@ -142,7 +142,7 @@ class ConfReader:
                     if not made.values:
                         made.values[_FIRST_WORD.match(pairs)[1].lower()] = ""  # type: ignore[index]
                     return
-                fault = "is not Key=value; a list goes on over lines with a backslash at the end"
+                fault = "is not Key=value; end a line with a backslash to continue a list on the next one"
                 raise made.error(f"{shown(pairs[at:].strip())} {fault}")
             key = match[1].lower()
             if key in made.values and is_strict:

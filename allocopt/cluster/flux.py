@@ -159,7 +159,7 @@ def flux_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]]) -> Cluster:
                 before = nodes[name].use
                 gpus = Counter(before.gpus) + Counter(node.gpus)
                 nodes[name] = replace(nodes[name], use=NodeUse(before.cores + node.cores, 0, dict(gpus)))
-    told = [f"nodes of allocations that are not there, ignored: {missing}"] if missing else []
+    told = [f"nodes of allocations that the cluster does not have, ignored: {missing}"] if missing else []
     return Cluster.of(nodes.values(), topology, remarks=[*remarks, *told])
 
 
@@ -169,7 +169,7 @@ def _resource_sets(obj: Mapping[str, Any], path: Path) -> list[Mapping[str, Any]
         return [obj]
     resources = obj.get("R") or obj.get("all")
     if not isinstance(resources, dict):
-        raise bad_file(path, "has no R or all, must be a graph, a resource set, or a status of resources of Flux")
+        raise bad_file(path, "has no key R or all, must be a graph, a resource set, or a resource status of Flux")
     allocated = obj.get("allocated")
     return [resources, allocated] if isinstance(allocated, dict) and "execution" in allocated else [resources]
 
@@ -201,9 +201,9 @@ def graph_cluster(obj: object, path: Path) -> tuple[Cluster, dict[int, str]]:
         for number, vertex in enumerate(validated(_JsonGraph, obj, path).vertices):
             about, place = vertex.metadata, f"graph.nodes[{number}]"
             if not about.path.startswith("/"):
-                raise bad_file(path, place, "has no path of containment, must be such as /cluster0/rack0/node0")
+                raise bad_file(path, place, "has no containment path, such as /cluster0/rack0/node0")
             if about.path.count("/") > MOST_DEEP:
-                raise bad_file(path, place, f"its path of containment has more than {MOST_DEEP} names")
+                raise bad_file(path, place, f"its containment path has more than {MOST_DEEP} names")
             amount = about.size * _unit(about.unit, path, place)
             at = tuple(about.path.strip("/").split("/"))
             yield _Piece(
@@ -236,7 +236,7 @@ def grug_cluster(recipe: "nx.DiGraph[Any]", path: Path) -> Cluster:
             copies = min(scale, 1) if is_inside else scale
             made += copies
             if len(at) > MOST_DEEP or made > MOST_MADE:
-                raise bad_file(path, place, f"stands for more than {MOST_MADE} vertices or {MOST_DEEP} levels")
+                raise bad_file(path, place, f"makes more than {MOST_MADE} vertices or {MOST_DEEP} levels")
             for copy in range(copies):
                 yield from grown(child, at, copy, times * scale if is_inside else times, is_inside=is_inside)
 

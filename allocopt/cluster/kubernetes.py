@@ -286,7 +286,7 @@ def kubernetes_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]], labels
         As `read_topology`.
     """
     if len(set(labels)) < len(labels):
-        raise UsageError(f"labels {','.join(labels)} name one twice")
+        raise UsageError(f"labels {','.join(labels)} name a label twice")
     found = _Objects.of(objects)
     nodes = found.nodes
     path = objects[0][0]
@@ -301,8 +301,8 @@ def kubernetes_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]], labels
     keys = keys or [key for key in KNOWN_LABELS if all(key in node.metadata.labels for node in workers)]
     there = sorted({key for node in workers for key in node.metadata.labels if not key.startswith(_OF_KUBERNETES)})
     if not keys and there:
-        fault = f"none of the labels of a network topology that are known is on all nodes; there are {', '.join(there)}"
-        raise bad_file(path, "items", f"{fault}: choose from the top downwards with --labels")
+        fault = f"no known label of a network topology is on all nodes; the nodes have {', '.join(there)}"
+        raise bad_file(path, "items", f"{fault}: name those of the levels with --labels, from the top downwards")
     placed = [node for node in workers if all(key in node.metadata.labels for key in keys)]
     if not placed:
         raise bad_file(path, "items", f"none of the {len(nodes)} nodes has the labels {', '.join(keys)}")
@@ -312,7 +312,7 @@ def kubernetes_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]], labels
     remarks = [f"levels from the top downwards: {', '.join(keys)}" if keys else _FLAT]
     for left_out, what in (
         (len(nodes) - len(workers) - apart, "of the control plane"),
-        (apart, "of no ResourceFlavor"),
+        (apart, "of no given ResourceFlavor"),
         (len(workers) - len(placed), "without all of these labels"),
     ):
         remarks += [f"nodes {what} left out: {left_out}"] * bool(left_out)
@@ -323,7 +323,7 @@ def kubernetes_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]], labels
     return Cluster.of(made, tree, is_exclusive=not is_told, remarks=remarks)
 
 
-_FLAT = "no label of a network topology is on the nodes: all are equally near; --labels KEY,... names the levels"
+_FLAT = "the nodes have no label of a network topology: all are equally near; name levels with --labels KEY,..."
 
 
 def _items(obj: Mapping[str, Any], path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -403,11 +403,14 @@ def _remarks(nodes: Sequence[_Node], objects: _Objects) -> list[str]:
             if not is_known and str(text) != "0":
                 held.setdefault(key, []).append(str(text))
     parts = (
-        ("taints that are tolerated, by nodes", [f"{key} {count}" for key, count in open_taints.items()]),
-        ("resources that are not modelled, by nodes that have them", [f"{key} {len(of)}" for key, of in held.items()]),
-        ("keys of nodes' spec that are not known, ignored", [f"{shown(key)} {count}" for key, count in spec.items()]),
-        ("objects that are no nodes or pods, ignored", [f"{kind} {count}" for kind, count in objects.others.items()]),
-        ("pods that wait, not among the jobs", [str(objects.pending)] if objects.pending else []),
-        ("nodes without what their DaemonSets request", [str(len(objects.daemons))] if objects.daemons else []),
+        ("tolerated taints, with their numbers of nodes", [f"{key} {count}" for key, count in open_taints.items()]),
+        (
+            "resources that are not modelled, with their numbers of nodes",
+            [f"{key} {len(of)}" for key, of in held.items()],
+        ),
+        ("unknown keys of spec of nodes, ignored", [f"{shown(key)} {count}" for key, count in spec.items()]),
+        ("objects other than nodes and pods, ignored", [f"{kind} {count}" for kind, count in objects.others.items()]),
+        ("pending pods, not added to the jobs", [str(objects.pending)] if objects.pending else []),
+        ("nodes reduced by what their DaemonSets request", [str(len(objects.daemons))] if objects.daemons else []),
     )
     return [f"{what}: {', '.join(map(printable, told))}" for what, told in parts if told]

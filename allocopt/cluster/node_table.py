@@ -31,7 +31,7 @@ def node_table(source: Path) -> Cluster:
             kinds = {row.get("model", ""): int(gpus)} if gpus else {}
             nodes.append(ClusterNode(row["sn"], cores / 1000, int(memory), kinds, away=_away(row)))
         unknown |= dict.fromkeys(key for key in row if key.lower() not in _KNOWN)
-    remarks = [f"columns of nodes that are not known, ignored: {', '.join(map(shown, unknown))}"] if unknown else []
+    remarks = [f"unknown columns of nodes, ignored: {', '.join(map(shown, unknown))}"] if unknown else []
     return Cluster.of(nodes, None, remarks=remarks)
 
 

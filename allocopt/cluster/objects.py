@@ -9,7 +9,7 @@ from allocopt.cluster.slurm_records import is_json_answer
 from allocopt.errors import BadFileError
 from allocopt.files.faults import bad_file
 
-JOBS = "holds jobs and no nodes: give what waits with --queue, and what has run as a trace"
+JOBS = "holds jobs and no nodes: give waiting jobs with --queue, and jobs that have run as a trace"
 """Fault of a file of jobs in the place of a cluster."""
 
 
@@ -98,15 +98,17 @@ def what_it_is(obj: Mapping[str, Any]) -> str | None:
 def check_is_cluster(obj: Mapping[str, Any], source: Path) -> None:
     """Raise `BadFileError` for an object that describes no cluster; it says what it is and what to give instead."""
     if str(obj.get("apiVersion", "")).startswith("kind.x-k8s.io"):
-        fault = "tells kind how to make a cluster, must be what `kubectl get nodes -o yaml` prints of it"
+        fault = "configures a cluster of kind; give what `kubectl get nodes -o yaml` prints of that cluster"
         raise bad_file(source, fault)
     kind = _kind(obj)
     if kind == "ConfigMap":
-        raise bad_file(source, "is a ConfigMap; of topograph give the topology.conf or topology.yaml that it holds")
+        raise bad_file(
+            source, "is a ConfigMap; if it is topograph's, give the topology.conf or topology.yaml that it holds"
+        )
     if kind in _KINDS and kind not in BESIDE_NODES:
         raise no_nodes(obj, source)
     if "kind" not in obj and "switches" in obj:
-        fault = "is a model of topograph's simulator, must be the topology.conf that topograph makes of it"
+        fault = "is a model of topograph's simulator; give the topology.conf that topograph makes from it"
         raise bad_file(source, fault)
     if isinstance(obj.get("jobs"), list) and not is_json_answer(obj):
         raise bad_file(source, JOBS)

@@ -32,7 +32,7 @@ def read_queue(path: Path) -> Queue:
     text = with_titles(text)
     if is_squeue(text):
         found = queue_of(squeue_records(path, text), table_request)
-        whole = f"jobs of the table, each of which gets whole nodes: {len(found.jobs)}"
+        whole = f"jobs of a table, which get whole nodes: {len(found.jobs)}"
         return Queue(found.jobs, (whole, *found.remarks)) if found.jobs else found
     listed = ListedJobs(LARGEST_CLUSTER)
     for number, line in enumerate(text.splitlines(), 1):

@@ -65,7 +65,7 @@ def read_whole_nodes(
     parts = _Parts(labels)
     parts.add(path)
     if parts.slurm:
-        raise bad_file(Path(path), "names no switches; with --cluster it says what nodes have")
+        raise bad_file(Path(path), "names no switches; it describes nodes, so give it with --cluster")
     with problem_faults_named(path):
         found = parts.cluster(str(path)).available(include_unavailable).in_whole_nodes()
         return replace(found, remarks=tuple(one for one in found.remarks if one != ALONE))
@@ -126,7 +126,7 @@ class _Parts:
         suffix = _suffix(source).lower()
         with problem_faults_named(source):
             if self.labels and suffix not in (".json", ".yaml", ".yml"):
-                raise UsageError(f"labels are those of Kubernetes nodes, {source.name} holds none")
+                raise UsageError(f"labels are for nodes of Kubernetes, and {source.name} holds none")
             if suffix == ".json" or suffix in (".yaml", ".yml"):
                 obj = parse_json(read_text(source), source) if suffix == ".json" else _yaml_object(source)
                 self._add_object(obj, source, name, is_json=suffix == ".json")
@@ -145,7 +145,7 @@ class _Parts:
             else:
                 self._add_text(read_text(source), source)
             if self.labels and not self.kubernetes:
-                raise UsageError(f"labels are those of Kubernetes nodes, {source.name} holds none")
+                raise UsageError(f"labels are for nodes of Kubernetes, and {source.name} holds none")
 
     def _add_tree(self, source: Path, make: _MakeTree) -> None:
         # What nodes and partitions say of topologies is known when all files are read.
@@ -222,7 +222,7 @@ class _Parts:
         if len(self.trees) > 1 or len(clusters) > 1:
             raise UsageError(f"{shown_paths}: two files describe the same thing, must be one cluster and one topology")
         if not self.trees and not clusters:
-            raise UsageError("no file names the cluster")
+            raise UsageError("no file describes the cluster")
         if not clusters:
             tree = self.trees[0](None)
             assert tree is not None  # a topology that names no nodes is refused where no cluster does

@@ -64,7 +64,7 @@ class Constraint:
                 raise ValueError(f"has {len(tokens)} words and signs, must have at most {_MOST_TOKENS}")
             groups, rest = _parsed(tokens, 0)
             if rest:
-                raise ValueError(f"has {shown(rest[0])} behind its end")
+                raise ValueError(f"has {shown(rest[0])} after its end")
         except ValueError as error:
             raise UnservedError("constraint", f"{shown(text)} {error}", reason) from None
         return cls(text, tuple(groups))
@@ -89,7 +89,7 @@ def _parsed(tokens: list[str], depth: int) -> tuple[list[frozenset[frozenset[str
         elif len(groups) == len(other) == 1:
             groups = [groups[0] | other[0]]
         else:
-            raise ValueError("has a list in brackets beside |, must be beside & or alone")
+            raise ValueError("has a list in brackets beside |; such a list may stand beside &, or on its own")
         if sum(map(len, groups)) > _MOST_ALTERNATIVES:
             raise ValueError(f"has more than {_MOST_ALTERNATIVES} alternatives")
     return groups, tokens
@@ -97,11 +97,11 @@ def _parsed(tokens: list[str], depth: int) -> tuple[list[frozenset[frozenset[str
 
 def _operand(tokens: list[str], depth: int) -> tuple[list[frozenset[frozenset[str]]], list[str]]:
     if not tokens:
-        raise ValueError("ends where a feature must follow")
+        raise ValueError("ends where a feature must be")
     first, *tokens = tokens
     if first in "([":
         if depth == _MOST_NESTED:
-            raise ValueError(f"has more than {_MOST_NESTED} brackets in each other")
+            raise ValueError(f"has more than {_MOST_NESTED} nested brackets")
         groups, tokens = _parsed(tokens, depth + 1)
         if tokens[:1] != [{"(": ")", "[": "]"}[first]]:
             raise ValueError(f"has a {first} that is not closed")
@@ -110,7 +110,7 @@ def _operand(tokens: list[str], depth: int) -> tuple[list[frozenset[frozenset[st
             groups = [frozenset({one}) for group in groups for one in sorted(group, key=sorted)]
         return groups, tokens[1:]
     if first in "&,|)]" or first.startswith("!"):
-        raise ValueError(f"has {shown(first)} where a feature must stand")
+        raise ValueError(f"has {shown(first)} where a feature must be")
     return [frozenset({frozenset({first})})], tokens
 
 
@@ -289,7 +289,7 @@ class Request:
         listing = "requires" if self.required else "does not exclude"
         sets.append((made.masks, f"larger than the nodes that it {listing}"))
         too_few = (reason for masks, reason in sets if not made._replace(masks=masks, most_groups=anyhow).fits(cluster))
-        groups = "blocks of the topology" if cluster.topology.is_joined else "trees, which no job leaves"
+        groups = "blocks of the topology" if cluster.topology.is_joined else "trees of the topology"
         reason = next(too_few, f"larger than the {groups}")
         return UnservedError("request", f"asks for more than the nodes have: it is {reason}", reason)
 
@@ -354,11 +354,11 @@ def _numbers(cluster: Cluster, listed: str, verb: str) -> list[int]:
 def _check_limits(partition: Partition, least: int, most: int) -> None:
     """Raise `OverLimitError` if a job of so many nodes is over a limit of its partition."""
     if partition.most_nodes is not None and least > partition.most_nodes:
-        fault = f"asks for {least} nodes, partition {partition.name} lets jobs have {partition.most_nodes}"
+        fault = f"asks for {least} nodes, partition {partition.name} allows at most {partition.most_nodes}"
         raise OverLimitError("request", fault, f"over the node limit of partition {brief(partition.name)}")
     if most < partition.least_nodes:
-        fault = f"asks for {most} nodes, partition {partition.name} wants jobs of at least {partition.least_nodes}"
-        raise OverLimitError("request", fault, f"below the least nodes of partition {brief(partition.name)}")
+        fault = f"asks for {most} nodes, partition {partition.name} requires at least {partition.least_nodes}"
+        raise OverLimitError("request", fault, f"below the node minimum of partition {brief(partition.name)}")
 
 
 def _amount(value: float) -> int:

@@ -35,7 +35,7 @@ _NOT_MODELLED = {
     "CR_SOCKET": "whole sockets are not given",
     "CR_ONE_TASK_PER_CORE": "several tasks may share a core's threads",
     "CR_LLN": "the least loaded nodes are not preferred",
-    "CR_PACK_NODES": "nodes are not packed with tasks first",
+    "CR_PACK_NODES": "a job's tasks are not packed onto its first nodes",
 }
 """Values of ``SelectTypeParameters`` that change which nodes or cores a job gets."""
 
@@ -86,7 +86,7 @@ def slurm_cluster(lines: Sequence[ConfLine]) -> Cluster:
     nodes, told = slurm_nodes(lines, parameters)
     remarks += [*told, *_setting_remarks(lines)]
     if not nodes:
-        raise InvalidProblemError("", "names no node, as NodeName= of slurm.conf does")
+        raise InvalidProblemError("", "names no node; give a slurm.conf with lines NodeName=")
     partitions, closed, told = _partitions(lines, nodes, settings)
     has_resources = any({"cpus", "sockets", "corespersocket"} & line.values.keys() for line in lines)
     is_bare = not has_resources and all(line.is_printed for line in lines if NODE in line.values)
@@ -147,8 +147,8 @@ def _reservations(lines: Sequence[ConfLine], nodes: dict[str, ClusterNode]) -> t
                 nodes[node] = replace(nodes[node], away=away)
     told = {
         "that are not active, ignored": later,
-        "of which is not said whether they are active, taken as active": stateless,
-        "of some cores of their nodes, taken as of whole nodes": partial,
+        "whose state is not given, taken as active": stateless,
+        "of some cores of their nodes, taken as reservations of whole nodes": partial,
     }
     remarks = [f"reservations {what}: {', '.join(map(printable, names))}" for what, names in told.items() if names]
     return found, remarks
@@ -211,7 +211,7 @@ def _partition(
         found |= {node.name: None for node in nodes.values() if feature in node.features}
     unknown = next((name for name in found if name not in nodes), None)
     if unknown is not None:
-        raise line.error(f"Nodes has {shown(unknown)}, which no NodeName or NodeSet names")
+        raise line.error(f"Nodes has {shown(unknown)}, which no NodeName or NodeSet line defines")
     try:
         most_seconds = duration_s(line.values.get("maxtime", "UNLIMITED"), 60.0)
     except ValueError as error:

@@ -112,12 +112,12 @@ def queue_of(records: Iterable[tuple[ConfLine, str]], request_of: Callable[[Conf
 
 
 def _ranged(jobs: int) -> list[str]:
-    return [f"jobs with a range of nodes, the least taken: {jobs}"] if jobs else []
+    return [f"jobs with a range of nodes, taken with the least number: {jobs}"] if jobs else []
 
 
 def _cut_short(arrays: int) -> list[str]:
-    fault = "arrays whose list of tasks is cut short, the tasks that it names taken"
-    return [f"{fault}: {arrays}; SLURM_BITSTR_LEN=0 makes scontrol and squeue -o %i name all"] if arrays else []
+    fault = "arrays whose list of tasks is cut short, taken with the tasks that it shows"
+    return [f"{fault}: {arrays}; SLURM_BITSTR_LEN=0 makes scontrol and squeue -o %i print all"] if arrays else []
 
 
 def _given(line: ConfLine, key: str) -> str:

@@ -174,10 +174,10 @@ def slurm_nodes(lines: Sequence[ConfLine], parameters: str) -> tuple[dict[str, C
         remarks.append(f"GRES that are not modelled: {told}; jobs that ask for them are left out")
     least, most = (round(pick((one.cpus_per_core for one in nodes.values()), default=1)) for pick in (min, max))
     if least < most:
-        told = "a job that may have several kinds gets the cores that it needs on the least"
+        told = "a job that may run on several kinds gets the cores it needs on the least"
         remarks.append(f"nodes have {least} to {most} CPUs per core: {told}")
     if unknown_use:
-        remarks.append(f"nodes in use of which CPUAlloc is not given, taken as full: {unknown_use}")
+        remarks.append(f"nodes in use without CPUAlloc, taken as full: {unknown_use}")
     return nodes, remarks
 
 
@@ -191,7 +191,7 @@ def _mark_down(nodes: dict[str, ClusterNode], lines: Sequence[ConfLine]) -> list
             missing += name not in nodes
             if why and name in nodes:
                 nodes[name] = replace(nodes[name], away=why)
-    told = [f"DownNodes names nodes that are not given: {missing}"] if missing else []
+    told = [f"nodes of DownNodes that are not defined: {missing}"] if missing else []
     return [*report.remarks(), *told]
 
 
@@ -296,5 +296,5 @@ def _tell_types(nodes: dict[str, ClusterNode], gres: Sequence[ConfLine]) -> list
             nodes[name] = replace(nodes[name], gpus=dict(held))
         elif name in nodes and (not set(nodes[name].gpus) - {""} or held.total() != sum(nodes[name].gpus.values())):
             odd += bool(nodes[name].gpus) or None not in of_nodes
-    told_odd = [f"nodes whose GPUs gres.conf and slurm.conf count differently, those of slurm.conf taken: {odd}"]
+    told_odd = [f"nodes whose numbers of GPUs differ in gres.conf and slurm.conf, taken from slurm.conf: {odd}"]
     return [*report.remarks(), *(told_odd if odd else ())]

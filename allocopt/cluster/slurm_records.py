@@ -335,7 +335,7 @@ def json_jobs(path: Path, listed: Sequence[Any]) -> Iterator[ConfLine]:
     for number, told in enumerate(listed):
         place = f"jobs[{number}]"
         if not isinstance(told, dict) or "job_id" not in told:
-            raise bad_file(path, place, "is no job of Slurm: it has no job_id")
+            raise bad_file(path, place, "is not a job of Slurm: it has no job_id")
         values = job_values(told)
         if not values.get(JOB):
             raise bad_file(path, place, f"job_id is {shown(told['job_id'])}, must be a number")

@@ -24,7 +24,7 @@ class Described:
         made = tree_of_switches(self.switches)
         if self.kind in ("tree", "block"):
             return replace(made, block_sizes=self.block_sizes)
-        beside = f"Slurm gives jobs nodes that are side by side in a {self.kind}, which is not known here"
+        beside = f"Slurm gives a job nodes that are side by side in a {self.kind}, which is not modelled"
         return replace(made, is_beside=True, remarks=(*made.remarks, beside))
 
     @property

@@ -148,7 +148,7 @@ class Table:
             place = f"line {number}"
             cells = [cell.strip() for cell in line.split("|")] if self.is_parted else self._cells(line)
             if len(cells) != len(self.titles):
-                fault = f"has {len(cells)} columns, the titles are {len(self.titles)}: {' '.join(self.titles)}"
+                fault = f"has {len(cells)} columns, but there are {len(self.titles)} titles: {' '.join(self.titles)}"
                 raise bad_file(self.path, place, fault)
             yield place, dict(zip(self.titles, cells, strict=True))
 

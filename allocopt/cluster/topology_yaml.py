@@ -164,7 +164,7 @@ def _side_by_side(
         if other is None:
             other = Described("tree", (Switch(name, tuple(node for node in site.nodes if node in nodes)),))
         if not nodes or nodes & taken:
-            fault = "has nodes of another topology, by which its partitions' jobs are placed"
+            fault = "shares nodes with another topology, which places the jobs of its partitions"
             remarks.append(f"not modelled, topology {name}: {fault}")
             continue
         described[name] = other
@@ -180,12 +180,12 @@ def _side_by_side(
     switches: dict[str, Switch] = {}
     for name, one in described.items():
         if one.kind not in ("tree",):
-            remarks.append(f"not modelled, topology {name}: rules of a {one.kind} beside other topologies")
+            remarks.append(f"not modelled, topology {name}: the rules of a {one.kind} topology beside other topologies")
         renamed = {switch.name: f"{name}/{switch.name}" for switch in one.switches if switch.name in switches}
         for switch in one.switches:
             below = tuple(renamed.get(child, child) for child in switch.switches)
             new = renamed.get(switch.name, switch.name)
             switches[new] = replace(switch, name=new, switches=below)
     made = tree_of_switches(list(switches.values()))
-    remarks.append(f"topologies beside each other, each for its partitions: {', '.join(described)}")
+    remarks.append(f"topologies side by side, each for its own partitions: {', '.join(described)}")
     return replace(made, remarks=(*remarks, *made.remarks))

@@ -250,7 +250,7 @@ def test_what_waits_now_is_a_window(run: Run) -> None:
     assert made.code == 0
     assert "queue: jobs left waiting: 0" in made.lines_of_error
     assert "queue: jobs left out, larger than the machine: 1" in made.lines_of_error
-    assert "queue: jobs with a range of nodes, the least taken: 1" in made.lines_of_error
+    assert "queue: jobs with a range of nodes, taken with the least number: 1" in made.lines_of_error
     lists = nodelists(run(*SOLVE))
     assert {job: len(expand_hostlist(nodes)) for job, nodes in lists.items()} == {"11": 1, "12_3": 2, "14": 3}
     assert lists["12_3"] == "n[01-02]"

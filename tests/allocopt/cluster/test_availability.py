@@ -125,7 +125,7 @@ def test_nodes_that_take_no_jobs_are_offered_where_the_user_says_so(tmp_path: Pa
     reasons = next(node.away for node in everything.nodes if node.name == "b")
     assert why in reasons
     assert read(tmp_path, include=reasons, **texts).size == 2
-    with pytest.raises(BadFileError, match="'no such' is the reason of no node that is left out; there are "):
+    with pytest.raises(BadFileError, match="no node is left out for the reason 'no such'; the reasons are "):
         read(tmp_path, include=("no such",), **texts)
 
 
@@ -145,7 +145,7 @@ def test_a_topology_of_kubernetes_leaves_out_nodes_that_take_no_pods(tmp_path: P
 def test_a_taint_of_gpus_is_tolerated_and_said(tmp_path: Path) -> None:
     taint = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
     cluster = read(tmp_path, n_json=kube_list(kube("a", spec={"taints": [taint]})))
-    assert "taints that are tolerated, by nodes: nvidia.com/gpu 1" in cluster.remarks
+    assert "tolerated taints, with their numbers of nodes: nvidia.com/gpu 1" in cluster.remarks
     soft = {"key": "k", "effect": "PreferNoSchedule"}
     assert read(tmp_path, n_json=kube_list(kube("a", spec={"taints": [soft]}))).size == 1
 
@@ -165,7 +165,7 @@ def test_a_node_in_use_of_which_no_amount_is_known_is_full(tmp_path: Path, state
     cluster = read(tmp_path, s_txt=f"NODELIST STATE CPUS MEMORY\na idle 4 100\nb {state} 4 100\n")
     assert cluster.in_use.tolist() == [False, True]
     assert cluster.free[1].tolist() == [0, 0, 0]
-    assert "nodes in use of which CPUAlloc is not given, taken as full: 1" in cluster.remarks
+    assert "nodes in use without CPUAlloc, taken as full: 1" in cluster.remarks
 
 
 def test_gpus_that_are_drained_are_not_offered(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_running_pods_take_what_they_request(tmp_path: Path) -> None:
     assert cluster.nodes[0].use == NodeUse(1.5, 1024, {"": 1})
     assert cluster.nodes[1].use.cores == 2.25
     assert cluster.in_use.tolist() == [True, True, False]
-    assert "pods that wait, not among the jobs: 1" in cluster.remarks
+    assert "pending pods, not added to the jobs: 1" in cluster.remarks
 
 
 def test_allocations_of_flux_take_cores_of_their_ranks(tmp_path: Path) -> None:
@@ -238,14 +238,14 @@ def test_what_is_not_known_of_a_node_or_partition_is_counted(
     for noun in ("node", "partition"):
         assert f"keys of {noun}s that are not known, ignored: {key!r} 1" in answer
     held = read(folder, k_json=kube_list(kube("a", held={f"x.com/{key}": "1"}, spec={key: 1}))).remarks
-    assert f"resources that are not modelled, by nodes that have them: x.com/{key} 1" in held
-    assert f"keys of nodes' spec that are not known, ignored: {key!r} 1" in held
+    assert f"resources that are not modelled, with their numbers of nodes: x.com/{key} 1" in held
+    assert f"unknown keys of spec of nodes, ignored: {key!r} 1" in held
     graph = {
         "graph": {"nodes": [*JGF["graph"]["nodes"], {"metadata": {"type": key, "paths": {"containment": "/c/a/x"}}}]}
     }
     assert f"vertices that are not modelled, ignored: {key!r} 1" in read(folder, g_json=json.dumps(graph)).remarks
     table = f"sn,cpu_milli,memory_mib,gpu,{key}\na,1,1,0,1\n"
-    assert f"columns of nodes that are not known, ignored: {key!r}" in read(folder, t_csv=table).remarks
+    assert f"unknown columns of nodes, ignored: {key!r}" in read(folder, t_csv=table).remarks
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_cpus_that_are_kept_for_the_system_are_counted_from_a_list(tmp_path: Pat
         ({"kind": "ResourceFlavor", "metadata": {"name": "f"}}, "is a ResourceFlavor of Kueue"),
         ({"kind": "WorkloadList", "items": []}, "is a Workload of Kueue"),
         ({"kind": "List", "items": [{"kind": "Job"}]}, "is a Job of Kubernetes; give what `kubectl"),
-        ({"nb_res": 4, "jobs": [], "profiles": {}}, "holds jobs and no nodes: give what waits with --queue"),
+        ({"nb_res": 4, "jobs": [], "profiles": {}}, "holds jobs and no nodes: give waiting jobs with --queue"),
         ({"meta": {}, "jobs": []}, "holds jobs and no nodes"),
     ],
 )
@@ -439,7 +439,7 @@ def test_a_reservation_without_a_state_is_taken_as_active_and_told(tmp_path: Pat
     told = {"meta": {}, "reservations": [{"name": "r", "node_list": "n1", "flags": []}]}
     cluster = read(tmp_path, slurm_conf="NodeName=n[1-2] CPUs=4\n", r_json=json.dumps(told))
     assert [one.nodes for one in cluster.reservations] == [("n1",)]
-    assert "reservations of which is not said whether they are active, taken as active: r" in cluster.remarks
+    assert "reservations whose state is not given, taken as active: r" in cluster.remarks
 
 
 @pytest.mark.parametrize("number", [lambda time: time, lambda time: {"set": True, "infinite": False, "number": time}])
@@ -486,7 +486,7 @@ def test_pods_that_every_node_has_leave_it_idle(tmp_path: Path) -> None:
     assert [node.cores for node in cluster.nodes] == [7, 6]
     assert cluster.in_use.tolist() == [False, True]
     assert cluster.free[:, 0].tolist() == [7000, 3000]
-    assert "nodes without what their DaemonSets request: 2" in cluster.remarks
+    assert "nodes reduced by what their DaemonSets request: 2" in cluster.remarks
 
 
 def test_what_a_pod_asks_for_as_a_whole_beats_its_containers(tmp_path: Path) -> None:
@@ -505,7 +505,7 @@ def test_nodes_without_any_label_of_a_network_are_equally_near(tmp_path: Path) -
         one["metadata"]["labels"] = {"kubernetes.io/hostname": "x", "node.kubernetes.io/instance-type": "t"}
     cluster = read(tmp_path, n_json=kube_list(*bare))
     assert (cluster.size, cluster.topology.tree.names) == (2, ())
-    assert any(remark.startswith("no label of a network topology is on the nodes") for remark in cluster.remarks)
+    assert any(remark.startswith("the nodes have no label of a network topology") for remark in cluster.remarks)
 
 
 def kueue(kind: str, name: str, **spec: Any) -> dict[str, Any]:
@@ -544,7 +544,10 @@ def test_a_flavor_of_kueue_chooses_nodes_and_tolerates_taints(tmp_path: Path) ->
     cluster = read(tmp_path, n_json=kube_list(*nodes), k_yaml=documents(*topologies, flavor))
     assert [node.name for node in cluster.nodes] == ["a"]
     assert cluster.nodes[0].away == ()
-    for remark in ("nodes of no ResourceFlavor left out: 1", "nodes that take no jobs, left out: 1 (tainted broken 1)"):
+    for remark in (
+        "nodes of no given ResourceFlavor left out: 1",
+        "nodes that take no jobs, left out: 1 (tainted broken 1)",
+    ):
         assert remark in cluster.remarks
 
 

@@ -72,7 +72,7 @@ def test_slurm_conf_says_what_nodes_and_partitions_have(tmp_path: Path) -> None:
     assert cluster.resources == ("cores", "memory_mib", "gpus", "gpus:a100", "gpus:v100")
     assert cluster.capacity.tolist()[2] == [7000, 90, 3000, 1000, 2000]
     assert cluster.remarks == (
-        "nodes have 1 to 2 CPUs per core: a job that may have several kinds gets the cores that it needs on the least",
+        "nodes have 1 to 2 CPUs per core: a job that may run on several kinds gets the cores it needs on the least",
         "nodes that take no jobs, left out: 1 (down 1)",
     )
 
@@ -105,7 +105,7 @@ def test_two_files_that_disagree_are_their_intersection(tmp_path: Path) -> None:
     assert cluster.topology.nodes == ("a2", "b1")
     assert [partition.nodes for partition in cluster.partitions] == [("a2",), ("a2", "b1")]
     assert cluster.remarks[1:] == (
-        "nodes of the topology that are described nowhere, left out: 2",
+        "nodes of the topology that no file describes, left out: 2",
         "nodes under no switch of the topology, left out: 2",
     )
 
@@ -144,13 +144,13 @@ def test_what_kubernetes_can_give_is_read_from_json_and_yaml(tmp_path: Path) -> 
         (
             "n.json",
             '{"items": [{"metadata": {"name": "a", "labels": {"x/y": "1"}}}]}',
-            "items: none of the labels of a network topology",
+            "items: no known label of a network topology",
         ),
-        ("n.json", '{"graph": {"nodes": [{"metadata": {"type": "node"}}]}}', "graph.nodes[0]: has no path of contain"),
+        ("n.json", '{"graph": {"nodes": [{"metadata": {"type": "node"}}]}}', "graph.nodes[0]: has no containment path"),
         ("n.csv", "sn,cpu_milli,memory_mib,gpu\na,-1,1,1\n", "line 2: cpu_milli is '-1', must be a number, not neg"),
         ("n.out", 'Switch 2 "S-1" # "leaf"\n[1] broken\n', 'line 2: is no port, must be such as [1] "S-0002c9"[2]'),
         ("n.out", 'Switch 2 "S-1" # "leaf"\n', "holds no adapter of a host"),
-        ("n.yaml", "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n", "tells kind how to make a cluster"),
+        ("n.yaml", "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n", "configures a cluster of kind"),
     ],
 )
 def test_an_odd_file_gets_a_line_that_says_where_and_what(tmp_path: Path, name: str, text: str, message: str) -> None:
@@ -166,7 +166,7 @@ def test_two_topologies_or_none_at_all_are_refused(tmp_path: Path) -> None:
     tree.write_text("SwitchName=s Nodes=a\n", encoding="utf-8")
     with pytest.raises(UsageError, match="two files describe the same thing"):
         read_cluster([tree, tree])
-    with pytest.raises(UsageError, match="no file names the cluster"):
+    with pytest.raises(UsageError, match="no file describes the cluster"):
         read_cluster([])
 
 
@@ -205,7 +205,7 @@ def test_requests_in_the_numbers_of_a_cluster(tmp_path: Path) -> None:
     ("request_", "message"),
     [
         (Request(partition="none"), "request: partition none is not in the cluster, which has fast, all"),
-        (Request(least_nodes=2), "request: asks for 2 nodes, partition fast lets jobs have 1"),
+        (Request(least_nodes=2), "request: asks for 2 nodes, partition fast allows at most 1"),
         (
             Request(9, partition="all", most_nodes=1),
             "request: asks for more cores on a node than any node has",

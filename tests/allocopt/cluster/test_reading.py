@@ -152,14 +152,14 @@ def test_nodes_without_a_label_that_is_named_are_left_out_and_remarked(tmp_path:
     cluster = read_topology(path, ["x"])
     assert cluster.nodes == ("a", "b")
     assert "nodes without all of these labels left out: 1" in cluster.remarks
-    with pytest.raises(UsageError, match="name one twice"):
+    with pytest.raises(UsageError, match="name a label twice"):
         read_topology(path, ["x", "x"])
 
 
 @pytest.mark.parametrize(
     ("nodes", "labels", "message"),
     [
-        ([node("a", x="1")], (), "items: none of the labels of a network topology that are known is on all"),
+        ([node("a", x="1")], (), "items: no known label of a network topology is on all"),
         ([node("a", x="1")], ("y",), "items: none of the 1 nodes has the labels y"),
         ([node("a", x="1"), node("a", x="2")], ("x",), "items: node 'a' is given twice"),
         ([{"metadata": {}}], ("x",), "items[0]: metadata.name: is missing"),
@@ -310,7 +310,7 @@ def test_a_graph_says_what_its_vertices_are() -> None:
 def test_other_endings_and_labels_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"must end in \.conf or \.graphml"):
         write_topology(tmp_path / "out.yaml", cluster())
-    with pytest.raises(UsageError, match="labels are those of Kubernetes nodes"):
+    with pytest.raises(UsageError, match="labels are for nodes of Kubernetes"):
         read_topology(tmp_path / "topology.conf", ["x"])
     assert fault(tmp_path / "none.conf") == "No such file or directory"
     assert fault(written(tmp_path, "x.graphml", "<graphml")).startswith("is not GraphML: ")
@@ -377,7 +377,7 @@ def test_an_included_file_stands_where_it_is_included(tmp_path: Path) -> None:
     (tmp_path / "leaves.conf").write_text("SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[3-4]\n", encoding="utf-8")
     cluster = conf(tmp_path, "INCLUDE leaves.conf  # both\nSwitchName=top Switches=a,b\n")
     assert cluster.nodes == ("n1", "n2", "n3", "n4")
-    assert conf_fault(tmp_path, "\ninclude others.conf") == "line 2: includes 'others.conf', which is not there"
+    assert conf_fault(tmp_path, "\ninclude others.conf") == "line 2: includes 'others.conf', which does not exist"
 
 
 def test_files_that_include_each_other_or_many_others_are_limited(tmp_path: Path) -> None:
@@ -386,7 +386,7 @@ def test_files_that_include_each_other_or_many_others_are_limited(tmp_path: Path
     for number in range(9):
         (tmp_path / f"{number}.conf").write_text(f"Include {number + 1}.conf\n" * 12, encoding="utf-8")
     (tmp_path / "9.conf").write_text("SwitchName=s Nodes=n1\n", encoding="utf-8")
-    assert fault(tmp_path / "0.conf").startswith("what is included has more than 1000 files")
+    assert fault(tmp_path / "0.conf").startswith("the included files are more than 1000")
 
 
 @pytest.mark.parametrize(
@@ -395,14 +395,14 @@ def test_files_that_include_each_other_or_many_others_are_limited(tmp_path: Path
         ("", "has no SwitchName=, BlockName= or NodeName=, must be Slurm's configuration"),
         ("# nothing\n", "has no SwitchName=, BlockName= or NodeName="),
         ("BlockSizes=4", "holds no line with SwitchName= or BlockName="),
-        ("SwitchName=s Nodes=n1,\n  n2\n", "line 2: 'n2' is not Key=value; a list goes on over lines with a backslash"),
+        ("SwitchName=s Nodes=n1,\n  n2\n", "line 2: 'n2' is not Key=value; end a line with a backslash"),
         ("\nSwitchName=s Nodes=n1, n2\n", "line 2: 'n2' is not Key=value"),
         ("SwitchName=s Nodes=n[1-2", "line 1: Nodes: 'n[1-2' has a bracket that is not closed"),
         ("SwitchName=t Switches=s[2-1]", "line 1: Switches: 's[2-1]' has the range 2-1, which falls"),
         ("SwitchName=s Node=n1", "line 1: key 'node' is unknown beside SwitchName; keys are SwitchName, Nodes, Sw"),
         ("SwitchName=s Nodes=a nodes=b", "line 1: key nodes is given twice"),
         ("SwitchName= Nodes=a", "line 1: SwitchName is empty"),
-        ("NodeName=a", "names no switches; with --cluster it says what nodes have"),
+        ("NodeName=a", "names no switches; it describes nodes, so give it with --cluster"),
         ("SwitchName=s Nodes=n\x1b[0m", "line 1: Nodes: 'n\\x1b[0m' has a bracket"),
         ("SwitchName=s Nodes=n\x1b", "topology nodes: node 'n\\x1b' has a control character in its name"),
         (f"include a{' ' * 1_000_000}b", "line 1: includes 'a     "),

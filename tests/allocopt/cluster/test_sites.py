@@ -45,16 +45,16 @@ READ = [
 JOBS = "has no SwitchName=, BlockName= or NodeName=, must be Slurm's configuration"
 REFUSED = {
     T + "azure_sharp.txt": "line 47: switches run in a circle: ibsw47 under ibsw14 under ibsw47; must list what is",
-    T + "kai_kind.yaml": "tells kind how to make a cluster, must be what `kubectl get nodes -o yaml` prints of it",
-    T + "kai_nodes.json": "items: none of the labels of a network topology that are known is on all nodes; there are "
+    T + "kai_kind.yaml": "configures a cluster of kind; give what `kubectl get nodes -o yaml` prints of that cluster",
+    T + "kai_nodes.json": "items: no known label of a network topology is on all nodes; the nodes have "
     "nvidia.com/gpu.deploy.device-plugin, nvidia.com/gpu.memory, run.ai/simulated-gpu-node-pool, "
-    "topology.test/rack-domain, topology.test/zone-domain: choose from the top downwards with --labels",
-    T + "toposim_nvl72.yaml": "is a model of topograph's simulator, must be the topology.conf that topograph makes",
+    "topology.test/rack-domain, topology.test/zone-domain: name those of the levels with --labels, from the top",
+    T + "toposim_nvl72.yaml": "is a model of topograph's simulator; give the topology.conf that topograph makes",
     T + "slurm_man.yaml#topo3": "[2]: topology 'topo3' is flat: it names no nodes",
-    U + "gres.conf": "names no node, as NodeName= of slurm.conf does",
+    U + "gres.conf": "names no node; give a slurm.conf with lines NodeName=",
     U + "sacct_dump.txt": JOBS,
     U + "workload_week.events.gz": JOBS,
-    M + "gres.conf": "names no node, as NodeName= of slurm.conf does",
+    M + "gres.conf": "names no node; give a slurm.conf with lines NodeName=",
     M + "jobs500.csv": "line 1: has no column sn, cpu_milli, memory_mib, gpu; the columns of nodes are sn",
     M + "jobs500.events": JOBS,
     "sites/jobs/philly_fmt.json": "top level: is a list, must be what `kubectl get nodes -o json` or `scontrol",
@@ -116,8 +116,8 @@ def test_two_files_of_a_site_that_disagree_are_their_intersection(shared_data: P
         "not modelled, PreemptType=preempt/partition_prio: no job is preempted",
         "not modelled, QOS=general-compute of partition general-compute and 1 more: limits of the partition's QOS are "
         "not applied",
-        "nodes of the topology that are described nowhere, left out: 17",
+        "nodes of the topology that no file describes, left out: 17",
     )
     assert [len(partition.nodes) for partition in university.partitions] == [215, 2]
-    with pytest.raises(BadFileError, match="has no node that its topology has too"):
+    with pytest.raises(BadFileError, match="has no node in common with its topology"):
         read("", U + "slurm.conf", M + "topology.conf")

@@ -211,7 +211,7 @@ def test_a_list_of_ids_may_name_arrays_and_components(tmp_path: Path) -> None:
         ("5_1", "", ""), ("5_2", "", ""), ("5_3", "JobArrayTaskLimit", ""), ("6", "", ""), ("7+0", "", "7"),
         ("7+1", "", "7"),
     ]  # fmt: skip
-    assert found.remarks == ("jobs with a range of nodes, the least taken: 1",)
+    assert found.remarks == ("jobs with a range of nodes, taken with the least number: 1",)
 
 
 def a_cluster(nodes: int, *reservations: Reservation) -> Cluster:
@@ -261,12 +261,12 @@ def test_partition_limits_and_defaults_for_gpus_hold() -> None:
     ("name", "text", "message"),
     [
         ("q.json", "{}", "has no list of jobs; a queue is what `scontrol show job` or `squeue` prints"),
-        ("q.json", '{"jobs": [1]}', "jobs[0]: is no job of Slurm: it has no job_id"),
+        ("q.json", '{"jobs": [1]}', "jobs[0]: is not a job of Slurm: it has no job_id"),
         ("q.json", '{"jobs": [{"job_id": 1, "job_state": ["PENDING"], "tasks": "x"}]}', "jobs[0]: numtasks is 'x'"),
         ("q.yaml", "- 1\n", "is a list, holds no list of jobs"),
         ("q.txt", "JOBID PARTITION NODES\n1 p 2\n", "line 1: is a table of squeue without a column ST or STATE"),
         ("q.txt", "JOBID ST\n1 PD\n", "line 1: is a table of squeue without a column NODES"),
-        ("q.txt", "JOBID ST NODES\n1 PD\n", "line 2: has 2 columns, the titles are 3: JOBID ST NODES"),
+        ("q.txt", "JOBID ST NODES\n1 PD\n", "line 2: has 2 columns, but there are 3 titles: JOBID ST NODES"),
         ("q.txt", "5_[3-1] 2\n", "line 1: is '[3-1]', must rise"),
         ("q.txt", "5 2\n5 2\n", "line 2: job '5' is given twice"),
         ("q.txt", record("   ArrayJobId=7 ArrayTaskId=a-b"), "line 1: ArrayTaskId is 'a-b', must be tasks"),

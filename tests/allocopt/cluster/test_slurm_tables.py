@@ -159,7 +159,7 @@ def test_demands_in_a_table_hold(tmp_path: Path) -> None:
     asked = [job.request for job in found.jobs]
     assert (asked[0].gpus_per_node, asked[1].constraint, asked[0].memory_per_node_mib) == ((("", 1.0),), "big", 10)
     assert [one.unmodelled for one in asked] == [(), (), ("license/matlab",), ("gres/shard",)]
-    assert found.remarks == ("jobs of the table, each of which gets whole nodes: 4",)
+    assert found.remarks == ("jobs of a table, which get whole nodes: 4",)
     odd = queue(tmp_path, "JOBID ST NODES WEATHER\n1 PD 1 rain\n")
     assert "keys of jobs that are not known, ignored: 'weather' 1" in odd.remarks
 
@@ -216,7 +216,7 @@ def test_names_with_spaces_move_no_column(
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("NODELIST STATE\nn1\n", "line 2: has 1 columns, the titles are 2: NODELIST STATE"),
+        ("NODELIST STATE\nn1\n", "line 2: has 1 columns, but there are 2 titles: NODELIST STATE"),
         ("STATE NNODES NCORES NGPUS NODELIST\nfree 1 8 0 t0\n", "is a table of Flux; print its resources with"),
         ("NODELIST|STATE\n|idle\n", "line 2: names no node"),
     ],
@@ -236,7 +236,7 @@ def test_a_cluster_is_no_queue(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["JobId=1 JobName=a\n   JobState=PENDING\n", "JOBID ST NODES\n1 PD 1\n"])
 def test_a_queue_is_no_cluster(tmp_path: Path, text: str) -> None:
-    with pytest.raises(BadFileError, match="holds jobs and no nodes: give what waits with --queue"):
+    with pytest.raises(BadFileError, match="holds jobs and no nodes: give waiting jobs with --queue"):
         cluster(tmp_path, text)
 
 

@@ -83,7 +83,7 @@ def test_every_dropped_job_is_counted_under_exactly_one_reason(seed: int, kind: 
     assert len(kept) == slow.pop("", 0)
     assert sum(jobs for _, jobs in kept.dropped) == slow.total()
     # Limits are told as such; everything else is for want of room.
-    of_nodes = ("over the node limit", "below the least nodes")
+    of_nodes = ("over the node limit", "below the node minimum")
     assert sum(jobs for reason, jobs in kept.dropped if reason.startswith(of_nodes)) == slow["nodes"]
     assert len({reason for reason, _ in kept.dropped}) == len(kept.dropped)
 
