@@ -123,7 +123,7 @@ class Batsim(TraceFormat):
     def losses(self, workload: Workload) -> list[str]:
         losses = super().losses(workload)
         if not workload.machine_processors:
-            losses.append(f"size of the machine not known, that of the largest job written: {_machine(workload)}")
+            losses.append(f"size of the machine unknown, size of the largest job written: {_machine(workload)}")
         return losses
 
 
@@ -163,7 +163,7 @@ class _Profiles:
         if kind not in _SEQUENCES:
             return math.nan, kind
         if depth == _DEEPEST:
-            raise bad_file(where, "seq", f"has more than {_DEEPEST} sequences in each other, or itself")
+            raise bad_file(where, "seq", f"nests more than {_DEEPEST} sequences, or contains itself")
         sequence = validated(_Sequence, profile, where)
         parts = [self.run_s(f"profile {shown(name)}: seq", part, depth + 1) for part in sequence.seq]
         other = next((other for _, other in parts if other), "")

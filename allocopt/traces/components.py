@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from allocopt.cluster.request import Request
 from allocopt.traces.workload import Workload
 
-JOINED = "components of one heterogeneous job, simulated as one job of all their nodes"
-APART = "asks for other nodes in each component of a heterogeneous job, which is not modelled"
+JOINED = "components of one heterogeneous job, simulated as one job on all their nodes"
+APART = "asks for different nodes in each component of a heterogeneous job, which is not modelled"
 """Reasons for which components are joined, and left out."""
 
 _NO_OFFSET = 2**32 - 2  # NO_VAL of slurm.h

@@ -19,7 +19,7 @@ from allocopt.traces.jobs import JobRecord, has_ended, workload_of
 from allocopt.traces.records import Damage
 from allocopt.traces.workload import Workload
 
-NO_NUMBER = "cores or memory asked for by an expression, what was provided used"
+NO_NUMBER = "cores or memory asked for by an expression, provisioned amounts used"
 
 ON_ACCESS_POINT = "run on the access point (scheduler or local universe)"
 

@@ -242,13 +242,13 @@ class Columns:
     def __post_init__(self) -> None:
         for role in (*self.names, *self.units):
             if role not in _ROLES:
-                raise UsageError(f"columns: there is no meaning {role!r}; there are {', '.join(_ROLES)}")
+                raise UsageError(f"columns: there is no role {role!r}; the roles are {', '.join(_ROLES)}")
         for role, unit in self.units.items():
             _unit(role, unit)
         if self.delimiter is not None and len(self.delimiter) != 1:
             raise UsageError(f"columns: the delimiter is {self.delimiter!r}, must be one character")
         if {"nodes", "processors"} <= self.names.keys():
-            raise UsageError("columns: both nodes and processors are named; a job's size is one of them")
+            raise UsageError("columns: nodes and processors are both named; name one of them as a job's size")
 
     @classmethod
     def parse(cls, text: str) -> "Columns":
@@ -330,7 +330,7 @@ class Columns:
         for role, known in _ROLES.items():
             named = self.names.get(role)
             if named is not None and plain_name(named) not in there:
-                raise bad_file(path, "line 1", f"has no column {shown(named)}, which is to mean {role}")
+                raise bad_file(path, "line 1", f"has no column {shown(named)}, named for {role}")
             names = [plain_name(name) for name in known] if named is None else [plain_name(named)]
             name = next((one for one in names if one in there and (named or one not in dialect.unused)), None)
             if name is not None:
@@ -357,9 +357,9 @@ class Columns:
         if not missing:
             return
         listed = ", ".join(name.strip() for name in header)
-        fault = f"no column is known to mean {', '.join(missing)}"
+        fault = f"no column is known for {', '.join(missing)}"
         if {"sn", "cpumilli"} <= there.keys():
-            fault += "; this is a list of nodes, of which a cluster is read"
+            fault += "; this is a list of nodes: give it with --cluster"
         elif not found and not self.header:
             fault += f"; {_NO_HEADER}"
         else:
@@ -389,8 +389,8 @@ _MUST = (
     "or one file that ends in .toml"
 )
 _NO_HEADER = (
-    "where the file has no header, give the names of its columns in order, as sacct -o took them: "
-    "--columns JobID,Submit,Elapsed,NNodes (with what means something else behind: run=Elapsed:min), "
+    "if the file has no header, give the names of its columns in order, as for sacct -o: "
+    "--columns JobID,Submit,Elapsed,NNodes (then roles for columns with other names, such as run=Elapsed:min), "
     "or header = [...] in the file of --columns"
 )
 
@@ -408,12 +408,12 @@ def _unit(role: str, text: str) -> tuple[float, str]:
     if (unit or not slash) and unit not in known:
         raise UsageError(f"columns: the unit of {role} is {text!r}, must be one of {', '.join(known)}{_behind(per)}")
     if slash and of not in per:
-        raise UsageError(f"columns: the unit of {role} is {text!r}, which cannot be that of a {of}{_behind(per)}")
+        raise UsageError(f"columns: the unit of {role} is {text!r}, which cannot be per {of}{_behind(per)}")
     return known.get(unit, 1.0), of
 
 
 def _behind(per: Sequence[str]) -> str:
-    return f"; behind it may stand {', '.join(f'/{one}' for one in per)}" if per else ""
+    return f"; it may end in {', '.join(f'/{one}' for one in per)}" if per else ""
 
 
 def _dialect(there: Mapping[str, int]) -> Dialect:

@@ -21,15 +21,15 @@ from allocopt.traces.records import Damage, runnable_jobs
 from allocopt.traces.workload import NO_JOB, UNKNOWN_USER, Workload
 
 RUN_USED = "no time limit, run time used"
-NUMBERED = "part of an array without a number of its own, numbered"
-GIVEN_BEFORE = "id given before, numbered"
+NUMBERED = "task of an array without a number of its own, given a new number"
+GIVEN_BEFORE = "id used by an earlier job, given a new number"
 NOT_ENDED = "not ended"
 NEVER_STARTED = "never started"
 NO_RUN = "run time unknown"
 NO_SUBMIT = "submit time unknown"
 NO_NODE_LIST = "list of nodes not understood, left out"
 EARLY = "start before submission, left out"
-AFTER_UNKNOWN = "job that it waits for not in the trace"
+AFTER_UNKNOWN = "waits for a job that is not in the trace"
 
 # States of jobs that wait or run, in the words of Slurm, LSF and others; the first word, in capitals.
 _LIVE = frozenset(

@@ -1,4 +1,4 @@
-"""Traces in JSON: which of the formats a parsed file is in, and what it is where it is no trace."""
+"""Traces in JSON: finds the format of a parsed file, or says what the file is if it is not a trace."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _READ = "Batsim, sacct --json, bjobs -json, condor_history -json, and the job lo
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    # A format: who reads it (a function of a module of this folder), and whether a parsed file is in it.
+    # A format: the function of a module of this folder that reads it, and whether a parsed file is in this format.
     module: str
     function: str
     is_it: Callable[[Any], bool]
@@ -53,27 +53,27 @@ def _is_classad(first: Mapping[str, Any]) -> bool:
     return bool({"clusterid", "qdate"} & {key.lower() for key in first})
 
 
-# What is no trace: whether it is this, what it is, and what reads it.
+# Files that are not traces: a test for each, and what the message says about it.
 _OTHERS: Sequence[tuple[Callable[[Any], bool], str]] = (
     (
         lambda parsed: _has(parsed, "nodes") and not _has(parsed, "jobs"),
-        "is a list of nodes, such as scontrol show node --json prints: the nodes of a cluster are given as --cluster",
+        "is a list of nodes, such as scontrol show node --json prints: give it with --cluster",
     ),
     (
         lambda parsed: _has(parsed, "sinfo", "partitions", "reservations"),
-        "is what sinfo or scontrol prints with --json of nodes and partitions: a cluster is given as --cluster",
+        "is what sinfo or scontrol prints of nodes and partitions with --json: give it with --cluster",
     ),
     (
         lambda parsed: _has(parsed, "execution") and _has(parsed, "version"),
-        "is a resource set of Flux (R): resources are given as --cluster",
+        "is a resource set of Flux (R): give it with --cluster",
     ),
     (
         lambda parsed: _has(parsed, "Jobs"),
-        "is what qstat -F json prints: a trace is PBS's accounting log, a file a day",
+        "is what qstat -F json prints: give PBS's accounting log, a file per day",
     ),
     (
         lambda parsed: "t_submit" in _first(parsed),
-        "is what flux jobs --json prints, which is not read: a table of it is, with --columns submit=t_submit,...",
+        "is what flux jobs --json prints, which is not read: give a table of it, with --columns submit=t_submit,...",
     ),
     (
         lambda parsed: _has(parsed, "jobs") and parsed["jobs"] == [] and _has(parsed, "meta"),
@@ -83,12 +83,12 @@ _OTHERS: Sequence[tuple[Callable[[Any], bool], str]] = (
 
 
 def read_json_trace(path: Path, text: str, damage: Damage, columns: Columns) -> Workload:
-    """Read a trace in JSON; raise `BadFileError`, which says what the file is, if it is none."""
+    """Read a trace in JSON; if the file is not a trace, raise `BadFileError`, which says what it is."""
     parsed = parse_json(_as_list(text), path)
     for kind in _KINDS:
         if kind.is_it(parsed):
             if columns.is_mapping and not kind.is_table:
-                raise UsageError(f"columns say what columns of a table mean, {path.name} is none")
+                raise UsageError(f"--columns applies to tables, and {path.name} is not one")
             read = getattr(import_module(f"allocopt.traces.{kind.module}"), kind.function)
             made: Workload = read(path, parsed, damage, columns)
             return made
@@ -107,10 +107,10 @@ def _what(parsed: Any) -> str:
         if is_it(parsed):
             return f"{what}; it holds no jobs that have run"
     if _has(parsed, "kind"):
-        return (
-            f"is a Kubernetes object of kind {shown(parsed['kind'])}, no trace of jobs that have run; read are {_READ}"
-        )
+        return f"is a Kubernetes object of kind {shown(parsed['kind'])}, not a trace of jobs that have run; traces in JSON are {_READ}"
     if _has(parsed, "format"):
-        return f"is a file of the format {shown(parsed['format'])}, no trace: allocopt solve and verify read instances"
+        return (
+            f"is a file of the format {shown(parsed['format'])}, not a trace: allocopt solve and verify read instances"
+        )
     keys = ", ".join(map(str, list(parsed)[:5])) if isinstance(parsed, dict) else shown(parsed)
-    return f"is JSON, but no trace that is known (it has {keys}); read are {_READ}"
+    return f"is JSON, but not a known trace (it has {keys}); traces in JSON are {_READ}"

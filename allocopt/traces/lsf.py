@@ -56,7 +56,7 @@ def read_lsb_acct(path: Path, text: str, damage: Damage, columns: Columns) -> Wo
             cells = next(csv.reader([line.strip("\r\n ")], delimiter=" ", skipinitialspace=True), [])
             kind = cells[0] if cells else ""
             if kind in _OTHERS:
-                skipped[f"records {kind} are no jobs"] += bool(kind)
+                skipped[f"records {kind} are not jobs"] += bool(kind)
                 continue
             records.append(_record(f"line {number}", len(records) + len(faults) + 1, _Fields(cells)))
         except (ValueError, csv.Error) as error:

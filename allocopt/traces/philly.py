@@ -29,7 +29,7 @@ def read_philly(path: Path, jobs: list[Any], damage: Damage, columns: Columns) -
             texts += [_gpus(largest), ",".join(one["ip"] for one in largest)]
             rows[number] = [str(text or "") for text in texts]
         except (KeyError, TypeError, AttributeError):
-            fault = "is no job of Philly, must have jobid, submitted_time, attempts"
+            fault = "is not a job of Philly, must have jobid, submitted_time, attempts"
             faults.append(bad_file(path, f"job {number}", fault))
     damage.drop(len(faults), faults, left=len(rows))
     return Rows(path, _COLUMNS, list(rows), list(rows.values()), columns, "job", -1).workload(damage)

@@ -35,7 +35,7 @@ class _Format:
 
     def read(self, path: Path, text: str, damage: Damage, columns: Columns) -> Workload:
         if columns.is_mapping and self.module not in ("tables", "json_traces"):
-            raise UsageError(f"columns say what columns of a table mean, {path.name} is none ({self.name})")
+            raise UsageError(f"--columns applies to tables, and {path.name} is not one ({self.name})")
         reader = cast(Reader, getattr(import_module(f"allocopt.traces.{self.module}"), self.function))
         return reader(path, text, damage, columns)
 
@@ -92,21 +92,21 @@ _NUMBERS = re.compile(r"\s*(?:[\d.]+\s+){3}[\d.]+\s", re.ASCII)
 _NO_TRACE = (
     (
         r"JobId=\d+(?! UserId=\S+ GroupId=)",
-        "what scontrol show job prints, of jobs that wait and run: generate window --queue reads it",
+        "what scontrol show job prints of jobs that wait and run: give it with generate window --queue",
     ),
-    (r"NodeName=", "a list of nodes, such as slurm.conf or what scontrol show node prints: it is given as --cluster"),
-    (r"(?:SwitchName|BlockName)=", "a topology.conf: it is given as --topology or --cluster"),
-    (r"(?:apiVersion|kind)\s*:|---\s", "YAML, such as objects of Kubernetes: a cluster is given as --cluster"),
+    (r"NodeName=", "a list of nodes, such as slurm.conf or what scontrol show node prints: give it with --cluster"),
+    (r"(?:SwitchName|BlockName)=", "a topology.conf: give it with --topology or --cluster"),
+    (r"(?:apiVersion|kind)\s*:|---\s", "YAML, such as objects of Kubernetes: give a cluster with --cluster"),
     (
         r"(?:sacct|squeue|scontrol|sinfo|slurm_\w+|bjobs|qstat|qacct|condor_history)\S*: ",
-        "an error message of the command that was to print it",
+        "an error message of the command that should have written it",
     ),
     (r"(?i:<!DOCTYPE html|<html)", "a page in HTML, such as that of a login"),
-    (r"<\?xml|<graphml|<platform", "XML, such as GraphML: topologies are given as --topology"),
+    (r"<\?xml|<graphml|<platform", "XML, such as GraphML: give a topology with --topology"),
 )
 _TAKEN_FOR_NSA = (
-    "it was taken for the NSA authors' text, as it is in no format that is known (docs/traces.md); a table has names "
-    "of columns in its first line, or they are given in order: --columns JobID,Submit,Elapsed,NNodes"
+    "it was read as the NSA authors' text, as no other format matches (docs/traces.md); if it is a table, name its "
+    "columns in its first line, or in order with --columns JobID,Submit,Elapsed,NNodes"
 )
 
 
@@ -149,7 +149,7 @@ def read_workload(
     text = "" if name.endswith(".swf") else read_text(path)
     if name.endswith(".swf") or _SWF.match(text):
         if columns.is_mapping:
-            raise UsageError(f"columns say what columns of a table mean, {path.name} is none")
+            raise UsageError(f"--columns applies to tables, and {path.name} is not one")
         from allocopt.traces.text import Swf
 
         return Swf(dependencies=dependencies).read(path, damage)
@@ -180,7 +180,7 @@ def _read_text(path: Path, name: str, text: str, damage: Damage, columns: Column
         return Nsa().read(path, damage)
     except BadFileError as error:
         if not text.strip():
-            raise bad_file(path, "is empty, holds no jobs") from None
+            raise bad_file(path, "is empty") from None
         raise BadFileError(f"{error}; {_TAKEN_FOR_NSA}") from None
 
 

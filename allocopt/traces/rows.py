@@ -156,7 +156,7 @@ class Rows:
             return self
         kept = [row for row, job in enumerate(jobs) if not STEP.fullmatch(job)]
         if not kept:
-            raise bad_file(self.path, f"all {len(named)} lines are those of job steps")
+            raise bad_file(self.path, f"all {len(named)} lines are job steps")
         return replace(self, numbers=[self.numbers[row] for row in kept], cells=[self.cells[row] for row in kept])
 
     def _record(self, row: int, asked: "_Requests") -> JobRecord:
@@ -233,7 +233,7 @@ def node_list_of(text: str) -> str:
 
 def _counted(resource: str, text: str, unit: float) -> float:
     if _LIST.fullmatch(text):
-        way = f"name the column that has their number: --columns {resource}s=NAME"
+        way = f"name the column that has the number: --columns {resource}s=NAME"
         raise ValueError(f"is the list {shown(text)}, must be a number; {way.replace('cpus', 'processors')}")
     return resource_amount(text, resource, unit)
 

@@ -24,8 +24,8 @@ from allocopt.traces.rows import SUSPENDED, node_list_of
 from allocopt.traces.workload import Workload
 
 _NOT_HISTORY = (
-    "is what squeue --json or scontrol show job --json prints, of {} jobs none of which has ended; "
-    "a trace is what sacct --json or sacct -P prints of jobs that have run"
+    "holds {} jobs of squeue --json or scontrol show job --json, none of which has ended; "
+    "give what sacct --json or sacct -P prints of jobs that have run"
 )
 
 

@@ -158,7 +158,7 @@ def test_records_of_lsf_of_all_kinds_are_read_or_counted(tmp_path: Path) -> None
         "asks for rusage[matlab], which is not modelled": 1,
         "asks for select[], which is not modelled": 1,
         "asks for a host group, which is not modelled": 1,
-        "records EVENT_ADRSV_FINISH are no jobs": 1,
+        "records EVENT_ADRSV_FINISH are not jobs": 1,
     }
 
 
@@ -414,13 +414,11 @@ def test_squeue_json_is_a_trace_where_jobs_have_ended(tmp_path: Path) -> None:
     assert jobs_of(made) == [(7, 0, 100, 600, 3600, 2)]
     assert made.requests.tolist() == [Request(8, 2, 2, 4, 1.0, 4096, None, (("a100", 2.0),), partition="p,q")]
     assert made.dropped == (("not ended", 2),)
-    with pytest.raises(
-        BadFileError, match=r"is what squeue --json .* prints, of 1 jobs none of which has ended; a trace"
-    ):
+    with pytest.raises(BadFileError, match=r"holds 1 jobs of squeue --json .*, none of which has ended; give"):
         read(tmp_path, sacct(running), "squeue.json")
 
 
-# What is no trace
+# Files that are not traces
 
 OTHERS: dict[str, tuple[object, str]] = {
     "nodes": ({"nodes": [{"name": "n1"}], "meta": {}}, "is a list of nodes, such as scontrol show node --json prints"),
@@ -430,20 +428,20 @@ OTHERS: dict[str, tuple[object, str]] = {
     ),
     "sinfo": ({"sinfo": []}, "is what sinfo or scontrol prints"),
     "flux": ({"version": 1, "execution": {"R_lite": []}}, "is a resource set of Flux"),
-    "qstat": ({"Jobs": {}}, "is what qstat -F json prints: a trace is PBS's accounting log"),
-    "instance": ({"format": "allocopt-instance"}, "is a file of the format 'allocopt-instance', no trace"),
+    "qstat": ({"Jobs": {}}, "is what qstat -F json prints: give PBS's accounting log"),
+    "instance": ({"format": "allocopt-instance"}, "is a file of the format 'allocopt-instance', not a trace"),
     "none": ({"meta": {}, "jobs": []}, "holds no jobs"),
-    "other": ({"a": 1, "b": 2}, r"is JSON, but no trace that is known \(it has a, b\)"),
-    "scontrol": ("JobId=7 JobName=x\n   UserId=ann\n", "is no trace of jobs that have run, but what scontrol show job"),
-    "slurm.conf": ("# nodes\nNodeName=n1 CPUs=4\n", "is no trace .* but a list of nodes, such as slurm.conf"),
-    "topology.conf": ("SwitchName=s1 Nodes=n[1-4]\n", "is no trace .* but a topology.conf"),
-    "yaml": ("apiVersion: v1\nkind: Pod\n", "is no trace .* but YAML"),
+    "other": ({"a": 1, "b": 2}, r"is JSON, but not a known trace \(it has a, b\)"),
+    "scontrol": ("JobId=7 JobName=x\n   UserId=ann\n", "is not a trace of jobs that have run, but what scontrol show job"),
+    "slurm.conf": ("# nodes\nNodeName=n1 CPUs=4\n", "is not a trace .* but a list of nodes, such as slurm.conf"),
+    "topology.conf": ("SwitchName=s1 Nodes=n[1-4]\n", "is not a trace .* but a topology.conf"),
+    "yaml": ("apiVersion: v1\nkind: Pod\n", "is not a trace .* but YAML"),
     "message": (
         "sacct: error: Problem talking to the database\n",
-        "is no trace .* but an error message of the command",
+        "is not a trace .* but an error message of the command",
     ),
-    "html": ("<!DOCTYPE html>\n<html></html>\n", "is no trace .* but a page in HTML"),
-    "xml": ("<?xml version='1.0'?>\n<platform/>\n", "is no trace .* but XML"),
+    "html": ("<!DOCTYPE html>\n<html></html>\n", "is not a trace .* but a page in HTML"),
+    "xml": ("<?xml version='1.0'?>\n<platform/>\n", "is not a trace .* but XML"),
 }
 
 
@@ -454,7 +452,7 @@ def test_what_is_no_trace_is_named_with_what_reads_it(tmp_path: Path, content: o
 
 
 def test_what_is_no_trace_is_named_whatever_its_file_is_called(tmp_path: Path) -> None:
-    with pytest.raises(BadFileError, match="is no trace of jobs that have run, but a page in HTML"):
+    with pytest.raises(BadFileError, match="is not a trace of jobs that have run, but a page in HTML"):
         read(tmp_path, "<html></html>", "jobs.csv")
     assert len(read(tmp_path, "kind,submit,run,nodes\na,0,60,1\n", "jobs.csv")) == 1
 
@@ -466,7 +464,7 @@ def test_many_blank_lines_at_the_beginning_cost_no_time(tmp_path: Path) -> None:
 
 def test_columns_are_those_of_tables_in_json_too(tmp_path: Path) -> None:
     (tmp_path / "sacct.json").write_text(sacct(SACCT))
-    with pytest.raises(UsageError, match=r"columns say what columns of a table mean, sacct\.json is none"):
+    with pytest.raises(UsageError, match=r"--columns applies to tables, and sacct\.json is not one"):
         read_workload(tmp_path / "sacct.json", "job=x")
     (tmp_path / "log").write_text(lsf())
     assert len(read_workload(tmp_path / "log", "ignore=gres/shard")) == 1

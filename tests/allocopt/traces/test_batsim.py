@@ -65,7 +65,7 @@ def test_a_sequence_of_batsim_1_repeats_as_nb_says(tmp_path: Path) -> None:
 
 def test_a_sequence_that_holds_itself_is_damaged(tmp_path: Path) -> None:
     profiles = {"s": {"type": SEQUENCE, "seq": ["s"]}, "d": {"type": DELAY, "delay": 1}}
-    with pytest.raises(BadFileError, match="profile 's': seq: has more than 50 sequences in each other, or itself"):
+    with pytest.raises(BadFileError, match="profile 's': seq: nests more than 50 sequences, or contains itself"):
         read(tmp_path, [{"id": "1", "profile": "s"}], profiles)
     assert len(read(tmp_path, [{"id": "1", "profile": "s"}, {"id": "2", "profile": "d"}], profiles)) == 1
 
@@ -84,7 +84,7 @@ def test_texts_are_names_and_dependencies_are_preceding_jobs(tmp_path: Path) -> 
     assert dict(made.repaired) == {
         "dependencies on several jobs not modelled, ignored": 1,
         "extra_data not read": 1,
-        "job that it waits for not in the trace": 1,
+        "waits for a job that is not in the trace": 1,
     }
 
 

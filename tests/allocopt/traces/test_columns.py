@@ -121,9 +121,9 @@ def test_amounts_may_be_in_percent_or_of_tasks_nodes_gpus_and_sockets(
     ("columns", "message"),
     [
         ("run=a:percent", "the unit of run is 'percent', must be one of us, ms, s, min, h, d"),
-        ("gpus=a:min", "the unit of gpus is 'min', must be one of percent, milli, 1, K; behind it may stand /node"),
-        ("memory=a:GB/day", "the unit of memory is 'GB/day', which cannot be that of a day"),
-        ("nodes=a:/node", "the unit of nodes is '/node', which cannot be that of a node"),
+        ("gpus=a:min", "the unit of gpus is 'min', must be one of percent, milli, 1, K; it may end in /node"),
+        ("memory=a:GB/day", "the unit of memory is 'GB/day', which cannot be per day"),
+        ("nodes=a:/node", "the unit of nodes is '/node', which cannot be per node"),
         ("JobID,Submit", "columns 'JobID,Submit' hold 'JobID', must be ROLE=COLUMN, or the names of all columns"),
         ("job=", "columns 'job=' hold 'job=', must be ROLE=COLUMN"),
     ],

@@ -137,7 +137,7 @@ def test_a_dump_of_sacct_is_read_without_steps_and_with_every_drop_counted(tmp_p
     assert dict(workload.dropped) == {"not ended": 7, "submit time unknown": 1, "never started": 1}
     assert dict(workload.repaired) == {
         "no time limit, run time used": 1,
-        "part of an array without a number of its own, numbered": 2,
+        "task of an array without a number of its own, given a new number": 2,
     }
 
 
@@ -171,7 +171,7 @@ def test_the_nrel_sample_is_read_as_it_is(shared_data: Path) -> None:
     workload = read_workload(shared_data / "slurm_jobs" / "nrel_eagle_sample.csv")
     assert len(workload) == 1000
     assert workload.dropped == ()
-    assert dict(workload.repaired) == {"id given before, numbered": 451}
+    assert dict(workload.repaired) == {"id used by an earlier job, given a new number": 451}
     assert workload.processors.max() == 360
     assert (workload.run * workload.processors).sum() / 86_400 == pytest.approx(964.922639, abs=1e-6)
     assert workload.submit.min() == 0
@@ -259,13 +259,13 @@ def test_a_mapping_may_stand_in_a_file(tmp_path: Path) -> None:
         ("[units]\nrun = 1", "units: must be a table of texts"),
         ("delimiter = 1", "delimiter: must be a text of one character"),
         ("delimiter = '--'", "columns: the delimiter is '--', must be one character"),
-        ("[columns]\njobs = 'a'", "columns: there is no meaning 'jobs'; there are job, component"),
+        ("[columns]\njobs = 'a'", "columns: there is no role 'jobs'; the roles are job, component"),
         ("[units]\nrun = 'y'", "columns: the unit of run is 'y', must be one of us, ms, s, min, h, d"),
         ("[", "is not TOML: "),
         ("job", "columns 'job' hold 'job', must be ROLE=COLUMN"),
-        ("jobb=x", "columns: there is no meaning 'jobb'"),
+        ("jobb=x", "columns: there is no role 'jobb'"),
         ("run=x:y", "columns: the unit of run is 'y'"),
-        ("nodes=a,processors=b", "columns: both nodes and processors are named"),
+        ("nodes=a,processors=b", "columns: nodes and processors are both named"),
     ],
 )
 def test_an_odd_mapping_in_a_file_or_on_the_command_line_is_told(tmp_path: Path, text: str, message: str) -> None:
@@ -280,17 +280,17 @@ def test_an_odd_mapping_in_a_file_or_on_the_command_line_is_told(tmp_path: Path,
 @pytest.mark.parametrize(
     ("text", "columns", "message"),
     [
-        (SACCT.partition("\n")[2], None, "line 1: no column is known to mean submit"),
+        (SACCT.partition("\n")[2], None, "line 1: no column is known for submit"),
         ("", None, "is empty, must begin with the names of its columns"),
         ("id,submit,run,nodes\n", None, "holds no jobs"),
-        (OTHER, None, "line 1: no column is known to mean submit, run (or start and end), nodes (or processors); "),
-        (OTHER, "job=nummer", "line 1: has no column 'nummer', which is to mean job"),
+        (OTHER, None, "line 1: no column is known for submit, run (or start and end), nodes (or processors); "),
+        (OTHER, "job=nummer", "line 1: has no column 'nummer', named for job"),
         ("id,submit,run,nodes\n1,x,1,1", None, "line 2: submit is 'x', must be a date such as"),
         ("id,submit,run,nodes\n1,1,1,x", None, "line 2: nodes is 'x', must be a whole number such as 16 or 2K"),
         ("id,submit,run,nodes\n\n1,1,1:x,1", None, "line 3: run is '1:x', must be a number or a duration such as"),
         ("id,submit,run,nodes\n1,1,1", None, "line 2: has 3 cells, line 1 names 4 columns"),
         ("id,submit,run,nodes\n1,1,0,1", None, "none of its 1 jobs has a positive run time and size"),
-        ("id,submit,run,nodes\n1.batch,1,5,1", None, "all 1 lines are those of job steps"),
+        ("id,submit,run,nodes\n1.batch,1,5,1", None, "all 1 lines are job steps"),
         ("id,submit,run,nodes,state\n1,1,5,1,RUNNING", None, "none of its 1 jobs can be run (not ended: 1)"),
         ('id,submit,run,nodes\n"1,1,5,1', None, "line 2: has 1 cells, line 1 names 4 columns"),
     ],
@@ -304,7 +304,7 @@ def test_an_odd_table_gets_a_line_that_names_the_fault(
 
 
 def test_columns_are_those_of_tables(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"columns say what columns of a table mean, jobs\.swf is none"):
+    with pytest.raises(UsageError, match=r"--columns applies to tables, and jobs\.swf is not one"):
         read(tmp_path, "", "job=x", name="jobs.swf")
 
 

@@ -87,7 +87,7 @@ def test_a_dependency_on_one_job_is_a_preceding_job_and_others_are_counted(tmp_p
     made = read(tmp_path, f"{PLAIN} -n 1", *lines)
     assert made.preceding.tolist() == [-1, 1, 1, -1, -1, -1, -1]
     assert dict(made.repaired) == {
-        "job that it waits for not in the trace": 1,
+        "waits for a job that is not in the trace": 1,
         "dependency after not modelled, ignored": 1,
         "dependency afterok of several jobs not modelled, ignored": 1,
         "dependency singleton not modelled, ignored": 1,
@@ -100,7 +100,7 @@ def test_a_job_whose_preceding_one_is_left_out_waits_no_more(tmp_path: Path) -> 
     made = read(tmp_path, f"{PLAIN} -n 1 -L x", f"{PLAIN} -d afterok:1")
     assert made.ids.tolist() == [2]
     assert made.preceding.tolist() == [-1]
-    assert dict(made.repaired) in ({PRECEDING_LOST: 1}, {"job that it waits for not in the trace": 1})
+    assert dict(made.repaired) in ({PRECEDING_LOST: 1}, {"waits for a job that is not in the trace": 1})
 
 
 def test_other_events_and_lines_without_jobs_are_counted(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ MALFORMED: dict[str, list[tuple[str, str]]] = {
         ("1 25 1386 ten\n", r"line 1: column 4 \(nodes\) is 'ten'"),
     ],
     "README": [
-        ("# A title\n", "line 1: has 3 columns, must have 4; it was taken for the NSA authors' text, as it is in no"),
+        ("# A title\n", "line 1: has 3 columns, must have 4; it was read as the NSA authors' text, as no other"),
     ],
 }
 
@@ -307,7 +307,7 @@ READ: dict[str, tuple[str, str, dict[str, object], dict[str, int], dict[str, int
         text_of(job(4), job("w!4", subtime=20), job("late")),
         {"ids": [4, 6, 5], "names": ["", "late", "4"]},
         {},
-        {"id given before, numbered": 1},
+        {"id used by an earlier job, given a new number": 1},
     ),
     "profiles without a fixed run time cost their own jobs": (
         "jobs.json",
@@ -477,7 +477,7 @@ def test_what_a_format_loses_is_told() -> None:
     both = ["users lost, the format has none: 1", "preceding jobs and think times lost, the format has none: 1"]
     own = ["estimates lost, the format has none: 1", "size of the machine lost, the format has none: 9"]
     assert {ending: told(made) for ending, told in losses.items()} == {".swf": [], ".json": both, ".txt": own + both}
-    no_machine = ["size of the machine not known, that of the largest job written: 3"]
+    no_machine = ["size of the machine unknown, size of the largest job written: 3"]
     short = workload([(1, 0.0, 5.0, 3, 5.0)])
     assert [told(short) for told in losses.values()] == [[], no_machine, []]
 

@@ -44,7 +44,7 @@ def test_runs_of_the_same_job_are_all_kept_and_counted(tmp_path: Path) -> None:
     made = read(tmp_path, *(f"{job}|{state}|{RUN}" for job, state in zip([7, 7, 9, 7], [*AGAIN], strict=True)))
     assert made.ids.tolist() == [7, 9, 10, 11]
     assert made.names.tolist() == ["", "", "7", "7"]
-    assert made.repaired == (("no time limit, run time used", 4), ("id given before, numbered", 2))
+    assert made.repaired == (("no time limit, run time used", 4), ("id used by an earlier job, given a new number", 2))
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.sampled_from([*AGAIN, "COMPLETED", "RUNNING"])), min_size=1))
