@@ -45,7 +45,9 @@ _NODES = (1, 40)
 _LIMIT, _BETWEEN_S = 1.25, 120.0
 """Limit over the run time, and mean gap between submissions, with which the tables of the ASAX paper are reproduced."""
 
-Out = Annotated[Path, file_option("A .jsonl or .json file, also .gz, or a folder for a file each.", metavar="OUT")]
+Out = Annotated[
+    Path, file_option("Write a .jsonl or .json file, also .gz, or a folder with a file for each.", metavar="OUT")
+]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Fixes every random choice.")]
 
 
@@ -68,7 +70,7 @@ class _ReplayOptions:
 @dataclass(frozen=True, slots=True)
 class _MachineAndJobs:
     hop_cost: HopCost = 1000.0
-    topology: Annotated[Path | None, file_option("Cluster in the place of a fat tree.", metavar="FILE")] = None
+    topology: Annotated[Path | None, file_option("Topology to use instead of a fat tree.", metavar="FILE")] = None
     labels: Labels = None
     columns: TableColumns = None
     strict: Strict = False
@@ -82,7 +84,7 @@ class _MachineAndJobs:
 
 
 def add_commands() -> None:
-    """Add a command for everything that draws problems of a kind."""
+    """Add a command for every generator of a kind of problem."""
     from allocopt.problems.kind import working_kinds
 
     # The application is one object per process, and every `program` made in it comes here.
@@ -146,7 +148,7 @@ def _windows(out: Out, replay: _ReplayOptions, tree: FatTreeOptions, given: _Mac
     if given.topology is not None:
         named = read_topology(given.topology, given.labels)
         if not named.is_plain:
-            fault = "is no tree that jobs may span: generate window makes windows of blocks and forests"
+            fault = "is not a tree that jobs may span: generate window makes windows on blocks and forests"
             raise UsageError(f"--topology: {given.topology} {fault}")
         topology = named.tree
     # A stream for each, so that the jobs are the same whatever the allocator draws.
@@ -175,31 +177,33 @@ def _window(
         str | None,
         typer.Option(
             metavar="HOSTLIST",
-            help='Idle nodes, as `sinfo -h -t idle -o "%N"` prints them; if not given, what the files say is free.',
+            help='Idle nodes, as `sinfo -h -t idle -o "%N"` prints them; if not given, free nodes of the files.',
         ),
     ] = None,
-    all_free: Annotated[bool, typer.Option("--all-free", help="Take all nodes as idle.")] = False,
+    all_free: Annotated[bool, typer.Option("--all-free", help="Treat all nodes as idle.")] = False,
     include_unavailable: IncludeUnavailable = None,
     job: Annotated[list[str] | None, typer.Option(metavar="ID=NODES", help="A waiting job; repeatable.")] = None,
     queue: Annotated[
         Path | None,
         file_option(
-            "What `scontrol show job` or `squeue` prints, also with --json; or id and nodes of a job in a line, "
-            'as `squeue -h -t PD -o "%i %D"` prints. Of a range of nodes, 4-8, the least are taken.'
+            "Waiting jobs, as `scontrol show job` or `squeue` prints them, also with --json; or an id and a number of "
+            'nodes per line, as `squeue -h -t PD -o "%i %D"` prints. A range of nodes, 4-8, counts as the smallest.'
         ),
     ] = None,
     labels: Labels = None,
     name: Annotated[
         str | None,
-        typer.Option(help="Name of the instance; if not given, that of the queue's file, or else of the topology's."),
+        typer.Option(
+            help="Name of the instance; if not given, the name of the queue file, or else of the topology file."
+        ),
     ] = None,
     hop_cost: HopCost = 1000.0,
 ) -> None:
-    """Put the jobs that wait and the nodes that are idle into an instance.
+    """Make an instance of the waiting jobs and the idle nodes.
 
-    Jobs that may not start now, or ask for what is not modelled, are left out and counted. The others are taken in
-    their order while they fit what is left. Where jobs share nodes, and on blocks and forests, all are taken, and a
-    solver leaves out what does not fit.
+    Jobs that may not start now, or that ask for something that is not modelled, are left out and counted. The others
+    are taken in order while they fit. If jobs share nodes, or the topology has blocks or several trees, all others are
+    taken, and the solver leaves out jobs that do not fit.
     """
     import numpy as np
 
@@ -213,10 +217,10 @@ def _window(
     for remark in waiting.remarks:
         typer.echo(f"{name or named or '--job'}: {remark}", err=True)
     if not waiting.jobs:
-        raise UsageError("no job waits: --job ID=NODES names one, --queue a file of them")
+        raise UsageError("no job waits: give jobs with --job ID=NODES, or a file of jobs with --queue")
     source = cluster or topology
     if source is None or (cluster and topology):
-        raise UsageError("--cluster or --topology says what nodes there are: give one")
+        raise UsageError("give the nodes with either --cluster or --topology")
     if cluster:
         machine = read_cluster(source, labels, include_unavailable)
     else:
@@ -290,7 +294,7 @@ def _workload(
     from allocopt.traces.generators import lublin_workload, uniform_workload
     from allocopt.traces.reading import format_of
 
-    # A wrong ending is told before many jobs are drawn.
+    # Report a wrong ending before drawing many jobs.
     trace_format, rng = format_of(out), np.random.default_rng(seed)
     least, why = {"nsa": (_NODES[1], "up to as many"), "asax": (CLUSTER_SIZES[0], "as many")}.get(model, (0, ""))
     if processors < least:
@@ -321,7 +325,7 @@ def _write_instances(
     from allocopt.problems.instances import write_problems
 
     if not problems:
-        raise UsageError("no such window came out of the workload: allow other numbers of jobs, skip fewer windows")
+        raise UsageError("the workload gives no such window: allow other numbers of jobs, or skip fewer windows")
     if out.name.removesuffix(".gz").endswith((".json", ".jsonl")):
         check_files_differ(out, read=inputs)
         write_problems(out, problems)

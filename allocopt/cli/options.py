@@ -33,7 +33,7 @@ LARGEST = 1_000_000_000
 Instances = Annotated[
     list[Path],
     file_argument(
-        "Instance files (.json, .json.gz, .jsonl, .jsonl.gz), or instances that come along: @tiny are windows, "
+        "Instance files (.json, .json.gz, .jsonl, .jsonl.gz), or included instances: @tiny are windows, "
         "@knapsacks knapsacks, @coallocations co-allocations, @placements placements.",
         metavar="INSTANCE",
     ),
@@ -49,7 +49,7 @@ Gap = Annotated[
 Trajectory = Annotated[
     Path | None, file_option("Write every incumbent and bound over time to this .csv file, which `report` draws.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line on stdout.")]
 
 By = Annotated[
     list[str] | None,
@@ -60,14 +60,14 @@ By = Annotated[
     ),
 ]
 
-CLUSTER_HELP = "slurm.conf,gres.conf,topology.conf, or what tells the same."
+CLUSTER_HELP = "slurm.conf,gres.conf,topology.conf, or another description."
 TOPOLOGY_HELP = "topology.conf or .yaml (FILE#NAME) of Slurm, kubectl get nodes -o json, or .graphml."
 
 TableColumns = Annotated[
     str | None,
     typer.Option(
         metavar="ROLE=NAME,...",
-        help="Columns by meaning, as job=id,run=took:min; or a .toml file.",
+        help="Columns by role, as job=id,run=took:min; or a .toml file.",
     ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse a trace with a damaged row.")]
@@ -81,7 +81,7 @@ IncludeUnavailable = Annotated[
     str | None,
     typer.Option(
         metavar="REASON,...",
-        help="Offer nodes left out for these, or for all.",
+        help="Offer nodes left out for REASON, or for all.",
     ),
 ]
 

@@ -47,9 +47,7 @@ class SolveOptions:
 
     cancel: Annotated[bool, typer.Option("--cancel", help="The same as --option cancel=true.")] = False
     solution: Annotated[Path | None, file_option("Write each solution to FOLDER/NAME.json.", metavar="FOLDER")] = None
-    out: Annotated[
-        Path | None, file_option("Write the rows and what they are of as .json, for rerun.", metavar="FILE")
-    ] = None
+    out: Annotated[Path | None, file_option("Write results and inputs as .json, for rerun.", metavar="FILE")] = None
     export: Annotated[
         Path | None, file_option("Write the model as .mps, .lp, .pb or .json; one instance.", metavar="FILE")
     ] = None
@@ -57,7 +55,7 @@ class SolveOptions:
     nodelist: Annotated[
         Path | None,
         file_option(
-            "Print hostlists for srun --nodelist, named as in this topology or cluster, which the instance is about.",
+            "Print hostlists for srun --nodelist, with the node names of this topology or cluster of the instance.",
             metavar="FILE,...",
         ),
     ] = None

@@ -42,7 +42,7 @@ class _SiteOptions:
     trace_argument: Annotated[
         Path | None, file_argument("Jobs: table .csv or sacct -P, .swf, .events, Batsim's .json.", metavar="TRACE")
     ] = None
-    # The name that scripts have of it.
+    # Kept for scripts that use it.
     trace_option: Annotated[Path | None, typer.Option("--trace", readable=False, hidden=True)] = None
     topology: Annotated[Path | None, file_option(TOPOLOGY_HELP, metavar="FILE")] = None
     cluster: Annotated[Path | None, file_option(CLUSTER_HELP, metavar="FILE,...")] = None
@@ -51,13 +51,13 @@ class _SiteOptions:
     labels: Labels = None
     include_unavailable: IncludeUnavailable = None
     processors_per_node: Annotated[
-        int, typer.Option(min=1, max=LARGEST, metavar="N", help="Of the trace; jobs get nodes.")
+        int, typer.Option(min=1, max=LARGEST, metavar="N", help="Processors of a node in the trace.")
     ] = 1
     max_jobs: Annotated[
         int | None, typer.Option(min=1, max=LARGEST, metavar="N", help="Only the first jobs submitted.")
     ] = None
     load: Annotated[
-        float, typer.Option(min=0.001, max=1000.0, metavar="X", help="Arrival rate, times the trace's.")
+        float, typer.Option(min=0.001, max=1000.0, metavar="X", help="Multiply the arrival rate of the trace.")
     ] = 1.0
 
     @property
@@ -97,7 +97,7 @@ class _ComparedOptions:
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="Baseline first. Default: first,best-fit,lns; on a cluster lowest-switch,first,best-fit.",
+            help="Baseline first. Default: first,best-fit,lns; with --cluster lowest-switch,first,best-fit.",
             autocompletion=names_of("solvers"),
         ),
     ] = None
@@ -105,19 +105,21 @@ class _ComparedOptions:
         str,
         typer.Option(
             metavar="NAMES",
-            help="Policies, with commas, as easy, sjf+easy, window.",
+            help="Policies, such as easy,sjf+easy,window.",
             autocompletion=names_of("policies"),
         ),
     ] = "easy"
     hop_slowdown: Annotated[
         float,
-        typer.Option(min=0.0, max=1000.0, metavar="X", help="Share by which nodes twice as far apart slow a job."),
+        typer.Option(min=0.0, max=1000.0, metavar="X", help="Slowdown of a job when its hops double, 0.1 is 10 %."),
     ] = 0.0
     kill_at_limit: Annotated[
         bool, typer.Option("--kill-at-limit/--no-kill-at-limit", help="End jobs at their estimate, or not.")
     ] = True
-    time_limit: Annotated[float | None, typer.Option(min=0.0, metavar="S", help="Limit per start, s.")] = None
-    iterations: Annotated[int | None, typer.Option(min=1, max=LARGEST, metavar="N", help="Its steps.")] = None
+    time_limit: Annotated[float | None, typer.Option(min=0.0, metavar="S", help="Solver time per start, s.")] = None
+    iterations: Annotated[int | None, typer.Option(min=1, max=LARGEST, metavar="N", help="Solver steps per start.")] = (
+        None
+    )
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Fixes every random choice.")] = 0
 
 
@@ -130,14 +132,16 @@ def _what_if(
         Path | None,
         file_option("Write a row per job: SCHEDULER,ALLOCATOR.csv and as-recorded.csv.", metavar="FOLDER"),
     ] = None,
-    report: Annotated[Path | None, file_option("Write a page; needs the extra plot.", metavar="FILE.html")] = None,
+    report: Annotated[
+        Path | None, file_option("Write an HTML page; needs allocopt[plot].", metavar="FILE.html")
+    ] = None,
     by: By = None,
     as_json: Json = False,
 ) -> None:
     """Compare allocators and schedulers on a site's own trace and machine.
 
     Jobs that the machine can never serve are dropped and counted by reason.
-    With --out, a run that was cut off goes on when it is called again.
+    With --out, an interrupted run continues when it is started again.
     """
     from allocopt.cli.grids import finished_rows
     from allocopt.cli.options import check_files_differ

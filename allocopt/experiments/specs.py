@@ -39,7 +39,7 @@ def _field(
 
 def _shape(value: object) -> object:
     parts: list[object] = value if isinstance(value, list) else []
-    # More digits than any cluster has are none of a size.
+    # No cluster has a size with more digits.
     if len(parts) != 3 or not all(isinstance(part, int) and 1 <= part < 10**18 for part in parts):
         shape = ",".join(map(str, parts)) if parts else value
         raise ValueError(f"is {shown(shape)}, must be three positive numbers such as 10,10,10")
@@ -47,7 +47,7 @@ def _shape(value: object) -> object:
 
 
 class SettingFields(FileModel):
-    """The machine on which a trace is simulated, what is taken of the trace, and the rules."""
+    """The machine of a simulation, the part of the trace that is used, and the rules."""
 
     processors: _Count | None = _field("Processors of the machine; if not given, as the trace says.", ("processors",))
     processors_per_node: _Count = _field(
@@ -62,13 +62,13 @@ class SettingFields(FileModel):
         is_file=True,
     )
     cluster: list[Text] | None = _field(
-        "Share nodes: slurm.conf,gres.conf,topology.conf, or as topology.", _NODES, is_file=True, min_length=1
+        "Share nodes: slurm.conf,gres.conf,topology.conf, or as for topology.", _NODES, is_file=True, min_length=1
     )
     labels: list[Text] | None = _field(
-        "Keys of the labels of Kubernetes that name the levels, from the top down.", _NODES, min_length=1
+        "Keys of the Kubernetes labels that name the levels, from the top down.", _NODES, min_length=1
     )
     include_unavailable: list[Text] | None = _field(
-        "Offer nodes left out for these reasons, such as drained; all for any.", _NODES, min_length=1
+        "Offer nodes left out for these reasons, such as drained, or for all.", _NODES, min_length=1
     )
     platform: Text | None = _field(
         "Run jobs of tasks on this multicore machine: .toml, .json (IRMaSim's too) or .xml of Batsim; "
@@ -78,7 +78,7 @@ class SettingFields(FileModel):
     )
     types: Text | None = _field("Folder of IRMaSim's node and processor types.", _MULTICORE, is_file=True)
     columns: Text | None = _field(
-        "Meaning of columns of a table of jobs, submit=queued,run=took:min,nodes=size; or the names of all, "
+        "Columns of a table of jobs by role, submit=queued,run=took:min,nodes=size; or the names of all, "
         "in order, if it has no header; or a .toml file.",
         _ONE_POOL,
         is_file=True,

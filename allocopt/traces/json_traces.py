@@ -107,7 +107,7 @@ def _what(parsed: Any) -> str:
         if is_it(parsed):
             return f"{what}; it holds no jobs that have run"
     if _has(parsed, "kind"):
-        return f"is a Kubernetes object of kind {shown(parsed['kind'])}, not a trace of jobs that have run; traces in JSON are {_READ}"
+        return f"is a Kubernetes object of kind {shown(parsed['kind'])}, not a trace; traces in JSON are {_READ}"
     if _has(parsed, "format"):
         return (
             f"is a file of the format {shown(parsed['format'])}, not a trace: allocopt solve and verify read instances"

@@ -203,7 +203,7 @@ USAGE = {
         "--job 1": "--job 1: is '1', must be the id of a job and its number of nodes",
         "--job 1=2 --job 1=2": "--job 1=2: job '1' is given twice",
         "--job 1=2 --idle ''": "no node is idle",
-        "": "no job waits: --job ID=NODES names one, --queue a file of them",
+        "": "no job waits: give jobs with --job ID=NODES, or a file of jobs with --queue",
     },
     "reproduce --out rows.json": {
         "nothing": "there is no reproduction 'nothing'",
