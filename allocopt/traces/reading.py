@@ -160,7 +160,7 @@ def read_workload(
 def _read_text(path: Path, name: str, text: str, damage: Damage, columns: Columns) -> Workload:
     told = next((what for begin, what in _NO_TRACE if re.match(rf"\s*(?:#[^\n]*\n\s*)*(?:{begin})", text)), None)
     if told is not None and not name.endswith((".events", ".json")):
-        raise bad_file(path, f"is no trace of jobs that have run, but {told}")
+        raise bad_file(path, f"is not a trace of jobs that have run, but {told}")
     is_table = name.endswith(_TABLES) or columns.is_mapping
     found = next((one for one in _TEXTS if one.ending and name.endswith(one.ending)), None)
     if found is None:

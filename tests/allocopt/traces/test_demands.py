@@ -202,5 +202,5 @@ def test_blanks_behind_a_comma_and_an_empty_file_are_understood(tmp_path: Path) 
     (tmp_path / "jobs.csv").write_text('"job", "submit", "run","nodes"\n"1", "0","60", "2"\n')
     assert read_workload(tmp_path / "jobs.csv").processors.tolist() == [2]
     (tmp_path / "jobs.txt").write_text("\n")
-    with pytest.raises(BadFileError, match=r"jobs\.txt: is empty, holds no jobs$"):
+    with pytest.raises(BadFileError, match=r"jobs\.txt: is empty$"):
         read_workload(tmp_path / "jobs.txt")
