@@ -31,9 +31,9 @@ HEAD = """\
 <!-- written by docs/slurm_parameters_page.py from allocopt/cluster/slurm_keys.py -->
 
 Every parameter that Slurm 22.05 to 26.11 accepts or prints is in one of three lists. **Applied** ones decide which jobs
-fit where. **Reported** ones would, but are not modelled: a line on standard error says so where a site sets one to
-something that has an effect. The others have **no effect** on which jobs fit where. A key in no list is reported, too,
-so that nothing of a file is dropped without a word.
+fit where. **Reported** ones would, but are not modelled: a line on standard error says so if a site gives one a value
+that has an effect. The others have **no effect** on which jobs fit where. A key in no list is reported, too,
+so that nothing in a file is ignored silently.
 
 {counts}
 
