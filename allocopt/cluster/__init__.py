@@ -36,7 +36,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name from its module, of which that of graphs comes last: networkx takes a while."""
+    """Import a name from its module; the module for graphs comes last, because networkx loads slowly."""
     for module in _MODULES if name in __all__ else ():
         found = import_module(f"allocopt.cluster.{module}")
         if hasattr(found, name):

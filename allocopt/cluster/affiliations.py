@@ -1,4 +1,4 @@
-"""What nodes and partitions say of themselves about the topologies that they belong to."""
+"""Which topologies nodes and partitions join, according to their own lines in slurm.conf."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Affiliations:
-    """What the lines of nodes and partitions say about topologies.
+    """The topologies that lines of nodes and partitions name (slurm.conf(5), Topology).
 
     Parameters
     ----------
     units
-        By the name of a topology and a path of names of switches, or a block, the nodes that join it.
+        The nodes that join a switch or block, by the topology's name and the path of names down to it.
     partitions
-        By the name of a topology the nodes of the partitions that use it.
+        The nodes of the partitions that use a topology, by its name.
     nodes
         Names of all nodes.
     """

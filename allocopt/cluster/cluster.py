@@ -14,14 +14,14 @@ from allocopt.files.faults import printable
 
 CORES, MEMORY, GPUS = "cores", "memory_mib", "gpus"
 ALL = "all"
-"""Stands for every reason why a node takes no job."""
+"""Word for all reasons why nodes take no jobs."""
 THOUSANDTHS = 1000
-"""Cores and GPUs are counted in thousandths: Kubernetes and its traces share them in fractions."""
+"""Cores and GPUs are counted in thousandths, because Kubernetes and its traces share fractions of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeUse:
-    """What running jobs have of a node: cores, MiB of memory, and GPUs by type, an empty one where none is given."""
+    """What running jobs occupy on a node: cores, MiB of memory, and GPUs by type (empty if the type is not given)."""
 
     cores: float = 0
     memory_mib: int = 0
@@ -29,34 +29,34 @@ class NodeUse:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no job has any of the node."""
+        """Whether no job occupies any part of the node."""
         return not (self.cores or self.memory_mib or any(self.gpus.values()))
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterNode:
-    """A node and what jobs may have of it.
+    """A node and what it offers to jobs.
 
     Parameters
     ----------
     name
         The node's name.
     cores
-        Number of cores, a fraction where a site counts in these.
+        Number of cores; may be a fraction.
     memory_mib
-        Memory in MiB, None where it limits no job.
+        Memory in MiB, None if memory limits no job.
     gpus
-        Number of GPUs by type, an empty one where none is given.
+        Number of GPUs by type; the type is empty if it is not given.
     features
-        What constraints ask for.
+        Features that constraints may ask for.
     weight
-        Nodes of lower weight are taken first where the rule of allocation looks at it, as in Slurm.
+        Allocation rules that use weights take nodes of lower weight first, as in Slurm.
     away
-        Reasons why the node takes no job, such as ``drained``; none if it takes some.
+        Reasons why the node takes no jobs, such as ``drained``; empty if it takes jobs.
     use
-        What running jobs have of it.
+        What running jobs occupy.
     cpus_per_core
-        CPUs of a core, its threads, where jobs ask for CPUs and get whole cores.
+        CPUs (threads) per core, if jobs ask for CPUs and get whole cores.
     """
 
     name: str
@@ -77,11 +77,11 @@ class ClusterNode:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Nodes that jobs ask for by one name, and the limits of a job there; None for no limit.
+    """A named set of nodes and its limits for a job; None means no limit.
 
-    The memory is that of a job that asks for none, for each core, on each node, or for each GPU. A job has its nodes
-    exclusively where the partition is exclusive; jobs of partitions of a higher tier are looked at first. A job must
-    have at least ``least_nodes``.
+    The memory fields are defaults for jobs that ask for none: per core, per node, or per GPU. In an exclusive partition
+    a job has its nodes exclusively. Jobs in partitions of a higher tier are looked at first. A job must have at least
+    ``least_nodes`` nodes.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Nodes that are set aside for the jobs that name the reservation; flexible where these may have others, too."""
+    """Nodes that are kept for the jobs of the reservation; if it is flexible, its jobs may have other nodes, too."""
 
     name: str
     nodes: tuple[str, ...]
@@ -111,11 +111,11 @@ class Cluster:
 
     Raises `InvalidProblemError` if the nodes are not those of the topology, or a partition names one that is not there.
 
-    The nodes are in the order of the tree, or forest, of their names. The default partition is the first one; none is
-    one partition of all nodes. Jobs have their nodes exclusively everywhere where the cluster is exclusive. Remarks say
-    what of the description is odd and was decided, a line each. Reservations are those that are active. Closed are
-    partitions in which no job starts, by name, and why, such as ``is down``. Complete is the cluster with the nodes
-    that take no jobs, None where there are none.
+    Nodes are in the order of the topology. The first partition is the default one; a cluster without partitions is one
+    partition of all nodes. On an exclusive cluster all jobs have their nodes exclusively. Remarks are lines about what
+    was odd in the description and what was decided. Only active reservations are kept. ``closed`` maps partitions in
+    which no job starts to the reason, such as ``is down``. ``complete`` is the cluster that also has the nodes that
+    take no jobs, None if all nodes take jobs.
     """
 
     nodes: tuple[ClusterNode, ...]
@@ -145,7 +145,7 @@ class Cluster:
         reservations: Sequence[Reservation] = (),
         closed: Mapping[str, str] | None = None,
     ) -> "Cluster":
-        """Return the cluster of the nodes that the topology, if there is one, has too; nodes left out are remarked.
+        """Return the cluster of the nodes that are also in the topology, if one is given; remarks count the others.
 
         Raises `InvalidProblemError` if a node is given twice, or none is left.
         """
@@ -179,17 +179,17 @@ class Cluster:
         )
 
     def available(self, include: Collection[str] = ()) -> "Cluster":
-        """Return the cluster of the nodes that take jobs; the others are remarked, counted by their reasons.
+        """Return the cluster of the nodes that take jobs; a remark counts the others by reason.
 
         Parameters
         ----------
         include
-            Reasons for which a node is left out that do not count, ``all`` for any.
+            Reasons to ignore, so that nodes with these reasons only are kept; ``all`` ignores every reason.
 
         Raises
         ------
         InvalidProblemError
-            If no node takes jobs, or a reason is that of no node.
+            If no node takes jobs, or no node has one of the given reasons.
         """
         reasons = {why for node in self.nodes for why in node.away}
         odd = next((why for why in include if why not in (*reasons, ALL)), None)
@@ -219,7 +219,7 @@ class Cluster:
         )
 
     def under(self, topology: NamedTree) -> "Cluster":
-        """Return the cluster of those of its nodes that a topology has; see `of`."""
+        """Return the cluster of the nodes that are also in a topology; see `of`."""
         return Cluster.of(
             self.nodes,
             topology,
@@ -232,11 +232,11 @@ class Cluster:
 
     @classmethod
     def whole_nodes(cls, topology: NamedTree) -> "Cluster":
-        """Return the cluster of nodes of which nothing is known but how they are connected."""
+        """Return the cluster of nodes of which only the topology is known."""
         return cls.of(map(ClusterNode, topology.nodes), topology, is_exclusive=True)
 
     def in_whole_nodes(self) -> "Cluster":
-        """Return the cluster with nothing known of its nodes but whether they take jobs and are in use."""
+        """Return the cluster reduced to its topology and to whether its nodes take jobs and are in use."""
         nodes = (
             ClusterNode(one.name, away=one.away, use=NodeUse(cores=0 if one.use.is_idle else 1)) for one in self.nodes
         )
@@ -249,7 +249,7 @@ class Cluster:
 
     @property
     def is_bare(self) -> bool:
-        """Whether nothing is known of the nodes but how they are connected."""
+        """Whether only the topology of the nodes is known."""
         return self.is_exclusive and not self.partitions and all(node == ClusterNode(node.name) for node in self.nodes)
 
     @property
@@ -263,7 +263,7 @@ class Cluster:
         return found if resource == MEMORY else found / THOUSANDTHS
 
     def summary(self) -> str:
-        """Count nodes, groups per level, hops, cores and GPUs in a line."""
+        """Return one line with the numbers of nodes, groups per level, hops, cores and GPUs."""
         if self.is_exclusive:
             return self.topology.summary()
         counts = ", ".join(f"{self.total(name):g} {name}" for name in (CORES, GPUS) if self.total(name))
@@ -281,7 +281,7 @@ class Cluster:
 
     @cached_property
     def resources(self) -> tuple[str, ...]:
-        """Names of what jobs share, in the order of the columns of `capacity`."""
+        """Names of the resources, in the order of the columns of `capacity`."""
         types = sorted({kind for node in self.nodes for kind in node.gpus if kind})
         return (CORES, MEMORY, GPUS, *(f"{GPUS}:{kind}" for kind in types))
 
@@ -289,7 +289,7 @@ class Cluster:
     def capacity(self) -> IntArray:
         """What every node has, shape ``(nodes, resources)``: MiB of memory, thousandths of cores and GPUs.
 
-        Beside a column for each type of GPU one counts all: a job that asks for any type takes of the latter only.
+        One column counts all GPUs, and one each type. A job that asks for GPUs of any type uses only the former.
         """
         table = np.zeros((self.size, len(self.resources)), dtype=np.int64)
         for row, node in zip(table, self.nodes, strict=True):
@@ -314,10 +314,10 @@ class Cluster:
             row[1] -= 0 if node.memory_mib is None else node.use.memory_mib
             row[2] -= sum(node.use.gpus.values()) * THOUSANDTHS
             for column, name in enumerate(self.resources[3:], 3):
-                # GPUs in use whose type is not known may be of any.
+                # GPUs in use of unknown type may be of any type.
                 kind = name.removeprefix(f"{GPUS}:")
                 row[column] -= (node.use.gpus.get(kind, 0) + node.use.gpus.get("", 0)) * THOUSANDTHS
-            # Nothing is left of a node all of whose cores are taken.
+            # A node without free cores has nothing left to offer.
             if row[0] <= 0:
                 row[:] = 0
         np.maximum(left, 0, out=left)
@@ -326,17 +326,17 @@ class Cluster:
 
     @cached_property
     def cpus_per_core(self) -> FloatArray:
-        """CPUs of a core of every node, shape ``(nodes,)``."""
+        """CPUs per core of every node, shape ``(nodes,)``."""
         return np.array([node.cpus_per_core for node in self.nodes], dtype=np.float64)
 
     @cached_property
     def in_use(self) -> BoolArray:
-        """On which nodes jobs run, shape ``(nodes,)``."""
+        """Whether jobs run on each node, shape ``(nodes,)``."""
         return np.array([not node.use.is_idle for node in self.nodes], dtype=np.bool_)
 
     @cached_property
     def shapes(self) -> tuple[IntArray, IntArray]:
-        """Rows of `capacity` that differ, shape ``(k, resources)``, and which of them each node has."""
+        """Distinct rows of `capacity`, shape ``(k, resources)``, and the number of the row of each node."""
         rows, row_of = np.unique(self.capacity, axis=0, return_inverse=True)
         return rows, row_of.reshape(-1)
 
@@ -349,7 +349,7 @@ class Cluster:
         return found
 
     def partition(self, name: str | None) -> Partition | None:
-        """Return the partition of a name, for None the default one; None where there are no partitions."""
+        """Return the partition of a name, the default one for None; None if there are no partitions."""
         if not self.partitions:
             return None
         if name is None:
@@ -364,6 +364,6 @@ class Cluster:
 def _among(
     partitions: Iterable[Partition], nodes: Collection[str], why: str
 ) -> tuple[tuple[Partition, ...], dict[str, str]]:
-    """Return the partitions with those of their nodes that are left, and by name why others are closed."""
+    """Return the partitions that keep nodes, and the reason why each of the others is closed."""
     kept = [replace(one, nodes=tuple(name for name in one.nodes if name in nodes)) for one in partitions]
     return tuple(one for one in kept if one.nodes), {one.name: why for one in kept if not one.nodes}

@@ -1,6 +1,6 @@
 """Lines of Slurm's configuration files (slurm.conf(5)).
 
-They have ``Key=value`` pairs with keys in any case, comments, lines that go on, and included files.
+Lines hold ``Key=value`` pairs, with keys in any case. There are comments, continued lines and included files.
 """
 
 import os
@@ -15,10 +15,10 @@ from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import read_text
 
 NO_LIMIT = ("UNLIMITED", "INFINITE", "NONE", "N/A", "(NULL)", "UNKNOWN")
-"""Words for a value that is not there, or limits nothing."""
-MOST_INCLUDED = 10  # files that include each other beyond which they are refused
+"""Words for a missing value, or for no limit."""
+MOST_INCLUDED = 10  # greatest depth of files that include each other
 MOST_FILES, MOST_CHARACTERS = 1000, 100_000_000
-"""Includes of one file, those of its includes among them, and characters of all together, that are read."""
+"""Largest number of files that one file includes, directly or not, and of characters in all of them."""
 
 _SPELLED = {
     key.lower(): key
@@ -30,12 +30,12 @@ _SPELLED = {
 # A value in quotes may hold anything; a bare one ends at a space and is no key of a pair that follows an empty one.
 _PAIR = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*(?:\"([^\"]*)\"|(?![A-Za-z_]\w*\s*=)([^\s\"]*))(?=\s|$)")
 _FIRST_WORD = re.compile(r"\s*([^\s=]*)")
-# In Slurm's files a backslash takes the meaning away from the character behind it.
+# In Slurm's files a backslash escapes the next character.
 _COMMENT = re.compile(r"(?<!\\)#.*")
 
 
 def names_in(path: Path | str, place: str, hostlist: str | None, expander: HostlistExpander) -> tuple[str, ...]:
-    """Expand a hostlist of a file, None for an empty one; raise `BadFileError` that names the place."""
+    """Expand a hostlist of a file; None counts as empty. Raise `BadFileError` that names the place."""
     try:
         return tuple(expander.expand(hostlist or ""))
     except HostlistError as error:
@@ -44,14 +44,14 @@ def names_in(path: Path | str, place: str, hostlist: str | None, expander: Hostl
 
 @dataclass(frozen=True, slots=True)
 class ConfLine:
-    """Pairs of a line, by their keys in lower case; errors name file and line."""
+    """The pairs of a line by key, in lower case; errors name file and line."""
 
     path: Path
     place: str  # in the file, such as ``line 3``
     values: dict[str, str]
-    expander: HostlistExpander  # shared by all lines: a few bytes each could stand for more nodes than fit the memory
-    is_printed: bool = False  # by a running Slurm: the state of now, beside which a configuration file gives way
-    is_table: bool = False  # a row of a table, which does not say all of a node or partition
+    expander: HostlistExpander  # shared by all lines, because it limits the nodes of all lines together
+    is_printed: bool = False  # by a running Slurm, whose current state overrides configuration files
+    is_table: bool = False  # a row of a table, which describes a node or partition only in part
 
     def error(self, fault: str) -> BadFileError:
         """Make the error that names file, line and fault."""
@@ -59,11 +59,11 @@ class ConfLine:
 
     @staticmethod
     def spelled(key: str) -> str:
-        """Return a key as Slurm's manual spells it, if it is one whose value is read as a list."""
+        """Return a key as Slurm's manual spells it, if the spelling is known."""
         return _SPELLED.get(key, key)
 
     def names(self, key: str) -> tuple[str, ...]:
-        """Expand the hostlist of a key, an empty one if the key is not there."""
+        """Expand the hostlist of a key; a missing key counts as empty."""
         return names_in(self.path, f"{self.place}: {self.spelled(key)}", self.values.get(key), self.expander)
 
     def word(self, key: str, default: str) -> str:
@@ -71,7 +71,7 @@ class ConfLine:
         return self.values.get(key, default).strip().upper()
 
     def whole(self, key: str, default: int = 0) -> int:
-        """Return the whole number of a key, the default where it is not there or limits nothing."""
+        """Return the whole number of a key, or the default if it is missing or means no limit."""
         text = self.values.get(key, "").strip()
         if not text or text.upper() in NO_LIMIT:
             return default
@@ -80,7 +80,7 @@ class ConfLine:
         return int(text)
 
     def sizes(self, key: str) -> list[int]:
-        """Return the numbers of nodes of a key, none if it is not there."""
+        """Return the numbers of nodes of a key; a missing key counts as empty."""
         parts = [part.strip() for part in self.values[key].split(",")] if key in self.values else []
         if not all(part.isascii() and part.isdigit() and len(part) < 9 for part in parts):
             raise self.error(f"{self.spelled(key)} is {shown(self.values[key])}, must be numbers of nodes such as 4,16")
@@ -100,8 +100,8 @@ class ConfReader:
     def lines(self, path: Path, text: str, strict: str | tuple[str, ...] = "", above: int = 0) -> Iterator[ConfLine]:
         """Yield the lines of a text, those of included files in place.
 
-        A line whose first key begins with one of ``strict`` must be pairs throughout; of another one the pairs that
-        stand in front are read, for the values of other settings may hold anything.
+        A line whose first key begins with one of ``strict`` must consist of pairs. Of any other line only the leading
+        pairs are read, because values of other settings may hold anything.
         """
         self.files += 1
         self.characters += len(text)
@@ -125,7 +125,7 @@ class ConfReader:
         # ``%c`` stands for the name of the cluster (slurm.conf(5), include modifiers).
         name = name.replace("%c", self.cluster_name)
         found = path.parent / name
-        # A name that no file can have is that of none.
+        # A name that no file can have counts as a missing file.
         if not os.path.isfile(found):
             raise bad_file(path, place, f"includes {shown(name)}, which does not exist")
         if above == MOST_INCLUDED:
@@ -156,7 +156,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     for number, raw in enumerate(text.splitlines(), 1):
         line = _COMMENT.sub("", raw).rstrip()
         goes_on = line.endswith("\\")
-        # Indentation does not break a list in two.
+        # The indentation of a continued line does not split a list.
         held += (line.lstrip() if held.endswith(",") else line).removesuffix("\\").rstrip(" " * goes_on)
         first = first or number
         if not goes_on:

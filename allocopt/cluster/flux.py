@@ -24,11 +24,11 @@ from allocopt.files.models import FileModel, validated
 if TYPE_CHECKING:
     import networkx as nx
 
-MOST_DEEP, MOST_MADE = 64, 1_000_000  # vertices below each other, and made of a recipe, beyond which a file is refused
+MOST_DEEP, MOST_MADE = 64, 1_000_000  # greatest depth of vertices, and number made from a recipe
 _MIB = {"": 1.0, "KB": 1 / 1024, "MB": 1.0, "MIB": 1.0, "GB": 1024.0, "GIB": 1024.0, "TB": 1024.0**2}
 
 
-# Vertices have many keys that say nothing of what fits where.
+# Most keys of a vertex do not affect which jobs fit where.
 class _Metadata(FileModel, extra="ignore"):
     type: str
     size: Annotated[float, Field(ge=0, lt=2**40)] = 1
@@ -40,7 +40,7 @@ class _Metadata(FileModel, extra="ignore"):
 
     @property
     def is_up(self) -> bool:
-        # Of flux-sched's resource_data.hpp: UP is 0, DOWN is 1.
+        # In flux-sched's resource_data.hpp, UP is 0 and DOWN is 1.
         return str(self.status).upper() in ("0", "UP")
 
 
@@ -54,7 +54,7 @@ class _JsonGraph(FileModel, extra="ignore"):
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    # What stands at a path of names from the cluster downwards; the place is where the file says so.
+    # A vertex at a path of names from the cluster downwards; ``place`` is where it is in the file.
     path: tuple[str, ...]
     kind: str
     amount: float
@@ -122,7 +122,7 @@ def _ids(told: str | int, place: str, key: str) -> list[int]:
 
 
 def flux_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]]) -> Cluster:
-    """Return the cluster of the first object; resource sets behind it are what running jobs have.
+    """Return the cluster of the first object; the resource sets after it are in use by running jobs.
 
     An object is a JSON graph, a resource set, or what ``flux resource status`` and ``list`` read: resource sets with
     the ranks that are offline, drained, excluded or allocated. Raises `BadFileError` that names the place.
@@ -152,7 +152,7 @@ def flux_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]]) -> Cluster:
     missing = 0
     for held in in_use:
         for rank, node in validated(_ResourceSet, held, path).nodes(str(path)).items():
-            # An allocation may name its nodes otherwise than the graph does: ranks count.
+            # An allocation and the graph may name a node differently; then the rank decides.
             name = node.name if node.name in nodes else ranks.get(rank, "")
             missing += name not in nodes
             if name in nodes:
@@ -164,7 +164,7 @@ def flux_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]]) -> Cluster:
 
 
 def _resource_sets(obj: Mapping[str, Any], path: Path) -> list[Mapping[str, Any]]:
-    # The resources, and behind them what is allocated of these.
+    # The resources, followed by what is allocated.
     if "graph" in obj or "execution" in obj:
         return [obj]
     resources = obj.get("R") or obj.get("all")
@@ -195,7 +195,7 @@ def _away(obj: Mapping[str, Any], path: Path) -> dict[int, tuple[str, ...]]:
 
 
 def graph_cluster(obj: object, path: Path) -> tuple[Cluster, dict[int, str]]:
-    """Return the cluster of a JSON graph and the names of its nodes by rank; nodes below what is down are down."""
+    """Return the cluster of a JSON graph, and its node names by rank; nodes below a vertex that is down are down."""
 
     def pieces() -> Iterator[_Piece]:
         for number, vertex in enumerate(validated(_JsonGraph, obj, path).vertices):
@@ -214,7 +214,7 @@ def graph_cluster(obj: object, path: Path) -> tuple[Cluster, dict[int, str]]:
 
 
 def grug_cluster(recipe: "nx.DiGraph[Any]", path: Path) -> Cluster:
-    """Return the cluster that a recipe stands for; raise `BadFileError` where it makes none."""
+    """Return the cluster that a recipe makes; raise `BadFileError` if it makes none."""
     made = 0
 
     def count(value: object, key: str, place: str) -> int:
@@ -228,7 +228,7 @@ def grug_cluster(recipe: "nx.DiGraph[Any]", path: Path) -> Cluster:
         kind, at = str(about.get("type", vertex)), (*above, f"{about.get('basename', vertex)}{number}")
         amount = times * count(about.get("size", 1), "size", place) * _unit(str(about.get("unit", "")), path, place)
         yield _Piece(at, kind, amount, place)
-        # What contains nodes is written out, what a node has is counted.
+        # Vertices above nodes are made one by one; those inside a node are counted.
         is_inside = is_inside or kind == "node"
         for _, child, link in recipe.out_edges(vertex, data=True):
             is_made = link.get("gen_method", "MULTIPLY") == "MULTIPLY"
@@ -258,12 +258,12 @@ def _cluster(pieces: Iterable[_Piece], path: Path) -> tuple[Cluster, dict[int, s
         raise bad_file(path, "holds no vertex of type node")
     down = {piece.path for piece in found if not piece.is_up}
     for piece in found:
-        # A core or GPU that is down is no part of its node.
+        # A core or GPU that is down does not count.
         for depth in range(len(piece.path), 0, -1) if piece.is_up else ():
             if piece.path[:depth] in held and piece.kind != "node":
                 held[piece.path[:depth]][piece.kind] += piece.amount  # type: ignore[assignment]
                 break
-    # Nodes of several racks may have one name.
+    # Nodes of different racks may have the same name.
     counts = Counter(at[-1] for at in held)
     names = {at: at[-1] if counts[at[-1]] == 1 else ".".join(at) for at in held}
     nodes = []
@@ -272,7 +272,7 @@ def _cluster(pieces: Iterable[_Piece], path: Path) -> tuple[Cluster, dict[int, s
         away = ("down",) if any(at[:depth] in down for depth in range(1, len(at) + 1)) else ()
         memory = round(has["memory"]) or None
         nodes.append(ClusterNode(names[at], has["core"] or 1, memory, gpus, features[at], away=away))
-    # A node beside racks is in one of its own.
+    # A node next to racks gets a rack of its own.
     deepest = max(map(len, held))
     tree = placed_tree({names[at]: at[:-1] + at[-2:-1] * (deepest - len(at)) for at in held})
     others = Counter(piece.kind for piece in found if piece.kind not in _KINDS and piece.path not in _above(held))

@@ -1,4 +1,4 @@
-"""Nodes of Kubernetes, as ``kubectl get nodes -o json`` or ``-o yaml`` prints them; labels say where in the network."""
+"""Nodes of Kubernetes, as ``kubectl get nodes -o json`` or ``-o yaml`` prints them; labels give their place."""
 
 import math
 import re
@@ -44,7 +44,7 @@ KNOWN_LABELS = (
     "cloud.provider.com/topology-block",
     "cloud.provider.com/topology-rack",
 )
-"""Labels that are looked for where none are named, from the top of a network downwards."""
+"""Labels that are looked for if none are named, from the top of a network downwards."""
 
 NOT_NETWORK = ("kubernetes.io/hostname", "kubernetes.io/arch", "kubernetes.io/os")
 _OF_KUBERNETES = ("kubernetes.io/", "beta.kubernetes.io/", "node.kubernetes.io/", "node-role.kubernetes.io/")
@@ -52,10 +52,15 @@ GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.int
 GPU_LABELS = ("nvidia.com/gpu.product", "amd.com/gpu.product-name", "gpu.intel.com/product")
 CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 SHUT = ("NoSchedule", "NoExecute")
-"""Effects of taints with which a node takes no pod that does not tolerate them."""
+"""Effects of taints that keep pods without a toleration off a node."""
 
-_TOLERATED = frozenset(GPU_RESOURCES)  # keys of taints that Kubernetes adds a toleration of to pods with GPUs
-_HARMLESS = ("pods", "ephemeral-storage", "hugepages-", "attachable-volumes-")  # beginnings of resources not asked for
+_TOLERATED = frozenset(GPU_RESOURCES)  # keys of taints that Kubernetes lets pods with GPUs tolerate
+_HARMLESS = (
+    "pods",
+    "ephemeral-storage",
+    "hugepages-",
+    "attachable-volumes-",
+)  # prefixes of resources that do not limit jobs
 _SPEC = frozenset("podCIDR podCIDRs providerID taints unschedulable configSource externalID doNotUseExternalID".split())
 _ENDED = ("Succeeded", "Failed")
 _QUANTITY = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)([a-zA-Z]*)", re.ASCII)
@@ -69,7 +74,7 @@ _POWERS = {"": 1.0, "m": 1e-3, "k": 1e3} | {
 Amounts = Mapping[str, str | int]
 
 
-# Keys that are not known are left alone: the objects of Kubernetes have many.
+# Unknown keys are ignored, because objects of Kubernetes have many.
 class _Owner(FileModel, extra="ignore"):
     kind: str
 
@@ -132,20 +137,20 @@ class _Pod(FileModel, extra="ignore"):
     phase: Annotated[str, Field(validation_alias=AliasPath("status", "phase"))] = "Running"
 
     def requests(self, read: Callable[[Amounts], dict[str, float]]) -> dict[str, float]:
-        """Return what the pod has of its node: its containers together, or an initial one where that asks for more."""
+        """Return what the pod occupies on its node: its containers together, or a larger init container."""
         total: Counter[str] = Counter()
         for one in self.spec.containers:
             total.update(read(one.resources.requests or {}))
         most: dict[str, float] = {}
         for one in self.spec.initial or []:
             asked = read(one.resources.requests or {})
-            # An initial container that is restarted runs beside the others.
+            # An init container that is restarted runs beside the others.
             if one.restart == "Always":
                 total.update(asked)
             else:
                 most |= {key: max(amount, most.get(key, 0.0)) for key, amount in asked.items()}
         found = {key: max(float(total[key]), most.get(key, 0.0)) for key in {*total, *most}}
-        # What the pod asks for as a whole beats what its containers ask for.
+        # Requests of the whole pod override those of its containers.
         found |= read((self.spec.resources and self.spec.resources.requests) or {})
         for key, amount in read(self.spec.overhead or {}).items():
             found[key] = found.get(key, 0.0) + amount
@@ -199,7 +204,7 @@ class _Flavor(FileModel, extra="ignore"):
 
 @dataclass(slots=True)
 class _Objects:
-    """What lists of objects hold.
+    """The objects of all files, by kind.
 
     Parameters
     ----------
@@ -208,7 +213,7 @@ class _Objects:
     topologies, flavors
         Objects of Kueue.
     in_use, daemons
-        By node what running pods have; those of DaemonSets, and pods of the node itself, in the latter.
+        What running pods occupy, by node; ``daemons`` is for pods of DaemonSets and of the node itself.
     others
         Number of other objects by kind.
     pending
@@ -248,13 +253,13 @@ class _Objects:
             self.pending += 1
             return
         read = partial(_amounts, f"{path}: pod {pod.metadata.name!r}")
-        # Every node has these, and no job waits for their end.
+        # These pods never end, so no job waits for their resources.
         is_daemon = any(owner.kind in ("DaemonSet", "Node") for owner in pod.metadata.owners or ())
         held = self.daemons if is_daemon else self.in_use
         held.setdefault(pod.spec.node, Counter()).update(pod.requests(read))
 
     def levels(self, path: Path) -> list[str]:
-        """Return the labels of the levels of Kueue's topology, none without one."""
+        """Return the labels of the levels of Kueue's topology, empty without one."""
         named = {flavor.spec.topology for flavor in self.flavors} - {None}
         chosen = [one for one in self.topologies if not named or one.metadata.name in named]
         if len({tuple(one.labels) for one in chosen}) > 1:
@@ -270,15 +275,15 @@ class _Objects:
 
 
 def kubernetes_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]], labels: Sequence[str] = ()) -> Cluster:
-    """Return the cluster of nodes, with what running pods have of them; the values of labels put them into a tree.
+    """Return the cluster of nodes, with what running pods occupy; the values of labels give the tree.
 
     Parameters
     ----------
     objects
-        Lists of nodes and pods, or single ones, and the files that they are from.
+        Lists of nodes and pods, or single ones, with the files that they come from.
     labels
-        The labels name the levels, from the top downwards, each once; if none are given, those of `KNOWN_LABELS` that
-        every node but those of the control plane has. Nodes that lack one of them are left out.
+        Labels of the levels, from the top downwards, each once. The default is those of `KNOWN_LABELS` that every node
+        outside the control plane has. Nodes that lack one of the labels are left out.
 
     Raises
     ------
@@ -292,7 +297,7 @@ def kubernetes_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]], labels
     path = objects[0][0]
     if not nodes:
         raise no_nodes(objects[0][1], path)
-    # No job runs on a control plane; where all nodes are of it, as in tests on one machine, jobs do.
+    # Jobs do not run on a control plane, unless all nodes belong to it, as in tests on one machine.
     workers = [node for node in nodes if not any(role in node.metadata.labels for role in CONTROL_PLANE)] or nodes
     of_flavor = [node for node in workers if not found.flavors or any(flavor.has(node) for flavor in found.flavors)]
     apart = len(workers) - len(of_flavor)
@@ -336,7 +341,7 @@ def _items(obj: Mapping[str, Any], path: Path) -> Iterator[tuple[str, Mapping[st
     for number, one in enumerate(items):
         if not isinstance(one, dict):
             raise bad_file(path, f"items[{number}]", f"is {shown(one)}, must be an object")
-        # The items of a list of one kind need not repeat it.
+        # Items of a list of one kind may omit the kind.
         kind = str(obj.get("kind", "")).removesuffix("List")
         if str(one.get("kind", "")).endswith("List") and isinstance(one.get("items"), list):
             for place, below in _items(one, path) if one["items"] else ():
@@ -348,7 +353,7 @@ def _items(obj: Mapping[str, Any], path: Path) -> Iterator[tuple[str, Mapping[st
 def _amounts(where: str, held: Amounts) -> dict[str, float]:
     found = {}
     for key, text in held.items():
-        # A quantity of Kubernetes: a number and a power of ten or two.
+        # A quantity of Kubernetes is a number with a suffix for a power of ten or two.
         match = _QUANTITY.fullmatch(str(text))
         if match is None or match[2] not in _POWERS:
             raise bad_file(f"{where}: {key}", f"is {shown(text)}, must be a quantity such as 64, 63500m or 256Gi")
@@ -387,7 +392,7 @@ def _why_away(node: _Node, objects: _Objects) -> tuple[str, ...]:
     found += ["being deleted"] * (node.metadata.deleted is not None)
     taints = (one for one in node.spec.taints or () if one.effect in SHUT)
     shut = (one.key for one in taints if not objects.tolerates(node, one))
-    # Kubernetes taints nodes that are cordoned or not ready, too.
+    # Kubernetes also taints nodes that are cordoned or not ready; such taints add no reason.
     found += [f"tainted {printable(key)}" for key in shut if not key.startswith("node.kubernetes.io/") or not found]
     return tuple(dict.fromkeys(found))
 

@@ -1,4 +1,4 @@
-"""Tables of nodes without a network: Alibaba's openb.
+"""Tables of nodes without a network, such as Alibaba's openb.
 
 https://github.com/alibaba/clusterdata, cluster-trace-gpu-v2023
 """
@@ -22,7 +22,7 @@ _UP = frozenset(
 
 
 def node_table(source: Path) -> Cluster:
-    """Return the cluster of a table of nodes; a column of states says which take jobs, other columns are remarked."""
+    """Return the cluster of a table of nodes; a state column says which take jobs; remarks name unknown columns."""
     nodes = []
     unknown: dict[str, None] = {}
     for place, row in csv_rows(source, ("sn", *_NEEDED), "nodes"):

@@ -1,4 +1,4 @@
-"""JSON and YAML objects of clusters: which system they come from, and what those are that describe no cluster."""
+"""JSON and YAML objects: which system they come from, and words for those that do not describe a cluster."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -10,7 +10,7 @@ from allocopt.errors import BadFileError
 from allocopt.files.faults import bad_file
 
 JOBS = "holds jobs and no nodes: give waiting jobs with --queue, and jobs that have run as a trace"
-"""Fault of a file of jobs in the place of a cluster."""
+"""Fault of a file of jobs that is given as a cluster."""
 
 
 class System(Enum):
@@ -22,7 +22,7 @@ class System(Enum):
 
 
 def system_of(obj: Mapping[str, Any]) -> System:
-    """Return the system that an object comes from; Kubernetes where nothing says so."""
+    """Return the system that an object comes from, Kubernetes by default."""
     if is_json_answer(obj):
         return System.SLURM
     if is_flux(obj):
@@ -31,7 +31,7 @@ def system_of(obj: Mapping[str, Any]) -> System:
 
 
 def is_flux(obj: Mapping[str, Any]) -> bool:
-    """Whether an object is a graph (JGF), a resource set (R), or a status of resources of Flux."""
+    """Whether an object is a graph (JGF), a resource set (R), or a resource status of Flux."""
     status = (obj.get(key) for key in ("R", "all", "allocated", "down"))
     return "graph" in obj or _is_resource_set(obj) or any(_is_resource_set(one) for one in status)
 
@@ -54,16 +54,16 @@ _KINDS = {
     "Deployment": "a Deployment of Kubernetes",
     "ConfigMap": "a ConfigMap of Kubernetes",
 }
-"""Kinds of objects of Kubernetes in words."""
+"""Words for kinds of Kubernetes objects."""
 _NODES = "give what `kubectl get nodes -o json` prints, and each job with --job NAME=NODES"
 
 
 BESIDE_NODES = ("Node", "Pod", "Topology", "ResourceFlavor")
-"""Kinds of objects that say something of nodes."""
+"""Kinds of objects that describe nodes or what is on them."""
 
 
 def _kind(obj: Mapping[str, Any]) -> str:
-    # The kind of an object, or of all items of a list; empty where that is not known.
+    # The kind of an object, or of all items of a list; empty if unknown.
     kind = obj.get("kind")
     items = obj.get("items")
     if kind in ("List", None) and isinstance(items, list) and items and all(isinstance(one, dict) for one in items):
@@ -73,13 +73,13 @@ def _kind(obj: Mapping[str, Any]) -> str:
 
 
 def no_nodes(obj: Mapping[str, Any], source: Path) -> BadFileError:
-    """Make the error of objects of Kubernetes among which there is no node."""
+    """Make the error for Kubernetes objects without a node."""
     what = _KINDS.get(_kind(obj))
     return bad_file(source, f"is {what}; {_NODES}" if what else f"holds no node; {_NODES}")
 
 
 def what_it_is(obj: Mapping[str, Any]) -> str | None:
-    """Return in words what an object is that holds no jobs of Slurm, None where that is not known."""
+    """Describe an object that holds no jobs of Slurm; None if it is unknown."""
     if (kind := _kind(obj)) in _KINDS:
         return f"{_KINDS[kind]}, whose jobs are given with --job NAME=NODES"
     if "resources" in obj and "tasks" in obj:
@@ -96,7 +96,7 @@ def what_it_is(obj: Mapping[str, Any]) -> str | None:
 
 
 def check_is_cluster(obj: Mapping[str, Any], source: Path) -> None:
-    """Raise `BadFileError` for an object that describes no cluster; it says what it is and what to give instead."""
+    """Raise `BadFileError` for an object that is not a cluster; the error says what it is and what to give instead."""
     if str(obj.get("apiVersion", "")).startswith("kind.x-k8s.io"):
         fault = "configures a cluster of kind; give what `kubectl get nodes -o yaml` prints of that cluster"
         raise bad_file(source, fault)

@@ -1,4 +1,4 @@
-"""Files of jobs that wait: what ``scontrol show job`` and ``squeue`` print, and lists of ids and numbers of nodes."""
+"""Files of waiting jobs: output of ``scontrol show job`` and ``squeue``, and lists of ids and numbers of nodes."""
 
 import re
 from pathlib import Path
@@ -13,12 +13,12 @@ from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import parse_json, read_text, read_yaml
 
 NO_JOBS = "No jobs in the system"
-"""What ``scontrol show job`` prints where there are none."""
+"""What ``scontrol show job`` prints if there are none."""
 _RIGHT = "a queue is what `scontrol show job` or `squeue` prints, also with --json"
 
 
 def read_queue(path: Path) -> Queue:
-    """Read the jobs of a file; raise `BadFileError`, which names the place, if it is none of these."""
+    """Read the waiting jobs of a file; raise `BadFileError`, which names the place, if it is not a file of jobs."""
     if path.name.removesuffix(".gz").endswith((".yaml", ".yml")):
         return _answered(read_yaml(path), path)
     text = read_text(path)
@@ -48,7 +48,7 @@ def _check_is_queue(text: str, path: Path) -> None:
 
 
 def add_listed(listed: ListedJobs, text: str, where: str, refusal: type[AllocoptError]) -> None:
-    """Add the jobs of a line to others; what is wrong with it is an error of a type, which names where it stands."""
+    """Add the jobs of a line to others; raise ``refusal``, which names the place, if the line is wrong."""
     try:
         listed.add(text)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Clusters and topologies in any format, told apart by the ending of the file or its contents."""
+"""Clusters and topologies in any format, recognized by the ending of the file or its contents."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from allocopt.files.writing import write_text
 
 ALONE = "no node resources given; each job gets its nodes exclusively"
 NO_RESERVATIONS = "No reservations in the system"
-"""What ``scontrol show reservation`` prints where there are none."""
+"""What ``scontrol show reservation`` prints if there are none."""
 _NODES = re.compile(
     r"^\s*(NodeName|PartitionName|ReservationName|NodeSet|Name|AutoDetect|SelectType\w*|DownNodes)\s*=",
     re.MULTILINE | re.IGNORECASE,
@@ -42,16 +42,16 @@ def read_topology(
     path
         The file.
     labels
-        Keys of labels of Kubernetes that name the levels, from the top downwards; none for known ones.
+        Keys of Kubernetes labels that name the levels, from the top downwards; empty for the known labels.
     include_unavailable
-        Reasons for which nodes take no jobs, as the remark on them names them, that do not count; ``all`` for any.
+        Reasons, as in the remark on unavailable nodes, for which nodes are kept nevertheless; ``all`` keeps all nodes.
 
     Raises
     ------
     BadFileError
-        If the file cannot be read or makes no tree; it names the place.
+        If the file cannot be read or is not a topology; it names the place.
     UsageError
-        If labels are given for another format, or one twice.
+        If labels are given for a format without labels, or a label is given twice.
     """
     found = read_whole_nodes(path, labels, include_unavailable=include_unavailable)
     return replace(found.topology, remarks=found.remarks)
@@ -61,7 +61,7 @@ def read_topology(
 def read_whole_nodes(
     path: Path | str, labels: Sequence[str] = (), *, include_unavailable: Collection[str] = ()
 ) -> Cluster:
-    """Read a topology as `read_topology` does, as a cluster whose nodes jobs have exclusively."""
+    """Read a topology like `read_topology`, as a cluster on which jobs have their nodes exclusively."""
     parts = _Parts(labels)
     parts.add(path)
     if parts.slurm:
@@ -80,7 +80,7 @@ def read_cluster(
     Beside the formats of `read_topology`: Slurm's ``slurm.conf`` and ``gres.conf``; what ``scontrol show node``,
     ``partition`` and ``reservation``, and ``sinfo``, print, also as JSON; pods of Kubernetes; Flux's R and resource
     status; and lists of nodes of Alibaba's openb traces (``.csv``). At most one file may say how the nodes are
-    connected; nodes that it, or the others, do not have are left out.
+    connected; nodes that are missing in it, or in the other files, are left out.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def read_cluster(
     BadFileError
         If a file cannot be read; it names the place.
     UsageError
-        If two files say how nodes are connected, or none what nodes there are.
+        If two files describe the topology or the nodes, or none describes the nodes.
     """
     parts = _Parts(labels)
     for path in paths:
@@ -109,7 +109,7 @@ _MakeTree = Callable[[Affiliations | None], NamedTree | None]
 
 @dataclass(slots=True)
 class _Parts:
-    """What the files of a cluster hold, by the system that they come from."""
+    """The contents of a cluster's files, by system."""
 
     labels: Sequence[str]
     trees: list[_MakeTree] = field(default_factory=list)
@@ -120,8 +120,8 @@ class _Parts:
     expander: HostlistExpander = field(default_factory=HostlistExpander)
 
     def add(self, path: Path | str) -> None:
-        """Read a file and add what it holds."""
-        # A pipe can be read once, and only what a format needs is imported: networkx and pydantic take a while.
+        """Read a file and add its contents."""
+        # A pipe can be read only once. A format imports only what it needs: networkx and pydantic load slowly.
         source, name = topology_file(path)
         suffix = _suffix(source).lower()
         with problem_faults_named(source):
@@ -148,7 +148,7 @@ class _Parts:
                 raise UsageError(f"labels are for nodes of Kubernetes, and {source.name} holds none")
 
     def _add_tree(self, source: Path, make: _MakeTree) -> None:
-        # What nodes and partitions say of topologies is known when all files are read.
+        # The topologies that nodes and partitions name are known only after all files are read.
         def made(site: Affiliations | None) -> NamedTree | None:
             with problem_faults_named(source):
                 return make(site)
@@ -205,7 +205,7 @@ class _Parts:
         self._add_tree(source, lambda site: slurm_topology(text, source, site or Affiliations()))
 
     def cluster(self, shown_paths: str) -> Cluster:
-        """Return the cluster of everything that was added, with the nodes that take no jobs."""
+        """Return the cluster of all files, including the nodes that take no jobs."""
         clusters = list(self.clusters)
         if self.slurm:
             from allocopt.cluster.slurm_conf import slurm_cluster
@@ -225,7 +225,7 @@ class _Parts:
             raise UsageError("no file describes the cluster")
         if not clusters:
             tree = self.trees[0](None)
-            assert tree is not None  # a topology that names no nodes is refused where no cluster does
+            assert tree is not None  # without a cluster, a topology that names no nodes is refused
             found = Cluster.whole_nodes(tree)
         else:
             found = clusters[0]
@@ -243,7 +243,7 @@ class _Parts:
 
 
 def _yaml_object(source: Path) -> object:
-    """Return what a YAML file holds; several objects of Kubernetes are a list, as of ``kubectl get``."""
+    """Return the object of a YAML file; several Kubernetes objects become a list, as of ``kubectl get``."""
     documents = read_yaml_documents(source)
     if len(documents) < 2:
         return documents[0] if documents else None
@@ -253,9 +253,9 @@ def _yaml_object(source: Path) -> object:
 
 
 def topology_file(path: Path | str) -> tuple[Path, str | None]:
-    """Return the file, and the name of the topology that ``FILE#NAME`` chooses; None if none is.
+    """Return the file, and the name of the topology in ``FILE#NAME``, None without one.
 
-    Only YAML files hold several; in any other name, and in that of a file that is there, ``#`` is a letter.
+    Only YAML files hold several topologies; in other names, and in names of existing files, ``#`` is a plain character.
     """
     file, hash_sign, name = str(path).rpartition("#")
     is_chosen = hash_sign and file.lower().removesuffix(".gz").endswith((".yaml", ".yml")) and not os.path.exists(path)

@@ -37,12 +37,12 @@ _MOST = 2**41  # amounts of any resource: nodes have less than 2^40
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """Features that nodes of a job must have, as ``sbatch --constraint`` takes them.
+    """Features that the nodes of a job must have, as in ``sbatch --constraint``.
 
-    ``|`` binds as tightly as ``&`` and both apply from left to right, as in Slurm; parentheses group. A list in
-    brackets, ``[rack1|rack2]``, asks that all nodes of the job have the same one of its features (sbatch(1), matching
-    OR): the groups are the alternatives of which all nodes take the same one, each a set of alternatives of which every
-    node has at least one, a set of features that the node has all of.
+    As in Slurm, ``|`` binds as tightly as ``&``, both apply from left to right, and parentheses group. A list in
+    brackets, ``[rack1|rack2]``, means that all nodes of the job have the same feature of the list (sbatch(1), matching
+    OR). Each group is an alternative that all nodes share. It is a set of feature sets: every node must have all
+    features of at least one set.
     """
 
     text: str
@@ -50,7 +50,7 @@ class Constraint:
 
     @classmethod
     def parse(cls, text: str) -> "Constraint":
-        """Parse an expression; raise `UnservedError` for what is none, or counts nodes (``a*2``)."""
+        """Parse an expression; raise `UnservedError` if it is invalid or counts nodes (``a*2``)."""
         stripped = text.strip().strip("\"'")
         tokens = _TOKEN.findall(stripped)
         reason = f"constraint {brief(text)} is not understood"
@@ -71,11 +71,11 @@ class Constraint:
 
     @property
     def features(self) -> frozenset[str]:
-        """All features that it names."""
+        """All features in the expression."""
         return frozenset(feature for group in self.groups for needed in group for feature in needed)
 
     def holds(self, features: Collection[str]) -> tuple[bool, ...]:
-        """Whether a node with some features may be used, by the alternatives that all nodes must share."""
+        """Whether a node with the given features meets each alternative that all nodes must share."""
         return tuple(any(needed <= set(features) for needed in group) for group in self.groups)
 
 
@@ -106,7 +106,7 @@ def _operand(tokens: list[str], depth: int) -> tuple[list[frozenset[frozenset[st
         if tokens[:1] != [{"(": ")", "[": "]"}[first]]:
             raise ValueError(f"has a {first} that is not closed")
         if first == "[":
-            # Any of what the list names, but the same for all nodes.
+            # Each entry of the list is an alternative that all nodes share.
             groups = [frozenset({one}) for group in groups for one in sorted(group, key=sorted)]
         return groups, tokens[1:]
     if first in "&,|)]" or first.startswith("!"):
@@ -118,14 +118,14 @@ def _operand(tokens: list[str], depth: int) -> tuple[list[frozenset[frozenset[st
 class Request:
     """What a job asks for; the words are those of ``sbatch``. Raises `InvalidProblemError` if a number is out of range.
 
-    It has one task a node where it says no number, at most ``tasks_per_node`` of so many cores each, and any number of
-    nodes from the least on without a most. Memory in MiB is that on each node, all of it for 0 (``--mem=0``), or for
-    each core of a task, or else the partition's default. GPUs are by type, an empty one for any, and fractions where
-    they are shared. Without a name of a partition it is the default one; of several between commas one that can serve
-    the job; a name that ends in ``*`` may be the beginning of one. The constraint is an expression of features, see
-    `Constraint`. Excluded and required are hostlists of nodes that it must not have, and of those of which it takes all
-    its nodes. An exclusive job has its nodes alone. What it asks for beside all this, such as ``gres/shard``, is not
-    modelled: it is named, and no cluster serves the job.
+    Without ``tasks`` a job has one task per node, and without ``most_nodes`` any number of nodes from ``least_nodes``
+    on. A task has ``cores_per_task`` cores, a node at most ``tasks_per_node`` tasks. Memory in MiB is given per node (0
+    means all memory of the node, ``--mem=0``) or per core of a task; else the partition's default applies. GPUs are
+    given by type, empty for any type, and may be fractions if they are shared. Without a partition the default one
+    applies; of several, separated by commas, one that can serve the job; a name that ends in ``*`` may be cut. The
+    constraint is an expression of features, see `Constraint`. ``excluded`` and ``required`` are hostlists: the job has
+    none of the excluded nodes, and only required ones. An exclusive job shares its nodes with no other job.
+    ``unmodelled`` names what else the job asks for, such as ``gres/shard``; no cluster serves a job with such demands.
     """
 
     tasks: int | None = None
@@ -165,13 +165,13 @@ class Request:
 
     @classmethod
     def whole_nodes(cls, nodes: int) -> "Request":
-        """Return the request for some nodes alone."""
+        """Return the request for whole nodes, used exclusively."""
         return cls(None, nodes, nodes, cores_per_task=0, is_exclusive=True)
 
     def on(self, cluster: Cluster) -> "ClusterRequest":
-        """Return the request in the numbers of a cluster; raise `UnservedError` if that can never serve it.
+        """Return the request in terms of a cluster; raise `UnservedError` if the cluster can never serve it.
 
-        The nodes of each of several partitions are a set of the job's; see `_in_one_of`.
+        With several partitions, the nodes of each are a set of the job; see `_in_one_of`.
         """
         if self.unmodelled:
             raise UnservedError("request", unmodelled(self.unmodelled))
@@ -185,7 +185,7 @@ class Request:
         least, most = self.least_nodes, self.most_nodes or tasks
         if self.tasks_per_node is not None:
             least = max(least, -(-tasks // self.tasks_per_node))
-            # As in Slurm, a node that has not room for all its tasks gets none.
+            # As in Slurm, a node without room for ``tasks_per_node`` tasks gets none.
             most = least if self.most_nodes is None else max(most, least)
         most = min(most, tasks)
         if partition is not None:
@@ -213,7 +213,7 @@ class Request:
         return made
 
     def _in_one_of(self, partitions: Sequence[str], cluster: Cluster) -> "ClusterRequest":
-        """Return the request in the first partition that can serve it, or in others where it needs just as much."""
+        """Return the request in the first partition that can serve it, and others where it needs exactly as much."""
         made: list[ClusterRequest] = []
         errors: list[UnservedError] = []
         for name in partitions:
@@ -227,13 +227,13 @@ class Request:
         return made[0]._replace(masks=np.concatenate(masks))
 
     def _takes_all_memory(self, cluster: Cluster, partition: Partition | None) -> bool:
-        # Where memory is shared out nobody else can be on nodes of such a job.
+        # If memory is shared between jobs, no other job fits on the nodes of such a job.
         has_gpus = bool(self.gpus_per_node or self.gpus_per_task)
         by_gpu = has_gpus and partition is not None and bool(partition.memory_per_gpu_mib)
         return self.memory_per_node_mib == 0 and not by_gpu and any(one.memory_mib is not None for one in cluster.nodes)
 
     def _cores(self, cpus_per_core: float, tasks: int, least: int, most: int) -> float:
-        """Return the cores of a task: a job gets whole cores on each node, whose threads its tasks share."""
+        """Return the cores per task: a job gets whole cores on each node, and its tasks share their threads."""
         if cpus_per_core == 1:
             return self.cores_per_task
         on_node = self.tasks_per_node or (tasks // least if least == most and tasks % least == 0 else 0)
@@ -242,17 +242,14 @@ class Request:
         return math.ceil(on_node * self.cores_per_task / cpus_per_core) / on_node
 
     def _memory(self, partition: Partition | None, cpus: float) -> tuple[int, int]:
-        """Return the memory on each node and of each task of some CPUs: what is asked for, or the partition's default.
-
-        It is in MiB.
-        """
+        """Return MiB of memory per node and per task of ``cpus`` CPUs: as requested, or the partition's default."""
         on_node, of_core = self.memory_per_node_mib, self.memory_per_core_mib
         if on_node is None and of_core is None and partition is not None:
             on_node, of_core = partition.memory_per_node_mib, partition.memory_per_core_mib
             of_gpu = partition.memory_per_gpu_mib or 0
             gpus_on_node = sum(count for _, count in self.gpus_per_node)
             gpus_of_task = sum(count for _, count in self.gpus_per_task)
-            # The default for each GPU beats those for cores and nodes (slurm.conf(5), DefMemPerGPU).
+            # The default per GPU overrides those per core and node (slurm.conf(5), DefMemPerGPU).
             if of_gpu and (gpus_on_node or gpus_of_task):
                 return _amount(of_gpu * gpus_on_node), _amount(of_gpu * gpus_of_task)
         return _amount(on_node or 0), 0 if on_node is not None else _amount((of_core or 0) * cpus)
@@ -260,7 +257,7 @@ class Request:
     def _check_gpus(self, cluster: Cluster, partition: Partition | None) -> None:
         if not (self.gpus_per_node or self.gpus_per_task):
             return
-        # Types that no node has, and then those that no node of the partition has.
+        # Look first for types that no node has, then for types that no node of the partition has.
         places = [("", cluster.capacity)]
         if partition is not None:
             places.append((f"of partition {brief(partition.name)}", cluster.capacity[cluster.members[partition.name]]))
@@ -272,11 +269,11 @@ class Request:
 
     def _too_large(self, made: "ClusterRequest", cluster: Cluster, partition: Partition | None) -> UnservedError:
         need = made.per_node + made.per_task * -(-made.tasks // made.most_nodes)
-        # Types of GPUs stand behind all GPUs.
+        # Report a missing type of GPU rather than GPUs in general: types have the last columns.
         for column in reversed(range(len(cluster.resources))):
             if need[column] > cluster.capacity[:, column].max(initial=0):
                 return over_every_node(cluster.resources[column])
-        # The first of ever narrower sets of nodes on which there is no room for it.
+        # Report the first of ever narrower sets of nodes that has no room for the job.
         everywhere, anyhow = np.ones((1, cluster.size), dtype=np.bool_), (0,) * len(made.most_groups)
         listed = replace(self, excluded="", required="")
         sets = [(everywhere, OVERSIZED)]
@@ -306,7 +303,7 @@ class Request:
         return masks
 
     def _meeting(self, cluster: Cluster, partition: Partition | None) -> BoolArray:
-        """Return the nodes that meet the constraint, by the alternatives that all nodes of the job must share."""
+        """Return which nodes meet each alternative of the constraint that all nodes of the job must share."""
         constraint = Constraint.parse(self.constraint or "")
         met = np.array([constraint.holds(node.features) for node in cluster.nodes], dtype=np.bool_).T
         places = [("", np.ones(cluster.size, dtype=np.bool_))]
@@ -321,13 +318,13 @@ class Request:
 
 
 def _cpus_per_core(cluster: Cluster, masks: BoolArray) -> float:
-    """Return how many CPUs a core has, of those of some nodes with the fewest."""
+    """Return the smallest number of CPUs per core on some nodes."""
     chosen = cluster.cpus_per_core[masks.any(axis=0)]
     return float(chosen.min()) if len(chosen) else 1.0
 
 
 def _partition(name: str | None, cluster: Cluster) -> Partition | None:
-    """Return the partition of a name; raise `UnservedError` if it is not there, or no job starts in it."""
+    """Return the partition of a name; raise `UnservedError` if it does not exist or starts no jobs."""
     names = [*(one.name for one in cluster.partitions), *cluster.closed]
     if name is not None and name.endswith("*"):
         begun = [one for one in names if one.startswith(name[:-1])]
@@ -341,7 +338,7 @@ def _partition(name: str | None, cluster: Cluster) -> Partition | None:
 
 
 def _numbers(cluster: Cluster, listed: str, verb: str) -> list[int]:
-    """Return the numbers of the nodes of a hostlist, which a job requires or excludes."""
+    """Return the numbers of nodes in a hostlist that a job requires or excludes."""
     try:
         return cluster.topology.numbers(expand_hostlist(listed))
     except HostlistError as error:
@@ -352,7 +349,7 @@ def _numbers(cluster: Cluster, listed: str, verb: str) -> list[int]:
 
 
 def _check_limits(partition: Partition, least: int, most: int) -> None:
-    """Raise `OverLimitError` if a job of so many nodes is over a limit of its partition."""
+    """Raise `OverLimitError` if a job of ``least`` to ``most`` nodes breaks a limit of its partition."""
     if partition.most_nodes is not None and least > partition.most_nodes:
         fault = f"asks for {least} nodes, partition {partition.name} allows at most {partition.most_nodes}"
         raise OverLimitError("request", fault, f"over the node limit of partition {brief(partition.name)}")
@@ -362,12 +359,12 @@ def _check_limits(partition: Partition, least: int, most: int) -> None:
 
 
 def _amount(value: float) -> int:
-    """Return an amount as a whole number; one that no node can have stays that, and fits 64 bits."""
+    """Return an amount as a whole number, cut to one that no node has and that fits 64 bits."""
     return round(min(value, _MOST))
 
 
 class ClusterRequest(NamedTuple):
-    """What a job asks for in the numbers of a cluster; amounts are those of `Cluster.capacity`."""
+    """What a job asks for in terms of a cluster; amounts are counted as in `Cluster.capacity`."""
 
     tasks: int
     least_nodes: int
@@ -376,25 +373,25 @@ class ClusterRequest(NamedTuple):
     is_exclusive: bool
     per_task: IntArray
     per_node: IntArray
-    masks: BoolArray  # sets of nodes of which all nodes of the job are from one, shape ``(k, nodes)``
+    masks: BoolArray  # sets of nodes, shape ``(k, nodes)``; all nodes of the job are from one set
     most_groups: tuple[int, ...]  # see `NamedTree.most_groups`
     partition: int  # number of its partition
-    # Of how many nodes the number in a group is a multiple, by level below the top, from the leaves; 0 for any number.
-    # Each but 0 divides those of the levels above. Empty for no segments at all.
+    # Segment size by level below the top, from the leaves: the job's nodes in a group are a multiple of it.
+    # 0 means any number. Each size divides those of the levels above. Empty without segments.
     segments: tuple[int, ...] = ()
 
     @property
     def level(self) -> int:
-        """Level within one group of which the job stays, -1 for none."""
+        """Lowest level at which the job stays within one group, -1 for none."""
         return self.most_groups.index(1) if 1 in self.most_groups else -1
 
     @property
     def part(self) -> int:
-        """Nodes of its largest segments, of which its number of nodes is a multiple; 1 without segments."""
+        """Largest segment size, which divides the job's number of nodes; 1 without segments."""
         return max(self.segments, default=0) or 1
 
     def needs_as_much_as(self, other: "ClusterRequest") -> bool:
-        """Whether another request differs in its sets of nodes and its partition only."""
+        """Whether another request differs only in its sets of nodes and its partition."""
         same_amounts = np.array_equal(self.per_task, other.per_task) and np.array_equal(self.per_node, other.per_node)
         mine = self._replace(
             masks=other.masks, partition=other.partition, per_task=other.per_task, per_node=other.per_node
@@ -402,7 +399,7 @@ class ClusterRequest(NamedTuple):
         return same_amounts and mine == other
 
     def room(self, free: IntArray) -> IntArray:
-        """Return how many of its tasks each node has room for, of free amounts, shape ``(nodes, resources)``."""
+        """Return how many of the tasks fit on each node, given free amounts, shape ``(nodes, resources)``."""
         left = free - self.per_node
         needed = np.where(self.per_task > 0, self.per_task, 1)
         tasks = np.where(self.per_task > 0, left // needed, self.most_tasks).min(axis=1)
@@ -410,7 +407,7 @@ class ClusterRequest(NamedTuple):
         return found
 
     def takes_any(self, nodes: BoolArray, free: IntArray) -> bool:
-        """Return whether any so many of some nodes, shape ``(nodes,)``, do for it alone, of free amounts."""
+        """Return whether any ``least_nodes`` of some nodes, shape ``(nodes,)``, can serve the job exclusively."""
         room = self.room(free)[nodes] * self.masks[:, nodes]
         is_anywhere = not any(self.most_groups) and not any(self.segments)
         return self.is_exclusive and is_anywhere and bool((room * self.least_nodes >= self.tasks).all())
@@ -425,7 +422,7 @@ class ClusterRequest(NamedTuple):
             for held in members:
                 inside = np.zeros_like(room)
                 inside[held] = np.where(mask, room, 0)[held]
-                # As jobs are placed in a simulation: of groups that may not all be spanned, those with most room.
+                # As in a simulation: if not all groups may be spanned, those with most room are taken.
                 for below in range(len(groups) if level < 0 else level)[::-1]:
                     if self.most_groups[below] > 0:
                         sums = np.bincount(groups[below], inside)
@@ -448,7 +445,7 @@ def mask_table(requests: Sequence[ClusterRequest]) -> tuple[BoolArray, IntArray]
     first = np.empty(len(requests), dtype=np.int64)
     height = 0
     for number, one in enumerate(requests):
-        # Most share the very same array.
+        # Most requests share the same array object.
         row = first_of.get(id(one.masks))
         if row is None:
             row = found.setdefault(hashlib.sha256(np.ascontiguousarray(one.masks).data).digest(), height)
@@ -457,5 +454,5 @@ def mask_table(requests: Sequence[ClusterRequest]) -> tuple[BoolArray, IntArray]
                 rows.append(one.masks)
                 height += len(one.masks)
         first[number] = row
-    # Masks of constraints may lie column by column, which kernels do not take.
+    # Masks of constraints may be stored by column, which kernels do not accept.
     return np.ascontiguousarray(np.concatenate(rows)), first
