@@ -1,7 +1,7 @@
 """Clusters of Slurm: ``slurm.conf`` with ``gres.conf``, and what ``scontrol show`` and ``sinfo`` print of them.
 
 Manual pages: slurm.conf(5), gres.conf(5), scontrol(1). `allocopt.cluster.slurm_keys` lists the keys that are applied,
-those that are reported because they are not modelled, and those that say nothing about which jobs fit where.
+those that are reported because they are not modelled, and those that do not affect which jobs fit where.
 """
 
 import math
@@ -54,7 +54,7 @@ def conf_lines(path: Path, text: str, expander: HostlistExpander) -> Iterator[Co
 
 
 def affiliations(lines: Sequence[ConfLine], cluster: Cluster) -> Affiliations:
-    """Return what some lines say about the topologies of a cluster (slurm.conf(5), Topology)."""
+    """Return which topologies the nodes and partitions of a cluster name (slurm.conf(5), Topology)."""
     units: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
     for line in with_defaults(lines, NODE):
         for pair in filter(None, line.values.get("topology", "").split(",")):
@@ -71,9 +71,9 @@ def affiliations(lines: Sequence[ConfLine], cluster: Cluster) -> Affiliations:
 
 
 def slurm_cluster(lines: Sequence[ConfLine]) -> Cluster:
-    """Return the cluster of the lines of files, or of what Slurm prints, without a topology.
+    """Return the cluster that lines of files or of Slurm's output describe, without a topology.
 
-    Nodes that take no jobs are among its nodes, marked as such.
+    Nodes that take no jobs are included and marked.
     """
     settings = {key: line for line in lines for key in line.values if _is_setting(line)}
     select, parameters = (
@@ -112,7 +112,7 @@ def _setting_remarks(lines: Sequence[ConfLine]) -> list[str]:
     reservations = KeyReport("reservation", RESERVATION_KEYS)
     for line in lines:
         if _is_setting(line):
-            # Sites write settings of several versions; one that Slurm has as a group of keys begins with its name.
+            # Settings of all versions of Slurm are known, since sites keep old ones.
             report.add("", line.values)
         elif NODESET in line.values:
             sets.add(line.values[NODESET], line.values)
@@ -122,7 +122,7 @@ def _setting_remarks(lines: Sequence[ConfLine]) -> list[str]:
 
 
 def _reservations(lines: Sequence[ConfLine], nodes: dict[str, ClusterNode]) -> tuple[list[Reservation], list[str]]:
-    """Return the active reservations and remarks; nodes that take no jobs but those of one of them take jobs again."""
+    """Return the active reservations and remarks; their nodes are no longer unavailable for being reserved."""
     found: list[Reservation] = []
     later: list[str] = []
     stateless: list[str] = []
@@ -157,7 +157,7 @@ def _reservations(lines: Sequence[ConfLine], nodes: dict[str, ClusterNode]) -> t
 def _partitions(
     lines: Sequence[ConfLine], nodes: Mapping[str, ClusterNode], settings: Mapping[str, ConfLine]
 ) -> tuple[list[Partition], dict[str, str], list[str]]:
-    """Return the partitions in which jobs start, the default one first, why others are closed, and remarks."""
+    """Return the partitions in which jobs start, the default one first; why the others are closed; and remarks."""
     sets = {line.values[NODESET]: line for line in lines if NODESET in line.values}
     report = KeyReport("partition", PARTITION_KEYS)
     remarks: list[str] = []
@@ -167,11 +167,11 @@ def _partitions(
     printed = {line.values[PARTITION] for line in described if line.is_printed}
     for line in described:
         name = line.values[PARTITION]
-        # What a running Slurm prints beats its configuration.
+        # The output of a running Slurm overrides its configuration.
         if not line.is_printed and name in printed:
             continue
         report.add(name, line.values)
-        # Jobs that wait in a partition that is drained still start.
+        # Jobs that already wait in a drained partition still start.
         if line.word("state", "UP") not in ("UP", "DRAIN"):
             closed[name] = f"is {line.word('state', '').lower()}"
             remarks.append(f"partition {printable(name)} {closed[name]}: no job starts there, left out")
@@ -185,7 +185,7 @@ def _partitions(
 
 
 def _in_tables(lines: Sequence[ConfLine]) -> list[ConfLine]:
-    """Return lines of partitions; what a table of ``sinfo`` says of one is its state where others describe it."""
+    """Return lines of partitions; for a partition with a line of its own, a table of ``sinfo`` gives only the state."""
     tables = {line.values[PARTITION]: line for line in lines if line.is_table}
     described = [line for line in lines if not line.is_table]
     found = []

@@ -1,7 +1,7 @@
-"""Jobs that wait in Slurm: what they ask for, whether they may start now, and which start together.
+"""Waiting jobs of Slurm: what they ask for, whether they may start now, and which start together.
 
-Sources are what ``scontrol show job`` and ``squeue`` print, as text and as JSON. `allocopt live` and
-``allocopt generate window`` read jobs here.
+They come from the output of ``scontrol show job`` and ``squeue``, as text or JSON, for `allocopt live` and
+``allocopt generate window``.
 """
 
 import math
@@ -20,15 +20,15 @@ from allocopt.errors import BadFileError
 from allocopt.files.faults import shown
 
 MAY_START = frozenset(("None", "Resources", "Priority"))
-"""Reasons for which a job that waits starts as soon as there is room (squeue(1), job reason codes)."""
+"""Reasons of waiting jobs that start as soon as there is room (squeue(1), job reason codes)."""
 IN_RESERVATION = "Reservation"
-"""Reason for which a job waits for its reservation."""
+"""Reason of a job that waits for its reservation."""
 RUNNING = frozenset(("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "RESIZING", "STAGE_OUT"))
 """States of jobs that have their nodes."""
 TASK_LIMIT = "JobArrayTaskLimit"
-"""Reason for which tasks of an array wait for others of it."""
+"""Reason of array tasks that wait for other tasks of the array."""
 MOST_TASKS = 1_000_000
-"""Tasks of one array that are read."""
+"""Largest number of tasks of one array."""
 
 _MEMORY = re.compile(r"(\d{1,12})(?:\.\d+)?([KMGTP]?)", re.ASCII)
 _STEPS = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
@@ -37,12 +37,12 @@ _TRES_KEYS = {"trespernode": "node", "tresperjob": "job", "trespertask": "task",
 
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
-    """A job that waits.
+    """A waiting job.
 
     Parameters
     ----------
     id
-        As Slurm has it; ``7_3`` for task 3 of the array 7.
+        Slurm's id; ``7_3`` for task 3 of the array 7.
     request
         What it asks for.
     waits_for
@@ -50,7 +50,7 @@ class QueuedJob:
     reservation
         Name of the reservation that it runs in, empty for none.
     together
-        Id of the heterogeneous job whose components start together, of which it is one; empty for none.
+        Id of the heterogeneous job if this is one of its components, which start together; empty for none.
     """
 
     id: str
@@ -62,24 +62,24 @@ class QueuedJob:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """Jobs that wait, in the order of the file, and remarks of the file."""
+    """The waiting jobs of a file, in its order, and remarks about them."""
 
     jobs: tuple[QueuedJob, ...] = ()
     remarks: tuple[str, ...] = ()
 
 
 def queue_of(records: Iterable[tuple[ConfLine, str]], request_of: Callable[[ConfLine], Request] | None = None) -> Queue:
-    """Return the jobs of records, of each of which a key that it holds twice may be told.
+    """Return the waiting jobs of records; the text beside a record is a key that it holds twice, empty for none.
 
-    Tasks of an array that wait as one are as many jobs as the array lets run at once. A record with a key twice is left
-    out, since its user may have written one of them.
+    A record of waiting array tasks becomes as many jobs as the array may run at once. A record with a repeated key is
+    left out, because its user may have forged one of the values.
 
     Parameters
     ----------
     records
-        The records.
+        The records with their repeated keys.
     request_of
-        Returns what a job asks for; `job_request` if not given.
+        Function that returns what a job asks for; `job_request` if not given.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def queue_of(records: Iterable[tuple[ConfLine, str]], request_of: Callable[[Conf
     begun: Counter[str] = Counter()
     waiting: list[ConfLine] = []
     for line, twice in records:
-        # What is not modelled is counted with the jobs that are left out for it.
+        # Keys that are not modelled are counted later, with the jobs that are left out for them.
         unknown = {key: "" for key in JOB_KEYS.unknown(line.values)}
         report.add("", unknown)
         if twice:
@@ -121,13 +121,13 @@ def _cut_short(arrays: int) -> list[str]:
 
 
 def _given(line: ConfLine, key: str) -> str:
-    # The value of a key, empty where it says that there is none.
+    # The value of a key, empty if it means none.
     text = line.values.get(key, "").strip()
     return "" if text.upper() in NO_LIMIT else text
 
 
 def _jobs(line: ConfLine, begun: Counter[str], request_of: Callable[[ConfLine], Request]) -> list[QueuedJob]:
-    # A line, or as many tasks of an array as may run at once.
+    # One job, or the tasks of an array; tasks beyond the limit of the array wait for it.
     name = line.values["jobid"]
     request = request_of(line)
     het = _given(line, "hetjobid")
@@ -161,7 +161,7 @@ class Name:
     job
         The id.
     array, tasks
-        Id of its array and its task, or tasks such as ``3-4%2``; empty for none.
+        Id of its array, and its task or tasks such as ``3-4%2``; empty for none.
     together
         Id of the heterogeneous job of which it is a component, empty for none.
     """
@@ -181,14 +181,14 @@ class Name:
 
 
 def is_cut_short(tasks: str) -> bool:
-    """Whether a list of an array's tasks is cut short: by Slurm, with dots, or to the width of a column."""
+    """Whether a list of array tasks is cut short, by Slurm (with dots) or by the width of a column."""
     return "..." in tasks or (tasks.startswith("[") and not tasks.endswith("]"))
 
 
 def array_tasks(text: str) -> tuple[list[int], int]:
     """Return the tasks of an array and how many may run at once, 0 for any: ``1-4,9-15:2%3``.
 
-    Of a list that is cut short those that are certain are returned. Raises `ValueError` for anything else.
+    If the list is cut short, only the tasks that are certain are returned. Raises `ValueError` for anything else.
     """
     listed, _, limit = text.strip().strip("[]").partition("%")
     if "[" in text and "]" not in text and not limit:
@@ -209,7 +209,7 @@ def array_tasks(text: str) -> tuple[list[int], int]:
 
 
 def _certain(listed: str) -> str:
-    # What is certain of a list of tasks whose last number may go on: a range has at least these tasks.
+    # The certain part of a list whose last number may be cut: a range has at least the tasks up to what is left of it.
     whole, comma, end = listed.rpartition(",")
     match = re.fullmatch(r"(\d+)-(\d*)", end, re.ASCII)
     if match is None:
@@ -221,7 +221,7 @@ def _certain(listed: str) -> str:
 def waits_for(line: ConfLine) -> str:
     """Return Slurm's reason why a job may not start now, empty if it may."""
     reason = line.values.get("reason", "None").strip().strip("()") or "None"
-    # Slurm's words for Resources where too few nodes are up; scontrol prints _ for spaces.
+    # Slurm prints this instead of Resources if too few nodes are up; scontrol prints _ for spaces.
     if reason.replace("_", " ").startswith("Nodes required for job are DOWN"):
         reason = "Resources"
     if "unfulfilled" in line.values.get("dependency", ""):
@@ -234,7 +234,8 @@ def waits_for(line: ConfLine) -> str:
 def job_request(line: ConfLine) -> Request:
     """Return what the job of a record asks for.
 
-    What is not modelled is named in it. Raises `BadFileError`, which names the record, if a value cannot be read.
+    The request names demands that are not modelled. Raises `BadFileError`, which names the record, if a value cannot be
+    read.
     """
     try:
         return _read_request(line)
@@ -245,7 +246,7 @@ def job_request(line: ConfLine) -> Request:
 
 
 def _read_request(line: ConfLine) -> Request:
-    # Lists of nodes or resources that cannot be read, and numbers out of range, are a `ValueError` without a place.
+    # Raises `ValueError`, without a place, for unreadable lists of nodes or resources and numbers out of range.
     demands = [*JOB_KEYS.not_modelled(line.values).values(), *licenses_of(_given(line, "licenses"))]
     amounts = {name: _given(line, key) for key, name in _TRES_KEYS.items()}
     for text in amounts.values():
@@ -297,7 +298,7 @@ def _read_request(line: ConfLine) -> Request:
 
 
 def table_request(line: ConfLine) -> Request:
-    """Return what a job of a table asks for: whole nodes of its partition, with the GPUs and features that it names."""
+    """Return the request of a job in a table: whole nodes of its partition, with the GPUs and features it names."""
     asked = job_request(line)
     return replace(
         asked,
@@ -312,7 +313,7 @@ def table_request(line: ConfLine) -> Request:
 def _gpus(
     line: ConfLine, amounts: Mapping[str, str], nodes: int, demands: list[str]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the GPUs on each node and for each task, by type; those of all nodes together are spread evenly."""
+    """Return the GPUs per node and per task, by type; GPUs of the whole job are spread evenly over its nodes."""
     of_node = dict(demands_of(amounts["node"]).gpus)
     if not of_node:
         of_node = {kind: float(math.ceil(count / nodes)) for kind, count in demands_of(amounts["job"]).gpus}
@@ -323,7 +324,7 @@ def _gpus(
     elif of_socket:
         demands.append("--gpus-per-socket")
     of_task = dict(demands_of(amounts["task"]).gpus)
-    # A job says both how many each task has and how many all have; one of them counts.
+    # Slurm may print GPUs per task beside those of the job; only one of them counts.
     return ({} if of_task else of_node), of_task
 
 
@@ -335,7 +336,7 @@ def _scaled(
     cores: int,
     demands: list[str],
 ) -> tuple[int, int]:
-    """Return the cores of a task, and MiB of memory on each node or 0, that follow from the GPUs of the job."""
+    """Return the cores per task, and MiB of memory per node (or 0), that follow from the GPUs of the job."""
     per_gpu = {key: amount_of(_given(line, key), "gpu") for key in ("cpuspertres", "mempertres")}
     on_node, on_task = sum(of_node.values()), sum(of_task.values())
     if per_gpu["cpuspertres"]:
@@ -356,7 +357,7 @@ def _scaled(
 
 
 def _mebibytes(line: ConfLine, key: str) -> int | None:
-    # 0 on a node is all of its memory (sbatch(1), --mem); no value is nothing that is asked for.
+    # 0 on a node means all of its memory (sbatch(1), --mem); no value means no request.
     text = line.word(key, "")
     if not text or text in NO_LIMIT:
         return None
@@ -378,9 +379,9 @@ class ListedJobs:
     most_nodes
         Largest number of nodes of a job.
     ranged
-        Jobs that give a range of nodes, of which the least are taken.
+        Number of jobs that give a range of nodes; they get the smallest number.
     cut
-        Arrays whose list of tasks is cut short.
+        Number of arrays whose list of tasks is cut short.
     jobs
         The jobs by their ids.
     """
@@ -391,13 +392,13 @@ class ListedJobs:
     jobs: dict[str, QueuedJob] = field(default_factory=dict)
 
     def remarks(self) -> list[str]:
-        """Return a line on ranges, and one on lists of tasks that are cut short, if there are some."""
+        """Return a line about ranges of nodes, and one about lists of tasks that are cut short, if there are any."""
         return [*_ranged(self.ranged), *_cut_short(self.cut)]
 
     def add(self, text: str) -> None:
-        """Add the jobs of ``ID NODES``; raise `ValueError` for anything else, or a job that is there.
+        """Add the jobs of ``ID NODES``; raise `ValueError` for anything else, or a repeated job.
 
-        An id may be that of tasks of an array, ``7_[3-4%2]``, which are a job each, or of a component, ``700+1``.
+        An id may stand for tasks of an array, ``7_[3-4%2]``, each a job, or be that of a component, ``700+1``.
         """
         match = _LISTED.fullmatch(text)
         least = int(match[2]) if match else 0
@@ -426,7 +427,7 @@ def startable(jobs: Iterable[QueuedJob]) -> tuple[list[QueuedJob], list[str]]:
     late: Counter[str] = Counter()
     for job in jobs:
         if job.waits_for:
-            # Behind a comma Slurm names nodes.
+            # After a comma Slurm names nodes.
             late[job.waits_for.partition(",")[0]] += 1
         else:
             found.append(job)

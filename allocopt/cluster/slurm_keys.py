@@ -1,7 +1,7 @@
 """Keys of Slurm's files and of what ``scontrol show`` prints: applied, reported as not modelled, or without effect.
 
-The names are those that Slurm 22.05 to 26.11 accept or print (slurm.conf(5), gres.conf(5), scontrol(1)). A key that
-stands in no list is reported, so that nothing that a file says is dropped without a word.
+The names are those that Slurm 22.05 to 26.11 accept or print (slurm.conf(5), gres.conf(5), scontrol(1)). A key in no
+list is reported, so that nothing in a file is ignored silently.
 """
 
 from collections import Counter, defaultdict
@@ -13,24 +13,24 @@ from allocopt.files.faults import printable, shown
 NO_VALUE = frozenset(
     ("", "NO", "OFF", "NONE", "0", "N/A", "(NULL)", "UNLIMITED", "INFINITE", "UNKNOWN", "*", "-1", "NULL", "NOT_SET")
 )
-"""Values, in capital letters, that ask for nothing and limit nothing."""
+"""Values, in capital letters, that mean no request and no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The keys of one sort of line, in lower case.
+    """The keys of one kind of line, in lower case.
 
     Parameters
     ----------
     applied
-        What is read and changes the answer.
+        Keys that are read and change the answer.
     reported
-        What would change which jobs fit where but is not modelled, with the words that say so. For a job these are the
-        demands that leave it out.
+        Keys that would change which jobs fit where but are not modelled, each with the words of its remark. A job with
+        such a key is left out.
     without_effect
-        What says nothing about which jobs fit where.
+        Keys that do not affect which jobs fit where.
     harmless
-        Values of reported keys, in capital letters and beside `NO_VALUE`, that change nothing.
+        Values of reported keys, in capital letters, that have no effect, in addition to `NO_VALUE`.
     spelled
         All keys as the manual spells them.
     """
@@ -43,7 +43,7 @@ class Keys:
 
     @classmethod
     def of(cls, applied: str, reported: Mapping[str, str], without_effect: str, **harmless: str) -> "Keys":
-        """Make the lists from names between spaces, as the manual spells them."""
+        """Make the lists from names separated by spaces, as the manual spells them."""
         return cls(
             frozenset(applied.lower().split()),
             {key.lower(): words for key, words in reported.items()},
@@ -53,7 +53,7 @@ class Keys:
         )
 
     def not_modelled(self, values: Mapping[str, str]) -> dict[str, str]:
-        """Return the words for each reported key of a line that has an effect there."""
+        """Return the words for each reported key of a line whose value has an effect."""
         found = {}
         for key, text in values.items():
             plain = text.strip().upper()
@@ -223,12 +223,12 @@ JOB_KEYS = Keys.of(
 
 
 class KeyReport:
-    """Counts keys of lines that are not modelled, or not known, for a remark each.
+    """Collects keys of lines that are not modelled or not known, for one remark per key.
 
     Parameters
     ----------
     noun
-        What a line of the file is, such as ``partition``.
+        What a line describes, such as ``partition``.
     keys
         The keys of such a line.
     """
@@ -239,7 +239,7 @@ class KeyReport:
         self._unknown: Counter[str] = Counter()
 
     def add(self, name: str, values: Mapping[str, str]) -> None:
-        """Count the keys of a line, by the name of what it describes."""
+        """Count the keys of a line; ``name`` is what the line describes."""
         for key in self._keys.not_modelled(values):
             spelled = f"{self._keys.spelled[key]}={printable(values[key].strip())}"
             self._not_modelled[key].append(f"{spelled} of {self._noun} {printable(name)}" if name else spelled)

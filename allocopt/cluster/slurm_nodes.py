@@ -1,7 +1,7 @@
-"""Nodes of Slurm: what they have, whether they take jobs, and what running jobs have of them.
+"""Nodes of Slurm: what they have, whether they take jobs, and what running jobs occupy.
 
-Sources are lines of ``slurm.conf`` and ``gres.conf`` and what a running Slurm prints; manual pages: slurm.conf(5),
-gres.conf(5), scontrol(1), sinfo(1).
+They come from lines of ``slurm.conf`` and ``gres.conf`` and from the output of a running Slurm. Manual pages:
+slurm.conf(5), gres.conf(5), scontrol(1), sinfo(1).
 """
 
 import math
@@ -42,7 +42,7 @@ AWAY = {
     "NPC": "in use for its counters",
     "PERFCTRS": "in use for its counters",
 }
-"""Beginnings of states and flags with which a node takes no job, of scontrol(1) and sinfo(1), and why."""
+"""Prefixes of states and flags that keep jobs off a node (scontrol(1), sinfo(1)), with the reason."""
 RESERVED = AWAY["RES"]
 _AWAY_SIGNS = {
     "*": "not responding", "!": "powering down", "%": "powering down", "$": "in maintenance", "@": "rebooting",
@@ -50,7 +50,7 @@ _AWAY_SIGNS = {
 }  # fmt: skip
 _ALLOCATED, _MIXED, _COMPLETING = "ALLOC", "MIX", "COMP"
 MOST_NODE_GPUS = 10**6
-"""Largest number of GPUs of a node that is read."""
+"""Largest number of GPUs of a node."""
 _HARDWARE = frozenset(("cpus", "boards", "sockets", "socketsperboard", "corespersocket"))
 
 
@@ -59,11 +59,11 @@ _NO_STATE = "in an unknown state"
 
 
 def why_away(state: str, *, is_printed: bool = False) -> tuple[str, ...]:
-    """Return the reasons why a node in a state takes no job, none if it takes some.
+    """Return the reasons why a node in a state takes no jobs, empty if it takes jobs.
 
-    The state is in capital letters: a base state with flags, as in ``MIXED+DRAIN``, or with signs, as in ``IDLE*``. A
-    configuration gives UNKNOWN to nodes whose state slurmctld is to find out; where a running Slurm prints it, it has
-    not been found out yet.
+    The state is in capital letters: a base state with flags, as in ``MIXED+DRAIN``, or with symbols, as in ``IDLE*``.
+    In a configuration UNKNOWN only means that slurmctld finds out the state; in the output of a running Slurm it is a
+    reason.
     """
     found: dict[str, None] = {}
     if is_printed and state.startswith((_UNKNOWN, "?")):
@@ -74,24 +74,24 @@ def why_away(state: str, *, is_printed: bool = False) -> tuple[str, ...]:
 
 
 def is_gres(line: ConfLine) -> bool:
-    """Whether a line is one of ``gres.conf``, which may name nodes, too."""
+    """Whether a line is from ``gres.conf``, whose lines may also name nodes."""
     return GRES in line.values or "autodetect" in line.values
 
 
 @dataclass(frozen=True, slots=True)
 class CoreCount:
-    """What ``SelectTypeParameters`` makes of a node: whether threads count as cores, and memory is shared out."""
+    """How ``SelectTypeParameters`` counts a node: whether threads count as cores, and whether jobs share memory."""
 
     counts_threads: bool
     shares_memory: bool
 
     @classmethod
     def of(cls, parameters: str) -> "CoreCount":
-        """Read the value in capital letters; where it is not given jobs share cores and memory."""
+        """Read the value, in capital letters; if it is empty, jobs share cores and memory."""
         return cls("CR_CPU" in parameters, not parameters or "MEMORY" in parameters)
 
     def node(self, line: ConfLine) -> ClusterNode:
-        """Return the node of a line, without a name."""
+        """Return the node that a line describes, without its name."""
         cores, per_cpu = self._cores(line)
         memory = max(line.whole("realmemory", 1) - line.whole("memspeclimit"), 0)
         reserved = line.whole("corespeccount") or math.ceil(len(_cpu_ids(line)) * per_cpu)
@@ -112,21 +112,21 @@ class CoreCount:
             raise line.error(error.fault) from None
 
     def _cores(self, line: ConfLine) -> tuple[int, float]:
-        # Cores that jobs share, and how many of these a CPU is.
+        # The number of cores that jobs share, and how many cores one CPU is.
         cpus = line.whole("cpus")
         threads = max(line.whole("threadspercore", 1), 1)
         sockets = line.whole("sockets") or line.whole("boards", 1) * line.whole("socketsperboard", 1)
         cores = sockets * line.whole("corespersocket", 1)
         if not {"sockets", "socketsperboard", "corespersocket"} & line.values.keys():
             cores = max(cpus // threads, 1)
-        # CPUs may be those of all threads, or fewer than the node has; if none are given they are those of all threads.
+        # CPUs may count all threads, or fewer than the node has; if they are not given, they count all threads.
         cpus = cpus or cores * threads
         if self.counts_threads:
             return cpus, 1.0
         return min(cores, cpus), 1.0 if cpus <= cores else cores / cpus
 
     def use(self, line: ConfLine) -> NodeUse:
-        """Return what jobs have of the node of a line, all of it where that is not known."""
+        """Return what jobs occupy on the node of a line; the whole node if the amount is unknown."""
         state = line.word("state", "")
         cores, per_cpu = self._cores(line)
         known = {one.partition("=")[0]: one.partition("=")[2] for one in line.values.get("alloctres", "").split(",")}
@@ -143,7 +143,7 @@ class CoreCount:
 
 
 def slurm_nodes(lines: Sequence[ConfLine], parameters: str) -> tuple[dict[str, ClusterNode], list[str]]:
-    """Return the nodes by name and remarks; what a running Slurm prints of a node beats what its configuration says."""
+    """Return the nodes by name, and remarks; output of a running Slurm overrides its configuration."""
     count = CoreCount.of(parameters)
     report = KeyReport("node", NODE_KEYS)
     nodes: dict[str, ClusterNode] = {}
@@ -196,25 +196,25 @@ def _mark_down(nodes: dict[str, ClusterNode], lines: Sequence[ConfLine]) -> list
 
 
 def _may_come_again(known: ClusterNode, made: ClusterNode, line: ConfLine, before: ConfLine | None) -> bool:
-    """Whether a line may describe a node that is known; ``before`` is the first one that Slurm printed of it."""
+    """Whether a line may describe a known node again; ``before`` is the first line that Slurm printed about it."""
     if not line.is_printed or before is None or before.path != line.path:
         return line.is_printed
-    # A table has a row for each partition of a node, in which sums such as 16+ may differ.
+    # A table has a row for each partition of a node, and sums such as 16+ may differ between rows.
     is_alike = known.away == made.away and known.use.is_idle == made.use.is_idle
     return replace(made, name=known.name) == known or (line.is_table and is_alike)
 
 
 def _updated(known: ClusterNode, made: ClusterNode, line: ConfLine, before: ConfLine | None) -> ClusterNode:
-    """Return a node with what a line that Slurm printed says of it; ``before`` is an earlier one of these."""
+    """Return a known node updated by a line that Slurm printed; ``before`` is an earlier such line."""
     if before is not None and before.path == line.path:
         return max(known, replace(made, name=known.name), key=lambda one: one.cores)
     if before is not None:
-        # Two answers of Slurm: a reason of either counts, and amounts beat a word such as ``mixed``.
+        # Two outputs of Slurm: reasons of both count, and amounts override a word such as ``mixed``.
         away = tuple(dict.fromkeys((*known.away, *made.away)))
         if "cpualloc" in before.values:
             return replace(known, away=away)
         made = replace(made, away=away)
-    # A table of states says nothing of what nodes have.
+    # A table of states does not list the resources of nodes.
     if _HARDWARE & line.values.keys():
         same_gpus = sum(made.gpus.values()) == sum(known.gpus.values()) or "gres" not in line.values
         return replace(made, name=known.name, gpus=known.gpus if same_gpus else made.gpus)
@@ -259,7 +259,7 @@ def _other_gres(line: ConfLine) -> tuple[str, ...]:
 
 
 def with_defaults(lines: Sequence[ConfLine], kind: str) -> Iterator[ConfLine]:
-    """Yield the lines of a kind, with what its DEFAULT lines set: each holds until another one sets a value anew."""
+    """Yield the lines of a kind, completed by the DEFAULT lines before them; a later DEFAULT replaces an earlier."""
     defaults: dict[str, str] = {}
     for line in lines:
         if kind not in line.values or (kind == NODE and is_gres(line)):
@@ -273,8 +273,8 @@ def with_defaults(lines: Sequence[ConfLine], kind: str) -> Iterator[ConfLine]:
 
 
 def _tell_types(nodes: dict[str, ClusterNode], gres: Sequence[ConfLine]) -> list[str]:
-    # How many a node has is what slurm.conf says; of which type may stand in gres.conf alone.
-    # Files may have a line for each device, and all of them for the same nodes: these are gone through once.
+    # slurm.conf gives the number of GPUs of a node; their type may be only in gres.conf.
+    # Files may have a line per device for the same nodes, so lines are grouped by their list of nodes.
     report = KeyReport("gres.conf line", GRES_KEYS)
     of_nodes: defaultdict[str | None, Counter[str]] = defaultdict(Counter)
     examples: dict[str | None, ConfLine] = {}
@@ -283,7 +283,7 @@ def _tell_types(nodes: dict[str, ClusterNode], gres: Sequence[ConfLine]) -> list
         kind = line.values.get("type", "")
         if line.values.get(GRES, "").lower() == "gpu" and kind:
             told = line.values.get(NODE)
-            # All of MultipleFiles are of one device, such as a MIG instance (gres.conf(5)).
+            # All MultipleFiles belong to one device, such as a MIG instance (gres.conf(5)).
             of_nodes[told][kind] += line.whole("count") or len(line.names("file")) or 1
             examples.setdefault(told, line)
     types: defaultdict[str, Counter[str]] = defaultdict(Counter)

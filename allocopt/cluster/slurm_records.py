@@ -1,8 +1,8 @@
-"""What a running Slurm prints of nodes, partitions, reservations and jobs, as lines of ``Key=value`` pairs.
+"""Output of a running Slurm about nodes, partitions, reservations and jobs, as lines of ``Key=value`` pairs.
 
-Read are the texts of ``scontrol show`` with and without ``--oneliner``, and the JSON and YAML of ``scontrol``,
-``sinfo`` and ``squeue``; `allocopt.cluster.slurm_tables` reads tables. Whatever the form, a line has the keys that
-``scontrol`` prints, in lower case, so that one reader of nodes and one of jobs serve them all.
+This module reads the text of ``scontrol show``, with and without ``--oneliner``, and the JSON and YAML of ``scontrol``,
+``sinfo`` and ``squeue``; `allocopt.cluster.slurm_tables` reads tables. In all forms a line has the keys that
+``scontrol`` prints, in lower case, so that one reader of nodes and one of jobs are enough.
 """
 
 import re
@@ -26,13 +26,13 @@ ALIASES = {
     "priority": "prioritytier",
     "shared": "oversubscribe",
 }
-"""Keys of nodes and partitions that have another name in ``scontrol``, or had one in older versions."""
+"""Keys of nodes and partitions with another name in ``scontrol`` or in older versions."""
 
 _RECORD = re.compile(r"^(NodeName|PartitionName|ReservationName)=", re.MULTILINE)
 # Keys that scontrol prints, none of which slurm.conf(5) has.
 _PRINTED = re.compile(r"\b(CPUAlloc|CPUTot|TotalNodes|NodeCnt|CfgTRES|AvailableFeatures)=")
 _PRINTED_KEY = re.compile(r"(?:^|(?<=\s))([A-Z][A-Za-z/:_]*)=")
-# Users and administrators write what they like into these; all but the name of a job have a line of their own.
+# Users and administrators may write anything into these keys; each has a line of its own.
 _FREE_TEXT = re.compile(
     r"\s+(?:\w*Comment|Command|WorkDir|Std(?:Err|In|Out)|Extra|SubmitLine|Container\w*|MailUser|Reason)="
 )
@@ -45,7 +45,7 @@ def is_printed(text: str) -> bool:
 
 def printed_records(path: Path, text: str, expander: HostlistExpander) -> Iterator[ConfLine]:
     """Yield the nodes, partitions and reservations of what ``scontrol show`` prints."""
-    # A record goes on to the next one, on many lines or, with --oneliner, on one.
+    # A record extends to the next one, over several lines or, with --oneliner, one.
     starts = [found.start() for found in _RECORD.finditer(text)]
     for start, end in pairwise([*starts, len(text)]):
         lines = text[start:end].splitlines()
@@ -54,7 +54,7 @@ def printed_records(path: Path, text: str, expander: HostlistExpander) -> Iterat
         for key, value in _printed_pairs(kept):
             values.setdefault(ALIASES.get(key, key), value)
         if RESERVATION in values:
-            # A reservation names a partition and, by core, nodes: it describes neither.
+            # A reservation names a partition and, for cores, nodes, but does not describe them.
             values = {key: value for key, value in values.items() if key not in (NODE, PARTITION, "coreids")}
         number = text.count("\n", 0, start) + 1
         yield ConfLine(path, f"line {number}", values, expander, is_printed=True)
@@ -69,8 +69,8 @@ def _printed_pairs(record: str) -> Iterator[tuple[str, str]]:
 def printed_jobs(path: Path, text: str) -> Iterator[tuple[ConfLine, str]]:
     """Yield each record of ``scontrol show job``, and a key that it holds twice, empty for none.
 
-    Users may write anything into names and comments, line breaks and ``NumNodes=3`` too. So only a line behind an empty
-    one begins a record, and lines of free text are left out. A key that still stands there twice is somebody's text.
+    Users may write anything into names and comments, even line breaks and ``NumNodes=3``. So a record begins only after
+    an empty line, and lines of free text are skipped. A key that is still there twice comes from such text.
     """
     lines = text.splitlines()
     is_first = [
@@ -82,7 +82,7 @@ def printed_jobs(path: Path, text: str) -> Iterator[tuple[ConfLine, str]]:
     for start, end in pairwise([*starts, len(lines)]):
         head, *tail = lines[start:end]
         if any(line.strip() for line in tail):
-            # The name ends its line; with --oneliner all is one line.
+            # The name is last in its line; with --oneliner the record is one line.
             head = head.partition(" JobName=")[0]
         values: dict[str, str] = {}
         twice = ""
@@ -93,7 +93,7 @@ def printed_jobs(path: Path, text: str) -> Iterator[tuple[ConfLine, str]]:
 
 
 def _is_free(line: str) -> bool:
-    # The reason of a job is one word; that of a node is a line of its own, in somebody's words.
+    # The reason of a job is one word of Slurm's; that of a node is free text.
     return bool(_FREE_TEXT.match(line)) and not line.lstrip().startswith("Reason=")
 
 
@@ -251,9 +251,9 @@ _LISTS = {
     "reservations": (RESERVATION, _RESERVATION_JSON),
     "sinfo": (NODE, _SINFO_JSON),
 }
-"""Lists in an answer of Slurm in JSON: the key that names an entry, and the key of ``scontrol`` for each path.
+"""Lists in JSON output of Slurm: the key that names an entry, and the key of ``scontrol`` for each path.
 
-An empty key is for paths, between spaces, that say nothing about which jobs fit where; ``*`` is any path below. The
+An empty key is for paths, separated by spaces, that do not affect which jobs fit where; ``*`` is any path below. The
 paths are those of Slurm's data parsers up to version 0.0.45 (26.05).
 """
 
@@ -291,7 +291,7 @@ def json_records(path: Path, obj: Mapping[str, Any], expander: HostlistExpander)
 
 
 def _drop_sums(values: dict[str, str], told: Mapping[str, Any]) -> None:
-    # What is in use is summed over the nodes of a row: known for a row of one node.
+    # Amounts in use are sums over the nodes of a row, so they are known only for a row of one node.
     found = dict(_leaves(told))
     names = found.get("nodes/nodes")
     if isinstance(names, list) and len(names) == 1:
@@ -309,7 +309,7 @@ def _tell_whether_active(values: dict[str, str], asked: str) -> None:
 
 
 def _listed(obj: Mapping[str, Any], key: str, where: str) -> Sequence[Any]:
-    # A list of an answer; empty where it is not there.
+    # A list in the output, empty if it is missing.
     found = obj.get(key) or []
     if not isinstance(found, list):
         raise bad_file(where, key, f"is {shown(found)}, must be a list")
@@ -317,7 +317,7 @@ def _listed(obj: Mapping[str, Any], key: str, where: str) -> Sequence[Any]:
 
 
 def _tell_sharing(values: dict[str, str], flags: Sequence[str]) -> None:
-    # Slurm prints how many jobs may share a core, 0 for exclusive nodes, and whether all have to.
+    # Slurm prints how many jobs may share a core; 0 means exclusive nodes.
     values["default"] = "YES" if "DEFAULT" in flags else "NO"
     jobs = values.pop("oversubscribe", "")
     if jobs == "0" or "EXCLUSIVE" in jobs.upper():
@@ -343,15 +343,15 @@ def json_jobs(path: Path, listed: Sequence[Any]) -> Iterator[ConfLine]:
 
 
 _UNSET = frozenset(str(2**bits - 1 - unset) for bits in (16, 32, 64) for unset in (0, 1))
-"""What versions before 23.02 print for a number that is not set, or infinite."""
+"""Numbers that versions before 23.02 print for unset or infinite."""
 
 
 def job_values(told: Mapping[str, Any]) -> dict[str, str]:
-    """Return the pairs of a job of Slurm's JSON, without those that say nothing."""
+    """Return the pairs of a job in Slurm's JSON, without empty ones."""
     values = {key: text for key, text in _values(told, _JOB_JSON).items() if text}
     least = values.get("numnodes", "1")
     most = values.pop("mostnodes", "0")
-    # What is asked for beats what is counted: a job that was given nodes before has others.
+    # The requested number overrides the counted one, which differs if the job had nodes before.
     asked = dict(pair.partition("=")[::2] for pair in values.pop("reqtres", "").split(","))
     least = asked.get("node", least)
     values["numnodes"] = f"{least}-{most}" if most not in ("", "0") else least
@@ -380,7 +380,7 @@ def _values(told: Mapping[str, Any], paths: Mapping[str, str]) -> dict[str, str]
         above = path.rpartition("/")[0]
         while path not in keys and above and f"{above}/*" not in keys:
             above = above.rpartition("/")[0]
-        # A path that is not known keeps its name, and is reported.
+        # An unknown path keeps its name and is reported.
         key = keys.get(path, "" if f"{above}/*" in keys else path)
         if key and value not in (None, [], {}):
             values[key] = plain_text(value)

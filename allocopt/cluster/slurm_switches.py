@@ -1,4 +1,4 @@
-"""Switches and blocks of Slurm's topologies before they become a tree: blocks that are joined, nodes that join."""
+"""Switches and blocks of Slurm's topologies, before they become a tree: nodes join switches, and blocks join groups."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ _LEVELS = frozenset(1 << level for level in range(16))  # blocks that Slurm can 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A topology of a file: its switches, those that join blocks among them, or its rings or toruses."""
+    """A topology of a file: its switches, including those that join blocks; or its rings or toruses."""
 
     kind: str
     switches: tuple[Switch, ...]
@@ -34,9 +34,9 @@ class Described:
 
 
 def joined(switches: Sequence[Switch], site: Affiliations, topology: str) -> list[Switch]:
-    """Return switches or blocks with the nodes that join them by their own lines; those that are missing are made.
+    """Return switches or blocks with the nodes that join them by their own lines; missing switches are created.
 
-    A node's own line beats the topology's file (slurm.conf(5), Topology of a node).
+    The line of a node overrides the file of the topology (slurm.conf(5), Topology of a node).
     """
     paths = {path: nodes for (name, path), nodes in site.units.items() if name == topology}
     if not paths:
@@ -54,9 +54,9 @@ def joined(switches: Sequence[Switch], site: Affiliations, topology: str) -> lis
 
 
 def joined_blocks(blocks: Sequence[Switch], sizes: Sequence[int], error: Callable[[str], BadFileError]) -> Described:
-    """Return blocks and what joins them, by sizes in nodes, that of a block first (topology.conf(5), BlockSizes).
+    """Return blocks and the groups that join them; sizes are in nodes, that of a block first (topology.conf(5)).
 
-    ``error`` makes the error of sizes that are not right.
+    ``error`` makes the error for wrong sizes.
     """
     if not sizes:
         # Slurm plans with the nodes of the first block that has some, and with 2, 4, 8 and 16 times as many.
@@ -66,7 +66,7 @@ def joined_blocks(blocks: Sequence[Switch], sizes: Sequence[int], error: Callabl
     if not all(ratio in _LEVELS for ratio in ratios) or sorted(set(sizes)) != list(sizes):
         given = ",".join(map(str, sizes))
         raise error(f"is {given}, must rise, each size a power of two times the first, at most 2^15")
-    # Slurm joins neighbours in the order of the file and gives what is joined no name; ours tell size and number.
+    # Slurm joins neighbours in the order of the file and names no groups; our names give size and number.
     switches, joined = list(blocks), [block.name for block in blocks]
     for below, size in pairwise(sizes):
         step = size // below

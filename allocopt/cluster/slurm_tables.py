@@ -1,7 +1,7 @@
 """Tables that ``sinfo`` and ``squeue`` print, as lines with the keys of ``scontrol`` (sinfo(1), squeue(1)).
 
-Columns are told apart by their titles, in any order. A title may be cut to the width of its column, and columns may be
-parted by ``|``. A line with the time in front of the titles, as ``--long`` prints it, is skipped.
+Columns are recognized by their titles, in any order. A title may be cut to the width of its column, and ``|`` may
+separate the columns. A line with the time above the titles, as ``--long`` prints it, is skipped.
 """
 
 import re
@@ -45,7 +45,7 @@ NODE_COLUMNS = {
         "",
     ),
 }
-"""Columns of ``sinfo`` and the keys that they stand for, empty for those that say nothing about which jobs fit."""
+"""Columns of ``sinfo`` with their keys, empty for columns that do not affect which jobs fit where."""
 
 JOB_COLUMNS = {
     "JOBID": "jobid",
@@ -93,10 +93,10 @@ JOB_COLUMNS = {
 _TIME = re.compile(r"\w{3} \w{3} +\d+ [\d:]{8} \d{4}")
 _LAST_IN_BRACKETS = re.compile(r"(?:^|(?<=\s))\((?!null\)).*\)\s*$")
 _FREE_TEXT = frozenset("NAME REASON COMMENT ADMIN_COMMENT SYSTEM_COMMENT COMMAND WORK_DIR NODELIST(REASON)".split())
-# Columns whose cells may be empty; of several the first ones are.
+# Columns whose cells may be empty; if cells are missing, the first columns here are taken as empty.
 _EMPTY_IN_SINFO = ("RESERVATION", "COMMENT", "EXTRA", "REASON", "GRES")
 _EMPTY_IN_SQUEUE = ("NODELIST(REASON)", "NODELIST", "COMMENT", "SCHEDNODES", "EXEC_HOST", "DEPENDENCY")
-_LEAST_CUT = 4  # letters that a title that is cut has at least
+_LEAST_CUT = 4  # least number of letters of a cut title
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Table:
     titles
         Titles of the columns, in full where they are known.
     cut
-        By the number of a column whose title is cut, the width to which its cells are cut, too.
+        Width of each column whose title, and so its cells, are cut, by the number of the column.
     lines
         The lines below the titles.
     first
@@ -118,7 +118,7 @@ class Table:
     is_parted
         Whether ``|`` parts the columns.
     may_be_empty
-        Titles of columns whose cells may be empty; where a row has cells too few, the first of these are.
+        Titles of columns whose cells may be empty; if a row has too few cells, the first of these are.
     """
 
     path: Path
@@ -131,7 +131,7 @@ class Table:
 
     @classmethod
     def of(cls, path: Path, text: str, columns: Mapping[str, str], may_be_empty: Sequence[str]) -> "Table":
-        """Return the table in a text; the columns that are known."""
+        """Return the table in a text; ``columns`` has the known titles."""
         lines = text.splitlines()
         at = next((number for number, line in enumerate(lines) if line.strip() and not _TIME.fullmatch(line.strip())))
         is_parted = "|" in lines[at]
@@ -141,7 +141,7 @@ class Table:
         return cls(path, tuple(titles), cut, tuple(lines[at + 1 :]), at + 2, is_parted, may_be_empty)
 
     def rows(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """Yield the place of each row, and its cells by titles; raise `BadFileError` for one that does not fit."""
+        """Yield the place of each row, and its cells by title; raise `BadFileError` for a row with wrong columns."""
         for number, line in enumerate(self.lines, self.first):
             if not line.strip() or line.split() == list(self.titles):
                 continue
@@ -157,7 +157,7 @@ class Table:
         return any(self.titles[number] == title and len(cell) >= width for number, width in self.cut.items())
 
     def _cells(self, line: str) -> list[str]:
-        # A reason in brackets stands in the last column and may hold spaces; so may one column of free text.
+        # A reason in brackets is in the last column and may hold spaces; so may one column of free text.
         cells = line.split()
         if self.titles[-1] == "NODELIST(REASON)" and (found := _LAST_IN_BRACKETS.search(line)):
             cells = [*line[: found.start()].split(), found[0].strip()]
@@ -177,7 +177,7 @@ class Table:
 
 
 def _whole(word: str, columns: Mapping[str, str]) -> str:
-    # A title in full, where only one of those that are known begins like this.
+    # The full title, if only one known title begins like this.
     if word in columns or len(word) < _LEAST_CUT:
         return word
     found = [title for title in columns if title.startswith(word)]
@@ -185,7 +185,7 @@ def _whole(word: str, columns: Mapping[str, str]) -> str:
 
 
 def titles_of(text: str) -> frozenset[str]:
-    """Return the words of the first line of a table, behind the time that may stand above it."""
+    """Return the words of the title line of a table, below the time that ``--long`` prints."""
     for line in text.splitlines()[:3]:
         if line.strip() and not _TIME.fullmatch(line.strip()):
             return frozenset(word.strip() for word in re.split(r"[|\s]+", line))
@@ -193,7 +193,7 @@ def titles_of(text: str) -> frozenset[str]:
 
 
 def is_sinfo(text: str) -> bool:
-    """Whether a text is a table of ``sinfo``: of nodes and states, or of nodes and why they take no jobs."""
+    """Whether a text is a table of ``sinfo``: nodes and states, or nodes and reasons."""
     titles = titles_of(text)
     names = bool({"NODELIST", "HOSTNAMES"} & titles)
     return names and bool({"STATE", "STATECOMPLETE"} & titles or titles >= {"REASON", "TIMESTAMP"})
@@ -205,9 +205,9 @@ def is_squeue(text: str) -> bool:
 
 
 def sinfo_records(path: Path, text: str, expander: HostlistExpander) -> Iterator[ConfLine]:
-    """Yield the nodes of a table of ``sinfo``, a line for each row, and behind them the partitions of its rows.
+    """Yield the nodes of a table of ``sinfo``, a line for each row, and then the partitions of the rows.
 
-    A node in several partitions has several rows. ``sinfo --list-reasons`` names nodes that take no jobs only.
+    A node in several partitions has several rows. ``sinfo --list-reasons`` lists only nodes that take no jobs.
     """
     table = Table.of(path, text, NODE_COLUMNS, _EMPTY_IN_SINFO)
     if "NNODES" in table.titles:
@@ -224,7 +224,7 @@ def sinfo_records(path: Path, text: str, expander: HostlistExpander) -> Iterator
         about = {key: values.pop(key) for key in ("partition", *_OF_PARTITION) if key in values}
         yield ConfLine(path, place, values | states, expander, is_printed=True, is_table=True)
         if name := about.get("partition"):
-            # The default partition has a star behind its name.
+            # The default partition has a star after its name.
             partition = partitions.setdefault(name.removesuffix("*"), {"default": "YES" if name[-1] == "*" else "NO"})
             partition |= {_OF_PARTITION[key]: told for key, told in about.items() if key in _OF_PARTITION}
             partition["nodes"] = ",".join(filter(None, (partition.get("nodes"), values["nodename"])))
@@ -241,7 +241,7 @@ def _values(row: Mapping[str, str], table: Table) -> dict[str, str]:
     values = {}
     for title, cell in row.items():
         key = NODE_COLUMNS.get(title, title.lower())
-        # Half a list of features or of GPUs names others: it is reported as not known.
+        # A list of features or GPUs that is cut may name others, so it is reported as unknown.
         if key in ("availablefeatures", "gres") and table.is_cut(title, cell):
             key = f"{title} cut short"
         if key:
@@ -257,7 +257,7 @@ def _plain_row(values: dict[str, str]) -> dict[str, str]:
     if len(shape) == 3:
         values |= {"sockets": shape[0], "corespersocket": shape[1], "threadspercore": shape[2]}
     for key in ("cpus", "realmemory", "weight", "sockets", "corespersocket", "threadspercore", "cpualloc"):
-        # ``16+``: the nodes of the row have 16 or more, and at least these are known; ``2K``: 2 x 1024.
+        # ``16+`` means that nodes of the row have 16 or more, so 16 is taken; ``2K`` is 2 x 1024.
         told = values.get(key, "").removesuffix("+")
         if (match := re.fullmatch(r"(\d{1,12})(?:\.\d+)?K", told, re.ASCII)) is not None:
             told = str(int(match[1]) * 1024)
@@ -268,19 +268,19 @@ def _plain_row(values: dict[str, str]) -> dict[str, str]:
 
 _STATES = {"PD": "PENDING", "R": "RUNNING", "CG": "COMPLETING", "CF": "CONFIGURING", "S": "SUSPENDED", "ST": "STOPPED",
            "RS": "RESIZING", "SO": "STAGE_OUT"}  # fmt: skip
-_WIDTH = 9  # to which squeue cuts the name of a partition where the user asks for nothing else
+_WIDTH = 9  # to which squeue cuts names of partitions by default
 _TITLES = "JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)"
 _DEFAULT_ROW = re.compile(r"\s*\d\S*\s+\S+\s+.*\s(?:PD|R|CG|CF|S|ST|RS|SO)\s+[\d:-]+\s+\d+K?(?:-\d+K?)?(?:\s.*)?")
 
 
 def with_titles(text: str) -> str:
-    """Return a table of ``squeue --noheader`` in its default format with its titles, any other text as it is."""
+    """Add the titles to a table of ``squeue --noheader`` in the default format; return any other text unchanged."""
     first = next((line for line in text.splitlines() if line.strip()), "")
     return f"{_TITLES}\n{text}" if _DEFAULT_ROW.fullmatch(first) else text
 
 
 def squeue_records(path: Path, text: str) -> Iterator[tuple[ConfLine, str]]:
-    """Yield the jobs of a table of ``squeue`` as records, each with an empty text, as `printed_jobs` does."""
+    """Yield the jobs of a table of ``squeue`` as records, like `printed_jobs`; no key is held twice."""
     table = Table.of(path, text, JOB_COLUMNS, _EMPTY_IN_SQUEUE)
     missing = [titles for titles in (("ST", "STATE"), ("NODES",)) if not set(titles) & set(table.titles)]
     if missing:

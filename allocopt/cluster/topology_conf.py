@@ -1,8 +1,8 @@
 """Slurm's ``topology.conf``, a tree of switches or a row of blocks (topology.conf(5)).
 
-It has lines of ``Key=value``, keys in any case, comments, lines that go on, other files. What
-``scontrol show topology`` prints is read as well: there switches have a ``Level`` and, above the leaves, all nodes
-below them; blocks have a size and are followed by the blocks that they are joined to.
+Lines hold ``Key=value`` pairs, with keys in any case; there are comments, continued lines and included files. The
+output of ``scontrol show topology`` is read as well: there a switch has a ``Level`` and, above the leaves, all nodes
+below it; a block has a size, and the groups of joined blocks follow the blocks.
 """
 
 import re
@@ -17,7 +17,7 @@ from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import read_text
 from allocopt.files.writing import write_text
 
-_LONGEST_STEM = 200  # characters of a switch's name that are written, before a number that tells it from others
+_LONGEST_STEM = 200  # characters of a switch's name that are written, before a number that makes it unique
 SWITCH, BLOCK, SIZES, JOINED = "switchname", "blockname", "blocksizes", "aggregatedblock"
 _KEYS = {
     SWITCH: "SwitchName Nodes Switches LinkSpeed Level",
@@ -28,13 +28,13 @@ _KEYS = {
 
 
 NO_AFFILIATIONS = Affiliations()
-"""A site whose nodes and partitions say nothing of topologies."""
+"""Affiliations of a site whose nodes and partitions name no topologies."""
 
 
 def slurm_topology(text: str, path: Path, site: Affiliations = NO_AFFILIATIONS) -> NamedTree:
-    """Return the topology in the text of a ``topology.conf``, that of trees or that of blocks.
+    """Return the topology in the text of a ``topology.conf``, of switches or of blocks.
 
-    Nodes join the switches or blocks that ``site`` names, and leave those of the file.
+    Nodes join the switches or blocks that ``site`` names for them, instead of those in the file.
     """
     reader = ConfReader(path)
     switches: list[Switch] = []
@@ -47,7 +47,7 @@ def slurm_topology(text: str, path: Path, site: Affiliations = NO_AFFILIATIONS) 
         raise bad_file(path, "holds no line with SwitchName= or BlockName=")
     for line in (line for line in lines if _kind(line) in (SWITCH, BLOCK)):
         below = line.names("switches")
-        # Above the leaves a switch that is printed with its level lists again the nodes of those below it.
+        # scontrol prints levels, and lists the nodes of a switch again at the switches above it.
         if below and "level" in line.values:
             nodes: tuple[str, ...] = ()
         elif line.values.get("nodes", "").upper() != "ALL":
@@ -56,7 +56,7 @@ def slurm_topology(text: str, path: Path, site: Affiliations = NO_AFFILIATIONS) 
             conf = line.path.with_name("slurm.conf")
             if not conf.is_file():
                 raise line.error("Nodes=ALL means the nodes of slurm.conf, which is not beside this file")
-            # NodeName=DEFAULT sets values for the lines behind it and names no node.
+            # NodeName=DEFAULT sets values for the lines after it and names no node.
             described = ConfReader(conf, reader.expander).lines(conf, read_text(conf), "nodename")
             named = [one for one in described if one.word("nodename", "") != "DEFAULT"]
             nodes = tuple(name for one in named for name in one.names("nodename"))
@@ -77,7 +77,7 @@ def slurm_topology(text: str, path: Path, site: Affiliations = NO_AFFILIATIONS) 
 def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
     """Write a ``topology.conf`` of blocks where they are enforced, else of switches from the leaves upwards."""
     used: set[str] = set()
-    # With the first node below each, by which the trees of a forest keep their order.
+    # Each line has the first node below it, so that the trees of a forest keep their order.
     lines: list[tuple[int, str]] = []
     firsts: dict[str, int] = {}
     levels, sizes = cluster.tree.to_levels(), ",".join(map(str, cluster.block_sizes))

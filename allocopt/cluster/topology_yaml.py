@@ -37,7 +37,7 @@ class _RingModel(_GroupModel):
     nodes: str
 
 
-# Where in the torus the nodes stand says nothing of a tree.
+# The positions of nodes in a torus are not used.
 class _RegionModel(_GroupModel, extra="ignore"):
     pass
 
@@ -64,7 +64,7 @@ class _TorusesModel(FileModel):
     toruses: list[_TorusModel]
 
 
-# What is not chosen may be of a kind, or have keys, of a later version.
+# Topologies that are not chosen may have kinds or keys of a later version.
 class _NameModel(FileModel, extra="ignore"):
     topology: _Name
     cluster_default: bool = False
@@ -82,7 +82,7 @@ class _NamesModel(RootModel[Annotated[list[_NameModel], Field(min_length=1)]]):
     pass
 
 
-# Of each kind of topology the key of its groups, and that of the name of one.
+# For each kind of topology, the key of its groups, and the key of a group's name.
 _KINDS = {
     "tree": ("switches", "switch"),
     "block": ("blocks", "block"),
@@ -94,10 +94,10 @@ _KINDS = {
 def slurm_yaml_topology(
     obj: object, path: Path, name: str | None = None, site: Affiliations | None = None
 ) -> NamedTree | None:
-    """Return the topology of a name from a parsed ``topology.yaml``, or else the cluster's default or the first.
+    """Return the named topology of a parsed ``topology.yaml``; by default the cluster's default, or the first one.
 
-    Where ``site`` says which partitions and nodes use which topology, topologies of partitions whose nodes the default
-    one does not have stand beside it, and None is returned if it is flat.
+    ``site`` says which partitions and nodes use which topology. Topologies of partitions stand beside the main one if
+    they share no nodes with it. Returns None if the main topology is flat and no other one is used.
     """
     names = validated(_NamesModel, obj, path).root
     chosen = name or next((one.topology for one in names if one.cluster_default), names[0].topology)
@@ -155,7 +155,7 @@ def _described(obj: object, index: int, path: Path, site: Affiliations) -> Descr
 def _side_by_side(
     chosen: str, main: Described | None, others: Mapping[str, Described | None], site: Affiliations
 ) -> NamedTree | None:
-    """Return the trees of several topologies, each with the nodes that no earlier one has, beside each other."""
+    """Return the trees of several topologies side by side; one that shares nodes with an earlier one is left out."""
     taken: set[str] = set() if main is None else main.nodes
     remarks: list[str] = []
     described: dict[str, Described] = {} if main is None else {chosen: main}

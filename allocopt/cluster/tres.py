@@ -12,9 +12,9 @@ from allocopt.files.faults import shown
 MOST_GPUS = 10**9
 """Largest number of GPUs of an entry."""
 
-# Slurm counts these for every job, or measures them: they are no demands.
+# Slurm counts or measures these for every job, so they are not demands.
 _ALWAYS = frozenset(("cpu", "mem", "node", "billing", "energy", "fs", "vmem", "pages", "ic", "gpumem", "gpuutil"))
-_KINDS = frozenset(("license", "bb", "fs", "ic"))  # TRES with a name behind a slash that are no generic resources
+_KINDS = frozenset(("license", "bb", "fs", "ic"))  # TRES with a name after a slash that are not generic resources
 _NOTHING = frozenset(("", "(null)", "n/a", "none", "null", "nan", "undefined"))
 _PART = re.compile(r"(?:[^,()]|\([^()]*\))+")
 _AMOUNT = re.compile(r"(\d{1,20}(?:\.\d+)?)([KMGTP]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
@@ -22,7 +22,7 @@ _FACTORS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 
 
 class Demands(NamedTuple):
-    """GPUs by type, an empty one for any, each with its number; and the names of what is not modelled, sorted."""
+    """GPUs with their numbers by type (empty for any type), and the sorted names of other demands."""
 
     gpus: tuple[tuple[str, float], ...] = ()
     others: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ def demands_of(text: str) -> Demands:
 
     Understood are ``gres/gpu:a100=4,cpu=8``, and ``gpu:a100:4(S:0-1),shard:2`` with or without ``gres:`` or ``gres/``
     before each. ``gres/gpu=4`` beside ``gres/gpu:a100=3`` is the number of all GPUs. What Slurm counts for every job,
-    such as ``billing``, and amounts of 0 are no demands. Raises `ValueError` for a text that is no such list.
+    such as ``billing``, and amounts of 0 are not demands. Raises `ValueError` for a text that is not such a list.
     """
     if is_nothing(text):
         return Demands()
@@ -60,12 +60,12 @@ def demands_of(text: str) -> Demands:
 
 
 def _demand(part: str, text: str) -> tuple[str, str, float, bool]:
-    # Name, type and amount of one demand, and whether it is in the form of TRES.
+    # Name, type and amount of one demand, and whether it is written as TRES (with an equals sign).
     bare = part.partition("(")[0]
     name, equals, written = bare.partition("=")
     words = re.split("[/:]", name)
     is_generic = words[0] == "gres"
-    # ``no_consume``: jobs do not use the resource up (slurm.conf(5), Gres), such as ``lustre:no_consume:4G``.
+    # ``no_consume``: jobs do not consume the resource (slurm.conf(5), Gres), such as ``lustre:no_consume:4G``.
     words = [word for word in words[is_generic:] if word.lower() != "no_consume"]
     if not equals and len(words) > 1 and _AMOUNT.fullmatch(words[-1]):
         written = words.pop()
@@ -104,7 +104,7 @@ def is_nothing(text: str) -> bool:
 
 
 def amount_of(text: str, name: str) -> float:
-    """Return the amount of a resource in a list, such as that of ``cpu``; 0 where it is not there."""
+    """Return the amount of a resource in a list, such as ``cpu``; 0 if it is missing."""
     parts = () if is_nothing(text) else _PART.findall(text)
     found = (_demand(part.strip(), text) for part in parts if part.strip())
     return sum(amount for of, _, amount, _ in found if of == name)

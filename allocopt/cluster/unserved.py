@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from allocopt.errors import InvalidProblemError
 
 OVERSIZED = "larger than the machine"
-"""Reason of a job that no machine of this size serves."""
+"""Reason of a job that is too large for the machine."""
 MOST_SHOWN = 60  # characters of a name or an expression in a reason
 _WORDS = {"memory_mib": "memory", "gpus": "GPUs"}  # for resources of a cluster
 
@@ -36,7 +36,7 @@ def reasons_in_words(reasons: Iterable[tuple[str, int]]) -> str:
 
 
 def counted(reasons: Iterable[str]) -> list[tuple[str, int]]:
-    """Count reasons in the order in which they come first; empty ones are none."""
+    """Count reasons in order of their first occurrence; empty ones are skipped."""
     counts: dict[str, int] = {}
     for reason in filter(None, reasons):
         counts[reason] = counts.get(reason, 0) + 1
@@ -50,12 +50,12 @@ def brief(text: str) -> str:
 
 
 def unmodelled(names: Iterable[str]) -> str:
-    """Return the reason of a job that asks for what is not modelled."""
+    """Return the reason of a job with demands that are not modelled."""
     return f"asks for {', '.join(names)}, which is not modelled"
 
 
 def unknown_partition(name: str, known: Iterable[str]) -> UnservedError:
-    """Return the error of a job in a partition that is not there."""
+    """Return the error of a job in a partition that does not exist."""
     reason = f"partition {brief(name)} is not in the cluster"
     return UnservedError("request", f"{reason}, which has {', '.join(known)}", reason)
 
@@ -75,7 +75,7 @@ def no_feature(constraint: str, asked: Collection[str], there: Collection[str], 
     asked, there
         The features that it names, and those that some node has.
     where
-        Which nodes these are: empty for all of the cluster, or such as ``of partition main``.
+        The nodes that were searched: empty for all nodes, or such as ``of partition main``.
     """
     missing = sorted(set(asked) - set(there))
     nodes = f"no node {where}".rstrip()
@@ -85,7 +85,7 @@ def no_feature(constraint: str, asked: Collection[str], there: Collection[str], 
 
 
 def no_gpus(kind: str, where: str = "") -> UnservedError:
-    """Return the error of a job that asks for GPUs, of a type unless that is empty, which no node has; see above."""
+    """Return the error of a job whose GPUs no node has; an empty type means any type; ``where`` as in `no_feature`."""
     of_type = f" of type {brief(kind)}" if kind else ""
     return UnservedError("request", f"{f'no node {where}'.rstrip()} has GPUs{of_type}")
 
