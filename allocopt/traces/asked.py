@@ -7,7 +7,7 @@ from allocopt.cluster.request import COUNTED_NODES, Constraint, Request
 from allocopt.errors import InvalidProblemError
 
 OF_JOB, OF_NODE, OF_TASK, OF_CORE = "job", "node", "task", "core"
-"""What an amount is that of."""
+"""What an amount is per."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,15 +19,15 @@ class Asked:
     nodes, processors, tasks
         Of the whole job; without tasks these are as many as processors divided by ``cores_per_task``.
     most_nodes
-        Where the job takes a range of nodes, the most.
+        Upper end of a range of nodes.
     is_spread
-        Whether tasks are spread evenly over the nodes: so is what a job was given.
+        Whether tasks are spread evenly over the nodes, as is known of the nodes that a job had.
     is_share
-        Whether the processors are those of one task on one node, such as a pod's, and may be fractions.
+        Whether the processors belong to one task on one node, such as a pod, and may be fractions.
     gpus, gpus_of
-        Numbers by type, an empty one for any; and whether these are the job's, each node's or each task's.
+        Numbers by type, empty for any type; and whether they are per job, node or task.
     memory_mib, memory_of
-        Memory of the job, each node, task or core.
+        Memory, and whether it is per job, node, task or core.
     is_all_memory
         Whether the job asks for all memory of its nodes (``--mem=0``).
     """
@@ -52,7 +52,7 @@ class Asked:
     is_exclusive: bool = False
 
     def request(self) -> Request:
-        """Return the request; raise `ValueError` where numbers are out of range."""
+        """Return the request; raise `ValueError` if a number is out of range."""
         cores = self.processors if self.is_share else self.cores_per_task or 1.0
         tasks = 1 if self.is_share else int(self.tasks or self.processors // cores) or None
         count = 1 if self.is_share else int(self.nodes) or None
@@ -95,7 +95,7 @@ class Asked:
             raise ValueError(error.fault) from None
 
     def not_modelled(self) -> tuple[str, ...]:
-        """Return the names of what is asked for and cannot be modelled: a constraint that counts nodes, for one."""
+        """Return the names of demands that cannot be modelled, such as a constraint that counts nodes."""
         if not self.constraint:
             return ()
         try:

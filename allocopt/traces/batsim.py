@@ -1,7 +1,7 @@
 """Workloads of Batsim, from version 1 to 5.0: jobs whose profiles are delays, or sequences of these.
 
-Batsim's documentation, "Workload": https://batsim.readthedocs.io. Versions before 5 call types ``delay`` and
-``composed`` what is ``DelayProfile`` and ``SequentialCompositionProfile`` from then on.
+Batsim's documentation, "Workload": https://batsim.readthedocs.io. Version 5 renamed the types ``delay`` and
+``composed`` to ``DelayProfile`` and ``SequentialCompositionProfile``.
 """
 
 import math
@@ -32,8 +32,8 @@ _NO_WALLTIME = -1.0
 _MOST = int(LARGEST)
 _DELAYS = frozenset(("delay", "DelayProfile"))
 _SEQUENCES = frozenset(("composed", "SequentialCompositionProfile"))
-_DEEPEST = 50  # sequences in each other
-# Batsim's own ids have the name of their workload before them.
+_DEEPEST = 50  # nested sequences
+# Batsim puts the name of the workload before an id.
 _ID = re.compile(r"(?:.*!)?(-?[0-9]{1,16})", re.DOTALL)
 
 _Count = Annotated[int, Field(ge=-_MOST, le=_MOST)]
@@ -49,7 +49,7 @@ def _id(given: object) -> str:
     return found[1] if found else str(given)
 
 
-# Keys that are not known are ignored, as Batsim does.
+# Unknown keys are ignored, as in Batsim.
 class _Job(FileModel, extra="ignore"):
     id: Annotated[str, PlainValidator(_id)]
     subtime: _Seconds
@@ -62,9 +62,9 @@ class _Job(FileModel, extra="ignore"):
 
 class _File(FileModel, extra="ignore"):
     nb_res: Annotated[int, Field(ge=1, le=_MOST)]
-    # Each is looked at alone, so that one that is damaged does not cost the others.
+    # Jobs are validated one by one, so that a damaged job does not affect the others.
     jobs: Annotated[list[object], Field(min_length=1)]
-    # A profile is looked at when a job uses it.
+    # Profiles are validated when a job uses them.
     profiles: dict[str, object]
 
 
@@ -79,11 +79,11 @@ class _Sequence(FileModel, extra="ignore"):
 
 
 class Batsim(TraceFormat):
-    """Batsim's JSON: the delay of a job's profile is its run time, its walltime, or else the run time, its estimate.
+    """Batsim's JSON: the delay of a job's profile is its run time; its walltime, or else the run time, is its estimate.
 
-    Ids that are integers, alone or as in ``"17"`` and ``"workload!17"``, are the numbers of the jobs, and others their
-    names. The machine's size is ``nb_res``. Jobs whose profile has another type than a delay, or a sequence of delays,
-    have no fixed run time: they are left out and counted by that type.
+    Integer ids, also as ``"17"`` or ``"workload!17"``, become the numbers of jobs, other ids their names. The machine's
+    size is ``nb_res``. Jobs whose profile is neither a delay nor a sequence of delays have no fixed run time: they are
+    left out and counted by the type of the profile.
     """
 
     def read(self, path: Path, damage: Damage) -> Workload:
@@ -141,9 +141,9 @@ class _Profiles:
         self._known: dict[str, tuple[float, str]] = {}
 
     def run_s(self, place: str, name: str, depth: int = 0) -> tuple[float, str]:
-        """Return a run time in seconds, and the type of profile for which there is none.
+        """Return the run time in seconds, and the type of a profile without a run time, empty for none.
 
-        Raises `BadFileError` for a profile that is not there, malformed, or part of itself.
+        Raises `BadFileError` for a profile that is missing, malformed, or contains itself.
         """
         if name not in self._known:
             self._known[name] = self._look(place, name, depth)
@@ -190,7 +190,7 @@ def _record(path: Path, number: int, given: object, profiles: _Profiles) -> JobR
         number=number,
         job=job.id,
         submit=job.subtime,
-        # A job without a fixed run time is left out for that.
+        # A job without a fixed run time is left out; see ``left_out``.
         run=0.0 if other else run_s,
         estimate=job.walltime,
         size=job.res,
@@ -201,5 +201,5 @@ def _record(path: Path, number: int, given: object, profiles: _Profiles) -> JobR
 
 
 def _machine(workload: Workload) -> int:
-    # The format demands one: where the workload does not say, it is that of the largest job.
+    # The format requires a size; if it is unknown, the size of the largest job is used.
     return workload.machine_processors or int(workload.processors.max(initial=1))

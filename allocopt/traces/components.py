@@ -13,18 +13,18 @@ from allocopt.traces.workload import Workload
 
 JOINED = "components of one heterogeneous job, simulated as one job on all their nodes"
 APART = "asks for different nodes in each component of a heterogeneous job, which is not modelled"
-"""Reasons for which components are joined, and left out."""
+"""Reasons why components are joined, and why they are left out."""
 
 _NO_OFFSET = 2**32 - 2  # NO_VAL of slurm.h
 COMPONENT = re.compile(r"(\d+)\+(\d+)", re.ASCII)
 
 
 def with_joined_components(workload: Workload, *, shares_nodes: bool) -> Workload:
-    """Return a workload whose heterogeneous jobs are one job each, which has the nodes of all components.
+    """Return a workload in which each heterogeneous job is one job on the nodes of all its components.
 
-    So they start together. The job ends when the last component ends. Where jobs share nodes, components that ask for
-    different nodes cannot be joined: they are dropped and counted. A component whose others are not in the trace is a
-    job like any other.
+    So the components start together; the job ends when the last one ends. If jobs share nodes, components that ask for
+    different nodes cannot be joined: they are dropped and counted. A component without others in the trace is an
+    ordinary job.
     """
     groups: dict[str, list[int]] = {}
     for row, name in enumerate(workload.names.tolist()):
@@ -56,7 +56,7 @@ def with_joined_components(workload: Workload, *, shares_nodes: bool) -> Workloa
 
 
 def component_id(job: str, offset: str) -> str:
-    """Return the id of a component, such as ``7+0``, of two numbers that databases and JSON have; empty for none."""
+    """Return the id of a component, such as ``7+0``, from its job and offset; empty if these are not set."""
     is_one = job.isdecimal() and offset.isdecimal() and int(job) > 0 and int(offset) < _NO_OFFSET
     return f"{job}+{offset}" if is_one else ""
 
@@ -74,7 +74,7 @@ _JOINED: Mapping[str, Callable[[NDArray[Any]], Any]] = {
 
 
 def _joined(requests: Sequence[Request | None]) -> Request | None:
-    """Return the request for the nodes of all, None where some is not known or they ask for different nodes."""
+    """Return the request for all nodes; None if a request is unknown or they ask for different nodes."""
     known = [one for one in requests if one is not None]
     alike = {replace(one, tasks=None, least_nodes=1, most_nodes=None) for one in known}
     if len(known) < len(requests) or len(alike) > 1 or any(one.least_nodes != one.most_nodes for one in known):

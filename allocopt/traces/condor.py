@@ -33,7 +33,7 @@ _NUMBER = re.compile(r"-?\d{1,16}(?:\.\d+)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 
 
 def read_classads(path: Path, text: str, damage: Damage, columns: Columns) -> Workload:
-    """Read the ClassAds of a text, with an attribute a line, and an empty line, or one of ``***``, after each."""
+    """Read the ClassAds of a text: an attribute per line, and an empty line or a line of ``***`` after each ad."""
     return _workload_of(path, list(_ads(path, text, damage)), damage, columns)
 
 
@@ -68,7 +68,7 @@ def _ads(path: Path, text: str, damage: Damage) -> Iterator[tuple[str, dict[str,
 
 
 def _value(text: str) -> Any:
-    # A number or a text; expressions stay texts.
+    # A number or a text; expressions remain texts.
     if text.startswith('"') and text.endswith('"') and len(text) > 1:
         return text[1:-1]
     return float(text) if _NUMBER.fullmatch(text) else text
@@ -128,7 +128,7 @@ def _record(place: str, number: int, ad: Mapping[str, Any]) -> JobRecord:
 
 
 def _asked(ad: Mapping[str, Any], what: str) -> tuple[float, bool]:
-    # An amount, and whether it was asked for as a number.
+    # The amount, and whether the request is a number.
     if isinstance(ad.get(f"request{what}"), str):
         return _number(ad, f"{what}provisioned"), False
     return _number(ad, f"request{what}"), True

@@ -15,7 +15,7 @@ from allocopt.traces.asked import OF_CORE, OF_JOB, OF_NODE, OF_TASK
 
 OF_GPU, OF_SOCKET = "gpu", "socket"
 
-# What a column may mean, with the names that are known for it, in small letters, the best first: those of Slurm's
+# Roles of columns, with the names that are known for each, in lower case, the best first: those of Slurm's
 # accounting, commands and database, of LSF's bjobs and HTCondor's tables, of published traces (NREL, Acme, Helios,
 # Philly, Lassen, openb, PM100, F-DATA, Frontier, Aurora), and of our own files of schedules.
 _TRES = ("alloctres", "tres_alloc", "tresallocstr", "reqtres", "tres_req", "tresreqstr")
@@ -92,7 +92,7 @@ _ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "after": ("dependency", "preceding"),
     }
 )  # fmt: skip
-# Columns in which jobs ask for resources or a reservation, beside those that are known to mean GPUs.
+# Columns in which jobs ask for resources or a reservation, besides those that are known for GPUs.
 _DEMANDS = frozenset(
     (
         *"trespersocket trespernode trespertask tresperjob".split(),
@@ -105,7 +105,7 @@ _DEMANDS = frozenset(
 _TIMES = frozenset(("submit", "start", "end", "run", "suspended", "estimate"))
 _COUNT_UNITS = {"percent": 1e-2, "milli": 1e-3, "1": 1.0, "K": 1e3}
 _MIB_UNITS = {"B": 2.0**-20, "KB": 2.0**-10, "MB": 1.0, "GB": 2.0**10, "TB": 2.0**20}
-# What else than the whole job a column may count for, by role.
+# What amounts may be per, by role, besides the whole job.
 _PER = {
     "processors": (OF_NODE, OF_TASK, OF_GPU, OF_SOCKET),
     "gpus": (OF_NODE, OF_TASK, OF_SOCKET),
@@ -116,14 +116,14 @@ _PER = {
 
 
 class Column(NamedTuple):
-    """A column that has a meaning."""
+    """A column that has a role."""
 
     number: int  # in the table
     unit: float  # of bare numbers, in seconds, MiB or ones
-    of: str = ""  # what the amounts are those of, empty where the table does not say
+    of: str = ""  # what the amounts are per, empty if the table does not say
 
 
-# Columns whose bare numbers have another unit than seconds, MiB or one: Slurm's and LSF's limits are minutes.
+# Columns whose plain numbers are not in seconds, MiB or ones: Slurm's and LSF's limits are minutes.
 _UNITS = MappingProxyType(
     {
         **dict.fromkeys(("timelimitraw", "timelimit", "runtimelimit"), 60.0),
@@ -131,7 +131,7 @@ _UNITS = MappingProxyType(
         **dict.fromkeys(("memperpodgb", "memoryrequest"), 1024.0),
     }
 )
-# Columns whose amounts are not the whole job's.
+# What the amounts of a column are per, by its name.
 _OF = MappingProxyType(
     {
         **dict.fromkeys(("reqmem", "memreq", "gresused", *(name.replace("_", "") for name in _TRES)), OF_JOB),
@@ -146,7 +146,7 @@ _OF = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What is special in tables that have all of some columns.
+    """Special rules for tables that have all of certain columns.
 
     Parameters
     ----------
@@ -157,9 +157,9 @@ class Dialect:
     states
         Words for states that are numbers.
     unused
-        Columns that do not mean what their names say elsewhere.
+        Columns whose known role does not apply here.
     are_pods
-        Whether the processors of a job are those of one node.
+        Whether a job is a pod, with all its processors on one node.
     has_steps
         Whether ``4711.1`` is a step of a job, and not a job.
     """
@@ -203,33 +203,33 @@ _DIALECTS = (
 )  # fmt: skip
 _PLAIN = Dialect(frozenset())
 
-# Run times that count more than the last run, where a table has its start and end: Acme's Kalos counts the wait into
-# the duration, and HTCondor all runs of a job together.
+# Columns of run times that are not used if a table has start and end, because they count more than the last run: the
+# duration of Acme's Kalos includes the wait, and HTCondor adds up all runs of a job.
 _LONGER_RUNS = frozenset(("duration", "remotewallclocktime"))
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The meaning of the columns of a table.
+    """The roles of the columns of a table.
 
     Parameters
     ----------
     names
-        By role the name of its column: job, submit, start, end, run, estimate, nodes, processors, user, state,
+        Names of the columns by role: job, submit, start, end, run, estimate, nodes, processors, user, state,
         node_list, gpus, memory, partition, constraint and others that requests have.
     units
-        By role the unit of bare numbers. Times: us, ms, s, min, h, d. Counts: percent, milli, K. Memory: B, KB, MB, GB,
+        Units of plain numbers by role. Times: us, ms, s, min, h, d. Counts: percent, milli, K. Memory: B, KB, MB, GB,
         TB.
-        Behind a slash may stand what the amount is that of: ``GB/node``, ``percent/task``, ``/gpu``, ``/socket``.
+        After a slash may follow what the amount is per: ``GB/node``, ``percent/task``, ``/gpu``, ``/socket``.
     delimiter
-        One character between cells; None for the one that makes most of the first line's names known.
+        The character between cells; None for the one with which most names of the first line are known.
     header
-        Names of all columns, in order, of a file whose first line has none.
+        Names of all columns, in order, for a file without a header.
     tres
-        Names of trackable resources that a dump of Slurm's database has by number, as ``sacctmgr show tres`` lists
-        them: ``{"1002": "gres/gpu:volta"}``.
+        Names of the trackable resources that a dump of Slurm's database numbers, as in ``sacctmgr show tres``:
+        ``{"1002": "gres/gpu:volta"}``.
     ignored
-        Names of what jobs ask for and no request can express, such as ``license/matlab``, for which no job is left out.
+        Names of demands to ignore, such as ``license/matlab``; others that no request can express drop the job.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -254,8 +254,8 @@ class Columns:
     def parse(cls, text: str) -> "Columns":
         """Read a mapping: a file ``.toml``, or ``ROLE=COLUMN,...`` with a unit after a colon, ``run=elapsed:min``.
 
-        Parts without an equals sign name the columns of a file without a header, in order, as ``sacct -o`` takes them;
-        ``ignore=NAME`` is a demand for which no job is left out. The file has the tables ``columns``, ``units`` and
+        Parts without an equals sign name the columns of a file without a header, in the order of ``sacct -o``;
+        ``ignore=NAME`` ignores a demand. The file has the tables ``columns``, ``units`` and
         ``tres``, a ``delimiter``, and lists ``header`` and ``ignore``. Raises
         `UsageError` for an unknown role or unit, `BadFileError` if the file cannot be read or is not a mapping.
         """
@@ -314,16 +314,16 @@ class Columns:
 
     @property
     def is_mapping(self) -> bool:
-        """Whether something is said that makes sense for tables only."""
+        """Whether the mapping has parts that apply only to tables."""
         return bool(self.names or self.units or self.delimiter or self.header or self.tres)
 
     def size(self, found: Mapping[str, object]) -> str:
-        """Return the role that says how large a job is: its nodes where they are known and processors are not named."""
-        # Nodes are what allocators give away.
+        """Return the role of a job's size: nodes if they are known and processors are not named, else processors."""
+        # Allocators assign nodes, so nodes come first.
         return "nodes" if "nodes" in found and "processors" not in self.names else "processors"
 
     def find(self, path: Path, header: Sequence[str]) -> dict[str, Column]:
-        """Return the column of each role; raise `BadFileError` if one that is named or needed is missing."""
+        """Return the column of each role; raise `BadFileError` if a named or needed column is missing."""
         there = {plain_name(name): number for number, name in reversed(list(enumerate(header)))}
         dialect = _dialect(there)
         found = {}
@@ -379,7 +379,7 @@ class Columns:
         return [(found["gpus"], ""), *listed] if "gpus" in found else listed
 
     def dialect(self, header: Sequence[str]) -> Dialect:
-        """Return what is special in a table."""
+        """Return the special rules for a table."""
         return _dialect({plain_name(name): 0 for name in header})
 
 
@@ -401,7 +401,7 @@ def _without_width(name: str) -> str:
 
 
 def _unit(role: str, text: str) -> tuple[float, str]:
-    # The factor of a unit, and what it is that of, empty where that is not said.
+    # The factor of a unit, and what amounts are per, empty if not given.
     unit, slash, of = text.partition("/")
     known = UNITS_S if role in _TIMES else _MIB_UNITS if role == "memory" else _COUNT_UNITS
     per = _PER.get(role, ())
@@ -421,10 +421,10 @@ def _dialect(there: Mapping[str, int]) -> Dialect:
 
 
 def known_names() -> frozenset[str]:
-    """Return the names of columns that are known, as `plain_name` writes them."""
+    """Return the known names of columns, as `plain_name` writes them."""
     return frozenset(plain_name(name) for names in _ROLES.values() for name in names) | _DEMANDS
 
 
 def plain_name(name: str) -> str:
-    """Return the name of a column as it is compared: ``Job ID``, ``job_id`` and ``JobID`` are one."""
+    """Return a column name for comparison: ``Job ID``, ``job_id`` and ``JobID`` are equal."""
     return re.sub(r"[\s_-]+", "", name).lower()

@@ -29,8 +29,8 @@ def read_events(path: Path, text: str, damage: Damage, columns: Columns) -> Work
 
     ``-dt 49 -e submit_batch_job | -J job2 -sim-walltime 1201 -t 00:30:00 -n 12 -p normal job.sh``;
     https://github.com/ubccr-slurm-simulator/slurm_simulator. A job's processors are its tasks times the cores of each.
-    A negative ``-sim-walltime`` is a job that runs into its limit. Jobs have the numbers of their submissions, to which
-    dependencies refer. Raises `BadFileError` if no job is left.
+    A job with a negative ``-sim-walltime`` runs until its limit. Jobs are numbered by submission, and dependencies
+    refer to these numbers. Raises `BadFileError` if no job is left.
     """
     records: list[JobRecord] = []
     faults: list[BadFileError] = []
@@ -90,7 +90,7 @@ def _record(place: str, number: int, submitted: str, text: str) -> JobRecord:
 
 
 def _asked(given: Mapping[str, str]) -> tuple[Asked, list[str]]:
-    # What the options ask for, and the names of what cannot be expressed.
+    # What the options ask for, and the names of demands that a request cannot express.
     tasks, of_node, of_task = (
         int(resource_count(given.get(name, ""), "")) for name in ("ntasks", "ntasks-per-node", "cpus-per-task")
     )
@@ -124,14 +124,14 @@ def _asked(given: Mapping[str, str]) -> tuple[Asked, list[str]]:
         constraint=given.get("constraint", ""),
         excluded=given.get("exclude", ""),
         required=given.get("nodelist", ""),
-        # Nodes of ``--exclusive=user`` are closed to the others, too.
+        # Nodes of ``--exclusive=user`` are closed to other users, so the job counts as exclusive.
         is_exclusive="exclusive" in given,
     )
     return asked, names
 
 
 def _nodes(text: str) -> tuple[int, float, list[str]]:
-    # The least and the most nodes, and the names of what cannot be expressed.
+    # The least and the most nodes, and the names of demands that a request cannot express.
     found = _RANGE.fullmatch(text)
     if found is None:
         count = int(resource_count(text, "node")) if not re.search("[,:]", text) else 0
@@ -143,7 +143,7 @@ def _nodes(text: str) -> tuple[int, float, list[str]]:
 
 
 def _gpus(given: Mapping[str, str]) -> tuple[tuple[tuple[str, float], ...], str, list[str]]:
-    # GPUs by type, what these are those of, and the names of what else is asked for.
+    # GPUs by type, what they are per, and the names of other demands.
     gpus: tuple[tuple[str, float], ...] = ()
     gpus_of = OF_JOB
     names: list[str] = []

@@ -55,7 +55,7 @@ _NO_DEMANDS = frozenset(
 
 
 def read_grid_engine(path: Path, text: str, damage: Damage, columns: Columns) -> Workload:
-    """Read the jobs of a file; sizes are slots, for it has only the first host of each job.
+    """Read the jobs of a file; sizes are slots, because the file has only the first host of each job.
 
     The estimate is ``h_rt`` of the category, memory that of each slot. Raises `BadFileError` if no job is left.
     """
@@ -175,7 +175,7 @@ def _instant(text: str, name: str) -> float:
 
 
 def _asked(category: str) -> dict[str, str]:
-    # The hard requests behind ``-l``; soft ones are wishes.
+    # The hard requests after ``-l``; soft ones do not bind.
     asked: dict[str, str] = {}
     for option, words in _REQUESTED.findall(category.partition("-soft")[0]):
         if option == "-l":

@@ -10,7 +10,7 @@ from allocopt.traces.records import Damage
 from allocopt.traces.rows import Rows
 from allocopt.traces.workload import Workload
 
-# By key the name of the column that ``sacct`` has for it. The limit counts minutes.
+# Keys with the name of the same column of ``sacct``. The limit is in minutes.
 _COLUMNS = {
     "JobId": "JobIDRaw",
     "UserId": "User",
@@ -29,7 +29,7 @@ _COLUMNS = {
     "HetJobId": "het_job_id",
     "HetJobOffset": "het_job_offset",
 }
-# Names of jobs, folders and reservations may hold blanks: a value reaches to the next key.
+# Names of jobs, folders and reservations may hold spaces, so a value extends to the next key.
 _OTHERS = (
     "GroupId Name WorkDir Gres QOS WcKey Cluster EligibleTime ArrayJobId ArrayTaskId "
     "DerivedExitCode ExitCode SessionId".split()

@@ -1,4 +1,4 @@
-"""Jobs as the records of a site's accounting state them, and the workload that these make."""
+"""Jobs as accounting records of a site state them, and the workload that they make."""
 
 import math
 import re
@@ -38,14 +38,14 @@ _LIVE = frozenset(
         "HELD IDLE RUN PEND PSUSP USUSP SSUSP PROV"
     ).split()
 )
-# States after which a job runs no more, whether or not its end is known.
+# States of jobs that have ended for good, whether or not the time is known.
 _ENDED = frozenset(
     (
         "COMPLETED COMPLETE FAILED CANCELLED TIMEOUT NODE_FAIL PREEMPTED OUT_OF_MEMORY DEADLINE BOOT_FAIL REVOKED "
         "DONE EXIT FINISHED KILLED PASS"
     ).split()
 )
-# States of a run after which the job waits, or runs, again.
+# States of a run after which the job waits or runs again.
 _AGAIN = frozenset(
     ("REQUEUED", "RESIZING", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RQ", "RS", "RF", "RH", "SE")
 )
@@ -59,10 +59,10 @@ ARRAY_PART = re.compile(r"\d+(?:[_+]\S+|\[\S+\])", re.ASCII)
 
 
 def has_ended(state: str, end_s: float | None, run_s: float) -> bool:
-    """Return whether a run of a job has ended, by its state, empty where unknown, its end, and its run time.
+    """Return whether a run of a job has ended, from its state (empty if unknown), its end, and its run time.
 
-    Rows of jobs that were requeued, resized or preempted have ended if their end is known. The end is NaN where the
-    record has none, None where the trace has no ends at all; the run time is NaN where it is unknown.
+    Rows of jobs that were requeued, resized or preempted have ended if their end is known. The end is NaN if the record
+    has none, None if the trace has no ends at all; the run time is NaN if it is unknown.
     """
     word = state.strip().split(" ")[0].rstrip("+").upper()
     if word in _LIVE:
@@ -76,14 +76,14 @@ def has_ended(state: str, end_s: float | None, run_s: float) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
-    """A run of a job as a record states it: times in seconds, NaN where unknown.
+    """A run of a job as a record states it: times in seconds, NaN if unknown.
 
     Parameters
     ----------
     place, number
         Place of the record for messages, such as ``line 7``; and its number among the records, counted from 1.
     job
-        Id in the trace's own words.
+        Id as in the trace.
     submit, start, run, estimate
         Times since any origin, run time, and time limit. A submission at 0 is unknown beside a start since 1970.
     size
@@ -93,21 +93,21 @@ class JobRecord:
     name
         Name of a job that has no id.
     component
-        Id of a component of a heterogeneous job, such as ``7+0``, beside a number of its own; empty for none.
+        Id as a component of a heterogeneous job, such as ``7+0``, in addition to ``job``; empty for none.
     user, account, node_list
-        Name or number of the user; name of the account; hostlist of the nodes. Empty where unknown.
+        Name or number of the user; name of the account; hostlist of the nodes. Empty if unknown.
     request
         What the job asked of a cluster's nodes.
     after
-        Id of the job that must end before this one can be submitted, or its number; empty for none.
+        Id or number of the job that must end before this one can be submitted; empty for none.
     asks_for
-        Names of what the job asks for and no request can express; jobs that ask for any are left out.
+        Names of demands that no request can express; jobs with such demands are left out.
     left_out
-        Why else the job cannot be part of a workload; empty if it can.
+        Another reason why the job cannot be part of a workload; empty if it can.
     jobs
-        How many jobs the record stands for: all tasks of an array that have not started have one.
+        How many jobs the record stands for, such as the tasks of an array that have not started.
     remarks
-        What of the record was repaired, or not understood, by reason.
+        Reasons why parts of the record were repaired or ignored.
     """
 
     place: str
@@ -132,9 +132,9 @@ class JobRecord:
     remarks: tuple[str, ...] = ()
 
     def fate(self, ignored: Collection[str] = ()) -> str:
-        """Return the reason for which the record is no job of a workload; empty if it is one.
+        """Return the reason why the record is left out of the workload; empty if it is kept.
 
-        ``ignored`` are names of demands for which no job is left out.
+        ``ignored`` are names of demands to ignore.
         """
         if not self.is_over:
             return NOT_ENDED
@@ -160,26 +160,26 @@ def workload_of(
 ) -> Workload:
     """Return the workload of some records.
 
-    An id that is no number, or was given to an earlier run, becomes a number of its own, and stays the job's name.
+    A job whose id is not a number, or was used by an earlier run, gets a new number and keeps the id as its name.
 
     Parameters
     ----------
     path, damage
-        The file, and where jobs that cannot be are counted.
+        The file, and the count of its damaged jobs.
     records
-        Of the file, in its order.
+        The records of the file, in its order.
     skipped
-        Records that were left out before, by reason.
+        Records that were already left out, by reason.
     machine
         Size of the trace's own machine, None where unknown.
     columns
-        Names of columns, or with a dot before them of keys, for messages: by ``job`` and ``submit``.
+        Names of the columns ``job`` and ``submit`` for messages; a name with a leading dot is a key.
     ignored
-        Names of demands for which no job is left out.
+        Names of demands to ignore.
     from_first
-        Whether times count from the first submission, or stay what they are.
+        Whether times count from the first submission, or are kept.
     no_limit
-        Reason for which a run time stands for an estimate.
+        Reason with which run times replace missing estimates are counted.
 
     Raises `BadFileError` if no job is left.
     """
@@ -253,18 +253,18 @@ def tasks_listed(text: str) -> int:
 
 
 def _users(records: Sequence[JobRecord]) -> tuple[IntArray, list[str]]:
-    # A number for every user, and the names of those whose users are none.
+    # A number for every user, and names for users that are not numbers.
     users = [record.user for record in records]
     if all(PLAIN_NUMBER.fullmatch(name) for name in users):
         return np.array([int(name) for name in users], dtype=np.int64), [""] * len(users)
-    # Names of users become numbers in the order in which they come.
+    # Names of users are numbered in order of their first job.
     known = {name: number for number, name in enumerate(dict.fromkeys(filter(None, users)))}
     numbers = np.array([known.get(name, UNKNOWN_USER) for name in users], dtype=np.int64)
     return numbers, [printable(name) for name in users]
 
 
 def _ids(records: Sequence[JobRecord], every: Sequence[JobRecord]) -> tuple[IntArray, list[str], dict[str, BoolArray]]:
-    # A number of its own for every job; names of those whose id is none; and why rows were numbered.
+    # A unique number for every job; names for jobs whose id is not a number; and why jobs got new numbers.
     jobs = [record.job for record in records]
     first = {job: row for row, job in reversed(list(enumerate(jobs)))}
     plain = [_is_number(job) for job in jobs]
@@ -297,7 +297,7 @@ def _node_lists(records: Sequence[JobRecord]) -> tuple[list[str], BoolArray]:
 
 
 def _preceding(records: Sequence[JobRecord], ids: IntArray) -> tuple[IntArray, BoolArray]:
-    # The job before each, and whether a job waits for one that is not there.
+    # The preceding job of each job, and whether it is missing from the trace.
     by_number = {str(record.number): number for record, number in zip(records, ids.tolist(), strict=True)}
     by_name = {record.job: number for record, number in zip(records, ids.tolist(), strict=True)}
     known = by_number | by_name

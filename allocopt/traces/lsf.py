@@ -26,12 +26,12 @@ _EXCLUSIVE = 0x40  # SUB_EXCLUSIVE of lsbatch.h
 _USAGE = 19  # numbers of getrusage
 _TO_DESCRIPTION = 23  # fields from maxRMem to jobDescription
 _FIRST_FLAG = 2**22  # of options3
-# Records that are no jobs, and empty lines.
+# Records that are not jobs, and empty lines.
 _OTHERS = frozenset(("", "EVENT_ADRSV_FINISH", "JOB_RESIZE", "JOB_RUN_RUSAGE"))
 _HOST = re.compile(r"(?:(\d+)\*)?(.+)", re.DOTALL)
 _SECTION = re.compile(r"(\w+)\[([^\]]*)\]")
 _AMOUNT = re.compile(r"(\w+)\s*=\s*([\d.]+)")
-# What of ``rusage`` is no demand for something that nodes have, or is made of the request.
+# Names in ``rusage`` that are not demands for resources of nodes, or that already are in the request.
 _LOADS = frozenset(
     (
         "mem swp tmp duration decay r15s r1m r15m ut pg io ls it ngpus_physical ngpus_excl_p ngpus_shared ngpus "
@@ -52,7 +52,7 @@ def read_lsb_acct(path: Path, text: str, damage: Damage, columns: Columns) -> Wo
     skipped: Counter[str] = Counter()
     for number, line in enumerate(lines_of(text), 1):
         try:
-            # Each line alone: a quote that is not closed costs no other record.
+            # Lines are parsed one by one, so that an open quote does not spoil other records.
             cells = next(csv.reader([line.strip("\r\n ")], delimiter=" ", skipinitialspace=True), [])
             kind = cells[0] if cells else ""
             if kind in _OTHERS:
@@ -78,7 +78,7 @@ class _Fields:
         self._place = 0
 
     def take(self, count: int = 1) -> Sequence[str]:
-        """Return the next fields; raise `ValueError` where the record ends before."""
+        """Return the next fields; raise `ValueError` if the record ends early."""
         taken = self._cells[self._place : self._place + count]
         self._place += count
         if len(taken) < count:
@@ -141,7 +141,7 @@ def _number(name: str, text: str) -> float:
 
 
 def _hosts(listed: Sequence[str]) -> dict[str, int]:
-    # Slots by host: one stands there once for every slot, or as ``16*host``.
+    # Slots by host: a host is listed once per slot, or as ``16*host``.
     hosts: dict[str, int] = {}
     for text in listed:
         if found := _HOST.fullmatch(text):
@@ -150,7 +150,7 @@ def _hosts(listed: Sequence[str]) -> dict[str, int]:
 
 
 def _rest(fields: _Fields) -> tuple[str, float, str]:
-    """Return the index in an array, the run limit in seconds, NaN for none, and the resources that were in force.
+    """Return the array index, the run limit in seconds (NaN for none), and the effective resources.
 
     Records of older versions end earlier.
     """
@@ -168,14 +168,14 @@ def _rest(fields: _Fields) -> tuple[str, float, str]:
         limit, flags = _number("runLimit", first), _number("options3", second)
     except ValueError:
         return index, math.nan, ""
-    # The manual has the two the other way round from what versions 9 and 10 write; flags are high bits alone.
+    # Versions 9 and 10 write the two fields in the other order than the manual says; flags have only high bits.
     if limit == 0 and 0 < flags < _FIRST_FLAG:
         limit = flags
     return index, limit if limit > 0 else math.nan, effective
 
 
 def _asked(slots: float, hosts: dict[str, int], needs: str, effective: str) -> tuple[dict[str, Any], list[str]]:
-    # What a request is made of, and the names of what cannot be expressed.
+    # Fields of the request, and the names of demands that a request cannot express.
     names: list[str] = []
     gpus = memory = 0.0
     for section, inside in _SECTION.findall(needs):

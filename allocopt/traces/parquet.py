@@ -19,7 +19,7 @@ _MOST_ROWS, _ROWS_AT_ONCE = 50_000_000, 1000
 def read_parquet(path: Path, damage: Damage, columns: Columns | None = None) -> Workload:
     """Read the jobs of a Parquet file as those of a table.
 
-    Raises `BadFileError` if the file cannot be read, `MissingPackageError` where there is no pyarrow.
+    Raises `BadFileError` if the file cannot be read, `MissingPackageError` without pyarrow.
     """
     try:
         arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")

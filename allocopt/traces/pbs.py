@@ -1,7 +1,7 @@
 """Accounting logs of PBS: Torque, PBS Professional and OpenPBS.
 
 A line is ``date;type;id;key=value ...``. Torque 4.2 Administrator Guide, "Accounting records"; PBS Professional 2022.1
-Reference Guide, "Accounting Log". The records of a run that has ended are ``E``, and ``R`` of one that ran again.
+Reference Guide, "Accounting Log". A run that has ended has a record ``E``, or ``R`` if the job ran again.
 """
 
 import math
@@ -28,8 +28,8 @@ ARRAYS = "arrays as a whole, whose tasks have records of their own"
 _LINE = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;(\w+);([^;]*);(.*)", re.DOTALL)
 _ATTRIBUTE = re.compile(r"([\w.]+)=(\"[^\"]*\"|'[^']*'|\S*)")
 _SLOTS = re.compile(r"(\d+)(?:-(\d+))?(?:\*(\d+))?", re.ASCII)
-_SERVER = re.compile(r"(?<=\d)\.[^:,@\s]*(?:@[^:,\s]*)?", re.ASCII)  # behind the number of a job
-# Resources that limit a job, describe it, or say again what others say.
+_SERVER = re.compile(r"(?<=\d)\.[^:,@\s]*(?:@[^:,\s]*)?", re.ASCII)  # after the number of a job
+# Resources that limit or describe a job, or repeat others.
 _NO_DEMANDS = frozenset(
     (
         "walltime ncpus nodect nodes neednodes select place mem ngpus cput pcput file nice umask vmem pvmem pmem "
@@ -45,8 +45,8 @@ _EXCLUSIVE = frozenset(("excl", "exclhost", "singlejob", "singletask"))
 def read_pbs(path: Path, text: str, damage: Damage, columns: Columns) -> Workload:
     """Read the runs of a log, each on as many nodes as its ``exec_host`` names.
 
-    The estimate is ``Resource_List.walltime``. Jobs of which only the submission or the start is there have not ended;
-    deleted ones have never started. Resources that no request can express leave a job out. Raises `BadFileError` if no
+    The estimate is ``Resource_List.walltime``. Jobs with only a record of submission or start have not ended; deleted
+    jobs have never started. Jobs with resources that no request can express are left out. Raises `BadFileError` if no
     job is left.
     """
     records: list[JobRecord] = []
@@ -64,7 +64,7 @@ def read_pbs(path: Path, text: str, damage: Damage, columns: Columns) -> Workloa
         if "[]" in job:
             skipped[ARRAYS] += kind == "E"
             continue
-        # A job that is deleted while it runs has a record of its end, too.
+        # A job that is deleted while it runs also has a record of its end.
         if kind in ("Q", "S") or (kind in ("D", "A") and last.get(job, "Q") == "Q"):
             last[job] = kind
         if kind not in ("E", "R"):
@@ -159,7 +159,7 @@ def _hosts(text: str) -> dict[str, int]:
 
 @dataclass
 class _Chunks:
-    # What the parts of ``select`` and ``nodes`` ask for together.
+    # The sum of the chunks of ``select`` or ``nodes``.
     count: int = 0
     processors: int = 0
     gpus: int = 0

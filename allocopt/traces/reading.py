@@ -1,4 +1,4 @@
-"""Workload files of any format, by the endings of their names and by what they begin with."""
+"""Workload files of any format, recognized by their endings or beginnings."""
 
 import re
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from allocopt.traces.fetch import SOURCES, cached_trace
 from allocopt.traces.records import Damage, TraceFormat
 from allocopt.traces.workload import Workload
 
-# Formats that can be written. Modules are loaded when they are needed: text does without models of JSON.
+# Formats that can be written. Modules are loaded when needed, because models of JSON load slowly.
 _WRITTEN = {".swf": ("text", "Swf"), ".json": ("batsim", "Batsim"), ".txt": ("text", "Nsa")}
 _TABLES = (".csv", ".tsv", ".psv")
 
@@ -25,7 +25,7 @@ Reader = Callable[[Path, str, Damage, Columns], Workload]
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """A format that a function of a module of this folder reads; known by an ending, or what a text begins with."""
+    """A format, the function of a module here that reads it, and the ending or beginning that identifies it."""
 
     name: str
     module: str
@@ -122,21 +122,21 @@ def format_of(path: Path) -> TraceFormat:
 def read_workload(
     path: Path | str, columns: Columns | str | None = None, *, strict: bool = False, dependencies: bool = True
 ) -> Workload:
-    """Read a workload in the format that the ending of its file tells, or what the file begins with.
+    """Read a workload in the format that the ending or the beginning of its file shows.
 
     Raises `BadFileError`, which names the line and the column, or the field, if the file cannot be read, `UsageError`
-    if columns are given for a file that is no table.
+    if columns are given for a file that is not a table.
 
     ``.swf`` is the Standard Workload Format, ``.events`` those of the Slurm simulator of UB CCR, ``.csv``, ``.tsv``,
     ``.psv`` and ``.parquet`` a table whose first line names the columns, ``.json`` a workload of Batsim, the job log of
     Philly, or what ``sacct``, ``bjobs`` or ``condor_history`` print as JSON. Accounting logs of PBS, LSF, Grid Engine
-    and HTCondor are known by what they begin with. Any other text is a table if names of columns stand in its first
-    line, or its second one rules columns, as ``sacct`` prints them, and else the NSA authors' text.
+    and HTCondor are recognized by their beginning. Any other text is a table if its first line has names of columns, or
+    its second line has dashes below them, as ``sacct`` prints; otherwise it is the NSA authors' text.
 
-    A file that is compressed by gzip, xz or bzip2 is decompressed. Where there is none of that name, it is the name of
-    a trace that has been fetched (`allocopt.traces.fetch`). ``columns`` tells which columns of a table mean what where
-    their names do not say; a text as `Columns.parse` takes it. A damaged row refuses a ``strict`` file, or else is
-    dropped and counted. ``dependencies`` are preceding jobs and think times, where a format has them.
+    A file that is compressed by gzip, xz or bzip2 is decompressed. A name without a file is that of a fetched trace
+    (`allocopt.traces.fetch`). ``columns`` gives the roles of columns whose names are not known, also as a text for
+    `Columns.parse`. A damaged row refuses a ``strict`` file, or else is dropped and counted. ``dependencies`` are
+    preceding jobs and think times, where a format has them.
     """
     columns = Columns.parse(columns) if isinstance(columns, str) else columns or Columns()
     path = _file_of(Path(path))
@@ -167,7 +167,7 @@ def _read_text(path: Path, name: str, text: str, damage: Damage, columns: Column
         found = next((one for one in _TEXTS if one.begins is not None and one.begins.match(text)), None)
     if found is not None and not (is_table and found.module == "json_traces" and not name.endswith(".json")):
         return found.read(path, text, damage, columns)
-    # Most workloads are no tables, and are read without what it takes to guess at columns.
+    # Most workloads are not tables, and are read without loading the table reader.
     if is_table or not _NUMBERS.match(text):
         from allocopt.traces.tables import is_table as has_names
         from allocopt.traces.tables import read_table
@@ -185,7 +185,7 @@ def _read_text(path: Path, name: str, text: str, damage: Damage, columns: Column
 
 
 def _file_of(path: Path) -> Path:
-    # A file beats a fetched trace of the same name.
+    # A file takes precedence over a fetched trace of the same name.
     name = str(path)
     if path.exists() or path.name != name:
         return path

@@ -1,4 +1,4 @@
-"""Rows of cells whose columns have names: the jobs that a table states."""
+"""Rows of a table with named columns, and the jobs in them."""
 
 import math
 import re
@@ -23,7 +23,7 @@ from allocopt.traces.records import Damage
 from allocopt.traces.tres_numbers import named_resources
 from allocopt.traces.workload import Workload
 
-# Roles that a request is made of beside nodes and processors.
+# Roles that make up a request, besides nodes and processors.
 _REQUESTED = (
     *(
         "gpus",
@@ -69,11 +69,11 @@ class Rows:
     header
         Names of the columns.
     numbers
-        Of the rows in the file, not in succession where a cell holds an end of a line.
+        Numbers of the rows in the file; there are gaps if a cell holds a line break.
     cells
-        Of each row, as many as columns.
+        Cells of each row, one per column.
     place, before
-        What ``numbers`` count, and how many of these come before the first row.
+        What ``numbers`` count, and how many of it come before the first row.
     """
 
     path: Path
@@ -91,7 +91,7 @@ class Rows:
         found = self.columns.find(self.path, self.header)
         if {"nodes", "processors"} <= found.keys():
             column = found["nodes"].number
-            # A column of nodes that is empty throughout says nothing; processors do.
+            # If the column of nodes is empty in all rows, processors are the size.
             if not any(cells[column].strip() for cells in self.cells):
                 del found["nodes"]
         self._check_distinct(found)
@@ -128,11 +128,11 @@ class Rows:
         return workload_of(rows.path, records, damage, columns=names, ignored=rows.columns.ignored)
 
     def text(self, row: int, role: str) -> str:
-        """Return the cell of a role, empty where there is no column."""
+        """Return the cell of a role, empty without a column."""
         return self.cells[row][self.found[role].number].strip() if role in self.found else ""
 
     def value(self, row: int, role: str, read: _Reader, otherwise: float | None = None) -> float:
-        """Read a cell; one that cannot be read is ``otherwise``, or a `BadFileError` where there is no such value."""
+        """Read a cell; if that fails, return ``otherwise``, or raise `BadFileError` if it is None."""
         unit = self.found[role].unit if role in self.found else 1.0
         try:
             return read(self.text(row, role), unit)
@@ -147,7 +147,7 @@ class Rows:
         jobs = [self.text(row, "job") for row in range(len(self.cells))]
         named = [job for job in jobs if job]
         if named and all(job.endswith(".0") and PLAIN_NUMBER.fullmatch(job[:-2]) for job in named):
-            # Numbers that went through a table of floats are no steps.
+            # Ids such as 4711.0 in all rows come from a table of floats and are not steps.
             column = self.found["job"].number
             for cells in self.cells:
                 cells[column] = cells[column].strip().removesuffix(".0")
@@ -164,7 +164,7 @@ class Rows:
         submit = self.value(row, "submit", instant_s)
         state = self.text(row, "state")
         state = self.dialect.states.get(state, state)
-        # A database has 0 for what has not happened.
+        # A database writes 0 for a time that has not come.
         start, end = (
             math.nan if instant == 0 < submit else instant
             for instant in (self.value(row, role, instant_s, math.nan) for role in ("start", "end"))
@@ -178,7 +178,7 @@ class Rows:
             run = self.value(row, "end", instant_s) - start - suspended if not math.isnan(end) else math.nan
         is_waiting = "start" in self.found and math.isnan(start) and not run > 0
         is_over = has_ended(state, end if "end" in self.found else None, run)
-        # A job that has not ended yet may have anything in the place of sizes.
+        # A job that has not ended may have anything as its size.
         needed = None if is_over and not is_waiting else 0.0
         nodes, processors = (
             self.value(row, role, partial(_counted, resource), needed if role == size else 0.0)
@@ -206,7 +206,7 @@ class Rows:
     def _job(self, row: int) -> str:
         job, process = self.text(row, "job"), self.text(row, "process")
         if not self.dialect.has_steps:
-            # The first job of a cluster of HTCondor's has the number of this.
+            # The first job of an HTCondor cluster has the cluster's number.
             job = (f"{job}.{process}" if process else job).removesuffix(".0")
         return job
 
@@ -223,7 +223,7 @@ class Rows:
 
 
 def node_list_of(text: str) -> str:
-    """Return a hostlist of what a cell has: one of Slurm, a list of Python or NumPy, or LSF's ``16*n1:16*n2``."""
+    """Return a cell as a hostlist: one of Slurm, a list of Python or NumPy, or LSF's ``16*n1:16*n2``."""
     if _LIST.fullmatch(text) and not re.match(r"\[[\d,-]+\][^,\]]", text):
         return ",".join(re.findall(r"[^\s,'\"]+", text[1:-1]))
     if ":" in text and "[" not in text:
@@ -239,7 +239,7 @@ def _counted(resource: str, text: str, unit: float) -> float:
 
 
 class _Requests:
-    """Completes records by what their rows ask for; rows that ask alike share a request."""
+    """Adds requests to the records of rows; rows that ask for the same share a request."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -250,7 +250,7 @@ class _Requests:
         self._told = ""
 
     def complete(self, row: int, nodes: float, processors: float, record: JobRecord) -> JobRecord:
-        """Return a record with its size, its request, the job that it waits for, and why it is left out."""
+        """Return a record with its size, request, preceding job and demands."""
         rows = self._rows
         cells = [rows.cells[row][column.number] for column, _ in rows.demands]
         key = (nodes, processors, *(rows.text(row, role) for role in _REQUESTED), *cells)
@@ -326,7 +326,7 @@ class _Requests:
 
     def _partition(self, row: int) -> str:
         partition = self._word(row, "partition")
-        # Acme and Helios call the seconds of waiting a queue.
+        # Acme and Helios have a column ``queue`` with seconds of waiting.
         return "" if re.fullmatch(r"[\d.]*", partition) else partition
 
     def _is_all_memory(self, row: int, memory: float) -> bool:
@@ -345,7 +345,7 @@ class _Requests:
         return memory, column.of or OF_NODE
 
     def _gpus(self, row: int) -> tuple[tuple[tuple[str, float], ...], str, set[str]]:
-        # GPUs by type, what they are those of, and the names of what else is asked for.
+        # GPUs by type, what they are per, and the names of other demands.
         gpus: tuple[tuple[str, float], ...] = ()
         gpus_of = OF_JOB
         names: set[str] = set()
@@ -359,7 +359,7 @@ class _Requests:
             names.update(held.others)
             if held.gpus and not gpus:
                 gpus = held.gpus
-                # Those of ``--gres`` are of each node.
+                # GPUs of ``--gres`` are per node.
                 gpus_of = column.of or (OF_JOB if is_number or "=" in text else OF_NODE)
         share = self._amount(row, "gpu_share") or 1.0
         kind = self._word(row, "gpu_type")

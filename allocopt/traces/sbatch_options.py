@@ -1,11 +1,11 @@
-"""Options of ``sbatch``: which there are, and what becomes of each in a trace."""
+"""Options of ``sbatch``, grouped by what a trace does with them."""
 
 import shlex
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-# By short option the long one.
+# Long options by their short ones.
 _LONG: Mapping[str, str] = MappingProxyType(
     {
         "A": "account", "a": "array", "B": "extra-node-info", "b": "begin", "C": "constraint", "c": "cpus-per-task",
@@ -16,7 +16,7 @@ _LONG: Mapping[str, str] = MappingProxyType(
         "W": "wait", "w": "nodelist", "x": "exclude",
     }
 )  # fmt: skip
-# Options whose value may only stand behind an equals sign, if there is one.
+# Options that have no value, or one after an equals sign.
 FLAGS = frozenset(
     (
         "contiguous exclusive get-user-env help hold ignore-pbs immediate kill-on-invalid-dep nice no-kill no-requeue "
@@ -24,7 +24,7 @@ FLAGS = frozenset(
         "usage use-min-nodes verbose version wait"
     ).split()
 )
-# Options that a reader makes a request of.
+# Options that become part of the request.
 USED = frozenset(
     (
         "constraint cpus-per-task dependency exclude exclusive gpus gpus-per-node gpus-per-task gres job-name "
@@ -32,7 +32,7 @@ USED = frozenset(
         "tres-per-task uid cpus-per-gpu"
     ).split()
 )
-# Options that do not say what a job needs, nor when it may start.
+# Options that affect neither what a job needs nor when it may start.
 HARMLESS = frozenset(
     (
         "account acctg-freq chdir comment container container-id error export export-file extra get-user-env gid help "
@@ -57,7 +57,6 @@ NOT_MODELLED = frozenset(
     ).split()
 )
 _QUOTES = frozenset("\"'\\")
-_QUOTES = frozenset("\"'\\")
 KNOWN = USED | HARMLESS | DEMANDS | NOT_MODELLED
 
 
@@ -71,12 +70,12 @@ class Option(NamedTuple):
 def options_of(text: str, single_dash: Mapping[str, str]) -> Iterator[Option]:
     """Yield the options before the script of a command line; quotes are those of a shell.
 
-    ``single_dash`` has, by name, further long options that begin with one dash and take a value. Of an option that is
-    not known the next word is the value, unless that is the last one, or an option. Raises `ValueError` for a quote
-    that is not closed, and an option without its value.
+    ``single_dash`` has further long options that begin with one dash and take a value. The value of an unknown option
+    is the next word, unless this is the last word or an option. Raises `ValueError` for an open quote and for an option
+    without its value.
     """
     try:
-        # Few lines have quotes, and these take a shell's rules, which are slow.
+        # Splitting by a shell's rules is slow, and few lines have quotes.
         words = shlex.split(text) if set(text) & _QUOTES else text.split()
     except ValueError as error:
         raise ValueError(f"cannot be split into options: {error}") from None

@@ -35,7 +35,7 @@ def read_sacct_json(path: Path, parsed: Mapping[str, Any], damage: Damage, colum
 
 
 def read_squeue_json(path: Path, parsed: Mapping[str, Any], damage: Damage, columns: Columns) -> Workload:
-    """Read the jobs that have ended of what the controller knows; raise `BadFileError` if there is none."""
+    """Read the ended jobs that the controller still lists; raise `BadFileError` if there is none."""
     return _read(path, parsed["jobs"], _of_controller, damage, columns)
 
 
@@ -62,14 +62,14 @@ class _Job:
         self._given = given
 
     def get(self, path: str) -> Any:
-        """Return the value at a path, None where there is none."""
+        """Return the value at a path, None if it is missing."""
         value: Any = self._given
         for key in path.split("."):
             value = value.get(key) if isinstance(value, dict) else None
         return value
 
     def number(self, *paths: str) -> float:
-        """Return the first number at some paths, NaN where none is set."""
+        """Return the first number at some paths, NaN if none is set."""
         for path in paths:
             value = unwrapped(self.get(path))
             if value is None or value == "":
@@ -82,15 +82,15 @@ class _Job:
         return math.nan
 
     def count(self, *paths: str) -> float:
-        """Return the first positive number at some paths, 0 where there is none."""
+        """Return the first positive number at some paths, 0 if there is none."""
         return next((value for path in paths if (value := self.number(path)) > 0), 0.0)
 
     def instant(self, path: str) -> float:
-        """Return seconds since 1970, NaN for 0, which stands for what has not happened."""
+        """Return seconds since 1970, NaN for 0, which means a time that has not come."""
         return self.number(path) or math.nan
 
     def text(self, *paths: str) -> str:
-        """Return the first text at some paths, and words of a list joined by commas; empty where there is none."""
+        """Return the first text at some paths, lists joined by commas; empty if there is none."""
         for path in paths:
             value = self.get(path)
             value = ",".join(map(str, value)) if isinstance(value, list) else value
@@ -106,7 +106,7 @@ class _Job:
 
 
 def _limit_s(job: _Job, path: str) -> float:
-    # INFINITE and NO_VAL of slurm.h stand for none.
+    # INFINITE and NO_VAL of slurm.h mean no limit.
     minutes = job.number(path)
     return math.nan if minutes >= 2**32 - 2 else 60.0 * minutes
 
@@ -213,7 +213,7 @@ def _memory(job: _Job, of_core: str, of_node: str, both: str) -> tuple[float, st
         return amount, OF_NODE
     if 0.0 in (job.number(of_node), job.number(both)):
         return 0.0, OF_NODE
-    # Before Slurm 23.02 one number has both, with a bit for that of each core.
+    # Before Slurm 23.02 one number holds either; a bit marks memory per core.
     given = job.get(both)
     amount, kind = memory_mib(str(given) if isinstance(given, int) else f"{job.count(both):.0f}")
     return amount or math.nan, OF_CORE if kind == "c" else OF_NODE

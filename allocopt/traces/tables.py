@@ -25,22 +25,22 @@ _DELIMITERS = ",;|\t"
 _NAMED_DELIMITER = re.compile(r"sep=(.)\s*", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"\d+,\d+", re.ASCII)
 _NUMBERS = frozenset("submit start end run estimate nodes processors gpus memory".split())
-_LONGEST_BEGIN = 100_000  # characters in which the names of columns are looked for
-_LOOKED_AT = 50  # lines in which a delimiter is looked for
-_FEWEST_KNOWN = 3  # names of columns that are known where a first line is taken for a header without more ado
-# Columns of free text, in which Slurm prints a delimiter as it is; first those in which one is likely.
+_LONGEST_BEGIN = 100_000  # characters that are searched for the names of columns
+_LOOKED_AT = 50  # lines that are searched for a delimiter
+_FEWEST_KNOWN = 3  # known names of columns that make a first line a header
+# Columns of free text, in which Slurm does not escape delimiters; the most likely ones first.
 _FREE = ("constraints", "jobname", "comment", "admincomment", "systemcomment", "workdir")
 
 
 def read_table(path: Path, text: str, damage: Damage, columns: Columns | None = None) -> Workload:
     """Read the jobs of a table: a dump of ``sacct``, or a CSV file.
 
-    A job's size is its number of nodes if a column has it, or else that of processors; its run time that column, or
-    else end minus start; its estimate the time limit, or else the run time. Steps are skipped; jobs that have not
-    ended, or were never submitted or started, are dropped and counted. What columns tell of nodes, cores, memory, GPUs
-    and partitions becomes the requests.
+    A job's size is its number of nodes, or without such a column its number of processors. Its run time is the column
+    of run times, or else end minus start; its estimate is the time limit, or else the run time. Steps are skipped; jobs
+    that have not ended, or were never submitted or started, are dropped and counted. Columns of nodes, cores, memory,
+    GPUs and partitions give the requests.
 
-    Raises `BadFileError` if a column that is needed is not there, or no job is left; it names the line and the column.
+    Raises `BadFileError`, which names the line and the column, if a needed column is missing or no job is left.
     """
     columns = columns or Columns()
     lines = lines_of(text)
@@ -48,16 +48,16 @@ def read_table(path: Path, text: str, damage: Damage, columns: Columns | None = 
     if begin < len(lines):
         lines[begin] = lines[begin].removeprefix("#").lstrip(" ")
     if lines[begin:] and (named := _NAMED_DELIMITER.fullmatch(lines[begin])):
-        # Spreadsheets tell each other the delimiter in a line before the names.
+        # Spreadsheets write the delimiter into a line above the names.
         begin += 1
         columns = replace(columns, delimiter=columns.delimiter or named[1])
     if not lines[begin:]:
         raise bad_file(path, "is empty, must begin with the names of its columns")
     if _is_ruled(lines):
-        # A table for eyes, as ``sacct`` prints it: the second line rules its columns.
+        # A table as ``sacct`` prints it without -p: the second line has dashes below the titles.
         rows = _rows_of_spans(path, lines, columns, rule=1, before=2)
     elif _is_framed(lines):
-        # As ``mysql`` prints it: names stand between rules, and each row between bars.
+        # A table as ``mysql`` prints it: rules around the names, and bars around the cells.
         rows = _rows_of_spans(path, lines, columns, rule=0, before=3)
     else:
         rows = _rows_of_cells(path, lines[begin:], begin, columns, damage)
@@ -67,7 +67,7 @@ def read_table(path: Path, text: str, damage: Damage, columns: Columns | None = 
 
 
 def is_table(text: str) -> bool:
-    """Return whether a text begins like a table: with names of columns, or a line that rules them."""
+    """Return whether a text begins like a table: with names of columns, or with dashes below them."""
     lines = lines_of(text[:_LONGEST_BEGIN])
     lines = lines[_comments(lines) :][:2] or [""]
     if _is_ruled(lines) or _is_framed(lines) or _NAMED_DELIMITER.fullmatch(lines[0]):
@@ -94,7 +94,7 @@ def _is_framed(lines: Sequence[str]) -> bool:
 
 
 def _rows_of_spans(path: Path, lines: Sequence[str], columns: Columns, *, rule: int, before: int) -> Rows:
-    # Rows whose columns are as wide as the dashes of a line that rules them. What has no bar is no row in a frame.
+    # Columns are as wide as the dashes of the ruling line. In a frame, only lines with a bar are rows.
     spans = [match.span() for match in re.finditer("-+", lines[rule])]
     mark = "|" if rule == 0 else ""
     texts = [[line[begin:end].strip() for begin, end in spans] for line in lines]
@@ -103,7 +103,7 @@ def _rows_of_spans(path: Path, lines: Sequence[str], columns: Columns, *, rule: 
 
 
 def _delimiter(line: str) -> str:
-    # Any character may stand between columns: it is the one that makes most of the names known.
+    # Any character may separate columns; it is the one with which most names are known.
     line = line.strip("\r\n")
     usual = max(_DELIMITERS, key=line.count)
     if _known(line, usual) >= _FEWEST_KNOWN:
@@ -117,19 +117,19 @@ def _known(line: str, delimiter: str) -> int:
 
 
 def _even(lines: Sequence[str], cells: int, delimiter: str) -> int:
-    # How many of the first lines a delimiter splits into so many cells; ``sacct -p`` ends each with one more.
+    # How many of the first lines a delimiter splits into ``cells`` cells; ``sacct -p`` adds a delimiter at the end.
     split = (line.strip("\r\n").split(delimiter) for line in lines[:_LOOKED_AT])
     return sum(len(one) == cells or (len(one) == cells + 1 and not one[-1]) for one in split)
 
 
 def _rows_of_cells(path: Path, lines: list[str], begin: int, columns: Columns, damage: Damage) -> Rows:
-    # ``begin`` lines of the file stand before these.
+    # ``begin`` lines of the file come before these.
     first = lines[0].strip("\r\n")
     delimiter = columns.delimiter or _delimiter(first)
     if columns.header and not columns.delimiter:
         delimiter = max(dict.fromkeys(first or ","), key=partial(_even, lines, len(columns.header)))
     if delimiter == " ":
-        # Columns for eyes have any number of blanks between them.
+        # Aligned columns have any number of spaces between them.
         lines = [re.sub(" +", " ", line.strip(" ")) for line in lines]
     quoting: Any = csv.QUOTE_MINIMAL if delimiter in _QUOTED else csv.QUOTE_NONE
     # Where cells may be quoted, a blank may stand before the quote.
@@ -167,7 +167,7 @@ def _rows_of_cells(path: Path, lines: list[str], begin: int, columns: Columns, d
 
 
 def _write_points(rows: Sequence[list[str]], delimiter: str, numbers: Sequence[int]) -> None:
-    # Where semicolons stand between cells, a comma is that of decimals.
+    # If semicolons separate cells, a comma is a decimal comma.
     for cells in rows if delimiter == ";" else ():
         for number in numbers:
             if _DECIMAL_COMMA.fullmatch(cells[number].strip()):
@@ -180,13 +180,13 @@ def _header(first: list[str], columns: Columns) -> tuple[list[str], bool]:
     header = first if not named or [plain_name(name) for name in first][: len(named)] == named else list(columns.header)
     has_line = header is first
     while header and not header[-1].strip():
-        # ``sacct -p`` ends every line with a delimiter, and some sites cut that of the rows.
+        # ``sacct -p`` ends every line with a delimiter, and some sites remove it from the rows.
         header.pop()
     return header, has_line
 
 
 def _aligned(cells: list[str], header: list[str], places: Mapping[str, Column], delimiter: str) -> list[str]:
-    # The cells of a row with too many, as free texts hold delimiters; as they are if they fit no way.
+    # Joins the cells of a row with too many, because free text holds delimiters; unchanged if no way fits.
     names = [plain_name(name) for name in header]
     free = [names.index(name) for name in _FREE if name in names]
     over = len(cells) - len(header)
@@ -214,5 +214,5 @@ def _aligned(cells: list[str], header: list[str], places: Mapping[str, Column], 
 
 def _job_number(text: str) -> float:
     if not (PLAIN_NUMBER.fullmatch(text) or ARRAY_PART.fullmatch(text) or STEP.fullmatch(text)):
-        raise ValueError("is no number of a job")
+        raise ValueError("is not the number of a job")
     return 0.0
