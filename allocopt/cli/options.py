@@ -91,7 +91,7 @@ def read_topology(path: Path, labels: str | None = None, include_unavailable: st
     from allocopt.cluster import reading
 
     include = listed_words(include_unavailable)
-    return _told(path, reading.read_topology(path, listed_words(labels), include_unavailable=include))
+    return _reported(path, reading.read_topology(path, listed_words(labels), include_unavailable=include))
 
 
 def read_whole_nodes(path: Path, labels: str | None = None, include_unavailable: str | None = None) -> "Cluster":
@@ -99,7 +99,7 @@ def read_whole_nodes(path: Path, labels: str | None = None, include_unavailable:
     from allocopt.cluster import reading
 
     include = listed_words(include_unavailable)
-    return _told(path, reading.read_whole_nodes(path, listed_words(labels), include_unavailable=include))
+    return _reported(path, reading.read_whole_nodes(path, listed_words(labels), include_unavailable=include))
 
 
 def read_cluster(files: Path, labels: str | None = None, include_unavailable: str | None = None) -> "Cluster":
@@ -107,11 +107,11 @@ def read_cluster(files: Path, labels: str | None = None, include_unavailable: st
     from allocopt.cluster import reading
 
     include = listed_words(include_unavailable)
-    return _told(files, reading.read_cluster(listed(files), listed_words(labels), include_unavailable=include))
+    return _reported(files, reading.read_cluster(listed(files), listed_words(labels), include_unavailable=include))
 
 
-def _told(path: Path, found: "Found") -> "Found":
-    # On standard error, for standard output holds the answers of the command.
+def _reported(path: Path, found: "Found") -> "Found":
+    # To standard error, because standard output has the answers of the command.
     for remark in (found.summary(), *found.remarks):
         print(f"allocopt: {path}: {remark}", file=sys.stderr)
     return found

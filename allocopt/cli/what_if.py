@@ -152,7 +152,7 @@ def _what_if(
     if out is not None:
         out = out if out.suffix and not out.is_dir() else out / "what-if.csv"
         check_suffix(out, ".csv", ".json", ".jsonl")
-    # A missing package is told before simulations that may take hours.
+    # Report a missing package before simulations that may take hours.
     page = None if report is None else _page(report, site)
     found = site.read()
     # The baseline comes first. Where jobs share nodes, it is a model of what Slurm 22.05 does.
@@ -181,7 +181,7 @@ def _what_if(
             if out is not None and groups_out is not None:
                 answer.write(out, groups_out)
     finally:
-        # Cut off, it tells what is finished.
+        # An interrupted run prints what is finished.
         if answer.rows and not as_json:
             print(answer.tables(screen_width()))
     if page is not None:
@@ -190,12 +190,12 @@ def _what_if(
 
 @dataclass(kw_only=True, slots=True)
 class _Answer:
-    """What has been found so far: rows of combinations and of groups of jobs."""
+    """Results so far: rows of combinations and of groups of jobs."""
 
     asked: "WhatIf"
     granted: float
     node_names: tuple[str, ...]
-    simulations: int  # in all
+    simulations: int  # total number
     jobs_csv: Path | None
     schedules: dict[tuple[str, str], Path]  # files by allocator and scheduler
     page: "WhatIfPage | None"
@@ -205,7 +205,7 @@ class _Answer:
     groups: "list[GroupRow]" = field(default_factory=list)
 
     def take(self, cell: "Cell", held: "Row") -> None:
-        """Take a combination that is finished: print and write what is asked of it."""
+        """Add a finished combination, and print and write what the options ask for."""
         from allocopt.experiments.grids import schedule_of
         from allocopt.report.combination import baseline
         from allocopt.report.schedule_files import write_schedule_csv
@@ -220,7 +220,7 @@ class _Answer:
         done = f"{len(self.rows)} of {self.simulations}: {row.name}, {row.runtime_s:.1f} s"
         print(f"allocopt: {done}", file=sys.stderr, flush=True)
         if self.prints_rows:
-            # Programs that read rows of combinations get others only where they are asked for.
+            # Programs that read rows of combinations get rows of groups only with --by.
             for each in (row, *(own if self.prints_groups else ())):
                 print(json.dumps(asdict(each), allow_nan=False), flush=True)
         if self.jobs_csv is not None:
@@ -230,7 +230,7 @@ class _Answer:
             self.page.add(row, schedule_of(self.asked, held), self.node_names, own)
 
     def write(self, out: Path, groups_out: Path) -> None:
-        """Write the tables of rows, that of groups where there are any."""
+        """Write the table of combinations, and that of groups if there are any."""
         from allocopt.report.rows import write_table
 
         write_table(out, [asdict(row) for row in self.rows])
@@ -275,7 +275,7 @@ command = command_of(_what_if)
 
 
 def _groupings(by: list[str] | None, found: "Site") -> tuple[str, ...]:
-    """Return the names of the groupings that are asked for, or else partitions where jobs are in a few of them."""
+    """Return the groupings of --by; by default partitions, if jobs are in a few of them."""
     from allocopt.report.what_if_groups import MOST_SHOWN
     from allocopt.simulator.groups import GROUPINGS, groupings_named
 
@@ -286,7 +286,7 @@ def _groupings(by: list[str] | None, found: "Site") -> tuple[str, ...]:
 
 
 def _posed(site: _SiteOptions, found: "Site", compared: _ComparedOptions) -> "tuple[WhatIf, float, list[str]]":
-    """Return the question, how much more whole nodes are than what jobs asked for, and remarks, which it prints."""
+    """Print remarks; return the question, the ratio of granted to requested node time, and the remarks."""
     import numpy as np
 
     from allocopt.cluster.cluster import THOUSANDTHS, Cluster
@@ -303,7 +303,7 @@ def _posed(site: _SiteOptions, found: "Site", compared: _ComparedOptions) -> "tu
     ignored = []
     if is_cluster and (follow := int((jobs.preceding != NO_JOB).sum())):
         ignored.append(f"{found.trace.name}: jobs that do not wait for a preceding job here: {follow}")
-    # In the header one line has all reasons for which jobs are dropped; their own lines come first among the remarks.
+    # The first remarks count dropped jobs by reason; the header prints one line for all of them instead.
     others = remarks[len(jobs.dropped) :]
     remarks = [*ignored, *remarks]
     for remark in (*found.machine_remarks, *filter(None, [jobs.dropped_in_words()]), *ignored, *others):
@@ -315,9 +315,9 @@ def _posed(site: _SiteOptions, found: "Site", compared: _ComparedOptions) -> "tu
     cores = np.full(machine.size, per_node)
     if isinstance(machine, Cluster) and per_node == 1:
         cores = machine.capacity[:, 0] // THOUSANDTHS
-    # Nothing is recorded of jobs that come more densely.
+    # The record does not apply to jobs that arrive at another rate.
     record = Record.of(asked, found.tree, cores) if site.load == 1.0 else None
-    # Run times stay as they are: dividing the times of arrival alone makes the jobs come more densely.
+    # Only arrival times are divided, not run times: so jobs arrive more densely.
     if site.load != 1.0:
         jobs = replace(jobs, submit=jobs.submit / site.load, recorded_start=np.full(len(jobs), np.nan))
     rules = Rules(kill_at_limit=compared.kill_at_limit, dependencies=not is_cluster)

@@ -78,7 +78,7 @@ def no_nodes(obj: Mapping[str, Any], source: Path) -> BadFileError:
     return bad_file(source, f"is {what}; {_NODES}" if what else f"holds no node; {_NODES}")
 
 
-def what_it_is(obj: Mapping[str, Any]) -> str | None:
+def object_in_words(obj: Mapping[str, Any]) -> str | None:
     """Describe an object that holds no jobs of Slurm; None if it is unknown."""
     if (kind := _kind(obj)) in _KINDS:
         return f"{_KINDS[kind]}, whose jobs are given with --job NAME=NODES"

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from allocopt.cluster.objects import what_it_is
+from allocopt.cluster.objects import object_in_words
 from allocopt.cluster.slurm_jobs import ListedJobs, Queue, queue_of, table_request
 from allocopt.cluster.slurm_records import json_jobs, printed_jobs
 from allocopt.cluster.slurm_tables import is_sinfo, is_squeue, squeue_records, with_titles
@@ -58,7 +58,7 @@ def add_listed(listed: ListedJobs, text: str, where: str, refusal: type[Allocopt
 def _answered(obj: object, path: Path) -> Queue:
     if not isinstance(obj, dict):
         raise bad_file(path, f"is {shown(obj)}, holds no list of jobs; {_RIGHT}")
-    if (told := what_it_is(obj)) is not None:
+    if (told := object_in_words(obj)) is not None:
         raise bad_file(path, f"is {told}; {_RIGHT}")
     jobs = obj.get("jobs")
     if not isinstance(jobs, list):

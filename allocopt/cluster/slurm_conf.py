@@ -163,7 +163,7 @@ def _partitions(
     remarks: list[str] = []
     found: dict[str, Partition] = {}
     closed: dict[str, str] = {}
-    described = _in_tables(list(with_defaults(lines, PARTITION)))
+    described = _with_states_of_tables(list(with_defaults(lines, PARTITION)))
     printed = {line.values[PARTITION] for line in described if line.is_printed}
     for line in described:
         name = line.values[PARTITION]
@@ -184,7 +184,7 @@ def _partitions(
     return ordered, closed, [*remarks, *report.remarks()]
 
 
-def _in_tables(lines: Sequence[ConfLine]) -> list[ConfLine]:
+def _with_states_of_tables(lines: Sequence[ConfLine]) -> list[ConfLine]:
     """Return lines of partitions; for a partition with a line of its own, a table of ``sinfo`` gives only the state."""
     tables = {line.values[PARTITION]: line for line in lines if line.is_table}
     described = [line for line in lines if not line.is_table]

@@ -107,15 +107,15 @@ def queue_of(records: Iterable[tuple[ConfLine, str]], request_of: Callable[[Conf
                 raise line.error(f"job {shown(job.id)} is given twice")
             found[job.id] = job
     remarks = [f"jobs left out, their user may have forged the record: {len(forged)} ({forged[0]})"] if forged else []
-    remarks += _cut_short(sum(is_cut_short(line.values.get("arraytaskid", "")) for line in waiting))
+    remarks += _cut_short_remarks(sum(is_cut_short(line.values.get("arraytaskid", "")) for line in waiting))
     return Queue(tuple(found.values()), (*remarks, *report.remarks()))
 
 
-def _ranged(jobs: int) -> list[str]:
+def _range_remarks(jobs: int) -> list[str]:
     return [f"jobs with a range of nodes, taken with the least number: {jobs}"] if jobs else []
 
 
-def _cut_short(arrays: int) -> list[str]:
+def _cut_short_remarks(arrays: int) -> list[str]:
     fault = "arrays whose list of tasks is cut short, taken with the tasks that it shows"
     return [f"{fault}: {arrays}; SLURM_BITSTR_LEN=0 makes scontrol and squeue -o %i print all"] if arrays else []
 
@@ -153,7 +153,7 @@ def _jobs(line: ConfLine, begun: Counter[str], request_of: Callable[[ConfLine], 
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class PrintedId:
     """The id of a job as ``squeue`` prints it.
 
     Parameters
@@ -172,7 +172,7 @@ class Name:
     together: str = ""
 
     @classmethod
-    def of(cls, text: str) -> "Name":
+    def of(cls, text: str) -> "PrintedId":
         """Read ``7``, ``7_3``, ``7_[3-4%2]``, the same cut to the width of its column, or ``700+1``."""
         if array := re.fullmatch(r"([^_]+)_(\[[^\]]*\]?|\d+)", text):
             return cls(text, array[1], array[2])
@@ -393,7 +393,7 @@ class ListedJobs:
 
     def remarks(self) -> list[str]:
         """Return a line about ranges of nodes, and one about lists of tasks that are cut short, if there are any."""
-        return [*_ranged(self.ranged), *_cut_short(self.cut)]
+        return [*_range_remarks(self.ranged), *_cut_short_remarks(self.cut)]
 
     def add(self, text: str) -> None:
         """Add the jobs of ``ID NODES``; raise `ValueError` for anything else, or a repeated job.
@@ -407,7 +407,7 @@ class ListedJobs:
             raise ValueError(f"is {shown(text)}, must be the id of a job and its number of nodes")
         self.ranged += least < most
         request = Request.whole_nodes(least)
-        name = Name.of(match[1])
+        name = PrintedId.of(match[1])
         limit = 0
         names = [name.job]
         if name.tasks:

@@ -168,7 +168,7 @@ def slurm_nodes(lines: Sequence[ConfLine], parameters: str) -> tuple[dict[str, C
         if line.is_printed:
             printed |= dict.fromkeys((name for name in names if name not in printed), line)
     remarks = [*report.remarks(), *_mark_down(nodes, [line for line in lines if DOWN in line.values])]
-    remarks += _tell_types(nodes, [line for line in lines if is_gres(line)])
+    remarks += _set_gpu_types(nodes, [line for line in lines if is_gres(line)])
     if gres:
         told = ", ".join(f"{name} on {count} node lines" for name, count in sorted(gres.items()))
         remarks.append(f"GRES that are not modelled: {told}; jobs that ask for them are left out")
@@ -272,7 +272,7 @@ def with_defaults(lines: Sequence[ConfLine], kind: str) -> Iterator[ConfLine]:
             yield replace(line, values=defaults | line.values)
 
 
-def _tell_types(nodes: dict[str, ClusterNode], gres: Sequence[ConfLine]) -> list[str]:
+def _set_gpu_types(nodes: dict[str, ClusterNode], gres: Sequence[ConfLine]) -> list[str]:
     # slurm.conf gives the number of GPUs of a node; their type may be only in gres.conf.
     # Files may have a line per device for the same nodes, so lines are grouped by their list of nodes.
     report = KeyReport("gres.conf line", GRES_KEYS)
@@ -296,5 +296,5 @@ def _tell_types(nodes: dict[str, ClusterNode], gres: Sequence[ConfLine]) -> list
             nodes[name] = replace(nodes[name], gpus=dict(held))
         elif name in nodes and (not set(nodes[name].gpus) - {""} or held.total() != sum(nodes[name].gpus.values())):
             odd += bool(nodes[name].gpus) or None not in of_nodes
-    told_odd = [f"nodes whose numbers of GPUs differ in gres.conf and slurm.conf, taken from slurm.conf: {odd}"]
-    return [*report.remarks(), *(told_odd if odd else ())]
+    odd_remark = [f"nodes whose numbers of GPUs differ in gres.conf and slurm.conf, taken from slurm.conf: {odd}"]
+    return [*report.remarks(), *(odd_remark if odd else ())]

@@ -281,16 +281,16 @@ def json_records(path: Path, obj: Mapping[str, Any], expander: HostlistExpander)
                 values["state"] = "+".join([values.get("state", "").replace(",", "+"), *map(plain_text, flags)])
             elif name == "sinfo":
                 values["state"] = values.get("state", "").replace(",", "+")
-                _drop_sums(values, told)
+                _keep_use_of_one_node(values, told)
             elif name == "partitions":
                 flags = _listed(told, "flags", f"{path}: {place}")
-                _tell_sharing(values, [plain_text(one).upper() for one in flags])
+                _set_sharing(values, [plain_text(one).upper() for one in flags])
             elif name == "reservations":
-                _tell_whether_active(values, plain_text(obj.get("last_update")))
+                _set_whether_active(values, plain_text(obj.get("last_update")))
             yield ConfLine(path, place, values, expander, is_printed=True)
 
 
-def _drop_sums(values: dict[str, str], told: Mapping[str, Any]) -> None:
+def _keep_use_of_one_node(values: dict[str, str], told: Mapping[str, Any]) -> None:
     # Amounts in use are sums over the nodes of a row, so they are known only for a row of one node.
     found = dict(_leaves(told))
     names = found.get("nodes/nodes")
@@ -301,7 +301,7 @@ def _drop_sums(values: dict[str, str], told: Mapping[str, Any]) -> None:
         del values["gresused"]
 
 
-def _tell_whether_active(values: dict[str, str], asked: str) -> None:
+def _set_whether_active(values: dict[str, str], asked: str) -> None:
     # JSON has no state, but the second at which Slurm was asked.
     begin, end = values.get("starttime", ""), values.get("endtime", "")
     if all(told.isdigit() and int(told) > 0 for told in (asked, begin, end)):
@@ -316,7 +316,7 @@ def _listed(obj: Mapping[str, Any], key: str, where: str) -> Sequence[Any]:
     return found
 
 
-def _tell_sharing(values: dict[str, str], flags: Sequence[str]) -> None:
+def _set_sharing(values: dict[str, str], flags: Sequence[str]) -> None:
     # Slurm prints how many jobs may share a core; 0 means exclusive nodes.
     values["default"] = "YES" if "DEFAULT" in flags else "NO"
     jobs = values.pop("oversubscribe", "")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from allocopt.cluster.conf_lines import ConfLine
 from allocopt.cluster.hostlist import HostlistExpander
-from allocopt.cluster.slurm_jobs import Name
+from allocopt.cluster.slurm_jobs import PrintedId
 from allocopt.files.faults import bad_file, shown
 
 NODE_COLUMNS = {
@@ -296,7 +296,7 @@ def squeue_records(path: Path, text: str) -> Iterator[tuple[ConfLine, str]]:
             values["reason"] = row["REASON"]
         if len(values.get("partition", "")) >= _WIDTH:
             values["partition"] += "*"
-        name = Name.of(values["jobid"])
+        name = PrintedId.of(values["jobid"])
         if name.tasks:
             values |= {"arrayjobid": name.array, "arraytaskid": name.tasks}
         if name.together:

@@ -247,7 +247,7 @@ class _Requests:
         is_plain = (total.unit, total.of) == (1.0, "")
         self._is_asked = bool({"nodes", *_REQUESTED} & rows.found.keys() or rows.demands) or not is_plain
         self._known: dict[tuple[object, ...], _Found | str] = {}
-        self._told = ""
+        self._first_fault = ""
 
     def complete(self, row: int, nodes: float, processors: float, record: JobRecord) -> JobRecord:
         """Return a record with its size, request, preceding job and demands."""
@@ -262,8 +262,8 @@ class _Requests:
         found = self._known[key]
         remarks = record.remarks
         if isinstance(found, str):
-            self._told = self._told or f"{record.place}: {found}"
-            remarks = (*remarks, f"request not understood ({self._told}), which no cluster with shared nodes serves")
+            self._first_fault = self._first_fault or f"{record.place}: {found}"
+            remarks = (*remarks, f"request not understood ({self._first_fault}), served only by whole nodes")
             found = _Found(processors, Request(partition=self._partition(row) or None, unmodelled=(NOT_UNDERSTOOD,)))
         after, odd = preceding_job(rows.text(row, "after"))
         return replace(

@@ -162,11 +162,11 @@ def _rows_of_cells(path: Path, lines: list[str], begin: int, columns: Columns, d
     except csv.Error as error:
         raise bad_file(path, f"line {begin + reader.line_num}", f"is not a row of cells: {error}") from None
     damage.drop(len(faults), faults, left=len(rows))
-    _write_points(rows, delimiter, [column.number for role, column in places.items() if role in _NUMBERS])
+    _write_decimal_points(rows, delimiter, [column.number for role, column in places.items() if role in _NUMBERS])
     return Rows(path, header, numbers, rows, columns, before=begin + int(has_line))
 
 
-def _write_points(rows: Sequence[list[str]], delimiter: str, numbers: Sequence[int]) -> None:
+def _write_decimal_points(rows: Sequence[list[str]], delimiter: str, numbers: Sequence[int]) -> None:
     # If semicolons separate cells, a comma is a decimal comma.
     for cells in rows if delimiter == ";" else ():
         for number in numbers:
