@@ -22,7 +22,7 @@ from allocopt.traces.records import Damage
 from allocopt.traces.workload import Workload
 
 SHAPES = "chunks of different shapes"
-SHAPES_KEPT = f"{SHAPES}, which no cluster with shared nodes serves"
+SHAPES_KEPT = f"{SHAPES}, run on whole nodes only"
 ARRAYS = "arrays as a whole, whose tasks have records of their own"
 
 _LINE = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;(\w+);([^;]*);(.*)", re.DOTALL)

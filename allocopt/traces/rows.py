@@ -263,7 +263,7 @@ class _Requests:
         remarks = record.remarks
         if isinstance(found, str):
             self._first_fault = self._first_fault or f"{record.place}: {found}"
-            remarks = (*remarks, f"request not understood ({self._first_fault}), served only by whole nodes")
+            remarks = (*remarks, f"request not understood ({self._first_fault}), run on whole nodes only")
             found = _Found(processors, Request(partition=self._partition(row) or None, unmodelled=(NOT_UNDERSTOOD,)))
         after, odd = preceding_job(rows.text(row, "after"))
         return replace(

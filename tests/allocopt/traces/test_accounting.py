@@ -78,7 +78,7 @@ def test_every_way_to_ask_pbs_for_nodes_is_understood(
 ) -> None:
     made = read(tmp_path, pbs(attributes, head=ENDED))
     assert (made.processors[0], made.requests[0]) == expected
-    told = ["log: jobs repaired, chunks of different shapes, which no cluster with shared nodes serves: 1"]
+    told = ["log: jobs repaired, chunks of different shapes, run on whole nodes only: 1"]
     assert made.remarks() == (told if expected[1].unmodelled else [])
 
 
@@ -432,7 +432,10 @@ OTHERS: dict[str, tuple[object, str]] = {
     "instance": ({"format": "allocopt-instance"}, "is a file of the format 'allocopt-instance', not a trace"),
     "none": ({"meta": {}, "jobs": []}, "holds no jobs"),
     "other": ({"a": 1, "b": 2}, r"is JSON, but not a known trace \(it has a, b\)"),
-    "scontrol": ("JobId=7 JobName=x\n   UserId=ann\n", "is not a trace of jobs that have run, but what scontrol show job"),
+    "scontrol": (
+        "JobId=7 JobName=x\n   UserId=ann\n",
+        "is not a trace of jobs that have run, but what scontrol show job",
+    ),
     "slurm.conf": ("# nodes\nNodeName=n1 CPUs=4\n", "is not a trace .* but a list of nodes, such as slurm.conf"),
     "topology.conf": ("SwitchName=s1 Nodes=n[1-4]\n", "is not a trace .* but a topology.conf"),
     "yaml": ("apiVersion: v1\nkind: Pod\n", "is not a trace .* but YAML"),
