@@ -295,18 +295,12 @@ def _posed(site: _SiteOptions, found: "Site", compared: _ComparedOptions) -> "tu
     from allocopt.simulator.rules import Rules
     from allocopt.simulator.what_if import WhatIf
     from allocopt.solving.budget import Budget
-    from allocopt.traces.workload import NO_JOB
 
     jobs, machine, per_node, remarks = found.jobs, found.machine, site.processors_per_node, list(found.remarks)
     assert found.tree is not None
-    is_cluster = isinstance(machine, Cluster)
-    ignored = []
-    if is_cluster and (follow := int((jobs.preceding != NO_JOB).sum())):
-        ignored.append(f"{found.trace.name}: jobs that do not wait for a preceding job here: {follow}")
     # The first remarks count dropped jobs by reason; the header prints one line for all of them instead.
     others = remarks[len(jobs.dropped) :]
-    remarks = [*ignored, *remarks]
-    for remark in (*found.machine_remarks, *filter(None, [jobs.dropped_in_words()]), *ignored, *others):
+    for remark in (*found.machine_remarks, *filter(None, [jobs.dropped_in_words()]), *others):
         print(f"allocopt: {remark}", file=sys.stderr)
     if not len(jobs):
         raise BadFileError(f"{found.trace.name}: none of its {len(found.trace)} jobs can run on {machine.size} nodes")
@@ -320,7 +314,7 @@ def _posed(site: _SiteOptions, found: "Site", compared: _ComparedOptions) -> "tu
     # Only arrival times are divided, not run times: so jobs arrive more densely.
     if site.load != 1.0:
         jobs = replace(jobs, submit=jobs.submit / site.load, recorded_start=np.full(len(jobs), np.nan))
-    rules = Rules(kill_at_limit=compared.kill_at_limit, dependencies=not is_cluster)
+    rules = Rules(kill_at_limit=compared.kill_at_limit)
     limits = Budget(compared.time_limit, compared.iterations)
     where = machine if isinstance(machine, Cluster) else found.tree.tree
     return WhatIf(jobs, where, rules, limits, compared.hop_slowdown, compared.seed, record), granted, remarks

@@ -114,6 +114,17 @@ def test_the_jobs_of_every_combination_are_written_whatever_the_record_knows(
         assert run("report", path, "--out", "one.html").code == 0
 
 
+@pytest.mark.parametrize("machine", ["--topology topology.conf", "--cluster slurm.conf"])
+def test_jobs_wait_for_preceding_ones_on_every_machine(run: Run, machine: str) -> None:
+    Path("slurm.conf").write_text(SHARED, encoding="utf-8")
+    rows = ("JobID|Submit|Elapsed|NNodes|Dependency", "1|0|600|1|", "2|0|60|1|afterok:1", "3|0|60|1|")
+    Path("log.txt").write_text("\n".join(rows), encoding="utf-8")
+    site = ("what-if", "log.txt", *machine.split(), "--allocators", "first", "--jobs-csv", "out")
+    assert run(*site, "--out", "rows.csv").code == 0
+    lines = Path("out/easy,first.csv").read_text(encoding="utf-8").splitlines()
+    assert [line.split(",")[2] for line in lines[1:]] == ["0", "600", "0"]
+
+
 @pytest.mark.parametrize(("out", "name"), [("rows.json", "rows.json"), ("folder", "folder/what-if.csv")])
 def test_an_interrupted_comparison_goes_on_where_it_was(
     run: Run, monkeypatch: pytest.MonkeyPatch, out: str, name: str

@@ -156,7 +156,9 @@ def test_lassen_a_table_for_eyes_and_jobs_without_ids_are_read(tmp_path: Path) -
     unknown = Request(unmodelled=("what is not understood",))
     assert nameless.requests.tolist() == [unknown, Request(4, memory_per_node_mib=2048)]
     [told] = [reason for reason, _ in nameless.repaired if reason.startswith("request")]
-    assert told.startswith("request not understood (line 3: is 'lots', must be memory such as 4000 or 16G), run on whole nodes only")
+    assert told.startswith(
+        "request not understood (line 3: is 'lots', must be memory such as 4000 or 16G), run on whole nodes only"
+    )
 
 
 @pytest.mark.parametrize(
