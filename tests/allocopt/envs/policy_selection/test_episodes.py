@@ -30,6 +30,7 @@ from allocopt.simulator.multicore.run import DECISION, OVER
 from allocopt.simulator.multicore.simulation import MulticoreSimulation
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
+from allocopt.simulator.state import QUEUE
 from allocopt.traces.tasks import TaskWorkload, npb_batch
 
 SURE = tuple(name for name in ACTION_NAMES if "random" not in name and name != VOID_NAME)
@@ -50,7 +51,7 @@ class SlowEyes:
     def queue(self) -> list[float]:
         state, jobs = self.of.state, self.of.jobs
         clock = np.asarray(state.clock)[0]
-        tasks = state.lists[0, clock["first"] : clock["first"] + clock["n_queued"]]
+        tasks = state.lists[QUEUE, clock["first"] : clock["first"] + clock["n_queued"]]
         waiting = np.asarray(self.of.multicore.tasks)["job"][tasks]
         columns = (
             jobs.estimate[waiting] / (jobs.estimate[waiting] + HOUR_S),
