@@ -63,8 +63,8 @@ _HARMLESS = (
 )  # prefixes of resources that do not limit jobs
 _SPEC = frozenset("podCIDR podCIDRs providerID taints unschedulable configSource externalID doNotUseExternalID".split())
 _ENDED = ("Succeeded", "Failed")
-_QUANTITY = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)([a-zA-Z]*)", re.ASCII)
-_POWERS = {"": 1.0, "m": 1e-3, "k": 1e3} | {
+_QUANTITY = re.compile(r"(?=\.?[0-9])([0-9]{0,18}(?:\.[0-9]{0,18})?)(?:([eE][+-]?[0-9]{1,2})|([a-zA-Z]*))", re.ASCII)
+_POWERS = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3} | {
     prefix + suffix: base**power
     for suffix, base in (("", 1000.0), ("i", 1024.0))
     for power, prefix in enumerate("KMGTPE", 1)
@@ -353,11 +353,11 @@ def _items(obj: Mapping[str, Any], path: Path) -> Iterator[tuple[str, Mapping[st
 def _amounts(where: str, held: Amounts) -> dict[str, float]:
     found = {}
     for key, text in held.items():
-        # A quantity of Kubernetes is a number with a suffix for a power of ten or two.
+        # A quantity of Kubernetes is a number with a suffix for a power of ten or two: 2k, 2Ki or 2e3.
         match = _QUANTITY.fullmatch(str(text))
-        if match is None or match[2] not in _POWERS:
+        if match is None or (match[3] or "") not in _POWERS:
             raise bad_file(f"{where}: {key}", f"is {shown(text)}, must be a quantity such as 64, 63500m or 256Gi")
-        found[key] = float(match[1]) * _POWERS[match[2]]
+        found[key] = float(match[1] + (match[2] or "")) * _POWERS[match[3] or ""]
     return found
 
 

@@ -561,3 +561,26 @@ def test_properties_in_a_graph_are_features(tmp_path: Path) -> None:
     graph = json.loads(json.dumps(JGF))
     graph["graph"]["nodes"][1]["metadata"]["properties"] = {"big": ""}
     assert read(tmp_path, n_json=json.dumps(graph)).nodes[0].features == {"big"}
+
+
+@pytest.mark.parametrize(
+    ("text", "mib"),
+    [
+        ("1e9", 953),
+        ("1E3Mi", None),
+        ("2048.Ki", 2),
+        (".5Gi", 512),
+        ("1048576e0", 1),
+        ("3145728000000000u", 3000),
+        ("e3", None),
+    ],
+)
+def test_quantities_of_kubernetes_have_any_form_that_it_accepts(tmp_path: Path, text: str, mib: int | None) -> None:
+    node = {"kind": "Node", "metadata": {"name": "k"}, "status": {"allocatable": {"cpu": "4", "memory": text}}}
+    path = tmp_path / "node.json"
+    path.write_text(json.dumps(node), encoding="utf-8")
+    if mib is None:
+        with pytest.raises(BadFileError, match="must be a quantity"):
+            read_cluster([path])
+    else:
+        assert read_cluster([path]).nodes[0].memory_mib == mib
