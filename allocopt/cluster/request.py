@@ -191,6 +191,7 @@ class Request:
         if partition is not None:
             _check_limits(partition, max(least, partition.least_nodes), most)
             least = max(least, partition.least_nodes)
+            most = min(most, partition.most_nodes or most)
         self._check_gpus(cluster, partition)
         per_task, per_node = (np.zeros(len(cluster.resources), dtype=np.int64) for _ in range(2))
         columns = {name: column for column, name in enumerate(cluster.resources)}

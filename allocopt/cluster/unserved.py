@@ -65,6 +65,12 @@ def closed_partition(name: str, why: str) -> UnservedError:
     return UnservedError("request", f"partition {brief(name)} {why}")
 
 
+def over_time(asked_s: float, most_s: float, partition: str) -> OverLimitError:
+    """Return the error of a job that asks for more time than its partition allows; times in seconds."""
+    fault = f"asks for {asked_s:g} s, its partition lets jobs run {most_s:g} s"
+    return OverLimitError("request", fault, f"over the time limit of partition {brief(partition)}")
+
+
 def no_feature(constraint: str, asked: Collection[str], there: Collection[str], where: str) -> UnservedError:
     """Return the error of a job whose constraint no node meets.
 

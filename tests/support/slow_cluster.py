@@ -233,6 +233,8 @@ def ask_of(cluster: Cluster, request: Request | None, processors: int) -> Ask:
     if least < partition.least_nodes <= most:
         least = partition.least_nodes
         most_on_node = min(whole.tasks_per_node or tasks, tasks - least + 1)
+    if partition.most_nodes is not None and least <= partition.most_nodes:
+        most = min(most, partition.most_nodes)
     of_node, of_task = amounts(whole, partition)
     has_gpus = bool(whole.gpus_per_node or whole.gpus_per_task)
     # A job that asks for 0 MiB has all the memory of its nodes, and so nobody beside it.

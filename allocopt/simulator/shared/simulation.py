@@ -11,7 +11,7 @@ from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.named import NamedTree
 from allocopt.cluster.platform import Platform
 from allocopt.cluster.request import ClusterRequest, Request
-from allocopt.cluster.unserved import OverLimitError, UnservedError, brief, counted, reasons_in_words
+from allocopt.cluster.unserved import OverLimitError, UnservedError, counted, over_time, reasons_in_words
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.interruption import run_in_slices
 from allocopt.kernels.ready import make_ready
@@ -155,9 +155,7 @@ def _asked(workload: Workload, cluster: Cluster) -> tuple[list[ClusterRequest], 
         # An estimate that is the run time stands for one that was not told.
         if estimate <= limits[found.partition] or estimate == run:
             return None
-        limit, name = limits[found.partition], brief(cluster.partitions[found.partition].name)
-        told = f"asks for {estimate:g} s, its partition lets jobs run {limit:g} s"
-        return OverLimitError("request", told, f"over the time limit of partition {name}")
+        return over_time(estimate, limits[found.partition], cluster.partitions[found.partition].name)
 
     of_job = (made[one] for one in number.tolist())
     faults = list(map(fault, of_job, workload.estimate.tolist(), workload.run.tolist()))

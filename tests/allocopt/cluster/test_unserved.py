@@ -68,6 +68,13 @@ def test_a_job_larger_than_the_nodes_of_its_constraint_is_told_so() -> None:
     assert raised.value.reason == "larger than the nodes that meet constraint new"
 
 
+def test_a_job_of_a_range_gets_at_most_the_nodes_that_its_partition_allows() -> None:
+    few = Cluster.of(NODES, None, (Partition("few", tuple(node.name for node in NODES), most_nodes=2),))
+    assert Request(5, 1, 4).on(few).most_nodes == 2
+    assert Request(5).on(few).most_nodes == 2
+    assert Request(5, 1, 1).on(few).most_nodes == 1
+
+
 def test_a_long_name_in_a_reason_is_cut_and_stays_on_its_line() -> None:
     with pytest.raises(UnservedError) as raised:
         Request(partition="x\n" * 100).on(SITE)

@@ -56,7 +56,7 @@ def test_jobs_over_the_limits_of_their_partition_are_refused_as_by_slurm() -> No
     workload = jobs([1] * 5, asked, estimate=np.full(5, 100.0))
     with pytest.raises(InvalidProblemError, match=r"job 0: asks for 100 s, its partition lets jobs run 60 s"):
         simulate(workload, cluster)
-    with pytest.raises(InvalidProblemError, match=r"job 3: asks for more than .*; skip_oversized = true drops"):
+    with pytest.raises(InvalidProblemError, match=r"job 3: asks for more cores .*; skip_oversized = true drops"):
         admitted(workload, cluster, in_nodes=False, skip_oversized=False)
     kept = admitted(workload, cluster, in_nodes=False, skip_oversized=True)
     assert kept.ids.tolist() == [1]
@@ -64,7 +64,7 @@ def test_jobs_over_the_limits_of_their_partition_are_refused_as_by_slurm() -> No
     assert kept.dropped == (
         ("over the time limit of partition short", 1),
         ("over the node limit of partition short", 1),
-        ("larger than the machine", 1),
+        ("more cores on a node than any node has", 1),
         ("partition none is not in the cluster", 1),
     )
 
